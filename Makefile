@@ -1,0 +1,74 @@
+# lmcaddy: `make help` lists what can be done here.
+
+SHELL       := /bin/sh
+BIN         := bin/lmcaddy
+CACHE       := $(CURDIR)/.cache
+TAGS        := nobadger,nomysql,nopgx
+VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+LDFLAGS     := -s -w -X github.com/caddyserver/caddy/v2.CustomVersion=$(VERSION)
+GO_SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*') go.mod go.sum
+LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# The engine's tests run one at a time, with one thread: they measure behaviour, not the machine.
+TEST_HOME   := $(CACHE)/home
+LMCADDY_HOME ?= $(HOME)/.lmcaddy
+SHIPPED     := testdata/models/lmcaddy/tinychat
+
+export CGO_ENABLED = 0
+
+.PHONY: help
+help: ## Lists the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: $(BIN) ## Builds bin/lmcaddy
+
+$(BIN): $(GO_SOURCES)
+	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
+
+.PHONY: run
+run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234
+	@mkdir -p -m 700 "$(LMCADDY_HOME)/models/lmcaddy"
+	@test -e "$(LMCADDY_HOME)/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$(LMCADDY_HOME)/models/lmcaddy/tinychat"
+	LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	@# exec: Ctrl-C and the exit status are lmcaddy's own
+	exec env LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) run --config Caddyfile
+
+.PHONY: test
+test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test
+
+.PHONY: test-unit
+test-unit: ## Runs the tests of the packages, the fake engine among them
+	go test -tags $(TAGS) ./...
+
+.PHONY: test-race
+test-race: ## Runs the packages below Caddy once more, with the race detector
+	CGO_ENABLED=1 go test -race ./api ./catalog ./internal/... ./node ./supervisor/... ./translate
+
+.PHONY: test-tools
+test-tools: ## Runs the tests of the model's recipe
+	tools/python.sh -m unittest discover -t tools -s tools/tinymodel
+
+.PHONY: test-e2e
+test-e2e: build ## Runs the built binary with a real llama-server and the shipped model
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 ./...
+
+.PHONY: bench
+bench: build ## Measures what a request costs on its way through, as ratios
+	go test -tags $(TAGS) -run '^$$' -bench . -benchmem ./translate ./api
+
+.PHONY: lint
+lint: ## Runs the linter
+	@mkdir -p $(CACHE)
+	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
+	$(CACHE)/golangci-lint run ./...
+	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
+
+.PHONY: fmt
+fmt: ## Formats the code
+	gofmt -w $$(git ls-files '*.go')
+
+.PHONY: clean
+clean: ## Removes what was built and fetched
+	rm -rf bin .cache

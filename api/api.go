@@ -1,0 +1,102 @@
+// Package api is the HTTP endpoints over a node: one table of routes, one pipeline for each dialect. It knows net/http and
+// nothing of the server it runs in.
+//
+// A request's body is read once, bounded, and scanned once. Whatever goes wrong before the first byte of an answer is
+// returned by the endpoint, and told to the client in its own dialect by one place: [call.fail]. After the first byte it
+// is an event of the stream.
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// DefaultMaxBody is how many bytes a request's body may have, decoded, unless a Config says otherwise.
+const DefaultMaxBody = 64 << 20
+
+// Config is what an API stands on.
+type Config struct {
+	// Node gives the node. It may wait until there is one, but not beyond the context.
+	Node    func(context.Context) (*node.Node, error)
+	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
+	Log     *slog.Logger
+}
+
+// API serves the endpoints.
+type API struct {
+	Config
+}
+
+// New makes an API.
+func New(c Config) *API {
+	if c.MaxBody == 0 {
+		c.MaxBody = DefaultMaxBody
+	}
+	return &API{c}
+}
+
+// Owns tells whether a path belongs to the API, known endpoint or not.
+func (a *API) Owns(path string) bool {
+	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting"
+}
+
+// call is one request on its way.
+type call struct {
+	api     *API
+	w       http.ResponseWriter
+	r       *http.Request
+	node    *node.Node
+	id      string // of the request
+	dialect translate.Dialect
+	param   string // what the route's path leaves open
+}
+
+// ServeHTTP answers a request for a path that the API owns.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r.URL.Path)}
+	w.Header().Set("X-Request-Id", c.id)
+	defer c.recover()
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *call) serve() error {
+	endpoint, err := c.route()
+	if err != nil {
+		return err
+	}
+	if c.node, err = c.api.Node(c.r.Context()); err != nil {
+		return err
+	}
+	return endpoint(c)
+}
+
+// recover keeps a fault of ours from ending more than one request.
+func (c *call) recover() {
+	switch fault := recover(); fault {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(fault) // net/http's own way to cut a connection
+	default:
+		c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
+		c.fail(&translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id})
+	}
+}
+
+// requestID is the client's own, where it sends one that is fit to be logged, else a new one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	fit := len(id) > 0 && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
+	if fit {
+		return id
+	}
+	return "req_" + strings.ToLower(rand.Text())
+}

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// maxHint bounds how much memory a request's own word about its length is believed for.
+const maxHint = 1 << 20
+
+// body reads the request's body to its end, decoded, and scans it. To the end, since only then does the server notice at
+// once that the client goes away.
+func (c *call) body() (*translate.Body, error) {
+	limit := c.api.MaxBody
+	decoded, err := c.decoded(http.MaxBytesReader(c.w, c.r.Body, limit))
+	if err != nil {
+		return nil, err
+	}
+	defer decoded.Close()
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(c.r.ContentLength, 0), maxHint)) + bytes.MinRead)
+	_, err = buf.ReadFrom(io.LimitReader(decoded, limit+1))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge) || int64(buf.Len()) > limit:
+		return nil, &translate.Error{
+			Kind:    translate.KindTooLarge,
+			Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),
+		}
+	case err != nil:
+		return nil, translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
+	}
+	body, bad := translate.Scan(buf.Bytes())
+	if bad != nil {
+		return nil, bad
+	}
+	return body, nil
+}
+
+// decoded undoes the body's Content-Encoding.
+func (c *call) decoded(body io.Reader) (io.ReadCloser, error) {
+	encoding := strings.ToLower(strings.TrimSpace(c.r.Header.Get("Content-Encoding")))
+	switch encoding {
+	case "", "identity":
+		return io.NopCloser(body), nil
+	case "gzip", "x-gzip":
+		zr, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, translate.Invalid("unreadable_body", "", "The request body is not the gzip that its Content-Encoding says.")
+		}
+		return zr, nil
+	case "zstd":
+		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.api.MaxBody, 1<<20))), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, translate.Invalid("unreadable_body", "", "The request body is not the zstd that its Content-Encoding says.")
+		}
+		return zr.IOReadCloser(), nil
+	default:
+		c.w.Header().Set("Accept-Encoding", "gzip, zstd")
+		return nil, &translate.Error{
+			Kind:    translate.KindUnsupportedEncoding,
+			Message: fmt.Sprintf("The Content-Encoding %q is not known here: send the body plain, or as gzip or zstd.", encoding),
+		}
+	}
+}
+
+// model is the name of the model that a body asks for.
+func model(body *translate.Body) (string, error) {
+	name, bad := body.String("model")
+	if bad != nil {
+		return "", bad
+	}
+	if name == "" {
+		return "", translate.Missing("model")
+	}
+	return name, nil
+}

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// fail answers with an error, in the client's dialect. It is for answers of which nothing has been sent.
+func (c *call) fail(err error) {
+	if c.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return // the client has gone; there is nobody to tell
+	}
+	e := c.asError(err)
+	e.Header(c.w.Header())
+	c.writeJSON(e.Status(), c.dialect.Append(nil, e, c.id))
+}
+
+// asError is the one place where the errors of the floors below become what clients see.
+func (c *call) asError(err error) *translate.Error {
+	var (
+		known   *translate.Error
+		missing *catalog.NotFoundError
+		broken  *node.BrokenModelError
+		refused supervisor.Error
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &missing):
+		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
+	case errors.As(err, &broken):
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: broken.Error()}
+	case errors.As(err, &refused):
+		return c.asRefused(refused)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
+	default:
+		c.api.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
+		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
+	}
+}
+
+func (c *call) asRefused(e supervisor.Error) *translate.Error {
+	switch e.Kind {
+	case supervisor.NotLoaded:
+		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
+	case supervisor.NoInstance:
+		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
+	case supervisor.Closing:
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: e.Message, RetryAfter: 5 * time.Second}
+	default:
+		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message}
+	}
+}
+
+// writeJSON answers with a body in one piece.
+func (c *call) writeJSON(status int, body []byte) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	c.w.WriteHeader(status)
+	if c.r.Method != http.MethodHead {
+		_, _ = c.w.Write(body) // a client that has gone is no concern of ours
+	}
+}

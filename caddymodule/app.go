@@ -1,0 +1,252 @@
+// Package caddymodule is all that knows of Caddy: the app "lm", the handler directive lm_api, and the commands. It turns
+// a configuration into a node's settings, and hands requests to package api.
+//
+// The node outlives configurations. An app opens it, or finds it open, when it starts, pushes its settings, and pops them
+// when it stops; the last app to be cleaned up closes it. Requests that began under an older configuration are finished by
+// it, on the same node.
+package caddymodule
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+func init() { caddy.RegisterModule(new(App)) }
+
+// App is the model server: which models there are, which engines run them, and how.
+type App struct {
+	// The folder that holds all state. Default: $LMCADDY_HOME, else ~/.lmcaddy.
+	Home string `json:"home,omitempty"`
+
+	// Further folders of models, beside the home's own. They are only read.
+	ModelsDirs []string `json:"models_dirs,omitempty"`
+
+	// Whether a model is loaded when a request first names it. Default: true.
+	JIT *bool `json:"jit,omitempty"`
+
+	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
+	ListModels string `json:"list_models,omitempty"`
+
+	// The field in which OpenAI-style answers carry the model's thinking: "reasoning" or "reasoning_content".
+	// Default: reasoning.
+	ReasoningField string `json:"reasoning_field,omitempty"`
+
+	// How engines are run.
+	Engines Engines `json:"engines,omitzero"`
+
+	// Settings of single models, by key.
+	Models map[string]Model `json:"models,omitempty"`
+
+	log      *slog.Logger
+	settings node.Settings
+	gen      uint64
+	opened   string        // the key of the node in the pool; empty before Start
+	node     *node.Node    // set before started is closed
+	started  chan struct{} // closed when the node can be used
+}
+
+// Engines is how engines are run, by kind.
+type Engines struct {
+	// llama.cpp's llama-server, which runs GGUF models.
+	LlamaServer *Engine `json:"llama_server,omitempty"`
+}
+
+// Engine is how an engine is run.
+type Engine struct {
+	// The executable. Default: the selected runtime (lmcaddy runtime ls), else the one on PATH.
+	Path string `json:"path,omitempty"`
+
+	// How many requests an instance answers at a time. Default: 4.
+	Parallel int `json:"parallel,omitempty"`
+
+	// Arguments that are added to those of every instance.
+	Args []string `json:"args,omitempty"`
+}
+
+// Model is the settings of one model.
+type Model struct {
+	// How many tokens one request gets. Default: the model's maximum, but at most 32768.
+	ContextLength int `json:"context_length,omitempty"`
+
+	// How many requests an instance answers at a time. Default: the engine's setting.
+	Parallel int `json:"parallel,omitempty"`
+
+	// Whether the model is loaded at start.
+	Preload bool `json:"preload,omitempty"`
+
+	// Arguments that are added to the engine's.
+	Args []string `json:"args,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "lm", New: func() caddy.Module { return new(App) }}
+}
+
+// nodes are the open nodes, by the real paths of their homes.
+var nodes = caddy.NewUsagePool()
+
+// generation counts the apps that were started in this process.
+var generation atomic.Uint64
+
+// pooled is a node as the pool wants it.
+type pooled struct{ *node.Node }
+
+// Destruct closes the node when no configuration uses it any more.
+func (p pooled) Destruct() error { return p.Close() }
+
+// Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.log = ctx.Slogger()
+	a.started = make(chan struct{})
+	replace := caddy.NewReplacer()
+	var err error
+	resolve := func(s string) string {
+		if err == nil {
+			s, err = replace.ReplaceOrErr(s, true, true)
+		}
+		return s
+	}
+	a.Home = resolve(a.Home)
+	a.settings = node.Settings{
+		Log:            a.log,
+		JIT:            a.JIT == nil || *a.JIT,
+		ListAll:        a.ListModels == "all",
+		ReasoningField: translate.ReasoningField(a.ReasoningField),
+		Models:         map[string]node.ModelSettings{},
+	}
+	for _, dir := range a.ModelsDirs {
+		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))
+	}
+	if e := a.Engines.LlamaServer; e != nil {
+		a.settings.LlamaServer = node.EngineSettings{Path: resolve(e.Path), Parallel: e.Parallel, Args: e.Args}
+	}
+	for key, m := range a.Models {
+		a.settings.Models[key] = node.ModelSettings{ContextLength: m.ContextLength, Parallel: m.Parallel, Preload: m.Preload, Args: m.Args}
+	}
+	return err
+}
+
+// absolute is a path that stays right whatever the working directory becomes.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// Validate checks what can be checked without starting.
+func (a *App) Validate() error {
+	if err := oneOf("list_models", a.ListModels, "loaded", "all"); err != nil {
+		return err
+	}
+	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {
+		return err
+	}
+	return a.settings.Validate()
+}
+
+func oneOf(name, value string, allowed ...string) error {
+	if value == "" {
+		return nil
+	}
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %q is not one of %v", name, value, allowed)
+}
+
+// Start puts the settings in force, on the home's node.
+func (a *App) Start() error {
+	dir, err := a.openHome()
+	if err != nil {
+		return err
+	}
+	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
+		n, err := node.Open(dir, a.log)
+		return pooled{n}, err
+	})
+	if err != nil {
+		return err
+	}
+	a.opened = string(dir)
+	n := value.(pooled).Node
+	a.gen = generation.Add(1)
+	if err := n.Push(a.gen, a.settings); err != nil {
+		return err
+	}
+	a.node = n
+	close(a.started)
+	return nil
+}
+
+// openHome makes the home folder, and gives its real path: two names of one folder are one home.
+func (a *App) openHome() (home.Dir, error) {
+	dir, err := home.FromEnvironment()
+	if a.Home != "" {
+		dir, err = home.Abs(a.Home)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := dir.Make(); err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(string(dir))
+	return home.Dir(real), err
+}
+
+// Stop takes the settings out of force. The engines go on: requests may still be under way.
+func (a *App) Stop() error {
+	if a.node != nil {
+		a.node.Pop(a.gen)
+	}
+	return nil
+}
+
+// Cleanup gives the node back. It runs after the last request of this configuration has been answered.
+func (a *App) Cleanup() error {
+	if a.opened == "" {
+		return nil
+	}
+	if a.node != nil {
+		a.node.Pop(a.gen)
+	}
+	_, err := nodes.Delete(a.opened)
+	a.opened = ""
+	return err
+}
+
+// Node is the node, once the app has started: the HTTP app may be quicker.
+func (a *App) Node(ctx context.Context) (*node.Node, error) {
+	select {
+	case <-a.started:
+		return a.node, nil
+	default:
+	}
+	select {
+	case <-a.started:
+		return a.node, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

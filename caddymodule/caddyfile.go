@@ -1,0 +1,249 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/dustin/go-humanize"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption("lm", parseApp)
+	httpcaddyfile.RegisterHandlerDirective("lm_api", parseHandler)
+	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "reverse_proxy")
+}
+
+// parseApp reads the global option lm. When it stands more than once, the later adds to the earlier.
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	app := new(App)
+	if earlier, ok := existing.(httpcaddyfile.App); ok {
+		if err := json.Unmarshal(earlier.Value, app); err != nil {
+			return nil, d.WrapErr(err)
+		}
+	}
+	if err := app.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "lm", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// UnmarshalCaddyfile reads
+//
+//	lm {
+//		home <folder>
+//		models_dir <folder>               # may be repeated
+//		jit on|off
+//		list_models loaded|all
+//		reasoning_field reasoning|reasoning_content
+//		engine llama_server {
+//			path <file>
+//			parallel <n>
+//			args <argument...>
+//		}
+//		model <key> {
+//			context_length <tokens>
+//			parallel <n>
+//			preload
+//			args <argument...>
+//		}
+//	}
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // lm
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if err := a.option(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) option(d *caddyfile.Dispenser) error {
+	switch word := d.Val(); word {
+	case "home":
+		return oneArg(d, &a.Home)
+	case "models_dir":
+		var dir string
+		err := oneArg(d, &dir)
+		a.ModelsDirs = append(a.ModelsDirs, dir)
+		return err
+	case "jit":
+		on, err := onOff(d)
+		a.JIT = &on
+		return err
+	case "list_models":
+		return oneOfArgs(d, &a.ListModels, "loaded", "all")
+	case "reasoning_field":
+		return oneOfArgs(d, &a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent))
+	case "engine":
+		return a.engine(d)
+	case "model":
+		return a.model(d)
+	default:
+		return d.Errf("lm: unknown option %q", word)
+	}
+}
+
+func (a *App) engine(d *caddyfile.Dispenser) error {
+	var kind string
+	if err := oneOfArgs(d, &kind, "llama_server"); err != nil {
+		return err
+	}
+	e := a.Engines.LlamaServer
+	if e == nil {
+		e = new(Engine)
+		a.Engines.LlamaServer = e
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		var err error
+		switch word := d.Val(); word {
+		case "path":
+			err = oneArg(d, &e.Path)
+		case "parallel":
+			err = positive(d, &e.Parallel)
+		case "args":
+			err = someArgs(d, &e.Args)
+		default:
+			err = d.Errf("engine %s: unknown option %q", kind, word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *App) model(d *caddyfile.Dispenser) error {
+	var key string
+	if err := oneArg(d, &key); err != nil {
+		return err
+	}
+	m := a.Models[key]
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		var err error
+		switch word := d.Val(); word {
+		case "context_length":
+			err = positive(d, &m.ContextLength)
+		case "parallel":
+			err = positive(d, &m.Parallel)
+		case "preload":
+			m.Preload = true
+			if d.NextArg() {
+				err = d.ArgErr()
+			}
+		case "args":
+			err = someArgs(d, &m.Args)
+		default:
+			err = d.Errf("model %s: unknown option %q", key, word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if a.Models == nil {
+		a.Models = map[string]Model{}
+	}
+	a.Models[key] = m
+	return nil
+}
+
+// parseHandler reads
+//
+//	lm_api {
+//		max_body <size>
+//	}
+func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(Handler)
+	h.Next() // lm_api
+	if h.NextArg() {
+		return nil, h.ArgErr()
+	}
+	for nesting := h.Nesting(); h.NextBlock(nesting); {
+		switch word := h.Val(); word {
+		case "max_body":
+			if err := size(h.Dispenser, &handler.MaxBody); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, h.Errf("lm_api: unknown option %q", word)
+		}
+	}
+	return handler, nil
+}
+
+// oneArg reads exactly one argument.
+func oneArg(d *caddyfile.Dispenser, to *string) error {
+	if !d.Args(to) || d.NextArg() {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+// someArgs reads at least one argument, and adds them to those before.
+func someArgs(d *caddyfile.Dispenser, to *[]string) error {
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return d.ArgErr()
+	}
+	*to = append(*to, args...)
+	return nil
+}
+
+func oneOfArgs(d *caddyfile.Dispenser, to *string, allowed ...string) error {
+	word := d.Val()
+	if err := oneArg(d, to); err != nil {
+		return err
+	}
+	if !slices.Contains(allowed, *to) {
+		return d.Errf("%s: %q is not one of: %s", word, *to, strings.Join(allowed, ", "))
+	}
+	return nil
+}
+
+func onOff(d *caddyfile.Dispenser) (bool, error) {
+	var value string
+	err := oneOfArgs(d, &value, "on", "off")
+	return value == "on", err
+}
+
+func positive(d *caddyfile.Dispenser, to *int) error {
+	word, value := d.Val(), ""
+	if err := oneArg(d, &value); err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return d.Errf("%s: %q is not a whole number above 0", word, value)
+	}
+	*to = n
+	return nil
+}
+
+func size(d *caddyfile.Dispenser, to *int64) error {
+	word, value := d.Val(), ""
+	if err := oneArg(d, &value); err != nil {
+		return err
+	}
+	n, err := humanize.ParseBytes(value)
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return d.Errf("%s: %q is not a size between 1 byte and 2 GiB, such as 64MiB", word, value)
+	}
+	*to = int64(n)
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddyfile.Unmarshaler = (*App)(nil)
+)

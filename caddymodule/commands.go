@@ -1,0 +1,84 @@
+package caddymodule
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/certmagic"
+
+	"github.com/lmcaddy/lmcaddy/internal/home"
+)
+
+func init() {
+	caddy.CustomBinaryName = "lmcaddy"
+	caddy.CustomLongDescription = `lmcaddy turns a machine into a model server: it runs an engine for each loaded model, and serves the
+OpenAI-style and the native API over them. It is a build of Caddy, and takes Caddy's configuration.
+
+  lmcaddy runtime get llama.cpp   fetches the engine
+  lmcaddy serve                   serves http://127.0.0.1:1234 without a configuration
+  lmcaddy run                     serves what the Caddyfile in this folder says
+
+State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:      "runtime",
+		Usage:     "ls | get llama.cpp | select NAME | remove NAME",
+		Short:     "Finds, fetches and selects the engine that runs models",
+		CobraFunc: runtimeCommand,
+	})
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:      "serve",
+		Usage:     "[--listen ADDRESS] [--models-dir FOLDER]",
+		Short:     "Serves models without a configuration file",
+		Long:      "Serves the models of $LMCADDY_HOME/models, and of further folders, on one address, without TLS.",
+		CobraFunc: serveCommand,
+	})
+}
+
+// Prepare readies the process for Caddy's command line. It is to be called once, first thing in main. It makes the home
+// folder known to Caddyfiles, keeps the admin endpoint, which may do everything, on a socket inside of it, and refuses to
+// start a second server where Caddy wouldn't.
+func Prepare() {
+	dir, err := home.FromEnvironment()
+	if err != nil {
+		exit(err)
+	}
+	settle(dir)
+	if len(os.Args) < 2 || os.Args[1] != "run" {
+		return
+	}
+	if _, err := os.Stat("Caddyfile"); len(os.Args) == 2 && os.IsNotExist(err) {
+		os.Args[1] = "serve" // a bare run, with nothing to say what to do
+		return
+	}
+	if err := dir.Make(); err != nil {
+		exit(err)
+	}
+	if config, ok := configToRun(os.Args[2:]); ok {
+		if err := preflight(config); err != nil {
+			exit(err)
+		}
+	}
+}
+
+// settle has Caddy keep its own state, such as certificates, inside the home too. Caddy reads some of it from the
+// environment and some from variables that are set before main.
+func settle(dir home.Dir) {
+	for _, name := range []string{home.Variable, "XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
+		if err := os.Setenv(name, string(dir)); err != nil {
+			exit(err)
+		}
+	}
+	caddy.DefaultStorage = &certmagic.FileStorage{Path: caddy.AppDataDir()}
+	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
+	if os.Getenv("CADDY_ADMIN") == "" {
+		caddy.DefaultAdminListen = "unix/" + dir.AdminSocket() + "|0600"
+	}
+}
+
+func exit(err error) {
+	fmt.Fprintln(os.Stderr, "Error:", err)
+	os.Exit(caddy.ExitCodeFailedStartup)
+}

@@ -1,0 +1,50 @@
+package caddymodule
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lmcaddy/lmcaddy/api"
+)
+
+func init() { caddy.RegisterModule(new(Handler)) }
+
+// Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler.
+type Handler struct {
+	// How many bytes a request's body may have, decoded. Default: 64 MiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+
+	api *api.API
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.lm_api", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the app, which is made with its defaults where the configuration doesn't have it.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("lm")
+	if err != nil {
+		return err
+	}
+	h.api = api.New(api.Config{Node: app.(*App).Node, MaxBody: h.MaxBody, Log: ctx.Slogger()})
+	return nil
+}
+
+// ServeHTTP answers what is the API's.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !h.api.Owns(r.URL.Path) {
+		return next.ServeHTTP(w, r)
+	}
+	h.api.ServeHTTP(w, r)
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

@@ -1,0 +1,85 @@
+package caddymodule
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/spf13/pflag"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// preflight refuses to start a second server on the same home or on the same port. Caddy itself would take the admin
+// socket of a running server away before it noticed, and would share the port with it, so that every other request went
+// to the wrong one.
+func preflight(config []byte) error {
+	dir, err := home.FromEnvironment()
+	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {
+		dir, err = home.Abs(caddy.NewReplacer().ReplaceKnown(set, ""))
+	}
+	if err != nil {
+		return err
+	}
+	if err := node.CheckFree(dir); err != nil {
+		return err
+	}
+	var addresses []string
+	gjson.GetBytes(config, "apps.http.servers").ForEach(func(_, server gjson.Result) bool {
+		for _, address := range server.Get("listen").Array() {
+			addresses = append(addresses, address.Str)
+		}
+		return true
+	})
+	for _, address := range addresses {
+		if err := checkUnused(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkUnused tells whether nobody listens on an address. Any other trouble with it is left for Caddy to tell.
+func checkUnused(address string) error {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil || !strings.HasPrefix(parsed.Network, "tcp") {
+		return nil
+	}
+	for i := range parsed.PortRangeSize() {
+		at := parsed.JoinHostPort(i)
+		l, err := net.Listen(parsed.Network, at)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%s is already in use by another program: stop that one, or choose another address", at)
+		}
+		if err == nil {
+			_ = l.Close()
+		}
+	}
+	return nil
+}
+
+// configToRun is the configuration that `lmcaddy run` with these arguments will load. What can't be read or understood is
+// left for Caddy to tell.
+func configToRun(args []string) (config []byte, ok bool) {
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	file := flags.StringP("config", "c", "Caddyfile", "")
+	if flags.Parse(args) != nil || *file == "-" {
+		return nil, false
+	}
+	config, err := os.ReadFile(*file)
+	if err != nil || filepath.Ext(*file) == ".json" {
+		return config, err == nil
+	}
+	config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": *file})
+	return config, err == nil
+}

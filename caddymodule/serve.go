@@ -1,0 +1,84 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/internal/home"
+)
+
+const (
+	defaultListen = "127.0.0.1:1234"
+	// grace is how long streams may go on when the server is told to stop. Caddy's own default is for ever.
+	grace = 15 * time.Second
+)
+
+func serveCommand(cmd *cobra.Command) {
+	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
+	cmd.Flags().StringArray("models-dir", nil, "A further folder of models (may be repeated)")
+	cmd.RunE = caddycmd.WrapCommandFuncForCobra(serve)
+}
+
+// serve runs until the process is told to end.
+func serve(flags caddycmd.Flags) (int, error) {
+	caddy.TrapSignals()
+	listen := flags.String("listen")
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return caddy.ExitCodeFailedStartup, fmt.Errorf("--listen: %w: give an address and a port, such as %s", err, defaultListen)
+	}
+	dirs, err := flags.GetStringArray("models-dir")
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	for i := range dirs {
+		dirs[i] = absolute(dirs[i])
+	}
+	dir, err := home.FromEnvironment()
+	if err == nil {
+		err = dir.Make()
+	}
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	config := serveConfig(listen, &App{ModelsDirs: dirs})
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	if err := preflight(encoded); err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	if err := caddy.Run(config); err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	fmt.Fprintf(os.Stdout, "Serving on http://%s\n", listen)
+	select {}
+}
+
+// serveConfig is one plain HTTP site with the API on it.
+func serveConfig(listen string, app *App) *caddy.Config {
+	site := caddyhttp.App{
+		GracePeriod: caddy.Duration(grace),
+		Servers: map[string]*caddyhttp.Server{
+			"lmcaddy": {
+				Listen:    []string{listen},
+				AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
+				Routes:    caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{caddyconfig.JSONModuleObject(Handler{}, "handler", "lm_api", nil)}}},
+			},
+		},
+	}
+	noPersist := false
+	return &caddy.Config{
+		Admin:   &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &noPersist}},
+		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
+	}
+}

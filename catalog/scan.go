@@ -1,0 +1,172 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxNesting bounds how deep folders are followed, which may be links in a circle.
+const maxNesting = 8
+
+// found is a file of a model, with what its header says.
+type found struct {
+	path, rel string
+	header    header
+}
+
+// scan reads the folders. c.scanning is held.
+func (c *Catalog) scan(ctx context.Context) (*listing, error) {
+	roots := c.roots.Load()
+	l := &listing{at: time.Now(), roots: roots}
+	taken := map[string]string{}
+	headers := map[string]header{}
+	for _, root := range *roots {
+		w := walk{ctx: ctx, catalog: c, root: root, headers: headers}
+		if err := w.folder(root, 0); err != nil {
+			return nil, err
+		}
+		for _, m := range w.models() {
+			if other, ok := taken[m.Key]; ok {
+				c.log.Warn("a model is hidden by another of the same key", "key", m.Key, "file", m.Path, "by", other)
+				continue
+			}
+			taken[m.Key] = m.Path
+			l.models = append(l.models, m)
+		}
+	}
+	slices.SortFunc(l.models, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
+	c.headers = headers // forgets the files that are gone
+	return l, nil
+}
+
+// walk collects the model files below one root.
+type walk struct {
+	ctx        context.Context
+	catalog    *Catalog
+	root       string
+	headers    map[string]header
+	files      []found
+	projectors map[string]string // by folder
+}
+
+// shardSuffix ends the name of one part of a split model.
+var shardSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
+
+// folder collects a folder's files. Links are followed, since users link their models in. What can't be read is left out.
+func (w *walk) folder(dir string, depth int) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if depth > maxNesting {
+		w.catalog.report(dir, errTooDeep)
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		w.catalog.report(dir, err)
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			w.catalog.report(path, err)
+		case info.IsDir():
+			if err := w.folder(path, depth+1); err != nil {
+				return err
+			}
+		case strings.EqualFold(filepath.Ext(path), ".gguf") && info.Mode().IsRegular():
+			w.file(path, info)
+		}
+	}
+	return nil
+}
+
+func (w *walk) file(path string, info os.FileInfo) {
+	if part := shardSuffix.FindStringSubmatch(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))); part != nil && part[1] != "00001" {
+		return // the first part stands for all
+	}
+	h, ok := w.catalog.headers[path]
+	if !ok || !h.describes(info) {
+		h = readHeader(path, info)
+	}
+	w.headers[path] = h
+	if h.err != nil {
+		w.catalog.report(path, h.err)
+	}
+	switch h.kind {
+	case kindModel:
+		rel, err := filepath.Rel(w.root, path)
+		if err != nil {
+			rel = filepath.Base(path)
+		}
+		w.files = append(w.files, found{path, rel, h})
+	case kindProjector:
+		if w.projectors == nil {
+			w.projectors = map[string]string{}
+		}
+		w.projectors[filepath.Dir(path)] = path
+	case kindOther: // adapters, importance matrices
+	}
+}
+
+// models gives each file its key. A file that can't be used never changes the key of one that can.
+func (w *walk) models() []Model {
+	type repo struct{ good, broken []Model }
+	repos := map[string]*repo{}
+	for _, f := range w.files {
+		publisher, name := repository(f.rel, f.header.model.Quantization.Name)
+		key := unsafeInKeys.Replace(repoKey(publisher, name))
+		m := f.header.model
+		m.Key, m.Publisher, m.Path = key, publisher, f.path
+		m.Projector = w.projectors[filepath.Dir(f.path)]
+		m.DisplayName = cmp.Or(m.DisplayName, name)
+		r := repos[key]
+		if r == nil {
+			r = &repo{}
+			repos[key] = r
+		}
+		if m.Err == nil {
+			r.good = append(r.good, m)
+		} else {
+			r.broken = append(r.broken, m)
+		}
+	}
+	var all []Model
+	for _, r := range repos {
+		all = append(all, variants(r.good, r.good)...)
+		all = append(all, variants(r.broken, slices.Concat(r.good, r.broken))...)
+	}
+	slices.SortFunc(all, func(a, b Model) int { return cmp.Compare(a.Path, b.Path) })
+	return all
+}
+
+// variants adds to the models' keys what tells them from the others of their repository: the quantization, else the
+// file's name.
+func variants(models, others []Model) []Model {
+	if len(others) < 2 {
+		return models
+	}
+	count := map[string]int{}
+	for _, m := range others {
+		count[m.Quantization.Name]++
+	}
+	for i := range models {
+		m := &models[i]
+		suffix := m.Quantization.Name
+		if suffix == "" || count[suffix] > 1 {
+			suffix = stem(m.Path)
+		}
+		m.Key += "@" + unsafeInKeys.Replace(normal(suffix))
+	}
+	return models
+}

@@ -1,0 +1,14 @@
+// Command lmcaddy turns a machine into a model server: Caddy with the modules of this project.
+package main
+
+import (
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule"
+)
+
+func main() {
+	caddymodule.Prepare()
+	caddycmd.Main()
+}

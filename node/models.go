@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Target is what a request's model name means.
+type Target struct {
+	Model    catalog.Model
+	Instance string // the one instance that was asked for by its id; else empty
+}
+
+// BrokenModelError says that a model's file can't be used.
+type BrokenModelError struct {
+	Key, Path string
+	Reason    error
+}
+
+func (e *BrokenModelError) Error() string {
+	return fmt.Sprintf("The model %s can't be used. Of its file %s: %v.", e.Key, filepath.Base(e.Path), e.Reason)
+}
+
+// Unwrap gives the reason.
+func (e *BrokenModelError) Unwrap() error { return e.Reason }
+
+// Find says which model, or which instance of it, goes by a name: an instance's id, a key, or a bare name. The error is a
+// [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
+func (n *Node) Find(ctx context.Context, name string) (Target, error) {
+	m, err := n.catalog.Lookup(ctx, name)
+	if err == nil && m.Err == nil {
+		return Target{Model: m}, nil
+	}
+	// Only now the instances: a second one has an id that is no key, and a model may be gone from the disk but loaded.
+	for _, in := range n.supervisor.Instances() {
+		if strings.EqualFold(in.ID, strings.TrimSpace(name)) {
+			return Target{in.Spec.Model, in.ID}, nil
+		}
+	}
+	if err == nil {
+		return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
+	}
+	return Target{}, err
+}
+
+// Wire is the wire format of the engine that runs a model.
+func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[m.Format]].wire }
+
+// Caps is what a model can do, as far as it is known without loading it.
+func (n *Node) Caps(m catalog.Model) translate.Caps {
+	return translate.Caps{Vision: m.Projector != ""}
+}
+
+// Acquire waits for a slot of a target, loading it first if need be and if the settings allow it.
+func (n *Node) Acquire(ctx context.Context, t Target) (*supervisor.Lease, error) {
+	return n.supervisor.Acquire(ctx, supervisor.Want{
+		Key:      t.Model.Key,
+		Instance: t.Instance,
+		Slots:    1,
+		Spec:     n.spec(t.Model, LoadOptions{}),
+		MayLoad:  n.settings.Load().JIT,
+	})
+}
+
+// Load loads a new instance of a model and waits until it is ready.
+func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions) (supervisor.Info, error) {
+	return n.supervisor.Load(ctx, n.spec(m, o))
+}
+
+// Unload ends an instance, once what it is doing is done.
+func (n *Node) Unload(ctx context.Context, id string) error { return n.supervisor.Unload(ctx, id) }
+
+// Instances describes the instances, in order of loading.
+func (n *Node) Instances() []supervisor.Info { return n.supervisor.Instances() }
+
+// ModelState is a model with its instances.
+type ModelState struct {
+	catalog.Model
+	Instances []supervisor.Info // those that are loaded
+}
+
+// Models lists the models that can be used, by key. One that is gone from the disk but loaded is among them.
+func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
+	models, err := n.catalog.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	index := map[string]int{}
+	var all []ModelState
+	add := func(m catalog.Model) {
+		if _, ok := index[m.Key]; !ok && m.Err == nil {
+			index[m.Key] = len(all)
+			all = append(all, ModelState{Model: m})
+		}
+	}
+	for _, m := range models {
+		add(m)
+	}
+	for _, in := range n.supervisor.Instances() {
+		add(in.Spec.Model)
+		if in.Status == supervisor.Ready || in.Status == supervisor.Draining {
+			state := &all[index[in.Spec.Model.Key]]
+			state.Instances = append(state.Instances, in)
+		}
+	}
+	return all, nil
+}
+
+// Settings is what is in force.
+func (n *Node) Settings() Settings { return *n.settings.Load() }

@@ -1,0 +1,176 @@
+// Package node is everything that outlives a reload of the configuration, wired once: the models on disk, the engine
+// processes, the lock on the home folder. A configuration pushes its [Settings] into it and pops them when it goes; the
+// newest that is alive is in force. The loaded models stay.
+//
+// The endpoints of package api stand on it, and know nothing of what is below.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gofrs/flock"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
+)
+
+// Node is one machine's model server. There is one for each home folder, in one process at a time. Its methods may be
+// called from any goroutine.
+type Node struct {
+	home       home.Dir
+	log        *slog.Logger
+	logs       logSwitch
+	lock       *flock.Flock
+	catalog    *catalog.Catalog
+	supervisor *supervisor.Supervisor
+	runtimes   *runtimes.Store
+	engines    map[string]engine
+
+	settings atomic.Pointer[Settings] // those in force
+
+	mu    sync.Mutex
+	live  map[uint64]Settings // by the generation of the configuration
+	force uint64              // the generation in force
+
+	background sync.WaitGroup // preloads
+	ctx        context.Context
+	cancel     context.CancelFunc
+}
+
+// Open makes the home folder where it is missing, takes its lock, and starts a node with no settings. A home that another
+// process uses is an error that names it. The log is used until settings bring another.
+func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
+	if err := dir.Make(); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	logs := newLogSwitch(first.Handler())
+	log := slog.New(logs)
+	n := &Node{
+		home: dir, log: log, logs: logs, lock: lock,
+		catalog:  catalog.New(log.With("part", "catalog")),
+		runtimes: runtimes.Open(dir.Runtimes(), log.With("part", "runtimes")),
+		live:     map[uint64]Settings{},
+	}
+	n.settings.Store(&Settings{})
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.engines = n.newEngines()
+	n.supervisor = supervisor.New(processes(n.engines), log.With("part", "supervisor"))
+	return n, nil
+}
+
+// CheckFree tells whether a home is free to be opened. It is for telling the user early; Open decides.
+func CheckFree(dir home.Dir) error {
+	if err := dir.Make(); err != nil {
+		return err
+	}
+	lock, err := takeLock(dir)
+	if err != nil {
+		return err
+	}
+	return lock.Unlock()
+}
+
+// takeLock makes this process the only one on the home.
+func takeLock(dir home.Dir) (*flock.Flock, error) {
+	lock := flock.New(dir.Lock(), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	switch held, err := lock.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("locking the home folder %s: %w", dir, err)
+	case !held:
+		return nil, fmt.Errorf("the home folder %s is in use by another lmcaddy%s: stop that one, or give this one a home of its own with LMCADDY_HOME", dir, holder(dir))
+	}
+	if err := os.WriteFile(dir.Lock(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing %s: %w", dir.Lock(), err), lock.Unlock())
+	}
+	return lock, nil
+}
+
+// holder tells who has the lock, as far as it is known.
+func holder(dir home.Dir) string {
+	content, err := os.ReadFile(dir.Lock())
+	if pid := strings.TrimSpace(string(content)); err == nil && pid != "" {
+		return " (process " + pid + ")"
+	}
+	return ""
+}
+
+// Home is the folder that the node lives in.
+func (n *Node) Home() home.Dir { return n.home }
+
+// Push adds the settings of a configuration, by its generation: a number that grows with each. The highest generation
+// that is alive is in force.
+func (n *Node) Push(gen uint64, s Settings) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.live[gen] = s
+	n.enforce()
+	return nil
+}
+
+// Pop takes the settings of a configuration away. It may be called again. When none are left, the last stay in force, for
+// the requests that are still under way.
+func (n *Node) Pop(gen uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.live, gen)
+	n.enforce()
+}
+
+// enforce puts the highest generation's settings in force. n.mu is held.
+func (n *Node) enforce() {
+	var newest uint64
+	for gen := range n.live {
+		newest = max(newest, gen)
+	}
+	if newest == 0 || newest == n.force {
+		return
+	}
+	n.force = newest
+	s := n.live[newest]
+	n.settings.Store(&s)
+	if s.Log != nil {
+		handler := s.Log.Handler()
+		n.logs.to.Store(&handler)
+	}
+	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
+	for key, m := range s.Models {
+		if m.Preload {
+			n.background.Go(func() { n.preload(key) })
+		}
+	}
+}
+
+func (n *Node) preload(key string) {
+	target, err := n.Find(n.ctx, key)
+	if err == nil {
+		_, err = n.supervisor.Ensure(n.ctx, n.spec(target.Model, LoadOptions{}))
+	}
+	if err != nil && n.ctx.Err() == nil {
+		n.log.Error("preloading a model failed", "model", key, "error", err)
+	}
+}
+
+// Close ends every engine and gives the home free. It returns when no process is left.
+func (n *Node) Close() error {
+	n.cancel()
+	n.supervisor.Close()
+	n.background.Wait()
+	return n.lock.Unlock()
+}

@@ -1,0 +1,26 @@
+package supervisor
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// What an engine sees of our environment: what it needs to find its libraries, its devices and its temporary files. The
+// rest stays out, since engines take options from variables, and since ours may hold secrets.
+var (
+	passedNames    = []string{"PATH", "HOME", "USER", "LANG", "TMPDIR", "TMP", "TEMP", "TZ", "SYSTEMROOT", "WINDIR", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"}
+	passedPrefixes = []string{"LC_", "DYLD_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "AMD_", "VK_", "MESA_", "OMP_", "MTL_", "GGML_"}
+)
+
+func engineEnvironment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		name = strings.ToUpper(name)
+		if slices.Contains(passedNames, name) || slices.ContainsFunc(passedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			env = append(env, v)
+		}
+	}
+	return env
+}

@@ -1,0 +1,79 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Lease is the right to send one request to an instance.
+type Lease struct {
+	Instance Info          // when the lease was granted
+	LoadTime time.Duration // how long the model took to load, if the request waited for that; else 0
+
+	supervisor *Supervisor
+	process    *process
+	grant      Grant
+	release    sync.Once
+}
+
+// Post sends a JSON body to a path of the engine's. The answer's body ends early when the engine is stopped or ctx ends.
+func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	detach := context.AfterFunc(l.process.ctx, cancel)
+	launched := l.process.launched.Load()
+	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(launched.port)) + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	req.Header = http.Header{
+		"Content-Type":  {"application/json"},
+		"Authorization": {"Bearer " + launched.apiKey},
+		// Not sent, but tells the transport that the request may be sent again if an idle connection turns out to be
+		// closed: engines close theirs after a few seconds.
+		"X-Idempotency-Key": nil,
+	}
+	resp, err := l.supervisor.client.Do(req)
+	if err != nil {
+		detach()
+		cancel()
+		return nil, err
+	}
+	resp.Body = &leasedBody{resp.Body, func() { detach(); cancel() }}
+	return resp, nil
+}
+
+// Release gives the slots back. Only the first call counts.
+func (l *Lease) Release() {
+	l.release.Do(func() {
+		l.supervisor.send(message{event: Returned{l.grant.Gen, l.grant.Slots}})
+	})
+}
+
+type leasedBody struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *leasedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		// llama-server closes an idle connection after 5 s; to be first spares a failed request.
+		IdleConnTimeout:     4 * time.Second,
+		MaxIdleConnsPerHost: 64,
+		DisableCompression:  true,
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+	}
+}

@@ -1,0 +1,7 @@
+"""Runs the command line: `python3 -m tinymodel`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,217 @@
+package translate
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// Limits of a request's JSON that no honest client comes near. The depth keeps a hostile body from exhausting the stack;
+// the number of fields keeps the search for duplicates short.
+const (
+	maxDepth  = 256
+	maxFields = 256
+)
+
+// Body is a request's JSON object, scanned once: valid throughout, its top-level fields found.
+type Body struct {
+	Raw    []byte
+	fields []field
+}
+
+// field is where a top-level field stands in Raw. from is its key's opening quote; value and to bound its value.
+type field struct {
+	key             string
+	from, value, to int
+}
+
+// Scan checks that raw is one JSON object in UTF-8 with no field given twice, in one pass. Raw is kept, not copied.
+func Scan(raw []byte) (*Body, *Error) {
+	if len(bytes.TrimLeft(raw, " \t\r\n")) == 0 {
+		return nil, Invalid("invalid_json", "", "The request body is empty; a JSON object is expected.")
+	}
+	if !utf8.Valid(raw) {
+		return nil, Invalid("invalid_json", "", "The request body is not valid UTF-8.")
+	}
+	b := &Body{Raw: raw, fields: make([]field, 0, 16)}
+	s := scanner{data: raw}
+	s.space()
+	if s.pos >= len(raw) || raw[s.pos] != '{' {
+		return nil, Invalid("invalid_json", "", "The request body must be a JSON object.")
+	}
+	if err := b.scanFields(&s); err != nil {
+		return nil, err
+	}
+	if s.space(); s.pos < len(raw) {
+		return nil, s.unexpected("after the JSON object")
+	}
+	return b, nil
+}
+
+func (b *Body) scanFields(s *scanner) *Error {
+	s.pos++ // the opening brace
+	if s.space(); s.take('}') {
+		return nil
+	}
+	for {
+		f, err := s.field()
+		if err != nil {
+			return err
+		}
+		if b.has(f.key) {
+			return Invalid("duplicate_field", f.key, `"`+f.key+`" is given twice in the request body.`)
+		}
+		if len(b.fields) == maxFields {
+			return Invalid("invalid_json", "", "The request body has more than "+itoa(maxFields)+" fields.")
+		}
+		b.fields = append(b.fields, f)
+		s.space()
+		if s.take('}') {
+			return nil
+		}
+		if !s.take(',') {
+			return s.unexpected("where ',' or '}' is expected")
+		}
+		s.space()
+	}
+}
+
+// Value is the JSON of a top-level field as it stands in Raw, nil where the field is absent.
+func (b *Body) Value(key string) []byte {
+	for i := range b.fields {
+		if f := &b.fields[i]; f.key == key {
+			return b.Raw[f.value:f.to]
+		}
+	}
+	return nil
+}
+
+// Get is the value of a top-level field, copied. It doesn't exist where the field is absent.
+func (b *Body) Get(key string) gjson.Result { return gjson.ParseBytes(b.Value(key)) }
+
+func (b *Body) has(key string) bool { return b.Value(key) != nil }
+
+// String is a top-level field that must be a string where it is given; null counts as absent.
+func (b *Body) String(key string) (string, *Error) {
+	switch v := b.Get(key); v.Type {
+	case gjson.String:
+		return v.Str, nil
+	case gjson.Null:
+		return "", nil
+	default:
+		return "", wrongType(key, "a string", v)
+	}
+}
+
+// Bool is a top-level field that must be a boolean where it is given; null counts as absent.
+func (b *Body) Bool(key string) (bool, *Error) {
+	switch v := b.Get(key); v.Type {
+	case gjson.True, gjson.False:
+		return v.Type == gjson.True, nil
+	case gjson.Null:
+		return false, nil
+	default:
+		return false, wrongType(key, "a boolean", v)
+	}
+}
+
+// Int is a top-level field that must be a whole number where it is given; null counts as absent.
+func (b *Body) Int(key string) (n int, given bool, _ *Error) {
+	v := b.Get(key)
+	switch {
+	case v.Type == gjson.Null:
+		return 0, false, nil
+	case v.Type == gjson.Number && v.Num == float64(int(v.Num)):
+		return int(v.Num), true, nil
+	default:
+		return 0, false, wrongType(key, "a whole number", v)
+	}
+}
+
+func wrongType(key, want string, got gjson.Result) *Error {
+	return Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+typeName(got)+`.`)
+}
+
+func typeName(v gjson.Result) string {
+	switch {
+	case v.Type == gjson.String:
+		return "a string"
+	case v.Type == gjson.Number:
+		return "the number " + v.Raw
+	case v.IsBool():
+		return "a boolean"
+	case v.IsArray():
+		return "an array"
+	case v.IsObject():
+		return "an object"
+	default:
+		return "null"
+	}
+}
+
+// Edit is a set of changes to a body's top-level fields. The zero value changes nothing.
+type Edit struct {
+	changes []change
+}
+
+type change struct {
+	key, value string // an empty value removes the field
+}
+
+// Set gives a field a value, which is JSON.
+func (e *Edit) Set(key, value string) { e.changes = append(e.changes, change{key, value}) }
+
+// Remove takes a field away.
+func (e *Edit) Remove(key string) { e.changes = append(e.changes, change{key: key}) }
+
+// Apply is the body's bytes with the changes made: one copy, in which everything that isn't changed is as it was. A key
+// may stand in one change only.
+func (e *Edit) Apply(b *Body) []byte {
+	grow := 2
+	for _, c := range e.changes {
+		grow += len(c.key) + len(c.value) + 4
+	}
+	out := make([]byte, 0, len(b.Raw)+grow)
+	out = append(out, '{')
+	for i := range b.fields {
+		f := &b.fields[i]
+		c := e.find(f.key)
+		if c != nil && c.value == "" {
+			continue
+		}
+		out = appendComma(out)
+		out = append(out, b.Raw[f.from:f.value]...)
+		if c != nil {
+			out = append(out, c.value...)
+		} else {
+			out = append(out, b.Raw[f.value:f.to]...)
+		}
+	}
+	for _, c := range e.changes {
+		if c.value != "" && !b.has(c.key) {
+			out = appendComma(out)
+			out = append(out, '"')
+			out = append(out, c.key...)
+			out = append(out, '"', ':')
+			out = append(out, c.value...)
+		}
+	}
+	return append(out, '}')
+}
+
+func (e *Edit) find(key string) *change {
+	for i := range e.changes {
+		if e.changes[i].key == key {
+			return &e.changes[i]
+		}
+	}
+	return nil
+}
+
+func appendComma(out []byte) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	return out
+}

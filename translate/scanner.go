@@ -1,0 +1,254 @@
+package translate
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
+
+// scanner validates JSON in one pass, by RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it refuses what
+// isn't JSON, so that an engine is never loaded for a request that it would only refuse.
+type scanner struct {
+	data []byte
+	pos  int
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.data) {
+		switch s.data[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) take(c byte) bool {
+	if s.pos < len(s.data) && s.data[s.pos] == c {
+		s.pos++
+		return true
+	}
+	return false
+}
+
+// field reads `"key" : value` at the position.
+func (s *scanner) field() (field, *Error) {
+	f := field{from: s.pos}
+	if err := s.key(); err != nil {
+		return f, err
+	}
+	key := s.data[f.from:s.pos]
+	if bytes.IndexByte(key, '\\') < 0 {
+		f.key = string(key[1 : len(key)-1])
+	} else {
+		f.key = gjson.ParseBytes(key).Str
+	}
+	if err := s.colon(); err != nil {
+		return f, err
+	}
+	f.value = s.pos
+	err := s.value(1)
+	f.to = s.pos
+	return f, err
+}
+
+func (s *scanner) key() *Error {
+	if s.pos >= len(s.data) || s.data[s.pos] != '"' {
+		return s.unexpected("where a field's name in double quotes is expected")
+	}
+	return s.str()
+}
+
+func (s *scanner) colon() *Error {
+	if s.space(); !s.take(':') {
+		return s.unexpected("where ':' is expected")
+	}
+	s.space()
+	return nil
+}
+
+func (s *scanner) value(depth int) *Error {
+	if s.pos >= len(s.data) {
+		return s.unexpected("where a value is expected")
+	}
+	switch c := s.data[s.pos]; {
+	case c == '"':
+		return s.str()
+	case c == '{':
+		return s.object(depth)
+	case c == '[':
+		return s.array(depth)
+	case c == '-' || isDigit(c):
+		return s.number()
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	default:
+		return s.unexpected("where a value is expected")
+	}
+}
+
+func (s *scanner) object(depth int) *Error {
+	if depth >= maxDepth {
+		return s.tooDeep()
+	}
+	s.pos++
+	if s.space(); s.take('}') {
+		return nil
+	}
+	for {
+		if err := s.key(); err != nil {
+			return err
+		}
+		if err := s.colon(); err != nil {
+			return err
+		}
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		s.space()
+		if s.take('}') {
+			return nil
+		}
+		if !s.take(',') {
+			return s.unexpected("where ',' or '}' is expected")
+		}
+		s.space()
+	}
+}
+
+func (s *scanner) array(depth int) *Error {
+	if depth >= maxDepth {
+		return s.tooDeep()
+	}
+	s.pos++
+	if s.space(); s.take(']') {
+		return nil
+	}
+	for {
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		s.space()
+		if s.take(']') {
+			return nil
+		}
+		if !s.take(',') {
+			return s.unexpected("where ',' or ']' is expected")
+		}
+		s.space()
+	}
+}
+
+// plain marks the bytes that stand for themselves in a string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return t
+}()
+
+func (s *scanner) str() *Error {
+	data, i := s.data, s.pos+1
+	for {
+		for i < len(data) && plain[data[i]] {
+			i++
+		}
+		if i >= len(data) {
+			s.pos = i
+			return s.unexpected("inside a string")
+		}
+		switch data[i] {
+		case '"':
+			s.pos = i + 1
+			return nil
+		case '\\':
+			n := escape(data[i:])
+			if n == 0 {
+				s.pos = i
+				return s.unexpected("in a string: a bad escape")
+			}
+			i += n
+		default:
+			s.pos = i
+			return s.unexpected("in a string: a control character must be escaped")
+		}
+	}
+}
+
+// escape is the length of the escape sequence that p begins with, 0 if it is none.
+func escape(p []byte) int {
+	if len(p) < 2 {
+		return 0
+	}
+	switch p[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(p) < 6 {
+			return 0
+		}
+		for _, c := range p[2:6] {
+			if !isDigit(c) && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+				return 0
+			}
+		}
+		return 6
+	default:
+		return 0
+	}
+}
+
+func (s *scanner) number() *Error {
+	s.take('-')
+	if !s.take('0') && !s.digits() {
+		return s.unexpected("in a number")
+	}
+	if s.take('.') && !s.digits() {
+		return s.unexpected("in a number")
+	}
+	if s.take('e') || s.take('E') {
+		if !s.take('+') {
+			s.take('-')
+		}
+		if !s.digits() {
+			return s.unexpected("in a number")
+		}
+	}
+	return nil
+}
+
+func (s *scanner) digits() bool {
+	from := s.pos
+	for s.pos < len(s.data) && isDigit(s.data[s.pos]) {
+		s.pos++
+	}
+	return s.pos > from
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func (s *scanner) literal(word string) *Error {
+	if !bytes.HasPrefix(s.data[s.pos:], []byte(word)) {
+		return s.unexpected("where a value is expected")
+	}
+	s.pos += len(word)
+	return nil
+}
+
+func (s *scanner) tooDeep() *Error {
+	return Invalid("invalid_json", "", "The request body is nested more than "+itoa(maxDepth)+" levels deep.")
+}
+
+func (s *scanner) unexpected(where string) *Error {
+	if s.pos >= len(s.data) {
+		return Invalid("invalid_json", "", "The request body is not valid JSON: it ends "+where+".")
+	}
+	return Invalid("invalid_json", "", "The request body is not valid JSON: "+strconv.QuoteRune(rune(s.data[s.pos]))+
+		" at byte "+itoa(s.pos)+" "+where+".")
+}

@@ -1,0 +1,64 @@
+package translate
+
+// Wire is the half of an engine that is made of bytes: what its HTTP endpoint wants to be sent, and what it answers. The
+// other half, its process, is the supervisor's.
+type Wire interface {
+	// Chat makes the engine's body of an OpenAI-style chat request. What the engine or the model can't do is refused
+	// here, before anything is loaded.
+	Chat(body *Body, caps Caps) ([]byte, *Error)
+
+	// Decoder reads the engine's answer to a body that Chat made.
+	Decoder() Decoder
+
+	// Rewriter turns the engine's answer to a body that Chat made into what the client is to see of it.
+	Rewriter(opts RewriteOptions) Rewriter
+
+	// Fault reads an answer whose status isn't 200.
+	Fault(status int, body []byte) *Error
+}
+
+// Caps is what is known of a model and its engine without loading it.
+type Caps struct {
+	Vision bool // takes images
+}
+
+// Decoder turns an engine's stream into events.
+//
+// However the bytes are cut into calls of Feed, the events are the same, but for where a text is cut in pieces when the
+// engine itself cut it. The last event is Finish or Fault, and nothing follows it. An error that emit returns ends the
+// call and is returned.
+type Decoder interface {
+	Feed(p []byte, emit func(Event) error) error
+	// Close says that the stream has ended; an answer that is incomplete then ends in a Fault.
+	Close(emit func(Event) error) error
+}
+
+// Encoder appends what a client sees of an event, which may be nothing, to dst. There is one for each dialect.
+type Encoder interface {
+	Append(dst []byte, ev Event) []byte
+}
+
+// Rewriter is the short way for a client that speaks the engine's dialect: bytes to bytes, with the fewest edits.
+type Rewriter interface {
+	// Append appends what the client is to see of p. However the bytes are cut into calls, the sum is the same.
+	Append(dst, p []byte) []byte
+	// Close appends what is due when the stream has ended: an error event if it broke off.
+	Close(dst []byte) []byte
+	// Fault is what went wrong in the stream, nil if nothing did. It has been told to the client.
+	Fault() *Error
+}
+
+// RewriteOptions is what a client asked to see.
+type RewriteOptions struct {
+	IncludeUsage   bool           // the chunk with the usage, which is always asked of the engine
+	ReasoningField ReasoningField // the zero value is ReasoningPlain
+}
+
+// ReasoningField is the name under which OpenAI-style answers carry the model's thinking.
+type ReasoningField string
+
+// The two names in use.
+const (
+	ReasoningPlain   ReasoningField = "reasoning"         // the specification's default
+	ReasoningContent ReasoningField = "reasoning_content" // what many clients read
+)
