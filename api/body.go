@@ -31,7 +31,7 @@ func (c *call) body() (*translate.Body, error) {
 	_, err = buf.ReadFrom(io.LimitReader(decoded, limit+1))
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge) || int64(buf.Len()) > limit:
+	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), int64(buf.Len()) > limit:
 		return nil, &translate.Error{
 			Kind:    translate.KindTooLarge,
 			Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -156,13 +157,8 @@ func (a *App) Validate() error {
 }
 
 func oneOf(name, value string, allowed ...string) error {
-	if value == "" {
+	if value == "" || slices.Contains(allowed, value) {
 		return nil
-	}
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
 	}
 	return fmt.Errorf("%s: %q is not one of %v", name, value, allowed)
 }

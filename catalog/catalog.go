@@ -149,7 +149,7 @@ func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 }
 
 func (c *Catalog) answers(l *listing, fresh bool) bool {
-	return l != nil && l.roots == c.roots.Load() && !(fresh && time.Since(l.at) > freshFor)
+	return l != nil && l.roots == c.roots.Load() && (!fresh || time.Since(l.at) <= freshFor)
 }
 
 // report tells the log of files that can't be used, once for each reason.

@@ -104,10 +104,10 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	if arch.PoolingType != 0 || !arch.AttentionCausal {
 		m.Type = TypeEmbedding
 	}
-	m.SizeBytes = int64(f.Size)
+	m.SizeBytes = int64(min(uint64(f.Size), math.MaxInt64))
 	m.Architecture = meta.Architecture
 	m.DisplayName = meta.Name
-	m.Parameters = int64(meta.Parameters)
+	m.Parameters = int64(min(uint64(meta.Parameters), math.MaxInt64))
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
 	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: math.Round(float64(meta.BitsPerWeight)*100) / 100}
 	m.SizeLabel = text(f, "general.size_label")

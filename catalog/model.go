@@ -34,7 +34,7 @@ type Model struct {
 // Format is how a model is stored, which decides the engine that runs it.
 type Format string
 
-// The formats.
+// FormatGGUF is llama.cpp's.
 const FormatGGUF Format = "gguf"
 
 // Type is what a model is for.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 )
 
@@ -40,6 +41,6 @@ func (s logSwitch) WithGroup(name string) slog.Handler {
 }
 
 func (s logSwitch) with(mark func(slog.Handler) slog.Handler) slog.Handler {
-	s.marks = append(s.marks[:len(s.marks):len(s.marks)], mark)
+	s.marks = append(slices.Clip(s.marks), mark)
 	return s
 }

@@ -30,6 +30,11 @@ type Instance struct {
 	LoadTime time.Duration // from launch to ready; 0 until then
 }
 
+// canServe tells whether the instance has what a waiter wants, now. No instance has more slots than it was loaded with.
+func (in *Instance) canServe(w *Waiter) bool {
+	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel)
+}
+
 // Status is where an instance stands.
 type Status uint8
 
@@ -62,6 +67,7 @@ type Waiter struct {
 	Spec     Spec   // what to load with, if it comes to that
 	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
 	SawLoad  bool   // it has waited for a load
+	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
 }
 
 // WaitKind is what a Waiter waits for.

@@ -107,10 +107,13 @@ func (s *stepper) asked(w Waiter) {
 		s.do(Refuse{w.ID, errClosing})
 		return
 	case w.Kind == WaitUnload:
-		if !s.unload(w.Instance) {
+		in := s.st.byID(w.Instance)
+		if in == nil {
 			s.do(Refuse{w.ID, noInstance(w.Instance)})
 			return
 		}
+		w.Gen = in.Gen
+		s.unload(in)
 	case w.Kind == WaitLoad:
 		in, spawn := s.st.launch(w.Spec, s.now)
 		w.Instance = in.ID
@@ -120,11 +123,8 @@ func (s *stepper) asked(w Waiter) {
 }
 
 // unload begins to end an instance. A busy one is left to finish what it does.
-func (s *stepper) unload(id string) bool {
-	in := s.st.byID(id)
+func (s *stepper) unload(in *Instance) {
 	switch {
-	case in == nil:
-		return false
 	case in.Status.IsLeaving():
 	case in.InUse > 0:
 		in.Status = Draining
@@ -132,7 +132,6 @@ func (s *stepper) unload(id string) bool {
 		s.refuseLoaders(in, Error{Kind: LoadFailed, Message: "The model " + in.ID + " was unloaded while it was loading."})
 		s.stop(in)
 	}
-	return true
 }
 
 func (s *stepper) stop(in *Instance) {
@@ -235,7 +234,7 @@ func (s *stepper) filter(keep func(*Waiter) bool) {
 
 // serveAll gives every waiter what there is for it, in order of arrival.
 func (s *stepper) serveAll() {
-	behind := map[string]bool{} // keys for whose slots an earlier waiter waits
+	promised := map[*Instance]bool{} // whose slots an earlier waiter waits for
 	s.filter(func(w *Waiter) bool {
 		switch w.Kind {
 		case WaitUnload:
@@ -243,18 +242,13 @@ func (s *stepper) serveAll() {
 		case WaitLoad:
 			return s.keepLoader(w)
 		default:
-			if behind[w.Key] {
-				return true
-			}
-			waits := s.keepUser(w)
-			behind[w.Key] = waits
-			return waits
+			return s.keepUser(w, promised)
 		}
 	})
 }
 
 func (s *stepper) keepUnloader(w *Waiter) bool {
-	if s.st.byID(w.Instance) != nil {
+	if s.st.find(w.Gen) != nil {
 		return true
 	}
 	s.do(Grant{Waiter: w.ID})
@@ -271,24 +265,24 @@ func (s *stepper) keepLoader(w *Waiter) bool {
 }
 
 // keepUser serves who wants to use a model, or to see it loaded. It launches an instance where there is none.
-func (s *stepper) keepUser(w *Waiter) bool {
+func (s *stepper) keepUser(w *Waiter, promised map[*Instance]bool) bool {
 	var best *Instance
-	hope, leaving := false, false
+	var hopes []*Instance
+	leaving := false
 	exact := s.st.byID(w.Instance)
 	for _, in := range s.st.Instances {
 		if in.Spec.Model.Key != w.Key || (exact != nil && in != exact) {
 			continue
 		}
-		switch {
-		case in.Status.IsLeaving():
+		if in.Status.IsLeaving() {
 			leaving = true
 			continue
-		case in.Status.IsLoading():
-			w.SawLoad = true
-		case in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel) && (best == nil || in.InUse < best.InUse):
+		}
+		hopes = append(hopes, in)
+		w.SawLoad = w.SawLoad || in.Status.IsLoading()
+		if in.canServe(w) && (w.Slots == 0 || !promised[in]) && (best == nil || in.InUse < best.InUse) {
 			best = in
 		}
-		hope = true
 	}
 	switch {
 	case best != nil:
@@ -296,13 +290,17 @@ func (s *stepper) keepUser(w *Waiter) bool {
 		best.InUse += slots
 		s.do(Grant{w.ID, best.Gen, slots, w.SawLoad})
 		return false
-	case hope || leaving:
-		return true // a leaving one has to be gone before its like may take its place
+	case len(hopes) > 0 || leaving: // a leaving one has to be gone before its like may take its place
+		for _, in := range hopes {
+			promised[in] = true
+		}
+		return true
 	case !w.MayLoad:
 		s.do(Refuse{w.ID, notLoaded(w.Key)})
 		return false
 	default:
-		_, spawn := s.st.launch(w.Spec, s.now)
+		in, spawn := s.st.launch(w.Spec, s.now)
+		promised[in] = true
 		w.SawLoad = true
 		s.do(spawn)
 		return true

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+func TestMain(m *testing.M) {
+	fakeengine.MainIfChild()
+	os.Exit(m.Run())
+}
+
+// shipped is the model that tests name; the fake engine doesn't look into it, the catalog does.
+const shipped = "../testdata/models/lmcaddy/tinychat/tinychat-f16.gguf"
+
+// server is the API over a node whose engine is the fake one.
+type server struct {
+	*httptest.Server
+	t    *testing.T
+	fake *fakeengine.Engine
+	node *node.Node
+}
+
+type option func(*Config, *node.Settings)
+
+func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
+	t.Helper()
+	dir := home.Dir(t.TempDir())
+	link(t, shipped, filepath.Join(dir.Models(), "lmcaddy", "tinychat", "tinychat-f16.gguf"))
+	n, err := node.Open(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
+	settings := node.Settings{JIT: true, LlamaServer: node.EngineSettings{Path: s.fake.Path}}
+	config := Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
+	for _, o := range options {
+		o(&config, &settings)
+	}
+	if err := n.Push(1, settings); err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewServer(New(config))
+	t.Cleanup(func() {
+		s.Server.CloseClientConnections()
+		s.Server.Close()
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func link(t *testing.T, from, to string) {
+	t.Helper()
+	from, err := filepath.Abs(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+	}
+	if err == nil {
+		err = os.Symlink(from, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// code is the error's code, in any dialect that has one.
+func (a answer) code() string {
+	var e struct {
+		Error struct {
+			Code string `json:"code"`
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(a.body), &e) != nil {
+		return "not JSON"
+	}
+	if e.Error.Code == "" {
+		return e.Error.Type
+	}
+	return e.Error.Code
+}
+
+func (s *server) do(method, path, body string, header ...string) answer {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(got)}
+}
+
+func (s *server) chat(more string) answer {
+	s.t.Helper()
+	return s.do("POST", "/v1/chat/completions", `{"model":"lmcaddy/tinychat","messages":[{"role":"user","content":"hi"}]`+more+`}`)
+}

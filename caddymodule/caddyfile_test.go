@@ -1,0 +1,122 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func adapt(t *testing.T, file string, body []byte) ([]byte, error) {
+	t.Helper()
+	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt(body, map[string]any{"filename": file})
+	for _, w := range warnings {
+		t.Errorf("%s: warning: %s", file, w)
+	}
+	return adapted, err
+}
+
+// TestCaddyfile_Golden adapts testdata/*.caddyfile, and compares the JSON, or the error, with what stands beside it.
+func TestCaddyfile_Golden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.caddyfile")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden Caddyfiles: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".caddyfile"), func(t *testing.T) {
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			adapted, err := adapt(t, file, body)
+			got := string(adapted)
+			if err == nil {
+				got = indent(t, adapted)
+			} else {
+				got = err.Error() + "\n"
+			}
+			golden := strings.TrimSuffix(file, ".caddyfile") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func indent(t *testing.T, adapted []byte) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(adapted, &v); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out) + "\n"
+}
+
+// TestCaddyfile_ExamplesAreValid runs what is given to users through all but the start.
+func TestCaddyfile_ExamplesAreValid(t *testing.T) {
+	t.Setenv("LMCADDY_HOME", t.TempDir())
+	files, err := filepath.Glob("../examples/*.Caddyfile")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range append(files, "../Caddyfile") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			adapted, err := adapt(t, file, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var config caddy.Config
+			if err := json.Unmarshal(adapted, &config); err != nil {
+				t.Fatal(err)
+			}
+			if err := caddy.Validate(&config); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if left, err := os.ReadDir(os.Getenv("LMCADDY_HOME")); err != nil || len(left) > 0 {
+		t.Errorf("validating has written to the home: %v %v", left, err)
+	}
+}
+
+// TestCaddyfile_ReadmeIsValid adapts the Caddyfile that the README shows.
+func TestCaddyfile_ReadmeIsValid(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "```caddyfile\n")
+	block, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("the README shows no Caddyfile")
+	}
+	if _, err := adapt(t, "README.md", []byte(block)); err != nil {
+		t.Error(err)
+	}
+}
