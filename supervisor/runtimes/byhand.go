@@ -1,0 +1,43 @@
+package runtimes
+
+import "strings"
+
+// Attempt is one source of an engine that failed.
+type Attempt struct {
+	What string
+	Err  error
+}
+
+// GetError says what was tried to get an engine, why each attempt failed, and how to install one by hand.
+type GetError struct {
+	Engine string
+	Tried  []Attempt
+}
+
+const byHand = `To install it by hand:
+  macOS           brew install llama.cpp
+  Windows         winget install llama.cpp
+  Debian testing  apt install llama.cpp-tools
+  Nix             nix profile install nixpkgs#llama-cpp
+  elsewhere       unpack an archive from https://github.com/ggml-org/llama.cpp/releases
+Then put llama-server on PATH, or name it in the Caddyfile:
+  engine llama_server { path /where/it/is/llama-server }`
+
+func (e *GetError) Error() string {
+	var text strings.Builder
+	text.WriteString(e.Engine + " could not be got.\n")
+	for _, attempt := range e.Tried {
+		reason := strings.ReplaceAll(attempt.Err.Error(), "\n", "; ") // one line for each, however the error was composed
+		text.WriteString("  " + attempt.What + ": " + reason + "\n")
+	}
+	return text.String() + byHand
+}
+
+// Unwrap lets errors.Is and errors.As look at every attempt's error.
+func (e *GetError) Unwrap() []error {
+	errs := make([]error, len(e.Tried))
+	for i, attempt := range e.Tried {
+		errs[i] = attempt.Err
+	}
+	return errs
+}

@@ -1,0 +1,246 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// serverPackage is the package that has llama-server.
+const serverPackage = "llama.cpp-tools"
+
+// packageSuites are the suites that have it, the calmer one first. Packages from them would upgrade the C library of an
+// older system, so they are never installed: they are unpacked side by side with all the libraries they need.
+var packageSuites = []string{"forky", "sid"}
+
+// hostSettings undoes what the machine's configuration would have apt do to the machine: commands run after an update,
+// and settings that only make sense with the machine's own suites.
+const hostSettings = `#clear APT::Update;
+#clear APT::Default-Release;
+#clear APT::Architectures;
+#clear Acquire::Languages;
+Acquire::Languages { "none"; };
+`
+
+// distributionPackages is how to get an engine from the distribution's packages; nil where there are no distributions.
+func distributionPackages() func(context.Context, *staging, func(Progress)) (staged, error) {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	return func(ctx context.Context, stage *staging, report func(Progress)) (staged, error) {
+		d := &debian{stage: stage, report: report}
+		return d.get(ctx)
+	}
+}
+
+// debian gets an engine from the packages of a Debian-family system, with a private configuration for apt.
+type debian struct {
+	stage   *staging
+	report  func(Progress)
+	apt     string   // the folder of apt's private configuration and state
+	options []string // for every apt command
+}
+
+func (d *debian) get(ctx context.Context) (staged, error) {
+	for _, tool := range []string{"apt-get", "apt-cache", "apt-config", "dpkg", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return staged{}, fmt.Errorf("not a Debian-family system: there is no %s", tool)
+		}
+	}
+	sources, err := d.machineSources(ctx)
+	if err != nil {
+		return staged{}, err
+	}
+	var failures []error
+	for _, suite := range packageSuites {
+		debs, err := d.download(ctx, sources, suite)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", suite, err))
+			continue
+		}
+		root, err := d.unpack(ctx, debs)
+		if err != nil {
+			return staged{}, err
+		}
+		script, err := makeStartable(root)
+		if err != nil {
+			return staged{}, err
+		}
+		return staged{root: root, executable: script, variant: variantCPU, origin: "Debian's packages, " + suite}, nil
+	}
+	return staged{}, errors.Join(failures...)
+}
+
+// machineSources reads the machine's own entries for Debian's archive, from where its apt reads them.
+func (d *debian) machineSources(ctx context.Context) ([]aptSource, error) {
+	output, err := d.run(ctx, "", nil, "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for line := range strings.Lines(output) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		value = strings.Trim(value, "'")
+		switch name {
+		case "LIST":
+			files = append(files, value)
+		case "PARTS":
+			lists, _ := filepath.Glob(filepath.Join(value, "*.list"))
+			stanzas, _ := filepath.Glob(filepath.Join(value, "*.sources"))
+			files = append(files, append(lists, stanzas...)...)
+		}
+	}
+	var sources []aptSource
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // there is often no sources.list; one that can't be read doesn't help either
+		}
+		if strings.HasSuffix(file, ".sources") {
+			sources = append(sources, parseSources(string(text))...)
+		} else {
+			sources = append(sources, parseSourcesList(string(text))...)
+		}
+	}
+	own := debianOwn(sources)
+	if len(own) == 0 {
+		return nil, errors.New("apt's configuration has no entry for Debian's main archive")
+	}
+	return own, nil
+}
+
+// configure makes the private configuration for one suite.
+func (d *debian) configure(ctx context.Context, sources []aptSource, suite string) error {
+	architecture, err := d.run(ctx, "", nil, "dpkg", "--print-architecture")
+	if err != nil {
+		return err
+	}
+	if d.apt, err = d.stage.folder("apt"); err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(d.apt, name) }
+	for _, folder := range []string{"sources", "preferences", "state/lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(in(folder), 0o700); err != nil {
+			return fmt.Errorf("preparing apt: %w", err)
+		}
+	}
+	var stanzas []string
+	for _, source := range sources {
+		stanzas = append(stanzas, source.inSuite(suite))
+	}
+	for name, content := range map[string]string{
+		"apt.conf":                hostSettings,
+		"status":                  "", // nothing is installed, so far as this apt knows
+		"sources/lmcaddy.sources": strings.Join(stanzas, "\n"),
+	} {
+		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
+			return fmt.Errorf("preparing apt: %w", err)
+		}
+	}
+	d.options = []string{"-c=" + in("apt.conf")}
+	for _, setting := range []string{
+		"APT::Architectures::=" + strings.TrimSpace(architecture),
+		"APT::Sandbox::User=root", // apt's own user couldn't write into this folder; without root it means nothing
+		"APT::Status-Fd=3",
+		"APT::Update::Error-Mode=any",
+		"Dir::Etc::sourcelist=/dev/null",
+		"Dir::Etc::sourceparts=" + in("sources"),
+		"Dir::Etc::preferences=/dev/null",
+		"Dir::Etc::preferencesparts=" + in("preferences"),
+		"Dir::State=" + in("state"),
+		"Dir::State::lists=" + in("state/lists"),
+		"Dir::State::status=" + in("status"),
+		"Dir::Cache=" + in("cache"),
+		"Dir::Cache::archives=" + in("cache/archives"),
+		"Dir::Log=" + in("log"),
+	} {
+		d.options = append(d.options, "-o", setting)
+	}
+	return nil
+}
+
+// download fetches the package and the libraries it needs; apt checks them against the archive's signature.
+func (d *debian) download(ctx context.Context, sources []aptSource, suite string) (debs string, err error) {
+	if err := d.configure(ctx, sources, suite); err != nil {
+		return "", err
+	}
+	if debs, err = d.stage.folder("download"); err != nil {
+		return "", err
+	}
+	// One entry of several may fail without harm, so it counts only if the packages then can't be had.
+	_, updateErr := d.run(ctx, debs, d.percent("reading the package lists of Debian's "+suite), "apt-get", slices.Concat(d.options, []string{"update"})...)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	query := []string{
+		"depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances",
+	}
+	graph, err := d.run(ctx, debs, nil, "apt-cache", slices.Concat(d.options, query, []string{serverPackage})...)
+	if err != nil {
+		return "", errors.Join(updateErr, err)
+	}
+	packages := neededPackages(graph)
+	if _, err := d.run(ctx, debs, d.percent(fmt.Sprintf("fetching %d packages of Debian's %s", len(packages), suite)),
+		"apt-get", slices.Concat(d.options, []string{"download"}, packages)...); err != nil {
+		return "", errors.Join(updateErr, err)
+	}
+	return debs, nil
+}
+
+// neededPackages walks the graph that apt-cache depends prints, from the server's package through the libraries it
+// needs. What else it depends on serves its installation, or commands that aren't used.
+func neededPackages(graph string) []string {
+	depends := map[string][]string{}
+	var current string
+	for line := range strings.Lines(graph) {
+		line = strings.TrimRight(line, "\r\n")
+		name := strings.TrimSpace(line)
+		if name == line {
+			current = name
+			continue
+		}
+		relation, target, _ := strings.Cut(strings.TrimPrefix(name, "|"), ": ")
+		if relation == "Depends" || relation == "PreDepends" {
+			depends[current] = append(depends[current], target)
+		}
+	}
+	needed := []string{serverPackage}
+	for i := 0; i < len(needed); i++ {
+		for _, name := range depends[needed[i]] {
+			isLibrary := strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib")
+			if isLibrary && !slices.Contains(needed, name) {
+				needed = append(needed, name)
+			}
+		}
+	}
+	return needed
+}
+
+// unpack unpacks every package into one tree, which runs no script of theirs.
+func (d *debian) unpack(ctx context.Context, debs string) (root string, err error) {
+	if root, err = d.stage.folder("root"); err != nil {
+		return "", err
+	}
+	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
+	if err != nil || len(files) == 0 {
+		return "", errors.Join(errors.New("apt fetched no packages"), err)
+	}
+	for i, file := range files {
+		d.report(Progress{Doing: "unpacking the packages", Percent: 100 * float64(i) / float64(len(files))})
+		if _, err := d.run(ctx, debs, nil, "dpkg-deb", "-x", file, root); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
+}
+
+// percent reports a step that apt tells the percentage of.
+func (d *debian) percent(doing string) func(float64) {
+	return func(percent float64) { d.report(Progress{Doing: doing, Percent: percent}) }
+}

@@ -1,0 +1,122 @@
+package runtimes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// serverName is the executable's name in an archive and on PATH.
+func serverName() string {
+	if runtime.GOOS == "windows" {
+		return "llama-server.exe"
+	}
+	return "llama-server"
+}
+
+// Find returns the llama-server to use: the configured one, else the selected one, else the first on PATH. It starts no
+// process. With configured empty and nothing else to be found, the error is ErrNone, or wraps it.
+func (s *Store) Find(configured string) (Runtime, error) {
+	if configured != "" {
+		return findConfigured(configured)
+	}
+	selected := s.selection()
+	if selected != "" {
+		found, err := s.load(selected)
+		if err == nil {
+			return found, nil
+		}
+		s.log.Warn("the selected runtime can't be used, looking on PATH", "name", selected, "error", err)
+	}
+	if found, ok := lookOnPath(); ok {
+		return found, nil
+	}
+	if installed, err := s.installed(); err == nil && len(installed) > 0 {
+		return Runtime{}, fmt.Errorf("%w, or \"lmcaddy runtime select %s\" to use what is installed", ErrNone, installed[0].Name)
+	}
+	return Runtime{}, ErrNone
+}
+
+func findConfigured(configured string) (Runtime, error) {
+	path, err := exec.LookPath(configured) // a bare name is looked up on PATH, anything else is taken as it stands
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return Runtime{}, fmt.Errorf("the configured llama-server %s %s: correct the path in `engine llama_server { path … }`, "+
+			"or leave it out to use the selected runtime: %w", configured, unusable(err), err)
+	}
+	return Runtime{Engine: LlamaCpp, Path: path, Source: Configured}, nil
+}
+
+// unusable says in words why a path can't be started.
+func unusable(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return "doesn't exist"
+	case errors.Is(err, syscall.EISDIR):
+		return "is a folder"
+	case errors.Is(err, fs.ErrPermission):
+		return "isn't executable"
+	default:
+		return "can't be used"
+	}
+}
+
+// checkExecutable is a cheap test that path could be started.
+func checkExecutable(path string) error {
+	if _, err := exec.LookPath(path); err != nil {
+		return fmt.Errorf("its executable %s: %w", unusable(err), err)
+	}
+	return nil
+}
+
+func lookOnPath() (Runtime, bool) {
+	path, err := exec.LookPath(serverName()) // refuses one that is found only by "." in PATH, which is as well
+	if err != nil {
+		return Runtime{}, false
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Runtime{}, false
+	}
+	return Runtime{Engine: LlamaCpp, Path: path, Source: OnPath}, true
+}
+
+// findServer returns the executable in an unpacked tree, relative to it: the one nearest the top.
+func findServer(root string) (string, error) {
+	var found string
+	var depth int
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.Name() != serverName() || !entry.Type().IsRegular() {
+			return nil
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d := strings.Count(relative, string(filepath.Separator)); found == "" || d < depth {
+			found, depth = relative, d
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("looking for %s: %w", serverName(), err)
+	}
+	if found == "" {
+		return "", fmt.Errorf("there is no %s in it", serverName())
+	}
+	// Archives packed on Windows carry no modes.
+	if err := os.Chmod(filepath.Join(root, found), 0o755); err != nil { //nolint:gosec // it is there to be run
+		return "", fmt.Errorf("making %s executable: %w", serverName(), err)
+	}
+	return found, nil
+}

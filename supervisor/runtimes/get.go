@@ -1,0 +1,256 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// GetOptions says what to get.
+type GetOptions struct {
+	// Engine is "llama.cpp".
+	Engine string
+	// Variant is cpu, vulkan, cuda, metal or another that the release has; empty: the one that fits the hardware.
+	Variant string
+	// Version is a build like "b11669" or a release like "v0.7.0"; empty: the latest release.
+	Version string
+	// Releases is the address to ask for releases, in place of the project's own: for a mirror that speaks the same
+	// API, with /latest and /tags/<tag> below it.
+	Releases string
+	// Progress, if set, is called often, from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress is how far a Get has come.
+type Progress struct {
+	Doing string // what is going on, like "fetching llama-b11669-bin-ubuntu-x64.tar.gz"
+	// Done and Total are bytes of this step; Total is 0 where it isn't known.
+	Done, Total int64
+	// Percent is how much of this step is done, 0 to 100.
+	Percent float64
+}
+
+// staged is an engine ready in a staging folder.
+type staged struct {
+	root       string // the folder to be installed
+	executable string // relative to root
+	variant    string
+	origin     string
+}
+
+// Get fetches an engine and installs it, and selects it if nothing is selected. Getting what is installed already
+// replaces nothing. When ctx ends, nothing is left behind. If no source had it, the error is a *GetError.
+func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
+	if o.Engine != LlamaCpp {
+		return Runtime{}, fmt.Errorf("%q can't be fetched, only %s can", o.Engine, LlamaCpp)
+	}
+	tag, err := normalVersion(o.Version)
+	if err != nil {
+		return Runtime{}, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	stage, err := s.newStaging(ctx)
+	if err != nil {
+		return Runtime{}, err
+	}
+	defer stage.discard()
+	g := &get{store: s, options: o, tag: tag, stage: stage, from: newRemote(o.Releases, s.stall)}
+	defer g.from.close()
+
+	found, err := g.run(ctx)
+	if ctx.Err() != nil {
+		return Runtime{}, fmt.Errorf("getting %s was interrupted, nothing was installed: %w", o.Engine, context.Cause(ctx))
+	}
+	if err != nil {
+		return Runtime{}, err
+	}
+	return s.selectIfNone(found)
+}
+
+// selectIfNone selects a runtime that was got, unless there is one selected that works.
+func (s *Store) selectIfNone(found Runtime) (Runtime, error) {
+	if selected := s.selection(); selected != "" {
+		if _, err := s.load(selected); err == nil {
+			found.Selected = selected == found.Name
+			return found, nil
+		}
+	}
+	if err := s.Select(found.Name); err != nil {
+		return Runtime{}, err
+	}
+	found.Selected = true
+	return found, nil
+}
+
+// get is one Get under way.
+type get struct {
+	store   *Store
+	options GetOptions
+	tag     string
+	stage   *staging
+	from    *remote
+	tried   []Attempt
+}
+
+func (g *get) run(ctx context.Context) (Runtime, error) {
+	found, err := g.fromRelease(ctx)
+	if err == nil || !fallsBack(err) {
+		return found, g.explain(err)
+	}
+	if g.store.packages == nil || ctx.Err() != nil {
+		return Runtime{}, g.explain(err)
+	}
+	// The distribution decides version and variant, so it can't serve a wish for others.
+	if g.tag != "" || (g.options.Variant != "" && g.options.Variant != variantCPU) {
+		g.fail("distribution's packages", errors.New("not asked, because they come in one version, for the CPU"))
+		return Runtime{}, g.explain(err)
+	}
+	ready, err := g.store.packages(ctx, g.stage, g.options.Progress)
+	if err == nil {
+		found, err = g.install(ctx, ready)
+	}
+	if err != nil {
+		g.fail("distribution's packages", err)
+	}
+	return found, g.explain(err)
+}
+
+// wishError says that a version or variant that was asked for doesn't exist.
+type wishError struct{ text string }
+
+func (e *wishError) Error() string { return e.text }
+
+// fallsBack is true for failures that another source may not have. A wrong checksum or an archive that reaches out of
+// its folder isn't one: that has to be looked at.
+func fallsBack(err error) bool {
+	_, unreachable := errors.AsType[*unreachableError](err)
+	_, none := errors.AsType[*noBuildError](err)
+	_, unfit := errors.AsType[*unfitError](err)
+	return unreachable || none || unfit
+}
+
+func (g *get) fail(what string, err error) { g.tried = append(g.tried, Attempt{what, err}) }
+
+// explain is nil for nil; otherwise it makes the error that says all that was tried.
+func (g *get) explain(err error) error {
+	if err == nil || len(g.tried) == 0 {
+		return err
+	}
+	return &GetError{Engine: g.options.Engine, Tried: g.tried}
+}
+
+// fromRelease installs the first build of the official release that runs here.
+func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
+	what := "official release"
+	g.options.Progress(Progress{Doing: "asking for the release's files"})
+	published, err := g.from.findRelease(ctx, g.tag)
+	var builds []build
+	if err == nil {
+		builds, err = g.store.hardware(ctx).choose(published, g.options.Variant)
+	}
+	if err != nil {
+		if _, wish := errors.AsType[*wishError](err); !wish { // which needs no more explanation
+			g.fail(what, err)
+		}
+		return Runtime{}, err
+	}
+	for _, b := range builds {
+		var found Runtime
+		if found, err = g.build(ctx, published, b); err == nil {
+			return found, nil
+		}
+		g.fail(fmt.Sprintf("%s %s, %s", what, published.tag, b.variant), err)
+		if _, unfit := errors.AsType[*unfitError](err); !unfit {
+			return Runtime{}, err
+		}
+		g.store.log.Warn("this build doesn't run here", "build", b.archive.name, "error", err)
+	}
+	return Runtime{}, err
+}
+
+func (g *get) build(ctx context.Context, published release, b build) (Runtime, error) {
+	if found, err := g.store.load(runtimeName(LlamaCpp, published.tag, b.variant)); err == nil {
+		found.Already = true
+		return found, nil
+	}
+	root, err := g.fetch(ctx, b.archive, "root")
+	if err != nil {
+		return Runtime{}, err
+	}
+	executable, err := findServer(root)
+	if err != nil {
+		return Runtime{}, fmt.Errorf("%s: %w", b.archive.name, err)
+	}
+	if b.libraries != nil {
+		libraries, err := g.fetch(ctx, *b.libraries, "libraries")
+		if err != nil {
+			return Runtime{}, err
+		}
+		if err := moveLibraries(libraries, filepath.Join(root, filepath.Dir(executable))); err != nil {
+			return Runtime{}, err
+		}
+	}
+	return g.install(ctx, staged{
+		root: root, executable: executable, variant: b.variant, origin: "official release " + published.tag,
+	})
+}
+
+// fetch downloads an archive and unpacks it into a folder of that name inside the staging folder.
+func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error) {
+	downloads, err := g.stage.folder("download")
+	if err != nil {
+		return "", err
+	}
+	root, err := g.stage.folder(folder)
+	if err != nil {
+		return "", err
+	}
+	archive := filepath.Join(downloads, filepath.Base(a.name))
+	err = g.from.download(ctx, a, archive, func(done, total int64) {
+		p := Progress{Doing: "fetching " + a.name, Done: done, Total: total}
+		if total > 0 {
+			p.Percent = 100 * float64(done) / float64(total)
+		}
+		g.options.Progress(p)
+	})
+	if err != nil {
+		return "", err
+	}
+	g.options.Progress(Progress{Doing: "unpacking " + a.name})
+	if err := unpack(ctx, archive, root); err != nil {
+		return "", err
+	}
+	return root, os.Remove(archive)
+}
+
+// install proves what is staged, describes it in runtime.json and renames it into place.
+func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
+	g.options.Progress(Progress{Doing: "checking that it starts"})
+	version, err := prove(ctx, filepath.Join(ready.root, ready.executable))
+	if err != nil {
+		return Runtime{}, err
+	}
+	m := manifest{
+		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin,
+		Executable: filepath.ToSlash(ready.executable), FetchedAt: time.Now().UTC().Truncate(time.Second),
+	}
+	if found, err := g.store.load(m.name()); err == nil {
+		found.Already = true
+		return found, nil
+	}
+	if err := m.write(ready.root); err != nil {
+		return Runtime{}, fmt.Errorf("installing: %w", err)
+	}
+	renamed := os.Rename(ready.root, filepath.Join(g.store.dir, m.name()))
+	found, err := g.store.load(m.name())
+	if err != nil && renamed != nil {
+		return Runtime{}, fmt.Errorf("installing %s: %w (if a broken folder of that name is in the way, delete it)", m.name(), renamed)
+	}
+	found.Already = renamed != nil // another process was faster
+	return found, err
+}

@@ -1,0 +1,103 @@
+package runtimes
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// probeTimeout bounds nvidia-smi, which hangs when the driver does.
+const probeTimeout = 10 * time.Second
+
+// hardware is what decides which variant fits.
+type hardware struct {
+	os, arch string // as in GOOS and GOARCH
+	nvidia   *nvidia
+	vulkan   bool // a Vulkan loader and a GPU for it
+}
+
+// nvidia is an NVIDIA GPU with its driver. Zero values are not known.
+type nvidia struct {
+	cuda       dotted // the newest CUDA that the driver speaks
+	capability dotted // of the GPU, the lowest of several
+}
+
+// dotted is a version of two numbers.
+type dotted struct{ major, minor int }
+
+func (d dotted) compare(other dotted) int {
+	if d.major != other.major {
+		return d.major - other.major
+	}
+	return d.minor - other.minor
+}
+
+func parseDotted(text string) (dotted, bool) {
+	major, minor, found := strings.Cut(strings.TrimSpace(text), ".")
+	first, err := strconv.Atoi(major)
+	if err != nil {
+		return dotted{}, false
+	}
+	if !found {
+		return dotted{first, 0}, true
+	}
+	second, err := strconv.Atoi(minor)
+	return dotted{first, second}, err == nil
+}
+
+func (d dotted) String() string { return fmt.Sprintf("%d.%d", d.major, d.minor) }
+
+func detectHardware(ctx context.Context) hardware {
+	return hardware{os: runtime.GOOS, arch: runtime.GOARCH, nvidia: detectNVIDIA(ctx), vulkan: hasVulkan()}
+}
+
+func detectNVIDIA(ctx context.Context) *nvidia {
+	smi, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return nvidiaFromDriver()
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	banner, err := exec.CommandContext(ctx, smi).Output()
+	if err != nil {
+		return nvidiaFromDriver() // installed, but there is no GPU or no working driver
+	}
+	capabilities, _ := exec.CommandContext(ctx, smi, "--query-gpu=compute_cap", "--format=csv,noheader").Output()
+	return parseSMI(string(banner), string(capabilities))
+}
+
+// The banner says "CUDA Version: 12.4"; newer ones say "CUDA UMD Version: 13.4".
+var smiCUDA = regexp.MustCompile(`CUDA (?:\w+ )?Version:\s*(\d+\.\d+)`)
+
+func parseSMI(banner, capabilities string) *nvidia {
+	var gpu nvidia
+	if match := smiCUDA.FindStringSubmatch(banner); match != nil {
+		gpu.cuda, _ = parseDotted(match[1])
+	}
+	for line := range strings.Lines(capabilities) {
+		capability, ok := parseDotted(line)
+		if ok && (gpu.capability == dotted{} || capability.compare(gpu.capability) < 0) {
+			gpu.capability = capability
+		}
+	}
+	return &gpu
+}
+
+// driverCUDA is the oldest CUDA of the newest major that a driver of this version speaks.
+func driverCUDA(driver int) dotted {
+	switch {
+	case driver >= 580:
+		return dotted{13, 0}
+	case driver >= 525:
+		return dotted{12, 0}
+	case driver > 0:
+		return dotted{11, 0}
+	default:
+		return dotted{}
+	}
+}

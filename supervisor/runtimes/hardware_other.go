@@ -1,0 +1,7 @@
+//go:build !linux && !windows
+
+package runtimes
+
+func nvidiaFromDriver() *nvidia { return nil }
+
+func hasVulkan() bool { return false }

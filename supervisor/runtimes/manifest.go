@@ -1,0 +1,81 @@
+package runtimes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const manifestName = "runtime.json"
+
+// manifest is what runtime.json holds. A folder without one is not a runtime.
+type manifest struct {
+	Engine     string    `json:"engine"`
+	Version    string    `json:"version"`
+	Variant    string    `json:"variant"`
+	Origin     string    `json:"origin"`
+	Executable string    `json:"executable"` // relative to the folder, with slashes
+	FetchedAt  time.Time `json:"fetched_at"`
+}
+
+// name is the folder that the runtime is installed as.
+func (m manifest) name() string { return runtimeName(m.Engine, m.Version, m.Variant) }
+
+func runtimeName(engine, version, variant string) string {
+	return engine + "-" + version + "-" + variant
+}
+
+func readManifest(folder string) (manifest, error) {
+	var m manifest
+	text, err := os.ReadFile(filepath.Join(folder, manifestName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return m, fmt.Errorf("not a runtime: it has no %s", manifestName)
+	}
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("reading %s: %w", manifestName, err)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(m.Executable)) {
+		return m, fmt.Errorf("%s names an executable outside its folder: %q", manifestName, m.Executable)
+	}
+	return m, nil
+}
+
+func (m manifest) write(folder string) error {
+	text, err := json.MarshalIndent(m, "", "\t")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", manifestName, err)
+	}
+	return writeFileSynced(filepath.Join(folder, manifestName), append(text, '\n'), 0o644)
+}
+
+// writeFileSynced also waits until the file is on the disk, because a rename that follows may get there before it.
+func writeFileSynced(path string, content []byte, mode fs.FileMode) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// buildNumber is the number in a version like "b11669", or 0.
+func buildNumber(version string) int {
+	number, err := strconv.Atoi(strings.TrimPrefix(version, "b"))
+	if err != nil {
+		return 0
+	}
+	return number
+}

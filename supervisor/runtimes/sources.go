@@ -1,0 +1,155 @@
+package runtimes
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// aptSource is an entry of apt's configuration that says where packages are.
+type aptSource struct {
+	uris, suites, components []string
+	// options are kept as they stand: Signed-By, which may be a whole key, and what else decides on trust.
+	options map[string]string
+}
+
+// debianSuites are the suites of Debian itself; other distributions and vendors have others, mostly.
+var debianSuites = []string{
+	"oldoldstable", "oldstable", "stable", "testing", "unstable",
+	"buster", "bullseye", "bookworm", "trixie", "forky", "duke", "sid",
+}
+
+// keptOptions are the options that are taken over from the machine's entries.
+var keptOptions = []string{"Signed-By", "Trusted", "Check-Valid-Until", "Valid-Until-Max", "Check-Date", "By-Hash"}
+
+// parseSources reads deb822 stanzas, the form of a .sources file. Entries that are disabled or for sources are left out.
+func parseSources(text string) []aptSource {
+	var sources []aptSource
+	fields := map[string]string{}
+	var last string
+	flush := func() {
+		if source, ok := sourceOf(fields); ok {
+			sources = append(sources, source)
+		}
+		fields, last = map[string]string{}, ""
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case strings.TrimSpace(line) == "":
+			flush()
+		case line[0] == ' ' || line[0] == '\t':
+			if last != "" {
+				fields[last] += "\n" + line
+			}
+		default:
+			name, value, _ := strings.Cut(line, ":")
+			last = strings.ToLower(strings.TrimSpace(name))
+			fields[last] = strings.TrimSpace(value)
+		}
+	}
+	flush()
+	return sources
+}
+
+func sourceOf(fields map[string]string) (aptSource, bool) {
+	enabled := strings.ToLower(fields["enabled"])
+	if slices.Contains([]string{"no", "false", "0", "off", "without", "disable"}, enabled) {
+		return aptSource{}, false
+	}
+	if !slices.Contains(strings.Fields(fields["types"]), "deb") {
+		return aptSource{}, false
+	}
+	source := aptSource{
+		uris: strings.Fields(fields["uris"]), suites: strings.Fields(fields["suites"]),
+		components: strings.Fields(fields["components"]), options: map[string]string{},
+	}
+	for _, name := range keptOptions {
+		if value := fields[strings.ToLower(name)]; value != "" {
+			source.options[name] = value
+		}
+	}
+	return source, true
+}
+
+// parseSourcesList reads one-line entries, the form of sources.list: deb [option=value …] uri suite component….
+func parseSourcesList(text string) []aptSource {
+	var sources []aptSource
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		rest, isDeb := strings.CutPrefix(strings.TrimSpace(line), "deb")
+		if !isDeb || rest == "" || !strings.ContainsAny(rest[:1], " \t[") {
+			continue
+		}
+		fields := map[string]string{"types": "deb"}
+		rest = strings.TrimSpace(rest)
+		if strings.HasPrefix(rest, "[") {
+			options, after, closed := strings.Cut(rest[1:], "]")
+			if !closed {
+				continue
+			}
+			rest = after
+			for option := range strings.FieldsSeq(options) {
+				name, value, _ := strings.Cut(option, "=")
+				fields[strings.ToLower(name)] = strings.ReplaceAll(value, ",", " ")
+			}
+		}
+		words := strings.Fields(rest)
+		if len(words) < 3 {
+			continue
+		}
+		fields["uris"], fields["suites"], fields["components"] = words[0], words[1], strings.Join(words[2:], " ")
+		if source, ok := sourceOf(fields); ok {
+			sources = append(sources, source)
+		}
+	}
+	return sources
+}
+
+// debianOwn keeps the entries for Debian's main archive. A vendor may use Debian's names for suites and components too,
+// so the keyring decides where one is given; if no entry has Debian's own, as on a mirror that signs anew, any will do:
+// an archive that has no such suite is then passed over by apt.
+func debianOwn(sources []aptSource) []aptSource {
+	var certain, possible []aptSource
+	for _, source := range sources {
+		if !source.mayBeDebian() {
+			continue
+		}
+		possible = append(possible, source)
+		signed := source.options["Signed-By"]
+		if signed == "" || strings.HasPrefix(filepath.Base(strings.Fields(signed)[0]), "debian-archive-") {
+			certain = append(certain, source)
+		}
+	}
+	if len(certain) > 0 {
+		return certain
+	}
+	return possible
+}
+
+func (source aptSource) mayBeDebian() bool {
+	isSuite := func(suite string) bool { return slices.Contains(debianSuites, suite) }
+	return len(source.uris) > 0 && !strings.HasPrefix(source.uris[0], "cdrom:") &&
+		slices.ContainsFunc(source.suites, isSuite) && slices.Contains(source.components, "main")
+}
+
+// inSuite writes the entry as a deb822 stanza for the main component of another suite of the same archive.
+func (source aptSource) inSuite(suite string) string {
+	var text strings.Builder
+	for _, field := range [][2]string{
+		{"Types", "deb"},
+		{"URIs", strings.Join(source.uris, " ")},
+		{"Suites", suite},
+		{"Components", "main"},
+		{"Targets", "Packages"}, // and not the translations, icons and so on that the machine may be set to fetch
+	} {
+		text.WriteString(field[0] + ": " + field[1] + "\n")
+	}
+	for _, name := range keptOptions {
+		if value := source.options[name]; value != "" {
+			text.WriteString(name + ": " + value + "\n")
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,218 @@
+package runtimes
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// unpack extracts a .zip or .tar.gz into the folder dir. An archive with an entry that would end up, or lead, outside
+// dir is refused as a whole; dir may then hold a part of it.
+func unpack(ctx context.Context, archive, dir string) error {
+	root, err := os.OpenRoot(dir) // which also keeps writes inside, whatever links the archive has made before
+	if err != nil {
+		return fmt.Errorf("unpacking: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	u := &unpacker{ctx: ctx, root: root}
+	switch {
+	case strings.HasSuffix(archive, ".zip"):
+		err = u.zip(archive)
+	case strings.HasSuffix(archive, ".tar.gz"):
+		err = u.tarGzip(archive)
+	default:
+		err = errors.New("neither a .zip nor a .tar.gz")
+	}
+	if err == nil {
+		err = u.checkLinks()
+	}
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", filepath.Base(archive), err)
+	}
+	return nil
+}
+
+type unpacker struct {
+	ctx   context.Context //nolint:containedctx // lives no longer than unpack
+	root  *os.Root
+	links []string
+}
+
+func (u *unpacker) tarGzip(archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	reader := tar.NewReader(plain)
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := u.tarEntry(header, reader); err != nil {
+			return err
+		}
+	}
+}
+
+func (u *unpacker) tarEntry(header *tar.Header, content io.Reader) error {
+	if header.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	name, err := localName(header.Name)
+	if err != nil {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return u.root.MkdirAll(name, 0o755)
+	case tar.TypeReg:
+		return u.file(name, header.FileInfo().Mode(), content)
+	case tar.TypeSymlink:
+		return u.link(name, header.Linkname)
+	case tar.TypeLink:
+		target, err := localName(header.Linkname)
+		if err != nil {
+			return err
+		}
+		return u.root.Link(target, name)
+	default:
+		return fmt.Errorf("%s is neither a file, a folder nor a link", header.Name)
+	}
+}
+
+func (u *unpacker) zip(archive string) error {
+	reader, err := zip.OpenReader(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reader.Close() }()
+	for _, entry := range reader.File {
+		if err := u.zipEntry(entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) zipEntry(entry *zip.File) error {
+	name, err := localName(entry.Name)
+	if err != nil {
+		return err
+	}
+	if entry.Mode().IsDir() {
+		return u.root.MkdirAll(name, 0o755)
+	}
+	content, err := entry.Open()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	switch entry.Mode().Type() {
+	case 0:
+		return u.file(name, entry.Mode(), content)
+	case fs.ModeSymlink:
+		target, err := io.ReadAll(io.LimitReader(content, 4096))
+		if err != nil {
+			return err
+		}
+		return u.link(name, string(target))
+	default:
+		return fmt.Errorf("%s is neither a file, a folder nor a link", entry.Name)
+	}
+}
+
+// localName is an entry's name as a path of this system, if it stays inside the folder.
+func localName(name string) (string, error) {
+	local := filepath.FromSlash(path.Clean(name))
+	if !filepath.IsLocal(local) {
+		return "", fmt.Errorf("refused, because %q leads outside the folder", name)
+	}
+	return local, nil
+}
+
+func (u *unpacker) file(name string, mode fs.FileMode, content io.Reader) (err error) {
+	if err := u.root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode.Perm()|0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := io.Copy(file, &interruptible{u.ctx, content}); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return file.Sync() // the rename that installs the folder must not get to the disk before its files
+}
+
+func (u *unpacker) link(name, target string) error {
+	if err := u.root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	u.links = append(u.links, name)
+	return u.root.Symlink(target, name)
+}
+
+// checkLinks follows every link once all are there, because one may lead outside by way of another. os.Root follows none
+// that does, nor an absolute one. One that leads to nothing inside is harmless.
+func (u *unpacker) checkLinks() error {
+	for _, name := range u.links {
+		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("refused, because the link %q leads outside the folder: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// interruptible is a Reader that ends with its context.
+type interruptible struct {
+	ctx  context.Context //nolint:containedctx // lives no longer than one copy
+	from io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
+}
+
+// moveLibraries moves the shared libraries of one tree into one folder, which is where the engine looks for them.
+func moveLibraries(from, to string) error {
+	var libraries []string
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name := entry.Name()
+		if strings.Contains(name, ".so") || strings.HasSuffix(name, ".dll") || strings.HasSuffix(name, ".dylib") {
+			libraries = append(libraries, path)
+		}
+		return nil
+	})
+	for _, library := range libraries {
+		err = errors.Join(err, os.Rename(library, filepath.Join(to, filepath.Base(library))))
+	}
+	if err != nil {
+		return fmt.Errorf("putting CUDA's libraries beside the engine: %w", err)
+	}
+	return nil
+}
