@@ -1,0 +1,139 @@
+package fakeengine
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// kind is which of the generating endpoints a request is for.
+type kind int
+
+const (
+	chat kind = iota
+	completion
+	embedding
+)
+
+var generators = map[string]kind{
+	"/v1/chat/completions": chat, "/chat/completions": chat,
+	"/v1/completions": completion,
+	"/v1/embeddings":  embedding,
+}
+
+// ask is what a request asks for.
+type ask struct {
+	stream, progress, usage, verbose, perToken bool
+
+	limit    int // tokens; -1: none
+	choices  int
+	stops    []string
+	ping     time.Duration // 0: none
+	thinking bool
+	rounds   int // of tool calls since the last user message
+	prompt   string
+	tokens   int // of the prompt, by its words
+}
+
+// parseAsk reads a request, or says what is wrong with it.
+func (v *server) parseAsk(k kind, body string) (ask, error) {
+	if !gjson.Valid(body) {
+		return ask{}, invalid("[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while parsing value")
+	}
+	top := gjson.Parse(body)
+	a := ask{
+		stream: top.Get("stream").Bool(), usage: top.Get("stream_options.include_usage").Bool(),
+		verbose: top.Get("verbose").Bool(), perToken: top.Get("timings_per_token").Bool(),
+		limit: -1, choices: 1, thinking: true,
+	}
+	a.progress = a.stream && top.Get("return_progress").Bool()
+	switch required := map[kind]string{chat: "messages", completion: "prompt", embedding: "input"}[k]; {
+	case !top.Get(required).Exists():
+		return ask{}, invalid("'" + required + "' is required")
+	case k == chat:
+		a.prompt, a.tokens = render(body)
+		a.rounds = toolRounds(top.Get("messages").Array())
+	default:
+		a.prompt = top.Get(required).String()
+		a.tokens = len(words(a.prompt))
+	}
+	for _, name := range []string{"n_predict", "max_completion_tokens", "max_tokens"} {
+		if f := top.Get(name); f.Type == gjson.Number {
+			if a.limit = int(f.Int()); a.limit == 0 {
+				a.limit = 1 // as the real one does
+			}
+			break
+		}
+	}
+	if n := top.Get("n"); n.Type == gjson.Number {
+		if a.choices = int(n.Int()); a.choices < 1 || a.choices > v.slots.all {
+			return ask{}, invalid(fmt.Sprintf("Field 'n': Value must be between 1 <= value <= %d, but got %d", v.slots.all, a.choices))
+		}
+	}
+	a.stops = stopStrings(top.Get("stop"))
+	if top.Get("chat_template_kwargs.enable_thinking").Type == gjson.False || top.Get("reasoning_effort").String() == "none" {
+		a.thinking = false
+	}
+	seconds := v.args.ping
+	if p := top.Get("sse_ping_interval"); p.Type == gjson.Number {
+		seconds = int(p.Int())
+	}
+	a.ping = time.Duration(max(0, seconds)) * time.Second
+	return a, nil
+}
+
+func invalid(message string) *apiError {
+	return &apiError{Code: http.StatusBadRequest, Message: message, Type: "invalid_request_error"}
+}
+
+func stopStrings(field gjson.Result) []string {
+	var all []string
+	for _, s := range field.Array() { // a lone value is an array of one
+		if s.Type == gjson.String && s.Str != "" {
+			all = append(all, s.Str)
+		}
+	}
+	return all
+}
+
+// render is the prompt as a chat template would write it, and its length in tokens.
+func render(body string) (prompt string, tokens int) {
+	var b strings.Builder
+	tokens = 1
+	for _, m := range gjson.Get(body, "messages").Array() {
+		text := content(m)
+		fmt.Fprintf(&b, "<|im_start|>%s\n%s<|im_end|>\n", m.Get("role").String(), text)
+		tokens += len(words(text)) + 4
+	}
+	b.WriteString("<|im_start|>assistant\n")
+	return b.String(), tokens
+}
+
+// content is a message's text: its content is a string or a list of parts.
+func content(message gjson.Result) string {
+	c := message.Get("content")
+	if !c.IsArray() {
+		return c.String()
+	}
+	var b strings.Builder
+	for _, part := range c.Array() {
+		b.WriteString(part.Get("text").String())
+	}
+	return b.String()
+}
+
+func toolRounds(messages []gjson.Result) int {
+	rounds := 0
+	for _, m := range messages {
+		switch {
+		case m.Get("role").String() == "user":
+			rounds = 0
+		case len(m.Get("tool_calls").Array()) > 0:
+			rounds++
+		}
+	}
+	return rounds
+}

@@ -1,0 +1,156 @@
+package fakeengine
+
+import (
+	"hash/fnv"
+	"net/http"
+	"slices"
+	"unicode"
+
+	"github.com/tidwall/gjson"
+)
+
+// endpoints are what answers without generating, by method and path.
+var endpoints = map[string]func(*server, http.ResponseWriter, *http.Request, string){
+	"GET /health":                            (*server).health,
+	"GET /v1/health":                         (*server).health,
+	"GET /v1/models":                         (*server).models,
+	"GET /models":                            (*server).models,
+	"GET /props":                             (*server).props,
+	"GET /slots":                             (*server).listSlots,
+	"POST /tokenize":                         (*server).tokenize,
+	"POST /apply-template":                   (*server).applyTemplate,
+	"POST /v1/chat/completions/input_tokens": (*server).inputTokens,
+	"POST /v1/responses/input_tokens":        (*server).inputTokens,
+}
+
+func (v *server) health(w http.ResponseWriter, _ *http.Request, _ string) {
+	writeBody(w, http.StatusOK, []byte(`{"status":"ok"}`))
+}
+
+func (v *server) preflight(w http.ResponseWriter, _ *http.Request, _ string) {
+	w.Header().Set("Content-Type", "text/html")
+	w.Header().Set("Access-Control-Allow-Credentials", "true")
+	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+	w.Header().Set("Access-Control-Allow-Headers", "*")
+	w.WriteHeader(http.StatusOK)
+}
+
+// object is for answers whose order of keys matters to nobody.
+type object map[string]any
+
+// modelInfo describes the loaded model, in /v1/models and in the ready line. It is made up, but for its name and context.
+func (v *server) modelInfo() object {
+	s := v.script()
+	input := []string{"text"}
+	if v.args.mmproj != "" {
+		input = append(input, "image")
+	}
+	return object{
+		"id": v.args.id(), "aliases": []string{v.args.id()}, "tags": []string{}, "object": "model",
+		"architecture": object{"input_modalities": input, "output_modalities": []string{"text"}},
+		"created":      v.created, "owned_by": "llamacpp",
+		"meta": object{
+			"vocab_type": 2, "n_vocab": vocabulary, "n_ctx": v.context, "n_ctx_train": s.trainContext(), "n_embd": dimensions,
+			"n_params": 1918080, "size": 3839616, "ftype": "F16",
+		},
+	}
+}
+
+func (v *server) models(w http.ResponseWriter, _ *http.Request, _ string) {
+	data, named := []object{}, []object{}
+	if v.args.model != "" {
+		data = append(data, v.modelInfo())
+		named = append(named, object{"name": v.args.id(), "model": v.args.id(), "type": "model", "capabilities": []string{"completion"}})
+	}
+	writeBody(w, http.StatusOK, encode(object{"models": named, "object": "list", "data": data}))
+}
+
+func (v *server) props(w http.ResponseWriter, _ *http.Request, _ string) {
+	writeBody(w, http.StatusOK, encode(object{
+		"default_generation_settings": object{
+			"params": object{"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1, "speculative.types": "none"},
+			"n_ctx":  v.context,
+		},
+		"total_slots": v.slots.all, "model_alias": v.args.id(), "model_ftype": "F16", "model_path": v.args.model,
+		"modalities":     object{"vision": v.args.mmproj != "", "video": false, "audio": false},
+		"endpoint_slots": !v.args.noSlots, "endpoint_props": false, "endpoint_metrics": false,
+		"chat_template": "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
+		"chat_template_caps": object{
+			"supports_object_arguments": false, "supports_parallel_tool_calls": true, "supports_preserve_reasoning": true,
+			"supports_reasoning_effort": false, "supports_string_content": true, "supports_system_role": true,
+			"supports_tool_calls": true, "supports_tools": true, "supports_typed_content": false,
+		},
+		"bos_token": "<|im_start|>", "eos_token": "<|im_end|>",
+		"build_info": v.script().fingerprint(), "is_sleeping": false, "cors_proxy_enabled": false,
+	}))
+}
+
+func (v *server) listSlots(w http.ResponseWriter, r *http.Request, _ string) {
+	if v.args.noSlots {
+		message := "This server does not support slots endpoint. Start it with `--slots`"
+		(&apiError{Code: http.StatusNotImplemented, Message: message, Type: "not_supported_error"}).write(w)
+		return
+	}
+	free := v.slots.isFree()
+	if r.URL.Query().Has("fail_on_no_slot") && !slices.Contains(free, true) {
+		(&apiError{Code: http.StatusServiceUnavailable, Message: "no slot available", Type: "unavailable_error"}).write(w)
+		return
+	}
+	all := make([]object, len(free))
+	for id := range free {
+		all[id] = object{"id": id, "n_ctx": v.context, "speculative": v.args.draft != "", "is_processing": !free[id]}
+	}
+	writeBody(w, http.StatusOK, encode(all))
+}
+
+const (
+	vocabulary = 32000
+	dimensions = 8
+)
+
+// tokenID is a stable number for a word.
+func tokenID(word string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(word))
+	return int(h.Sum32() % vocabulary)
+}
+
+func (v *server) tokenize(w http.ResponseWriter, _ *http.Request, body string) {
+	pieces := gjson.Get(body, "with_pieces").Bool()
+	tokens := []any{}
+	for _, word := range words(gjson.Get(body, "content").String()) {
+		if pieces {
+			tokens = append(tokens, object{"id": tokenID(word), "piece": word})
+		} else {
+			tokens = append(tokens, tokenID(word))
+		}
+	}
+	writeBody(w, http.StatusOK, encode(object{"tokens": tokens}))
+}
+
+func (v *server) applyTemplate(w http.ResponseWriter, _ *http.Request, body string) {
+	prompt, _ := render(body)
+	writeBody(w, http.StatusOK, encode(object{"prompt": prompt}))
+}
+
+func (v *server) inputTokens(w http.ResponseWriter, _ *http.Request, body string) {
+	_, tokens := render(body)
+	writeBody(w, http.StatusOK, encode(object{"input_tokens": tokens, "object": "response.input_tokens"}))
+}
+
+// words cuts a text into the fake model's tokens: each word with the space before it. Joined they are the text.
+func words(text string) []string {
+	var all []string
+	start, inWord := 0, false
+	for i, r := range text {
+		if unicode.IsSpace(r) && inWord {
+			all = append(all, text[start:i])
+			start = i
+		}
+		inWord = !unicode.IsSpace(r)
+	}
+	if start < len(text) {
+		all = append(all, text[start:])
+	}
+	return all
+}

@@ -1,0 +1,255 @@
+package fakeengine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Ends of a generation that leave nothing to answer.
+var (
+	errGone = errors.New("the client is gone")
+	errCut  = errors.New("the connection is to be cut")
+)
+
+// generation is one generating request on its way. It belongs to its connection's goroutine.
+type generation struct {
+	*server
+	w    http.ResponseWriter
+	ctx  context.Context
+	kind kind
+	n    int // the request's number
+	rule Rule
+	ask  ask
+	plan plan
+	held []int // slots
+
+	id, fingerprint string
+	created         int64
+	prompt, cached  int // tokens
+	sent            int // tokens generated
+	begin, first    time.Time
+	written         time.Time // when something was last streamed
+	streaming       bool      // the headers are sent
+}
+
+// generate answers a generating request and tells how it ended.
+func (v *server) generate(w http.ResponseWriter, r *http.Request, k kind, body string, n int) {
+	s := v.script()
+	g := &generation{
+		server: v, w: w, ctx: r.Context(), kind: k, n: n,
+		id: "chatcmpl-" + randomID(), fingerprint: s.fingerprint(), created: time.Now().Unix(),
+	}
+	g.rule = v.uses.generating(s.Rules, r.URL.Path, body, n)
+	makeNoise(s, AtRequest)
+	err := g.run(body)
+	end := Event{Kind: Finished, N: n, Code: http.StatusOK}
+	var refused *apiError
+	switch {
+	case errors.Is(err, errGone):
+		end = Event{Kind: Cancelled, N: n}
+	case errors.Is(err, errCut):
+		end.Reason = err.Error()
+	case errors.As(err, &refused) && g.streaming:
+		end.Reason = refused.Message
+		_ = g.write(frame(refused.frame()))
+	case errors.As(err, &refused):
+		end.Code, end.Reason = refused.Code, refused.Message
+		refused.write(w)
+	case g.rule.Status != 0:
+		end.Code, end.Reason = g.rule.Status, "scripted"
+	}
+	if g.held != nil {
+		logf('I', "slot      release: id %2d | task %d | stop processing: n_tokens = %d, truncated = 0", g.held[0], n, g.prompt+g.sent)
+	}
+	v.journal.tell(end)
+	v.slots.release(g.held)
+	if errors.Is(err, errCut) {
+		panic(http.ErrAbortHandler) // net/http's way to close a connection in the middle of an answer
+	}
+}
+
+// run is the request's way from the refusals to the last byte.
+func (g *generation) run(body string) (err error) {
+	if g.rule.Status != 0 {
+		refuse(g.w, g.rule.Status, g.rule.Body)
+		return nil
+	}
+	if g.ask, err = g.parseAsk(g.kind, body); err != nil {
+		return err
+	}
+	if g.args.model == "" {
+		return invalid("model name is missing from the request")
+	}
+	if g.kind == embedding && !g.args.embeddings {
+		message := "This server does not support embeddings. Start it with `--embeddings`"
+		return &apiError{Code: http.StatusNotImplemented, Message: message, Type: "not_supported_error"}
+	}
+	if g.prompt = g.rule.PromptTokens; g.prompt == 0 {
+		g.prompt = g.ask.tokens
+	}
+	if g.prompt > g.context {
+		message := fmt.Sprintf("request (%d tokens) exceeds the available context size (%d tokens), try increasing it", g.prompt, g.context)
+		return &apiError{
+			Code: http.StatusBadRequest, Message: message, Type: "exceed_context_size_error", PromptTokens: g.prompt, Context: g.context,
+		}
+	}
+	g.cached = max(0, min(g.rule.CachedTokens, g.prompt-1)) // a repeated prompt's last token is evaluated again
+	place := g.slots.join(g.ask.choices)
+	if !place.isServed() {
+		g.journal.tell(Event{Kind: Queued, N: g.n})
+	}
+	if g.held, err = g.slots.take(g.ctx, place); err != nil {
+		return errGone
+	}
+	logf('I', "slot launch_slot_: id %2d | task %d | processing task, is_child = 0", g.held[0], g.n)
+	g.journal.tell(Event{Kind: Serving, N: g.n, Slot: g.held[0]})
+	g.begin = time.Now()
+	if err := g.readPrompt(); err != nil {
+		return err
+	}
+	if g.kind == embedding {
+		return g.embed(body)
+	}
+	g.plan = newPlan(g.kind, &g.ask, &g.rule)
+	if err := g.speak(); err != nil {
+		return err
+	}
+	return g.finish()
+}
+
+// readPrompt works through the prompt in batches, as far as a fake one does.
+func (g *generation) readPrompt() error {
+	if err := g.progress(g.cached); err != nil {
+		return err
+	}
+	if err := g.wait(g.rule.Gate, g.rule.FirstDelay); err != nil {
+		return err
+	}
+	for at := g.cached; g.ask.progress && at < g.prompt; {
+		at = min(at+max(1, g.args.batch), g.prompt)
+		if err := g.wait("", g.rule.PromptDelay); err != nil {
+			return err
+		}
+		if err := g.progress(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// speak generates the tokens, with the script's cues between them.
+func (g *generation) speak() error {
+	for i := range g.plan.pieces {
+		if err := g.cues(i); err != nil {
+			return err
+		}
+		if i > 0 {
+			if err := g.wait("", g.rule.Delay); err != nil {
+				return err
+			}
+		}
+		if err := g.token(i); err != nil {
+			return err
+		}
+		g.sent++
+	}
+	return g.cues(len(g.plan.pieces))
+}
+
+// cues does what the script has for after so many tokens.
+func (g *generation) cues(after int) error {
+	for i := range g.rule.Cues {
+		c := &g.rule.Cues[i]
+		if c.After != after {
+			continue
+		}
+		if err := g.wait(c.Gate, c.Delay); err != nil {
+			return err
+		}
+		if err := g.act(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generation) act(c *Cue) error {
+	switch c.Do {
+	case Crash:
+		var d Death
+		if c.Death != nil {
+			d = *c.Death
+		}
+		g.die(d, "crash")
+	case Hang:
+		return g.hold("", nil)
+	case Cut:
+		return errCut
+	case Garbage:
+		rubbish := c.Bytes
+		if rubbish == nil {
+			rubbish = []byte("\x00\xff\xfe{no JSON]\n\n")
+		}
+		return g.write(rubbish)
+	case Fault:
+		e := &apiError{Code: c.Status, Message: c.Message}
+		if e.Code == 0 {
+			e.Code = http.StatusInternalServerError
+		}
+		if e.Message == "" {
+			e.Message = "Context size has been exceeded."
+		}
+		e.Type = errorType(e.Code)
+		return e
+	}
+	return nil
+}
+
+// wait waits for a gate, then for a time, and notices at once when the client goes.
+func (g *generation) wait(gate string, d time.Duration) error {
+	if gate != "" {
+		g.journal.tell(Event{Kind: Gated, N: g.n, Gate: gate})
+		if err := g.hold(gate, nil); err != nil {
+			return err
+		}
+	}
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	return g.hold("", timer.C)
+}
+
+// hold waits until the gate is open or the timer fires, for ever where there is neither.
+func (g *generation) hold(gate string, timer <-chan time.Time) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		if gate != "" && g.isOpen(gate) {
+			return nil
+		}
+		if err := g.ping(); err != nil {
+			return err
+		}
+		select {
+		case <-g.ctx.Done():
+			return errGone
+		case <-g.stopping:
+			return g.frozen()
+		case <-timer:
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// frozen is what a request in flight is when the process was asked to stop: silent until its client goes.
+func (g *generation) frozen() error {
+	g.journal.tell(Event{Kind: Frozen, N: g.n})
+	<-g.ctx.Done()
+	return errGone
+}

@@ -1,0 +1,105 @@
+package fakeengine
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// load goes through the stages of a load, as far as the script lets it.
+func (p *process) load(s *Script) {
+	if p.args.model == "" {
+		logf('I', "srv  llama_server: starting router server, no model will be loaded in this process")
+		return
+	}
+	logf('I', "cmn  common_param: common_params_print_info: verbosity = 3 (adjust with the `-lv N` CLI arg)")
+	logf('I', "srv    load_model: loading model '%s'", p.args.model)
+	stages := []string{"text_model"}
+	if p.args.draft != "" {
+		stages = append(stages, "spec_model")
+	}
+	if p.args.mmproj != "" {
+		stages = append(stages, "mmproj_model")
+	}
+	steps := max(1, s.Load.Steps)
+	pause := s.Load.Duration / time.Duration(steps*len(stages))
+	for i, stage := range stages {
+		p.sendLoading(stages, stage, 0)
+		for step := 1; step <= steps; step++ {
+			time.Sleep(pause)
+			if i == len(stages)-1 && step == steps {
+				p.endOfLoad(s)
+			}
+			p.sendLoading(stages, stage, float64(step)/float64(steps))
+		}
+	}
+	n, context, unified := p.args.slots(s.trainContext())
+	logf('I', "srv    load_model: initializing, n_slots = %d, n_ctx_slot = %d, kv_unified = '%t'", n, context, unified)
+}
+
+// endOfLoad is where the script's faults of the load happen.
+func (p *process) endOfLoad(s *Script) {
+	if s.Load.Gate != "" {
+		p.journal.tell(Event{Kind: Gated, Gate: s.Load.Gate})
+		for !p.isOpen(s.Load.Gate) {
+			time.Sleep(pollEvery)
+		}
+	}
+	if s.Load.Hang {
+		select {}
+	}
+	if s.Load.Fail != nil {
+		p.die(*s.Load.Fail, "load failure")
+	}
+}
+
+func (p *process) isOpen(gate string) bool {
+	_, err := os.Stat(gatePath(p.dir, gate))
+	return err == nil
+}
+
+// becomeReady tells everybody, and from here on listens to requests to end.
+func (p *process) becomeReady() {
+	s := p.script()
+	p.watchSignals()
+	p.server.loaded.Store(true)
+	if p.args.model != "" {
+		logf('I', "srv  llama_server: model loaded")
+	}
+	for _, address := range p.server.addresses() {
+		logf('I', "srv  llama_server: listening on %s", address)
+	}
+	if p.child {
+		payload, err := json.Marshal(p.server.modelInfo())
+		if err != nil {
+			p.exit(exitBroken, err.Error())
+		}
+		sendState(fmt.Sprintf(`{"state":"ready","payload":%s}`, payload))
+	}
+	p.journal.tell(Event{Kind: Ready, Port: p.server.port})
+	if p.child {
+		logf('I', "srv    operator(): child server monitoring thread started, waiting for EOF on stdin...")
+		go p.watchInput()
+	}
+	makeNoise(s, AtReady)
+}
+
+// sendLoading tells the progress of a stage, from 0 to 1, where the child protocol is on.
+func (p *process) sendLoading(stages []string, current string, value float64) {
+	if !p.child {
+		return
+	}
+	number := strconv.FormatFloat(value, 'g', -1, 64)
+	if !strings.Contains(number, ".") {
+		number += ".0" // as the real one writes it
+	}
+	sendState(fmt.Sprintf(`{"state":"loading","payload":{"stages":["%s"],"current":"%s","value":%s}}`,
+		strings.Join(stages, `","`), current, number))
+}
+
+func sendState(state string) {
+	_, _ = os.Stdout.WriteString("cmd_child_to_router:state:" + state + "\n")
+}

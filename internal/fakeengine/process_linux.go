@@ -1,0 +1,32 @@
+package fakeengine
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Alive reports whether a process exists and is no zombie.
+func Alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	// The command's name is in parentheses and may hold any character; the state follows.
+	rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
+	state := strings.TrimSpace(rest)
+	return state != "" && state[0] != 'Z' && state[0] != 'X'
+}
+
+// isOurs reports whether a live process runs this test binary: process ids are used again.
+func isOurs(pid int) bool {
+	if pid == os.Getpid() || !Alive(pid) {
+		return false
+	}
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return false
+	}
+	self, err := os.Executable()
+	return err == nil && strings.TrimSuffix(exe, " (deleted)") == self
+}

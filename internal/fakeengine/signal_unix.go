@@ -1,0 +1,23 @@
+//go:build unix
+
+package fakeengine
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// killSelf dies of a signal. Go's runtime turns most of them into its own exit status, so the process becomes a shell that sends itself
+// the signal: same process id, real death.
+func killSelf(sig syscall.Signal) {
+	if sig != syscall.SIGKILL {
+		script := fmt.Sprintf("ulimit -c 0; kill -%d $$", sig)
+		_ = syscall.Exec("/bin/sh", []string{name, "-c", script}, nil)
+		syscall.Exit(128 + int(sig))
+	}
+	_ = syscall.Kill(os.Getpid(), sig)
+}
+
+// detached is how a grandchild leaves the engine's session and process group.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

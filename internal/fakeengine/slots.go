@@ -1,0 +1,93 @@
+package fakeengine
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// slots hands out the places where requests are served, first come, first served. Who finds none waits, in a queue without a limit.
+type slots struct {
+	mu    sync.Mutex
+	all   int
+	free  []int
+	queue []*waiter
+}
+
+type waiter struct {
+	n     int
+	given chan []int
+}
+
+func newSlots(n int) *slots {
+	s := &slots{all: n}
+	for i := range n {
+		s.free = append(s.free, i)
+	}
+	return s
+}
+
+// join asks for n slots, at the queue's end.
+func (s *slots) join(n int) *waiter {
+	w := &waiter{n: n, given: make(chan []int, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, w)
+	s.serve()
+	return w
+}
+
+// isServed reports whether a waiter has its slots.
+func (w *waiter) isServed() bool { return len(w.given) > 0 }
+
+// take waits for a waiter's slots. The error is the context's.
+func (s *slots) take(ctx context.Context, w *waiter) ([]int, error) {
+	select {
+	case ids := <-w.given:
+		return ids, nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = slices.DeleteFunc(s.queue, func(q *waiter) bool { return q == w })
+	select {
+	case ids := <-w.given: // both happened
+		s.giveBack(ids)
+	default:
+		s.serve() // it may have stood in others' way
+	}
+	return nil, ctx.Err()
+}
+
+func (s *slots) release(ids []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.giveBack(ids)
+}
+
+// giveBack and serve need mu.
+func (s *slots) giveBack(ids []int) {
+	s.free = append(s.free, ids...)
+	slices.Sort(s.free)
+	s.serve()
+}
+
+func (s *slots) serve() {
+	for len(s.queue) > 0 && s.queue[0].n <= len(s.free) {
+		w := s.queue[0]
+		s.queue = s.queue[1:]
+		w.given <- slices.Clone(s.free[:w.n])
+		s.free = slices.Delete(s.free, 0, w.n)
+	}
+}
+
+// isFree reports which slots are free.
+func (s *slots) isFree() []bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := make([]bool, s.all)
+	for _, id := range s.free {
+		free[id] = true
+	}
+	return free
+}

@@ -1,0 +1,119 @@
+package fakeengine
+
+import (
+	"bufio"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// exitLine is the line on standard input that asks for a graceful stop.
+const exitLine = "cmd_router_to_child:exit"
+
+// prepareSignals comes before the load, when SIGTERM and SIGINT still kill, unless the script ignores them. A pipe that nobody reads any
+// more must not kill: the real one serves on.
+func (p *process) prepareSignals(s *Script) {
+	signal.Ignore(syscall.SIGPIPE)
+	if s.Stop.IgnoreTerm {
+		signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	}
+}
+
+// watchSignals takes SIGTERM and SIGINT from now on.
+func (p *process) watchSignals() {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for count := 1; ; count++ {
+			reason := "SIGTERM"
+			if <-signals == os.Interrupt {
+				reason = "SIGINT"
+			}
+			p.interrupted(p.script().Stop, reason, count)
+		}
+	}()
+}
+
+// interrupted is what a signal does. In child mode the real server freezes what is in flight and never ends of it. The freezing comes
+// before the event: who has seen that knows that nothing more is sent.
+func (p *process) interrupted(stop Stop, reason string, count int) {
+	ends := !stop.IgnoreTerm && (!p.child || stop.TermWorks)
+	if ends || !stop.IgnoreTerm && p.server.inFlight() > 0 {
+		p.freeze()
+	}
+	p.journal.tell(Event{Kind: Asked, Reason: reason})
+	switch {
+	case !ends:
+	case count > 1:
+		logf('W', "Received second interrupt, terminating immediately.")
+		p.exit(1, "second "+reason)
+	default:
+		go p.stopGracefully(reason)
+	}
+}
+
+// watchInput reads the router's lines. The load is over by now: during it the real server doesn't notice its end.
+func (p *process) watchInput() {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		if lines.Text() != exitLine {
+			continue
+		}
+		ends := !p.script().Stop.IgnoreExit
+		if ends {
+			p.freeze()
+		}
+		p.journal.tell(Event{Kind: Asked, Reason: "exit"})
+		if ends {
+			logf('I', "srv    operator(): exit command received, exiting...")
+			go p.stopGracefully("exit")
+		}
+	}
+	p.journal.tell(Event{Kind: Asked, Reason: "EOF"})
+	if p.script().Stop.IgnoreEOF {
+		return
+	}
+	logf('I', "srv    operator(): EOF on stdin detected, forcing shutdown...")
+	if p.server.inFlight() > 0 {
+		p.die(Death{Signal: int(syscall.SIGSEGV)}, "EOF")
+	}
+	p.exit(1, "EOF")
+}
+
+// stopGracefully ends with status 0 once no request is in flight. Those in flight are frozen, and gone when their clients are.
+func (p *process) stopGracefully(reason string) {
+	p.freeze()
+	p.server.drain()
+	logf('I', "srv    operator(): operator(): cleaning up before exit...")
+	p.exit(0, reason)
+}
+
+// freeze stops all generation: the clients get neither data nor an end.
+func (p *process) freeze() { p.stopOnce.Do(func() { close(p.stopping) }) }
+
+// exit ends the process, by the system call: os.Exit in a test binary has duties that take a second with the race detector.
+func (p *process) exit(code int, reason string) {
+	p.ending.Lock()
+	p.journal.tell(Event{Kind: Exit, Reason: reason, Code: code})
+	syscall.Exit(code)
+}
+
+// die ends the process as the script says, by a signal where the system has them.
+func (p *process) die(d Death, reason string) {
+	p.ending.Lock()
+	for _, line := range d.Lines {
+		_, _ = os.Stderr.WriteString(strings.ReplaceAll(line, "{model}", p.args.model) + "\n")
+	}
+	if d.Code != 0 {
+		p.journal.tell(Event{Kind: Exit, Reason: reason, Code: d.Code})
+		syscall.Exit(d.Code)
+	}
+	sig := syscall.SIGKILL
+	if d.Signal != 0 {
+		sig = syscall.Signal(d.Signal)
+	}
+	p.journal.tell(Event{Kind: Exit, Reason: reason, Signal: int(sig)})
+	killSelf(sig)
+	select {}
+}

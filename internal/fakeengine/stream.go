@@ -1,0 +1,179 @@
+package fakeengine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// encode is a JSON text without a final newline, with <, > and & as they are.
+func encode(value any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		panic(fmt.Sprintf("fakeengine: encoding an answer: %v", err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// frame is a server-sent event.
+func frame(data []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", data) }
+
+// check is done before anything is sent.
+func (g *generation) check() error {
+	select {
+	case <-g.ctx.Done():
+		return errGone
+	case <-g.stopping:
+		return g.frozen()
+	default:
+		return nil
+	}
+}
+
+// write sends bytes at once, after the headers.
+func (g *generation) write(p []byte) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if g.ask.stream && !g.streaming {
+		h := g.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("X-Accel-Buffering", "no")
+		h.Set("Keep-Alive", "timeout=5, max=100")
+	}
+	g.streaming = true
+	g.written = time.Now()
+	if _, err := g.w.Write(p); err != nil {
+		return errGone
+	}
+	if err := http.NewResponseController(g.w).Flush(); err != nil {
+		return errGone
+	}
+	return nil
+}
+
+// send streams a chunk; without a stream it only looks whether the client is there.
+func (g *generation) send(c *chunk) error {
+	if !g.ask.stream {
+		return g.check()
+	}
+	return g.write(frame(g.encode(c)))
+}
+
+// ping breaks a long silence with a comment.
+func (g *generation) ping() error {
+	if !g.ask.stream || !g.streaming || g.ask.ping == 0 || time.Since(g.written) < g.ask.ping {
+		return nil
+	}
+	return g.write([]byte(":\n\n"))
+}
+
+// progress tells how much of the prompt is read.
+func (g *generation) progress(processed int) error {
+	if !g.ask.progress {
+		return nil
+	}
+	for index := range g.ask.choices {
+		c := g.chunk(g.delta(index, roleDelta{Role: "assistant"}))
+		c.Progress = &progress{Total: g.prompt, Cache: g.cached, Processed: processed, TimeMS: time.Since(g.begin).Milliseconds()}
+		if err := g.send(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// token streams one token of each choice, before the first one the role.
+func (g *generation) token(i int) error {
+	if i == 0 {
+		if err := g.role(); err != nil {
+			return err
+		}
+	}
+	for index := range g.ask.choices {
+		c := g.chunk(g.pieceDelta(index, &g.plan.pieces[i]))
+		if g.ask.perToken {
+			c.Timings = g.timings()
+		}
+		if err := g.send(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generation) role() error {
+	g.first = time.Now()
+	if g.kind != chat {
+		return nil
+	}
+	for index := range g.ask.choices {
+		if err := g.send(g.chunk(g.delta(index, roleDelta{Role: "assistant"}))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish sends what comes after the last token, or the whole answer where nothing is streamed.
+func (g *generation) finish() error {
+	if g.first.IsZero() {
+		if err := g.role(); err != nil {
+			return err
+		}
+	}
+	if !g.ask.stream {
+		return g.finishWhole()
+	}
+	for index := range g.ask.choices {
+		c := g.chunk(g.lastDelta(index))
+		if g.kind == completion { // which tells its usage whether it was asked to or not, and here
+			c.Usage, c.Timings = g.usage(), g.timings()
+		}
+		if !g.ask.usage {
+			c.Timings = g.timings()
+		}
+		if g.ask.verbose {
+			c.Verbose = g.verbose()
+		}
+		if err := g.send(c); err != nil {
+			return err
+		}
+	}
+	if g.ask.usage && g.kind == chat {
+		c := g.chunk()
+		c.Usage, c.Timings = g.usage(), g.timings()
+		if err := g.send(c); err != nil {
+			return err
+		}
+	}
+	if g.rule.NoDone {
+		return nil
+	}
+	return g.write(frame([]byte("[DONE]")))
+}
+
+func (g *generation) finishWhole() error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	c := g.chunk()
+	c.Object = map[kind]string{chat: "chat.completion", completion: "text_completion"}[g.kind]
+	for index := range g.ask.choices {
+		c.Choices = append(c.Choices, g.whole(index))
+	}
+	c.Usage, c.Timings = g.usage(), g.timings()
+	if g.ask.verbose {
+		c.Verbose = g.verbose()
+	}
+	body := g.encode(c)
+	if g.streaming { // garbage went ahead
+		return g.write(body)
+	}
+	writeBody(g.w, http.StatusOK, body)
+	return nil
+}
