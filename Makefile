@@ -28,7 +28,7 @@ $(BIN): $(GO_SOURCES)
 
 .PHONY: run
 run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234
-	@mkdir -p -m 700 "$(LMCADDY_HOME)/models/lmcaddy"
+	@mkdir -p -m 700 "$(LMCADDY_HOME)" && mkdir -p "$(LMCADDY_HOME)/models/lmcaddy"
 	@test -e "$(LMCADDY_HOME)/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$(LMCADDY_HOME)/models/lmcaddy/tinychat"
 	LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	@# exec: Ctrl-C and the exit status are lmcaddy's own
@@ -56,7 +56,7 @@ test-e2e: build ## Runs the built binary with a real llama-server and the shippe
 
 .PHONY: bench
 bench: build ## Measures what a request costs on its way through, as ratios
-	go test -tags $(TAGS) -run '^$$' -bench . -benchmem ./translate ./api
+	go test -run '^$$' -bench . -benchmem ./translate
 
 .PHONY: lint
 lint: ## Runs the linter
@@ -64,6 +64,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
+	for os in darwin windows; do GOOS=$$os go vet -tags $(TAGS) ./... || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code
