@@ -74,31 +74,36 @@ func streamOptions(body *translate.Body) (stream, includeUsage bool, _ *translat
 }
 
 // ask acquires a slot and sends the engine its body. The answer's status is 200; the caller has to close it and to release
-// the lease.
+// the lease. An engine that dies before it answers is replaced, once: the client has been sent nothing yet.
 func (c *call) ask(ctx context.Context, wire translate.Wire, target node.Target, body []byte) (*supervisor.Lease, *http.Response, error) {
-	lease, err := c.node.Acquire(ctx, target)
-	if err != nil {
-		return nil, nil, err
-	}
-	resp, err := lease.Post(ctx, chatPath, body)
-	if err != nil {
+	for isRetry := false; ; isRetry = true {
+		lease, err := c.node.Acquire(ctx, target)
+		if err != nil {
+			return nil, nil, err
+		}
+		resp, err := lease.Post(ctx, chatPath, body)
+		if err == nil && resp.StatusCode == http.StatusOK {
+			return lease, resp, nil
+		}
+		if err == nil {
+			said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
+			resp.Body.Close()
+			lease.Release()
+			return nil, nil, wire.Fault(resp.StatusCode, said)
+		}
+		hasDied := lease.Died(ctx)
 		lease.Release()
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
-		c.api.Log.Warn("an engine could not be asked", "request", c.id, "instance", lease.Instance.ID, "error", err)
-		return nil, nil, &translate.Error{
-			Kind:    translate.KindEngineFailed,
-			Message: "The engine of " + lease.Instance.ID + " ended before it answered. The next request starts it anew.",
+		c.api.Log.Warn("an engine did not answer", "request", c.id, "instance", lease.Instance.ID, "has_died", hasDied, "error", err)
+		if isRetry || !hasDied {
+			return nil, nil, &translate.Error{
+				Kind:    translate.KindEngineFailed,
+				Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",
+			}
 		}
 	}
-	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
-		resp.Body.Close()
-		lease.Release()
-		return nil, nil, wire.Fault(resp.StatusCode, said)
-	}
-	return lease, resp, nil
 }
 
 // buffers are what streams are copied through.

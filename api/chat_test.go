@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -229,6 +230,23 @@ func (s *server) awaitHealth() {
 	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(s.node.Instances(), isDead); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			s.t.Fatal("a dead instance is still listed")
+		}
+	}
+}
+
+func TestChat_AnEngineThatHasDiedIsReplacedUnnoticed(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	for range 5 {
+		if got := s.chat(""); got.status != 200 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		engine, err := os.FindProcess(s.node.Instances()[0].PID)
+		if err == nil {
+			err = engine.Kill()
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -50,6 +50,23 @@ func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Respo
 	return resp, nil
 }
 
+// deathWatch bounds how long Died waits: a process whose connection broke because it died has ended by then.
+const deathWatch = time.Second
+
+// Died tells, after Post has failed, whether the instance's process has ended. If so, the supervisor knows it, and the next
+// Acquire gives another instance.
+func (l *Lease) Died(ctx context.Context) bool {
+	timer := time.NewTimer(deathWatch)
+	defer timer.Stop()
+	select {
+	case <-l.process.exited:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
 // Release gives the slots back. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {

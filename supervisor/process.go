@@ -71,9 +71,9 @@ func (p *process) run(engine Process, l Launch) {
 		reason = "it was told to stop"
 	}
 	p.cancel()
-	close(p.exited)
 	p.log.Info("engine ended", "reason", reason)
-	p.report(Exited{p.gen, reason})
+	p.report(Exited{p.gen, reason}) // before exited is closed: who waits for that may rely on the state
+	close(p.exited)
 }
 
 func (p *process) execute(engine Process, l Launch) error {
