@@ -54,8 +54,8 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	}
 	s.Server = httptest.NewServer(New(config))
 	t.Cleanup(func() {
-		s.Server.CloseClientConnections()
-		s.Server.Close()
+		s.CloseClientConnections()
+		s.Close()
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}

@@ -38,7 +38,7 @@ func TestCaddyfile_Golden(t *testing.T) {
 				t.Fatal(err)
 			}
 			adapted, err := adapt(t, file, body)
-			got := string(adapted)
+			var got string
 			if err == nil {
 				got = indent(t, adapted)
 			} else {

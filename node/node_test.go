@@ -208,8 +208,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 		})
 	}
 	_, err = n.Find(t.Context(), "lmcaddy/tinychat:3")
-	var missing *catalog.NotFoundError
-	if !errors.As(err, &missing) {
+	if _, missing := errors.AsType[*catalog.NotFoundError](err); !missing {
 		t.Errorf("error %v", err)
 	}
 	models, err := n.Models(t.Context())
@@ -221,8 +220,13 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 func TestContextLength(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ want, maximum, got int }{
-		{1, 8192, 256}, {256, 8192, 256}, {257, 8192, 512}, {1000, 8192, 1024},
-		{100000, 8192, 8192}, {32768, 0, 32768}, {300, 300, 300},
+		{1, 8192, 256},
+		{256, 8192, 256},
+		{257, 8192, 512},
+		{1000, 8192, 1024},
+		{100000, 8192, 8192},
+		{32768, 0, 32768},
+		{300, 300, 300},
 	} {
 		if got := contextLength(tt.want, tt.maximum); got != tt.got {
 			t.Errorf("%d of at most %d: %d, want %d", tt.want, tt.maximum, got, tt.got)

@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
 // deltas says of each event what it is, in a few words.

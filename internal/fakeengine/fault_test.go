@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
 func cues(all ...fakeengine.Cue) *fakeengine.Script {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -156,7 +157,7 @@ func (r *reading) all() ([]Event, error) {
 	for {
 		line, rest, whole := bytes.Cut(r.rest, []byte("\n"))
 		if !whole {
-			return r.events[:len(r.events):len(r.events)], nil
+			return slices.Clip(r.events), nil
 		}
 		r.rest = rest
 		var e Event

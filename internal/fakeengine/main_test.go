@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
 func TestMain(m *testing.M) {

@@ -10,8 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
 func TestProbe_VersionAndHelpFollowTheScript(t *testing.T) {

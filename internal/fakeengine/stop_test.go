@@ -1,6 +1,7 @@
 package fakeengine_test
 
 import (
+	"errors"
 	"io"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestStop_ExitLineWaitsForTheClientOfARequestInFlight(t *testing.T) {
 func TestStop_EndOfInput(t *testing.T) {
 	t.Parallel()
 	r := ready(t, nil, childMode)
-	r.stdin.Close()
+	_ = r.stdin.Close()
 	r.wantExit("exit status 1")
 	if exit := r.await(fakeengine.Exit); exit.Reason != "EOF" {
 		t.Errorf("the journal says %v", exit)
@@ -65,7 +66,7 @@ func TestStop_EndOfInputIsNoticedOnlyAfterTheLoad(t *testing.T) {
 	e := fakeengine.Install(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}})
 	r := start(t, e, childMode)
 	e.Wait(t, fakeengine.At("load"))
-	r.stdin.Close()
+	_ = r.stdin.Close()
 	if status, _ := r.ask("/health", ""); status != 503 {
 		t.Errorf("health: %d", status)
 	}
@@ -78,7 +79,7 @@ func TestStop_WithoutChildModeInputMeansNothing(t *testing.T) {
 	t.Parallel()
 	r := ready(t, nil, nil)
 	r.say(exitLine)
-	r.stdin.Close()
+	_ = r.stdin.Close()
 	if status, _ := r.ask(chatPath, chatBody("")); status != 200 || r.stdout.String() != "" {
 		t.Errorf("status %d, standard output %q", status, r.stdout.String())
 	}
@@ -89,7 +90,7 @@ func TestStop_IgnoringInput(t *testing.T) {
 	r := ready(t, &fakeengine.Script{Stop: fakeengine.Stop{IgnoreExit: true, IgnoreEOF: true}}, childMode)
 	r.say(exitLine)
 	r.asked("exit")
-	r.stdin.Close()
+	_ = r.stdin.Close()
 	r.asked("EOF")
 	if status, _ := r.ask(chatPath, chatBody("")); status != 200 {
 		t.Errorf("status %d", status)
@@ -99,7 +100,7 @@ func TestStop_IgnoringInput(t *testing.T) {
 func TestStop_ExitAfterTheFirstRequest(t *testing.T) {
 	t.Parallel()
 	r := ready(t, &fakeengine.Script{ExitAfter: 1, ExitCode: 4}, childMode)
-	if _, err := r.stream("").rest(); err != io.EOF {
+	if _, err := r.stream("").rest(); !errors.Is(err, io.EOF) {
 		t.Errorf("the answer ended with %v", err)
 	}
 	r.wantExit("exit status 4")

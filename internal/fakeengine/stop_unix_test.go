@@ -46,7 +46,7 @@ func TestSignal_ChildModeFreezesWhatIsInFlight(t *testing.T) {
 	r.Wait(t, fakeengine.At("more"))
 	r.signal(syscall.SIGTERM)
 	r.awaitN(fakeengine.Frozen, 1)
-	r.stdin.Close()
+	_ = r.stdin.Close()
 	r.wantExit("signal: segmentation fault")
 	if rest, err := s.rest(); err == nil || errors.Is(err, io.EOF) || len(rest) > 0 {
 		t.Errorf("after SIGTERM came %q and %v", rest, err)
