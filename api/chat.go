@@ -114,10 +114,10 @@ func (c *call) relay(from io.Reader, rewriter translate.Rewriter) {
 	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer buffers.Put(in)
 	defer buffers.Put(out)
-	c.beginStream()
+	stream := c.beginStream()
 	for {
 		n, err := from.Read(*in)
-		if n > 0 && !c.send(rewriter.Append((*out)[:0], (*in)[:n])) {
+		if n > 0 && !stream.send(rewriter.Append((*out)[:0], (*in)[:n])) {
 			return
 		}
 		if err != nil {
@@ -127,31 +127,39 @@ func (c *call) relay(from io.Reader, rewriter translate.Rewriter) {
 	if c.r.Context().Err() != nil {
 		return
 	}
-	c.send(rewriter.Close((*out)[:0]))
+	stream.send(rewriter.Close((*out)[:0]))
 	if fault := rewriter.Fault(); fault != nil {
 		c.api.Log.Warn("a stream failed", "request", c.id, "error", fault)
 	}
 }
 
+// stream is an answer of server-sent events.
+type stream struct {
+	w     http.ResponseWriter
+	flush *http.ResponseController
+}
+
 // beginStream sends the header, so that the client knows at once that its request is being answered.
-func (c *call) beginStream() {
+func (c *call) beginStream() stream {
 	h := c.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
 	h.Set("X-Accel-Buffering", "no")
 	c.w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(c.w).Flush()
+	s := stream{c.w, http.NewResponseController(c.w)}
+	_ = s.flush.Flush() // what is wrong with the connection shows with the first chunk
+	return s
 }
 
-// send writes to the stream and flushes. It is false when the client has gone.
-func (c *call) send(p []byte) bool {
-	if len(p) == 0 {
+// send writes events and flushes. It is false when the client has gone.
+func (s stream) send(events []byte) bool {
+	if len(events) == 0 {
 		return true
 	}
-	if _, err := c.w.Write(p); err != nil {
+	if _, err := s.w.Write(events); err != nil {
 		return false
 	}
-	return http.NewResponseController(c.w).Flush() == nil
+	return s.flush.Flush() == nil
 }
 
 // gather reads a stream to its end and answers with a body in one piece.

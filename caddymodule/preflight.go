@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -32,6 +33,9 @@ func preflight(config []byte) error {
 	if err := node.CheckFree(dir); err != nil {
 		return err
 	}
+	if err := checkSocket(cmp.Or(gjson.GetBytes(config, "admin.listen").Str, caddy.DefaultAdminListen)); err != nil {
+		return err
+	}
 	var addresses []string
 	gjson.GetBytes(config, "apps.http.servers").ForEach(func(_, server gjson.Result) bool {
 		for _, address := range server.Get("listen").Array() {
@@ -43,6 +47,22 @@ func preflight(config []byte) error {
 		if err := checkUnused(address); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// maxSocketPath is how long a Unix socket's path may be, in bytes, on the systems that allow the least.
+const maxSocketPath = 103
+
+// checkSocket tells of a path that is too long for a socket, which the system calls an invalid argument.
+func checkSocket(address string) error {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil || !parsed.IsUnixNetwork() {
+		return nil
+	}
+	path, _, _ := strings.Cut(parsed.Host, "|")
+	if len(path) > maxSocketPath {
+		return fmt.Errorf("the path %s is too long for a socket, which may have %d bytes: choose a shorter LMCADDY_HOME, or another admin address", path, maxSocketPath)
 	}
 	return nil
 }

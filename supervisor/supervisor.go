@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,23 +18,23 @@ type Supervisor struct {
 	inbox chan message
 	done  chan struct{} // closed when the loop has ended
 
+	waiters atomic.Uint64 // counts them, for their ids
+
 	// The rest is the loop's.
-	state    State
-	waiting  map[uint64]chan<- answer
-	running  map[uint64]*process
-	lastWait uint64
+	state   State
+	waiting map[uint64]chan<- answer
+	running map[uint64]*process
 }
 
 // message is what reaches the loop: an event, with where to answer if it is Asked; or a question about the state.
 type message struct {
 	event  Event
 	answer chan<- answer
-	ask    func()
+	look   func()
 }
 
 // answer is what a waiter gets.
 type answer struct {
-	waiter  uint64
 	process *process
 	grant   Grant
 	info    Info
@@ -113,13 +114,13 @@ func (s *Supervisor) Unload(ctx context.Context, id string) error {
 func (s *Supervisor) Instances() []Info {
 	var all []Info
 	answered := make(chan struct{})
-	ask := func() {
+	look := func() {
 		for _, in := range s.state.Instances {
 			all = append(all, s.info(in))
 		}
 		close(answered)
 	}
-	if !s.send(message{ask: ask}) {
+	if !s.send(message{look: look}) {
 		return nil
 	}
 	<-answered
@@ -136,18 +137,17 @@ func (s *Supervisor) wait(ctx context.Context, w Waiter) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
+	w.ID = s.waiters.Add(1)
 	answered := make(chan answer, 1) // the loop never waits
-	ticket := make(chan uint64, 1)
-	if !s.send(message{event: Asked{w}, answer: answered, ask: func() { ticket <- s.lastWait }}) {
+	if !s.send(message{event: Asked{w}, answer: answered}) {
 		return answer{}, errClosing
 	}
-	id := <-ticket
 	select {
 	case a := <-answered:
 		return a, a.failure()
 	case <-ctx.Done():
 	}
-	s.send(message{event: GaveUp{id}})
+	s.send(message{event: GaveUp{w.ID}})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // the grant was quicker
 		s.send(message{event: Returned{a.grant.Gen, a.grant.Slots}})
 	}
@@ -177,14 +177,10 @@ func (s *Supervisor) loop() {
 		m := <-s.inbox
 		switch ev := m.event.(type) {
 		case nil:
-			m.ask()
+			m.look()
 			continue
 		case Asked:
-			s.lastWait++
-			ev.Waiter.ID = s.lastWait
-			s.waiting[s.lastWait] = m.answer
-			m.ask()
-			m.event = ev
+			s.waiting[ev.Waiter.ID] = m.answer
 		case Exited:
 			delete(s.running, ev.Gen)
 		}
@@ -207,13 +203,13 @@ func (s *Supervisor) carryOut(effect Effect) {
 			p.stop()
 		}
 	case Grant:
-		a := answer{waiter: e.Waiter, grant: e, process: s.running[e.Gen]}
+		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.find(e.Gen); in != nil {
 			a.info = s.info(in)
 		}
 		s.reply(e.Waiter, a)
 	case Refuse:
-		s.reply(e.Waiter, answer{waiter: e.Waiter, err: &e.Err})
+		s.reply(e.Waiter, answer{err: &e.Err})
 	}
 }
 
