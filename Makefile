@@ -31,8 +31,9 @@ run: build ## Sets everything up and serves the shipped model on http://127.0.0.
 	@mkdir -p -m 700 "$(LMCADDY_HOME)" && mkdir -p "$(LMCADDY_HOME)/models/lmcaddy"
 	@test -e "$(LMCADDY_HOME)/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$(LMCADDY_HOME)/models/lmcaddy/tinychat"
 	LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	@echo "Serving on http://127.0.0.1:1234; Ctrl-C ends it. The README has a first request."
 	@# exec: Ctrl-C and the exit status are lmcaddy's own
-	exec env LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) run --config Caddyfile
+	@exec env LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) run --config Caddyfile
 
 .PHONY: test
 test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test
@@ -64,7 +65,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet -tags $(TAGS) ./... || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog ./internal/... ./node ./supervisor/... ./translate || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code
