@@ -24,7 +24,7 @@ help: ## Lists the targets
 build: $(BIN) ## Builds bin/lmcaddy
 
 $(BIN): $(GO_SOURCES)
-	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
+	go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
 
 .PHONY: run
 run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234
@@ -44,7 +44,7 @@ test-unit: ## Runs the tests of the packages, the fake engine among them
 
 .PHONY: test-race
 test-race: ## Runs the packages below Caddy once more, with the race detector
-	CGO_ENABLED=1 go test -race ./api ./catalog ./internal/... ./node ./supervisor/... ./translate
+	tools/race.sh ./api ./catalog ./internal/... ./node ./supervisor/... ./translate
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the model's recipe

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Runs go test with the race detector, which needs a C compiler. On a Debian-family system one is installed if it is missing
+# and if we may; elsewhere the run is left out, with a word about it, but never in CI.
+set -eu
+
+has_compiler() { command -v "$(go env CC)" >/dev/null; }
+
+if ! has_compiler && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq >/dev/null
+	apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
+fi
+if has_compiler; then
+	CGO_ENABLED=1 exec go test -race "$@"
+fi
+if [ -n "${CI:-}" ]; then
+	echo "no C compiler for the race detector, and none could be installed" >&2
+	exit 1
+fi
+echo "left out: the race detector needs a C compiler (Debian: apt-get install gcc libc6-dev)" >&2
