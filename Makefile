@@ -6,7 +6,7 @@ CACHE       := $(CURDIR)/.cache
 TAGS        := nobadger,nomysql,nopgx
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS     := -s -w -X github.com/caddyserver/caddy/v2.CustomVersion=$(VERSION)
-GO_SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*') go.mod go.sum
+GO_SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*') go.mod go.sum
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The engine's tests run one at a time, with one thread: they measure behaviour, not the machine.

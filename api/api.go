@@ -44,7 +44,7 @@ func New(c Config) *API {
 
 // Owns tells whether a path belongs to the API, known endpoint or not.
 func (a *API) Owns(path string) bool {
-	return strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting"
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting"
 }
 
 // call is one request on its way.

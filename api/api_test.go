@@ -46,6 +46,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		"too large":              {"POST", chat, `{"model":"` + strings.Repeat("a", 3000) + `"}`, 413, `"code":"request_too_large"`},
 		"wrong method":           {"GET", chat, ``, 405, `Unexpected endpoint or method. (GET /v1/chat/completions)`},
 		"unknown, OpenAI":        {"GET", "/v1/nope", ``, 404, `"code":"unknown_endpoint"`},
+		"nothing but the base":   {"GET", "/v1", ``, 404, `"code":"unknown_endpoint"`},
 		"unknown, native":        {"GET", "/api/v1/nope", ``, 404, `{"error":{"type":"invalid_request","message":"Unexpected endpoint or method. (GET /api/v1/nope)"`},
 		"unknown, Anthropic":     {"POST", "/v1/messages", `{}`, 404, `{"type":"error","error":{"type":"not_found_error"`},
 		"unknown object":         {"GET", "/v1/models/nope", ``, 404, `"code":"model_not_found"`},

@@ -77,7 +77,7 @@ func dialectOf(path string) translate.Dialect {
 	switch {
 	case path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/"):
 		return translate.Anthropic
-	case strings.HasPrefix(path, "/v1/"):
+	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
 		return translate.OpenAI
 	default:
 		return translate.Native

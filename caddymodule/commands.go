@@ -53,13 +53,8 @@ func Prepare() {
 		os.Args[1] = "serve" // a bare run, with nothing to say what to do
 		return
 	}
-	if err := dir.Make(); err != nil {
+	if err := preflight(configToRun(os.Args[2:])); err != nil {
 		exit(err)
-	}
-	if config, ok := configToRun(os.Args[2:]); ok {
-		if err := preflight(config); err != nil {
-			exit(err)
-		}
 	}
 }
 

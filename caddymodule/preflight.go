@@ -21,7 +21,7 @@ import (
 
 // preflight refuses to start a second server on the same home or on the same port. Caddy itself would take the admin
 // socket of a running server away before it noticed, and would share the port with it, so that every other request went
-// to the wrong one.
+// to the wrong one. A configuration that isn't known beforehand may be nil; what can be checked without it is.
 func preflight(config []byte) error {
 	dir, err := home.FromEnvironment()
 	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {
@@ -86,20 +86,22 @@ func checkUnused(address string) error {
 	return nil
 }
 
-// configToRun is the configuration that `lmcaddy run` with these arguments will load. What can't be read or understood is
-// left for Caddy to tell.
-func configToRun(args []string) (config []byte, ok bool) {
+// configToRun is the configuration that `lmcaddy run` with these arguments will load. It is nil where that comes from standard
+// input, and where it can't be read or understood, which is left for Caddy to tell.
+func configToRun(args []string) []byte {
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	file := flags.StringP("config", "c", "Caddyfile", "")
 	if flags.Parse(args) != nil || *file == "-" {
-		return nil, false
+		return nil
 	}
 	config, err := os.ReadFile(*file)
-	if err != nil || filepath.Ext(*file) == ".json" {
-		return config, err == nil
+	if err == nil && filepath.Ext(*file) != ".json" {
+		config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": *file})
 	}
-	config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": *file})
-	return config, err == nil
+	if err != nil {
+		return nil
+	}
+	return config
 }

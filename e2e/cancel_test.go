@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// abandoned is a request that a client gives up. It takes much longer than to give it up and to ask another.
+var abandoned = harness.Long(1000)
+
+func TestCancel_OfALongStreamFreesTheEngine(t *testing.T) {
+	wantFreed(t, func(s *harness.Server) {
+		st := s.Stream(abandoned)
+		st.WaitContent()
+		st.Cancel()
+	})
+}
+
+func TestCancel_OfALongAnswerInOnePieceFreesTheEngine(t *testing.T) {
+	wantFreed(t, func(s *harness.Server) {
+		engine := s.Engine()
+		before := engine.CPU()
+		giveUp := s.GoUntil(harness.ChatPath, abandoned)
+		harness.Eventually(t, harness.Patience, "the engine computes", func() bool { return engine.CPU() > before+20*time.Millisecond })
+		giveUp()
+	})
+}
+
+// wantFreed checks that requests that are given up don't hold the engine: it has one slot, so that whoever comes next waits
+// until it has done with the one before. Four of them, each with another one after it, are compared with one that isn't
+// given up: it would be four times as long if they were computed to the end.
+func wantFreed(t *testing.T, askAndGiveUp func(*harness.Server)) {
+	t.Helper()
+	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"parallel 1"}})
+	s.Chat(harness.Ask(capital)) // loads the model
+	begun := time.Now()
+	if a := s.Chat(abandoned); a.Finish != "length" {
+		t.Fatalf("finish_reason %q", a.Finish)
+	}
+	once := time.Since(begun)
+
+	begun = time.Now()
+	for range 4 {
+		askAndGiveUp(s)
+		if a := s.Chat(harness.Ask(capital)); a.Content != paris {
+			t.Errorf("%q", a.Content)
+		}
+	}
+	took := time.Since(begun)
+	t.Logf("one to the end: %s; four given up: %s", once, took)
+	if took > 2*once {
+		t.Error("what was given up was computed all the same")
+	}
+	s.Engine()
+}
+
+func TestCancel_OfAWaitingRequestTakesNobodysTurn(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"parallel 1"}})
+	st := s.Stream(harness.Long(700))
+	st.WaitContent()
+	engine := s.Engine()
+	engine.Pause(t)
+	giveUp := s.GoUntil(harness.ChatPath, harness.Long(8000))
+	for range 20 { // so it has arrived, and waits
+		s.Get("/v1/models").Want(t, http.StatusOK)
+	}
+	waits := s.Go(harness.ChatPath, harness.Ask(capital))
+	giveUp()
+	engine.Resume(t)
+	if a := harness.Wait(t, "the answer of the one that waits", waits).Answer(s); a.Content != paris {
+		t.Errorf("%q", a.Content)
+	}
+	if a := st.Answer(); a.Finish != "length" {
+		t.Errorf("the first one's finish_reason is %q", a.Finish)
+	}
+}

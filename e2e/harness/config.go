@@ -1,0 +1,74 @@
+package harness
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+)
+
+// Config is a Caddyfile: one plain site on one port. The zero value of each field but Port is what most tests want.
+type Config struct {
+	Port   int
+	Bind   string   // the address; default 127.0.0.1
+	Grace  string   // the grace period; default 15s
+	Engine []string // further lines of engine llama_server
+	LM     []string // further lines of lm
+	API    []string // lines of lm_api
+}
+
+// String is the Caddyfile.
+func (c Config) String() string {
+	return fmt.Sprintf(`{
+	grace_period %s
+	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
+	lm {
+		home {$LMCADDY_HOME}
+		engine llama_server {
+			args --threads 1
+%s		}
+%s	}
+}
+
+http://:%d {
+	bind %s
+	lm_api {
+%s	}
+}
+`, cmp.Or(c.Grace, "15s"), lines(3, c.Engine), lines(2, c.LM), c.Port, cmp.Or(c.Bind, "127.0.0.1"), lines(2, c.API))
+}
+
+func lines(indent int, all []string) string {
+	var b strings.Builder
+	for _, line := range all {
+		b.WriteString(strings.Repeat("\t", indent) + line + "\n")
+	}
+	return b.String()
+}
+
+// FreePort is a port that nobody listens on, below those that the system gives away by itself, to outgoing connections and
+// to the engines.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		port := 20000 + rand.IntN(10000) //nolint:gosec // no secret
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	t.Fatal("there is no free port")
+	return 0
+}
+
+// Address is the loopback address with a port.
+func Address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// Line is how the program names a line of the file named Caddyfile.
+func Line(n int) string { return fmt.Sprintf("Caddyfile:%d", n) }

@@ -1,0 +1,142 @@
+package harness
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Model is the key of the shipped model, Bare its name without the publisher.
+const (
+	Model = "lmcaddy/tinychat"
+	Bare  = "tinychat"
+)
+
+// Home is the world of one test: the program's state, a user's folder and a working folder, each new.
+type Home struct {
+	T    testing.TB
+	Dir  string // $LMCADDY_HOME
+	User string // $HOME, in which nothing may be written
+	Work string // where the program is started, and where its Caddyfiles are
+	Path string // $PATH
+}
+
+// NewHome makes a home with the shipped model and the engine.
+func NewHome(t testing.TB) *Home {
+	t.Helper()
+	h := NewBareHome(t)
+	h.AddModel(Model, "tinychat-f16.gguf", ShippedModel(t))
+	h.Path = os.Getenv("PATH")
+	if runtimes != "" {
+		if err := os.Symlink(runtimes, filepath.Join(h.Dir, "runtimes")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// NewBareHome makes a home with nothing in it, and a PATH on which nothing is found.
+func NewBareHome(t testing.TB) *Home {
+	t.Helper()
+	root, err := os.MkdirTemp("", "lm") // short: the path of a Unix socket has about 100 bytes
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Home{T: t, Dir: filepath.Join(root, "h"), User: filepath.Join(root, "u"), Work: filepath.Join(root, "w")}
+	h.Path = filepath.Join(root, "bin")
+	for _, dir := range []string{h.Dir, h.User, h.Work, h.Path} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		h.checkNothingLeft()
+		if err := os.RemoveAll(root); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// In is the same home, for a subtest: what goes wrong is the subtest's.
+func (h *Home) In(t testing.TB) *Home {
+	home := *h
+	home.T = t
+	return &home
+}
+
+// checkNothingLeft fails the test for what should not be there when everything has been stopped.
+func (h *Home) checkNothingLeft() {
+	for _, p := range processesWith(h.Dir) {
+		h.T.Errorf("process %d is left: %s", p.PID, strings.Join(p.Args, " "))
+		p.kill()
+	}
+	if files := h.UserFiles(); len(files) > 0 {
+		h.T.Errorf("files were written to the user's folder: %s", strings.Join(files, ", "))
+	}
+}
+
+// UserFiles lists everything in the user's folder.
+func (h *Home) UserFiles() []string {
+	var files []string
+	err := filepath.WalkDir(h.User, func(path string, _ fs.DirEntry, err error) error {
+		if path != h.User {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		h.T.Error(err)
+	}
+	return files
+}
+
+// ShippedModel is the shipped model's file.
+func ShippedModel(t testing.TB) []byte {
+	t.Helper()
+	content, err := os.ReadFile(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// AddModel puts a file into the models folder, under the publisher and the name that a key has.
+func (h *Home) AddModel(key, file string, content []byte) (path string) {
+	h.T.Helper()
+	path = filepath.Join(h.Dir, "models", filepath.FromSlash(key), file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.T.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		h.T.Fatal(err)
+	}
+	return path
+}
+
+// WriteFile puts a file into the working folder.
+func (h *Home) WriteFile(name, content string) (path string) {
+	h.T.Helper()
+	path = filepath.Join(h.Work, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		h.T.Fatal(err)
+	}
+	return path
+}
+
+// environment is all that a process started in this home knows of ours.
+func (h *Home) environment() []string {
+	env := []string{
+		"LMCADDY_HOME=" + h.Dir, "HOME=" + h.User, "PATH=" + h.Path,
+		"OMP_THREAD_LIMIT=1", // as --threads 1, where there is no Caddyfile to say so
+	}
+	if dir := os.Getenv("TMPDIR"); dir != "" {
+		env = append(env, "TMPDIR="+dir)
+	}
+	return env
+}

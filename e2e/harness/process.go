@@ -1,0 +1,141 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a process of the machine that is alive, which a zombie isn't.
+type Process struct {
+	PID  int
+	Args []string
+}
+
+// Engines are the processes that run a model of this home: those whose arguments name its file. They are in the order of
+// their ids. An engine's start script may run subshells, which are among them for a moment.
+func (h *Home) Engines() []Process {
+	models := filepath.Join(h.Dir, "models") + string(filepath.Separator)
+	return slices.DeleteFunc(processesWith(models), func(p Process) bool {
+		return !slices.ContainsFunc(p.Args, func(arg string) bool {
+			return strings.HasPrefix(arg, models) && strings.HasSuffix(arg, ".gguf")
+		})
+	})
+}
+
+// Engine is the one engine of this home. Any other number of them fails the test.
+func (h *Home) Engine() Process {
+	h.T.Helper()
+	engines := h.Engines()
+	if len(engines) != 1 {
+		h.T.Fatalf("%d engines run, where one should: %v", len(engines), engines)
+	}
+	return engines[0]
+}
+
+// WaitNoEngine waits until no engine of this home is left.
+func (h *Home) WaitNoEngine(within time.Duration) {
+	h.T.Helper()
+	Eventually(h.T, within, "no engine is left", func() bool { return len(h.Engines()) == 0 })
+}
+
+// processesWith are the processes that have a text in one of their arguments.
+func processesWith(text string) []Process {
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	var found []Process
+	for _, folder := range folders {
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
+		if err != nil || !bytes.Contains(line, []byte(text)) {
+			continue // it has ended meanwhile, is a zombie, which has no arguments, or is another's
+		}
+		p := Process{pid, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")}
+		if p.Alive() {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b Process) int { return a.PID - b.PID })
+	return found
+}
+
+// stat reads the fields of /proc/<pid>/stat that follow the process's name, which may hold spaces: the first is its state.
+func (p Process) stat() ([]string, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+	if err != nil {
+		return nil, err
+	}
+	_, after, ok := strings.Cut(string(content[bytes.LastIndexByte(content, ')')+1:]), " ")
+	if !ok {
+		return nil, fmt.Errorf("process %d: its state can't be read", p.PID)
+	}
+	return strings.Fields(after), nil
+}
+
+// Parent is the id of the process's parent; 0 when the process has ended.
+func (p Process) Parent() int {
+	fields, err := p.stat()
+	if err != nil || len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
+}
+
+// Alive tells whether the process has not ended. One that has ended but was not asked for its status has.
+func (p Process) Alive() bool {
+	fields, err := p.stat()
+	return err == nil && fields[0] != "Z" && fields[0] != "X"
+}
+
+// CPU is how long the process has computed.
+func (p Process) CPU() time.Duration {
+	const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
+	fields, err := p.stat()
+	if err != nil || len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * tick
+}
+
+// Pause stops the process where it stands, so that a test can do something while an answer is certainly unfinished.
+func (p Process) Pause(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+	Eventually(t, Patience, "the engine is paused", func() bool {
+		fields, err := p.stat()
+		return err == nil && fields[0] == "T"
+	})
+}
+
+// Resume lets a paused process go on.
+func (p Process) Resume(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGCONT)
+}
+
+// Kill ends the process at once.
+func (p Process) Kill(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGKILL)
+}
+
+func (p Process) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(p.PID, sig); err != nil {
+		t.Fatalf("signal %v to process %d: %v", sig, p.PID, err)
+	}
+}
+
+func (p Process) kill() { _ = syscall.Kill(p.PID, syscall.SIGKILL) }

@@ -1,0 +1,193 @@
+package harness
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a running lmcaddy.
+type Server struct {
+	*Home
+	Base string // http://127.0.0.1:port
+	PID  int
+
+	client *http.Client
+	cmd    *exec.Cmd
+	output string        // the file that has its outputs
+	exited chan struct{} // closed when it has ended
+	ended  bool          // Stop or Kill has looked at its end
+}
+
+// Start starts lmcaddy with a Caddyfile in a new home, on a free port unless the configuration names one, and waits until
+// it answers.
+func Start(h *Home, c Config) *Server {
+	h.T.Helper()
+	if c.Port == 0 {
+		c.Port = FreePort(h.T)
+	}
+	return h.Launch(c.Port, "run", "--config", h.WriteFile("Caddyfile", c.String()))
+}
+
+// Launch starts lmcaddy with arguments, and waits until it answers on a port.
+func (h *Home) Launch(port int, args ...string) *Server {
+	h.T.Helper()
+	out, err := os.CreateTemp(h.Work, "log")
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	defer out.Close()
+	s := &Server{
+		Home:   h,
+		Base:   base(port),
+		client: &http.Client{Transport: new(http.Transport)},
+		cmd:    exec.Command(binary, args...),
+		output: out.Name(),
+		exited: make(chan struct{}),
+	}
+	s.cmd.Dir, s.cmd.Env = h.Work, h.environment()
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	if err := s.cmd.Start(); err != nil {
+		h.T.Fatal(err)
+	}
+	s.PID = s.cmd.Process.Pid
+	go func() {
+		_ = s.cmd.Wait() // its status is asked for by who waits for exited
+		close(s.exited)
+	}()
+	h.T.Cleanup(s.cleanup)
+	s.waitReady()
+	return s
+}
+
+// In is the same server, for a subtest: what goes wrong is the subtest's.
+func (s *Server) In(t testing.TB) *Server {
+	server := *s
+	server.Home = s.Home.In(t)
+	return &server
+}
+
+// On is the same server on another port, where a reload has put it.
+func (s *Server) On(port int) *Server {
+	server := *s
+	server.Base = base(port)
+	return &server
+}
+
+func base(port int) string { return "http://" + Address(port) }
+
+func (s *Server) waitReady() {
+	s.T.Helper()
+	Eventually(s.T, Patience, "the server answers", func() bool {
+		if s.HasEnded() {
+			s.T.Fatalf("lmcaddy ended with status %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Log())
+		}
+		reply, err := s.try(s.T.Context(), http.MethodGet, "/v1/models", nil)
+		return err == nil && reply.Status == http.StatusOK
+	})
+}
+
+// cleanup stops the server as its user would, unless the test has ended it.
+func (s *Server) cleanup() {
+	if !s.ended {
+		if status := s.Stop(syscall.SIGINT, Patience); status != 0 {
+			s.T.Errorf("lmcaddy ended with status %d", status)
+		}
+	}
+	if s.T.Failed() {
+		s.T.Logf("the log of process %d:\n%s", s.PID, tail(s.Log(), 60))
+	}
+}
+
+// Reload gives the server a new Caddyfile. Connections of the old configuration are closed when they are idle, which may be
+// just when a request is sent: so they aren't used any more.
+func (s *Server) Reload(caddyfile string) Result {
+	s.T.Helper()
+	result := s.Command("reload", "--config", s.WriteFile("Caddyfile", caddyfile))
+	s.client.CloseIdleConnections()
+	return result
+}
+
+// HasEnded tells whether the process has ended.
+func (s *Server) HasEnded() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends the process a signal.
+func (s *Server) Signal(sig syscall.Signal) {
+	s.T.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.T.Errorf("signal %v to lmcaddy: %v", sig, err)
+	}
+}
+
+// Stop sends a signal, and waits for the process to end. An engine that outlives it fails the test.
+func (s *Server) Stop(sig syscall.Signal, within time.Duration) (status int) {
+	s.T.Helper()
+	s.Signal(sig)
+	return s.WaitEnd(within)
+}
+
+// WaitEnd waits for a process that is on its way out. When it doesn't end in time, it is killed and fails the test; an
+// engine that outlives it fails the test, too.
+func (s *Server) WaitEnd(within time.Duration) (status int) {
+	s.T.Helper()
+	s.ended = true
+	s.client.CloseIdleConnections()
+	select {
+	case <-s.exited:
+	case <-time.After(within):
+		s.T.Errorf("lmcaddy didn't end within %s; killing it", within)
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+	}
+	if left := s.Engines(); len(left) > 0 {
+		s.T.Errorf("lmcaddy has ended, but its engines run: %v", left)
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// Kill ends the process as a crash would: it has no chance to do anything about it.
+func (s *Server) Kill() {
+	s.T.Helper()
+	s.ended = true
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.T.Fatal(err)
+	}
+	<-s.exited
+}
+
+// Log is what the process has written.
+func (s *Server) Log() string {
+	content, err := os.ReadFile(s.output)
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return string(content)
+}
+
+// RunFile is a file of the home's run folder. It has to be there.
+func (h *Home) RunFile(name string) string {
+	h.T.Helper()
+	path := filepath.Join(h.Dir, "run", name)
+	if _, err := os.Lstat(path); err != nil {
+		h.T.Fatal(err)
+	}
+	return path
+}
+
+func tail(text string, n int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}

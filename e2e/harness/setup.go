@@ -1,0 +1,76 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Where things are, as paths from the module's folder, in which its tests run.
+const (
+	defaultBinary   = "../bin/lmcaddy"
+	defaultRuntimes = "../.cache/home/runtimes"
+	shippedModel    = "../testdata/models/lmcaddy/tinychat/tinychat-f16.gguf"
+)
+
+// What the tests run, as absolute paths. Setup finds them.
+var (
+	binary   string
+	runtimes string // a home's folder of runtimes; empty: llama-server is on PATH
+	shipped  string
+)
+
+// Setup finds the program, an engine and the model. It is called once, before any test: without one of them no test can
+// tell anything, and none may be skipped.
+func Setup() error {
+	err := errors.Join(findBinary(), findEngine(), findModel())
+	if _, noProc := os.Stat("/proc/self/stat"); noProc != nil {
+		err = errors.Join(err, errors.New("there is no /proc: engines can be found on Linux alone"))
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nRun `make test` in the repository's folder: it sets everything up.", err)
+	}
+	return nil
+}
+
+func findBinary() (err error) {
+	if binary, err = fromEnvironment("LMCADDY_BIN", defaultBinary); err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(binary); err != nil {
+		return fmt.Errorf("no lmcaddy to test (LMCADDY_BIN names another): %w", err)
+	}
+	return nil
+}
+
+func findEngine() (err error) {
+	if runtimes, err = fromEnvironment("LMCADDY_RUNTIMES", defaultRuntimes); err != nil {
+		return err
+	}
+	if info, err := os.Stat(runtimes); err == nil && info.IsDir() {
+		return nil
+	}
+	missing := runtimes
+	runtimes = ""
+	if _, err := exec.LookPath("llama-server"); err != nil {
+		return fmt.Errorf("no llama-server: neither a folder %s (LMCADDY_RUNTIMES names another) nor one on PATH: %w", missing, err)
+	}
+	return nil
+}
+
+func findModel() (err error) {
+	if shipped, err = filepath.Abs(shippedModel); err != nil {
+		return err
+	}
+	_, err = os.Stat(shipped)
+	return err
+}
+
+func fromEnvironment(variable, otherwise string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return filepath.Abs(path)
+	}
+	return filepath.Abs(otherwise)
+}

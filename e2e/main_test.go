@@ -1,0 +1,18 @@
+// Package e2e tests the built program with a real engine and the shipped model, from outside.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+func TestMain(m *testing.M) {
+	if err := harness.Setup(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}

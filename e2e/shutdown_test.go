@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+var stopSignals = map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM}
+
+// slack is what a shutdown may take beyond the grace period: an engine that doesn't react is given a second, and the
+// machine may be busy.
+const slack = 4 * time.Second
+
+func TestShutdown_OfAnIdleServerIsQuickAndComplete(t *testing.T) {
+	for name, sig := range stopSignals {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Start(harness.NewHome(t), harness.Config{Grace: "60s"})
+			s.Chat(harness.Ask(capital))
+			s.Engine()
+			if status := s.Stop(sig, slack); status != 0 {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+func TestShutdown_LetsAStreamEndWithinTheGracePeriod(t *testing.T) {
+	for name, sig := range stopSignals {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Start(harness.NewHome(t), harness.Config{Grace: "60s"})
+			st := s.Stream(harness.Long(700))
+			st.WaitContent()
+			engine := s.Engine()
+			engine.Pause(t)
+			s.Signal(sig)
+			harness.Eventually(t, harness.Patience, "nobody listens any more", func() bool { return !listens(s.Base) })
+			if s.HasEnded() || st.HasEnded() {
+				t.Fatalf("the server has ended: %v, the stream has ended: %v", s.HasEnded(), st.HasEnded())
+			}
+			engine.Resume(t)
+			if a := st.Answer(); a.Finish != "length" || !strings.HasPrefix(a.Content, counted) {
+				t.Errorf("%q, %q", a.Finish, a.Content)
+			}
+			if status := s.WaitEnd(slack); status != 0 {
+				t.Errorf("status %d", status)
+			}
+		})
+	}
+}
+
+func TestShutdown_CutsAStreamThatOutlastsTheGracePeriod(t *testing.T) {
+	for name, sig := range stopSignals {
+		for engine, prepare := range map[string]func(*testing.T, *harness.Server){
+			"running engine": func(*testing.T, *harness.Server) {},
+			"hung engine":    func(t *testing.T, s *harness.Server) { s.Engine().Pause(t) },
+		} {
+			t.Run(name+" "+engine, func(t *testing.T) {
+				s := harness.Start(harness.NewHome(t), harness.Config{Grace: "500ms"})
+				st := s.Stream(harness.Long(8000))
+				st.WaitContent()
+				prepare(t, s)
+				if status := s.Stop(sig, 500*time.Millisecond+slack); status != 0 {
+					t.Errorf("status %d", status)
+				}
+				st.WaitEnd()
+				if st.IsWhole() {
+					t.Error("the stream was whole before the grace period was over: nothing was cut")
+				}
+			})
+		}
+	}
+}
+
+func TestShutdown_WhileAModelIsLoadingIsComplete(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{Grace: "500ms"})
+	s.Go(harness.ChatPath, harness.Ask(capital))
+	harness.Eventually(t, harness.Patience, "an engine has started", func() bool { return len(s.Engines()) > 0 })
+	if status := s.Stop(syscall.SIGINT, 500*time.Millisecond+slack); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// listens tells whether a connection to a base URL is taken.
+func listens(base string) bool {
+	c, err := net.DialTimeout("tcp", strings.TrimPrefix(base, "http://"), harness.Patience)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+const (
+	count   = "Count to 30"
+	counted = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30"
+)
+
+func TestStream_SaysWhatTheAnswerInOnePieceSays(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	whole := s.Chat(harness.Ask(count))
+	if whole.Content != counted {
+		t.Errorf("in one piece: %q", whole.Content)
+	}
+	st := s.Stream(harness.Ask(count))
+	streamed := st.Answer()
+	if streamed.Usage != (harness.Usage{}) {
+		t.Errorf("usage that was not asked for: %+v", streamed.Usage)
+	}
+	streamed.Usage = whole.Usage
+	if diff := cmp.Diff(whole, streamed); diff != "" {
+		t.Errorf("one piece (-) and streamed (+) differ:\n%s", diff)
+	}
+	contents := 0
+	for _, chunk := range st.Chunks() {
+		if chunk.Get("object").Str != "chat.completion.chunk" || !chunk.Get("choices.0").Exists() {
+			t.Errorf("not a chunk with a choice: %s", chunk.Raw)
+		}
+		for _, word := range []string{"prompt_progress", "reasoning_content", `"usage"`} {
+			if strings.Contains(chunk.Raw, word) {
+				t.Errorf("a chunk has %s: %s", word, chunk.Raw)
+			}
+		}
+		if chunk.Get("choices.0.delta.content").Str != "" {
+			contents++
+		}
+	}
+	if contents < 30 || st.Reads() < 5 {
+		t.Errorf("the answer came in %d pieces, and arrived in %d", contents, st.Reads())
+	}
+}
+
+func TestStream_TellsUsageInAChunkOfItsOwnWhenAsked(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	st := s.Stream(harness.Ask(count).With("stream_options", harness.Fields{"include_usage": true}))
+	a := st.Answer()
+	if a.Content != counted {
+		t.Errorf("content %q", a.Content)
+	}
+	if u := a.Usage; u.Prompt < 1 || u.Completion < 30 || u.Total != u.Prompt+u.Completion {
+		t.Errorf("usage %+v", u)
+	}
+	chunks := st.Chunks()
+	for i, chunk := range chunks {
+		isLast := i == len(chunks)-1
+		if isLast != chunk.Get("usage").IsObject() {
+			t.Errorf("chunk %d of %d: the last, and no other, has the usage: %s", i+1, len(chunks), chunk.Raw)
+		}
+		if choices := chunk.Get("choices"); isLast && (!choices.IsArray() || len(choices.Array()) > 0) {
+			t.Errorf("the usage's chunk has choices: %s", chunk.Raw)
+		}
+	}
+}
+
+func TestStream_ArrivesWhileTheModelIsStillSpeaking(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	st := s.Stream(harness.Long(700))
+	st.WaitContent()
+	engine := s.Engine()
+	engine.Pause(t)
+	before := len(st.Chunks())
+	engine.Resume(t)
+	a := st.Answer()
+	if a.Finish != "length" || !strings.HasPrefix(a.Content, counted) {
+		t.Errorf("finish_reason %q, content %q", a.Finish, a.Content)
+	}
+	// The engine stood still in between, and every token is a chunk: what came later was said later.
+	if after := len(st.Chunks()); before >= after || after < 600 || st.Reads() < 50 {
+		t.Errorf("%d chunks came before the pause, %d in all, in %d reads", before, after, st.Reads())
+	}
+}
+
+func TestStream_OfAnEngineThatDiesEndsInAnError(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	st := s.Stream(harness.Long(8000))
+	st.WaitContent() // so it can be read before the engine has said the last: it never does
+	s.Engine().Kill(t)
+	st.WaitEnd()
+	chunks := st.Chunks()
+	if last := chunks[len(chunks)-1]; st.IsWhole() || last.Get("error.message").Str == "" {
+		t.Errorf("whole: %v; the last chunk: %s", st.IsWhole(), last.Raw)
+	}
+}
+
+func TestStream_InOnePieceOfAnEngineThatDiesIsAnError(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	s.Chat(harness.Ask(capital)) // loads the model
+	engine := s.Engine()
+	before := engine.CPU()
+	replied := s.Go(harness.ChatPath, harness.Long(8000))
+	harness.Eventually(t, harness.Patience, "the engine computes", func() bool { return engine.CPU() > before+50*time.Millisecond })
+	engine.Kill(t)
+	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusBadGateway)
+	wantOpenAIError(t, reply, "server_error", "engine_failed")
+}
+
+func TestStream_AfterAnEngineHasDiedTheNextRequestStartsItAnew(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	dead := map[int]bool{}
+	for range 5 { // the client may be quicker to ask again than the server to notice
+		st := s.Stream(harness.Long(8000))
+		st.WaitContent()
+		engine := s.Engine()
+		if dead[engine.PID] {
+			t.Fatalf("the engine is process %d, which was killed", engine.PID)
+		}
+		dead[engine.PID] = true
+		engine.Kill(t)
+		st.WaitEnd()
+		if a := s.Chat(harness.Ask(capital)); a.Content != paris {
+			t.Errorf("%q", a.Content)
+		}
+	}
+}
