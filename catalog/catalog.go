@@ -85,14 +85,14 @@ func (e *NotFoundError) Error() string {
 }
 
 // Lookup finds a model by its key, in any case, or by its name without the publisher where only one model has it. A name
-// that isn't known is looked for on disk again. The error is a [*NotFoundError] or the context's.
+// that isn't known, or whose file couldn't be used, is looked for on disk again. The error is a [*NotFoundError] or the
+// context's.
 func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
 	l, err := c.listing(ctx, false)
 	if err != nil {
 		return Model{}, err
 	}
-	m, err := l.lookup(name)
-	if err == nil {
+	if m, err := l.lookup(name); err == nil && m.Err == nil {
 		return m, nil
 	}
 	if l, err = c.listing(ctx, true); err != nil {
@@ -103,7 +103,7 @@ func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
 
 func (l *listing) lookup(name string) (Model, error) {
 	want := normal(name)
-	var near []Model
+	var near, nearBroken []Model
 	for _, m := range l.models {
 		if m.Key == want {
 			return m, nil
@@ -111,23 +111,34 @@ func (l *listing) lookup(name string) (Model, error) {
 		repo, _, _ := strings.Cut(m.Key, "@")
 		_, bare, _ := strings.Cut(m.Key, "/")
 		_, bareRepo, _ := strings.Cut(repo, "/")
-		if want == bare || want == repo || want == bareRepo {
+		switch {
+		case want != bare && want != repo && want != bareRepo:
+		case m.Err == nil:
 			near = append(near, m)
+		default:
+			nearBroken = append(nearBroken, m)
 		}
+	}
+	if len(near) == 0 {
+		near = nearBroken
 	}
 	if len(near) == 1 {
 		return near[0], nil
 	}
+	return Model{}, l.notFound(name, near)
+}
+
+func (l *listing) notFound(name string, near []Model) *NotFoundError {
 	err := &NotFoundError{Name: name}
 	for _, m := range near {
 		err.Ambiguous = append(err.Ambiguous, m.Key)
 	}
 	for _, m := range l.models {
-		if m.Err == nil {
+		if len(near) == 0 && m.Err == nil {
 			err.Known = append(err.Known, m.Key)
 		}
 	}
-	return Model{}, err
+	return err
 }
 
 // listing is the last scan's, or a new one's if there was none of these roots, or if fresh and the last is old.
@@ -161,4 +172,7 @@ func (c *Catalog) report(path string, reason error) {
 	c.log.Warn("a model file can't be used", "file", path, "reason", reason)
 }
 
-var errTooDeep = errors.New("folders are nested too deeply, or link to each other")
+var (
+	errTooDeep = errors.New("the folders are nested too deeply")
+	errLoop    = errors.New("it links to a folder that it lies in")
+)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -79,13 +80,43 @@ func (h *header) read(path string) (err error) {
 	}()
 	f, err := gguf.ParseGGUFFile(path, gguf.SkipLargeMetadata(), gguf.UseMMap())
 	if err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "follow the header") {
-			return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header promises; fetch it again", h.size)
-		}
-		return fmt.Errorf("its header can't be read: %w", err)
+		return unreadable(err, uint64(max(0, h.size)))
+	}
+	if !holdsItsTensors(f) {
+		return truncated(uint64(f.Size))
 	}
 	h.fill(f)
 	return nil
+}
+
+// unreadable says in our words what keeps the parser from reading a file of this size.
+func unreadable(err error, size uint64) error {
+	var missing *fs.PathError
+	switch text := err.Error(); {
+	case errors.As(err, &missing) && errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("its part %s is missing; fetch it again", filepath.Base(missing.Path))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		strings.Contains(text, "follow the header"), strings.Contains(text, "remaining bytes"):
+		return truncated(size)
+	default:
+		return fmt.Errorf("its header can't be read: %w", err)
+	}
+}
+
+func truncated(size uint64) error {
+	return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header promises; fetch it again", size)
+}
+
+// holdsItsTensors tells whether the files are long enough. The parser asks that of single files only, and overlooks those
+// that end between header and data.
+func holdsItsTensors(f *gguf.GGUFFile) bool {
+	held := uint64(0)
+	for i, size := range f.SplitSizes {
+		if from := uint64(max(0, f.SplitTensorDataStartOffsets[i])); uint64(size) > from {
+			held += uint64(size) - from
+		}
+	}
+	return f.TensorInfos.Bytes() <= held
 }
 
 func (h *header) fill(f *gguf.GGUFFile) {

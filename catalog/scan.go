@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,7 +12,7 @@ import (
 	"time"
 )
 
-// maxNesting bounds how deep folders are followed, which may be links in a circle.
+// maxNesting bounds how deep folders are followed.
 const maxNesting = 8
 
 // found is a file of a model, with what its header says.
@@ -24,25 +25,43 @@ type found struct {
 func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	roots := c.roots.Load()
 	l := &listing{at: time.Now(), roots: roots}
-	taken := map[string]string{}
 	headers := map[string]header{}
+	var all []Model
 	for _, root := range *roots {
 		w := walk{ctx: ctx, catalog: c, root: root, headers: headers}
-		if err := w.folder(root, 0); err != nil {
+		if err := w.below(root); err != nil {
 			return nil, err
 		}
-		for _, m := range w.models() {
-			if other, ok := taken[m.Key]; ok {
-				c.log.Warn("a model is hidden by another of the same key", "key", m.Key, "file", m.Path, "by", other)
-				continue
-			}
-			taken[m.Key] = m.Path
-			l.models = append(l.models, m)
-		}
+		all = append(all, w.models()...)
 	}
+	l.models = c.withoutHidden(all)
 	slices.SortFunc(l.models, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
 	c.headers = headers // forgets the files that are gone
 	return l, nil
+}
+
+// withoutHidden leaves out what has the key of a model before it. What can't be used hides nothing that can.
+func (c *Catalog) withoutHidden(all []Model) []Model {
+	slices.SortStableFunc(all, func(a, b Model) int { return rank(a) - rank(b) })
+	taken := map[string]string{}
+	var models []Model
+	for _, m := range all {
+		switch other, ok := taken[m.Key]; {
+		case !ok:
+			taken[m.Key] = m.Path
+			models = append(models, m)
+		case m.Err == nil: // else the log knows already
+			c.report(m.Path, fmt.Errorf("its key %s is that of %s", m.Key, other))
+		}
+	}
+	return models
+}
+
+func rank(m Model) int {
+	if m.Err != nil {
+		return 1
+	}
+	return 0
 }
 
 // walk collects the model files below one root.
@@ -58,12 +77,25 @@ type walk struct {
 // shardSuffix ends the name of one part of a split model.
 var shardSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
 
+// below collects the files of a root and of its folders.
+func (w *walk) below(root string) error {
+	info, err := os.Stat(root)
+	if err != nil {
+		if !os.IsNotExist(err) {
+			w.catalog.report(root, err)
+		}
+		return nil
+	}
+	return w.folder(root, []os.FileInfo{info})
+}
+
 // folder collects a folder's files. Links are followed, since users link their models in. What can't be read is left out.
-func (w *walk) folder(dir string, depth int) error {
+// way is the folders that lead here, this one last.
+func (w *walk) folder(dir string, way []os.FileInfo) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
-	if depth > maxNesting {
+	if len(way) > maxNesting+1 {
 		w.catalog.report(dir, errTooDeep)
 		return nil
 	}
@@ -80,8 +112,10 @@ func (w *walk) folder(dir string, depth int) error {
 		switch {
 		case err != nil:
 			w.catalog.report(path, err)
+		case info.IsDir() && slices.ContainsFunc(way, func(f os.FileInfo) bool { return os.SameFile(f, info) }):
+			w.catalog.report(path, errLoop)
 		case info.IsDir():
-			if err := w.folder(path, depth+1); err != nil {
+			if err := w.folder(path, append(way, info)); err != nil {
 				return err
 			}
 		case strings.EqualFold(filepath.Ext(path), ".gguf") && info.Mode().IsRegular():
@@ -92,11 +126,12 @@ func (w *walk) folder(dir string, depth int) error {
 }
 
 func (w *walk) file(path string, info os.FileInfo) {
-	if part := shardSuffix.FindStringSubmatch(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))); part != nil && part[1] != "00001" {
+	part := shardSuffix.FindStringSubmatch(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	if part != nil && part[1] != "00001" {
 		return // the first part stands for all
 	}
 	h, ok := w.catalog.headers[path]
-	if !ok || !h.describes(info) {
+	if !ok || !h.describes(info) || (part != nil && h.err != nil) { // another part may have mended it
 		h = readHeader(path, info)
 	}
 	w.headers[path] = h

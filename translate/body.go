@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"math"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -14,6 +15,9 @@ const (
 	maxFields = 256
 )
 
+// maxWhole is the largest whole number that JSON carries safely: behind it, a float64 leaves numbers out.
+const maxWhole = 1 << 53
+
 // Body is a request's JSON object, scanned once: valid throughout, its top-level fields found.
 type Body struct {
 	Raw    []byte
@@ -22,7 +26,7 @@ type Body struct {
 
 // field is where a top-level field stands in Raw. from is its key's opening quote; value and to bound its value.
 type field struct {
-	key             string
+	key             []byte
 	from, value, to int
 }
 
@@ -59,8 +63,9 @@ func (b *Body) scanFields(s *scanner) *Error {
 		if err != nil {
 			return err
 		}
-		if b.has(f.key) {
-			return Invalid("duplicate_field", f.key, `"`+f.key+`" is given twice in the request body.`)
+		if b.has(string(f.key)) {
+			key := string(f.key)
+			return Invalid("duplicate_field", key, `"`+key+`" is given twice in the request body.`)
 		}
 		if len(b.fields) == maxFields {
 			return Invalid("invalid_json", "", "The request body has more than "+itoa(maxFields)+" fields.")
@@ -80,7 +85,7 @@ func (b *Body) scanFields(s *scanner) *Error {
 // Value is the JSON of a top-level field as it stands in Raw, nil where the field is absent.
 func (b *Body) Value(key string) []byte {
 	for i := range b.fields {
-		if f := &b.fields[i]; f.key == key {
+		if f := &b.fields[i]; string(f.key) == key {
 			return b.Raw[f.value:f.to]
 		}
 	}
@@ -122,7 +127,7 @@ func (b *Body) Int(key string) (n int, given bool, _ *Error) {
 	switch {
 	case v.Type == gjson.Null:
 		return 0, false, nil
-	case v.Type == gjson.Number && v.Num == float64(int(v.Num)):
+	case v.Type == gjson.Number && v.Num == math.Trunc(v.Num) && math.Abs(v.Num) <= maxWhole:
 		return int(v.Num), true, nil
 	default:
 		return 0, false, wrongType(key, "a whole number", v)
@@ -176,7 +181,7 @@ func (e *Edit) Apply(b *Body) []byte {
 	out = append(out, '{')
 	for i := range b.fields {
 		f := &b.fields[i]
-		c := e.find(f.key)
+		c := e.find(string(f.key))
 		if c != nil && c.value == "" {
 			continue
 		}

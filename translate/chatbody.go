@@ -100,6 +100,9 @@ func (b *ChatBody) addLogprobs(content json.RawMessage) {
 }
 
 func (b *ChatBody) body(reason FinishReason) chatCompletion {
+	if last := len(b.calls) - 1; reason == FinishLength && last >= 0 && !json.Valid(b.args[last]) {
+		b.calls = b.calls[:last] // cut by the limit: no client could make this call
+	}
 	for i := range b.calls {
 		b.calls[i].Function.Arguments = string(b.args[i])
 	}

@@ -81,7 +81,7 @@ func (e *Error) IsRetryable() bool {
 	case KindQueueFull, KindEngineFailed, KindStalled:
 		return true
 	default:
-		return false
+		return e.RetryAfter > 0 // who says when to come back means it
 	}
 }
 

@@ -3,6 +3,7 @@ package translate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/tidwall/gjson"
 )
@@ -10,20 +11,25 @@ import (
 // llamaDecoder decodes llama-server's chat stream: chunks of one choice, the last of which has an empty list of choices
 // and the usage, then [DONE].
 type llamaDecoder struct {
-	frames frames
-	reason FinishReason
-	calls  int // how many calls have begun; the last of them may still be open
-	open   bool
-	ended  bool
+	frames  frames
+	begun   bool // the answer has; the prompt makes no progress any more
+	reason  FinishReason
+	calls   int // how many calls have begun; the last of them may still be open
+	open    bool
+	usage   *Usage // these two may come with every chunk; the last ones count
+	timings *Timings
+	ended   bool
 }
+
+var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
 
 func (d *llamaDecoder) Feed(p []byte, emit func(Event) error) error {
 	if d.ended {
 		return nil
 	}
 	ok, err := d.frames.feed(p, func(frame []byte) error { return d.frame(frame, emit) })
-	if err == nil && !ok {
-		return d.fault(nonsense(), emit)
+	if err == nil && !ok && !d.ended {
+		return d.end(Fault{nonsense()}, emit)
 	}
 	return err
 }
@@ -32,12 +38,23 @@ func (d *llamaDecoder) Close(emit func(Event) error) error {
 	if d.ended {
 		return nil
 	}
-	return d.fault(brokenOff(), emit)
+	return d.end(Fault{brokenOff()}, emit)
 }
 
-func (d *llamaDecoder) fault(err *Error, emit func(Event) error) error {
+// end emits the figures, as far as they are known, and the last event.
+func (d *llamaDecoder) end(last Event, emit func(Event) error) error {
 	d.ended = true
-	return emit(Fault{err})
+	if d.usage != nil {
+		if err := emit(*d.usage); err != nil {
+			return err
+		}
+	}
+	if d.timings != nil {
+		if err := emit(*d.timings); err != nil {
+			return err
+		}
+	}
+	return emit(last)
 }
 
 func (d *llamaDecoder) frame(frame []byte, emit func(Event) error) error {
@@ -48,21 +65,30 @@ func (d *llamaDecoder) frame(frame []byte, emit func(Event) error) error {
 	if bytes.Equal(data, doneMark) {
 		return d.finish(emit)
 	}
-	chunk := gjson.ParseBytes(data)
-	if !chunk.IsObject() {
-		return d.fault(nonsense(), emit)
+	if !isObject(data) {
+		return d.end(Fault{nonsense()}, emit)
 	}
-	fields := chunk.Map()
+	fields := gjson.ParseBytes(data).Map()
 	if e, failed := fields["error"]; failed && e.IsObject() {
-		return d.fault(llamaFault(500, e), emit)
+		return d.end(Fault{llamaFault(500, e)}, emit)
 	}
 	if p, ok := fields["prompt_progress"]; ok {
-		return emit(Prompt{Total: int(p.Get("total").Int()), Cached: int(p.Get("cache").Int()), Processed: int(p.Get("processed").Int())})
+		return d.progress(p, emit)
 	}
-	if err := d.choice(fields["choices"].Get("0"), emit); err != nil {
-		return err
+	d.begun = true
+	d.figures(fields["usage"], fields["timings"])
+	err := d.choice(fields["choices"].Get("0"), emit)
+	if errors.Is(err, errOutOfOrder) {
+		return d.end(Fault{nonsense()}, emit)
 	}
-	return d.figures(fields["usage"], fields["timings"], emit)
+	return err
+}
+
+func (d *llamaDecoder) progress(p gjson.Result, emit func(Event) error) error {
+	if d.begun {
+		return nil
+	}
+	return emit(Prompt{Total: int(p.Get("total").Int()), Cached: int(p.Get("cache").Int()), Processed: int(p.Get("processed").Int())})
 }
 
 func (d *llamaDecoder) choice(choice gjson.Result, emit func(Event) error) error {
@@ -98,7 +124,7 @@ func (d *llamaDecoder) choice(choice gjson.Result, emit func(Event) error) error
 // its name, whole.
 func (d *llamaDecoder) call(call gjson.Result, emit func(Event) error) error {
 	index := int(call.Get("index").Int())
-	if name := call.Get("function.name").Str; name != "" && index >= d.calls {
+	if name := call.Get("function.name").Str; name != "" && index == d.calls {
 		if err := d.callDone(emit); err != nil {
 			return err
 		}
@@ -106,6 +132,9 @@ func (d *llamaDecoder) call(call gjson.Result, emit func(Event) error) error {
 		if err := emit(CallStart{Index: index, ID: call.Get("id").Str, Name: name}); err != nil {
 			return err
 		}
+	}
+	if !d.open || index != d.calls-1 {
+		return errOutOfOrder
 	}
 	if args := call.Get("function.arguments").Str; args != "" {
 		return emit(CallArgs{Index: index, Text: args})
@@ -121,33 +150,31 @@ func (d *llamaDecoder) callDone(emit func(Event) error) error {
 	return emit(CallDone{Index: d.calls - 1})
 }
 
-func (d *llamaDecoder) figures(usage, timings gjson.Result, emit func(Event) error) error {
+func (d *llamaDecoder) figures(usage, timings gjson.Result) {
 	if usage.IsObject() {
-		u := Usage{
+		d.usage = &Usage{
 			Prompt:     int(usage.Get("prompt_tokens").Int()),
 			Cached:     int(usage.Get("prompt_tokens_details.cached_tokens").Int()),
 			Completion: int(usage.Get("completion_tokens").Int()),
 		}
-		if err := emit(u); err != nil {
-			return err
+	}
+	if timings.IsObject() {
+		d.timings = &Timings{
+			PromptMillis:       timings.Get("prompt_ms").Num,
+			PredictedMillis:    timings.Get("predicted_ms").Num,
+			PredictedPerSecond: timings.Get("predicted_per_second").Num,
+			DraftTokens:        int(timings.Get("draft_n").Int()),
+			DraftAccepted:      int(timings.Get("draft_n_accepted").Int()),
 		}
 	}
-	if !timings.IsObject() {
-		return nil
-	}
-	return emit(Timings{
-		PromptMillis:       timings.Get("prompt_ms").Num,
-		PredictedMillis:    timings.Get("predicted_ms").Num,
-		PredictedPerSecond: timings.Get("predicted_per_second").Num,
-		DraftTokens:        int(timings.Get("draft_n").Int()),
-		DraftAccepted:      int(timings.Get("draft_n_accepted").Int()),
-	})
 }
 
 func (d *llamaDecoder) finish(emit func(Event) error) error {
 	if d.reason == "" {
-		return d.fault(brokenOff(), emit)
+		return d.end(Fault{brokenOff()}, emit)
 	}
-	d.ended = true
-	return emit(Finish{d.reason})
+	if err := d.callDone(emit); err != nil {
+		return err
+	}
+	return d.end(Finish{d.reason}, emit)
 }

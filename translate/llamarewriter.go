@@ -30,7 +30,7 @@ func (r *llamaRewriter) Append(dst, p []byte) []byte {
 		dst = r.frame(dst, frame)
 		return nil
 	})
-	if !ok {
+	if !ok && !r.done {
 		return r.fail(dst, nonsense())
 	}
 	return dst
@@ -61,12 +61,17 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	case bytes.Equal(data, doneMark):
 		r.done = true
 		return AppendFrame(dst, doneMark)
+	case !looksWhole(data):
+		return r.fail(dst, nonsense())
 	case bytes.HasPrefix(data, errorStart):
 		return r.fail(dst, LlamaServer{}.Fault(500, data))
 	case bytes.Contains(data, progressKey):
 		return dst
 	case !r.opts.IncludeUsage && bytes.Contains(data, noChoices):
 		return dst
+	}
+	if bytes.IndexByte(data, '\n') >= 0 { // it came in several lines; in JSON they may be one
+		data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
 	}
 	dst = append(dst, "data: "...)
 	if i := bytes.Index(data, reasoningKey); i >= 0 && r.opts.ReasoningField != ReasoningContent {
@@ -76,4 +81,10 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	}
 	dst = append(dst, data...)
 	return append(dst, "\n\n"...)
+}
+
+// looksWhole tells whether data begins and ends as a chunk does. More isn't checked, for the sake of speed.
+func looksWhole(data []byte) bool {
+	data = bytes.TrimSpace(data)
+	return len(data) >= 2 && data[0] == '{' && data[len(data)-1] == '}'
 }

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -98,13 +99,12 @@ func llamaFault(status int, e gjson.Result) *Error {
 	}
 }
 
-// tidy cuts what a JSON library prefixes its messages with, and what is too long to be an explanation.
+// libraryPrefix is what a JSON library puts before its messages.
+var libraryPrefix = regexp.MustCompile(`\[json\.exception\.[^\]]*\] ?`)
+
+// tidy cuts what says nothing to a client, and what is too long to be an explanation.
 func tidy(message string) string {
-	if i := strings.Index(message, "[json.exception."); i >= 0 {
-		if j := strings.Index(message[i:], "] "); j >= 0 {
-			message = message[:i] + message[i+j+2:]
-		}
-	}
+	message = libraryPrefix.ReplaceAllString(message, "")
 	const enough = 500
 	if len(message) > enough {
 		message = strings.ToValidUTF8(message[:enough], "") + "…"

@@ -2,9 +2,9 @@ package translate
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
-
-	"github.com/tidwall/gjson"
+	"unicode/utf8"
 )
 
 // scanner validates JSON in one pass, by RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it refuses what
@@ -12,6 +12,16 @@ import (
 type scanner struct {
 	data []byte
 	pos  int
+}
+
+// isObject tells whether data is a JSON object and nothing else.
+func isObject(data []byte) bool {
+	s := scanner{data: data}
+	if s.space(); s.pos >= len(data) || data[s.pos] != '{' || s.object(0) != nil {
+		return false
+	}
+	s.space()
+	return s.pos == len(data)
 }
 
 func (s *scanner) space() {
@@ -39,12 +49,7 @@ func (s *scanner) field() (field, *Error) {
 	if err := s.key(); err != nil {
 		return f, err
 	}
-	key := s.data[f.from:s.pos]
-	if bytes.IndexByte(key, '\\') < 0 {
-		f.key = string(key[1 : len(key)-1])
-	} else {
-		f.key = gjson.ParseBytes(key).Str
-	}
+	f.key = unquoted(s.data[f.from:s.pos])
 	if err := s.colon(); err != nil {
 		return f, err
 	}
@@ -52,6 +57,16 @@ func (s *scanner) field() (field, *Error) {
 	err := s.value(1)
 	f.to = s.pos
 	return f, err
+}
+
+// unquoted is what a field's name stands for. Few have escapes; the others aren't copied.
+func unquoted(name []byte) []byte {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return name[1 : len(name)-1]
+	}
+	var s string
+	_ = json.Unmarshal(name, &s) // it is a string, since it was scanned
+	return []byte(s)
 }
 
 func (s *scanner) key() *Error {
@@ -249,6 +264,7 @@ func (s *scanner) unexpected(where string) *Error {
 	if s.pos >= len(s.data) {
 		return Invalid("invalid_json", "", "The request body is not valid JSON: it ends "+where+".")
 	}
-	return Invalid("invalid_json", "", "The request body is not valid JSON: "+strconv.QuoteRune(rune(s.data[s.pos]))+
+	r, _ := utf8.DecodeRune(s.data[s.pos:])
+	return Invalid("invalid_json", "", "The request body is not valid JSON: "+strconv.QuoteRune(r)+
 		" at byte "+itoa(s.pos)+" "+where+".")
 }

@@ -23,6 +23,10 @@ func (f *frames) feed(p []byte, each func(frame []byte) error) (ok bool, err err
 			break
 		}
 		p = rest
+		if len(frame) > maxFrame {
+			f.rest = nil
+			return false, nil
+		}
 		if len(frame) > 0 {
 			if err := each(frame); err != nil {
 				f.rest = nil
@@ -31,7 +35,7 @@ func (f *frames) feed(p []byte, each func(frame []byte) error) (ok bool, err err
 		}
 	}
 	f.rest = append(f.rest[:0], p...)
-	return len(f.rest) <= maxFrame, nil
+	return len(f.rest) <= maxFrame+1, nil // one more, for the CR of the blank line
 }
 
 // cutFrame splits p behind its first blank line. Lines end in LF or CRLF.

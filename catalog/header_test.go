@@ -1,0 +1,226 @@
+package catalog
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestHeader_OfTheShippedModel: what is said of a real file.
+func TestHeader_OfTheShippedModel(t *testing.T) {
+	t.Parallel()
+	c, _ := catalogOf(t, nil)
+	root, err := filepath.Abs(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetRoots([]string{root})
+	m, err := c.Lookup(t.Context(), "tinychat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(m.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Model{
+		Key: "lmcaddy/tinychat", Publisher: "lmcaddy", DisplayName: "Tinychat",
+		Path:      filepath.Join(root, "lmcaddy", "tinychat", "tinychat-f16.gguf"),
+		SizeBytes: info.Size(), Changed: info.ModTime(),
+		Format: FormatGGUF, Type: TypeLLM, Architecture: "llama", Quantization: Quantization{Name: "F16", BitsPerWeight: 16.01},
+		Parameters: 1918080, SizeLabel: "1.9M", MaxContextLength: 8192, ToolUse: true,
+	}
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHeader_SaysWhatAModelIs(t *testing.T) {
+	t.Parallel()
+	model := func(change func(*Model)) Model {
+		m := Model{
+			Key: "pub/tiny", Publisher: "Pub", DisplayName: "Tiny", Format: FormatGGUF, Type: TypeLLM, Architecture: "llama",
+			Quantization: Quantization{"F32", 32}, Parameters: 576, MaxContextLength: 2048,
+		}
+		change(&m)
+		return m
+	}
+	tests := map[string]struct {
+		meta map[string]any
+		want Model
+	}{
+		"a chat model": {nil, model(func(*Model) {})},
+		"another quantization": {
+			map[string]any{"general.file_type": uint32(15)}, model(func(m *Model) { m.Quantization.Name = "Q4_K_M" }),
+		},
+		"the quantization from the tensors": {map[string]any{"general.file_type": nil}, model(func(*Model) {})},
+		"a size of its own": {
+			map[string]any{"general.size_label": "8x7B"}, model(func(m *Model) { m.SizeLabel = "8x7B" }),
+		},
+		"a template with tools": {
+			map[string]any{"tokenizer.chat_template": "{% if tools %}…{% endif %}"}, model(func(m *Model) { m.ToolUse = true }),
+		},
+		"a template without": {map[string]any{"tokenizer.chat_template": "{{ messages }}"}, model(func(*Model) {})},
+		"no name":            {map[string]any{"general.name": nil}, model(func(m *Model) { m.DisplayName = "Tiny-GGUF" })},
+		"no context length":  {map[string]any{"llama.context_length": nil}, model(func(m *Model) { m.MaxContextLength = 0 })},
+		"an embedding model": {
+			map[string]any{
+				"general.architecture": "bert", "bert.context_length": uint32(512), "bert.block_count": uint32(1),
+				"bert.pooling_type": uint32(1), "bert.attention.causal": false,
+			},
+			model(func(m *Model) { m.Type, m.Architecture, m.MaxContextLength = TypeEmbedding, "bert", 512 }),
+		},
+		"embeddings of a causal model": {
+			map[string]any{"llama.pooling_type": uint32(3)}, model(func(m *Model) { m.Type = TypeEmbedding }),
+		},
+		"pooling that is none": {map[string]any{"llama.pooling_type": uint32(0)}, model(func(*Model) {})},
+		"a size label that is no text": {
+			map[string]any{"general.size_label": uint32(7)}, model(func(*Model) {}),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			content := llama("Tiny", tt.meta).bytes()
+			tt.want.SizeBytes = int64(len(content))
+			c, root := catalogOf(t, files{"Pub/Tiny-GGUF/tiny.gguf": content})
+			tt.want.Path = filepath.Join(root, "Pub", "Tiny-GGUF", "tiny.gguf")
+			if diff := cmp.Diff([]Model{tt.want}, models(t, c), cmpopts.IgnoreFields(Model{}, "Changed")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// brokenFiles are files that can't be used, with the reasons that are given.
+func brokenFiles() map[string]struct {
+	content []byte
+	reason  string
+} {
+	type broken = struct {
+		content []byte
+		reason  string
+	}
+	whole := llama("Tiny", nil).bytes()
+	header := bytes.Index(whole, []byte("token_embd.weight")) + 60
+	const truncated = "it is truncated: it has %d bytes, fewer than its header promises; fetch it again"
+	cut := func(n int) broken {
+		return broken{whole[:n], strings.ReplaceAll(truncated, "%d", strconv.Itoa(n))}
+	}
+	other := func(meta map[string]any, reason string) broken {
+		return broken{llama("Tiny", meta).bytes(), "its header can't be read: " + reason}
+	}
+	return map[string]broken{
+		"empty":                 {nil, "it is empty"},
+		"short":                 {[]byte("GG"), "it is not a GGUF file"},
+		"text":                  {[]byte("version https://git-lfs.github.com/spec/v1\n"), "it is not a GGUF file"},
+		"HTML":                  {[]byte("<!doctype html><title>404</title>"), "it is not a GGUF file"},
+		"only the magic":        cut(4),
+		"only the version":      cut(8),
+		"no metadata":           cut(24),
+		"cut in the metadata":   cut(100),
+		"cut late in it":        cut(250),
+		"cut in the tensors":    cut(header),
+		"no data":               cut(header + 40),
+		"cut in the data":       cut(len(whole) - 1000),
+		"the last byte missing": cut(len(whole) - 1),
+		"an unknown version":    {append([]byte("GGUF\x63\x00\x00\x00"), whole[8:]...), "its header can't be read: unsupported GGUF version: 99 (supported: 1-3)"},
+		"a name that is no text": other(map[string]any{"general.name": uint32(1)},
+			`key "general.name" try to get type String but type Uint32`),
+		"a file type that is no number": other(map[string]any{"general.file_type": "Q8_0"},
+			`metadata key "general.file_type" holds a String, but it must hold a number`),
+		"an alignment of zero": other(map[string]any{"general.alignment": uint32(0)}, "runtime error: integer divide by zero"),
+	}
+}
+
+func TestHeader_SaysWhatIsWrongWithAFile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range brokenFiles() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, root := catalogOf(t, files{"pub/tiny/tiny.gguf": tt.content})
+			m, err := c.Lookup(t.Context(), "pub/tiny")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Err == nil || m.Err.Error() != tt.reason {
+				t.Errorf("reason %v, want %s", m.Err, tt.reason)
+			}
+			m.Err, m.Changed = nil, time.Time{}
+			want := Model{
+				Key: "pub/tiny", Publisher: "pub", DisplayName: "tiny", Path: filepath.Join(root, "pub", "tiny", "tiny.gguf"),
+				SizeBytes: int64(len(tt.content)), Format: FormatGGUF,
+			}
+			if diff := cmp.Diff(want, m); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestHeader_AnyCutIsAnError: a download that stopped anywhere is no model, and no panic.
+func TestHeader_AnyCutIsAnError(t *testing.T) {
+	t.Parallel()
+	whole := llama("Tiny", nil).bytes()
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	for n := range whole {
+		if err := os.WriteFile(path, whole[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := readHeader(path, info); h.err == nil {
+			t.Fatalf("the first %d of %d bytes are a model", n, len(whole))
+		}
+	}
+}
+
+// TestHeader_IsReadOnce: a file whose size and time stay is not read again. The proof is one that was changed behind them.
+func TestHeader_IsReadOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, root := catalogOf(t, files{"p/a/x.gguf": f32})
+		path := filepath.Join(root, "p", "a", "x.gguf")
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string, want map[string]string) {
+			t.Helper()
+			aMomentLater()
+			if diff := cmp.Diff(want, paths(t, c, root)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		good, bad := map[string]string{"p/a": "p/a/x.gguf"}, map[string]string{"p/a": "p/a/x.gguf?"}
+		check("at first", good)
+		write(t, root, "p/a/x.gguf", bytes.Repeat([]byte{'x'}, len(f32)))
+		touch(t, path, info.ModTime())
+		check("changed behind its size and time", good)
+		touch(t, path, info.ModTime().Add(time.Second))
+		check("with another time", bad)
+		write(t, root, "p/a/x.gguf", f32)
+		touch(t, path, info.ModTime())
+		check("mended", good)
+		write(t, root, "p/a/x.gguf", f32[:len(f32)-1])
+		touch(t, path, info.ModTime())
+		check("with another size", bad)
+	})
+}
+
+func touch(t *testing.T, path string, at time.Time) {
+	t.Helper()
+	if err := os.Chtimes(path, at, at); err != nil {
+		t.Fatal(err)
+	}
+}

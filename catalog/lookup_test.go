@@ -1,0 +1,86 @@
+package catalog
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLookup(t *testing.T) {
+	t.Parallel()
+	c, _ := catalogOf(t, files{
+		"Pub/One-GGUF/a.gguf": f32,
+		"pub/Two/a.gguf":      f32, "pub/Two/b.gguf": f16,
+		"pub/same/a.gguf": f32, "other/same/a.gguf": f32,
+		"pub/half/good.gguf": f32, "pub/half/broken.gguf": nil,
+		"good/mixed/a.gguf": f32, "bad/mixed/a.gguf": nil,
+		"pub/broken/a.gguf":    nil,
+		"bad/lost/a.gguf":      nil,
+		"pub/lost/a.gguf":      nil,
+		"Flat @ file-f32.gguf": f32,
+	})
+	known := []string{"good/mixed", "local/flat---file", "other/same", "pub/half", "pub/one", "pub/same", "pub/two@f16", "pub/two@f32"}
+	tests := map[string]struct {
+		name string
+		want string
+		err  *NotFoundError
+	}{
+		"key":                               {name: "pub/one", want: "pub/one"},
+		"key in any case":                   {name: "PUB/One", want: "pub/one"},
+		"key with space around":             {name: " pub/one\n", want: "pub/one"},
+		"bare name":                         {name: "one", want: "pub/one"},
+		"bare name in any case":             {name: "ONE", want: "pub/one"},
+		"key with a quantization":           {name: "pub/two@f16", want: "pub/two@f16"},
+		"quantization in any case":          {name: "Pub/Two@F32", want: "pub/two@f32"},
+		"bare name with a quantization":     {name: "two@f32", want: "pub/two@f32"},
+		"flat":                              {name: "flat---file", want: "local/flat---file"},
+		"broken":                            {name: "pub/broken", want: "pub/broken"},
+		"broken, bare":                      {name: "broken", want: "pub/broken"},
+		"a broken variant":                  {name: "pub/half@broken", want: "pub/half@broken"},
+		"a good one beside a broken":        {name: "pub/half", want: "pub/half"},
+		"bare, a good one beside a broken":  {name: "half", want: "pub/half"},
+		"bare, a broken one of another":     {name: "mixed", want: "good/mixed"},
+		"repository of two":                 {name: "pub/two", err: &NotFoundError{Name: "pub/two", Ambiguous: []string{"pub/two@f16", "pub/two@f32"}}},
+		"bare repository of two":            {name: "two", err: &NotFoundError{Name: "two", Ambiguous: []string{"pub/two@f16", "pub/two@f32"}}},
+		"bare name of two publishers":       {name: "Same", err: &NotFoundError{Name: "Same", Ambiguous: []string{"other/same", "pub/same"}}},
+		"bare name of two broken":           {name: "lost", err: &NotFoundError{Name: "lost", Ambiguous: []string{"bad/lost", "pub/lost"}}},
+		"unknown":                           {name: "pub/none", err: &NotFoundError{Name: "pub/none", Known: known}},
+		"unknown quantization":              {name: "pub/two@q8_0", err: &NotFoundError{Name: "pub/two@q8_0", Known: known}},
+		"quantization of a repo of one":     {name: "pub/one@f32", err: &NotFoundError{Name: "pub/one@f32", Known: known}},
+		"only the publisher":                {name: "pub", err: &NotFoundError{Name: "pub", Known: known}},
+		"the folder's name with its ending": {name: "pub/one-gguf", err: &NotFoundError{Name: "pub/one-gguf", Known: known}},
+		"empty":                             {name: "", err: &NotFoundError{Known: known}},
+		"out of the folder":                 {name: "../pub/one", err: &NotFoundError{Name: "../pub/one", Known: known}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := c.Lookup(t.Context(), tt.name)
+			if m.Key != tt.want {
+				t.Errorf("key %q, want %q", m.Key, tt.want)
+			}
+			var missing *NotFoundError
+			if err != nil && !errors.As(err, &missing) {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.err, missing); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNotFoundError(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]*NotFoundError{
+		`The model "x" is ambiguous: it may be a/x, b/x.`:  {Name: "x", Ambiguous: []string{"a/x", "b/x"}},
+		`The model "x" is not known. There are: a/y, b/z.`: {Name: "x", Known: []string{"a/y", "b/z"}},
+		`The model "x" is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.`: {Name: "x"},
+		`The model "a\nb" is not known. There are: c/d.`: {Name: "a\nb", Known: []string{"c/d"}},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// shipped is the folder of the models that come with this repository.
+const shipped = "../testdata/models"
+
+// f32 and f16 are small models of two quantizations.
+var (
+	f32 = llama("", map[string]any{"general.name": nil}).bytes()
+	f16 = llama("", map[string]any{"general.name": nil, "general.file_type": uint32(1)}).bytes()
+)
+
+// files are the contents of files by their paths below a root.
+type files map[string][]byte
+
+// catalogOf is a catalog of one root that holds these files.
+func catalogOf(t *testing.T, all files) (*Catalog, string) {
+	t.Helper()
+	root := t.TempDir()
+	for rel, content := range all {
+		write(t, root, rel, content)
+	}
+	c := New(slog.New(slog.DiscardHandler))
+	c.SetRoots([]string{root})
+	return c, root
+}
+
+// models lists what a catalog holds now.
+func models(t *testing.T, c *Catalog) []Model {
+	t.Helper()
+	all, err := c.Models(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// paths are the models' files below the root, by their keys. A model that can't be used has a question mark.
+func paths(t *testing.T, c *Catalog, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, m := range models(t, c) {
+		rel, err := filepath.Rel(root, m.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[m.Key] = filepath.ToSlash(rel); m.Err != nil {
+			all[m.Key] += "?"
+		}
+	}
+	return all
+}
+
+// aMomentLater is when a scan answers no more for what it doesn't know. The clock is a bubble's.
+func aMomentLater() { time.Sleep(freshFor + 1) }
+
+// logged is a log that tests can read.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// lines is what was written since the last call, without times.
+func (l *logged) lines() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.buf.Reset()
+	return l.buf.String()
+}
+
+func (l *logged) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}

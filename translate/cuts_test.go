@@ -1,0 +1,165 @@
+package translate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everyCutUpTo is the length of a transcript up to which each position is cut at. It bounds a quadratic effort.
+const everyCutUpTo = 2600
+
+// seeds are those of the random cuts: fixed, so that a failure can be had again.
+var seeds = []uint64{1, 2, 3, 5, 8, 13, 21, 34}
+
+// cuttings are ways to cut p into reads.
+func cuttings(p []byte) map[string][][]byte {
+	all := map[string][][]byte{"one byte at a time": single(p)}
+	for _, seed := range seeds {
+		all[fmt.Sprintf("seed %d", seed)] = randomCuts(p, seed)
+	}
+	if len(p) <= everyCutUpTo {
+		for i := range p {
+			all[fmt.Sprintf("cut at %d", i)] = [][]byte{p[:i], p[i:]}
+		}
+	}
+	return all
+}
+
+func single(p []byte) [][]byte {
+	var pieces [][]byte
+	for i := range p {
+		pieces = append(pieces, p[i:i+1])
+	}
+	return pieces
+}
+
+// randomCuts are pieces of very different lengths, empty ones among them.
+func randomCuts(p []byte, seed uint64) [][]byte {
+	r := rand.New(rand.NewPCG(seed, 0))
+	var pieces [][]byte
+	for len(p) > 0 {
+		n := min(r.IntN(1<<r.IntN(12)), len(p))
+		pieces = append(pieces, p[:n])
+		p = p[n:]
+	}
+	return pieces
+}
+
+func TestDecoder_AnyCuttingGivesTheSameEvents(t *testing.T) {
+	t.Parallel()
+	for _, tr := range transcripts(t) {
+		t.Run(tr.name, func(t *testing.T) {
+			t.Parallel()
+			want := decode(t, tr.upstream)
+			for name, pieces := range cuttings(tr.upstream) {
+				if diff := cmp.Diff(want, decode(t, pieces...)); diff != "" {
+					t.Fatalf("%s (-whole +cut):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRewriter_AnyCuttingGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	for _, tr := range transcripts(t) {
+		t.Run(tr.name, func(t *testing.T) {
+			t.Parallel()
+			want, wantFault := rewrite(RewriteOptions{}, tr.upstream)
+			for name, pieces := range cuttings(tr.upstream) {
+				got, fault := rewrite(RewriteOptions{}, pieces...)
+				if diff := cmp.Diff(string(want), string(got)) + cmp.Diff(wantFault, fault); diff != "" {
+					t.Fatalf("%s (-whole +cut):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestFrames_LimitIsTheSameForAnyCutting: whether a frame is too long must not depend on the reads either.
+func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
+	t.Parallel()
+	chunk := []byte(`data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n")
+	tests := map[string]struct {
+		over int // how much longer than allowed the second frame is
+		eol  string
+		want Event
+	}{
+		"the longest":        {0, "\n", Finish{FinishStop}},
+		"too long":           {1, "\n", Fault{nonsense()}},
+		"the longest, CRLF":  {0, "\r\n", Finish{FinishStop}},
+		"one too long, CRLF": {1, "\r\n", Fault{nonsense()}},
+		"far too long":       {1 << 20, "\n", Fault{nonsense()}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pad := maxFrame + tt.over - len(": ") - len(tt.eol)
+			long := append(append([]byte(": "), bytes.Repeat([]byte{'x'}, pad)...), tt.eol+tt.eol...)
+			stream := append(append(bytes.Clone(chunk), long...), "data: [DONE]\n\n"...)
+			last := len(chunk) + len(long)
+			for _, pieces := range [][][]byte{
+				{stream},
+				{stream[:last-1], stream[last-1:]},
+				{stream[:last-len(tt.eol)], stream[last-len(tt.eol):]},
+				{stream[:len(chunk)+9], stream[len(chunk)+9 : last-2], stream[last-2:]},
+			} {
+				want := []Event{Text{"Hi"}, tt.want}
+				if diff := cmp.Diff(want, decode(t, pieces...)); diff != "" {
+					t.Errorf("in %d pieces (-want +got):\n%s", len(pieces), diff)
+				}
+				_, fault := rewrite(RewriteOptions{}, pieces...)
+				if _, failed := tt.want.(Fault); failed != (fault != nil) {
+					t.Errorf("in %d pieces the rewriter's fault is %v", len(pieces), fault)
+				}
+			}
+		})
+	}
+}
+
+// TestNothingFollowsTheEnd: not even a fault, when what comes behind [DONE] is too long for a frame.
+func TestNothingFollowsTheEnd(t *testing.T) {
+	t.Parallel()
+	end := `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	stream := append([]byte(end), bytes.Repeat([]byte{'x'}, maxFrame+2)...)
+	if diff := cmp.Diff([]Event{Finish{FinishStop}}, decode(t, stream)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	got, fault := rewrite(RewriteOptions{}, stream)
+	if string(got) != end || fault != nil {
+		t.Errorf("fault %v, stream:\n%s", fault, got)
+	}
+}
+
+// TestDecoder_StopsWhereTheReceiverDoes: an error of emit ends the call and is returned, at whatever event it comes.
+func TestDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	for _, tr := range transcripts(t) {
+		t.Run(tr.name, func(t *testing.T) {
+			t.Parallel()
+			for limit := range decode(t, tr.upstream) {
+				n := 0
+				emit := func(Event) error {
+					if n++; n > limit {
+						return enough
+					}
+					return nil
+				}
+				d := LlamaServer{}.Decoder()
+				err := d.Feed(bytes.Clone(tr.upstream), emit)
+				if err == nil {
+					err = d.Close(emit)
+				}
+				if !errors.Is(err, enough) || n != limit+1 {
+					t.Fatalf("after %d events: %v, and %d more calls of emit", limit, err, n-limit)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// bodies are requests for the fuzzing to begin with.
+var bodies = []string{
+	``, `{}`, ` { } `, `[]`, `null`, `{"model":"m","stream":false,"ttl":300,"messages":[{"role":"user","content":"Hello"}]}`,
+	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
+	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
+	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
+	nested(`{"a":`, "1", `}`, maxDepth), nested(`{"a":`, "1", `}`, maxDepth+1), manyFields(maxFields), manyFields(maxFields + 1),
+}
+
+// FuzzScan holds Scan against encoding/json: it accepts the objects that encoding/json does, but for our limits, for bytes
+// that aren't UTF-8, and for names given twice.
+func FuzzScan(f *testing.F) {
+	for _, body := range bodies {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		b, err := Scan(raw)
+		if want := isWanted(t, raw); want != (err == nil) {
+			t.Fatalf("accepted %t, want %t: %v", err == nil, want, err)
+		}
+		if err != nil {
+			if b != nil || err.Status() != 400 || err.Message == "" || !utf8.ValidString(err.Message) {
+				t.Fatalf("body %v, error %+v", b, err)
+			}
+			return
+		}
+		if diff := cmp.Diff(topLevel(t, raw), values(b)); diff != "" {
+			t.Fatalf("fields (-encoding/json +Scan):\n%s", diff)
+		}
+	})
+}
+
+// isWanted tells whether Scan should accept raw, slowly and by other means.
+func isWanted(tb testing.TB, raw []byte) bool {
+	tb.Helper()
+	if !utf8.Valid(raw) || !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' || depth(raw) > maxDepth {
+		return false
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil {
+		tb.Fatal(err)
+	}
+	n := 0
+	for ; dec.More(); n++ {
+		var skipped json.RawMessage
+		if _, err := dec.Token(); err != nil {
+			tb.Fatal(err)
+		}
+		if err := dec.Decode(&skipped); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return n <= maxFields && n == len(topLevel(tb, raw))
+}
+
+// depth is how deep valid JSON is nested.
+func depth(raw []byte) int {
+	deepest, now, inString := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// FuzzEdit: what comes of an edit is JSON that has the changes, and each other field's bytes.
+func FuzzEdit(f *testing.F) {
+	for _, body := range bodies {
+		f.Add([]byte(body), "stream", []byte("true"), "ttl")
+		f.Add([]byte(body), "a", []byte(`{"include_usage":true}`), "b")
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, key string, value []byte, removed string) {
+		b, err := Scan(raw)
+		if err != nil || key == removed || !isBareName(key) || !json.Valid(value) {
+			return
+		}
+		var e Edit
+		e.Set(key, string(value))
+		e.Remove(removed)
+		got := e.Apply(b)
+		if !json.Valid(got) {
+			t.Fatalf("not JSON: %s", got)
+		}
+		want := topLevel(t, raw)
+		want[key] = string(bytes.Trim(value, " \t\r\n"))
+		delete(want, removed)
+		if diff := cmp.Diff(want, topLevel(t, got)); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// isBareName tells whether a name needs no escapes: ours need none, and Edit makes none.
+func isBareName(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' })
+}
+
+// FuzzDecoder: the grammar holds, and the cutting doesn't matter, whatever the engine sends.
+func FuzzDecoder(f *testing.F) {
+	for i, tr := range transcripts(f) {
+		f.Add(tr.upstream, uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, upstream []byte, seed uint64) {
+		events := decode(t, upstream)
+		wantGrammar(t, events)
+		for _, pieces := range [][][]byte{single(upstream), randomCuts(upstream, seed)} {
+			if diff := cmp.Diff(events, decode(t, pieces...)); diff != "" {
+				t.Fatalf("(-whole +cut):\n%s", diff)
+			}
+		}
+		if body := gather(ReasoningPlain, events); len(body) > 0 && !json.Valid(body) {
+			t.Fatalf("the body is not JSON: %s", body)
+		}
+	})
+}
+
+// FuzzRewriter: the cutting doesn't matter, whatever the engine sends, and a fault is the last thing told.
+func FuzzRewriter(f *testing.F) {
+	for i, tr := range transcripts(f) {
+		f.Add(tr.upstream, uint64(i), i%2 == 0, i%3 == 0)
+	}
+	f.Fuzz(func(t *testing.T, upstream []byte, seed uint64, usage, content bool) {
+		opts := RewriteOptions{IncludeUsage: usage}
+		if content {
+			opts.ReasoningField = ReasoningContent
+		}
+		stream, fault := rewrite(opts, upstream)
+		for _, pieces := range [][][]byte{single(upstream), randomCuts(upstream, seed)} {
+			got, cutFault := rewrite(opts, pieces...)
+			if diff := cmp.Diff(string(stream), string(got)) + cmp.Diff(fault, cutFault); diff != "" {
+				t.Fatalf("(-whole +cut):\n%s", diff)
+			}
+		}
+		end := AppendFrame(nil, doneMark)
+		if fault != nil {
+			end = AppendFrame(nil, OpenAI.Append(nil, fault, ""))
+		}
+		if !bytes.HasSuffix(stream, end) {
+			t.Fatalf("fault %v, but the stream ends in %q", fault, stream[max(0, len(stream)-200):])
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package translate
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with a golden file. Nothing at all is the same as no file.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		writeGolden(t, path, got)
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got); -update accepts it:\n%s", path, diff)
+	}
+}
+
+func writeGolden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	var err error
+	if len(got) > 0 {
+		err = os.WriteFile(path, got, 0o644)
+	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// transcript is what an engine answered to one request.
+type transcript struct {
+	name     string
+	upstream []byte
+}
+
+// transcripts are those of llama-server: recorded ones, and ones made up for what can't be had on command.
+func transcripts(tb testing.TB) []transcript {
+	tb.Helper()
+	paths, err := filepath.Glob("testdata/llama/*.upstream")
+	if err != nil || len(paths) == 0 {
+		tb.Fatalf("no transcripts: %v", err)
+	}
+	var all []transcript
+	for _, path := range paths {
+		upstream, err := os.ReadFile(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, transcript{strings.TrimSuffix(filepath.Base(path), ".upstream"), upstream})
+	}
+	return all
+}
+
+// decode is the events of a stream that comes in these pieces. Each piece is overwritten once it was fed, as a reader
+// does with its buffer.
+func decode(tb testing.TB, pieces ...[]byte) []Event {
+	tb.Helper()
+	var events []Event
+	emit := func(ev Event) error {
+		events = append(events, ev)
+		return nil
+	}
+	d := LlamaServer{}.Decoder()
+	for _, p := range pieces {
+		buf := append([]byte(nil), p...)
+		if err := d.Feed(buf, emit); err != nil {
+			tb.Fatal(err)
+		}
+		scribble(buf)
+	}
+	if err := d.Close(emit); err != nil {
+		tb.Fatal(err)
+	}
+	return events
+}
+
+// rewrite is what a client sees of a stream that comes in these pieces, and how it went.
+func rewrite(opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
+	var dst []byte
+	r := LlamaServer{}.Rewriter(opts)
+	for _, p := range pieces {
+		buf := append([]byte(nil), p...)
+		dst = r.Append(dst, buf)
+		scribble(buf)
+	}
+	dst = r.Close(dst)
+	return dst, r.Fault()
+}
+
+func scribble(p []byte) {
+	for i := range p {
+		p[i] = '#'
+	}
+}
+
+// gather is the body that is made of events.
+func gather(field ReasoningField, events []Event) []byte {
+	b := ChatBody{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1", Reasoning: field}
+	var dst []byte
+	for _, ev := range events {
+		dst = b.Append(dst, ev)
+	}
+	return dst
+}
+
+// eventLines says each event on a line.
+func eventLines(tb testing.TB, events []Event) string {
+	tb.Helper()
+	var all strings.Builder
+	for _, ev := range events {
+		fmt.Fprintln(&all, eventLine(tb, ev))
+	}
+	return all.String()
+}
+
+func eventLine(tb testing.TB, ev Event) string {
+	tb.Helper()
+	switch ev := ev.(type) {
+	case Prompt:
+		return fmt.Sprintf("prompt: %d of %d, %d cached", ev.Processed, ev.Total, ev.Cached)
+	case Reasoning:
+		return "reasoning: " + quoted(tb, ev.Text)
+	case Text:
+		return "text: " + quoted(tb, ev.Text)
+	case CallStart:
+		return fmt.Sprintf("call %d: %s, id %s", ev.Index, ev.Name, ev.ID)
+	case CallArgs:
+		return fmt.Sprintf("call %d: arguments %s", ev.Index, quoted(tb, ev.Text))
+	case CallDone:
+		return fmt.Sprintf("call %d: done", ev.Index)
+	case Logprobs:
+		return "logprobs: " + string(ev.Content)
+	case Usage:
+		return fmt.Sprintf("usage: prompt %d, cached %d, completion %d", ev.Prompt, ev.Cached, ev.Completion)
+	case Timings:
+		return fmt.Sprintf("timings: prompt %v ms, predicted %v ms, %v a second, draft %d, accepted %d",
+			ev.PromptMillis, ev.PredictedMillis, ev.PredictedPerSecond, ev.DraftTokens, ev.DraftAccepted)
+	case Finish:
+		return "finish: " + string(ev.Reason)
+	case Fault:
+		return fmt.Sprintf("fault: %d %s", ev.Err.Status(), ev.Err.Message)
+	default:
+		tb.Fatalf("a decoder emitted %T", ev)
+		return ""
+	}
+}
+
+func quoted(tb testing.TB, s string) string {
+	tb.Helper()
+	q, err := json.Marshal(s)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(q)
+}

@@ -1,0 +1,192 @@
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	asked = `"stream":true,"return_progress":true,"stream_options":{"include_usage":true}`
+	hello = `"messages":[{"role":"user","content":"Hello"}]`
+)
+
+func TestLlamaServer_Chat(t *testing.T) {
+	t.Parallel()
+	blind, sees := Caps{}, Caps{Vision: true}
+	image := `"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:,"}}]}]`
+	tests := map[string]struct {
+		body string
+		caps Caps
+		want string
+	}{
+		"fields are added": {`{` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"stream false":     {`{"stream":false,` + hello + `}`, blind, `{"stream":true,` + hello + `,"return_progress":true,"stream_options":{"include_usage":true}}`},
+		"stream null":      {`{` + hello + `,"stream":null}`, blind, `{` + hello + `,` + asked + `}`},
+		"own options": {
+			`{"stream_options":{"include_usage":false,"x":1},"return_progress":false,` + hello + `,"stream":true}`, blind,
+			`{"stream_options":{"include_usage":true},"return_progress":true,` + hello + `,"stream":true}`,
+		},
+		"ttl is ours": {`{"ttl":300,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"ttl in a tool": {
+			`{` + hello + `,"tools":[{"ttl":1}]}`, blind, `{` + hello + `,"tools":[{"ttl":1}],` + asked + `}`,
+		},
+		"unknown fields": {
+			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70}`, blind,
+			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"},` + hello + `,"temperature":0.70,` + asked + `}`,
+		},
+		"n is one":         {`{"n":1,` + hello + `}`, blind, `{"n":1,` + hello + `,` + asked + `}`},
+		"n is null":        {`{"n":null,` + hello + `}`, blind, `{"n":null,` + hello + `,` + asked + `}`},
+		"no messages":      {`{"messages":[]}`, blind, `{"messages":[],` + asked + `}`},
+		"image for vision": {`{` + image + `}`, sees, `{` + image + `,` + asked + `}`},
+		"image_url in text": {
+			`{"messages":[{"role":"user","content":"what is \"type\":\"image_url\"?"}]}`, blind,
+			`{"messages":[{"role":"user","content":"what is \"type\":\"image_url\"?"}],` + asked + `}`,
+		},
+		"image_url in a text part": {
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"image_url"}]}]}`, blind,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"image_url"}]}],` + asked + `}`,
+		},
+		"image_url in a call": {
+			`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"image_url"}]}]}`, blind,
+			`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"image_url"}]}],` + asked + `}`,
+		},
+		"odd messages": {`{"messages":["image_url",{"content":["image_url"]},1]}`, blind, `{"messages":["image_url",{"content":["image_url"]},1],` + asked + `}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := LlamaServer{}.Chat(scanned(t, tt.body), tt.caps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLlamaServer_ChatRefuses(t *testing.T) {
+	t.Parallel()
+	noImages := Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
+	noChoices := &Error{Kind: KindNotImplemented, Param: "n", Message: `"n" other than 1 is not implemented: send the request several times.`}
+	messages := func(typ string) *Error {
+		return Invalid("invalid_type", "messages", `"messages" must be an array, not `+typ+`.`)
+	}
+	tests := map[string]struct {
+		body string
+		want *Error
+	}{
+		"no messages":        {`{"model":"m"}`, Invalid("missing_required_parameter", "messages", `"messages" is required`)},
+		"messages null":      {`{"messages":null}`, messages("null")},
+		"messages a string":  {`{"messages":"Hello"}`, messages("a string")},
+		"messages an object": {`{"messages":{"role":"user","content":"Hello"}}`, messages("an object")},
+		"messages a number":  {`{"messages":7}`, messages("the number 7")},
+		"image":              {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]}`, noImages},
+		"image behind text": {
+			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":{},"type":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
+			noImages,
+		},
+		"n is two":    {`{"n":2,` + hello + `}`, noChoices},
+		"n is none":   {`{"n":0,` + hello + `}`, noChoices},
+		"n is a half": {`{"n":0.5,` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not the number 0.5.`)},
+		"n is a word": {`{"n":"1",` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not a string.`)},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := LlamaServer{}.Chat(scanned(t, tt.body), Caps{})
+			if diff := cmp.Diff(tt.want, err); diff != "" || got != nil {
+				t.Errorf("body %s, error (-want +got):\n%s", got, diff)
+			}
+		})
+	}
+}
+
+func TestLlamaServer_Fault(t *testing.T) {
+	t.Parallel()
+	refused := func(reason string) *Error { return Invalid("", "", "The engine refused the request: "+reason) }
+	failed := func(reason string) *Error {
+		return &Error{Kind: KindEngineFailed, Message: "The engine answered with status " + reason}
+	}
+	tests := map[string]struct {
+		status int
+		body   string
+		want   *Error
+	}{
+		"400": {
+			400, `{"error":{"code":400,"message":"Invalid tool_choice: zzz","type":"invalid_request_error"}}`,
+			refused("Invalid tool_choice: zzz"),
+		},
+		"400 with its library's prefix": {
+			400, `{"error":{"code":400,"message":"Field 'temperature': [json.exception.type_error.302] type must be number, but is string","type":"invalid_request_error"}}`,
+			refused("Field 'temperature': type must be number, but is string"),
+		},
+		"400 with the prefix first": {
+			400, `{"error":{"code":400,"message":"[json.exception.parse_error.101] parse error at line 1, column 46: syntax error while parsing value - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last read: '\"\\ud800x'","type":"invalid_request_error"}}`,
+			refused(`parse error at line 1, column 46: syntax error while parsing value - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last read: '"\ud800x'`),
+		},
+		"400 with the prefix twice": {
+			400, `{"error":{"code":400,"message":"Failed: [json.exception.out_of_range.403] key 'a' not found; [json.exception.type_error.302] type must be string","type":"invalid_request_error"}}`,
+			refused("Failed: key 'a' not found; type must be string"),
+		},
+		"400 with nothing but the prefix": {400, `{"error":{"code":400,"message":"[json.exception.parse_error.101]"}}`, refused("no reason was given.")},
+		"400 with an open bracket":        {400, `{"error":{"code":400,"message":"a [json.exception.x b"}}`, refused("a [json.exception.x b")},
+		"the prompt is too long": {
+			400, `{"error":{"code":400,"message":"request (3613 tokens) exceeds the available context size (1024 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":3613,"n_ctx":1024}}`,
+			&Error{
+				Kind: KindContextOverflow, Param: "messages", Tokens: 3613, Limit: 1024,
+				Message: "The prompt has 3613 tokens, but the context length is 1024. Shorten the prompt, or load the model with a larger context_length.",
+			},
+		},
+		"the context is full": {
+			500, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`,
+			&Error{Kind: KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."},
+		},
+		"401": {
+			401, `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`,
+			failed("401: Invalid API Key"),
+		},
+		"404": {404, `{"error":{"message":"File Not Found","type":"not_found_error","code":404}}`, failed("404: File Not Found")},
+		"500": {
+			500, `{"error":{"code":500,"message":"Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3","type":"server_error"}}`,
+			failed("500: Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
+		},
+		"501": {
+			501, "{\"error\":{\"code\":501,\"message\":\"This server does not support embeddings. Start it with `--embeddings`\",\"type\":\"not_supported_error\"}}",
+			refused("This server does not support embeddings. Start it with `--embeddings`"),
+		},
+		"503": {
+			503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`,
+			&Error{Kind: KindUnavailable, Message: "The engine is not ready: Loading model"},
+		},
+		"503 without a free slot": {
+			503, `{"error":{"code":503,"message":"no slot available","type":"unavailable_error"}}`,
+			&Error{Kind: KindUnavailable, Message: "The engine is not ready: no slot available"},
+		},
+		"the code in the body counts": {500, `{"error":{"code":400,"message":"bad"}}`, refused("bad")},
+		"a code that is no status":    {500, `{"error":{"code":-32600,"message":"bad"}}`, failed("500: bad")},
+		"a code that is a word":       {400, `{"error":{"code":"bad_request","message":"bad"}}`, refused("bad")},
+		"empty":                       {500, ``, failed("500: no reason was given.")},
+		"empty, the client's fault":   {400, ``, refused("no reason was given.")},
+		"HTML":                        {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", failed("502: no reason was given.")},
+		"not an object":               {500, `"error"`, failed("500: no reason was given.")},
+		"the error is a string":       {500, `{"error":"out of memory"}`, failed("500: no reason was given.")},
+		"a long message": {
+			500, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`, failed("500: " + strings.Repeat("é", 250) + "…"),
+		},
+		"a long message, cut in a letter": {
+			500, `{"error":{"message":"x` + strings.Repeat("é", 400) + `"}}`, failed("500: x" + strings.Repeat("é", 249) + "…"),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, LlamaServer{}.Fault(tt.status, []byte(tt.body))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
