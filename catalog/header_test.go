@@ -78,7 +78,13 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 			},
 			model(func(m *Model) { m.Type, m.Architecture, m.MaxContextLength = TypeEmbedding, "bert", 512 }),
 		},
-		"embeddings of a causal model": {
+		"a mean of tokens": {
+			map[string]any{"llama.pooling_type": uint32(1)}, model(func(m *Model) { m.Type = TypeEmbedding }),
+		},
+		"tokens that see each other": {
+			map[string]any{"llama.attention.causal": false}, model(func(m *Model) { m.Type = TypeEmbedding }),
+		},
+		"the last token": {
 			map[string]any{"llama.pooling_type": uint32(3)}, model(func(m *Model) { m.Type = TypeEmbedding }),
 		},
 		"pooling that is none": {map[string]any{"llama.pooling_type": uint32(0)}, model(func(*Model) {})},

@@ -45,6 +45,9 @@ func TestKeys(t *testing.T) {
 		"another quantization in a flat name": {
 			files{"tiny-Q8_0.gguf": f32}, map[string]string{"local/tiny-q8_0": "tiny-Q8_0.gguf"},
 		},
+		"a flat name that only ends like one": {
+			files{"modelf32.gguf": f32}, map[string]string{"local/modelf32": "modelf32.gguf"},
+		},
 		"nothing but the quantization in a flat name": {
 			files{"f32.gguf": f32, "-f16.gguf": f16}, map[string]string{"local/f32": "f32.gguf", "local/-f16": "-f16.gguf"},
 		},

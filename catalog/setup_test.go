@@ -59,6 +59,9 @@ func paths(t *testing.T, c *Catalog, root string) map[string]string {
 	return all
 }
 
+// almostLater is the last time that a scan answers for. The clock is a bubble's.
+func almostLater() { time.Sleep(freshFor) }
+
 // aMomentLater is when a scan answers no more for what it doesn't know. The clock is a bubble's.
 func aMomentLater() { time.Sleep(freshFor + 1) }
 

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"bytes"
 	"math"
 	"unicode/utf8"
 
@@ -32,18 +31,17 @@ type field struct {
 
 // Scan checks that raw is one JSON object in UTF-8 with no field given twice, in one pass. Raw is kept, not copied.
 func Scan(raw []byte) (*Body, *Error) {
-	if len(bytes.TrimLeft(raw, " \t\r\n")) == 0 {
+	s := scanner{data: raw}
+	if s.space(); s.pos >= len(raw) {
 		return nil, Invalid("invalid_json", "", "The request body is empty; a JSON object is expected.")
 	}
 	if !utf8.Valid(raw) {
 		return nil, Invalid("invalid_json", "", "The request body is not valid UTF-8.")
 	}
-	b := &Body{Raw: raw, fields: make([]field, 0, 16)}
-	s := scanner{data: raw}
-	s.space()
-	if s.pos >= len(raw) || raw[s.pos] != '{' {
+	if raw[s.pos] != '{' {
 		return nil, Invalid("invalid_json", "", "The request body must be a JSON object.")
 	}
+	b := &Body{Raw: raw, fields: make([]field, 0, 12)}
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}

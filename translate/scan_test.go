@@ -65,6 +65,7 @@ func TestScan_Refuses(t *testing.T) {
 		"escape of '":       {`{"a":"\'"}`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
 		"short \\u":         {`{"a":"\u12"}`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
 		"not hex \\u":       {`{"a":"\u12g4"}`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
+		"half hex \\u":      {`{"a":"\u123g"}`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
 		"\\U":               {`{"a":"\U0001f389"}`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
 		"ends in escape":    {`{"a":"\`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
 		"ends in \\u":       {`{"a":"\u00`, notValid + `'\\' at byte 6 in a string: a bad escape.`},
@@ -164,6 +165,23 @@ func TestScan_Accepts(t *testing.T) {
 				t.Errorf("fields (-encoding/json +Scan):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestScan_AnyByteInAString: strings are read eight bytes at a time, so a byte's place could matter.
+func TestScan_AnyByteInAString(t *testing.T) {
+	t.Parallel()
+	for length := range 20 {
+		for at := range length {
+			for c := range 256 {
+				text := []byte(strings.Repeat("~", length))
+				text[at] = byte(c)
+				body := []byte(`{"a":"` + string(text) + `"}`)
+				if _, err := Scan(body); (err == nil) != isWanted(t, body) {
+					t.Fatalf("%q: %v", body, err)
+				}
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
@@ -168,9 +169,20 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
+// allPlain tells of eight bytes at once that none is below a space, a quote or a backslash: such a byte, less what it must
+// not be below, borrows its high bit.
+func allPlain(w uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^'"'*ones, w^'\\'*ones // zero where there is one
+	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
+}
+
 func (s *scanner) str() *Error {
 	data, i := s.data, s.pos+1
 	for {
+		for i+8 <= len(data) && allPlain(binary.LittleEndian.Uint64(data[i:])) {
+			i += 8
+		}
 		for i < len(data) && plain[data[i]] {
 			i++
 		}

@@ -80,6 +80,7 @@ func TestRewriter_FaultsAreTold(t *testing.T) {
 		"call-without-name":   "the pieces of calls aren't followed",
 		"calls-out-of-order":  "the pieces of calls aren't followed",
 		"done-without-reason": "finish_reason isn't looked for",
+		"garbage-two-chunks":  "only the ends of a chunk are looked at",
 	}
 	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
