@@ -28,16 +28,17 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		status             int
 		want               string // part of the body
 	}{
-		"unknown model":          {"POST", chat, `{"model":"nope","messages":[]}`, 404, `"code":"model_not_found"`},
-		"unknown model, list":    {"POST", chat, `{"model":"nope","messages":[]}`, 404, `There are: lmcaddy/tinychat.`},
-		"no model":               {"POST", chat, `{"messages":[]}`, 400, `"param":"model","code":"missing_required_parameter"`},
+		"unknown model":          {"POST", chat, `{"model":"nope","messages":[{}]}`, 404, `"code":"model_not_found"`},
+		"unknown model, list":    {"POST", chat, `{"model":"nope","messages":[{}]}`, 404, `There are: lmcaddy/tinychat.`},
+		"no model":               {"POST", chat, `{"messages":[{"role":"user","content":"hi"}]}`, 400, `"param":"model","code":"missing_required_parameter"`},
 		"model is null":          {"POST", chat, `{"model":null}`, 400, `"code":"missing_required_parameter"`},
 		"model is a number":      {"POST", chat, `{"model":3}`, 400, `"code":"invalid_type"`},
-		"model twice":            {"POST", chat, `{"model":"a","messages":[],"model":"b"}`, 400, `"code":"duplicate_field"`},
+		"model twice":            {"POST", chat, `{"model":"a","messages":[{"role":"user","content":"hi"}],"model":"b"}`, 400, `"code":"duplicate_field"`},
 		"no messages":            {"POST", chat, `{"model":"tinychat"}`, 400, `"param":"messages","code":"missing_required_parameter"`},
 		"messages is an object":  {"POST", chat, `{"model":"tinychat","messages":{}}`, 400, `"param":"messages","code":"invalid_type"`},
-		"stream is a string":     {"POST", chat, `{"model":"tinychat","messages":[],"stream":"yes"}`, 400, `"param":"stream","code":"invalid_type"`},
-		"n":                      {"POST", chat, `{"model":"tinychat","messages":[],"n":2}`, 400, `"param":"n","code":"not_implemented"`},
+		"messages are none":      {"POST", chat, `{"model":"tinychat","messages":[ ]}`, 400, `"param":"messages","code":"invalid_value"`},
+		"stream is a string":     {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stream":"yes"}`, 400, `"param":"stream","code":"invalid_type"`},
+		"n":                      {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"n":2}`, 400, `"param":"n","code":"not_implemented"`},
 		"image":                  {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, `"code":"unsupported_content"`},
 		"not JSON":               {"POST", chat, `hello`, 400, `"code":"invalid_json"`},
 		"half":                   {"POST", chat, `{"model":"tinychat"`, 400, `"code":"invalid_json"`},
@@ -93,7 +94,7 @@ func TestErrors_BrokenFilesSayWhatIsWrong(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "text.gguf"), []byte("hello, I am no model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := s.do("POST", "/v1/chat/completions", `{"model":"bad/text","messages":[]}`)
+	got := s.do("POST", "/v1/chat/completions", `{"model":"bad/text","messages":[{"role":"user","content":"hi"}]}`)
 	if got.status != 503 || !strings.Contains(got.body, "not a GGUF file") || got.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}
@@ -202,7 +203,7 @@ func TestModels_LoadListUnload(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
-	answered := s.do("POST", "/v1/chat/completions", `{"model":"lmcaddy/tinychat:2","messages":[]}`)
+	answered := s.do("POST", "/v1/chat/completions", `{"model":"lmcaddy/tinychat:2","messages":[{"role":"user","content":"hi"}]}`)
 	if got := gjson.Get(answered.body, "model").Str; got != "lmcaddy/tinychat:2" {
 		t.Errorf("the second instance was asked, %q answered", got)
 	}

@@ -146,7 +146,7 @@ func TestChat_ChunksArriveAsTheyAreMade(t *testing.T) {
 		Cues:   []fakeengine.Cue{{After: 1, Gate: "second"}},
 	}}})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/chat/completions",
-		strings.NewReader(`{"model":"tinychat","stream":true,"messages":[]}`))
+		strings.NewReader(`{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestChat_AClientThatGoesFreesTheEngine(t *testing.T) {
 				func(_ *Config, settings *node.Settings) { settings.LlamaServer.Parallel = 1 })
 			ctx, cancel := context.WithCancel(t.Context())
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions",
-				strings.NewReader(`{"model":"tinychat","messages":[]`+stream+`}`))
+				strings.NewReader(`{"model":"tinychat","messages":[{"role":"user","content":"hi"}]`+stream+`}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +104,11 @@ func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
 
 func (l *listing) lookup(name string) (Model, error) {
 	want := normal(name)
+	if i, ok := slices.BinarySearchFunc(l.models, want, func(m Model, key string) int { return cmp.Compare(m.Key, key) }); ok {
+		return l.models[i], nil
+	}
 	var near, nearBroken []Model
 	for _, m := range l.models {
-		if m.Key == want {
-			return m, nil
-		}
 		repo, _, _ := strings.Cut(m.Key, "@")
 		_, bare, _ := strings.Cut(m.Key, "/")
 		_, bareRepo, _ := strings.Cut(repo, "/")

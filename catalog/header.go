@@ -41,14 +41,15 @@ func (h header) describes(info fs.FileInfo) bool {
 func readHeader(path string, info fs.FileInfo) header {
 	h := header{size: info.Size(), changed: info.ModTime()}
 	h.model = Model{Format: FormatGGUF, SizeBytes: info.Size(), Changed: info.ModTime()}
-	if h.err = checkMagic(path); h.err == nil {
+	if h.err = check(path); h.err == nil {
 		h.err = h.read(path)
 	}
 	h.model.Err = h.err
 	return h
 }
 
-func checkMagic(path string) error {
+// check looks at what the parser would stumble over.
+func check(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("it can't be opened: %w", err)
@@ -64,9 +65,11 @@ func checkMagic(path string) error {
 		return fmt.Errorf("it can't be read: %w", err)
 	case !bytes.Equal(magic[:], []byte("GGUF")):
 		return errors.New("it is not a GGUF file")
-	default:
-		return nil
 	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("it can't be read: %w", err)
+	}
+	return checkMetadata(f)
 }
 
 // read parses the header. The file is mapped into memory, which is twenty times as quick for a large vocabulary, but a

@@ -38,6 +38,9 @@ func checkMessages(body *Body, caps Caps) *Error {
 	if messages[0] != '[' {
 		return wrongType("messages", "an array", gjson.ParseBytes(messages))
 	}
+	if bytes.TrimLeft(messages[1:], " \t\r\n")[0] == ']' {
+		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
+	}
 	if !caps.Vision && hasImage(messages) {
 		return Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
 	}
@@ -90,13 +93,23 @@ func llamaFault(status int, e gjson.Result) *Error {
 		}
 	case strings.HasPrefix(message, "Context size has been exceeded"):
 		return &Error{Kind: KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."}
-	case status == 400 || status == 501:
+	case status == 400, status == 501, isClientsMistake(message):
 		return Invalid("", "", "The engine refused the request: "+tidy(message))
 	case status == 503:
 		return &Error{Kind: KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
 	default: // 401 and 404 too: the fault is ours or the engine's, never the client's
 		return &Error{Kind: KindEngineFailed, Message: "The engine answered with status " + itoa(status) + ": " + tidy(message)}
 	}
+}
+
+// isClientsMistake knows the mistakes of a request that the engine calls its own, with status 500.
+func isClientsMistake(message string) bool {
+	for _, start := range []string{"Failed to parse tools", "Failed to parse messages", "Unknown reasoning format", "tools param requires"} {
+		if strings.HasPrefix(message, start) {
+			return true
+		}
+	}
+	return false
 }
 
 // libraryPrefix is what a JSON library puts before its messages.

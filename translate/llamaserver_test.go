@@ -38,7 +38,6 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"n is one":         {`{"n":1,` + hello + `}`, blind, `{"n":1,` + hello + `,` + asked + `}`},
 		"n is null":        {`{"n":null,` + hello + `}`, blind, `{"n":null,` + hello + `,` + asked + `}`},
-		"no messages":      {`{"messages":[]}`, blind, `{"messages":[],` + asked + `}`},
 		"image for vision": {`{` + image + `}`, sees, `{` + image + `,` + asked + `}`},
 		"image_url in text": {
 			`{"messages":[{"role":"user","content":"what is \"type\":\"image_url\"?"}]}`, blind,
@@ -80,6 +79,7 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 		want *Error
 	}{
 		"no messages":        {`{"model":"m"}`, Invalid("missing_required_parameter", "messages", `"messages" is required`)},
+		"messages are none":  {`{"messages":[ ]}`, Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)},
 		"messages null":      {`{"messages":null}`, messages("null")},
 		"messages a string":  {`{"messages":"Hello"}`, messages("a string")},
 		"messages an object": {`{"messages":{"role":"user","content":"Hello"}}`, messages("an object")},
@@ -152,7 +152,11 @@ func TestLlamaServer_Fault(t *testing.T) {
 		"404": {404, `{"error":{"message":"File Not Found","type":"not_found_error","code":404}}`, failed("404: File Not Found")},
 		"500": {
 			500, `{"error":{"code":500,"message":"Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3","type":"server_error"}}`,
-			failed("500: Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
+			refused("Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
+		},
+		"500 of its own": {
+			500, `{"error":{"code":500,"message":"Failed to allocate a slot","type":"server_error"}}`,
+			failed("500: Failed to allocate a slot"),
 		},
 		"501": {
 			501, "{\"error\":{\"code\":501,\"message\":\"This server does not support embeddings. Start it with `--embeddings`\",\"type\":\"not_supported_error\"}}",
