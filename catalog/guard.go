@@ -46,7 +46,7 @@ const (
 )
 
 // ggufSizes are the sizes of the other types, in bytes.
-var ggufSizes = map[uint32]int64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+var ggufSizes = map[uint64]int64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 func (m *metadata) walk() error {
 	var head [8]byte // magic, version
@@ -86,9 +86,9 @@ func (m *metadata) pair() error {
 		return err
 	}
 	if string(key) != splitTensors {
-		return m.skip(uint32(kind), 1)
+		return m.skip(kind, 1)
 	}
-	size, isNumber := ggufSizes[uint32(kind)]
+	size, isNumber := ggufSizes[kind]
 	if !isNumber {
 		return errNotUnderstood
 	}
@@ -100,7 +100,7 @@ func (m *metadata) pair() error {
 }
 
 // skip passes over values of one type.
-func (m *metadata) skip(kind uint32, count uint64) error {
+func (m *metadata) skip(kind, count uint64) error {
 	if size, ok := ggufSizes[kind]; ok {
 		if count > maxLength {
 			return errNotUnderstood
@@ -147,7 +147,7 @@ func (m *metadata) array() error {
 	if kind == ggufArray { // arrays of arrays have never been seen
 		return errNotUnderstood
 	}
-	return m.skip(uint32(kind), length)
+	return m.skip(kind, length)
 }
 
 func (m *metadata) length() (uint64, error) { return m.uint(m.wide) }
