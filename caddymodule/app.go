@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -132,7 +133,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		a.settings.LlamaServer = node.EngineSettings{Path: resolve(e.Path), Parallel: e.Parallel, Args: e.Args}
 	}
 	for key, m := range a.Models {
-		a.settings.Models[key] = node.ModelSettings{ContextLength: m.ContextLength, Parallel: m.Parallel, Preload: m.Preload, Args: m.Args}
+		a.settings.Models[strings.ToLower(key)] = node.ModelSettings{ContextLength: m.ContextLength, Parallel: m.Parallel, Preload: m.Preload, Args: m.Args}
 	}
 	return err
 }
