@@ -2,16 +2,21 @@ package runtimes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // proveTimeout is long, because an operating system may examine a new executable at its first start.
 const proveTimeout = 60 * time.Second
+
+// busyPatience bounds the last wait for a file that is busy; all of them are twice as long together.
+const busyPatience = time.Second
 
 // unfitError says that an engine was fetched but doesn't run here.
 type unfitError struct{ cause error }
@@ -29,10 +34,7 @@ var (
 func prove(ctx context.Context, path string) (version string, err error) {
 	limited, cancel := context.WithTimeout(ctx, proveTimeout)
 	defer cancel()
-	command := exec.CommandContext(limited, path, "--version")
-	command.Env = engineEnvironment(os.Environ())
-	command.WaitDelay = time.Second
-	output, err := command.CombinedOutput()
+	output, err := sayVersion(limited, path)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -44,6 +46,25 @@ func prove(ctx context.Context, path string) (version string, err error) {
 		return "", &unfitError{fmt.Errorf("it started, but told no version%s", saying(output))}
 	}
 	return version, nil
+}
+
+// sayVersion starts an engine, whose file has just been written. When another goroutine starts a process at that moment, the
+// child has the file open for writing until it has become its program, and the system calls ours busy
+// (golang.org/issue/22315).
+func sayVersion(ctx context.Context, path string) (output []byte, err error) {
+	for wait := time.Millisecond; ; wait *= 2 {
+		command := exec.CommandContext(ctx, path, "--version")
+		command.Env = engineEnvironment(os.Environ())
+		command.WaitDelay = time.Second
+		output, err = command.CombinedOutput()
+		if !errors.Is(err, syscall.ETXTBSY) || wait > busyPatience {
+			return output, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
 }
 
 func parseVersion(output string) string {

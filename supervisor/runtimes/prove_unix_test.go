@@ -1,0 +1,28 @@
+//go:build unix
+
+package runtimes
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A file that somebody holds open for writing can't be started; it is tried again until it can.
+func TestProve_WaitsForABusyFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "llama-server")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'version: 0.7.0 (build 17, commit x)'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := time.AfterFunc(30*time.Millisecond, func() { _ = writer.Close() })
+	defer release.Stop()
+	if version, err := prove(t.Context(), path); err != nil || version != "b17" {
+		t.Errorf("version %q, error %v", version, err)
+	}
+}
