@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +14,31 @@ import (
 // defaultPort is where lmcaddy serves when nobody says otherwise.
 const defaultPort = 1234
 
+// What `make run` serves, but for the port.
+func TestCommand_TheShippedCaddyfileServes(t *testing.T) {
+	shipped, err := os.ReadFile("../Caddyfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := harness.NewHome(t)
+	port := harness.FreePort(t)
+	here := strings.Replace(string(shipped), ":1234", ":"+strconv.Itoa(port), 1)
+	s := home.Launch(port, "run", "--config", home.WriteFile("Caddyfile", here))
+	harness.Eventually(t, harness.Patience, "the model is loaded by itself", func() bool { return len(s.IDs()) == 1 })
+	if a := s.Chat(harness.Ask(capital)); a.Content != paris {
+		t.Errorf("%q", a.Content)
+	}
+	wantNowhere(t, s)
+}
+
+// wantNowhere checks that a client whose base URL is wrong isn't told that all is well.
+func wantNowhere(t *testing.T, s *harness.Server) {
+	t.Helper()
+	for _, path := range []string{"/", "/chat/completions", "/v1"} {
+		s.Get(path).Want(t, 404)
+	}
+}
+
 func TestCommand_ServeNeedsNoCaddyfile(t *testing.T) {
 	home := harness.NewHome(t)
 	port := harness.FreePort(t)
@@ -20,6 +46,7 @@ func TestCommand_ServeNeedsNoCaddyfile(t *testing.T) {
 	if a := s.Chat(harness.Ask(capital)); a.Content != paris {
 		t.Errorf("%q", a.Content)
 	}
+	wantNowhere(t, s)
 	wantStateAtHome(t, home)
 }
 
