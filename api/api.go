@@ -56,6 +56,7 @@ type call struct {
 	id      string // of the request
 	dialect translate.Dialect
 	param   string // what the route's path leaves open
+	begun   bool   // the answer's header has been sent
 }
 
 // ServeHTTP answers a request for a path that the API owns.
@@ -87,6 +88,9 @@ func (c *call) recover() {
 		panic(fault) // net/http's own way to cut a connection
 	default:
 		c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
+		if c.begun {
+			panic(http.ErrAbortHandler) // a cut connection is the only thing left that no client takes for an answer
+		}
 		c.fail(&translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id})
 	}
 }

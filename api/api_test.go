@@ -248,6 +248,24 @@ func TestAPI_APanicIsOneRequestsTrouble(t *testing.T) {
 	}
 }
 
+func TestAPI_APanicAmidAStreamCutsIt(t *testing.T) {
+	t.Parallel()
+	a := New(Config{Log: slog.New(slog.DiscardHandler)})
+	w := httptest.NewRecorder()
+	c := &call{api: a, w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	defer func() {
+		if fault := recover(); fault != http.ErrAbortHandler { //nolint:errorlint // net/http compares it, too
+			t.Errorf("net/http is told %v", fault)
+		}
+		if got := w.Body.String(); got != "data: {}\n\n" {
+			t.Errorf("the client got %q", got)
+		}
+	}()
+	defer c.recover()
+	c.beginStream().send([]byte("data: {}\n\n"))
+	panic("of a sort")
+}
+
 func TestAPI_HeadAndGreeting(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

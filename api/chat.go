@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -145,6 +144,7 @@ func (c *call) beginStream() stream {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
 	h.Set("X-Accel-Buffering", "no")
+	c.begun = true
 	c.w.WriteHeader(http.StatusOK)
 	s := stream{c.w, http.NewResponseController(c.w)}
 	_ = s.flush.Flush() // what is wrong with the connection shows with the first chunk
@@ -179,11 +179,8 @@ func (c *call) gather(from io.Reader, decoder translate.Decoder, encoder transla
 		if fault := decoder.Feed((*buf)[:n], emit); fault != nil {
 			return fault
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
 		if err != nil {
-			break // the decoder knows whether anything is missing
+			break // whether or not it is the end: the decoder knows if anything is missing
 		}
 	}
 	if err := c.r.Context().Err(); err != nil {

@@ -67,6 +67,7 @@ func (c *call) writeJSON(status int, body []byte) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
+	c.begun = true
 	c.w.WriteHeader(status)
 	if c.r.Method != http.MethodHead {
 		_, _ = c.w.Write(body) // a client that has gone is no concern of ours
