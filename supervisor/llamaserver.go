@@ -1,10 +1,10 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/engine"
 )
 
 // LlamaServer is llama.cpp's llama-server as a process. It is run in the mode in which llama.cpp's own router runs its
@@ -58,7 +60,7 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 	if err != nil {
 		return Build{}, err
 	}
-	build := Build{Engine: "llama.cpp", Version: llamaVersion(version), Path: path, Flags: llamaFlags(help)}
+	build := Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: llamaFlags(help)}
 	if e.probed == nil {
 		e.probed = map[string]probedBuild{}
 	}
@@ -69,32 +71,18 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 func ask(ctx context.Context, path, flag string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, flag)
-	cmd.Env = engineEnvironment()
-	cmd.WaitDelay = outputDelay
-	out, err := cmd.CombinedOutput()
+	out, err := engine.Ask(ctx, path, flag)
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", path, flag, err)
 	}
-	return string(out), nil
+	return out, nil
 }
 
-var (
-	buildNumber = regexp.MustCompile(`(?m)^version: .*?build (\d+)|^version: (\d+)`)
-	flagNames   = regexp.MustCompile(`^(?:--?[a-zA-Z][\w-]*,?\s+)+`)
-)
+// flagNames are the names of a flag, at the beginning of a line of the help.
+var flagNames = regexp.MustCompile(`^(?:--?[a-zA-Z][\w-]*,?\s+)+`)
 
-// llamaVersion reads "version: 0.7.0 (build 11669, commit …)" and the older "version: 6123 (…)" as b11669 and b6123.
-func llamaVersion(out string) string {
-	m := buildNumber.FindStringSubmatch(out)
-	if m == nil {
-		return "unknown"
-	}
-	return "b" + m[1] + m[2]
-}
-
-// llamaFlags finds the flags in the help: they begin its lines, several names of one separated by commas. It also names
-// those that are no more.
+// llamaFlags finds the flags in the help: they begin its lines, several names of one separated by commas. The
+// help also has lines for those that were removed; these don't count.
 func llamaFlags(help string) map[string]bool {
 	flags := map[string]bool{}
 	for line := range strings.Lines(help) {
@@ -130,7 +118,7 @@ func (e *LlamaServer) Command(l Launch, b Build) Cmd {
 	if l.Model.Projector != "" {
 		args = append(args, "--mmproj", l.Model.Projector)
 	}
-	env := append(engineEnvironment(),
+	env := append(engine.Environment(),
 		"LLAMA_API_KEY="+l.APIKey,    // in the environment, which others can't read, not in the arguments, which they can
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger

@@ -158,24 +158,3 @@ func TestParseSMI(t *testing.T) {
 		}
 	}
 }
-
-func TestParseVersion(t *testing.T) {
-	t.Parallel()
-	for output, want := range map[string]string{
-		"version: 0.7.0 (build 11669, commit Debian)\nbuilt with GNU 16.2.0 for Linux x86_64\n":           "b11669",
-		"ggml_vulkan: 0 = Some GPU\nversion: 0.2.0-dev (build 10709, commit 9a9394a89)\nbuilt with Clang": "b10709",
-		"version: 6123 (abcdef12)\nbuilt with cc\n":                                                       "b6123",
-		"version: unknown\n": "",
-		"":                   "",
-	} {
-		if got := parseVersion(output); got != want {
-			t.Errorf("%q: %q, want %q", output, got, want)
-		}
-	}
-}
-
-func TestEngineEnvironment_HasNoOptionsOfTheEngine(t *testing.T) {
-	t.Parallel()
-	got := engineEnvironment([]string{"PATH=/bin", "LLAMA_ARG_DRAFT_MAX=1", "LLAMA_API_KEY=k", "LD_LIBRARY_PATH=/opt/cuda"})
-	same(t, "environment", got, []string{"PATH=/bin", "LD_LIBRARY_PATH=/opt/cuda"})
-}

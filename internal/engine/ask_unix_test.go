@@ -1,6 +1,6 @@
 //go:build unix
 
-package runtimes
+package engine
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 )
 
 // A file that somebody holds open for writing can't be started; it is tried again until it can.
-func TestProve_WaitsForABusyFile(t *testing.T) {
+func TestAsk_WaitsForABusyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "llama-server")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'version: 0.7.0 (build 17, commit x)'\n"), 0o700); err != nil {
@@ -22,7 +22,7 @@ func TestProve_WaitsForABusyFile(t *testing.T) {
 	}
 	release := time.AfterFunc(30*time.Millisecond, func() { _ = writer.Close() })
 	defer release.Stop()
-	if version, err := prove(t.Context(), path); err != nil || version != "b17" {
-		t.Errorf("version %q, error %v", version, err)
+	if output, err := Ask(t.Context(), path, "--version"); err != nil || LlamaVersion(output) != "b17" {
+		t.Errorf("output %q, error %v", output, err)
 	}
 }

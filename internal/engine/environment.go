@@ -1,4 +1,4 @@
-package supervisor
+package engine
 
 import (
 	"os"
@@ -13,9 +13,12 @@ var (
 	passedPrefixes = []string{"LC_", "DYLD_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "AMD_", "VK_", "MESA_", "OMP_", "MTL_", "GGML_"}
 )
 
-func engineEnvironment() []string {
+// Environment is what an engine is started with, of our own environment.
+func Environment() []string { return passed(os.Environ()) }
+
+func passed(all []string) []string {
 	var env []string
-	for _, v := range os.Environ() {
+	for _, v := range all {
 		name, _, _ := strings.Cut(v, "=")
 		name = strings.ToUpper(name)
 		if slices.Contains(passedNames, name) || slices.ContainsFunc(passedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
