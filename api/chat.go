@@ -44,7 +44,7 @@ func (c *call) chatCompletions() error {
 	if bad != nil {
 		return bad
 	}
-	lease, resp, err := c.ask(ctx, wire, target, upstream)
+	lease, resp, err := c.ask(ctx, chatPath, target, node.Use{}, upstream)
 	if err != nil {
 		return err
 	}
@@ -74,13 +74,13 @@ func streamOptions(body *translate.Body) (stream, includeUsage bool, _ *translat
 
 // ask acquires a slot and sends the engine its body. The answer's status is 200; the caller has to close it and to release
 // the lease. An engine that dies before it answers is replaced, once: the client has been sent nothing yet.
-func (c *call) ask(ctx context.Context, wire translate.Wire, target node.Target, body []byte) (*supervisor.Lease, *http.Response, error) {
+func (c *call) ask(ctx context.Context, path string, target node.Target, use node.Use, body []byte) (*supervisor.Lease, *http.Response, error) {
 	for isRetry := false; ; isRetry = true {
-		lease, err := c.node.Acquire(ctx, target)
+		lease, err := c.node.Acquire(ctx, target, use)
 		if err != nil {
 			return nil, nil, err
 		}
-		resp, err := lease.Post(ctx, chatPath, body)
+		resp, err := lease.Post(ctx, path, body)
 		if err == nil && resp.StatusCode == http.StatusOK {
 			return lease, resp, nil
 		}
@@ -88,7 +88,7 @@ func (c *call) ask(ctx context.Context, wire translate.Wire, target node.Target,
 			said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 			resp.Body.Close()
 			lease.Release()
-			return nil, nil, wire.Fault(resp.StatusCode, said)
+			return nil, nil, c.node.Wire(target.Model).Fault(resp.StatusCode, said)
 		}
 		hasDied := lease.Died(ctx)
 		lease.Release()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -57,12 +58,19 @@ func (n *Node) Caps(m catalog.Model) translate.Caps {
 	return translate.Caps{Vision: m.Projector != ""}
 }
 
-// Acquire waits for a slot of a target, loading it first if need be and if the settings allow it.
-func (n *Node) Acquire(ctx context.Context, t Target) (*supervisor.Lease, error) {
+// Use is what a request needs of its model. The zero value is one slot, and the settings' word for the rest.
+type Use struct {
+	Slots int            // how many sequences the engine is to generate at a time; 0: one
+	TTL   *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
+	Draft string         // the model that speculative decoding is to use, by any of its names
+}
+
+// Acquire waits for slots of a target, loading it first if need be and if the settings allow it.
+func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
 	return n.supervisor.Acquire(ctx, supervisor.Want{
 		Key:      t.Model.Key,
 		Instance: t.Instance,
-		Slots:    1,
+		Slots:    max(1, u.Slots),
 		Spec:     n.spec(t.Model, LoadOptions{}),
 		MayLoad:  n.settings.Load().JIT,
 	})

@@ -144,7 +144,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	}
 	push(t, n, 2, settings)
 	n.Pop(1)
-	lease, err := n.Acquire(t.Context(), Target{Model: first.Spec.Model})
+	lease, err := n.Acquire(t.Context(), Target{Model: first.Spec.Model}, Use{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := n.Acquire(t.Context(), target)
+	lease, err := n.Acquire(t.Context(), target, Use{})
 	if err != nil {
 		t.Fatal(err)
 	}
