@@ -19,6 +19,7 @@ type Settings struct {
 
 	LlamaServer EngineSettings
 	Models      map[string]ModelSettings // by key
+	Presets     map[string]Preset        // by name
 }
 
 // EngineSettings is what a configuration says of an engine.
@@ -45,6 +46,11 @@ func (s Settings) Validate() error {
 	}
 	if s.LlamaServer.Parallel < 0 {
 		return fmt.Errorf("engine llama_server: parallel %d: must be at least 1", s.LlamaServer.Parallel)
+	}
+	for name, p := range s.Presets {
+		if err := p.validate(name); err != nil {
+			return err
+		}
 	}
 	for key, m := range s.Models {
 		if m.ContextLength < 0 || m.Parallel < 0 {
