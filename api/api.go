@@ -29,6 +29,8 @@ type Config struct {
 	MaxBody int64         // of a request, in bytes, decoded; 0: DefaultMaxBody
 	Stall   time.Duration // how long an engine may be silent amid a request; 0: five minutes
 	Log     *slog.Logger
+
+	headerAfter time.Duration // see headerAfter
 }
 
 // API serves the endpoints.
@@ -43,6 +45,9 @@ func New(c Config) *API {
 	}
 	if c.Stall == 0 {
 		c.Stall = defaultStall
+	}
+	if c.headerAfter == 0 {
+		c.headerAfter = headerAfter
 	}
 	return &API{c}
 }

@@ -135,9 +135,9 @@ func (r *chatRun) whole() []byte {
 // its engine ended.
 func (r *chatRun) rounds(ctx context.Context) error {
 	for first := 0; first < r.ask.N; {
-		made, err := r.round(ctx, first)
+		made, err := r.round(ctx, first, true)
 		if isBrokenOff(err) {
-			made, err = r.round(ctx, first)
+			made, err = r.round(ctx, first, false)
 		}
 		if err != nil {
 			return told(err)

@@ -39,7 +39,7 @@ func (c *call) newStream() *stream {
 // await starts the time after which the header is sent.
 func (s *stream) await() {
 	if s.timer == nil {
-		s.timer = time.AfterFunc(headerAfter, func() {
+		s.timer = time.AfterFunc(s.call.api.headerAfter, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if !s.headed && !s.closed {

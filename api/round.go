@@ -6,8 +6,8 @@ import (
 )
 
 // round has some choices made at a time, from the first on, each by an upstream request on a slot of its own. It tells how
-// many. The first failure ends them all.
-func (r *chatRun) round(ctx context.Context, first int) (int, error) {
+// many. The first failure ends them all. isFirst says that the round may be made again.
+func (r *chatRun) round(ctx context.Context, first int, isFirst bool) (int, error) {
 	use := r.rq.use
 	use.Slots = r.ask.N - first
 	lease, err := r.call.node.Acquire(ctx, r.rq.target, use)
@@ -47,7 +47,7 @@ func (r *chatRun) round(ctx context.Context, first int) (int, error) {
 	if r.stream != nil && r.stream.sent {
 		err = told(err) // another choice has begun to be sent
 	}
-	if isBrokenOff(err) {
+	if isBrokenOff(err) && isFirst {
 		r.call.awaitDeath(r.call.r.Context(), lease, err)
 	}
 	return n, err

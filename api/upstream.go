@@ -58,9 +58,9 @@ func (u *upstream) fault(found error) error {
 // the engine ended before or amid its answer, is sent once more; the supervisor has a fresh instance for it by then. read
 // has to return such a failure as [retryable]; it is called again then, and has to begin from the start.
 func (c *call) exchange(ctx context.Context, path string, target node.Target, use node.Use, body []byte, read func(*upstream) error) error {
-	err := c.attempt(ctx, path, target, use, body, read)
+	err := c.attempt(ctx, path, target, use, body, read, true)
 	if isBrokenOff(err) {
-		err = c.attempt(ctx, path, target, use, body, read)
+		err = c.attempt(ctx, path, target, use, body, read, false)
 	}
 	return told(err)
 }
@@ -88,20 +88,20 @@ func told(err error) error {
 // sent again. Other failures stay as they are.
 func retryable(err error) error {
 	var e *translate.Error
-	if errors.As(err, &e) && e.Kind == translate.KindEngineFailed {
+	if errors.As(err, &e) && e.IsBrokenOff() {
 		return &brokenOff{err}
 	}
 	return err
 }
 
-func (c *call) attempt(ctx context.Context, path string, target node.Target, use node.Use, body []byte, read func(*upstream) error) error {
+func (c *call) attempt(ctx context.Context, path string, target node.Target, use node.Use, body []byte, read func(*upstream) error, isFirst bool) error {
 	lease, err := c.node.Acquire(ctx, target, use)
 	if err != nil {
 		return err
 	}
 	defer lease.Release()
 	err = c.converse(ctx, lease, path, target, body, read)
-	if isBrokenOff(err) {
+	if isBrokenOff(err) && isFirst {
 		c.awaitDeath(ctx, lease, err)
 	}
 	return err

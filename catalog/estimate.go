@@ -21,7 +21,8 @@ const (
 	mergeBytes = 104
 )
 
-// maxAsked bounds the context that the parser is asked about, in tokens. What lies beyond is counted by the same measure.
+// maxAsked bounds the batch and the context that the parser is asked about, in tokens. A longer context is counted by the
+// same measure.
 const maxAsked = 1 << 20
 
 // memory is what the model takes. The parser's estimate is taken for the cache, which it knows for each architecture to the
@@ -32,7 +33,7 @@ func (p *plan) memory(s Shape) Memory {
 		context = int(min(p.arch.MaximumContextLength, math.MaxInt32))
 	}
 	tokens := max(1, math.Ceil(float64(context)/contextStep)) * contextStep
-	batch := min(cmp.Or(max(0, s.BatchSize), defaultBatch), cmp.Or(max(0, s.MicroBatch), defaultMicroBatch))
+	batch := min(cmp.Or(max(0, s.BatchSize), defaultBatch), cmp.Or(max(0, s.MicroBatch), defaultMicroBatch), maxAsked)
 	batch = int(min(float64(batch), tokens*slots))
 
 	cache, ok := p.cache(tokens, batch, s)
@@ -60,11 +61,10 @@ func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool
 	}
 	asked := min(tokens, maxAsked)
 	// The parser adds the logical batch to a sliding window, and the engine the one that it computes.
-	size := int32(min(max(1, batch), maxAsked))
 	e := p.file.EstimateLLaMACppRun(
 		gguf.WithLLaMACppOffloadLayers(0), gguf.WithParallelSize(1), gguf.WithFlashAttention(),
 		gguf.WithLLaMACppContextSize(int32(asked)),
-		gguf.WithLLaMACppLogicalBatchSize(size), gguf.WithLLaMACppPhysicalBatchSize(size),
+		gguf.WithLLaMACppLogicalBatchSize(int32(batch)), gguf.WithLLaMACppPhysicalBatchSize(int32(batch)),
 		gguf.WithLLaMACppCacheKeyType(cacheType(s.KeyType)), gguf.WithLLaMACppCacheValueType(cacheType(s.ValueType)),
 	)
 	var keys, values float64
@@ -75,6 +75,9 @@ func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool
 	if p.latent() { // only what keys and values are computed from is kept
 		keys *= float64(p.arch.AttentionKeyLength) / float64(p.arch.AttentionKeyLengthMLA)
 		values = 0
+	}
+	if keys+values == 0 {
+		return p.roughCache(tokens), false
 	}
 	return (keys + values) * tokens / asked, true
 }

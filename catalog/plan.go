@@ -170,7 +170,7 @@ const maxWidth = 1 << 24
 func width(n uint64) int64 { return int64(min(n, maxWidth)) }
 
 // maxBytes bounds every figure, so that no sum overflows.
-const maxBytes = math.MaxInt64 / 16
+const maxBytes = 1 << 59
 
 func bounded(bytes float64) int64 {
 	if !(bytes > 0) {

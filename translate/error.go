@@ -85,6 +85,9 @@ func (e *Error) IsRetryable() bool {
 	}
 }
 
+// IsBrokenOff tells whether the error is that an answer ended before its end: the engine has died, and said nothing of why.
+func (e *Error) IsBrokenOff() bool { return *e == *brokenOff() }
+
 func (e *Error) code() string {
 	if e.Code != "" {
 		return e.Code

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// firstProcess is a script for the engine's first process; the later ones are healthy.
+func firstProcess(rules ...fakeengine.Rule) *fakeengine.Script {
+	return &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: rules}}}}
+}
+
+const healthy = "Hello from the fake engine."
+
+func TestBroken_WhatTheClientHasNotSeenIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	before := fakeengine.Rule{Cues: []fakeengine.Cue{{Do: fakeengine.Crash}}}
+	amid := fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}
+	for name, tt := range map[string]struct {
+		rule fakeengine.Rule
+		more string
+	}{
+		"a body, before the answer": {before, ""},
+		"a body, amid the answer":   {amid, ""},
+		"a stream, before":          {before, `,"stream":true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, firstProcess(tt.rule))
+			got := s.chat(tt.more)
+			text := gjson.Get(got.body, "choices.0.message.content").Str
+			if tt.more != "" {
+				texts, _ := choicesOf(t, got.body)
+				text = texts[0]
+			}
+			if got.status != 200 || text != healthy {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+func TestBroken_WhatTheClientHasSeenIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}))
+	got := s.chat(`,"stream":true`)
+	all := chunks(t, got.body)
+	if last := (answer{body: all[len(all)-1]}); last.code() != "engine_failed" || !isWholeError(last.body) {
+		t.Errorf("%s", got.body)
+	}
+	if n := s.requests(); n != 1 {
+		t.Errorf("the engines were asked %d times", n)
+	}
+}
+
+// requests is how often the engines were asked.
+func (s *server) requests() (n int) {
+	for _, ev := range s.fake.Events() {
+		if ev.Kind == fakeengine.Request {
+			n++
+		}
+	}
+	return n
+}
+
+func TestBroken_OnlyOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 1, Do: fakeengine.Crash}}}}})
+	if got := s.chat(""); got.status != 502 || got.code() != "engine_failed" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if n := s.requests(); n != 2 {
+		t.Errorf("the engines were asked %d times", n)
+	}
+}
+
+func stallSoon(c *Config, _ *node.Settings) { c.Stall = 50 * time.Millisecond }
+
+func TestStall_IsAnErrorAtLast(t *testing.T) {
+	t.Parallel()
+	hang := func(after int) *fakeengine.Script {
+		return &fakeengine.Script{Rules: []fakeengine.Rule{{Nth: 1, Cues: []fakeengine.Cue{{After: after, Do: fakeengine.Hang}}}}}
+	}
+	for name, tt := range map[string]struct {
+		after int
+		more  string
+	}{
+		"a body, before":   {0, ""},
+		"a body, amid":     {2, ""},
+		"a stream, before": {0, `,"stream":true`},
+		"a stream, amid":   {2, `,"stream":true`},
+		"choices":          {2, `,"n":2`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, hang(tt.after), stallSoon)
+			got := s.chat(tt.more)
+			if got.status == 200 {
+				all := chunks(t, got.body)
+				got.status, got.body = 504, all[len(all)-1]
+			}
+			if got.status != 504 || got.code() != "engine_stalled" || !isWholeError(got.body) {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+			s.fake.Wait(t, fakeengine.Is(fakeengine.Cancelled))
+			if got := s.chat(""); got.status != 200 {
+				t.Errorf("the next request: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+// TestStream_TheHeaderDoesNotWaitForALongPrompt: it comes while the engine is still at the prompt, and what goes wrong
+// after it is told by an event; an engine that ends is still replaced.
+func TestStream_TheHeaderDoesNotWaitForALongPrompt(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]*fakeengine.Script{
+		"healthy": {Rules: []fakeengine.Rule{{Gate: "prompt"}}},
+		"crash":   firstProcess(fakeengine.Rule{Gate: "prompt", Cues: []fakeengine.Cue{{Do: fakeengine.Crash}}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, script, func(c *Config, _ *node.Settings) { c.headerAfter = time.Millisecond })
+			resp, err := http.Post(s.URL+"/v1/chat/completions", "application/json",
+				strings.NewReader(`{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			s.fake.Release("prompt") // the header was here before
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if texts, _ := choicesOf(t, string(body)); resp.StatusCode != 200 || texts[0] != healthy {
+				t.Errorf("%d %s", resp.StatusCode, body)
+			}
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+func withPresets(_ *Config, settings *node.Settings) {
+	settings.Presets = map[string]node.Preset{
+		"careful": {"temperature": json.RawMessage("0.2"), "stop": json.RawMessage(`["END"]`), "system_prompt": json.RawMessage(`"Be brief."`)},
+		"bold":    {"temperature": json.RawMessage("1.5"), "model": json.RawMessage(`"tinychat"`)},
+	}
+}
+
+func TestPreset_GivesWhatTheRequestDoesNot(t *testing.T) {
+	t.Parallel()
+	const asked = `,"stream":true,"return_progress":true,"stream_options":{"include_usage":true}}`
+	for name, tt := range map[string]struct{ body, want string }{
+		"all of it": {
+			`{"model":"tinychat","preset":"careful","messages":[{"role":"user","content":"hi"}]}`,
+			`{"model":"tinychat","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"stop":["END"],"temperature":0.2` + asked,
+		},
+		"but what is its own": {
+			`{"model":"tinychat","preset":"careful","temperature":0,"stop":null,"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]}`,
+			`{"model":"tinychat","temperature":0,"stop":["END"],"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]` + asked,
+		},
+		"a model": {
+			`{"preset":"bold","messages":[{"role":"user","content":"hi"}]}`,
+			`{"messages":[{"role":"user","content":"hi"}],"model":"tinychat","temperature":1.5` + asked,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, nil, withPresets)
+			if got := s.do("POST", "/v1/chat/completions", tt.body); got.status != 200 {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			if diff := cmp.Diff(tt.want, s.fake.Wait(t, fakeengine.Is(fakeengine.Request)).Body); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPreset_AnUnknownOneIsRefused(t *testing.T) {
+	t.Parallel()
+	for want, options := range map[string][]option{
+		`There is no preset \"rash\". There are: bold, careful.`: {withPresets},
+		`There is no preset \"rash\": none is configured.`:       nil,
+	} {
+		s := serve(t, nil, options...)
+		got := s.chat(`,"preset":"rash"`)
+		if got.status != 400 || got.code() != "unknown_preset" || !strings.Contains(got.body, want) || !strings.Contains(got.body, `"param":"preset"`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+		if s.requests() > 0 {
+			t.Error("the engine was asked")
+		}
+	}
+}
