@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -25,7 +26,8 @@ const DefaultMaxBody = 64 << 20
 type Config struct {
 	// Node gives the node. It may wait until there is one, but not beyond the context.
 	Node    func(context.Context) (*node.Node, error)
-	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
+	MaxBody int64         // of a request, in bytes, decoded; 0: DefaultMaxBody
+	Stall   time.Duration // how long an engine may be silent amid a request; 0: five minutes
 	Log     *slog.Logger
 }
 
@@ -38,6 +40,9 @@ type API struct {
 func New(c Config) *API {
 	if c.MaxBody == 0 {
 		c.MaxBody = DefaultMaxBody
+	}
+	if c.Stall == 0 {
+		c.Stall = defaultStall
 	}
 	return &API{c}
 }
@@ -57,6 +62,7 @@ type call struct {
 	dialect translate.Dialect
 	param   string // what the route's path leaves open
 	begun   bool   // the answer's header has been sent
+	stream  *stream
 }
 
 // ServeHTTP answers a request for a path that the API owns.

@@ -38,7 +38,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		"messages is an object":  {"POST", chat, `{"model":"tinychat","messages":{}}`, 400, `"param":"messages","code":"invalid_type"`},
 		"messages are none":      {"POST", chat, `{"model":"tinychat","messages":[ ]}`, 400, `"param":"messages","code":"invalid_value"`},
 		"stream is a string":     {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stream":"yes"}`, 400, `"param":"stream","code":"invalid_type"`},
-		"n":                      {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"n":2}`, 400, `"param":"n","code":"not_implemented"`},
+		"n":                      {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"n":0}`, 400, `"param":"n","code":"invalid_value"`},
 		"image":                  {"POST", chat, `{"model":"tinychat","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, 400, `"code":"unsupported_content"`},
 		"not JSON":               {"POST", chat, `hello`, 400, `"code":"invalid_json"`},
 		"half":                   {"POST", chat, `{"model":"tinychat"`, 400, `"code":"invalid_json"`},
@@ -262,7 +262,7 @@ func TestAPI_APanicAmidAStreamCutsIt(t *testing.T) {
 		}
 	}()
 	defer c.recover()
-	c.beginStream().send([]byte("data: {}\n\n"))
+	c.newStream().send([]byte("data: {}\n\n"))
 	panic("of a sort")
 }
 

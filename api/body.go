@@ -72,15 +72,3 @@ func (c *call) decoded(body io.Reader) (io.ReadCloser, error) {
 		}
 	}
 }
-
-// model is the name of the model that a body asks for.
-func model(body *translate.Body) (string, error) {
-	name, bad := body.String("model")
-	if bad != nil {
-		return "", bad
-	}
-	if name == "" {
-		return "", translate.Missing("model")
-	}
-	return name, nil
-}

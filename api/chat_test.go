@@ -187,7 +187,7 @@ func TestChat_FaultsOfTheEngine(t *testing.T) {
 		streamCode string // empty: as the body's, before the stream began
 	}{
 		"context too small":    {fakeengine.Rule{PromptTokens: 1 << 20}, 400, "context_length_exceeded", ""},
-		"refused":              {fakeengine.Rule{Status: 400}, 400, "invalid_request_error", ""},
+		"refused":              {fakeengine.Rule{Status: 400}, 400, "invalid_value", ""},
 		"fault before":         {fakeengine.Rule{Status: 500}, 502, "engine_failed", ""},
 		"key refused":          {fakeengine.Rule{Status: 401}, 502, "engine_failed", ""},
 		"not an error body":    {fakeengine.Rule{Status: 500, Body: "<html>"}, 502, "engine_failed", ""},

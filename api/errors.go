@@ -13,12 +13,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// fail answers with an error, in the client's dialect. It is for answers of which nothing has been sent.
+// fail answers with an error, in the client's dialect: by a status where nothing has been sent, else by an event of the
+// stream that has begun.
 func (c *call) fail(err error) {
 	if c.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return // the client has gone; there is nobody to tell
 	}
 	e := c.asError(err)
+	if c.begun && c.stream != nil {
+		c.api.Log.Warn("a stream failed", "request", c.id, "error", e)
+		c.stream.fail(e)
+		return
+	}
 	e.Header(c.w.Header())
 	c.writeJSON(e.Status(), c.dialect.Append(nil, e, c.id))
 }

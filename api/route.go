@@ -24,6 +24,14 @@ var routes = []route{
 	{http.MethodGet, "/v1/models", (*call).listOpenAI},
 	{http.MethodGet, "/v1/models/", (*call).getOpenAI},
 	{http.MethodPost, "/v1/chat/completions", (*call).chatCompletions},
+	{http.MethodPost, "/v1/completions", (*call).completions},
+	{http.MethodPost, "/v1/embeddings", (*call).embeddings},
+	{http.MethodPost, "/v1/rerank", (*call).rerank},
+	{http.MethodGet, "/api/v0/models", (*call).listV0},
+	{http.MethodGet, "/api/v0/models/", (*call).getV0},
+	{http.MethodPost, "/api/v0/chat/completions", (*call).chatCompletions},
+	{http.MethodPost, "/api/v0/completions", (*call).completions},
+	{http.MethodPost, "/api/v0/embeddings", (*call).embeddings},
 }
 
 // greet is GET /lmstudio-greeting, by which LM Studio's clients know a port as one of theirs.

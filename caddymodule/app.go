@@ -48,6 +48,10 @@ type App struct {
 	// Settings of single models, by key.
 	Models map[string]Model `json:"models,omitempty"`
 
+	// Request defaults, by a name that requests choose them by in the field "preset": the values of fields. The field
+	// "system_prompt" is a system message for requests that have none.
+	Presets map[string]node.Preset `json:"presets,omitempty"`
+
 	log      *slog.Logger
 	settings node.Settings
 	gen      uint64
@@ -125,6 +129,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		ListAll:        a.ListModels == "all",
 		ReasoningField: translate.ReasoningField(a.ReasoningField),
 		Models:         map[string]node.ModelSettings{},
+		Presets:        a.Presets,
 	}
 	for _, dir := range a.ModelsDirs {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))

@@ -55,6 +55,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			preload
 //			args <argument...>
 //		}
+//		preset <name> {
+//			system_prompt <text>
+//			<field> <value...>
+//		}
 //	}
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // lm
@@ -90,6 +94,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		return a.engine(d)
 	case "model":
 		return a.model(d)
+	case "preset":
+		return a.preset(d)
 	default:
 		return d.Errf("lm: unknown option %q", word)
 	}

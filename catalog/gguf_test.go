@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -11,10 +12,36 @@ import (
 	"testing"
 )
 
-// file is a GGUF file to be written: its metadata, and its tensors by their number of 32-bit floats.
+// file is a GGUF file to be written: its metadata, and its tensors.
 type file struct {
-	meta    map[string]any // string, bool, uint16, uint32 or float32
-	tensors map[string]int
+	meta    map[string]any // string, bool, uint16, uint32, uint64, float32, []string, []uint32 or []bool
+	tensors map[string]int // by their number of 32-bit floats
+	more    []tensor
+}
+
+// tensor is one of any shape and type.
+type tensor struct {
+	name       string
+	kind       ggmlKind
+	dimensions []int
+}
+
+// ggmlKind is how numbers are stored.
+type ggmlKind struct{ number, block, bytes int }
+
+var (
+	kindF32 = ggmlKind{0, 1, 4}
+	kindF16 = ggmlKind{1, 1, 2}
+	kindQ40 = ggmlKind{2, 32, 18}
+	kindQ80 = ggmlKind{8, 32, 34}
+)
+
+func (t tensor) size() int {
+	n := 1
+	for _, d := range t.dimensions {
+		n *= d
+	}
+	return n / t.kind.block * t.kind.bytes
 }
 
 // llama is a small model that can be told by its name. more overrides its metadata; nil takes a key away.
@@ -31,56 +58,107 @@ func llama(name string, more map[string]any) file {
 			meta[k] = v
 		}
 	}
-	return file{meta, map[string]int{"token_embd.weight": 512, "blk.0.attn_q.weight": 64}}
+	return file{meta: meta, tensors: map[string]int{"token_embd.weight": 512, "blk.0.attn_q.weight": 64}}
 }
 
-// bytes is the file, version 3: header, metadata, tensors' infos, padding, data.
+// bytes is the whole file.
 func (f file) bytes() []byte {
-	var b bytes.Buffer
-	number := func(v any) {
-		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
-			panic(err)
-		}
+	header, data := f.header()
+	return append(header, make([]byte, data)...)
+}
+
+// sparse writes the file without its data, which is left a hole.
+func (f file) sparse(t *testing.T) string {
+	t.Helper()
+	header, data := f.header()
+	path := write(t, t.TempDir(), "model.gguf", header)
+	if err := os.Truncate(path, int64(len(header)+data)); err != nil {
+		t.Fatal(err)
 	}
-	text := func(s string) {
-		number(uint64(len(s)))
-		b.WriteString(s)
-	}
-	b.WriteString("GGUF")
-	number(uint32(3))
-	number(uint64(len(f.tensors)))
-	number(uint64(len(f.meta)))
-	for _, k := range slices.Sorted(maps.Keys(f.meta)) {
-		text(k)
-		switch v := f.meta[k].(type) {
-		case string:
-			number(uint32(8))
-			text(v)
-		case bool:
-			number(uint32(7))
-			number(v)
-		case uint16:
-			number(uint32(2))
-			number(v)
-		case uint32:
-			number(uint32(4))
-			number(v)
-		case float32:
-			number(uint32(6))
-			number(math.Float32bits(v))
-		}
-	}
-	data := 0
+	return path
+}
+
+// header is all of the file, version 3, but its data: header, metadata, tensors' infos, padding. Data are of zeros.
+func (f file) header() (header []byte, data int) {
+	all := slices.Clone(f.more)
 	for _, name := range slices.Sorted(maps.Keys(f.tensors)) {
-		text(name)
-		number(uint32(1)) // dimensions
-		number(uint64(f.tensors[name]))
-		number(uint32(0)) // of type f32
-		number(uint64(data))
-		data += 4 * f.tensors[name]
+		all = append(all, tensor{name, kindF32, []int{f.tensors[name]}})
 	}
-	b.Write(make([]byte, (32-b.Len()%32)%32+data))
-	return b.Bytes()
+	var w ggufWriter
+	w.WriteString("GGUF")
+	w.number(uint32(3))
+	w.number(uint64(len(all)))
+	w.number(uint64(len(f.meta)))
+	for _, k := range slices.Sorted(maps.Keys(f.meta)) {
+		w.text(k)
+		w.value(f.meta[k])
+	}
+	for _, t := range all {
+		w.text(t.name)
+		w.number(uint32(len(t.dimensions)))
+		for _, d := range t.dimensions {
+			w.number(uint64(d))
+		}
+		w.number(uint32(t.kind.number))
+		w.number(uint64(data))
+		data += (t.size() + 31) / 32 * 32
+	}
+	w.Write(make([]byte, (32-w.Len()%32)%32))
+	return w.Bytes(), data
+}
+
+type ggufWriter struct{ bytes.Buffer }
+
+func (w *ggufWriter) number(v any) {
+	if err := binary.Write(w, binary.LittleEndian, v); err != nil {
+		panic(err)
+	}
+}
+
+func (w *ggufWriter) text(s string) {
+	w.number(uint64(len(s)))
+	w.WriteString(s)
+}
+
+// value writes a value after its type.
+func (w *ggufWriter) value(v any) {
+	array := func(kind uint32, n int) {
+		w.number([]uint32{9, kind})
+		w.number(uint64(n))
+	}
+	switch v := v.(type) {
+	case string:
+		w.number(uint32(8))
+		w.text(v)
+	case bool:
+		w.number(uint32(7))
+		w.number(v)
+	case uint16:
+		w.number(uint32(2))
+		w.number(v)
+	case uint32:
+		w.number(uint32(4))
+		w.number(v)
+	case uint64:
+		w.number(uint32(10))
+		w.number(v)
+	case float32:
+		w.number(uint32(6))
+		w.number(math.Float32bits(v))
+	case []string:
+		array(8, len(v))
+		for _, s := range v {
+			w.text(s)
+		}
+	case []uint32:
+		array(4, len(v))
+		w.number(v)
+	case []bool:
+		array(7, len(v))
+		w.number(v)
+	default:
+		panic(fmt.Sprintf("no GGUF type for %T", v))
+	}
 }
 
 // write writes a file below a root, with the folders that lead there.

@@ -2,23 +2,31 @@ package catalog
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 )
 
-// The parser makes room for as many tensors as a split file says that all of its parts have, before it has seen one of them:
-// a file of a few bytes could ask for more memory than there is, which ends the process. So that number is looked at first.
+// The parser makes room for as many tensors as a split file says that all of its parts have, and for as many layers as a
+// file says that it has, before it has seen one of them; of some arrays it makes lists eight times their size. A file of a
+// few bytes could ask for more memory than there is, which ends the process. So these numbers are looked at first.
 const (
 	splitTensors = "split.tensors.count"
 	maxTensors   = 1 << 20 // the largest models have some ten thousand
+	blockCount   = ".block_count"
+	maxBlocks    = 1 << 12 // the engine has 512 at most
 	maxKey       = 1 << 16 // in bytes, as the format has it
-	maxLength    = 1 << 40 // of a text or an array; beyond any file
+	maxText      = 1 << 40 // in bytes; beyond any file
+	maxName      = 1 << 8  // in bytes, of the texts that are kept
+	maxArray     = 1 << 24 // the largest vocabularies have some hundred thousand entries
 )
 
 var (
 	errTooManyTensors = fmt.Errorf("its header can't be read: it speaks of more than %d tensors", maxTensors)
+	errTooManyBlocks  = fmt.Errorf("its header can't be read: it speaks of more than %d layers", maxBlocks)
+	errTooLongArray   = fmt.Errorf("its header can't be read: it has an array of more than %d items", maxArray)
 	errNotUnderstood  = errors.New("its header can't be read: it is not as the format has it")
 )
 
@@ -26,8 +34,10 @@ var (
 func checkMetadata(f io.Reader) error {
 	m := metadata{Reader: bufio.NewReaderSize(f, 64<<10), order: binary.LittleEndian, wide: 8}
 	err := m.walk()
-	if errors.Is(err, errTooManyTensors) || errors.Is(err, errNotUnderstood) {
-		return err
+	for _, ours := range []error{errTooManyTensors, errTooManyBlocks, errTooLongArray, errNotUnderstood} {
+		if errors.Is(err, ours) {
+			return err
+		}
 	}
 	return nil
 }
@@ -37,6 +47,9 @@ type metadata struct {
 	*bufio.Reader
 	order binary.ByteOrder
 	wide  int64 // the size of a length, in bytes
+
+	// visit may read a value itself, and then says that it is done. Without it, values are passed over.
+	visit func(m *metadata, key string, kind uint64) (done bool, err error)
 }
 
 // The types of values, by the format's numbers.
@@ -85,16 +98,30 @@ func (m *metadata) pair() error {
 	if err != nil {
 		return err
 	}
-	if string(key) != splitTensors {
+	if m.visit != nil {
+		if done, err := m.visit(m, string(key), kind); done || err != nil {
+			return err
+		}
+	}
+	switch {
+	case string(key) == splitTensors:
+		return m.number(kind, maxTensors, errTooManyTensors)
+	case bytes.HasSuffix(key, []byte(blockCount)):
+		return m.number(kind, maxBlocks, errTooManyBlocks)
+	default:
 		return m.skip(kind, 1)
 	}
+}
+
+// number reads a number that is to have a bound.
+func (m *metadata) number(kind, most uint64, tooLarge error) error {
 	size, isNumber := ggufSizes[kind]
 	if !isNumber {
 		return errNotUnderstood
 	}
 	n, err := m.uint(size)
-	if err == nil && n > maxTensors { // a negative number is a large one, too
-		return errTooManyTensors
+	if err == nil && n > most { // a negative number is a large one, too
+		return tooLarge
 	}
 	return err
 }
@@ -102,9 +129,6 @@ func (m *metadata) pair() error {
 // skip passes over values of one type.
 func (m *metadata) skip(kind, count uint64) error {
 	if size, ok := ggufSizes[kind]; ok {
-		if count > maxLength {
-			return errNotUnderstood
-		}
 		return m.pass(int64(count) * size)
 	}
 	for ; count > 0; count-- {
@@ -125,29 +149,60 @@ func (m *metadata) skip(kind, count uint64) error {
 }
 
 func (m *metadata) text() error {
-	length, err := m.length()
+	length, err := m.textLength()
 	if err != nil {
 		return err
 	}
-	if length > maxLength {
-		return errNotUnderstood
+	return m.pass(length)
+}
+
+func (m *metadata) textLength() (int64, error) {
+	length, err := m.length()
+	if err == nil && length > maxText {
+		err = errNotUnderstood
 	}
-	return m.pass(int64(length))
+	return int64(length), err
+}
+
+// name reads a short text.
+func (m *metadata) name(kind uint64) (string, error) {
+	if kind != ggufString {
+		return "", errNotUnderstood
+	}
+	length, err := m.length()
+	if err != nil {
+		return "", err
+	}
+	if length > maxName {
+		return "", errNotUnderstood
+	}
+	text := make([]byte, length)
+	_, err = io.ReadFull(m, text)
+	return string(text), err
 }
 
 func (m *metadata) array() error {
-	kind, err := m.uint(4)
+	kind, length, err := m.arrayHead()
 	if err != nil {
 		return err
-	}
-	length, err := m.length()
-	if err != nil {
-		return err
-	}
-	if kind == ggufArray { // arrays of arrays have never been seen
-		return errNotUnderstood
 	}
 	return m.skip(kind, length)
+}
+
+func (m *metadata) arrayHead() (kind, length uint64, err error) {
+	if kind, err = m.uint(4); err != nil {
+		return 0, 0, err
+	}
+	if length, err = m.length(); err != nil {
+		return 0, 0, err
+	}
+	if kind == ggufArray { // arrays of arrays have never been seen
+		return 0, 0, errNotUnderstood
+	}
+	if length > maxArray {
+		return 0, 0, errTooLongArray
+	}
+	return kind, length, nil
 }
 
 func (m *metadata) length() (uint64, error) { return m.uint(m.wide) }

@@ -20,6 +20,7 @@ import (
 type header struct {
 	size    int64
 	changed time.Time
+	parts   string // the state of a split model's other parts
 	kind    kind
 	model   Model // without what depends on where the file lies
 	err     error
@@ -41,9 +42,7 @@ func (h header) describes(info fs.FileInfo) bool {
 func readHeader(path string, info fs.FileInfo) header {
 	h := header{size: info.Size(), changed: info.ModTime()}
 	h.model = Model{Format: FormatGGUF, SizeBytes: info.Size(), Changed: info.ModTime()}
-	if h.err = check(path); h.err == nil {
-		h.err = h.read(path)
-	}
+	h.err = h.read(path)
 	h.model.Err = h.err
 	return h
 }
@@ -72,24 +71,41 @@ func check(path string) error {
 	return checkMetadata(f)
 }
 
-// read parses the header. The file is mapped into memory, which is twenty times as quick for a large vocabulary, but a
-// file that is cut short meanwhile then faults the reader: that fault is made an error, too.
+// read parses the header. Odd values in it may make the parser panic: that is an error, too.
 func (h *header) read(path string) (err error) {
+	f, err := parse(path, h.size)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("its header can't be read: %v", r)
+		}
+	}()
+	h.fill(f)
+	return nil
+}
+
+// parse reads a file's header. The file is mapped into memory, which is twenty times as quick for a large vocabulary, but a
+// file that is cut short meanwhile then faults the reader: that fault is made an error, too. The size is for the error only.
+func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
+	if err := check(path); err != nil {
+		return nil, err
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("its header can't be read: %v", r)
 		}
 	}()
-	f, err := gguf.ParseGGUFFile(path, gguf.SkipLargeMetadata(), gguf.UseMMap())
+	f, err = gguf.ParseGGUFFile(path, gguf.SkipLargeMetadata(), gguf.UseMMap())
 	if err != nil {
-		return unreadable(err, uint64(max(0, h.size)))
+		return nil, unreadable(err, uint64(max(0, size)))
 	}
 	if !holdsItsTensors(f) {
-		return truncated(uint64(f.Size))
+		return nil, truncated(uint64(f.Size))
 	}
-	h.fill(f)
-	return nil
+	return f, nil
 }
 
 // unreadable says in our words what keeps the parser from reading a file of this size.
@@ -138,6 +154,9 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	if arch.PoolingType != 0 || !arch.AttentionCausal {
 		m.Type = TypeEmbedding
 	}
+	m.Pooling = pooling(f, meta.Architecture)
+	m.Reranker = m.Pooling == PoolingRank
+	m.Experts, m.ExpertsUsed = int(arch.ExpertCount), int(arch.ExpertUsedCount)
 	m.SizeBytes = int64(min(uint64(f.Size), math.MaxInt64))
 	m.Architecture = meta.Architecture
 	m.DisplayName = meta.Name
@@ -146,6 +165,21 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: math.Round(float64(meta.BitsPerWeight)*100) / 100}
 	m.SizeLabel = text(f, "general.size_label")
 	m.ToolUse = strings.Contains(text(f, "tokenizer.chat_template"), "tools")
+}
+
+// poolings are the ways of pooling, by the numbers that files have for them.
+var poolings = []Pooling{PoolingNone, PoolingMean, PoolingCLS, PoolingLast, PoolingRank}
+
+// pooling is empty where the file doesn't say, or says what isn't known.
+func pooling(f *gguf.GGUFFile, arch string) Pooling {
+	kv, ok := f.Header.MetadataKV.Get(arch + ".pooling_type")
+	if !ok {
+		return ""
+	}
+	if n := gguf.ValueNumeric[uint32](kv); n < uint32(len(poolings)) {
+		return poolings[n]
+	}
+	return ""
 }
 
 func quantizationName(meta gguf.GGUFMetadata) string {

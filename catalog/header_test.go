@@ -76,18 +76,37 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 				"general.architecture": "bert", "bert.context_length": uint32(512), "bert.block_count": uint32(1),
 				"bert.pooling_type": uint32(1), "bert.attention.causal": false,
 			},
-			model(func(m *Model) { m.Type, m.Architecture, m.MaxContextLength = TypeEmbedding, "bert", 512 }),
+			model(func(m *Model) {
+				m.Type, m.Pooling, m.Architecture, m.MaxContextLength = TypeEmbedding, PoolingMean, "bert", 512
+			}),
 		},
 		"a mean of tokens": {
-			map[string]any{"llama.pooling_type": uint32(1)}, model(func(m *Model) { m.Type = TypeEmbedding }),
+			map[string]any{"llama.pooling_type": uint32(1)},
+			model(func(m *Model) { m.Type, m.Pooling = TypeEmbedding, PoolingMean }),
+		},
+		"the first token": {
+			map[string]any{"llama.pooling_type": uint32(2)},
+			model(func(m *Model) { m.Type, m.Pooling = TypeEmbedding, PoolingCLS }),
+		},
+		"a reranker": {
+			map[string]any{"llama.pooling_type": uint32(4)},
+			model(func(m *Model) { m.Type, m.Pooling, m.Reranker = TypeEmbedding, PoolingRank, true }),
+		},
+		"pooling that isn't known": {
+			map[string]any{"llama.pooling_type": uint32(9)}, model(func(m *Model) { m.Type = TypeEmbedding }),
+		},
+		"experts": {
+			map[string]any{"llama.expert_count": uint32(8), "llama.expert_used_count": uint32(2)},
+			model(func(m *Model) { m.Experts, m.ExpertsUsed = 8, 2 }),
 		},
 		"tokens that see each other": {
 			map[string]any{"llama.attention.causal": false}, model(func(m *Model) { m.Type = TypeEmbedding }),
 		},
 		"the last token": {
-			map[string]any{"llama.pooling_type": uint32(3)}, model(func(m *Model) { m.Type = TypeEmbedding }),
+			map[string]any{"llama.pooling_type": uint32(3)},
+			model(func(m *Model) { m.Type, m.Pooling = TypeEmbedding, PoolingLast }),
 		},
-		"pooling that is none": {map[string]any{"llama.pooling_type": uint32(0)}, model(func(*Model) {})},
+		"pooling that is none": {map[string]any{"llama.pooling_type": uint32(0)}, model(func(m *Model) { m.Pooling = PoolingNone })},
 		"a size label that is no text": {
 			map[string]any{"general.size_label": uint32(7)}, model(func(*Model) {}),
 		},

@@ -27,6 +27,11 @@ type Model struct {
 	MaxContextLength int    // in tokens
 	ToolUse          bool   // its chat template takes tools
 
+	Experts     int     // of a mixture of experts; 0: it is dense
+	ExpertsUsed int     // for each token, unless a load says otherwise
+	Pooling     Pooling // how it makes one vector of many tokens; empty where the file doesn't say
+	Reranker    bool    // it ranks documents for a query; its Type is embedding
+
 	// Err says why the file can't be used. Then only what doesn't come from its header is known.
 	Err error
 }
@@ -44,6 +49,18 @@ type Type string
 const (
 	TypeLLM       Type = "llm"
 	TypeEmbedding Type = "embedding"
+)
+
+// Pooling is how a model makes one vector, or one number, of many tokens. The words are llama.cpp's.
+type Pooling string
+
+// The ways of pooling.
+const (
+	PoolingNone Pooling = "none"
+	PoolingMean Pooling = "mean"
+	PoolingCLS  Pooling = "cls"
+	PoolingLast Pooling = "last"
+	PoolingRank Pooling = "rank" // one number: a reranker's
 )
 
 // Quantization is how a model's weights are stored.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,7 +29,7 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	headers := map[string]header{}
 	var all []Model
 	for _, root := range *roots {
-		w := walk{ctx: ctx, catalog: c, root: root, headers: headers}
+		w := walk{ctx: ctx, catalog: c, root: root, headers: headers, folders: map[string]*folder{}}
 		if err := w.below(root); err != nil {
 			return nil, err
 		}
@@ -66,12 +67,12 @@ func rank(m Model) int {
 
 // walk collects the model files below one root.
 type walk struct {
-	ctx        context.Context
-	catalog    *Catalog
-	root       string
-	headers    map[string]header
-	files      []found
-	projectors map[string]string // by folder
+	ctx     context.Context
+	catalog *Catalog
+	root    string
+	headers map[string]header
+	files   []found
+	folders map[string]*folder // by path
 }
 
 // shardSuffix ends the name of one part of a split model.
@@ -130,9 +131,14 @@ func (w *walk) file(path string, info os.FileInfo) {
 	if part != nil && part[1] != "00001" {
 		return // the first part stands for all
 	}
+	state := ""
+	if part != nil {
+		state = parts(path, part[2])
+	}
 	h, ok := w.catalog.headers[path]
-	if !ok || !h.describes(info) || (part != nil && h.err != nil) { // another part may have mended it
+	if !ok || !h.describes(info) || h.parts != state {
 		h = readHeader(path, info)
+		h.parts = state
 	}
 	w.headers[path] = h
 	if h.err != nil {
@@ -145,13 +151,33 @@ func (w *walk) file(path string, info os.FileInfo) {
 			rel = filepath.Base(path)
 		}
 		w.files = append(w.files, found{path, rel, h})
+		w.folderOf(path).names[modelName(path)] = true
 	case kindProjector:
-		if w.projectors == nil {
-			w.projectors = map[string]string{}
-		}
-		w.projectors[filepath.Dir(path)] = path
+		f := w.folderOf(path)
+		f.projectors = append(f.projectors, projector{path, info.Size()})
 	case kindOther: // adapters, importance matrices
 	}
+}
+
+// parts tells the states of a split model's other parts apart: sizes and times, up to the first part that isn't there.
+func parts(first, count string) string {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return ""
+	}
+	ext := filepath.Ext(first)
+	base := strings.TrimSuffix(first, ext)
+	base = strings.TrimSuffix(base, "-00001-of-"+count)
+	var all strings.Builder
+	for i := 2; i <= n; i++ {
+		info, err := os.Stat(fmt.Sprintf("%s-%05d-of-%s%s", base, i, count, ext))
+		if err != nil {
+			fmt.Fprintf(&all, "%d: none", i)
+			break
+		}
+		fmt.Fprintf(&all, "%d: %d %d\n", i, info.Size(), info.ModTime().UnixNano())
+	}
+	return all.String()
 }
 
 // models gives each file its key. A file that can't be used never changes the key of one that can.
@@ -163,7 +189,7 @@ func (w *walk) models() []Model {
 		key := unsafeInKeys.Replace(repoKey(publisher, name))
 		m := f.header.model
 		m.Key, m.Publisher, m.Path = key, publisher, f.path
-		m.Projector = w.projectors[filepath.Dir(f.path)]
+		m.Projector = w.folderOf(f.path).projector(f.path)
 		m.DisplayName = cmp.Or(m.DisplayName, name)
 		r := repos[key]
 		if r == nil {

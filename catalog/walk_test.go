@@ -14,7 +14,7 @@ import (
 // shard is a part of a split model; the first has the model's metadata.
 func shard(number, of int, tensors map[string]int) []byte {
 	meta := map[string]any{"split.no": uint16(number - 1), "split.count": uint16(of), "split.tensors.count": uint16(3)}
-	f := file{meta, tensors}
+	f := file{meta: meta, tensors: tensors}
 	if number == 1 {
 		f = llama("Split", meta)
 		f.tensors = tensors

@@ -29,6 +29,7 @@ type Settings struct {
 
 	LlamaServer EngineSettings
 	Models      map[string]ModelSettings // by key
+	Presets     map[string]Preset        // by name
 }
 
 // Budget is how much memory may be taken: a share of the machine's, or a size. The zero value is no bound.
@@ -71,6 +72,11 @@ func (s Settings) Validate() error {
 	}
 	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
 		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
+	}
+	for name, p := range s.Presets {
+		if err := p.validate(name); err != nil {
+			return err
+		}
 	}
 	names := map[string]string{}
 	for key, m := range s.Models {

@@ -5,20 +5,24 @@ import (
 	"strings"
 )
 
-// ChatBody gathers the events of one upstream request into the body of an OpenAI-style chat completion. It is an
-// [Encoder] that says nothing until Finish, and then all.
+// ChatBody is the body of an OpenAI-style chat completion. As an [Encoder] it gathers the events of one upstream request,
+// says nothing until Finish, and then all. An answer of several choices is put together of a [ChatChoice] for each.
 type ChatBody struct {
-	ID          string // "chatcmpl-…"
-	Created     int64  // Unix time, in seconds
-	Model       string // the instance that answers
-	Fingerprint string // of the engine
-	Reasoning   ReasoningField
+	Envelope
+	Reasoning  ReasoningField
+	SingleCall bool // of parallel tool calls only the first is kept
+	Extra      Extra
 
+	only ChatChoice
+}
+
+// ChatChoice gathers the events of one upstream request.
+type ChatChoice struct {
 	text, reasoning strings.Builder
 	calls           []chatCall
 	args            [][]byte // of each call, as they come
 	logprobs        []json.RawMessage
-	usage           Usage
+	outcome         Outcome
 }
 
 type (
@@ -56,78 +60,127 @@ type (
 		Content []json.RawMessage `json:"content"`
 	}
 	chatUsage struct {
-		Prompt     int              `json:"prompt_tokens"`
-		Completion int              `json:"completion_tokens"`
-		Total      int              `json:"total_tokens"`
-		Details    chatUsageDetails `json:"prompt_tokens_details"`
+		Prompt     int                  `json:"prompt_tokens"`
+		Completion int                  `json:"completion_tokens"`
+		Total      int                  `json:"total_tokens"`
+		Details    chatPromptDetails    `json:"prompt_tokens_details"`
+		Generated  *chatGeneratedDetail `json:"completion_tokens_details,omitempty"`
 	}
-	chatUsageDetails struct {
+	chatPromptDetails struct {
 		Cached int `json:"cached_tokens"`
+	}
+	chatGeneratedDetail struct {
+		Reasoning int `json:"reasoning_tokens"`
 	}
 )
 
+func chatUsageOf(u Usage) chatUsage {
+	c := chatUsage{Prompt: u.Prompt, Completion: u.Completion, Total: u.Prompt + u.Completion, Details: chatPromptDetails{u.Cached}}
+	if u.Reasoning > 0 {
+		c.Generated = &chatGeneratedDetail{min(u.Reasoning, u.Completion)}
+	}
+	return c
+}
+
 // Append gathers ev, and with Finish appends the body.
 func (b *ChatBody) Append(dst []byte, ev Event) []byte {
-	switch ev := ev.(type) {
-	case Text:
-		b.text.WriteString(ev.Text)
-	case Reasoning:
-		b.reasoning.WriteString(ev.Text)
-	case CallStart:
-		call := chatCall{ID: ev.ID, Type: "function"}
-		call.Function.Name = ev.Name
-		b.calls = append(b.calls, call)
-		b.args = append(b.args, nil)
-	case CallArgs:
-		if n := len(b.args); n > 0 {
-			b.args[n-1] = append(b.args[n-1], ev.Text...)
-		}
-	case Logprobs:
-		b.addLogprobs(ev.Content)
-	case Usage:
-		b.usage = ev
-	case Finish:
-		return appendJSON(dst, b.body(ev.Reason))
+	b.only.Add(ev)
+	if _, ok := ev.(Finish); ok {
+		return b.AppendBody(dst, []*ChatChoice{&b.only})
 	}
 	return dst
 }
 
-func (b *ChatBody) addLogprobs(content json.RawMessage) {
-	var tokens []json.RawMessage
-	if json.Unmarshal(content, &tokens) == nil {
-		b.logprobs = append(b.logprobs, tokens...)
+// AppendBody appends the body of an answer of several choices, all of which have finished.
+func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
+	var total Outcome
+	made := chatCompletion{
+		ID: b.ID, Object: "chat.completion", Created: b.Created, Model: b.Model, Fingerprint: b.Fingerprint,
+		Choices: make([]chatChoice, len(choices)),
+	}
+	for i, c := range choices {
+		made.Choices[i] = b.choice(i, c)
+		total.add(&c.outcome)
+	}
+	made.Usage = chatUsageOf(total.Usage)
+	dst = appendJSON(dst, made)
+	if b.Extra == nil {
+		return dst
+	}
+	dst = append(dst[:len(dst)-1], ',')
+	return append(append(dst, b.Extra(&total)...), '}')
+}
+
+// Add gathers an event.
+func (c *ChatChoice) Add(ev Event) {
+	switch ev := ev.(type) {
+	case Text:
+		c.text.WriteString(ev.Text)
+	case Reasoning:
+		c.reasoning.WriteString(ev.Text)
+	case CallStart:
+		call := chatCall{ID: ev.ID, Type: "function"}
+		call.Function.Name = ev.Name
+		c.calls = append(c.calls, call)
+		c.args = append(c.args, nil)
+	case CallArgs:
+		if n := len(c.args); n > 0 {
+			c.args[n-1] = append(c.args[n-1], ev.Text...)
+		}
+	case Logprobs:
+		var tokens []json.RawMessage
+		if json.Unmarshal(ev.Content, &tokens) == nil {
+			c.logprobs = append(c.logprobs, tokens...)
+		}
+	default:
+		c.outcome.note(ev)
 	}
 }
 
-func (b *ChatBody) body(reason FinishReason) chatCompletion {
-	if last := len(b.calls) - 1; reason == FinishLength && last >= 0 && !json.Valid(b.args[last]) {
-		b.calls = b.calls[:last] // cut by the limit: no client could make this call
+func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
+	calls, unparsed := c.wellFormed()
+	if b.SingleCall && len(calls) > 1 {
+		calls = calls[:1]
 	}
-	for i := range b.calls {
-		b.calls[i].Function.Arguments = string(b.args[i])
-	}
-	message := chatMessage{Role: "assistant", Calls: b.calls}
-	if text := b.text.String(); text != "" || len(b.calls) == 0 {
+	text := c.text.String() + unparsed
+	message := chatMessage{Role: "assistant", Calls: calls}
+	if text != "" || len(calls) == 0 {
 		message.Content = &text
 	}
 	if b.Reasoning == ReasoningContent {
-		message.ReasoningContent = b.reasoning.String()
+		message.ReasoningContent = c.reasoning.String()
 	} else {
-		message.Reasoning = b.reasoning.String()
+		message.Reasoning = c.reasoning.String()
 	}
-	choice := chatChoice{Message: message, Finish: reason}
-	if len(b.logprobs) > 0 {
-		choice.Logprobs = &chatLogprobs{b.logprobs}
+	made := chatChoice{Index: index, Message: message, Finish: c.outcome.Reason}
+	if len(calls) == 0 && made.Finish == FinishToolCalls {
+		made.Finish = FinishStop
 	}
-	return chatCompletion{
-		ID: b.ID, Object: "chat.completion", Created: b.Created, Model: b.Model,
-		Choices: []chatChoice{choice},
-		Usage: chatUsage{
-			Prompt: b.usage.Prompt, Completion: b.usage.Completion, Total: b.usage.Prompt + b.usage.Completion,
-			Details: chatUsageDetails{b.usage.Cached},
-		},
-		Fingerprint: b.Fingerprint,
+	if len(c.logprobs) > 0 {
+		made.Logprobs = &chatLogprobs{c.logprobs}
 	}
+	return made
+}
+
+// wellFormed are the calls that a client can make. What the others are made of is content, as the model said it: a call
+// that the token limit has cut, or whose arguments are no JSON object.
+func (c *ChatChoice) wellFormed() (calls []chatCall, unparsed string) {
+	for i, call := range c.calls {
+		switch args := c.args[i]; {
+		case len(args) == 0 && c.outcome.Reason != FinishLength:
+			call.Function.Arguments = "{}" // the tool takes none
+		case isObject(args):
+			call.Function.Arguments = string(args)
+		default:
+			unparsed += `{"name":` + string(appendString(nil, call.Function.Name)) + `,"arguments":` + string(args)
+			if c.outcome.Reason != FinishLength {
+				unparsed += "}"
+			}
+			continue
+		}
+		calls = append(calls, call)
+	}
+	return calls, unparsed
 }
 
 var _ Encoder = (*ChatBody)(nil)

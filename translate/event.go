@@ -7,7 +7,7 @@ import "encoding/json"
 //
 // A decoder's events for one upstream request follow
 //
-//	Prompt* (Reasoning | Text | CallStart CallArgs* CallDone | Logprobs)* Usage? Timings? (Finish | Fault)
+//	Prompt* (Reasoning | Text | CallStart CallArgs* CallDone | Logprobs)* Usage? Timings? Stop? (Finish | Fault)
 //
 // where the calls may interleave by index. Queue and Load come before them and are the supervisor's; Round, CallResult,
 // CallInvalid and ToolList are the tool loop's.
@@ -84,7 +84,8 @@ type (
 	Usage struct {
 		Prompt     int // Cached included
 		Cached     int
-		Completion int
+		Completion int // Reasoning included
+		Reasoning  int // counted by us, to within a token or two
 	}
 
 	// Timings are the engine's own measurements.

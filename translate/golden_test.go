@@ -92,9 +92,13 @@ func decode(tb testing.TB, pieces ...[]byte) []Event {
 	return events
 }
 
+// envelope is what the tests' answers say of themselves.
+var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
+
 // rewrite is what a client sees of a stream that comes in these pieces, and how it went.
 func rewrite(opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
 	var dst []byte
+	opts.Envelope = envelope
 	r := LlamaServer{}.Rewriter(opts)
 	for _, p := range pieces {
 		buf := append([]byte(nil), p...)
@@ -102,6 +106,9 @@ func rewrite(opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
 		scribble(buf)
 	}
 	dst = r.Close(dst)
+	if fault := r.Fault(); fault != nil {
+		dst = AppendFrame(dst, OpenAI.Append(nil, fault, "")) // as the caller does
+	}
 	return dst, r.Fault()
 }
 
@@ -113,7 +120,7 @@ func scribble(p []byte) {
 
 // gather is the body that is made of events.
 func gather(field ReasoningField, events []Event) []byte {
-	b := ChatBody{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1", Reasoning: field}
+	b := ChatBody{Envelope: envelope, Reasoning: field}
 	var dst []byte
 	for _, ev := range events {
 		dst = b.Append(dst, ev)
@@ -149,10 +156,12 @@ func eventLine(tb testing.TB, ev Event) string {
 	case Logprobs:
 		return "logprobs: " + string(ev.Content)
 	case Usage:
-		return fmt.Sprintf("usage: prompt %d, cached %d, completion %d", ev.Prompt, ev.Cached, ev.Completion)
+		return fmt.Sprintf("usage: prompt %d, cached %d, completion %d, reasoning %d", ev.Prompt, ev.Cached, ev.Completion, ev.Reasoning)
 	case Timings:
 		return fmt.Sprintf("timings: prompt %v ms, predicted %v ms, %v a second, draft %d, accepted %d",
 			ev.PromptMillis, ev.PredictedMillis, ev.PredictedPerSecond, ev.DraftTokens, ev.DraftAccepted)
+	case Stop:
+		return strings.TrimSpace(fmt.Sprintf("stop: %s %s", ev.Reason, ev.Text))
 	case Finish:
 		return "finish: " + string(ev.Reason)
 	case Fault:

@@ -22,6 +22,7 @@ const (
 	inAnswer
 	afterUsage
 	afterTimings
+	afterStop
 	atEnd
 )
 
@@ -51,6 +52,8 @@ func (g *grammar) check(ev Event) error {
 		g.section = afterUsage
 	case Timings:
 		g.section = afterTimings
+	case Stop:
+		g.section = afterStop
 	case Finish:
 		g.section = atEnd
 		if g.open {

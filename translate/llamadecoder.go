@@ -11,14 +11,17 @@ import (
 // llamaDecoder decodes llama-server's chat stream: chunks of one choice, the last of which has an empty list of choices
 // and the usage, then [DONE].
 type llamaDecoder struct {
-	frames  frames
-	begun   bool // the answer has; the prompt makes no progress any more
-	reason  FinishReason
-	calls   int // how many calls have begun; the last of them may still be open
-	open    bool
-	usage   *Usage // these two may come with every chunk; the last ones count
-	timings *Timings
-	ended   bool
+	frames   frames
+	chunk    llamaChunk
+	begun    bool // the answer has; the prompt makes no progress any more
+	reason   FinishReason
+	calls    int // how many calls have begun; the last of them may still be open
+	open     bool
+	thoughts int    // tokens of reasoning, one to a delta
+	usage    *Usage // these two may come with every chunk; the last ones count
+	timings  *Timings
+	stop     Stop
+	ended    bool
 }
 
 var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
@@ -45,12 +48,18 @@ func (d *llamaDecoder) Close(emit func(Event) error) error {
 func (d *llamaDecoder) end(last Event, emit func(Event) error) error {
 	d.ended = true
 	if d.usage != nil {
+		d.usage.Reasoning = d.thoughts
 		if err := emit(*d.usage); err != nil {
 			return err
 		}
 	}
 	if d.timings != nil {
 		if err := emit(*d.timings); err != nil {
+			return err
+		}
+	}
+	if d.stop.Reason != "" {
+		if err := emit(d.stop); err != nil {
 			return err
 		}
 	}
@@ -65,55 +74,59 @@ func (d *llamaDecoder) frame(frame []byte, emit func(Event) error) error {
 	if bytes.Equal(data, doneMark) {
 		return d.finish(emit)
 	}
-	if !isObject(data) {
+	c := &d.chunk
+	if !c.parse(data) {
 		return d.end(Fault{nonsense()}, emit)
 	}
-	fields := gjson.ParseBytes(data).Map()
-	if e, failed := fields["error"]; failed && e.IsObject() {
-		return d.end(Fault{llamaFault(500, e)}, emit)
+	if c.fault != nil {
+		return d.end(Fault{llamaFault(500, gjson.ParseBytes(c.fault))}, emit)
 	}
-	if p, ok := fields["prompt_progress"]; ok {
-		return d.progress(p, emit)
+	if c.progress != nil {
+		return d.progress(c.progress, emit)
 	}
 	d.begun = true
-	d.figures(fields["usage"], fields["timings"])
-	err := d.choice(fields["choices"].Get("0"), emit)
+	d.note(c)
+	err := d.choice(c, emit)
 	if errors.Is(err, errOutOfOrder) {
 		return d.end(Fault{nonsense()}, emit)
 	}
 	return err
 }
 
-func (d *llamaDecoder) progress(p gjson.Result, emit func(Event) error) error {
+func (d *llamaDecoder) progress(p []byte, emit func(Event) error) error {
 	if d.begun {
 		return nil
 	}
-	return emit(Prompt{Total: int(p.Get("total").Int()), Cached: int(p.Get("cache").Int()), Processed: int(p.Get("processed").Int())})
+	return emit(promptProgress(gjson.ParseBytes(p)))
 }
 
-func (d *llamaDecoder) choice(choice gjson.Result, emit func(Event) error) error {
-	delta := choice.Get("delta")
-	if s := delta.Get("reasoning_content").Str; s != "" {
+func (d *llamaDecoder) choice(c *llamaChunk, emit func(Event) error) error {
+	if s := unquote(c.reasoning); s != "" {
+		d.thoughts++
 		if err := emit(Reasoning{s}); err != nil {
 			return err
 		}
 	}
-	if s := delta.Get("content").Str; s != "" {
+	if s := unquote(c.content); s != "" {
 		if err := emit(Text{s}); err != nil {
 			return err
 		}
 	}
-	if l := choice.Get("logprobs.content"); l.IsArray() {
-		if err := emit(Logprobs{json.RawMessage(l.Raw)}); err != nil {
-			return err
+	if c.logprobs != nil {
+		if l := gjson.GetBytes(c.logprobs, "content"); l.IsArray() {
+			if err := emit(Logprobs{json.RawMessage(l.Raw)}); err != nil {
+				return err
+			}
 		}
 	}
-	for _, call := range delta.Get("tool_calls").Array() {
-		if err := d.call(call, emit); err != nil {
-			return err
+	if c.calls != nil {
+		for _, call := range gjson.ParseBytes(c.calls).Array() {
+			if err := d.call(call, emit); err != nil {
+				return err
+			}
 		}
 	}
-	if r := choice.Get("finish_reason").Str; r != "" {
+	if r := unquote(c.finish); r != "" {
 		d.reason = FinishReason(r)
 		return d.callDone(emit)
 	}
@@ -150,22 +163,45 @@ func (d *llamaDecoder) callDone(emit func(Event) error) error {
 	return emit(CallDone{Index: d.calls - 1})
 }
 
-func (d *llamaDecoder) figures(usage, timings gjson.Result) {
-	if usage.IsObject() {
-		d.usage = &Usage{
-			Prompt:     int(usage.Get("prompt_tokens").Int()),
-			Cached:     int(usage.Get("prompt_tokens_details.cached_tokens").Int()),
-			Completion: int(usage.Get("completion_tokens").Int()),
-		}
+// note keeps the figures.
+func (d *llamaDecoder) note(c *llamaChunk) {
+	if c.usage != nil && c.usage[0] == '{' {
+		u := llamaUsage(c.usage)
+		d.usage = &u
 	}
-	if timings.IsObject() {
-		d.timings = &Timings{
-			PromptMillis:       timings.Get("prompt_ms").Num,
-			PredictedMillis:    timings.Get("predicted_ms").Num,
-			PredictedPerSecond: timings.Get("predicted_per_second").Num,
-			DraftTokens:        int(timings.Get("draft_n").Int()),
-			DraftAccepted:      int(timings.Get("draft_n_accepted").Int()),
+	if c.timings != nil && c.timings[0] == '{' {
+		t := llamaTimings(gjson.ParseBytes(c.timings))
+		d.timings = &t
+	}
+	if c.verbose != nil {
+		d.stop = llamaStop(c.verbose)
+	}
+}
+
+func llamaUsage(usage []byte) Usage {
+	u := gjson.ParseBytes(usage)
+	return Usage{
+		Prompt:     int(u.Get("prompt_tokens").Int()),
+		Cached:     int(u.Get("prompt_tokens_details.cached_tokens").Int()),
+		Completion: int(u.Get("completion_tokens").Int()),
+	}
+}
+
+// llamaStop reads what "verbose" adds to the last chunk.
+func llamaStop(verbose []byte) Stop {
+	v := gjson.ParseBytes(verbose)
+	switch v.Get("stop_type").Str {
+	case "eos":
+		return Stop{Reason: StopEOS}
+	case "word":
+		return Stop{StopString, v.Get("stopping_word").Str}
+	case "limit":
+		if v.Get("truncated").Bool() {
+			return Stop{Reason: StopContext}
 		}
+		return Stop{Reason: StopMaxTokens}
+	default:
+		return Stop{}
 	}
 }
 

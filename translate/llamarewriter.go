@@ -1,26 +1,52 @@
 package translate
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
 
-// llamaRewriter passes llama-server's chat stream to an OpenAI-style client. The chunks are already what such a client
-// wants, but for four things: the progress of the prompt and the usage, which we asked for, the name under which the
-// thinking goes, and the errors.
-//
-// The edits look for a name with its quotes and colon. Those bytes can't stand inside a JSON string, where the quotes
-// would be escaped, so a search is as good as a parse.
+	"github.com/tidwall/gjson"
+)
+
+// llamaRewriter passes llama-server's chat stream to an OpenAI-style client. Each chunk is parsed once and put together
+// again: the delta as it is, in an envelope that is the same for all chunks of an answer, without what only we asked for.
 type llamaRewriter struct {
 	opts   RewriteOptions
+	tail   *ChatTail
 	frames frames
+	chunk  llamaChunk
 	done   bool
 	fault  *Error
+
+	head    []byte // what a chunk begins with, up to the delta
+	empty   int    // of head: what a chunk without a choice begins with
+	last    []byte // the choice's last chunk, which waits for the figures
+	outcome Outcome
+	timings []byte
 }
 
-var (
-	progressKey  = []byte(`"prompt_progress":`)
-	reasoningKey = []byte(`"reasoning_content":`)
-	noChoices    = []byte(`"choices":[]`)
-	errorStart   = []byte(`{"error":`)
-)
+func newLlamaRewriter(opts RewriteOptions) *llamaRewriter {
+	r := &llamaRewriter{opts: opts, tail: opts.Tail}
+	if r.tail == nil {
+		r.tail = NewChatTail(1, opts.IncludeUsage, opts.Extra)
+	}
+	head := make([]byte, 0, 256)
+	head = append(head, `data: {"id":`...)
+	head = appendString(head, opts.Envelope.ID)
+	head = append(head, `,"object":"chat.completion.chunk","created":`...)
+	head = strconv.AppendInt(head, opts.Envelope.Created, 10)
+	head = append(head, `,"model":`...)
+	head = appendString(head, opts.Envelope.Model)
+	if opts.Envelope.Fingerprint != "" {
+		head = append(head, `,"system_fingerprint":`...)
+		head = appendString(head, opts.Envelope.Fingerprint)
+	}
+	head = append(head, `,"choices":[`...)
+	r.empty = len(head)
+	head = append(head, `{"index":`...)
+	head = strconv.AppendInt(head, int64(opts.Choice), 10)
+	r.head = append(head, `,"delta":`...)
+	return r
+}
 
 func (r *llamaRewriter) Append(dst, p []byte) []byte {
 	if r.done {
@@ -45,10 +71,10 @@ func (r *llamaRewriter) Close(dst []byte) []byte {
 
 func (r *llamaRewriter) Fault() *Error { return r.fault }
 
-// fail ends the stream with an event that the official clients raise an error on.
+// fail ends the stream.
 func (r *llamaRewriter) fail(dst []byte, err *Error) []byte {
 	r.done, r.fault = true, err
-	return AppendFrame(dst, OpenAI.Append(nil, err, ""))
+	return dst
 }
 
 func (r *llamaRewriter) frame(dst, frame []byte) []byte {
@@ -59,32 +85,117 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	case data == nil: // a comment keeps the connection alive
 		return append(append(dst, frame...), '\n')
 	case bytes.Equal(data, doneMark):
-		r.done = true
-		return AppendFrame(dst, doneMark)
-	case !looksWhole(data):
+		return r.finish(dst)
+	}
+	c := &r.chunk
+	if !c.parse(oneLine(data)) {
 		return r.fail(dst, nonsense())
-	case bytes.HasPrefix(data, errorStart):
-		return r.fail(dst, LlamaServer{}.Fault(500, data))
-	case bytes.Contains(data, progressKey):
+	}
+	if c.fault != nil {
+		return r.fail(dst, llamaFault(500, gjson.ParseBytes(c.fault)))
+	}
+	if c.progress != nil {
 		return dst
-	case !r.opts.IncludeUsage && bytes.Contains(data, noChoices):
+	}
+	r.note(c)
+	if !c.choice || (r.opts.SingleCall && !c.keepFirstCall()) {
 		return dst
 	}
-	if bytes.IndexByte(data, '\n') >= 0 { // it came in several lines; in JSON they may be one
-		data = bytes.ReplaceAll(data, []byte{'\n'}, []byte{' '})
+	if c.finish != nil {
+		r.last = r.appendChunk(r.last[:0], c)
+		return dst
 	}
-	dst = append(dst, "data: "...)
-	if i := bytes.Index(data, reasoningKey); i >= 0 && r.opts.ReasoningField != ReasoningContent {
-		dst = append(dst, data[:i]...)
-		dst = append(dst, `"reasoning":`...)
-		data = data[i+len(reasoningKey):]
+	dst = r.appendChunk(dst, c)
+	if c.timings != nil { // the client asked for them with every token
+		dst = append(dst, `,"timings":`...)
+		dst = append(dst, c.timings...)
 	}
-	dst = append(dst, data...)
-	return append(dst, "\n\n"...)
+	return append(dst, "}\n\n"...)
 }
 
-// looksWhole tells whether data begins and ends as a chunk does. More isn't checked, for the sake of speed.
-func looksWhole(data []byte) bool {
-	data = bytes.TrimSpace(data)
-	return len(data) >= 2 && data[0] == '{' && data[len(data)-1] == '}'
+// note keeps the figures, which may come with any chunk. The last ones count.
+func (r *llamaRewriter) note(c *llamaChunk) {
+	if c.thinking >= 0 {
+		r.outcome.Usage.Reasoning++
+	}
+	if c.usage != nil {
+		reasoning := r.outcome.Usage.Reasoning
+		r.outcome.Usage = llamaUsage(c.usage)
+		r.outcome.Usage.Reasoning = reasoning
+	}
+	if c.timings != nil && (c.finish != nil || !c.choice) {
+		r.outcome.Timings = llamaTimings(gjson.ParseBytes(c.timings))
+		r.timings = append(r.timings[:0], c.timings...)
+	}
+	if c.verbose != nil {
+		r.outcome.Stop = llamaStop(c.verbose)
+	}
+	if c.finish != nil {
+		r.outcome.Reason = FinishReason(unquote(c.finish))
+	}
+}
+
+// appendChunk appends a chunk but for its closing brace.
+func (r *llamaRewriter) appendChunk(dst []byte, c *llamaChunk) []byte {
+	dst = append(dst, r.head...)
+	delta := c.delta
+	if c.thinking >= 0 && r.opts.ReasoningField != ReasoningContent {
+		dst = append(dst, delta[:c.thinking]...)
+		dst = append(dst, `"reasoning"`...)
+		delta = delta[c.thinking+len(`"reasoning_content"`):]
+	}
+	if delta == nil {
+		delta = []byte("{}")
+	}
+	dst = append(dst, delta...)
+	dst = append(dst, `,"logprobs":`...)
+	dst = appendOrNull(dst, c.logprobs)
+	dst = append(dst, `,"finish_reason":`...)
+	dst = appendOrNull(dst, c.finish)
+	dst = append(dst, "}]"...)
+	for _, field := range c.other[:c.others] {
+		dst = append(append(dst, ','), field...)
+	}
+	return dst
+}
+
+func appendOrNull(dst, value []byte) []byte {
+	if value == nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, value...)
+}
+
+// keepFirstCall takes the pieces of all calls but the first out of the chunk. It is false when nothing is left.
+func (c *llamaChunk) keepFirstCall() bool {
+	if c.calls == nil {
+		return true
+	}
+	kept := []byte{'['}
+	dropped := false
+	for _, call := range gjson.ParseBytes(c.calls).Array() {
+		if call.Get("index").Int() > 0 {
+			dropped = true
+			continue
+		}
+		kept = append(appendComma(kept), call.Raw...)
+	}
+	switch {
+	case !dropped:
+		return true
+	case len(kept) > 1:
+		c.delta = append(append([]byte(`{"tool_calls":`), kept...), "]}"...)
+	default:
+		c.delta = nil
+	}
+	c.thinking = -1
+	return c.delta != nil || c.finish != nil
+}
+
+func (r *llamaRewriter) finish(dst []byte) []byte {
+	if len(r.last) == 0 {
+		return r.fail(dst, brokenOff())
+	}
+	r.done = true
+	return r.tail.append(dst, r.last, r.head[:r.empty], &r.outcome, r.timings)
 }

@@ -1,8 +1,9 @@
 package translate
 
 import (
-	"bytes"
+	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,64 +14,27 @@ type LlamaServer struct{}
 
 // Chat asks for a stream in any case: only so does the engine notice at once that nobody listens any more, and tell how
 // far the prompt is. What a client wants in one piece is gathered from it.
-func (LlamaServer) Chat(body *Body, caps Caps) ([]byte, *Error) {
-	if err := checkMessages(body, caps); err != nil {
-		return nil, err
-	}
-	if n, given, err := body.Int("n"); err != nil {
-		return nil, err
-	} else if given && n != 1 {
-		return nil, &Error{Kind: KindNotImplemented, Param: "n", Message: `"n" other than 1 is not implemented: send the request several times.`}
-	}
-	var e Edit
+func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) []byte {
+	e := Edit{slices.Clip(chat.edit.changes)}
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
 	e.Remove("ttl") // ours, not the engine's
-	return e.Apply(body), nil
-}
-
-func checkMessages(body *Body, caps Caps) *Error {
-	messages := body.Value("messages")
-	if messages == nil {
-		return Missing("messages")
+	e.Remove("draft_model")
+	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // the choices of one seed differ, and are always the same
+		e.Set("seed", itoa((chat.Seed+choice)%(1<<32-1)))
 	}
-	if messages[0] != '[' {
-		return wrongType("messages", "an array", gjson.ParseBytes(messages))
+	if tellStop && chat.HasStop {
+		e.Set("verbose", "true")
 	}
-	if bytes.TrimLeft(messages[1:], " \t\r\n")[0] == ']' {
-		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
-	}
-	if !caps.Vision && hasImage(messages) {
-		return Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
-	}
-	return nil
-}
-
-// hasImage looks for an image part. The search for the bare word comes first, since it is nearly free and nearly always
-// enough.
-func hasImage(messages []byte) bool {
-	if !bytes.Contains(messages, []byte("image_url")) {
-		return false
-	}
-	found := false
-	gjson.ParseBytes(messages).ForEach(func(_, message gjson.Result) bool {
-		if content := message.Get("content"); content.IsArray() {
-			content.ForEach(func(_, part gjson.Result) bool {
-				found = part.Get("type").Str == "image_url"
-				return !found
-			})
-		}
-		return !found
-	})
-	return found
+	return e.Apply(body)
 }
 
 // Decoder reads the stream that Chat asks for.
 func (LlamaServer) Decoder() Decoder { return &llamaDecoder{} }
 
 // Rewriter passes the stream that Chat asks for.
-func (LlamaServer) Rewriter(opts RewriteOptions) Rewriter { return &llamaRewriter{opts: opts} }
+func (LlamaServer) Rewriter(opts RewriteOptions) Rewriter { return newLlamaRewriter(opts) }
 
 // Fault reads the engine's error bodies: {"error":{"code":400,"message":"…","type":"…"}}, with n_prompt_tokens and n_ctx
 // when the prompt is too long.
@@ -83,18 +47,17 @@ func llamaFault(status int, e gjson.Result) *Error {
 	if code := int(e.Get("code").Num); code >= 400 && code < 600 {
 		status = code
 	}
+	if tokens, limit, ok := llamaTooLong(message); ok {
+		return overflow(tokens, limit)
+	}
 	switch {
 	case e.Get("type").Str == "exceed_context_size_error":
-		tokens, limit := int(e.Get("n_prompt_tokens").Int()), int(e.Get("n_ctx").Int())
-		return &Error{
-			Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
-			Message: "The prompt has " + itoa(tokens) + " tokens, but the context length is " + itoa(limit) +
-				". Shorten the prompt, or load the model with a larger context_length.",
-		}
+		return overflow(int(e.Get("n_prompt_tokens").Int()), int(e.Get("n_ctx").Int()))
 	case strings.HasPrefix(message, "Context size has been exceeded"):
 		return &Error{Kind: KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."}
 	case status == 400, status == 501, isClientsMistake(message):
-		return Invalid("", "", "The engine refused the request: "+tidy(message))
+		code, param := refusal(status, message)
+		return Invalid(code, param, "The engine refused the request: "+tidy(message))
 	case status == 503:
 		return &Error{Kind: KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
 	default: // 401 and 404 too: the fault is ours or the engine's, never the client's
@@ -102,14 +65,68 @@ func llamaFault(status int, e gjson.Result) *Error {
 	}
 }
 
-// isClientsMistake knows the mistakes of a request that the engine calls its own, with status 500.
+// overflow is the error of a prompt that is longer than the context.
+func overflow(tokens, limit int) *Error {
+	return &Error{
+		Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
+		Message: "The prompt has " + itoa(tokens) + " tokens, but the context length is " + itoa(limit) +
+			". Shorten the prompt, or load the model with a larger context_length.",
+	}
+}
+
+// clientsMistakes are what the engine's messages about a request begin with, which it may call its own fault, with status
+// 500; and what the client is told of them.
+var clientsMistakes = []struct{ start, code, param string }{
+	{"Failed to parse tools", "invalid_value", "tools"},
+	{"tools param requires", "invalid_value", "tools"},
+	{"Failed to parse messages", "invalid_value", "messages"},
+	{"Failed to parse tool call arguments", "invalid_value", "messages"},
+	{"Unknown reasoning format", "invalid_value", "reasoning_format"},
+	{"Invalid tool_choice", "invalid_value", "tool_choice"},
+	{"Cannot use custom grammar constraints with tools", "invalid_value", "grammar"},
+	{"Unable to generate parser for this template. Automatic parser generation failed: JSON schema", "invalid_schema", ""},
+	{"Failed to load image", "invalid_image", "messages"},
+	{"Invalid uri format", "invalid_image", "messages"},
+	{"image input is not supported", "unsupported_content", "messages"},
+	{"audio input is not supported", "unsupported_content", "messages"},
+	{"unsupported content[].type", "unsupported_content", "messages"},
+	{"Expected 'content' to be", "invalid_type", "messages"},
+	{"All non-assistant messages must contain", "invalid_value", "messages"},
+	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
+	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
+	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
+}
+
 func isClientsMistake(message string) bool {
-	for _, start := range []string{"Failed to parse tools", "Failed to parse messages", "Unknown reasoning format", "tools param requires"} {
-		if strings.HasPrefix(message, start) {
+	for _, m := range clientsMistakes {
+		if strings.HasPrefix(message, m.start) {
 			return true
 		}
 	}
 	return false
+}
+
+// fieldAtFault is how the engine's messages name a field.
+var fieldAtFault = regexp.MustCompile(`^Field '(\w+)': `)
+
+// refusal makes a code of why the engine refused a request, and names the field, as far as its message shows them.
+func refusal(status int, message string) (code, param string) {
+	for _, m := range clientsMistakes {
+		if strings.HasPrefix(message, m.start) {
+			return m.code, m.param
+		}
+	}
+	code = "invalid_value"
+	if status == http.StatusNotImplemented {
+		code = "not_supported"
+	}
+	if m := fieldAtFault.FindStringSubmatch(message); m != nil {
+		param = m[1]
+		if strings.Contains(message, "type must be ") {
+			code = "invalid_type"
+		}
+	}
+	return code, param
 }
 
 // libraryPrefix is what a JSON library puts before its messages.

@@ -12,6 +12,17 @@ const (
 	hello = `"messages":[{"role":"user","content":"Hello"}]`
 )
 
+// upstream is what the engine is sent for a request that doesn't ask for v0's stop reason.
+func upstream(t *testing.T, body string, caps Caps) ([]byte, *Error) {
+	t.Helper()
+	b := scanned(t, body)
+	chat, err := ParseChat(b, caps)
+	if err != nil {
+		return nil, err
+	}
+	return LlamaServer{}.Chat(b, chat, 0, false), nil
+}
+
 func TestLlamaServer_Chat(t *testing.T) {
 	t.Parallel()
 	blind, sees := Caps{}, Caps{Vision: true}
@@ -36,7 +47,10 @@ func TestLlamaServer_Chat(t *testing.T) {
 			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70}`, blind,
 			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"},` + hello + `,"temperature":0.70,` + asked + `}`,
 		},
-		"n is one":         {`{"n":1,` + hello + `}`, blind, `{"n":1,` + hello + `,` + asked + `}`},
+		"n is one":         {`{"n":1,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"n is two":         {`{"n":2,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"draft is ours":    {`{"draft_model":"d",` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"no limit":         {`{"max_tokens":-7,"max_completion_tokens":-1,` + hello + `}`, blind, `{"max_tokens":-1,"max_completion_tokens":-1,` + hello + `,` + asked + `}`},
 		"n is null":        {`{"n":null,` + hello + `}`, blind, `{"n":null,` + hello + `,` + asked + `}`},
 		"image for vision": {`{` + image + `}`, sees, `{` + image + `,` + asked + `}`},
 		"image_url in text": {
@@ -52,11 +66,41 @@ func TestLlamaServer_Chat(t *testing.T) {
 			`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"image_url"}]}],` + asked + `}`,
 		},
 		"odd messages": {`{"messages":["image_url",{"content":["image_url"]},1]}`, blind, `{"messages":["image_url",{"content":["image_url"]},1],` + asked + `}`},
+		"a tool by its name": {
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}, {"type":"function","function":{"name":"b"}}],"tool_choice":{"type":"function","function":{"name":"b"}}}`, blind,
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"b"}}],"tool_choice":"required",` + asked + `}`,
+		},
+		"tools that are allowed": {
+			`{` + hello + `,"tools":[{"function":{"name":"a"}},{"function":{"name":"b"}},{"function":{"name":"c"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"c"}},{"type":"function","function":{"name":"a"}}]}}}`, blind,
+			`{` + hello + `,"tools":[{"function":{"name":"a"}},{"function":{"name":"c"}}],"tool_choice":"auto",` + asked + `}`,
+		},
+		"calls without arguments": {
+			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":""}},{"function":{"name":"a","arguments": ""}},{"function":{"name":"a","arguments":"{}"}}]},{"role":"tool","content":"\"arguments\":\"\""}]}`, blind,
+			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"a","arguments":"{}"}}]},{"role":"tool","content":"\"arguments\":\"\""}],` + asked + `}`,
+		},
+		"no tools":       {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"none"}`, blind, `{` + hello + `,"tool_choice":"none",` + asked + `}`},
+		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required",` + asked + `}`},
+		"a schema in its place": {
+			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `}`, blind,
+			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `,` + asked + `}`,
+		},
+		"a schema without its holder": {
+			`{"response_format":{"type":"json_schema","schema":{"type":"object"}},` + hello + `}`, blind,
+			`{"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}},` + hello + `,` + asked + `}`,
+		},
+		"effort that models offer": {`{"reasoning_effort":"low",` + hello + `}`, blind, `{"reasoning_effort":"low",` + hello + `,` + asked + `}`},
+		"effort next to one":       {`{"reasoning_effort":"xhigh",` + hello + `}`, blind, `{"reasoning_effort":"high",` + hello + `,` + asked + `}`},
+		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, Caps{Efforts: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
+		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Efforts: []string{}}, `{` + hello + `,` + asked + `}`},
+		"nulls": {
+			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `}`, blind,
+			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `,` + asked + `}`,
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := LlamaServer{}.Chat(scanned(t, tt.body), tt.caps)
+			got, err := upstream(t, tt.body, tt.caps)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +114,8 @@ func TestLlamaServer_Chat(t *testing.T) {
 func TestLlamaServer_ChatRefuses(t *testing.T) {
 	t.Parallel()
 	noImages := Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
-	noChoices := &Error{Kind: KindNotImplemented, Param: "n", Message: `"n" other than 1 is not implemented: send the request several times.`}
+	noChoices := Invalid("invalid_value", "n", `"n" must be from 1 to 10000.`)
+	remote := Invalid("invalid_image_url", "messages", `An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
 	messages := func(typ string) *Error {
 		return Invalid("invalid_type", "messages", `"messages" must be an array, not `+typ+`.`)
 	}
@@ -89,15 +134,39 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":{},"type":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
 			noImages,
 		},
-		"n is two":    {`{"n":2,` + hello + `}`, noChoices},
-		"n is none":   {`{"n":0,` + hello + `}`, noChoices},
-		"n is a half": {`{"n":0.5,` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not the number 0.5.`)},
-		"n is a word": {`{"n":"1",` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not a string.`)},
+		"n is much":                  {`{"n":10001,` + hello + `}`, noChoices},
+		"n is none":                  {`{"n":0,` + hello + `}`, noChoices},
+		"n is a half":                {`{"n":0.5,` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not the number 0.5.`)},
+		"n is a word":                {`{"n":"1",` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a number, not a string.`)},
+		"a limit that is a word":     {`{"max_tokens":"5",` + hello + `}`, Invalid("invalid_type", "max_tokens", `"max_tokens" must be a number, not a string.`)},
+		"a temperature of a word":    {`{"temperature":"hot",` + hello + `}`, Invalid("invalid_type", "temperature", `"temperature" must be a number, not a string.`)},
+		"tools that are none":        {`{"tools":3,` + hello + `}`, Invalid("invalid_type", "tools", `"tools" must be an array, not the number 3.`)},
+		"a stop that is a number":    {`{"stop":3,` + hello + `}`, Invalid("invalid_type", "stop", `"stop" must be a string or an array, not the number 3.`)},
+		"stops of which one is null": {`{"stop":["a",null],` + hello + `}`, Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has null.`)},
+		"a format that is unknown":   {`{"response_format":{"type":"yaml"},` + hello + `}`, Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "yaml".`)},
+		"a format of no type":        {`{"response_format":{},` + hello + `}`, Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)},
+		"a format without a schema":  {`{"response_format":{"type":"json_schema","json_schema":{"name":"x"}},` + hello + `}`, Missing("response_format.json_schema.schema")},
+		"a schema that is a string":  {`{"response_format":{"type":"json_schema","json_schema":{"schema":"x"}},` + hello + `}`, Invalid("invalid_type", "response_format.json_schema.schema", `"response_format.json_schema.schema" must be an object, not a string.`)},
+		"strict as a number":         {`{"response_format":{"type":"json_schema","json_schema":{"strict":1,"schema":{}}},` + hello + `}`, Invalid("invalid_type", "response_format.json_schema.strict", `"response_format.json_schema.strict" must be a boolean or a string, not the number 1.`)},
+		"an effort that is unknown":  {`{"reasoning_effort":"most",` + hello + `}`, Invalid("invalid_value", "reasoning_effort", `"reasoning_effort" must be one of: none, minimal, low, medium, high, xhigh, max.`)},
+		"a tool that is unknown": {
+			`{"tools":[{"function":{"name":"a"}},{"function":{"name":"b"}}],"tool_choice":{"type":"function","function":{"name":"c"}},` + hello + `}`,
+			Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but the tools are: a, b.`),
+		},
+		"a tool of none":            {`{"tool_choice":{"type":"function","function":{"name":"c"}},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but there are no tools.`)},
+		"a tool without a name":     {`{"tool_choice":{"type":"function"},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" must name a function: {"type":"function","function":{"name":"…"}}.`)},
+		"a choice of another kind":  {`{"tool_choice":{"type":"custom"},` + hello + `}`, Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function" or "allowed_tools".`)},
+		"a choice of another word":  {`{"tool_choice":"any",` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" must be "none", "auto", "required", or an object that names a function, not "any".`)},
+		"allowed in no way":         {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)},
+		"none are allowed":          {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)},
+		"none are required":         {`{"tools":[],"tool_choice":"required",` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)},
+		"an image from elsewhere":   {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, remote},
+		"an image from an odd form": {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":"http://example.com/a.png"}]}]}`, remote},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := LlamaServer{}.Chat(scanned(t, tt.body), Caps{})
+			got, err := upstream(t, tt.body, Caps{Vision: tt.want == remote})
 			if diff := cmp.Diff(tt.want, err); diff != "" || got != nil {
 				t.Errorf("body %s, error (-want +got):\n%s", got, diff)
 			}
@@ -107,7 +176,10 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 
 func TestLlamaServer_Fault(t *testing.T) {
 	t.Parallel()
-	refused := func(reason string) *Error { return Invalid("", "", "The engine refused the request: "+reason) }
+	refusedFor := func(code, param, reason string) *Error {
+		return Invalid(code, param, "The engine refused the request: "+reason)
+	}
+	refused := func(reason string) *Error { return refusedFor("invalid_value", "", reason) }
 	failed := func(reason string) *Error {
 		return &Error{Kind: KindEngineFailed, Message: "The engine answered with status " + reason}
 	}
@@ -118,11 +190,11 @@ func TestLlamaServer_Fault(t *testing.T) {
 	}{
 		"400": {
 			400, `{"error":{"code":400,"message":"Invalid tool_choice: zzz","type":"invalid_request_error"}}`,
-			refused("Invalid tool_choice: zzz"),
+			refusedFor("invalid_value", "tool_choice", "Invalid tool_choice: zzz"),
 		},
 		"400 with its library's prefix": {
 			400, `{"error":{"code":400,"message":"Field 'temperature': [json.exception.type_error.302] type must be number, but is string","type":"invalid_request_error"}}`,
-			refused("Field 'temperature': type must be number, but is string"),
+			refusedFor("invalid_type", "temperature", "Field 'temperature': type must be number, but is string"),
 		},
 		"400 with the prefix first": {
 			400, `{"error":{"code":400,"message":"[json.exception.parse_error.101] parse error at line 1, column 46: syntax error while parsing value - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last read: '\"\\ud800x'","type":"invalid_request_error"}}`,
@@ -152,7 +224,7 @@ func TestLlamaServer_Fault(t *testing.T) {
 		"404": {404, `{"error":{"message":"File Not Found","type":"not_found_error","code":404}}`, failed("404: File Not Found")},
 		"500": {
 			500, `{"error":{"code":500,"message":"Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3","type":"server_error"}}`,
-			refused("Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
+			refusedFor("invalid_value", "tools", "Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
 		},
 		"500 of its own": {
 			500, `{"error":{"code":500,"message":"Failed to allocate a slot","type":"server_error"}}`,
@@ -160,7 +232,7 @@ func TestLlamaServer_Fault(t *testing.T) {
 		},
 		"501": {
 			501, "{\"error\":{\"code\":501,\"message\":\"This server does not support embeddings. Start it with `--embeddings`\",\"type\":\"not_supported_error\"}}",
-			refused("This server does not support embeddings. Start it with `--embeddings`"),
+			refusedFor("not_supported", "", "This server does not support embeddings. Start it with `--embeddings`"),
 		},
 		"503": {
 			503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`,

@@ -65,7 +65,7 @@ func TestRewriter_OptionsAreIndependent(t *testing.T) {
 func withoutUsage(stream string) string {
 	var kept strings.Builder
 	for frame := range strings.SplitAfterSeq(stream, "\n\n") {
-		if !strings.HasPrefix(frame, `data: {"choices":[],`) {
+		if !strings.Contains(frame, `"choices":[],`) {
 			kept.WriteString(frame)
 		}
 	}
@@ -77,10 +77,8 @@ func withoutUsage(stream string) string {
 func TestRewriter_FaultsAreTold(t *testing.T) {
 	t.Parallel()
 	byEventsOnly := map[string]string{ // what only a decoder sees, since it looks into the chunks
-		"call-without-name":   "the pieces of calls aren't followed",
-		"calls-out-of-order":  "the pieces of calls aren't followed",
-		"done-without-reason": "finish_reason isn't looked for",
-		"garbage-two-chunks":  "only the ends of a chunk are looked at",
+		"call-without-name":  "the pieces of calls aren't followed",
+		"calls-out-of-order": "the pieces of calls aren't followed",
 	}
 	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {

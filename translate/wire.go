@@ -3,9 +3,13 @@ package translate
 // Wire is the half of an engine that is made of bytes: what its HTTP endpoint wants to be sent, and what it answers. The
 // other half, its process, is the supervisor's.
 type Wire interface {
-	// Chat makes the engine's body of an OpenAI-style chat request. What the engine or the model can't do is refused
-	// here, before anything is loaded.
-	Chat(body *Body, caps Caps) ([]byte, *Error)
+	CompletionWire
+	EmbeddingWire
+	RerankWire
+
+	// Chat makes the engine's body of an OpenAI-style chat request, for one of its choices. With tellStop the engine is
+	// to say why it stopped where its answer alone doesn't show it.
+	Chat(body *Body, chat *Chat, choice int, tellStop bool) []byte
 
 	// Decoder reads the engine's answer to a body that Chat made.
 	Decoder() Decoder
@@ -15,11 +19,18 @@ type Wire interface {
 
 	// Fault reads an answer whose status isn't 200.
 	Fault(status int, body []byte) *Error
+
+	CompletionWire
+	EmbeddingWire
+	RerankWire
 }
 
 // Caps is what is known of a model and its engine without loading it.
 type Caps struct {
 	Vision bool // takes images
+
+	// Efforts are the values of reasoning_effort that the model offers, none if it is empty; nil: not known.
+	Efforts []string
 }
 
 // Decoder turns an engine's stream into events.
@@ -42,9 +53,10 @@ type Encoder interface {
 type Rewriter interface {
 	// Append appends what the client is to see of p. However the bytes are cut into calls, the sum is the same.
 	Append(dst, p []byte) []byte
-	// Close appends what is due when the stream has ended: an error event if it broke off.
+	// Close appends what is due when the stream has ended.
 	Close(dst []byte) []byte
-	// Fault is what went wrong in the stream, nil if nothing did. It has been told to the client.
+	// Fault is what went wrong in the stream, nil if nothing did. Nothing is appended after it; the caller tells the
+	// client, or sends the request again where the client has seen nothing yet.
 	Fault() *Error
 }
 
@@ -52,6 +64,13 @@ type Rewriter interface {
 type RewriteOptions struct {
 	IncludeUsage   bool           // the chunk with the usage, which is always asked of the engine
 	ReasoningField ReasoningField // the zero value is ReasoningPlain
+	SingleCall     bool           // of parallel tool calls only the first
+	Envelope       Envelope       // what each chunk says of the answer
+	Extra          Extra          // what the last chunk has beside; may be nil
+
+	// Choice is the index of the choice, of several that share a Tail. Without a Tail there is only one choice.
+	Choice int
+	Tail   *ChatTail
 }
 
 // ReasoningField is the name under which OpenAI-style answers carry the model's thinking.

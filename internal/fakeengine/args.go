@@ -23,13 +23,15 @@ type args struct {
 	unified       *bool
 	keys          []string
 	embeddings    bool
+	reranking     bool
+	ubatch        int
 	noSlots       bool
 	ping          int
 }
 
 // parseArgs reads the environment, then the command line, and fails with the message of the real parser.
 func parseArgs(argv []string, flags []Flag) (*args, error) {
-	a := &args{hosts: []string{"127.0.0.1"}, port: 9931, batch: 2048, parallel: -1, ping: 30}
+	a := &args{hosts: []string{"127.0.0.1"}, port: 9931, batch: 2048, ubatch: 512, parallel: -1, ping: 30}
 	if err := a.readEnv(flags); err != nil {
 		return nil, err
 	}
@@ -115,6 +117,8 @@ func (a *args) set(name, value string) (err error) {
 		a.context, err = integer(value)
 	case "-b", "--batch-size":
 		a.batch, err = integer(value)
+	case "-ub", "--ubatch-size":
+		a.ubatch, err = integer(value)
 	case "-np", "--parallel":
 		a.parallel, err = integer(value)
 	case "-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified":
@@ -126,6 +130,7 @@ func (a *args) set(name, value string) (err error) {
 		err = a.readKeys(value)
 	case "--embedding", "--embeddings", "--rerank", "--reranking":
 		a.embeddings = true
+		a.reranking = strings.HasPrefix(name, "--rerank")
 	case "--slots", "--no-slots":
 		a.noSlots = name == "--no-slots"
 	case "--sse-ping-interval":

@@ -15,14 +15,21 @@ type kind int
 const (
 	chat kind = iota
 	completion
+	native // the real one's own endpoints: completions and infill
 	embedding
+	ranking
 )
 
 var generators = map[string]kind{
 	"/v1/chat/completions": chat, "/chat/completions": chat,
 	"/v1/completions": completion,
-	"/v1/embeddings":  embedding,
+	"/completion":     native, "/infill": native,
+	"/v1/embeddings": embedding,
+	"/v1/rerank":     ranking,
 }
+
+// required is the field that a request must have.
+var required = map[kind]string{chat: "messages", completion: "prompt", native: "prompt", embedding: "input", ranking: "documents"}
 
 // ask is what a request asks for.
 type ask struct {
@@ -36,6 +43,9 @@ type ask struct {
 	rounds   int // of tool calls since the last user message
 	prompt   string
 	tokens   int // of the prompt, by its words
+
+	fields        []string // that the last chunk is to have; empty: all
+	probabilities int      // of the likeliest tokens at each place, that are to be told
 }
 
 // parseAsk reads a request, or says what is wrong with it.
@@ -50,7 +60,10 @@ func (v *server) parseAsk(k kind, body string) (ask, error) {
 		limit: -1, choices: 1, thinking: true,
 	}
 	a.progress = a.stream && top.Get("return_progress").Bool()
-	switch required := map[kind]string{chat: "messages", completion: "prompt", embedding: "input"}[k]; {
+	switch required := required[k]; {
+	case k == native && top.Get("input_prefix").Exists():
+		a.prompt = top.Get("input_prefix").Str + top.Get("input_suffix").Str
+		a.tokens = tokens(top.Get("input_prefix")) + tokens(top.Get("input_suffix")) + 3
 	case !top.Get(required).Exists():
 		return ask{}, invalid("'" + required + "' is required")
 	case k == chat:
@@ -58,7 +71,11 @@ func (v *server) parseAsk(k kind, body string) (ask, error) {
 		a.rounds = toolRounds(top.Get("messages").Array())
 	default:
 		a.prompt = top.Get(required).String()
-		a.tokens = len(words(a.prompt))
+		a.tokens = tokens(top.Get(required))
+	}
+	a.probabilities = int(top.Get("n_probs").Int())
+	for _, name := range top.Get("response_fields").Array() {
+		a.fields = append(a.fields, name.Str)
 	}
 	for _, name := range []string{"n_predict", "max_completion_tokens", "max_tokens"} {
 		if f := top.Get(name); f.Type == gjson.Number {
@@ -83,6 +100,22 @@ func (v *server) parseAsk(k kind, body string) (ask, error) {
 	}
 	a.ping = time.Duration(max(0, seconds)) * time.Second
 	return a, nil
+}
+
+// tokens is how many a prompt or an input has: a text's words, or the numbers that it is made of.
+func tokens(v gjson.Result) int {
+	switch {
+	case v.IsArray():
+		sum := 0
+		for _, item := range v.Array() {
+			sum += tokens(item)
+		}
+		return sum
+	case v.Type == gjson.String:
+		return len(words(v.Str))
+	default:
+		return 1
+	}
 }
 
 func invalid(message string) *apiError {

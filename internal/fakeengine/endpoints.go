@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"slices"
+	"strings"
 	"unicode"
 
 	"github.com/tidwall/gjson"
@@ -18,6 +19,7 @@ var endpoints = map[string]func(*server, http.ResponseWriter, *http.Request, str
 	"GET /props":                             (*server).props,
 	"GET /slots":                             (*server).listSlots,
 	"POST /tokenize":                         (*server).tokenize,
+	"POST /detokenize":                       (*server).detokenize,
 	"POST /apply-template":                   (*server).applyTemplate,
 	"POST /v1/chat/completions/input_tokens": (*server).inputTokens,
 	"POST /v1/responses/input_tokens":        (*server).inputTokens,
@@ -126,6 +128,15 @@ func (v *server) tokenize(w http.ResponseWriter, _ *http.Request, body string) {
 		}
 	}
 	writeBody(w, http.StatusOK, encode(object{"tokens": tokens}))
+}
+
+// detokenize makes a word of each number: the fake model doesn't remember which.
+func (v *server) detokenize(w http.ResponseWriter, _ *http.Request, body string) {
+	var text strings.Builder
+	for _, token := range gjson.Get(body, "tokens").Array() {
+		text.WriteString("<" + token.Raw + ">")
+	}
+	writeBody(w, http.StatusOK, encode(object{"content": text.String()}))
 }
 
 func (v *server) applyTemplate(w http.ResponseWriter, _ *http.Request, body string) {

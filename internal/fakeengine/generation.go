@@ -83,12 +83,16 @@ func (g *generation) run(body string) (err error) {
 	if g.args.model == "" {
 		return invalid("model name is missing from the request")
 	}
-	if g.kind == embedding && !g.args.embeddings {
-		message := "This server does not support embeddings. Start it with `--embeddings`"
-		return &apiError{Code: http.StatusNotImplemented, Message: message, Type: "not_supported_error"}
+	if err := g.unsupported(body); err != nil {
+		return err
 	}
 	if g.prompt = g.rule.PromptTokens; g.prompt == 0 {
 		g.prompt = g.ask.tokens
+	}
+	if g.kind == embedding {
+		if err := g.fitsBatch(body); err != nil {
+			return err
+		}
 	}
 	if g.prompt > g.context {
 		message := fmt.Sprintf("request (%d tokens) exceeds the available context size (%d tokens), try increasing it", g.prompt, g.context)
@@ -110,8 +114,11 @@ func (g *generation) run(body string) (err error) {
 	if err := g.readPrompt(); err != nil {
 		return err
 	}
-	if g.kind == embedding {
+	switch g.kind {
+	case embedding:
 		return g.embed(body)
+	case ranking:
+		return g.rank(body)
 	}
 	g.plan = newPlan(g.kind, &g.ask, &g.rule)
 	if err := g.speak(); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Rule is the answer to the requests that it matches. All of its conditions must hold. A rule without a Path is for generating requests:
-// POST to chat completions, completions and embeddings. The zero Rule matches each of them and answers well.
+// POST to chat completions, completions, infill, embeddings and rerank. The zero Rule matches each of them and answers well.
 type Rule struct {
 	// Contains is a substring of the request's body. Empty: any.
 	Contains string

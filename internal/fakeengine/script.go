@@ -26,6 +26,8 @@ type Script struct {
 	NoChildProtocol bool
 	// TrainContext is the model's n_ctx_train in tokens. Default 131072.
 	TrainContext int
+	// Infill says that the model has the tokens by which gaps are filled.
+	Infill bool
 	// PortTaken fails every start as if the port were in use (which a port in use does by itself).
 	PortTaken bool
 	// Load is how the model loads.

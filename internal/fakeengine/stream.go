@@ -77,6 +77,9 @@ func (g *generation) progress(processed int) error {
 	if !g.ask.progress {
 		return nil
 	}
+	if g.kind == native {
+		return g.nativeProgress(processed)
+	}
 	for index := range g.ask.choices {
 		c := g.chunk(g.delta(index, roleDelta{Role: "assistant"}))
 		c.Progress = &progress{Total: g.prompt, Cache: g.cached, Processed: processed, TimeMS: time.Since(g.begin).Milliseconds()}
@@ -93,6 +96,9 @@ func (g *generation) token(i int) error {
 		if err := g.role(); err != nil {
 			return err
 		}
+	}
+	if g.kind == native {
+		return g.nativeToken(g.plan.pieces[i].text)
 	}
 	for index := range g.ask.choices {
 		c := g.chunk(g.pieceDelta(index, &g.plan.pieces[i]))
@@ -125,6 +131,9 @@ func (g *generation) finish() error {
 		if err := g.role(); err != nil {
 			return err
 		}
+	}
+	if g.kind == native {
+		return g.nativeFinish()
 	}
 	if !g.ask.stream {
 		return g.finishWhole()

@@ -1,4 +1,4 @@
-"""tinymodel: the recipe of the small chat model that is shipped for tests.
+"""tinymodel: the recipes of the small models that are shipped for tests.
 
 The model `lmcaddy/tinychat` lets tests and a first run talk to a real
 inference engine, with answers that can be checked, and without a download.
@@ -10,6 +10,10 @@ That GGUF file is the only stored form. `export` reads it back and writes it
 anew, and `train --from` goes on training from it, so no other copy of the
 parameters or merges is kept.
 
+Its siblings are for what one chat model can't show: a draft model, trained
+likewise, and models whose parameters are random or set by hand, which are
+made anew, bit for bit, by `make`.
+
 How the files depend on each other, from the leaves up:
 
     words          the lists conversations are drawn from
@@ -17,10 +21,23 @@ How the files depend on each other, from the leaves up:
     tokenizer      text to token ids and back; learning merges
     samples        token ids with the loss weight of each (no PyTorch)
     shape          the network's dimensions and its tensors
-    gguf           the file format, knowing nothing of this model
+    gguf, q4       the file format, knowing nothing of these models
+    cards          what the files say of themselves, and where they lie
     template       the chat template
-    checkpoint     the model as a file: shape, tokenizer, tensors, metadata
+    checkpoint     a trained model as a file: shape, tokenizer, tensors
     inference      answers in plain NumPy, to try a checkpoint
     model, train   the network and its training (the only users of PyTorch)
+
+    noise          random parameters, the same everywhere
+    moe            the mixture of experts
+    vision         the model that sees, and its eye
+    english        ordinary words
+    wordpiece      those words as the vocabulary of
+    bert           what embedding models and rerankers share
+    embedder       the embedding model
+    reranker       the reranker
+    bert_inference what those two say, in plain NumPy
+    family         the models that `make` makes
+
     cli            the command line
 """

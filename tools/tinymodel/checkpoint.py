@@ -9,25 +9,19 @@ wants: rotary positions turn neighbouring pairs (0 1, 2 3, ...). Formats that
 turn halves instead (0 with width/2) need those rows permuted.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
 
 from . import gguf
+from .cards import TINYCHAT, TRAINED, Card, size_label
 from .gguf import Field, Kind
 from .shape import ARCHITECTURE, NORM_EPSILON, ROPE_BASE, Shape
 from .template import read_template
 from .tokenizer import (END_OF_MESSAGE, END_OF_TEXT, PRE_TOKENIZER, Tokenizer)
 
-SHIPPED = (Path(__file__).parents[2]
-           / "testdata/models/lmcaddy/tinychat/tinychat-f16.gguf")
-
-MOSTLY_F16 = 1  # general.file_type
-DESCRIPTION = (
-    "A small chat model for tests: greets, recalls a name, knows capitals, "
-    "counts, repeats and calls tools. Trained on generated conversations.")
+SHIPPED = TINYCHAT.path
 
 
 @dataclass
@@ -37,6 +31,7 @@ class Checkpoint:
     shape: Shape
     tokenizer: Tokenizer
     tensors: dict
+    card: Card = TINYCHAT
 
     @classmethod
     def read(cls, path):
@@ -57,84 +52,64 @@ class Checkpoint:
         if found != shape.tensors():
             raise gguf.FormatError(f"{path}: its tensors are not those of "
                                    "a model of its dimensions")
-        return cls(shape, tokenizer, file.tensors)
+        card = TRAINED.get(file.value("general.basename"), TINYCHAT)
+        return cls(shape, tokenizer, file.tensors, card)
 
     def write(self, path):
         """Writes the file; an older one is replaced only when all is done."""
-        path = Path(path)
-        temporary = path.with_name(path.name + ".part")
-        temporary.write_bytes(self.to_bytes())
-        os.replace(temporary, path)
+        gguf.write(path, self.to_file())
 
     def to_bytes(self):
+        return gguf.dump(self.to_file())
+
+    def to_file(self):
         tensors = {}
         for name, dimensions in self.shape.tensors().items():
             dtype = "<f4" if len(dimensions) == 1 else "<f2"
             tensors[name] = numpy.asarray(self.tensors[name], dtype)
-        return gguf.dump(gguf.File(self._fields(), tensors))
+        return gguf.File(self._fields(), tensors)
 
     def parameter_count(self):
         return sum(tensor.size for tensor in self.tensors.values())
 
     def _fields(self):
-        return {**self._general_fields(), **self._network_fields(),
-                **self._tokenizer_fields()}
+        label = size_label(self.parameter_count())
+        return {**self.card.fields(ARCHITECTURE, label),
+                **network_fields(self.shape),
+                **tokenizer_fields(self.tokenizer)}
 
-    def _general_fields(self):
-        texts = {
-            "architecture": ARCHITECTURE,
-            "name": "Tinychat",
-            "type": "model",
-            "size_label": f"{self.parameter_count() / 1e6:.1f}M",
-            "basename": "tinychat",
-            "author": "lmcaddy",
-            "description": DESCRIPTION,
-            "url": "https://github.com/lmcaddy/lmcaddy",
-        }
-        fields = {f"general.{key}": Field(Kind.STRING, text)
-                  for key, text in texts.items()}
-        fields["general.languages"] = Field(Kind.STRING, ["en"], is_array=True)
-        fields["general.file_type"] = Field(Kind.UINT32, MOSTLY_F16)
-        return fields
 
-    def _network_fields(self):
-        shape = self.shape
-        numbers = {
-            "context_length": shape.context_length,
-            "embedding_length": shape.width,
-            "block_count": shape.layers,
-            "feed_forward_length": shape.feed_forward,
-            "attention.head_count": shape.heads,
-            "attention.head_count_kv": shape.heads,
-            "attention.layer_norm_rms_epsilon": NORM_EPSILON,
-            "rope.dimension_count": shape.head_width,
-            "rope.freq_base": ROPE_BASE,
-            "vocab_size": shape.vocabulary,
-        }
-        return {f"{ARCHITECTURE}.{key}": Field(
-                    Kind.FLOAT32 if isinstance(number, float) else Kind.UINT32,
-                    number)
-                for key, number in numbers.items()}
+def network_fields(shape):
+    """Returns the metadata about a network of the shape."""
+    return gguf.fields(ARCHITECTURE, {
+        "context_length": shape.context_length,
+        "embedding_length": shape.width,
+        "block_count": shape.layers,
+        "feed_forward_length": shape.feed_forward,
+        "attention.head_count": shape.heads,
+        "attention.head_count_kv": shape.heads,
+        "attention.layer_norm_rms_epsilon": NORM_EPSILON,
+        "rope.dimension_count": shape.head_width,
+        "rope.freq_base": ROPE_BASE,
+        "vocab_size": shape.vocabulary,
+    })
 
-    def _tokenizer_fields(self):
-        tokenizer = self.tokenizer
-        end_of_message = tokenizer.id_of[END_OF_MESSAGE]
-        end_of_text = tokenizer.id_of[END_OF_TEXT]
-        fields = {
-            "model": Field(Kind.STRING, "gpt2"),
-            "pre": Field(Kind.STRING, PRE_TOKENIZER),
-            "tokens": Field(Kind.STRING, tokenizer.vocabulary, is_array=True),
-            "token_type": Field(Kind.INT32, tokenizer.token_types(),
-                                is_array=True),
-            "merges": Field(Kind.STRING, tokenizer.to_lines(), is_array=True),
-            "eos_token_id": Field(Kind.UINT32, end_of_message),
-            "padding_token_id": Field(Kind.UINT32, end_of_text),
-            "bos_token_id": Field(Kind.UINT32, end_of_text),
-            # The template writes every mark the model was trained with.
-            "add_bos_token": Field(Kind.BOOL, False),
-        }
-        fields = {f"tokenizer.ggml.{key}": field
-                  for key, field in fields.items()}
-        fields["tokenizer.chat_template"] = Field(Kind.STRING,
-                                                  read_template())
-        return fields
+
+def tokenizer_fields(tokenizer):
+    """Returns the metadata about the tokens and the chat template."""
+    end_of_text = tokenizer.id_of[END_OF_TEXT]
+    fields = gguf.fields("tokenizer.ggml", {
+        "model": "gpt2",
+        "pre": PRE_TOKENIZER,
+        "tokens": tokenizer.vocabulary,
+        "token_type": Field(Kind.INT32, tokenizer.token_types(),
+                            is_array=True),
+        "merges": tokenizer.to_lines(),
+        "eos_token_id": tokenizer.id_of[END_OF_MESSAGE],
+        "padding_token_id": end_of_text,
+        "bos_token_id": end_of_text,
+        # The template writes every mark the model was trained with.
+        "add_bos_token": False,
+    })
+    fields["tokenizer.chat_template"] = Field.of(read_template())
+    return fields

@@ -1,14 +1,17 @@
-"""The command line: sample, merges, train, export, show and ask."""
+"""The command line: sample, merges, train, export, make, show and ask."""
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from . import gguf
+from .cards import MODELS, TINYDRAFT
 from .checkpoint import SHIPPED, Checkpoint
 from .conversations import Author
+from .family import RECIPES
 from .inference import complete
-from .shape import Shape
+from .shape import Shape, draft_shape
 from .tokenizer import Tokenizer, learn_merges
 
 MERGES_SEED = 7
@@ -43,7 +46,10 @@ def _train(options):
         checkpoint = Checkpoint(shape, tokenizer, {})
     else:
         checkpoint = Checkpoint.read(options.start)
-        if options.anew:
+        if options.draft:
+            shape = draft_shape(checkpoint.shape.vocabulary)
+            checkpoint = replace(checkpoint, shape=shape, card=TINYDRAFT)
+        if options.draft or options.anew:
             checkpoint.tensors = {}
     settings = train.Settings(options.seconds, options.threads, options.seed,
                               options.peak_rate)
@@ -57,6 +63,14 @@ def _export(options):
     print(f"{options.out}: {options.out.stat().st_size} bytes")
 
 
+def _make(options):
+    for card, recipe in RECIPES.items():
+        path = options.models / card.path.relative_to(MODELS)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        gguf.write(path, recipe())
+        print(f"{path}: {path.stat().st_size} bytes")
+
+
 def _show(options):
     file = gguf.parse(options.model.read_bytes())
     for key, field in file.fields.items():
@@ -67,7 +81,8 @@ def _show(options):
             value = "\n" + value
         print(f"{key}: {value}")
     for name, tensor in file.tensors.items():
-        print(f"{name}: {tensor.dtype} {list(tensor.shape)}")
+        kind = "Q4_0 blocks" if tensor.dtype == gguf.Q4_0 else tensor.dtype
+        print(f"{name}: {kind} {list(tensor.shape)}")
 
 
 def _ask(options):
@@ -78,7 +93,7 @@ def _ask(options):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="tinymodel", description="Makes the small chat model.")
+        prog="tinymodel", description="Makes the small models.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name, run, summary):
@@ -105,6 +120,11 @@ def _parser():
     _add_start(added)
     added.add_argument("--out", type=Path, required=True, metavar="GGUF")
 
+    added = command("make", _make, "Write the models that aren't trained.")
+    added.add_argument("--models", type=Path, default=MODELS,
+                       metavar="FOLDER",
+                       help="below this folder (that of the shipped ones)")
+
     added = command("show", _show, "Print a GGUF file's metadata and tensors.")
     added.add_argument("model", type=Path, nargs="?", default=SHIPPED)
 
@@ -127,6 +147,9 @@ def _add_train(parser):
                        help="train from nothing, with these merges")
     parser.add_argument("--anew", action="store_true",
                         help="train from nothing, with --from's merges")
+    parser.add_argument("--draft", action="store_true",
+                        help="train a draft model from nothing, with --from's "
+                        "merges")
     parser.add_argument("--out", type=Path, required=True, metavar="GGUF")
     parser.add_argument("--seconds", type=float, default=3600,
                         help="train for so long (3600)")

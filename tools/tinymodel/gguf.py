@@ -2,12 +2,14 @@
 
 A file is a header, metadata fields, tensor descriptions and tensor data,
 each tensor padded to 32 bytes. Only what this package needs is supported:
-flat arrays, and tensors of 32-bit or 16-bit floats.
+flat arrays, and tensors of 32-bit floats, 16-bit floats or Q4_0 blocks.
 """
 
+import os
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 import numpy
 
@@ -29,7 +31,13 @@ class Kind(IntEnum):
 
 _FORMATS = {Kind.UINT32: "<I", Kind.INT32: "<i", Kind.FLOAT32: "<f",
             Kind.BOOL: "<?"}
-_TENSOR_KINDS = {0: numpy.dtype("<f4"), 1: numpy.dtype("<f2")}
+_KINDS = {bool: Kind.BOOL, int: Kind.UINT32, float: Kind.FLOAT32,
+          str: Kind.STRING}
+# 32 numbers of 4 bits, with one scale: value = scale * (nibble - 8). The first
+# 16 numbers are the lower halves of the bytes, the others the upper ones.
+Q4_0 = numpy.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
+Q4_0_NUMBERS = 32
+_TENSOR_KINDS = {0: numpy.dtype("<f4"), 1: numpy.dtype("<f2"), 2: Q4_0}
 
 
 class FormatError(ValueError):
@@ -44,19 +52,41 @@ class Field:
     value: object
     is_array: bool = False
 
+    @classmethod
+    def of(cls, value):
+        """Makes a field of the usual kind for a Python value or list.
+
+        Whole numbers become UINT32. A list must have an item to judge by.
+        """
+        is_array = isinstance(value, list)
+        kind = _KINDS[type(value[0] if is_array else value)]
+        return cls(kind, value, is_array)
+
+
+def fields(prefix, values):
+    """Makes the fields "prefix.key" of plain values; Fields stay."""
+    return {f"{prefix}.{key}":
+            value if isinstance(value, Field) else Field.of(value)
+            for key, value in values.items()}
+
 
 @dataclass
 class File:
     """A file's content; both dictionaries keep the file's order."""
 
     fields: dict  # key to Field
-    tensors: dict  # name to numpy array, float32 or float16
+    tensors: dict  # name to numpy array: float32, float16 or Q4_0 blocks
 
     def value(self, key):
         """Returns a field's value. Raises FormatError if it is missing."""
         if key not in self.fields:
             raise FormatError(f"no metadata field {key!r}")
         return self.fields[key].value
+
+
+def _numbers_of(dtype):
+    """Returns how many numbers one item of an array stands for."""
+    return Q4_0_NUMBERS if dtype == Q4_0 else 1
 
 
 def _padding(size):
@@ -89,12 +119,22 @@ def dump(file):
     for name, tensor in file.tensors.items():
         header += _pack(Kind.STRING, name)
         # The format lists dimensions from the one that varies fastest.
+        *slower, fastest = tensor.shape
+        fastest *= _numbers_of(tensor.dtype)
         header += struct.pack(f"<I{tensor.ndim}Q", tensor.ndim,
-                              *reversed(tensor.shape))
+                              fastest, *reversed(slower))
         header += struct.pack("<IQ", kind_of[tensor.dtype], len(data))
         raw = tensor.tobytes()
         data += raw + _padding(len(raw))
     return header + _padding(len(header)) + data
+
+
+def write(path, file):
+    """Writes the file; an older one is replaced only when all is done."""
+    path = Path(path)
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_bytes(dump(file))
+    os.replace(temporary, path)
 
 
 class _Reader:
@@ -147,8 +187,10 @@ class _Reader:
         kind, offset = self.unpack("<IQ")
         if kind not in _TENSOR_KINDS:
             raise FormatError(f"tensor {name} is of kind {kind}: only 32-bit "
-                              "and 16-bit floats can be read")
-        return name, dimensions, _TENSOR_KINDS[kind], offset
+                              "and 16-bit floats and Q4_0 can be read")
+        dtype = _TENSOR_KINDS[kind]
+        *slower, fastest = dimensions
+        return name, (*slower, fastest // _numbers_of(dtype)), dtype, offset
 
 
 def parse(data):

@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import re
+import struct
 import tempfile
 import unittest
 from pathlib import Path
@@ -164,13 +165,34 @@ class GGUFTest(unittest.TestCase):
              "numbers": gguf.Field(gguf.Kind.INT32, [1, -2], is_array=True),
              "yes": gguf.Field(gguf.Kind.BOOL, True)},
             {"matrix": numpy.arange(6, dtype="<f2").reshape(2, 3),
-             "vector": numpy.ones(5, dtype="<f4")})
+             "vector": numpy.ones(5, dtype="<f4"),
+             "blocks": numpy.frombuffer(bytes(range(108)), gguf.Q4_0
+                                        ).reshape(2, 3)})
         data = gguf.dump(file)
         read = gguf.parse(data)
         self.assertEqual(read.fields, file.fields)
         for name, tensor in file.tensors.items():
             numpy.testing.assert_array_equal(read.tensors[name], tensor)
         self.assertEqual(gguf.dump(read), data)
+
+    def test_fields_of_plain_values(self):
+        self.assertEqual(
+            gguf.fields("a", {"b": 1, "c": 0.5, "d": True, "e": "x",
+                              "f": ["y"], "g": gguf.Field(gguf.Kind.INT32,
+                                                          2)}),
+            {"a.b": gguf.Field(gguf.Kind.UINT32, 1),
+             "a.c": gguf.Field(gguf.Kind.FLOAT32, 0.5),
+             "a.d": gguf.Field(gguf.Kind.BOOL, True),
+             "a.e": gguf.Field(gguf.Kind.STRING, "x"),
+             "a.f": gguf.Field(gguf.Kind.STRING, ["y"], is_array=True),
+             "a.g": gguf.Field(gguf.Kind.INT32, 2)})
+
+    def test_blocks_count_their_numbers(self):
+        blocks = numpy.zeros((5, 2), gguf.Q4_0)
+        data = gguf.dump(gguf.File({}, {"t": blocks}))
+        name = data.index(b"t") + 1
+        self.assertEqual(struct.unpack_from("<I2QI", data, name),
+                         (2, 64, 5, 2))
 
     def test_refuses_what_is_not_gguf(self):
         whole = SHIPPED.read_bytes()

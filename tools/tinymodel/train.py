@@ -7,13 +7,12 @@ as they are needed, so none is seen twice.
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from .checkpoint import Checkpoint
 from .conversations import Author
 from .model import ChatModel
 from .samples import EARLIER_ANSWER_WEIGHT, draw_batch
@@ -88,7 +87,7 @@ def _load(checkpoint):
 def _save(model, checkpoint, path):
     tensors = {name: tensor.numpy()
                for name, tensor in model.state_dict().items()}
-    Checkpoint(checkpoint.shape, checkpoint.tokenizer, tensors).write(path)
+    replace(checkpoint, tensors=tensors).write(path)
 
 
 def train(checkpoint, path, settings, report):

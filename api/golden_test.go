@@ -1,0 +1,129 @@
+package api
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// withOthers adds the models that aren't for chats. The fake engine is told what the real one is by the model's kind.
+func withOthers(s *server) {
+	s.t.Helper()
+	for _, name := range []string{"tinyembed", "tinyrerank", "tinyvision"} {
+		files, err := filepath.Glob("../testdata/models/lmcaddy/" + name + "/*.gguf")
+		if err != nil || len(files) == 0 {
+			s.t.Fatalf("no model %s: %v", name, err)
+		}
+		for _, file := range files {
+			link(s.t, file, filepath.Join(s.node.Home().Models(), "lmcaddy", name, filepath.Base(file)))
+		}
+	}
+}
+
+// kinds starts the engines of embedding models as what they are.
+func kinds(_ *Config, settings *node.Settings) {
+	settings.Models = map[string]node.ModelSettings{
+		"lmcaddy/tinyembed":  {Args: []string{"--embeddings", "-ub", "64"}},
+		"lmcaddy/tinyrerank": {Args: []string{"--reranking"}},
+	}
+}
+
+// TestGolden keeps a request and its answer for each endpoint of the OpenAI-style and the v0 family.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{Infill: true, Rules: []fakeengine.Rule{{
+		Contains: `"Once`, Answer: fakeengine.Answer{Text: " upon a time, there was."}, PromptTokens: 7, CachedTokens: 2, DraftTokens: 6, DraftAccepted: 4,
+	}}}, kinds)
+	withOthers(s)
+	const complete, completeV0, stream = "/v1/completions", "/api/v0/completions", `,"stream":true`
+	const once = `{"model":"tinychat","prompt":"Once","max_tokens":3`
+	for _, tt := range []struct{ name, method, path, body string }{ // in this order: what is loaded shows in the lists
+		{"models-none", "GET", "/v1/models", ""},
+		{"v0-models", "GET", "/api/v0/models", ""},
+		{"v0-model-not-loaded", "GET", "/api/v0/models/lmcaddy%2Ftinychat", ""},
+		{"completion", "POST", complete, once + `}`},
+		{"completion-stream", "POST", complete, once + stream + `}`},
+		{"completion-usage", "POST", complete, once + stream + `,"stream_options":{"include_usage":true}}`},
+		{"completion-choices", "POST", complete, `{"model":"lmcaddy/tinychat","prompt":["Once","Once more"],"n":2,"stop":[","]}`},
+		{"completion-echo", "POST", complete, once + `,"echo":true}`},
+		{"completion-echo-tokens", "POST", complete, `{"model":"tinychat","prompt":[5,6],"echo":true,"max_tokens":2}`},
+		{"completion-echo-alone", "POST", complete, `{"model":"tinychat","prompt":"Once","echo":true,"max_tokens":0,"stream":true}`},
+		{"completion-logprobs", "POST", complete, once + `,"logprobs":2}`},
+		{"completion-logprobs-stream", "POST", complete, once + `,"logprobs":0` + stream + `}`},
+		{"completion-suffix", "POST", complete, once + `,"suffix":" end."}`},
+		{"completion-overflow", "POST", complete, `{"model":"tinychat","prompt":"` + strings.Repeat("a ", 9000) + `"` + stream + `}`},
+		{"v0-completion", "POST", completeV0, once + `}`},
+		{"v0-completion-stream", "POST", completeV0, once + stream + `}`},
+		{"v0-completion-usage", "POST", completeV0, once + stream + `,"stream_options":{"include_usage":true}}`},
+		{"v0-completion-choices", "POST", completeV0, once + `,"n":2}`},
+		{"v0-completion-wrong", "POST", completeV0, `{"model":"tinychat"}`},
+		{"embeddings", "POST", "/v1/embeddings", `{"model":"tinyembed","input":"The food was delicious."}`},
+		{"embeddings-base64", "POST", "/v1/embeddings", `{"model":"tinyembed","input":["The food","was delicious."],"encoding_format":"base64"}`},
+		{"embeddings-dimensions", "POST", "/v1/embeddings", `{"model":"tinyembed","input":[[1,2],[3]],"dimensions":3}`},
+		{"embeddings-overflow", "POST", "/v1/embeddings", `{"model":"tinyembed","input":"` + strings.Repeat("a ", 100) + `"}`},
+		{"v0-embeddings", "POST", "/api/v0/embeddings", `{"model":"tinyembed","input":"The food was delicious."}`},
+		{"rerank", "POST", "/v1/rerank", `{"model":"tinyrerank","query":"red river","documents":["blue sky","red river","red sun"],"top_n":2,"return_documents":true}`},
+		{"models", "GET", "/v1/models", ""},
+		{"model", "GET", "/v1/models/lmcaddy/tinyembed", ""},
+		{"v0-models-loaded", "GET", "/api/v0/models", ""},
+		{"v0-model", "GET", "/api/v0/models/lmcaddy/tinychat", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := s.do(tt.method, tt.path, tt.body)
+			request := tt.body
+			if len(request) > 500 {
+				request = request[:60] + "…" + request[len(request)-20:]
+			}
+			text := fmt.Sprintf("%s %s\n%s\n\n%d %s\n%s\n", tt.method, tt.path, request, got.status, got.header.Get("Content-Type"), masked(got.body))
+			golden(t, tt.name, text)
+		})
+	}
+}
+
+// volatile is what differs from run to run.
+var volatile = []struct {
+	what *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`"id":"cmpl-[a-z2-7]{26}"`), `"id":"cmpl-…"`},
+	{regexp.MustCompile(`"created":\d{10}\b`), `"created":…`},
+	{regexp.MustCompile(`"(tokens_per_second|time_to_first_token|generation_time)":[0-9.e+-]+`), `"$1":…`},
+}
+
+func masked(body string) string {
+	for _, v := range volatile {
+		body = v.what.ReplaceAllString(body, v.with)
+	}
+	return body
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); -update accepts it:\n%s", path, diff)
+	}
+}

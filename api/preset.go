@@ -1,0 +1,38 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// withPreset is the body with the defaults of the preset that it names.
+func (c *call) withPreset(body *translate.Body) (*translate.Body, error) {
+	name, bad := body.String("preset")
+	if bad != nil {
+		return nil, bad
+	}
+	if name == "" {
+		return body, nil
+	}
+	presets := c.node.Settings().Presets
+	preset, ok := presets[name]
+	if !ok {
+		return nil, translate.Invalid("unknown_preset", "preset", unknownPreset(name, slices.Sorted(maps.Keys(presets))))
+	}
+	body, bad = body.WithDefaults("preset", preset)
+	if bad != nil {
+		return nil, bad
+	}
+	return body, nil
+}
+
+func unknownPreset(name string, have []string) string {
+	if len(have) == 0 {
+		return fmt.Sprintf("There is no preset %q: none is configured. Leave out \"preset\", or add it to the Caddyfile.", name)
+	}
+	return fmt.Sprintf("There is no preset %q. There are: %s.", name, strings.Join(have, ", "))
+}

@@ -1,0 +1,168 @@
+package api
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// headerAfter is how long a stream's header waits for the first chunk. Until it is sent, a failure can be told by a
+// status; but proxies and clients that hear nothing at all give up after a while, and a long prompt takes minutes.
+const headerAfter = 2 * time.Second
+
+// buffers are what streams are copied through.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// stream is an answer of server-sent events. Its header goes with the first event, or a while after the engine has begun
+// to answer, whichever is earlier.
+type stream struct {
+	call  *call
+	flush *http.ResponseController
+
+	mu     sync.Mutex // the header may be sent by the timer
+	timer  *time.Timer
+	headed bool
+	closed bool
+	sent   bool // something that the client takes for an answer
+
+	atFault []byte // JSON members that an error event has beside the error
+}
+
+// newStream makes an answer of events, of which nothing is sent yet. It has to be closed before the endpoint returns.
+func (c *call) newStream() *stream {
+	c.stream = &stream{call: c, flush: http.NewResponseController(c.w)}
+	return c.stream
+}
+
+// await starts the time after which the header is sent.
+func (s *stream) await() {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(headerAfter, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.headed && !s.closed {
+				s.header()
+				_ = s.flush.Flush() // what is wrong with the connection shows with the first chunk
+			}
+		})
+	}
+}
+
+// close keeps the timer from what is no longer the endpoint's.
+func (s *stream) close() {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// header needs the lock.
+func (s *stream) header() {
+	h := s.call.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
+	h.Set("X-Accel-Buffering", "no")
+	s.headed, s.call.begun = true, true
+	s.call.w.WriteHeader(http.StatusOK)
+}
+
+// send writes events and flushes. It is false when the client has gone.
+func (s *stream) send(events []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.write(events)
+}
+
+// pass writes what the client is to see of p. Choices that share a stream share its end: hence one at a time.
+func (s *stream) pass(rewriter translate.Rewriter, buf, p []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.write(rewriter.Append(buf[:0], p))
+}
+
+// write needs the lock.
+func (s *stream) write(events []byte) bool {
+	if len(events) == 0 {
+		return true
+	}
+	if !s.headed {
+		s.header()
+	}
+	s.sent = s.sent || events[0] != ':' // a comment that keeps the connection alive is no answer
+	if _, err := s.call.w.Write(events); err != nil {
+		return false
+	}
+	return s.flush.Flush() == nil
+}
+
+// fail tells of an error where the stream has begun: an event that the official clients raise on.
+func (s *stream) fail(e *translate.Error) {
+	event := s.call.dialect.Append(nil, e, s.call.id)
+	if len(s.atFault) > 0 {
+		event = append(append(event[:len(event)-1], ','), s.atFault...)
+		event = append(event, '}')
+	}
+	s.send(translate.AppendFrame(nil, event))
+}
+
+// relay passes an engine's stream on: one write and one flush for each read. An error is still to be told.
+func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
+	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
+	defer buffers.Put(in)
+	defer buffers.Put(out)
+	s.await()
+	for {
+		n, err := up.Read(*in)
+		if n > 0 && !s.pass(rewriter, *out, (*in)[:n]) {
+			return nil // the client has gone
+		}
+		if err != nil {
+			break // whether or not it is the end: the rewriter knows if anything is missing
+		}
+	}
+	if err := s.call.r.Context().Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.write(rewriter.Close((*out)[:0]))
+	hasSent := s.sent
+	s.mu.Unlock()
+	fault := rewriter.Fault()
+	if fault == nil {
+		return nil
+	}
+	if hasSent {
+		return up.fault(fault)
+	}
+	return retryable(up.fault(fault))
+}
+
+// decode reads an engine's stream to its end. A Fault is returned.
+func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event)) error {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	emit := func(ev translate.Event) error {
+		if fault, ok := ev.(translate.Fault); ok {
+			return fault.Err
+		}
+		each(ev)
+		return nil
+	}
+	for {
+		n, err := u.Read(*buf)
+		if fault := decoder.Feed((*buf)[:n], emit); fault != nil {
+			return fault
+		}
+		if err != nil {
+			break // whether or not it is the end: the decoder knows if anything is missing
+		}
+	}
+	if err := decoder.Close(emit); err != nil {
+		return u.fault(err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// maxTTL is the longest ttl that makes sense, in seconds: some 30 years.
+const maxTTL = 1_000_000_000
+
+// request is what every endpoint that asks a model something begins with: the body, scanned, and the model it is for.
+type request struct {
+	body   *translate.Body
+	target node.Target
+	wire   translate.Wire
+	caps   translate.Caps
+	use    node.Use // ttl and draft_model; the slots are the endpoint's to say
+
+	stream       bool
+	includeUsage bool // stream_options.include_usage
+}
+
+// request reads the body and finds the model. Nothing is loaded yet.
+func (c *call) request() (*request, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	if body, err = c.withPreset(body); err != nil {
+		return nil, err
+	}
+	name, err := model(body)
+	if err != nil {
+		return nil, err
+	}
+	rq := &request{body: body}
+	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
+		return nil, err
+	}
+	if rq.use, err = use(body); err != nil {
+		return nil, err
+	}
+	if rq.target, err = c.node.Find(c.r.Context(), name); err != nil {
+		return nil, err
+	}
+	if rq.use.Draft != "" {
+		draft, err := c.node.Find(c.r.Context(), rq.use.Draft)
+		if err != nil {
+			return nil, about("draft_model", c.asError(err))
+		}
+		rq.use.Draft = draft.Model.Key
+	}
+	rq.wire = c.node.Wire(rq.target.Model)
+	rq.caps = c.node.Caps(rq.target.Model)
+	return rq, nil
+}
+
+// about makes another field the one that an error is about.
+func about(param string, e *translate.Error) *translate.Error {
+	other := *e
+	other.Param = param
+	return &other
+}
+
+// model is the name of the model that a body asks for.
+func model(body *translate.Body) (string, error) {
+	name, bad := body.String("model")
+	if bad != nil {
+		return "", bad
+	}
+	if name == "" {
+		return "", translate.Missing("model")
+	}
+	return name, nil
+}
+
+func streamOptions(body *translate.Body) (stream, includeUsage bool, _ error) {
+	stream, bad := body.Bool("stream")
+	if bad != nil {
+		return false, false, bad
+	}
+	options := body.Get("stream_options")
+	switch {
+	case !options.Exists(), options.Raw == "null":
+		return stream, false, nil
+	case !options.IsObject():
+		return false, false, translate.Invalid("invalid_type", "stream_options", `"stream_options" must be an object.`)
+	}
+	return stream, options.Get("include_usage").Bool(), nil
+}
+
+// use reads the fields by which a request says how its model is to be loaded.
+func use(body *translate.Body) (node.Use, error) {
+	var u node.Use
+	seconds, given, bad := body.Int("ttl")
+	switch {
+	case bad != nil:
+		return u, bad
+	case !given:
+	case seconds < -1 || seconds > maxTTL:
+		return u, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
+	default:
+		ttl := time.Duration(max(seconds, 0)) * time.Second
+		u.TTL = &ttl
+	}
+	if u.Draft, bad = body.String("draft_model"); bad != nil {
+		return u, bad
+	}
+	return u, nil
+}

@@ -1,0 +1,24 @@
+package api
+
+import (
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// extra is what an answer has beside the OpenAI-style fields: in v0 the figures, the model and the engine; elsewhere the
+// figures alone, and only where a draft model took part. It is nil where there is nothing to add.
+func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
+	isV0 := c.dialect == translate.Native
+	if !isV0 && draft == "" {
+		return nil
+	}
+	m, context := in.Spec.Model, in.Spec.ContextLength
+	return func(o *translate.Outcome) []byte {
+		extras := translate.Extras{Stats: translate.NewStats(o, context, draft)}
+		if isV0 {
+			extras.ModelInfo = &translate.ModelInfo{Arch: m.Architecture, Quant: m.Quantization.Name, Format: string(m.Format), ContextLength: context}
+			extras.Runtime = &translate.Runtime{Name: in.Build.Engine, Version: in.Build.Version, SupportedFormats: []string{string(m.Format)}}
+		}
+		return extras.Members()
+	}
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+type (
+	v0Models struct {
+		Object string    `json:"object"`
+		Data   []v0Model `json:"data"`
+	}
+	// v0Model is the specification's "Model (v0)".
+	v0Model struct {
+		ID                  string         `json:"id"`
+		Object              string         `json:"object"`
+		Type                string         `json:"type"`
+		Publisher           string         `json:"publisher"`
+		Arch                string         `json:"arch"`
+		CompatibilityType   catalog.Format `json:"compatibility_type"`
+		Quantization        string         `json:"quantization"`
+		State               string         `json:"state"`
+		MaxContextLength    int            `json:"max_context_length"`
+		LoadedContextLength int            `json:"loaded_context_length,omitempty"`
+		Capabilities        []string       `json:"capabilities,omitempty"`
+	}
+)
+
+// listV0 is GET /api/v0/models: every model, loaded or not.
+func (c *call) listV0() error {
+	models, err := c.node.Models(c.r.Context())
+	if err != nil {
+		return err
+	}
+	list := v0Models{Object: "list", Data: []v0Model{}}
+	for _, m := range models {
+		list.Data = append(list.Data, c.describeV0(m))
+	}
+	return c.answer(list)
+}
+
+// getV0 is GET /api/v0/models/{model}, by any of the model's names.
+func (c *call) getV0() error {
+	target, err := c.node.Find(c.r.Context(), c.param)
+	if err != nil {
+		return err
+	}
+	models, err := c.node.Models(c.r.Context())
+	if err != nil {
+		return err
+	}
+	for _, m := range models {
+		if m.Key == target.Model.Key {
+			return c.answer(c.describeV0(m))
+		}
+	}
+	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
+}
+
+func (c *call) describeV0(m node.ModelState) v0Model {
+	d := v0Model{
+		ID:                m.Key,
+		Object:            "model",
+		Type:              typeV0(m.Model),
+		Publisher:         m.Publisher,
+		Arch:              m.Architecture,
+		CompatibilityType: m.Format,
+		Quantization:      m.Quantization.Name,
+		State:             "not-loaded",
+		MaxContextLength:  m.MaxContextLength,
+	}
+	if m.ToolUse && m.Type == catalog.TypeLLM {
+		d.Capabilities = []string{"tool_use"}
+	}
+	for _, in := range c.node.Instances() {
+		switch {
+		case in.Spec.Model.Key != m.Key:
+		case !in.Status.IsLoading():
+			d.State = "loaded"
+			d.LoadedContextLength = max(d.LoadedContextLength, in.Spec.ContextLength)
+		case d.State == "not-loaded":
+			d.State = "loading"
+		}
+	}
+	return d
+}
+
+func typeV0(m catalog.Model) string {
+	switch {
+	case m.Type == catalog.TypeEmbedding:
+		return "embeddings"
+	case m.Projector != "":
+		return "vlm"
+	default:
+		return "llm"
+	}
+}

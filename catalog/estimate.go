@@ -1,0 +1,129 @@
+package catalog
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	gguf "github.com/gpustack/gguf-parser-go"
+)
+
+// The engine's defaults, and how it rounds the context of a slot up.
+const (
+	defaultBatch      = 2048
+	defaultMicroBatch = 512
+	contextStep       = 256
+)
+
+// What an entry of the vocabulary takes, as measured.
+const (
+	tokenBytes = 200
+	mergeBytes = 104
+)
+
+// maxAsked bounds the context that the parser is asked about, in tokens. What lies beyond is counted by the same measure.
+const maxAsked = 1 << 20
+
+// memory is what the model takes. The parser's estimate is taken for the cache, which it knows for each architecture to the
+// byte but for the exceptions below, and not for the computation: that is up to twenty times what engines of today take.
+func (p *plan) memory(s Shape) Memory {
+	slots, context := float64(max(1, s.Parallel)), s.ContextLength
+	if context <= 0 {
+		context = int(min(p.arch.MaximumContextLength, math.MaxInt32))
+	}
+	tokens := max(1, math.Ceil(float64(context)/contextStep)) * contextStep
+	batch := min(cmp.Or(max(0, s.BatchSize), defaultBatch), cmp.Or(max(0, s.MicroBatch), defaultMicroBatch))
+	batch = int(min(float64(batch), tokens*slots))
+
+	cache, ok := p.cache(tokens, batch, s)
+	vocabulary := (tokenBytes+4*slots)*float64(p.tokens) + mergeBytes*float64(p.merges) // with the chances of each token
+	return Memory{
+		Weights: p.weights,
+		KVCache: bounded(cache * slots),
+		Compute: bounded(p.compute(tokens, float64(batch), s) + vocabulary),
+		Rough:   !ok,
+	}
+}
+
+// cache is that of one slot, in bytes. It is not ok if it had to be guessed.
+func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool) {
+	if p.encoder {
+		return 0, true
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			bytes, ok = p.roughCache(tokens), false
+		}
+	}()
+	if !p.believable() {
+		return p.roughCache(tokens), false
+	}
+	asked := min(tokens, maxAsked)
+	// The parser adds the logical batch to a sliding window, and the engine the one that it computes.
+	size := int32(min(max(1, batch), maxAsked))
+	e := p.file.EstimateLLaMACppRun(
+		gguf.WithLLaMACppOffloadLayers(0), gguf.WithParallelSize(1), gguf.WithFlashAttention(),
+		gguf.WithLLaMACppContextSize(int32(asked)),
+		gguf.WithLLaMACppLogicalBatchSize(size), gguf.WithLLaMACppPhysicalBatchSize(size),
+		gguf.WithLLaMACppCacheKeyType(cacheType(s.KeyType)), gguf.WithLLaMACppCacheValueType(cacheType(s.ValueType)),
+	)
+	var keys, values float64
+	for _, d := range e.Devices {
+		keys += float64(d.KVCache.Key)
+		values += float64(d.KVCache.Value)
+	}
+	if p.latent() { // only what keys and values are computed from is kept
+		keys *= float64(p.arch.AttentionKeyLength) / float64(p.arch.AttentionKeyLengthMLA)
+		values = 0
+	}
+	return (keys + values) * tokens / asked, true
+}
+
+// latent tells whether attention is of the kind whose cache holds what keys and values are computed from.
+func (p *plan) latent() bool {
+	return p.arch.AttentionKeyLengthMLA > 0 && p.arch.AttentionValueLengthMLA > 0
+}
+
+// believable tells whether the parser can be asked without its numbers overflowing.
+func (p *plan) believable() bool {
+	a := p.arch
+	for _, n := range a.AttentionHeadCountKVs {
+		if n > maxHeads {
+			return false
+		}
+	}
+	return a.BlockCount <= maxBlocks && a.AttentionHeadCountKV <= maxHeads && a.AttentionHeadCount <= maxHeads &&
+		max(a.AttentionKeyLength, a.AttentionValueLength, a.AttentionKeyLengthSWA, a.AttentionValueLengthSWA) <= maxHeadLength &&
+		a.EmbeddingLength <= maxWidth && a.AttentionSlidingWindow <= maxWidth && a.VocabularyLength <= maxWidth &&
+		max(a.SSMInnerSize, a.SSMStateSize, a.SSMGroupCount, a.KDAHeadDim, a.RWKVHeadSize) <= maxHeadLength &&
+		max(a.SSMConvolutionKernel, a.ShortConvLCache, a.RWKVTokenShiftCount) <= maxHeads
+}
+
+const (
+	maxHeads      = 1 << 12
+	maxHeadLength = 1 << 16
+)
+
+// roughCache takes each layer for one of plain attention; without the figures for that, a tenth of the weights will do.
+func (p *plan) roughCache(tokens float64) float64 {
+	a := p.arch
+	length := float64(min(a.AttentionKeyLength, maxHeadLength)) + float64(min(a.AttentionValueLength, maxHeadLength))
+	layers, heads := float64(min(a.BlockCount, maxBlocks)), float64(min(a.AttentionHeadCountKV, maxHeads))
+	if bytes := 2 * layers * heads * length * tokens; bytes > 0 {
+		return bytes
+	}
+	return float64(p.weights) / 10
+}
+
+// cacheType is the type of a cache by the engine's name for it; f16 where it isn't known.
+func cacheType(name string) gguf.GGMLType {
+	for _, t := range []gguf.GGMLType{
+		gguf.GGMLTypeF32, gguf.GGMLTypeBF16, gguf.GGMLTypeQ8_0, gguf.GGMLTypeQ4_0, gguf.GGMLTypeQ4_1,
+		gguf.GGMLTypeIQ4_NL, gguf.GGMLTypeQ5_0, gguf.GGMLTypeQ5_1,
+	} {
+		if strings.EqualFold(t.String(), name) {
+			return t
+		}
+	}
+	return gguf.GGMLTypeF16
+}

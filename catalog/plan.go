@@ -1,0 +1,188 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	gguf "github.com/gpustack/gguf-parser-go"
+)
+
+// plan is what a file's header says of the memory that it will take. It is never changed.
+type plan struct {
+	size    int64
+	changed time.Time
+
+	file    *gguf.GGUFFile // without what misleads the parser's estimate
+	arch    gguf.GGUFArchitecture
+	encoder bool // it has no cache
+	weights int64
+	tokens  int64 // of the vocabulary
+	merges  int64
+
+	// The widths of a layer, in numbers for each token.
+	feedForward int64 // between its matrices, counted as often as it is held
+	expert      int64 // of one expert, between its matrices
+	query       int64
+}
+
+// plans are of the files that were asked of last: who asks how much memory a model takes asks again at once, with a
+// shorter context.
+var plans planCache
+
+// maxPlans bounds how many are kept: those of the largest models are of megabytes.
+const maxPlans = 8
+
+type planCache struct {
+	mu   sync.Mutex
+	kept []keptPlan // the one that was asked for last is the first
+}
+
+type keptPlan struct {
+	path string
+	plan *plan
+}
+
+// of reads the plan of a file, unless it is kept and the file is as it was.
+func (c *planCache) of(path string) (*plan, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if p := c.get(path, info); p != nil {
+		return p, nil
+	}
+	p, err := readPlan(path, info)
+	if err != nil {
+		return nil, err
+	}
+	c.put(path, p)
+	return p, nil
+}
+
+func (c *planCache) get(path string, info os.FileInfo) *plan {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.kept, func(k keptPlan) bool { return k.path == path })
+	if i < 0 || c.kept[i].plan.size != info.Size() || !c.kept[i].plan.changed.Equal(info.ModTime()) {
+		return nil
+	}
+	k := c.kept[i]
+	c.kept = slices.Insert(slices.Delete(c.kept, i, i+1), 0, k)
+	return k.plan
+}
+
+func (c *planCache) put(path string, p *plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept = slices.DeleteFunc(c.kept, func(k keptPlan) bool { return k.path == path })
+	c.kept = slices.Insert(c.kept, 0, keptPlan{path, p})
+	c.kept = c.kept[:min(len(c.kept), maxPlans)]
+}
+
+// readPlan reads a file's header.
+func readPlan(path string, info os.FileInfo) (p *plan, err error) {
+	f, err := parse(path, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("its header can't be read: %v", r)
+		}
+	}()
+	p = &plan{size: info.Size(), changed: info.ModTime(), file: f, arch: f.Architecture()}
+	p.encoder = slices.Contains(encoders, p.arch.Architecture)
+	if !p.encoder {
+		p.withCache()
+	}
+	p.tokens = arrayLength(f, "tokenizer.ggml.tokens")
+	p.merges = arrayLength(f, "tokenizer.ggml.merges")
+	p.weigh()
+	p.widths()
+	return p, nil
+}
+
+// encoders are the architectures that the engine gives no cache. Each token sees all others, so nothing is kept.
+var encoders = []string{
+	"bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
+	"gemma-embedding", "dream", "llada", "llada-moe", "rnd1", "wavtokenizer-dec",
+}
+
+// withCache has the parser count a cache. It takes a chat model's pooling for the sign of an encoder, and there are chat
+// models made to embed; the engine gives them a cache, like any other.
+func (p *plan) withCache() {
+	arch := p.arch.Architecture
+	p.file.Header.MetadataKV = slices.DeleteFunc(p.file.Header.MetadataKV, func(kv gguf.GGUFMetadataKV) bool {
+		return kv.Key == arch+".pooling_type" || kv.Key == arch+".attention.causal"
+	})
+	p.arch = p.file.Architecture()
+}
+
+// weigh adds up the tensors. Where a model has no output matrix, its token embeddings are that, too: the engine then holds
+// them twice if it stores the output another way, which it does with these types.
+func (p *plan) weigh() {
+	weights := p.file.TensorInfos.Bytes()
+	_, separate := p.file.TensorInfos.Get("output.weight")
+	if t, ok := p.file.TensorInfos.Get("token_embd.weight"); ok && !separate && !p.encoder {
+		switch t.Type {
+		case gguf.GGMLTypeQ4_0, gguf.GGMLTypeQ4_K, gguf.GGMLTypeQ2_K, gguf.GGMLTypeIQ4_NL:
+			weights += t.Bytes()
+		}
+	}
+	p.weights = bounded(float64(weights))
+}
+
+// widths finds the widest layers.
+func (p *plan) widths() {
+	var up, down int64
+	gated := false
+	for _, t := range p.file.TensorInfos {
+		if len(t.Dimensions) < 2 {
+			continue
+		}
+		in, out := width(t.Dimensions[0]), width(t.Dimensions[1])
+		switch _, name, _ := strings.Cut(strings.TrimPrefix(t.Name, "blk."), "."); name {
+		case "ffn_up.weight":
+			up = max(up, out)
+		case "ffn_down.weight":
+			down = max(down, in)
+		case "ffn_gate.weight":
+			gated = true
+		case "ffn_down_exps.weight":
+			p.expert = max(p.expert, in)
+		case "attn_q.weight":
+			p.query = max(p.query, out)
+		}
+	}
+	if p.feedForward = down; gated || up > down { // one matrix may hold both halves
+		p.feedForward = 3 * down // both halves and their product
+	}
+}
+
+// maxWidth bounds what is believed of a tensor's or a layer's width.
+const maxWidth = 1 << 24
+
+func width(n uint64) int64 { return int64(min(n, maxWidth)) }
+
+// maxBytes bounds every figure, so that no sum overflows.
+const maxBytes = math.MaxInt64 / 16
+
+func bounded(bytes float64) int64 {
+	if !(bytes > 0) {
+		return 0
+	}
+	return int64(min(bytes, maxBytes))
+}
+
+func arrayLength(f *gguf.GGUFFile, key string) int64 {
+	kv, ok := f.Header.MetadataKV.Get(key)
+	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeArray {
+		return 0
+	}
+	return int64(min(kv.ValueArray().Len, math.MaxInt32))
+}

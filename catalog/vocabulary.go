@@ -1,0 +1,231 @@
+package catalog
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"os"
+	"slices"
+)
+
+// VocabularyError says how the vocabularies of two models differ, so that one can't draft for the other.
+type VocabularyError struct {
+	Target, Draft string // the models' keys
+	Reason        string
+}
+
+func (e *VocabularyError) Error() string {
+	return fmt.Sprintf("%s can't be the draft model of %s: %s. Choose a smaller model of the same family.", e.Draft, e.Target, e.Reason)
+}
+
+// The engine's own measure of what is alike enough.
+const (
+	maxSizeDifference = 128
+	firstComparedID   = 5
+)
+
+// SameVocabulary asks whether a model can draft for another: the engine, which demands that their vocabularies are nearly
+// the same, would run without the draft and say so in its log only. The answer is nil, a [*VocabularyError], or why the
+// files can't be read. It reads the vocabularies from the files, which takes some 10 ms.
+func SameVocabulary(target, draft Model) error {
+	seed := maphash.MakeSeed()
+	t, err := readVocabulary(target, seed)
+	if err != nil {
+		return err
+	}
+	d, err := readVocabulary(draft, seed)
+	if err != nil {
+		return err
+	}
+	if reason := t.differs(d); reason != "" {
+		return &VocabularyError{target.Key, draft.Key, reason}
+	}
+	return nil
+}
+
+// vocabulary is what a model's tokens are.
+type vocabulary struct {
+	model, pre     string // the kind of tokenizer, and how it splits text first
+	bos, eos       int64  // the tokens' ids; -1: none
+	addBOS, addEOS bool
+	tokens         []uint64 // hashes of their texts
+}
+
+func (v vocabulary) differs(o vocabulary) string {
+	n := min(len(v.tokens), len(o.tokens))
+	if v.kind() != o.kind() {
+		return fmt.Sprintf("their tokenizers are of different kinds, %q and %q", v.model, o.model)
+	}
+	if v.addBOS != o.addBOS || v.addBOS && v.bos != o.bos {
+		return "their texts begin with different tokens"
+	}
+	if v.addEOS != o.addEOS || v.addEOS && v.eos != o.eos {
+		return "their texts end with different tokens"
+	}
+	if max(len(v.tokens), len(o.tokens))-n > maxSizeDifference {
+		return fmt.Sprintf("their vocabularies have %d and %d tokens", len(v.tokens), len(o.tokens))
+	}
+	for i := firstComparedID; i < n; i++ {
+		if v.tokens[i] != o.tokens[i] {
+			return fmt.Sprintf("their tokens differ, from number %d on", i)
+		}
+	}
+	return ""
+}
+
+// kind is the tokenizer's, as the engine tells them apart.
+func (v vocabulary) kind() string {
+	switch v.model {
+	case "gemma4", "hybriddna", "whitespace":
+		return "gpt2"
+	case "none":
+		return "no_vocab"
+	default:
+		return v.model
+	}
+}
+
+// beginning are the ways of splitting whose texts begin with a token of their own, where the file doesn't say.
+var beginning = []string{
+	"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano", "tekken",
+	"chameleon", "gemma4",
+}
+
+// defaults are what the engine takes for what the file doesn't say.
+func (v vocabulary) defaults() (bos, eos int64, addBOS, addEOS bool) {
+	switch v.model {
+	case "llama":
+		return 1, 2, true, false
+	case "bert":
+		return 101, -1, true, false
+	case "t5":
+		return -1, 1, false, true
+	case "plamo2":
+		return 1, 2, false, false
+	case "gemma4":
+		return -1, -1, true, false
+	case "gpt2", "hybriddna", "whitespace":
+		return 11, 11, slices.Contains(beginning, v.pre), false
+	default:
+		return -1, -1, false, false
+	}
+}
+
+func readVocabulary(m Model, seed maphash.Seed) (vocabulary, error) {
+	fail := func(err error) (vocabulary, error) {
+		return vocabulary{}, fmt.Errorf("reading the vocabulary of %s: %w", m.Key, err)
+	}
+	if m.Err != nil {
+		return fail(m.Err)
+	}
+	f, err := os.Open(m.Path)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	r := vocabularyReader{seed: seed, numbers: map[string]uint64{}}
+	meta := metadata{Reader: bufio.NewReaderSize(f, 64<<10), order: binary.LittleEndian, wide: 8, visit: r.visit}
+	switch err := meta.walk(); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fail(errors.New("its header ends too early"))
+	case err != nil:
+		return fail(err)
+	}
+	return r.finish(), nil
+}
+
+// vocabularyReader gathers a vocabulary from a file's metadata.
+type vocabularyReader struct {
+	seed    maphash.Seed
+	found   vocabulary
+	numbers map[string]uint64 // and truths, by the rest of their keys
+}
+
+// visit reads a value, if it is one of the vocabulary's.
+func (r *vocabularyReader) visit(m *metadata, key string, kind uint64) (done bool, err error) {
+	const prefix = "tokenizer.ggml."
+	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
+		return false, nil
+	}
+	switch name := key[len(prefix):]; name {
+	case "model", "pre":
+		text, err := m.name(kind)
+		if name == "model" {
+			r.found.model = text
+		} else {
+			r.found.pre = text
+		}
+		return true, err
+	case "bos_token_id", "eos_token_id", "add_bos_token", "add_eos_token":
+		size, isNumber := ggufSizes[kind]
+		if !isNumber {
+			return true, errNotUnderstood
+		}
+		r.numbers[name], err = m.uint(size)
+		return true, err
+	case "tokens":
+		if kind != ggufArray {
+			return true, errNotUnderstood
+		}
+		return true, r.readTokens(m)
+	default:
+		return false, nil
+	}
+}
+
+func (r *vocabularyReader) readTokens(m *metadata) error {
+	kind, count, err := m.arrayHead()
+	if err != nil {
+		return err
+	}
+	if kind != ggufString {
+		return errNotUnderstood
+	}
+	var h maphash.Hash
+	h.SetSeed(r.seed)
+	r.found.tokens = nil
+	for i := range count {
+		length, err := m.textLength()
+		if err != nil {
+			return err
+		}
+		h.Reset()
+		if length == 0 {
+			fmt.Fprintf(&h, "[EMPTY_%d]", i) // the engine's name for it
+		} else if _, err := io.CopyN(&h, m.Reader, length); err != nil {
+			return err
+		}
+		r.found.tokens = append(r.found.tokens, h.Sum64())
+	}
+	return nil
+}
+
+func (r *vocabularyReader) finish() vocabulary {
+	v := r.found
+	bos, eos, addBOS, addEOS := v.defaults()
+	id := func(name string, otherwise int64) int64 {
+		n, ok := r.numbers[name]
+		if ok && n < uint64(len(v.tokens)) {
+			return int64(n)
+		}
+		if otherwise >= int64(len(v.tokens)) {
+			return -1
+		}
+		return otherwise
+	}
+	truth := func(name string, otherwise bool) bool {
+		if n, ok := r.numbers[name]; ok {
+			return n != 0
+		}
+		return otherwise
+	}
+	v.bos, v.eos = id("bos_token_id", bos), id("eos_token_id", eos)
+	v.addBOS = truth("add_bos_token", addBOS) || v.model == "gemma4"
+	v.addEOS = truth("add_eos_token", addEOS)
+	v.model = cmp.Or(v.model, "no_vocab")
+	return v
+}

@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+var (
+	full    = flag.Bool("full", false, "measure, for some minutes, and print a table")
+	rounds  = flag.Int("rounds", 9, "with -full: how often each thing is measured")
+	shrink  = flag.Int("shrink", 1, "with -full: divide the requests that the memory is measured over by this")
+	only    = flag.String("only", "", "with -full: proxy, memory or swap alone")
+	profile = flag.String("profile", "", "write profiles of lmcaddy's processor time to this folder, and measure nothing")
+)
+
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case engineName:
+		os.Exit(serveEngine(os.Args[1:]))
+	case floorName:
+		os.Exit(serveFloor(os.Args[1:]))
+	}
+	flag.Parse()
+	err := os.Chdir("..") // the harness finds things from the module's folder
+	if err == nil {
+		err = harness.Setup()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}

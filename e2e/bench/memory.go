@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// memory is how much of a process was in memory, in bytes: before many requests, and the median while the first, the middle
+// and the last tenth of them ran.
+type memory struct{ before, first, middle, last int64 }
+
+// flat is how much more memory a process may have in the end than in the beginning: what changes from one collection of
+// garbage to the next is not to count.
+const flat = 1.10
+
+func (m memory) growth() float64 { return float64(m.last) / float64(m.first) }
+
+// measureMemory sends many requests from 8 clients.
+func measureMemory(t target, w workload, requests int) (m memory, err error) {
+	if m.before, err = t.resident(); err != nil {
+		return m, err
+	}
+	var tenths [10]int64
+	for i := range tenths {
+		if tenths[i], err = residentUnder(load{target: t, work: w, clients: 8, requests: requests / len(tenths)}); err != nil {
+			return m, fmt.Errorf("%s, %s: %w", t.name, w.name, err)
+		}
+	}
+	m.first, m.middle, m.last = tenths[0], tenths[5], tenths[9]
+	return m, nil
+}
+
+// residentUnder is the median of the target's memory while a load is on.
+func residentUnder(l load) (int64, error) {
+	var (
+		seen []int64
+		fail error
+		wait sync.WaitGroup
+		stop = make(chan struct{})
+	)
+	wait.Go(func() {
+		every := time.NewTicker(10 * time.Millisecond)
+		defer every.Stop()
+		for {
+			now, err := l.target.resident()
+			if err != nil {
+				fail = err
+				return
+			}
+			seen = append(seen, now)
+			select {
+			case <-stop:
+				return
+			case <-every.C:
+			}
+		}
+	})
+	_, err := l.run()
+	close(stop)
+	wait.Wait()
+	if err != nil || fail != nil {
+		return 0, fmt.Errorf("under load: %w", firstOf(err, fail))
+	}
+	return median(seen), nil
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

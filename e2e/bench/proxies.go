@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// site is lmcaddy with the fake engine loaded, and the other ways to the same engine.
+type site struct {
+	server  *harness.Server
+	targets []target
+}
+
+// startSite starts everything. It ends with the test.
+func startSite(t testing.TB) site {
+	home := harness.NewHome(t)
+	server := harness.Start(home, harness.Config{Engine: []string{
+		"path " + linkSelf(t, home),
+		"parallel 8", // as many as there are clients: what is measured is the way, not the queue
+	}})
+	server.Chat(harness.Ask("Hello").With("max_tokens", small.events)) // loads the model
+	engine := server.Engine()
+	upstream := "127.0.0.1:" + engine.Args[slices.Index(engine.Args, "--port")+1]
+	s := site{server: server}
+	own := server.Base[len("http://"):]
+	bare := startFloor(t, upstream)
+	plain := startCaddy(t, upstream)
+	s.targets = []target{
+		{name: direct, what: "no proxy", address: upstream},
+		bare,
+		plain,
+		{name: ours, what: "lm_api; the client asks for a stream, which is what the others get whatever they ask for", address: own, pid: server.PID},
+		{name: oneBody, what: "lm_api; the client asks for one body: lmcaddy has a stream from the engine as always, and gathers it", address: own, pid: server.PID, gathers: true},
+	}
+	return s
+}
+
+func (s site) target(name string) target {
+	return s.targets[slices.IndexFunc(s.targets, func(t target) bool { return t.name == name })]
+}
+
+// linkSelf gives the test's binary the engine's name.
+func linkSelf(t testing.TB, home *harness.Home) (path string) {
+	self, err := os.Executable()
+	path = filepath.Join(home.Work, engineName)
+	if err == nil {
+		err = os.Symlink(self, path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func startFloor(t testing.TB, upstream string) target {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := harness.Address(harness.FreePort(t))
+	cmd := &exec.Cmd{Path: self, Args: []string{floorName, address, upstream}, Env: []string{}, Stderr: os.Stderr}
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the bare proxy: %v", err)
+		}
+	})
+	tg := target{name: floor, what: "net/http/httputil.ReverseProxy and nothing else", address: address, pid: cmd.Process.Pid}
+	harness.Eventually(t, harness.Patience, "the bare proxy answers", func() bool {
+		c, err := dial(address)
+		if err == nil {
+			c.close()
+		}
+		return err == nil
+	})
+	return tg
+}
+
+func startCaddy(t testing.TB, upstream string) target {
+	home := harness.NewBareHome(t)
+	port := harness.FreePort(t)
+	file := home.WriteFile("Caddyfile", fmt.Sprintf(`{
+	grace_period 15s
+	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
+}
+
+http://:%d {
+	bind 127.0.0.1
+	reverse_proxy %s
+}
+`, port, upstream))
+	server := home.Launch(port, "run", "--config", file)
+	return target{name: caddy, what: "the same binary, its Caddyfile with a plain reverse_proxy alone", address: harness.Address(port), pid: server.PID}
+}
+
+// tell writes a line to whoever waits for the table.
+func tell(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// plan is how much is measured.
+type plan struct {
+	rounds   int
+	requests int           // that a load has at least
+	lasting  time.Duration // that a load takes at least
+	clients  []int
+	events   int // of a long stream
+	small    int // requests that the memory is measured over
+	large    int
+	swaps    int
+}
+
+type key struct {
+	work    string
+	clients int
+	target  string
+}
+
+// results has a series of as many figures as there are rounds for each key.
+type results map[key]series
+
+// measureProxies puts every load on every target, in rounds. Who begins changes from load to load, so that nobody always
+// follows the same other one.
+func measureProxies(s site, p plan) (results, error) {
+	all := results{}
+	turn := 0
+	for range p.rounds {
+		for _, w := range workloads(p.events) {
+			for _, clients := range p.clients {
+				targets := s.targetsOf(w)
+				for i := range targets {
+					t := targets[(i+turn)%len(targets)]
+					got, err := load{target: t, work: w, clients: clients, requests: p.requests, lasting: p.lasting}.run()
+					if err != nil {
+						return nil, fmt.Errorf("%s, %s: %w", t.name, w.name, err)
+					}
+					k := key{w.name, clients, t.name}
+					all[k] = append(all[k], figuresOf(got, w))
+				}
+				turn++
+			}
+		}
+	}
+	return all, nil
+}
+
+// targetsOf are the targets that a workload has a meaning for.
+func (s site) targetsOf(w workload) []target {
+	var some []target
+	for _, t := range s.targets {
+		if !w.isLong || !t.gathers {
+			some = append(some, t)
+		}
+	}
+	return some
+}

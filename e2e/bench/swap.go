@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// The two models that are swapped are the shipped one under two keys.
+var swapped = [2]string{harness.Model, harness.Model + "-b"}
+
+// The target of a swap: so much longer than by hand, or as a part of it, whichever is more.
+const (
+	swapRatio = 1.15
+	swapExtra = 20 * time.Millisecond
+)
+
+// swaps measures how long it takes from a request for one model, while the other is loaded and there is room for one, to the
+// first byte of its answer; and, in turn with that, how long the same takes who stops and starts the same engine by hand.
+func swaps(t *testing.T, out io.Writer, p plan) []verdict {
+	home := harness.NewHome(t)
+	home.AddModel(swapped[1], "tinychat-f16.gguf", harness.ShippedModel(t))
+	server := harness.Start(home, harness.Config{LM: []string{}})
+	hands := newHands(t, server)
+	var ours, byHand, extra []time.Duration
+	var ratios []float64
+	for i := range p.swaps {
+		model := swapped[i%2]
+		for _, who := range []struct {
+			swap func(string) (time.Duration, error)
+			took *[]time.Duration
+		}{{func(m string) (time.Duration, error) { return swapByRequest(server, m) }, &ours}, {hands.swap, &byHand}} {
+			took, err := who.swap(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*who.took = append(*who.took, took)
+		}
+		extra = append(extra, ours[i]-byHand[i])
+		ratios = append(ratios, float64(ours[i])/float64(byHand[i]))
+	}
+	return reportSwaps(out, median(ours), median(byHand), median(extra), median(ratios), p.swaps)
+}
+
+func reportSwaps(out io.Writer, ours, byHand, extra time.Duration, ratio float64, n int) []verdict {
+	tell(out, "\nSWAP OF MODELS (medians of %d, in turn; from the request for one model while the other is loaded to the first byte of the answer)", n)
+	tell(out, "%-18s%12s   there is room for one model, so the other is unloaded", "lmcaddy", seconds(ours.Seconds()))
+	tell(out, "%-18s%12s   the other's engine is told to end, this one's started with the same arguments, awaited by its own word, and asked", "by hand", seconds(byHand.Seconds()))
+	tell(out, "%-18s%12s   ratio %.2f (medians of each pair's)", "difference", seconds(extra.Seconds()), ratio)
+	limit := max(swapExtra, time.Duration((swapRatio-1)*float64(byHand)))
+	return []verdict{{
+		"swap of models, longer than by hand", seconds(extra.Seconds()), "at most " + seconds(limit.Seconds()), extra <= limit,
+	}}
+}
+
+// swapByRequest asks for the model that isn't loaded.
+func swapByRequest(s *harness.Server, model string) (time.Duration, error) {
+	begin := time.Now()
+	for _, m := range swapped {
+		if m != model {
+			s.Post(harness.UnloadPath, harness.Fields{"instance_id": m})
+		}
+	}
+	return firstByte(begin, s.Base, model, "none")
+}
+
+// firstByte asks for a stream, and says how long after begin its first byte has come. It reads it to its end.
+func firstByte(begin time.Time, base, model, apiKey string) (took time.Duration, err error) {
+	body := fmt.Sprintf(`{"model":%q,"stream":true,"temperature":0,"max_tokens":8,"messages":[{"role":"user","content":"Hello"}]}`, model)
+	req, err := http.NewRequest(http.MethodPost, base+harness.ChatPath, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+apiKey)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	first := make([]byte, 1)
+	_, err = io.ReadFull(resp.Body, first)
+	took = time.Since(begin)
+	if err != nil {
+		return 0, err
+	}
+	rest, err := io.ReadAll(resp.Body)
+	if text := string(first) + string(rest); resp.StatusCode != http.StatusOK || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+		return 0, fmt.Errorf("%s from %s: status %d: %s", model, base, resp.StatusCode, text)
+	}
+	return took, err
+}

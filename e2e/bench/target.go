@@ -1,0 +1,35 @@
+package bench
+
+import "time"
+
+// target is one way to the engine.
+type target struct {
+	name    string
+	what    string // in words
+	address string
+	pid     int  // of the proxy; 0: there is none
+	gathers bool // the client asks for an answer in one piece
+}
+
+// The targets' names.
+const (
+	direct  = "direct"
+	floor   = "floor"
+	caddy   = "caddy"
+	ours    = "lmcaddy"
+	oneBody = "lmcaddy, one body"
+)
+
+func (t target) cpu() (time.Duration, error) {
+	if t.pid == 0 {
+		return 0, nil
+	}
+	return cpuTime(t.pid)
+}
+
+func (t target) resident() (int64, error) {
+	if t.pid == 0 {
+		return 0, nil
+	}
+	return residentMemory(t.pid)
+}

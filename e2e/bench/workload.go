@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// workload is a kind of request.
+type workload struct {
+	name    string
+	size    int     // of the body, in bytes, at least
+	events  int     // of the answer
+	pauseUS int     // between the answer's events, in microseconds; 0: none
+	isLong  bool    // the answer's chunks are what counts
+	slower  float64 // what our median may be, as a multiple of plain Caddy's
+}
+
+var (
+	small = workload{name: "small body", size: 600, events: 8, slower: 1}
+	large = workload{name: "1 MiB body", size: 1 << 20, events: 8, slower: 1.3}
+)
+
+// workloads are all of them. Streams are measured twice: as fast as they come, when a proxy that is slow has much to pass on at a
+// time, and paced as tokens are.
+func workloads(events int) []workload {
+	return []workload{
+		small,
+		{name: "64 KiB body", size: 64 << 10, events: 8, slower: 1.3},
+		large,
+		{name: "stream at once", size: 600, events: events, isLong: true, slower: 1},
+		{name: "stream, paced", size: 600, events: max(shortest, events/4), pauseUS: 1000, isLong: true, slower: 1},
+	}
+}
+
+// request is the whole HTTP request. Its body is the same for all targets but for what it says of stream, in as many bytes.
+func (w workload) request(t target) []byte {
+	body := w.body(!t.gathers)
+	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: */*\r\n"+
+		"Authorization: Bearer none\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", t.address, len(body), body)
+}
+
+func (w workload) body(stream bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"model":"lmcaddy/tinychat","max_tokens":%d,"pause_us":%d,"stream":%5t,"temperature":0.7,"messages":[`, w.events, w.pauseUS, stream)
+	b.WriteString(`{"role":"system","content":"Answer briefly."}`)
+	for i := 0; b.Len() < w.size; i++ {
+		text, role := said[i%len(said)], "user"
+		if i%2 == 1 {
+			role = "assistant"
+		}
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			panic(err) // a string can be encoded
+		}
+		fmt.Fprintf(&b, `,{"role":"%s","content":%s}`, role, encoded)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+// said is what a conversation is made of: prose and code, with what JSON has to escape, and letters of two bytes and more.
+var said = []string{
+	`Here is a function that reads a file line by line. It works, but it is slow on large files, and I don't see why. ` +
+		`Could you look at it, and tell me what you'd change? I'd like to keep the interface as it is, since "others" use it.` +
+		"\n\n```go\nfunc lines(path string) ([]string, error) {\n\tcontent, err := os.ReadFile(path)\n\tif err != nil {\n" +
+		"\t\treturn nil, fmt.Errorf(\"reading %s: %w\", path, err)\n\t}\n\treturn strings.Split(string(content), \"\\n\"), nil\n}\n```\n",
+	`The whole file is held in memory twice: once as bytes, once as a string, and the slices of the lines come on top of that. ` +
+		`Read it with a scanner instead, and hand each line on as soon as you have it – naïve as it looks, that is all it takes. ` +
+		"A few remarks:\n\n1. `bufio.Scanner` has a limit of 64 KiB for a line.\n2. The error of the scanner has to be looked at.\n" +
+		`3. For Übergrößen → use a reader. 日本語のテキストも大丈夫です。`,
+}

@@ -1,0 +1,32 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Preset is a set of request defaults that has a name: the values of fields, as JSON. The field "system_prompt" is a
+// system message for requests that have none.
+type Preset map[string]json.RawMessage
+
+// validate tells what is wrong with a preset, if anything.
+func (p Preset) validate(name string) error {
+	for field, value := range p {
+		switch {
+		case strings.ContainsFunc(field, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) || field == "":
+			return fmt.Errorf("preset %s: %q is no name of a field", name, field)
+		case !json.Valid(value):
+			return fmt.Errorf("preset %s: the value of %s is not JSON: %s", name, field, value)
+		case field == translate.SystemPrompt && gjson.ParseBytes(value).Type != gjson.String:
+			return fmt.Errorf("preset %s: system_prompt must be a string", name)
+		case field == "messages" || field == "prompt" || field == "preset":
+			return fmt.Errorf("preset %s: %s can't be preset", name, field)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package translate
+
+import "github.com/tidwall/gjson"
+
+// parseFormat reads response_format, and puts the schema where the engine looks for it.
+func (c *Chat) parseFormat(body *Body) *Error {
+	value := body.Value("response_format")
+	if value == nil || string(value) == "null" {
+		return nil
+	}
+	format := gjson.ParseBytes(value)
+	switch kind := format.Get("type"); {
+	case kind.Type != gjson.String:
+		return Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)
+	case kind.Str == "text", kind.Str == "json_object":
+		return nil
+	case kind.Str != "json_schema":
+		return Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "`+kind.Str+`".`)
+	}
+	holder := format.Get("json_schema")
+	schema := holder.Get("schema")
+	if !schema.Exists() { // some clients leave out the holder
+		schema = format.Get("schema")
+	}
+	switch {
+	case !schema.Exists():
+		return Missing("response_format.json_schema.schema")
+	case !schema.IsObject():
+		return wrongType("response_format.json_schema.schema", "an object", schema)
+	}
+	// The specification has strict as a string, too.
+	if strict := holder.Get("strict"); strict.Exists() && strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String {
+		return wrongType("response_format.json_schema.strict", "a boolean or a string", strict)
+	}
+	if !holder.Get("schema").Exists() {
+		c.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package translate
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// legacyLogprobs is how text completions tell log probabilities: lists that run in parallel.
+type legacyLogprobs struct {
+	Tokens  []string      `json:"tokens"`
+	Each    []json.Number `json:"token_logprobs"`
+	Top     []legacyTop   `json:"top_logprobs"`
+	Offsets []int         `json:"text_offset"` // in characters, from the beginning of the choice's text
+}
+
+// legacyTop is the likeliest tokens at one place: an object whose keys are the tokens, or null where none were asked for.
+type legacyTop []byte
+
+// MarshalJSON gives the object as it is.
+func (t legacyTop) MarshalJSON() ([]byte, error) {
+	if t == nil {
+		return []byte("null"), nil
+	}
+	return t, nil
+}
+
+// add appends the log probabilities of a Logprobs event, whose text begins at offset, and gives their sum. Of the likeliest
+// tokens at each place as many as top are told, and the token that was chosen.
+func (l *legacyLogprobs) add(content json.RawMessage, top, offset int) (sum float64) {
+	gjson.ParseBytes(content).ForEach(func(_, item gjson.Result) bool {
+		token, p := item.Get("token").Str, item.Get("logprob")
+		l.Tokens = append(l.Tokens, token)
+		l.Each = append(l.Each, logprob(p))
+		l.Top = append(l.Top, likeliest(item, top))
+		l.Offsets = append(l.Offsets, offset)
+		offset += utf8.RuneCountInString(token)
+		sum += p.Num
+		return true
+	})
+	return sum
+}
+
+// orEmpty has lists, not null, where there are no tokens.
+func (l *legacyLogprobs) orEmpty() *legacyLogprobs {
+	if len(l.Tokens) > 0 {
+		return l
+	}
+	return &legacyLogprobs{Tokens: []string{}, Each: []json.Number{}, Top: []legacyTop{}, Offsets: []int{}}
+}
+
+// likeliest is what to tell of one place.
+func likeliest(item gjson.Result, top int) legacyTop {
+	if top == 0 {
+		return nil
+	}
+	out := []byte{'{'}
+	seen := map[string]bool{}
+	add := func(v gjson.Result) {
+		token := v.Get("token").Str
+		if seen[token] { // tokens that are parts of characters look alike
+			return
+		}
+		seen[token] = true
+		out = appendComma(out)
+		out = append(appendJSON(out, token), ':')
+		out = append(out, logprob(v.Get("logprob"))...)
+	}
+	for i, v := range item.Get("top_logprobs").Array() {
+		if i == top {
+			break
+		}
+		add(v)
+	}
+	if item.Get("token").Str != "" { // a stop string may have taken the chosen one's text away
+		add(item)
+	}
+	return append(out, '}')
+}
+
+// unlikely stands for the logarithm of 0, which JSON can't say.
+const unlikely = "-9999"
+
+// logprob is a number as the engine wrote it.
+func logprob(v gjson.Result) json.Number {
+	if v.Type != gjson.Number {
+		return unlikely
+	}
+	return json.Number(v.Raw)
+}

@@ -1,0 +1,71 @@
+package translate
+
+// Outcome is what is known of an answer at its end.
+type Outcome struct {
+	Reason  FinishReason
+	Stop    Stop // zero where the engine doesn't say more than the Reason does
+	Usage   Usage
+	Timings Timings
+}
+
+// StopReason says why generation ended. Whether a limit was the client's or the context's is told by the context's length,
+// in tokens.
+func (o *Outcome) StopReason(contextLength int) StopReason {
+	isFull := contextLength > 0 && o.Usage.Prompt+o.Usage.Completion >= contextLength
+	switch {
+	case o.Reason == FinishToolCalls:
+		return StopToolCalls
+	case o.Reason == FinishLength && (isFull || o.Stop.Reason == StopContext):
+		return StopContext
+	case o.Reason == FinishLength:
+		return StopMaxTokens
+	case o.Stop.Reason != "":
+		return o.Stop.Reason
+	default:
+		return StopEOS
+	}
+}
+
+// note keeps what an event says of the end.
+func (o *Outcome) note(ev Event) {
+	switch ev := ev.(type) {
+	case Usage:
+		o.Usage = ev
+	case Timings:
+		o.Timings = ev
+	case Stop:
+		o.Stop = ev
+	case Finish:
+		o.Reason = ev.Reason
+	}
+}
+
+// add makes one outcome of those of several choices. The prompt is the same for all, and counts once.
+func (o *Outcome) add(p *Outcome) {
+	if o.Reason == "" {
+		*o = *p
+		return
+	}
+	a, b := &o.Timings, &p.Timings
+	if all := a.PredictedMillis + b.PredictedMillis; all > 0 {
+		a.PredictedPerSecond = (a.PredictedPerSecond*a.PredictedMillis + b.PredictedPerSecond*b.PredictedMillis) / all
+	}
+	a.PromptMillis = min(a.PromptMillis, b.PromptMillis)
+	a.PredictedMillis += b.PredictedMillis
+	a.DraftTokens += b.DraftTokens
+	a.DraftAccepted += b.DraftAccepted
+	o.Usage.Completion += p.Usage.Completion
+	o.Usage.Reasoning += p.Usage.Reasoning
+}
+
+// Envelope is what every chunk of an answer, and every body, says of it.
+type Envelope struct {
+	ID          string // "chatcmpl-…"
+	Created     int64  // Unix time, in seconds
+	Model       string // the instance that answers
+	Fingerprint string // of the engine
+}
+
+// Extra makes further fields of an answer's body, or of its stream's last chunk: JSON members, without the braces. They
+// are of all choices together.
+type Extra func(*Outcome) []byte

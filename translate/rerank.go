@@ -1,0 +1,113 @@
+package translate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// RerankWire is the part of a Wire that ranking needs.
+type RerankWire interface {
+	// Rerank makes the engine's request.
+	Rerank(body *Body, r *Rerank) Upstream
+	// Reranked reads the answer: a score for each document.
+	Reranked(answer []byte, documents int) (*Reranked, *Error)
+}
+
+// Rerank is what a request for ranks asks for: how well each document answers the query.
+type Rerank struct {
+	Documents       []string
+	TopN            int // how many of the best are told
+	ReturnDocuments bool
+}
+
+// Reranked is an engine's answer to a request for ranks.
+type Reranked struct {
+	Scores []float64 // of each document, in the request's order; the higher the better
+	Prompt int       // tokens of all pairs of the query and a document
+}
+
+// ParseRerank reads a request for ranks. A document is a string, or an object with a text.
+func ParseRerank(body *Body) (*Rerank, *Error) {
+	query, err := body.String("query")
+	if err != nil {
+		return nil, err
+	}
+	if query == "" {
+		return nil, Missing("query")
+	}
+	r := &Rerank{}
+	if err := r.parseDocuments(body.Get("documents")); err != nil {
+		return nil, err
+	}
+	if r.ReturnDocuments, err = body.Bool("return_documents"); err != nil {
+		return nil, err
+	}
+	n, given, err := count(body, "top_n", 1)
+	if err != nil {
+		return nil, err
+	}
+	if r.TopN = len(r.Documents); given {
+		r.TopN = min(n, r.TopN)
+	}
+	return r, nil
+}
+
+func (r *Rerank) parseDocuments(v gjson.Result) *Error {
+	switch {
+	case v.Type == gjson.Null:
+		return Missing("documents")
+	case !v.IsArray():
+		return wrongType("documents", "an array", v)
+	}
+	for _, item := range v.Array() {
+		if item.IsObject() {
+			item = item.Get("text")
+		}
+		if item.Type != gjson.String {
+			return Invalid("invalid_type", "documents", `"documents" must hold strings, or objects that have a "text".`)
+		}
+		r.Documents = append(r.Documents, item.Str)
+	}
+	switch n := len(r.Documents); {
+	case n == 0:
+		return Invalid("invalid_value", "documents", `"documents" must not be empty.`)
+	case n > maxInputs:
+		return Invalid("invalid_value", "documents", `"documents" must hold at most `+itoa(maxInputs)+` texts. Send several requests.`)
+	}
+	return nil
+}
+
+// Refine makes an engine's error about ranks say which field of the request it is about.
+func (r *Rerank) Refine(err *Error) *Error { return refineInput(err, "documents") }
+
+type (
+	rerankBody struct {
+		Object  string       `json:"object"`
+		Results []rerankItem `json:"results"`
+		Model   string       `json:"model"`
+		Usage   inputUsage   `json:"usage"`
+	}
+	rerankItem struct {
+		Index    int             `json:"index"`
+		Score    float64         `json:"relevance_score"`
+		Document *rerankDocument `json:"document,omitempty"`
+	}
+	rerankDocument struct {
+		Text string `json:"text"`
+	}
+)
+
+// Body is what the client is answered: the best documents first.
+func (r *Rerank) Body(model string, got *Reranked) []byte {
+	items := make([]rerankItem, len(got.Scores))
+	for i, score := range got.Scores {
+		items[i] = rerankItem{Index: i, Score: score}
+		if r.ReturnDocuments {
+			items[i].Document = &rerankDocument{r.Documents[i]}
+		}
+	}
+	slices.SortStableFunc(items, func(a, b rerankItem) int { return cmp.Compare(b.Score, a.Score) })
+	return appendJSON(nil, rerankBody{"list", items[:r.TopN], model, inputUsage{got.Prompt, got.Prompt}})
+}

@@ -1,0 +1,85 @@
+package translate
+
+// StopReason says why generation ended, in the words of the v0 API.
+type StopReason string
+
+// All of them.
+const (
+	StopEOS       StopReason = "eosFound"
+	StopString    StopReason = "stopStringFound"
+	StopToolCalls StopReason = "toolCalls"
+	StopMaxTokens StopReason = "maxPredictedTokensReached"
+	StopContext   StopReason = "contextLengthReached"
+	StopUser      StopReason = "userStopped"
+	StopUnloaded  StopReason = "modelUnloaded"
+	StopFailed    StopReason = "failed"
+)
+
+// Extras are what a v0 answer has beside an OpenAI-style one. A part that is nil is left out; one of them has to be there.
+type Extras struct {
+	Stats     *Stats     `json:"stats,omitempty"`
+	ModelInfo *ModelInfo `json:"model_info,omitempty"`
+	Runtime   *Runtime   `json:"runtime,omitempty"`
+}
+
+// Stats are the figures of one answer.
+type Stats struct {
+	TokensPerSecond  float64    `json:"tokens_per_second"`
+	TimeToFirstToken float64    `json:"time_to_first_token"` // seconds
+	GenerationTime   float64    `json:"generation_time"`     // seconds, from the first token on
+	StopReason       StopReason `json:"stop_reason"`
+	*DraftStats
+}
+
+// DraftStats are the figures of speculative decoding.
+type DraftStats struct {
+	Model    string `json:"draft_model"`
+	Total    int    `json:"total_draft_tokens_count"`
+	Accepted int    `json:"accepted_draft_tokens_count"`
+	Rejected int    `json:"rejected_draft_tokens_count"`
+	Ignored  int    `json:"ignored_draft_tokens_count"` // always 0: the engine looks at every token that is drafted
+}
+
+// ModelInfo says what answered.
+type ModelInfo struct {
+	Arch          string `json:"arch"`
+	Quant         string `json:"quant"`
+	Format        string `json:"format"`
+	ContextLength int    `json:"context_length"` // of the instance, in tokens
+}
+
+// Runtime is the engine.
+type Runtime struct {
+	Name             string   `json:"name"`
+	Version          string   `json:"version"`
+	SupportedFormats []string `json:"supported_formats"`
+}
+
+// NewStats makes the figures of an answer. Draft is the draft model; empty without one.
+func NewStats(o *Outcome, contextLength int, draft string) *Stats {
+	t := &o.Timings
+	s := &Stats{
+		TokensPerSecond:  t.PredictedPerSecond,
+		TimeToFirstToken: t.PromptMillis / 1000,
+		GenerationTime:   t.PredictedMillis / 1000,
+		StopReason:       o.StopReason(contextLength),
+	}
+	if draft != "" {
+		s.DraftStats = &DraftStats{Model: draft, Total: t.DraftTokens, Accepted: t.DraftAccepted, Rejected: t.DraftTokens - t.DraftAccepted}
+	}
+	return s
+}
+
+// Members is the extras as members of an object, without its braces.
+func (e *Extras) Members() []byte {
+	object := appendJSON(nil, e)
+	return object[1 : len(object)-1]
+}
+
+// Stop says more exactly than the Finish that follows it why generation ended.
+type Stop struct {
+	Reason StopReason
+	Text   string // with StopString: which of the strings was met
+}
+
+func (Stop) event() {}
