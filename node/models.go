@@ -107,6 +107,9 @@ func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, watch *
 // Unload ends an instance, once what it is doing is done.
 func (n *Node) Unload(ctx context.Context, id string) error { return n.supervisor.Unload(ctx, id) }
 
+// Instances describes the instances, in order of loading.
+func (n *Node) Instances() []supervisor.Info { return n.supervisor.Instances() }
+
 // Overview is the instances and who waits, at one moment.
 func (n *Node) Overview() supervisor.Overview { return n.supervisor.Overview() }
 

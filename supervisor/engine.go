@@ -15,7 +15,7 @@ type Process interface {
 	Command(l Launch, b Build) Cmd
 	// Line reads a line that the engine wrote, on either of its outputs.
 	Line(line string) []Signal
-	// Level is how grave a line is.
+	// Level is how grave a line is. Below debug it isn't kept.
 	Level(line string) slog.Level
 	// Health is the path that answers with 200 once requests can be sent. It is asked of an engine that doesn't tell.
 	Health() string

@@ -3,10 +3,11 @@ package supervisor
 import "time"
 
 const (
-	// firstDelay is how long a model that has failed twice in a row is left alone; each further failure makes it four
-	// times as long.
-	firstDelay = time.Second
-	maxDelay   = time.Minute
+	// firstDelay is how long a model that has failed more than freeFailures times in a row is left alone; each further
+	// failure makes it four times as long.
+	freeFailures = 2
+	firstDelay   = time.Second
+	maxDelay     = time.Minute
 	// forgetAfter is when a failure no longer counts.
 	forgetAfter = 10 * time.Minute
 )
@@ -68,7 +69,7 @@ func (in *Instance) nextSpec() *Spec {
 	return in.Spec
 }
 
-// failed remembers a failure, and from the second on for how long the model is left alone.
+// failed remembers a failure, and for how long the model is left alone.
 func (s *stepper) failed(spec *Spec, message string) *Failure {
 	key := spec.Model.Key
 	f := s.st.Failures[key]
@@ -76,9 +77,9 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 		f = &Failure{changed: spec.Model.Changed}
 	}
 	f.Count, f.At, f.Message, f.Until = f.Count+1, s.now, message, s.now
-	if f.Count > 1 {
+	if f.Count > freeFailures {
 		delay := firstDelay
-		for n := 2; n < f.Count && delay < maxDelay; n++ {
+		for n := freeFailures + 1; n < f.Count && delay < maxDelay; n++ {
 			delay *= 4
 		}
 		f.Until = s.now.Add(min(delay, maxDelay))

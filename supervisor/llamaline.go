@@ -39,11 +39,14 @@ func (e *LlamaServer) Line(line string) []Signal {
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
 		return llamaFlash(line)
 	}
+	if !strings.Contains(line, "buffer size") {
+		return llamaTrouble(line)
+	}
 	if m := llamaBuffer.FindStringSubmatch(line); m != nil {
 		mebibytes, _ := strconv.ParseFloat(m[1], 64)
 		return []Signal{{Kind: SignalBuffer, Bytes: int64(mebibytes * (1 << 20))}}
 	}
-	return llamaTrouble(line)
+	return nil
 }
 
 func llamaTrouble(line string) []Signal {
@@ -97,8 +100,12 @@ var llamaError = regexp.MustCompile(`^[\d.]+ E `)
 
 // Level is warning for what the engine calls an error. Its own warnings come with every second request.
 func (e *LlamaServer) Level(line string) slog.Level {
-	if llamaError.MatchString(line) {
+	switch {
+	case strings.HasPrefix(line, llamaState):
+		return slog.LevelDebug - 1
+	case llamaError.MatchString(line):
 		return slog.LevelWarn
+	default:
+		return slog.LevelDebug
 	}
-	return slog.LevelDebug
 }

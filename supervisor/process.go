@@ -175,8 +175,12 @@ func (p *process) line(engine Process, line string) {
 }
 
 func (p *process) keepLine(engine Process, line string) {
+	level := engine.Level(line)
+	if level < slog.LevelDebug {
+		return
+	}
 	p.output.add(line)
-	if level := engine.Level(line); p.log.Enabled(p.ctx, level) {
+	if p.log.Enabled(p.ctx, level) {
 		p.log.Log(p.ctx, level, "engine", "line", line)
 	}
 }

@@ -18,8 +18,8 @@ type world struct {
 	now     time.Time
 	trail   []happening
 	waiting map[uint64]Waiter
-	leases  []Grant                    // granted slots, to be returned
-	alive   map[uint64]bool            // processes, by generation; whether it is to stop
+	leases  []Grant         // granted slots, to be returned
+	alive   map[uint64]bool // processes, by generation; whether it is to stop
 	asked   uint64
 }
 
