@@ -56,7 +56,7 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		"load: no model":         {"POST", load, `{}`, 400, `"code":"missing_required_parameter","param":"model"`},
 		"load: no context":       {"POST", load, `{"model":"tinychat","context_length":0}`, 400, `"code":"invalid_value","param":"context_length"`},
 		"load: half a token":     {"POST", load, `{"model":"tinychat","context_length":1.5}`, 400, `"code":"invalid_type","param":"context_length"`},
-		"load: not yet":          {"POST", load, `{"model":"tinychat","num_experts":2}`, 400, `{"error":{"type":"not_implemented"`},
+		"load: not a number":     {"POST", load, `{"model":"tinychat","num_experts":"all"}`, 400, `{"error":{"type":"invalid_request"`},
 		"unload: unknown":        {"POST", unload, `{"instance_id":"nope"}`, 404, `"param":"instance_id"`},
 		"unload: nothing":        {"POST", unload, `{}`, 400, `"param":"instance_id"`},
 		"unload: a wrong method": {"DELETE", unload, ``, 405, `method_not_allowed`},

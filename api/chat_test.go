@@ -227,7 +227,7 @@ func TestChat_FaultsOfTheEngine(t *testing.T) {
 func (s *server) awaitHealth() {
 	s.t.Helper()
 	isDead := func(in supervisor.Info) bool { return !fakeengine.Alive(in.PID) }
-	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(s.node.Instances(), isDead); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(s.node.Overview().Instances, isDead); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			s.t.Fatal("a dead instance is still listed")
 		}
@@ -241,7 +241,7 @@ func TestChat_AnEngineThatHasDiedIsReplacedUnnoticed(t *testing.T) {
 		if got := s.chat(""); got.status != 200 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
-		engine, err := os.FindProcess(s.node.Instances()[0].PID)
+		engine, err := os.FindProcess(s.node.Overview().Instances[0].PID)
 		if err == nil {
 			err = engine.Kill()
 		}

@@ -62,9 +62,13 @@ func (c *call) asRefused(e supervisor.Error) *translate.Error {
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
 	case supervisor.Closing:
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: e.Message, RetryAfter: 5 * time.Second}
+	case supervisor.QueueFull:
+		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
+	case supervisor.NeverFits:
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
 		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 type (
@@ -41,19 +39,6 @@ type (
 	nativeInstance struct {
 		ID     string       `json:"id"`
 		Config nativeConfig `json:"config"`
-	}
-	nativeConfig struct {
-		ContextLength int `json:"context_length"`
-	}
-	nativeLoad struct {
-		Type     catalog.Type  `json:"type"`
-		Instance string        `json:"instance_id"`
-		Seconds  float64       `json:"load_time_seconds"`
-		Status   string        `json:"status"`
-		Config   *nativeConfig `json:"load_config,omitempty"`
-	}
-	nativeUnload struct {
-		Instance string `json:"instance_id"`
 	}
 	openAIModels struct {
 		Object string        `json:"object"`
@@ -101,75 +86,6 @@ func describe(m node.ModelState) nativeModel {
 		d.Instances = append(d.Instances, nativeInstance{in.ID, configOf(in)})
 	}
 	return d
-}
-
-func configOf(in supervisor.Info) nativeConfig { return nativeConfig{in.Spec.ContextLength} }
-
-// load is POST /api/v1/models/load. Each call loads an instance of its own.
-func (c *call) load() error {
-	body, err := c.body()
-	if err != nil {
-		return err
-	}
-	name, err := model(body)
-	if err != nil {
-		return err
-	}
-	options, echo, bad := loadOptions(body)
-	if bad != nil {
-		return bad
-	}
-	target, err := c.node.Find(c.r.Context(), name)
-	if err != nil {
-		return err
-	}
-	loaded, err := c.node.Load(c.r.Context(), target.Model, options)
-	if err != nil {
-		return err
-	}
-	answer := nativeLoad{Type: target.Model.Type, Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
-	if echo {
-		config := configOf(loaded)
-		answer.Config = &config
-	}
-	return c.answer(answer)
-}
-
-func loadOptions(body *translate.Body) (o node.LoadOptions, echo bool, _ *translate.Error) {
-	for _, field := range []string{"eval_batch_size", "flash_attention", "num_experts", "offload_kv_cache_to_gpu"} {
-		if v := body.Get(field); v.Exists() && v.Raw != "null" {
-			return o, false, &translate.Error{Kind: translate.KindNotImplemented, Param: field, Message: `"` + field + `" is not implemented: leave it out.`}
-		}
-	}
-	n, given, bad := body.Int("context_length")
-	if bad != nil {
-		return o, false, bad
-	}
-	if given && n < 1 {
-		return o, false, translate.Invalid("invalid_value", "context_length", `"context_length" must be at least 1.`)
-	}
-	o.ContextLength = n
-	echo, bad = body.Bool("echo_load_config")
-	return o, echo, bad
-}
-
-// unload is POST /api/v1/models/unload.
-func (c *call) unload() error {
-	body, err := c.body()
-	if err != nil {
-		return err
-	}
-	id, bad := body.String("instance_id")
-	if bad != nil {
-		return bad
-	}
-	if id == "" {
-		return translate.Missing("instance_id")
-	}
-	if err := c.node.Unload(c.r.Context(), id); err != nil {
-		return err
-	}
-	return c.answer(nativeUnload{id})
 }
 
 // listOpenAI is GET /v1/models: the loaded instances, or every model if the settings say so.

@@ -8,6 +8,7 @@ package caddymodule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -34,6 +35,25 @@ type App struct {
 
 	// Whether a model is loaded when a request first names it. Default: true.
 	JIT *bool `json:"jit,omitempty"`
+
+	// How long a model that was loaded on first use may be idle before it is unloaded; 0: for ever. Default: 60m.
+	IdleTTL *caddy.Duration `json:"idle_ttl,omitempty"`
+
+	// How many instances may be loaded at a time; 0: as many as memory holds. Default: 0.
+	MaxLoaded int `json:"max_loaded,omitempty"`
+
+	// How much memory all instances may take together: a share of the machine's and its GPUs', such as 85%, or a size,
+	// such as 20GiB. Default: 85%.
+	MemoryBudget string `json:"memory_budget,omitempty"`
+
+	// How many requests may wait for each model; more are refused. 0: no bound. Default: 512.
+	Queue *int `json:"queue,omitempty"`
+
+	// What becomes of a load that nobody waits for any more: "finish" or "stop". Default: finish.
+	AbandonedLoads string `json:"abandoned_loads,omitempty"`
+
+	// How long an engine that is loading or answering may say nothing before it counts as hung. Default: 5m.
+	StallTimeout caddy.Duration `json:"stall_timeout,omitempty"`
 
 	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
 	ListModels string `json:"list_models,omitempty"`
@@ -71,7 +91,7 @@ type Engine struct {
 	// The executable. Default: the selected runtime (lmcaddy runtime ls), else the one on PATH.
 	Path string `json:"path,omitempty"`
 
-	// How many requests an instance answers at a time. Default: 4.
+	// How many requests an instance answers at a time. Default: 4, or fewer where memory is scarce.
 	Parallel int `json:"parallel,omitempty"`
 
 	// Arguments that are added to those of every instance.
@@ -80,14 +100,27 @@ type Engine struct {
 
 // Model is the settings of one model.
 type Model struct {
-	// How many tokens one request gets. Default: the model's maximum, but at most 32768.
+	// Other names of the model. A * stands for any characters but a slash.
+	Aliases []string `json:"aliases,omitempty"`
+
+	// How many tokens one request gets. Default: the model's maximum, but at most 32768, and no more than fits.
 	ContextLength int `json:"context_length,omitempty"`
 
 	// How many requests an instance answers at a time. Default: the engine's setting.
 	Parallel int `json:"parallel,omitempty"`
 
+	// The model that drafts for this one (speculative decoding). Default: none.
+	DraftModel string `json:"draft_model,omitempty"`
+
 	// Whether the model is loaded at start.
 	Preload bool `json:"preload,omitempty"`
+
+	// Whether the model is never evicted.
+	Pin bool `json:"pin,omitempty"`
+
+	// How long the model may be idle before it is unloaded, however it was loaded; 0: for ever. Default: idle_ttl where
+	// it was loaded on first use, else for ever.
+	TTL *caddy.Duration `json:"ttl,omitempty"`
 
 	// Arguments that are added to the engine's.
 	Args []string `json:"args,omitempty"`
@@ -138,9 +171,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 		a.settings.LlamaServer = node.EngineSettings{Path: resolve(e.Path), Parallel: e.Parallel, Args: e.Args}
 	}
 	for key, m := range a.Models {
-		a.settings.Models[strings.ToLower(key)] = node.ModelSettings{ContextLength: m.ContextLength, Parallel: m.Parallel, Preload: m.Preload, Args: m.Args}
+		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	return err
+	return errors.Join(err, a.loading())
 }
 
 // absolute is a path that stays right whatever the working directory becomes.
@@ -154,6 +187,9 @@ func absolute(path string) string {
 // Validate checks what can be checked without starting.
 func (a *App) Validate() error {
 	if err := oneOf("list_models", a.ListModels, "loaded", "all"); err != nil {
+		return err
+	}
+	if err := oneOf("abandoned_loads", a.AbandonedLoads, "finish", "stop"); err != nil {
 		return err
 	}
 	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {

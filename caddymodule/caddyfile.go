@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
@@ -42,6 +42,12 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		home <folder>
 //		models_dir <folder>               # may be repeated
 //		jit on|off
+//		idle_ttl <duration>               # 0: never
+//		max_loaded <n>                    # 0: as many as memory holds
+//		memory_budget <share>|<size>
+//		queue <n>                         # 0: no bound
+//		abandoned_loads finish|stop
+//		stall_timeout <duration>
 //		list_models loaded|all
 //		reasoning_field reasoning|reasoning_content
 //		engine llama_server {
@@ -50,9 +56,13 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			args <argument...>
 //		}
 //		model <key> {
+//			alias <name...>
 //			context_length <tokens>
 //			parallel <n>
+//			draft_model <key>
 //			preload
+//			pin
+//			ttl <duration>
 //			args <argument...>
 //		}
 //		preset <name> {
@@ -74,6 +84,9 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (a *App) option(d *caddyfile.Dispenser) error {
+	if known, err := a.loadingOption(d); known {
+		return err
+	}
 	switch word := d.Val(); word {
 	case "home":
 		return oneArg(d, &a.Home)
@@ -117,7 +130,7 @@ func (a *App) engine(d *caddyfile.Dispenser) error {
 		case "path":
 			err = oneArg(d, &e.Path)
 		case "parallel":
-			err = positive(d, &e.Parallel)
+			err = wholeNumber(d, 1, &e.Parallel)
 		case "args":
 			err = someArgs(d, &e.Args)
 		default:
@@ -140,14 +153,20 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 		var err error
 		switch word := d.Val(); word {
 		case "context_length":
-			err = positive(d, &m.ContextLength)
+			err = wholeNumber(d, 1, &m.ContextLength)
 		case "parallel":
-			err = positive(d, &m.Parallel)
+			err = wholeNumber(d, 1, &m.Parallel)
+		case "alias":
+			err = someArgs(d, &m.Aliases)
+		case "draft_model":
+			err = oneArg(d, &m.DraftModel)
 		case "preload":
-			m.Preload = true
-			if d.NextArg() {
-				err = d.ArgErr()
-			}
+			err = loneWord(d, &m.Preload)
+		case "pin":
+			err = loneWord(d, &m.Pin)
+		case "ttl":
+			m.TTL = new(caddy.Duration)
+			err = duration(d, m.TTL)
 		case "args":
 			err = someArgs(d, &m.Args)
 		default:
@@ -221,19 +240,6 @@ func onOff(d *caddyfile.Dispenser) (bool, error) {
 	var value string
 	err := oneOfArgs(d, &value, "on", "off")
 	return value == "on", err
-}
-
-func positive(d *caddyfile.Dispenser, to *int) error {
-	word, value := d.Val(), ""
-	if err := oneArg(d, &value); err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
-		return d.Errf("%s: %q is not a whole number above 0", word, value)
-	}
-	*to = n
-	return nil
 }
 
 func size(d *caddyfile.Dispenser, to *int64) error {

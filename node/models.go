@@ -34,7 +34,7 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 // Find says which model, or which instance of it, goes by a name: an instance's id, a key, or a bare name. The error is a
 // [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	m, err := n.catalog.Lookup(ctx, name)
+	m, err := n.catalog.Lookup(ctx, n.settings.Load().resolve(name))
 	if err == nil && m.Err == nil {
 		return Target{Model: m}, nil
 	}
@@ -63,22 +63,45 @@ type Use struct {
 	Slots int            // how many sequences the engine is to generate at a time; 0: one
 	TTL   *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
 	Draft string         // the model that speculative decoding is to use, by any of its names
+
+	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
+	Watch    *supervisor.Watch // told how the wait goes; nil: nobody
 }
 
-// Acquire waits for slots of a target, loading it first if need be and if the settings allow it.
+// Acquire waits for slots of a target, loading it first if need be and if the settings allow it. The error is one of the
+// supervisor's, of Find's or the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
-	return n.supervisor.Acquire(ctx, supervisor.Want{
-		Key:      t.Model.Key,
-		Instance: t.Instance,
-		Slots:    max(1, u.Slots),
-		Spec:     n.spec(t.Model, LoadOptions{}),
-		MayLoad:  n.settings.Load().JIT,
-	})
+	want := supervisor.Want{
+		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Watch: u.Watch, Priority: u.Priority,
+		MayLoad: n.settings.Load().JIT,
+	}
+	var err error
+	if want.Spec, err = n.firstUse(&t.Model, u.Draft, u.TTL); err != nil {
+		return nil, err
+	}
+	if u.Draft != "" && want.Spec.Draft != nil {
+		want.Draft = want.Spec.Draft.Key
+	}
+	lease, err := n.supervisor.Acquire(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	n.catchUp(lease.Instance.Spec)
+	return lease, nil
 }
 
-// Load loads a new instance of a model and waits until it is ready.
-func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions) (supervisor.Info, error) {
-	return n.supervisor.Load(ctx, n.spec(m, o))
+// Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire.
+func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, watch *supervisor.Watch) (supervisor.Info, error) {
+	o.ByHand = true
+	spec, err := n.spec(m, o)
+	if err != nil {
+		return supervisor.Info{}, err
+	}
+	info, err := n.supervisor.Load(ctx, spec, watch)
+	if err == nil {
+		n.catchUp(info.Spec)
+	}
+	return info, err
 }
 
 // Unload ends an instance, once what it is doing is done.
@@ -86,6 +109,12 @@ func (n *Node) Unload(ctx context.Context, id string) error { return n.superviso
 
 // Instances describes the instances, in order of loading.
 func (n *Node) Instances() []supervisor.Info { return n.supervisor.Instances() }
+
+// Overview is the instances and who waits, at one moment.
+func (n *Node) Overview() supervisor.Overview { return n.supervisor.Overview() }
+
+// Counts is what has happened to each model since the start, by key.
+func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Counts() }
 
 // ModelState is a model with its instances.
 type ModelState struct {

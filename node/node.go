@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -42,7 +43,11 @@ type Node struct {
 	live  map[uint64]Settings // by the generation of the configuration
 	force uint64              // the generation in force
 
-	background sync.WaitGroup // preloads
+	budget   atomic.Int64 // bytes that all instances may take; 0: no bound
+	specs    sync.Map     // of madeSpec, by key
+	applying sync.Mutex
+
+	background sync.WaitGroup // preloads, and what else settings lead to
 	ctx        context.Context
 	cancel     context.CancelFunc
 }
@@ -68,7 +73,11 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.engines = n.newEngines()
-	n.supervisor = supervisor.New(processes(n.engines), log.With("part", "supervisor"))
+	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
+	n.supervisor = supervisor.New(processes(n.engines), supervisor.Options{
+		Journal: dir.Engines(),
+		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
+	}, log.With("part", "supervisor"))
 	return n, nil
 }
 
@@ -131,40 +140,6 @@ func (n *Node) Pop(gen uint64) {
 	defer n.mu.Unlock()
 	delete(n.live, gen)
 	n.enforce()
-}
-
-// enforce puts the highest generation's settings in force. n.mu is held.
-func (n *Node) enforce() {
-	var newest uint64
-	for gen := range n.live {
-		newest = max(newest, gen)
-	}
-	if newest == 0 || newest == n.force {
-		return
-	}
-	n.force = newest
-	s := n.live[newest]
-	n.settings.Store(&s)
-	if s.Log != nil {
-		handler := s.Log.Handler()
-		n.logs.to.Store(&handler)
-	}
-	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
-	for key, m := range s.Models {
-		if m.Preload {
-			n.background.Go(func() { n.preload(key) })
-		}
-	}
-}
-
-func (n *Node) preload(key string) {
-	target, err := n.Find(n.ctx, key)
-	if err == nil {
-		_, err = n.supervisor.Ensure(n.ctx, n.spec(target.Model, LoadOptions{}))
-	}
-	if err != nil && n.ctx.Err() == nil {
-		n.log.Error("preloading a model failed", "model", key, "error", err)
-	}
 }
 
 // Close ends every engine and gives the home free. It returns when no process is left.

@@ -135,10 +135,10 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	}
 	push(t, n, 1, settings)
 	eventually(t, "the model is loaded", func() bool {
-		all := n.Instances()
+		all := n.Overview().Instances
 		return len(all) == 1 && all[0].Status == supervisor.Ready
 	})
-	first := n.Instances()[0]
+	first := n.Overview().Instances[0]
 	if first.Spec.ContextLength != 768 || first.Spec.Parallel != 3 || len(first.Spec.Args) != 2 {
 		t.Errorf("loaded with %+v", first.Spec)
 	}
@@ -149,7 +149,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lease.Release()
-	if lease.Instance.PID != first.PID || len(n.Instances()) != 1 {
+	if lease.Instance.PID != first.PID || len(n.Overview().Instances) != 1 {
 		t.Errorf("process %d became %d", first.PID, lease.Instance.PID)
 	}
 }
@@ -191,7 +191,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := n.Load(t.Context(), target.Model, LoadOptions{}); err != nil {
+		if _, err := n.Load(t.Context(), target.Model, LoadOptions{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,9 +1,12 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"path/filepath"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -17,9 +20,22 @@ type Settings struct {
 	ListAll        bool     // GET /v1/models lists every model, not the loaded ones alone
 	ReasoningField translate.ReasoningField
 
+	IdleTTL      time.Duration // after which a model that was loaded on first use is unloaded; 0: never
+	MaxLoaded    int           // instances at a time; 0: as many as memory holds
+	MemoryBudget Budget        // that all instances may take together
+	Queue        int           // waiting requests for each model; 0: no bound
+	AbandonLoads bool          // end a load that nobody waits for any more
+	StallTimeout time.Duration // how long an engine that is to say something may say nothing; 0: five minutes
+
 	LlamaServer EngineSettings
 	Models      map[string]ModelSettings // by key
 	Presets     map[string]Preset        // by name
+}
+
+// Budget is how much memory may be taken: a share of the machine's, or a size. The zero value is no bound.
+type Budget struct {
+	Share float64 // of the machine's memory, and of that of its GPUs; 0 to 1
+	Bytes int64   // used where Share is 0
 }
 
 // EngineSettings is what a configuration says of an engine.
@@ -31,10 +47,14 @@ type EngineSettings struct {
 
 // ModelSettings is what a configuration says of a model.
 type ModelSettings struct {
-	ContextLength int // tokens that one request gets; 0: chosen by the model
-	Parallel      int // requests at a time; 0: the engine's setting
+	Aliases       []string // other names, each of which may have * in it
+	ContextLength int      // tokens that one request gets; 0: chosen by the model
+	Parallel      int      // requests at a time; 0: the engine's setting
+	Draft         string   // the model that drafts for it, by any of its names; empty: none
 	Preload       bool
-	Args          []string // added to the engine's arguments
+	Pinned        bool           // it is never evicted
+	TTL           *time.Duration // instead of IdleTTL, also where it was loaded by hand
+	Args          []string       // added to the engine's arguments
 }
 
 // Validate tells what is wrong with the settings, if anything.
@@ -47,15 +67,50 @@ func (s Settings) Validate() error {
 	if s.LlamaServer.Parallel < 0 {
 		return fmt.Errorf("engine llama_server: parallel %d: must be at least 1", s.LlamaServer.Parallel)
 	}
+	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 {
+		return errors.New("max_loaded, queue, idle_ttl and stall_timeout must not be negative")
+	}
+	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
+		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
+	}
 	for name, p := range s.Presets {
 		if err := p.validate(name); err != nil {
 			return err
 		}
 	}
+	names := map[string]string{}
 	for key, m := range s.Models {
+		for _, alias := range m.Aliases {
+			if _, err := path.Match(alias, ""); err != nil {
+				return fmt.Errorf("model %s: alias %q is not a pattern: use * for any characters", key, alias)
+			}
+			if other, ok := names[alias]; ok && other != key {
+				return fmt.Errorf("alias %s: it is given to two models, %s and %s", alias, min(key, other), max(key, other))
+			}
+			names[alias] = key
+		}
 		if m.ContextLength < 0 || m.Parallel < 0 {
 			return fmt.Errorf("model %s: context_length and parallel must not be negative", key)
 		}
 	}
 	return nil
+}
+
+// resolve is the key that a name is an alias of, else the name. An exact alias goes before a pattern, and a longer pattern
+// before a shorter one.
+func (s *Settings) resolve(name string) string {
+	best, found := "", name
+	for key, m := range s.Models {
+		for _, alias := range m.Aliases {
+			if alias == name {
+				return key
+			}
+			if len(alias) > len(best) && isPattern(alias) {
+				if ok, _ := path.Match(alias, name); ok {
+					best, found = alias, key
+				}
+			}
+		}
+	}
+	return found
 }

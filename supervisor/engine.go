@@ -2,9 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"log/slog"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
 // Process is the half of an engine that is a process: how it is launched, what its output means, how it is stopped. The
@@ -16,22 +15,17 @@ type Process interface {
 	Command(l Launch, b Build) Cmd
 	// Line reads a line that the engine wrote, on either of its outputs.
 	Line(line string) []Signal
+	// Level is how grave a line is. Below debug it isn't kept.
+	Level(line string) slog.Level
+	// Health is the path that answers with 200 once requests can be sent. It is asked of an engine that doesn't tell.
+	Health() string
 	// Stop is what ends the process, step by step; after the last its whole group is killed.
 	Stop() []StopStep
 }
 
-// Spec is what a model is loaded with. Two instances of one model may differ in it.
-type Spec struct {
-	Engine        string // the name of a Process
-	Model         catalog.Model
-	ContextLength int      // tokens that one request gets
-	Parallel      int      // requests at a time: the engine's slots
-	Args          []string // further arguments, by the operator's hand
-}
-
 // Launch is a Spec with what is chosen anew for each process.
 type Launch struct {
-	Spec
+	*Spec
 	Instance string // the name by which the engine is to call the model
 	Port     int    // on 127.0.0.1
 	APIKey   string // what the engine is to demand, if it can
@@ -42,7 +36,15 @@ type Build struct {
 	Engine  string // e.g. "llama.cpp"
 	Version string // e.g. "b11669"
 	Path    string
-	Flags   map[string]bool // the command-line flags that it knows, e.g. "--no-ui"
+	Flags   map[string]string // the command-line flags that it knows, e.g. "--no-ui", and what its help says of them
+	Devices []Device          // that it can use beside the processor; empty: none
+}
+
+// Device is a GPU or the like.
+type Device struct {
+	Name    string
+	Memory  int64 // bytes
+	Unified bool  // the memory is the machine's own
 }
 
 // Cmd is a command to run.
@@ -57,6 +59,8 @@ type Signal struct {
 	Kind     SignalKind
 	Progress float64 // 0 to 1, with SignalProgress
 	Text     string  // the engine's words, with SignalTrouble
+	Bytes    int64   // with SignalBuffer
+	Toggle   Toggle  // with SignalFlashAttention
 }
 
 // SignalKind says what a Signal is about.
@@ -64,10 +68,13 @@ type SignalKind uint8
 
 // The kinds of signals.
 const (
-	SignalProgress  SignalKind = iota + 1 // the model is loading
-	SignalReady                           // requests can be sent
-	SignalTrouble                         // why the load will fail, if it fails
-	SignalPortTaken                       // the port can't be listened on
+	SignalProgress       SignalKind = iota + 1 // the model is loading
+	SignalReady                                // requests can be sent
+	SignalTrouble                              // why the load will fail, if it fails
+	SignalPortTaken                            // the port can't be listened on
+	SignalOutOfMemory                          // memory was refused
+	SignalBuffer                               // so much memory was taken for good
+	SignalFlashAttention                       // whether it is used
 )
 
 // StopStep is one attempt to end a process. When it hasn't ended after Wait, the next is made.

@@ -1,11 +1,16 @@
 package supervisor
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Error is why something was refused. It is comparable.
 type Error struct {
-	Kind    ErrorKind
-	Message string // for whoever asked
+	Kind       ErrorKind
+	Message    string        // for whoever asked
+	RetryAfter time.Duration // when to ask again; 0: that isn't known
 }
 
 func (e Error) Error() string { return e.Message }
@@ -15,27 +20,75 @@ type ErrorKind uint8
 
 // The kinds of errors.
 const (
-	LoadFailed ErrorKind = iota + 1 // the engine didn't come up
+	LoadFailed ErrorKind = iota + 1 // the engine didn't come up, or fails again and again
 	NotLoaded                       // the model isn't loaded, and loading on first use is off
 	NoInstance                      // there is no such instance
+	NeverFits                       // it needs more than there is
+	QueueFull                       // too many wait for the model
 	Closing                         // the server is shutting down
 	Cancelled                       // the caller gave up
 )
 
-var errClosing = Error{Closing, "The server is shutting down."}
+var (
+	errClosing   = Error{Kind: Closing, Message: "The server is shutting down."}
+	errCancelled = Error{Kind: Cancelled, Message: "the caller gave up"}
+)
 
 func noInstance(id string) Error {
-	return Error{NoInstance, fmt.Sprintf("No instance %q is loaded. GET /api/v1/models lists the loaded instances.", id)}
+	return Error{Kind: NoInstance, Message: fmt.Sprintf("No instance %q is loaded. GET /api/v1/models lists the loaded instances.", id)}
 }
 
 func notLoaded(key string) Error {
-	return Error{NotLoaded, fmt.Sprintf("The model %s is not loaded, and loading on first use is off. Load it with POST /api/v1/models/load.", key)}
+	return Error{Kind: NotLoaded, Message: fmt.Sprintf("The model %s is not loaded, and loading on first use is off. Load it with POST /api/v1/models/load.", key)}
 }
 
-func loadFailed(in *Instance, reason string) Error {
+func unloadedWhileLoading(id string) Error {
+	return Error{Kind: LoadFailed, Message: "The model " + id + " was unloaded while it was loading."}
+}
+
+func loadFailed(in *Instance, reason string, hadNoMemory bool) Error {
 	why := in.Trouble
-	if why == "" {
+	switch {
+	case why == "":
 		why = reason
+	case !strings.Contains(reason, why):
+		why += ". " + reason
 	}
-	return Error{LoadFailed, fmt.Sprintf("The model %s could not be loaded: %s", in.ID, why)}
+	if hadNoMemory {
+		why += ". It ran out of memory, also after room was made: load it with a shorter context_length, fewer parallel requests, or a smaller quantization"
+	}
+	return Error{Kind: LoadFailed, Message: fmt.Sprintf("The model %s could not be loaded: %s", in.ID, why)}
+}
+
+func backingOff(key string, f *Failure, now time.Time) Error {
+	after := max(f.Until.Sub(now).Round(time.Second), time.Second)
+	return Error{Kind: LoadFailed, RetryAfter: after, Message: fmt.Sprintf(
+		"The model %s failed %d times in a row, and is tried again in %s. The last time: %s", key, f.Count, after, f.Message)}
+}
+
+func queueFull(key string, waiting int, after time.Duration) Error {
+	return Error{Kind: QueueFull, RetryAfter: after, Message: fmt.Sprintf(
+		"%d requests wait for the model %s already, which is as many as may. Try again in %s.", waiting, key, after)}
+}
+
+func neverFits(spec *Spec, l Limits, fixed load) Error {
+	pinned := ""
+	if fixed.instances > 0 {
+		pinned = fmt.Sprintf(", of which pinned models hold %s", gibibytes(fixed.memory))
+	}
+	if l.Instances > 0 && fixed.instances >= l.Instances {
+		return Error{Kind: NeverFits, Message: fmt.Sprintf(
+			"The model %s can't be loaded: max_loaded is %d, and so many pinned models are loaded. Unload one, or raise max_loaded.", spec.Model.Key, l.Instances)}
+	}
+	return Error{Kind: NeverFits, Message: fmt.Sprintf(
+		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s. Load it with a shorter context_length, or raise memory_budget.",
+		spec.Model.Key, gibibytes(spec.Memory), spec.ContextLength, spec.Parallel, gibibytes(l.Memory), pinned)}
+}
+
+// gibibytes is a size as people read it.
+func gibibytes(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }

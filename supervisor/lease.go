@@ -19,6 +19,7 @@ type Lease struct {
 	supervisor *Supervisor
 	process    *process
 	grant      Grant
+	granted    time.Time
 	release    sync.Once
 }
 
@@ -67,10 +68,16 @@ func (l *Lease) Died(ctx context.Context) bool {
 	return false
 }
 
+// Condemn says that the instance no longer answers: it is ended, with whatever it is doing, and the next Acquire gives
+// another. It is for an engine that hangs; of one that dies the supervisor knows by itself.
+func (l *Lease) Condemn(reason string) {
+	l.supervisor.send(message{event: Condemned{l.grant.Gen, reason}})
+}
+
 // Release gives the slots back. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {
-		l.supervisor.send(message{event: Returned{l.grant.Gen, l.grant.Slots}})
+		l.supervisor.send(message{event: Returned{l.grant.Gen, l.grant.Slots, time.Since(l.granted)}})
 	})
 }
 

@@ -63,12 +63,13 @@ func (r *logRing) add(line string) {
 	r.next = (r.next + 1) % ringLines
 }
 
-// last is the newest line; empty if there is none.
-func (r *logRing) last() string {
+// last is the newest lines, as many as n, in one; empty if there are none.
+func (r *logRing) last(n int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.lines) == 0 {
-		return ""
+	var words []string
+	for i := max(0, len(r.lines)-n); i < len(r.lines); i++ {
+		words = append(words, strings.TrimSpace(r.lines[(r.next+i)%len(r.lines)]))
 	}
-	return r.lines[(r.next+len(r.lines)-1)%len(r.lines)]
+	return strings.Join(words, " | ")
 }

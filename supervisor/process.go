@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -16,18 +17,18 @@ import (
 )
 
 const (
-	// stallAfter is how long a loading engine may be silent. Only silence counts, since a large model on a slow disk takes
-	// as long as it takes.
-	stallAfter = 5 * time.Minute
 	// outputDelay bounds the wait for output that a process's children hold open when it has ended itself.
 	outputDelay = 2 * time.Second
+	// lastWords is how many lines of an engine's output go into the error of a load that failed.
+	lastWords = 3
 )
 
 // process is one run of an engine.
 type process struct {
-	gen    uint64
-	log    *slog.Logger
-	report func(Event)
+	gen     uint64
+	log     *slog.Logger
+	report  func(Event)
+	options *Options
 
 	ctx    context.Context // ends when the process is to end, or has ended
 	cancel context.CancelFunc
@@ -36,7 +37,9 @@ type process struct {
 	stopOnce sync.Once
 	exited   chan struct{}
 	output   logRing
-	ready    atomic.Bool
+	ready    chan struct{} // closed when it is
+	isReady  atomic.Bool
+	pushes   atomic.Bool // it tells its state by itself
 	stalled  *time.Timer // runs until ready
 }
 
@@ -50,8 +53,8 @@ type launched struct {
 	steps  []StopStep
 }
 
-func newProcess(gen uint64, log *slog.Logger, report func(Event)) *process {
-	p := &process{gen: gen, log: log, report: report, exited: make(chan struct{})}
+func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
+	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), ready: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -60,19 +63,20 @@ func newProcess(gen uint64, log *slog.Logger, report func(Event)) *process {
 func (p *process) run(engine Process, l Launch) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	reason := "it ended before it was ready"
+	ended := Exited{Gen: p.gen, Reason: "it ended before it was ready"}
 	if err := p.execute(engine, l); err != nil {
-		reason = err.Error()
+		ended.Reason = err.Error()
+		ended.Killed = wasKilled(err)
 	}
-	if last := p.output.last(); last != "" {
-		reason += "; its last words: " + last
+	if words := p.output.last(lastWords); words != "" {
+		ended.Reason += "; its last words: " + words
 	}
 	if p.ctx.Err() != nil {
-		reason = "it was told to stop"
+		ended.Reason, ended.Killed = "it was told to stop", false
 	}
 	p.cancel()
-	p.log.Info("engine ended", "reason", reason)
-	p.report(Exited{p.gen, reason}) // before exited is closed: who waits for that may rely on the state
+	p.log.Info("engine ended", "reason", ended.Reason)
+	p.report(ended) // before exited is closed: who waits for that may rely on the state
 	close(p.exited)
 }
 
@@ -85,9 +89,10 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	l.APIKey = rand.Text()
+	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
 	cmd := exec.Command(command.Path, command.Args...)
-	cmd.Env = command.Env
+	cmd.Env = append(command.Env, mark.variable())
 	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = outputDelay
 	lines := func(line string) { p.line(engine, line) }
@@ -97,7 +102,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		return err
 	}
-	p.stalled = time.AfterFunc(stallAfter, p.stall)
+	p.stalled = time.AfterFunc(p.options.stall(), p.stall)
 	defer p.stalled.Stop()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s can't be started: %w", command.Path, err)
@@ -106,17 +111,31 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
+	entry := mark.write(cmd.Process.Pid, p.log)
 	p.launched.Store(&launched{cmd.Process.Pid, l.Port, l.APIKey, build, stdin, engine.Stop()})
 	p.log.Info("engine launched", "pid", cmd.Process.Pid, "port", l.Port, "engine", build.Engine, "version", build.Version)
 	if p.ctx.Err() != nil {
 		group.kill() // it was to stop before it had begun
 	}
+	var watchers sync.WaitGroup
+	watched, unwatch := context.WithCancel(p.ctx)
+	watchers.Go(func() { p.sample(watched, cmd.Process.Pid) })
+	watchers.Go(func() { p.poll(watched, engine.Health(), l) })
 	err = cmd.Wait()
+	unwatch()
 	group.kill() // whatever it has left
+	mark.killAll()
+	entry.remove()
 	stdout.flush()
 	stderr.flush()
+	watchers.Wait()
 	return describeExit(err)
 }
+
+// exitError says how a process ended.
+type exitError struct{ state *os.ProcessState }
+
+func (e exitError) Error() string { return fmt.Sprintf("the engine ended with %s", e.state) }
 
 func describeExit(err error) error {
 	var exit *exec.ExitError
@@ -124,7 +143,7 @@ func describeExit(err error) error {
 	case err == nil:
 		return errors.New("the engine ended")
 	case errors.As(err, &exit):
-		return fmt.Errorf("the engine ended with %s", exit.ProcessState)
+		return exitError{exit.ProcessState}
 	default:
 		return fmt.Errorf("the engine ended: %w", err)
 	}
@@ -132,28 +151,59 @@ func describeExit(err error) error {
 
 // line reads a line of the engine's output.
 func (p *process) line(engine Process, line string) {
+	if p.isReady.Load() {
+		p.keepLine(engine, line)
+		return
+	}
 	signals := engine.Line(line)
 	for _, sig := range signals {
-		if sig.Kind == SignalReady {
-			p.ready.Store(true)
+		switch sig.Kind {
+		case SignalReady:
+			p.becomeReady()
+			continue
+		case SignalProgress:
+			p.pushes.Store(true)
 		}
 		p.report(Signalled{p.gen, sig})
 	}
-	if len(signals) == 0 || signals[0].Kind == SignalTrouble {
-		p.output.add(line)
-		p.log.Debug("engine", "line", line)
+	if len(signals) == 0 || signals[0].Kind >= SignalTrouble {
+		p.keepLine(engine, line)
 	}
-	if !p.ready.Load() {
-		p.stalled.Reset(stallAfter)
+	if !p.isReady.Load() {
+		p.stalled.Reset(p.options.stall())
 	}
 }
 
-// stall ends an engine that has been silent for too long.
-func (p *process) stall() {
-	if p.ready.Load() {
+func (p *process) keepLine(engine Process, line string) {
+	level := engine.Level(line)
+	if level < slog.LevelDebug {
 		return
 	}
-	p.report(Signalled{p.gen, Signal{Kind: SignalTrouble, Text: fmt.Sprintf("the engine said nothing for %s while it was loading", stallAfter)}})
+	p.output.add(line)
+	if p.log.Enabled(p.ctx, level) {
+		p.log.Log(p.ctx, level, "engine", "line", line)
+	}
+}
+
+// becomeReady may be called by whoever sees it first.
+func (p *process) becomeReady() {
+	if p.isReady.CompareAndSwap(false, true) {
+		close(p.ready)
+		p.report(Signalled{p.gen, Signal{Kind: SignalReady}})
+	}
+}
+
+// stall ends an engine that has been silent for too long. Only silence counts, since a large model on a slow disk takes as
+// long as it takes.
+func (p *process) stall() {
+	if p.isReady.Load() {
+		return
+	}
+	text := fmt.Sprintf("the engine said nothing for %s while it was loading", p.options.stall())
+	if words := p.output.last(lastWords); words != "" {
+		text += "; its last words: " + words
+	}
+	p.report(Signalled{p.gen, Signal{Kind: SignalTrouble, Text: text}})
 	p.stop()
 }
 

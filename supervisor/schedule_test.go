@@ -3,32 +3,62 @@ package supervisor
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
-// world plays everything around Step: callers that ask, give up and return, processes that load, fail and die, all at
-// random; and it checks after each step what must hold of any schedule.
+// world plays everything around Step: callers that ask, give up and return, processes that load, grow, fail, hang and die,
+// settings that change and time that passes, all at random; and it checks after each step what must hold of any schedule.
 type world struct {
 	t       *testing.T
 	rand    *rand.Rand
 	st      State
 	now     time.Time
-	trail   []string
+	trail   []happening
 	waiting map[uint64]Waiter
 	leases  []Grant         // granted slots, to be returned
-	alive   map[uint64]bool // processes, by generation
+	alive   map[uint64]bool // processes, by generation; whether it is to stop
 	asked   uint64
 }
 
+type happening struct {
+	event   Event
+	effects []Effect
+}
+
 func newWorld(t *testing.T, seed uint64) *world {
-	return &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, waiting: map[uint64]Waiter{}, alive: map[uint64]bool{}}
+	w := &world{
+		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, waiting: map[uint64]Waiter{}, alive: map[uint64]bool{},
+	}
+	w.st.Limits = w.limits()
+	return w
+}
+
+// limits are such that every single model fits.
+func (w *world) limits() Limits {
+	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0}
+}
+
+// spec is of a model of 40 to 100 units of memory.
+func (w *world) spec(key string) *Spec {
+	spec := specOf(key, 1+w.rand.IntN(3))
+	spec.Memory = 40 + 30*int64(key[0]-'a')
+	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
+	spec.Keep = w.rand.IntN(4) == 0
+	spec.Pinned = w.rand.IntN(40) == 0
+	return spec
 }
 
 func (w *world) fail(format string, args ...any) {
 	w.t.Helper()
-	for _, line := range w.trail {
-		w.t.Log(line)
+	for _, h := range w.trail {
+		line := fmt.Sprintf("%T%+v", h.event, h.event)
+		for _, e := range h.effects {
+			line += fmt.Sprintf(" | %T%+v", e, e)
+		}
+		w.t.Log(strings.ReplaceAll(line, "supervisor.", ""))
 	}
 	w.t.Fatalf(format, args...)
 }
@@ -36,31 +66,35 @@ func (w *world) fail(format string, args ...any) {
 func (w *world) step(ev Event) {
 	w.now = w.now.Add(time.Millisecond)
 	busy := map[uint64]int{}
+	loading := map[uint64]bool{}
 	for _, in := range w.st.Instances {
 		busy[in.Gen] = in.InUse
+		loading[in.Gen] = in.Status.IsLoading()
 	}
 	if r, ok := ev.(Returned); ok {
 		busy[r.Gen] -= r.Slots
 	}
+	if sig, ok := ev.(Signalled); ok && sig.Signal.Kind == SignalReady {
+		delete(loading, sig.Gen)
+	}
 	effects := Step(&w.st, ev, w.now)
-	w.trail = append(w.trail, fmt.Sprintf("%T%+v -> %+v", ev, ev, effects))
+	w.trail = append(w.trail, happening{ev, effects})
 	for _, e := range effects {
-		w.effect(e, busy)
+		w.effect(e, busy, loading)
 	}
 	w.check()
 }
 
-func (w *world) effect(e Effect, busy map[uint64]int) {
+func (w *world) effect(e Effect, busy map[uint64]int, loading map[uint64]bool) {
 	switch e := e.(type) {
 	case Spawn:
-		if w.alive[e.Gen] {
+		if _, ok := w.alive[e.Gen]; ok {
 			w.fail("process %d is started twice", e.Gen)
 		}
-		w.alive[e.Gen] = true
+		w.alive[e.Gen] = false
+		w.checkRoom(e.Gen)
 	case Stop:
-		if busy[e.Gen] > 0 && !w.st.Closing {
-			w.fail("process %d is stopped while it is busy", e.Gen)
-		}
+		w.checkStop(e, busy, loading)
 	case Grant:
 		w.answered(e.Waiter)
 		if e.Slots > 0 {
@@ -68,6 +102,42 @@ func (w *world) effect(e Effect, busy map[uint64]int) {
 		}
 	case Refuse:
 		w.answered(e.Waiter)
+	}
+}
+
+// checkStop sees that only what may be ended is.
+func (w *world) checkStop(e Stop, busy map[uint64]int, loading map[uint64]bool) {
+	in := w.st.find(e.Gen)
+	switch {
+	case w.alive[e.Gen]:
+		w.fail("process %d is stopped twice", e.Gen)
+	case e.Reason == ForClosing:
+	case busy[e.Gen] > 0 && e.Reason != ForSilence:
+		w.fail("process %d is stopped for %s while it is busy", e.Gen, e.Reason)
+	case loading[e.Gen] && e.Reason != ForRequest && e.Reason != ForNobody && e.Reason != ForSilence:
+		w.fail("process %d is stopped for %s while it is loading", e.Gen, e.Reason)
+	case in.Spec.Pinned && e.Reason == ForRoom:
+		w.fail("the pinned instance %s is evicted", in.ID)
+	}
+	w.alive[e.Gen] = true
+}
+
+// checkRoom sees that what is launched fits beside all that hasn't ended, as far as that is known.
+func (w *world) checkRoom(gen uint64) {
+	in := w.st.find(gen)
+	if in == nil || in.Attempts > 0 {
+		return // it has its room already
+	}
+	l := w.st.Limits
+	if n := len(w.st.Instances); l.Instances > 0 && n > l.Instances {
+		w.fail("%d instances, of which there may be %d", n, l.Instances)
+	}
+	var sum int64
+	for _, in := range w.st.Instances {
+		sum += in.Claim
+	}
+	if l.Memory > 0 && sum > l.Memory {
+		w.fail("%d bytes of %d are taken", sum, l.Memory)
 	}
 }
 
@@ -89,44 +159,44 @@ func (w *world) check() {
 			w.fail("%s lends %d of %d slots", in.ID, in.InUse, in.Spec.Parallel)
 		}
 	}
-	if len(w.st.Waiters) != len(w.waiting) {
-		w.fail("%d waiters are known, %d wait", len(w.st.Waiters), len(w.waiting))
-	}
+	known := 0
+	perKey := map[string]int{}
 	for _, waiter := range w.st.Waiters {
+		if waiter.Kind == WaitRestart {
+			continue
+		}
+		known++
+		if waiter.Kind == WaitSlots {
+			perKey[waiter.Key]++
+		}
 		if !w.isHopeful(waiter) {
 			w.fail("waiter %+v waits for nothing", *waiter)
 		}
 	}
+	if known != len(w.waiting) {
+		w.fail("%d waiters are known, %d wait", known, len(w.waiting))
+	}
 }
 
-// isHopeful tells whether something that is under way can end the wait. An idle instance could have ended it already.
+// isHopeful tells whether something that is under way can end the wait: a lease that will be returned, a process that will
+// become ready or end, or time.
 func (w *world) isHopeful(waiter *Waiter) bool {
-	exact := w.st.byID(waiter.Instance)
-	hope := false
+	if len(w.leases) > 0 || !w.st.Deadline(w.now).IsZero() {
+		return true
+	}
 	for _, in := range w.st.Instances {
-		switch waiter.Kind {
-		case WaitUnload:
-			hope = hope || in.Gen == waiter.Gen
-		case WaitLoad:
-			hope = hope || (in.ID == waiter.Instance && in.Status != Ready)
-		default:
-			if in.Spec.Model.Key != waiter.Key || (exact != nil && in != exact) {
-				continue
-			}
-			if in.Status == Ready && in.InUse == 0 {
-				return false
-			}
-			hope = true
+		if in.Status != Ready || (waiter.Kind == WaitUnload && in.Gen == waiter.Gen) {
+			return true
 		}
 	}
-	return hope
+	return false
 }
 
 func (w *world) ask() {
 	w.asked++
 	key := string(rune('a' + w.rand.IntN(3)))
-	waiter := Waiter{ID: w.asked, Key: key, Spec: specOf(key, 1+w.rand.IntN(3)), Slots: 1 + w.rand.IntN(2), MayLoad: w.rand.IntN(8) > 0}
-	switch w.rand.IntN(8) {
+	waiter := Waiter{ID: w.asked, Key: key, Spec: w.spec(key), Slots: 1 + w.rand.IntN(2), MayLoad: w.rand.IntN(8) > 0, Priority: w.rand.IntN(6) == 0}
+	switch w.rand.IntN(9) {
 	case 0:
 		waiter.Kind = WaitLoad
 	case 1:
@@ -135,46 +205,113 @@ func (w *world) ask() {
 		waiter = Waiter{ID: w.asked, Kind: WaitUnload, Instance: key}
 	case 3:
 		waiter.Instance = key + ":2"
+	case 4:
+		draft := specOf("d", 1).Model
+		waiter.Draft, waiter.Spec.Draft = "d", &draft
 	}
 	w.waiting[w.asked] = waiter
 	w.step(Asked{waiter})
 }
 
+// gens are the processes that live, in order, so that a seed is a schedule.
+func (w *world) gens() []uint64 {
+	gens := make([]uint64, 0, len(w.alive))
+	for gen := range w.alive {
+		gens = append(gens, gen)
+	}
+	slices.Sort(gens)
+	return gens
+}
+
 // anything makes one thing happen.
 func (w *world) anything() {
-	gens := make([]uint64, 0, len(w.alive))
-	for gen := uint64(1); gen <= w.st.LastGen; gen++ { // in order, so that a seed is a schedule
-		if w.alive[gen] {
-			gens = append(gens, gen)
-		}
-	}
-	switch n := w.rand.IntN(10); {
-	case n < 4:
+	gens := w.gens()
+	switch n := w.rand.IntN(24); {
+	case n < 9:
 		w.ask()
-	case n < 6 && len(w.leases) > 0:
+	case n < 13 && len(w.leases) > 0:
 		w.giveBack(w.rand.IntN(len(w.leases)))
-	case n == 6 && w.asked > 0:
+	case n < 15 && w.asked > 0:
 		w.step(GaveUp{1 + w.rand.Uint64N(w.asked)})
-	case n < 9 && len(gens) > 0:
-		kind := SignalReady
-		if w.rand.IntN(6) == 0 {
-			kind = SignalPortTaken
-		}
-		w.step(Signalled{gens[w.rand.IntN(len(gens))], Signal{Kind: kind}})
-	case len(gens) > 0:
+	case n < 19 && len(gens) > 0:
+		w.say(gens[w.rand.IntN(len(gens))])
+	case n < 20 && len(gens) > 0:
+		w.step(Condemned{gens[w.rand.IntN(len(gens))], "it hangs"})
+	case n < 22 && len(gens) > 0:
 		w.exit(gens[w.rand.IntN(len(gens))])
+	case n < 23:
+		w.pass()
+	default:
+		w.configure()
 	}
+}
+
+func (w *world) say(gen uint64) {
+	switch w.rand.IntN(8) {
+	case 0:
+		w.step(Signalled{gen, Signal{Kind: SignalPortTaken}})
+	case 1:
+		w.step(Signalled{gen, Signal{Kind: SignalOutOfMemory}})
+	case 2:
+		w.step(Measured{gen, int64(w.rand.IntN(120))})
+	default:
+		w.step(Signalled{gen, Signal{Kind: SignalReady}})
+	}
+}
+
+// pass lets time pass, to the next deadline at most.
+func (w *world) pass() {
+	if at := w.st.Deadline(w.now); !at.IsZero() {
+		w.now = at
+	}
+	w.step(Tick{})
+}
+
+func (w *world) configure() {
+	specs := map[uint64]*Spec{}
+	for _, in := range w.st.Instances {
+		if w.rand.IntN(2) == 0 {
+			spec := w.spec(in.Spec.Model.Key)
+			spec.ContextLength = 256 * (1 + w.rand.IntN(2))
+			specs[in.Gen] = spec
+		}
+	}
+	w.step(Configured{w.limits(), specs})
 }
 
 func (w *world) giveBack(i int) {
 	lease := w.leases[i]
 	w.leases = append(w.leases[:i], w.leases[i+1:]...)
-	w.step(Returned{lease.Gen, lease.Slots})
+	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Held: time.Millisecond})
 }
 
 func (w *world) exit(gen uint64) {
 	delete(w.alive, gen)
-	w.step(Exited{gen, "it died"})
+	w.leases = slices.DeleteFunc(w.leases, func(l Grant) bool {
+		return l.Gen == gen && w.rand.IntN(2) == 0 // returned late, when nobody asks any more; the others now and then
+	})
+	w.step(Exited{Gen: gen, Reason: "it died", Killed: w.rand.IntN(3) == 0})
+}
+
+// settle lets everything that is under way come to its end, and sees that nobody waits any more.
+func (w *world) settle() {
+	for rounds := 0; len(w.waiting) > 0; rounds++ {
+		if rounds > 10_000 {
+			w.fail("%d wait for ever", len(w.waiting))
+		}
+		for len(w.leases) > 0 {
+			w.giveBack(0)
+		}
+		for _, gen := range w.gens() {
+			switch in := w.st.find(gen); {
+			case w.alive[gen]:
+				w.exit(gen)
+			case in != nil && in.Status.IsLoading():
+				w.step(Signalled{gen, Signal{Kind: SignalReady}})
+			}
+		}
+		w.pass()
+	}
 }
 
 // end closes, returns what is lent, lets every process end, and sees that nothing is left.
@@ -183,10 +320,8 @@ func (w *world) end() {
 	for len(w.leases) > 0 {
 		w.giveBack(0)
 	}
-	for gen := uint64(1); gen <= w.st.LastGen; gen++ {
-		if w.alive[gen] {
-			w.exit(gen)
-		}
+	for _, gen := range w.gens() {
+		w.exit(gen)
 	}
 	if len(w.st.Instances)+len(w.st.Waiters)+len(w.waiting) > 0 {
 		w.fail("left: %d instances, %d waiters, %d callers", len(w.st.Instances), len(w.st.Waiters), len(w.waiting))
@@ -195,10 +330,13 @@ func (w *world) end() {
 
 func TestStep_RandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(500) {
+	for seed := range uint64(1000) {
 		w := newWorld(t, seed)
 		for range 200 {
 			w.anything()
+		}
+		if seed%2 == 0 {
+			w.settle()
 		}
 		w.end()
 	}

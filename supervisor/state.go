@@ -7,32 +7,81 @@ import (
 
 // State is all that scheduling knows. Only Step changes it.
 type State struct {
-	Instances []*Instance // in order of creation
-	Waiters   []*Waiter   // in order of arrival
+	Limits    Limits
+	Instances []*Instance              // in order of creation
+	Waiters   []*Waiter                // in order of arrival, but for those with priority
+	Failures  map[string]*Failure      // by key: of models that failed and haven't worked since
+	Learnt    map[string]Learnt        // by key: what the last load of a model really took
+	Service   map[string]time.Duration // by key: how long a request takes, on a moving average
 	Closing   bool
 	LastGen   uint64
+}
+
+// Limits bound what is loaded and who may wait. A zero field means no bound.
+type Limits struct {
+	Instances int   // loaded at a time
+	Memory    int64 // bytes that all instances may take together
+	Queue     int   // waiting requests for each model
+	Abandon   bool  // end a load that nobody waits for any more
 }
 
 // Instance is a loaded model, or one on its way in or out.
 type Instance struct {
 	ID       string // the key, or key:2 and so on
 	Gen      uint64 // of its process
-	Spec     Spec
+	Spec     *Spec
+	Next     *Spec // what it is to be started again with, once it is idle; nil: nothing has changed
 	Status   Status
-	InUse    int // slots that are lent
+	Leaving  Reason // why it is Draining or Stopping
+	InUse    int    // slots that are lent
 	Progress float64
 	Trouble  string // the engine's own words about a load that fails
 
-	PortTaken bool
-	Attempts  int // launches that failed for want of a port
+	Claim    int64 // bytes that it is counted with
+	Applied  Applied
+	Resident int64 // bytes, as last measured
+
+	PortTaken   bool
+	OutOfMemory bool
+	Spared      bool // it has been started again after it ran out of memory
+	Attempts    int  // launches that failed for want of a port
+	Unasked     bool // started again by us: nobody need wait for it
+	LateGrants  int  // since Next was set
 
 	Launched time.Time
 	LoadTime time.Duration // from launch to ready; 0 until then
+	LastUsed time.Time     // when it became ready, or the last request ended
+
+	promised bool // in this Step: an earlier waiter waits for its slots
+	wanted   bool // in this Step: somebody waits for it
+}
+
+// Applied is what a process says that it was really loaded with.
+type Applied struct {
+	FlashAttention Toggle
+	Buffers        int64 // bytes of weights, caches and work space, on whatever device; 0 where it doesn't say
 }
 
 // canServe tells whether the instance has what a waiter wants, now. No instance has more slots than it was loaded with.
 func (in *Instance) canServe(w *Waiter) bool {
-	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel)
+	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel) &&
+		(in.Next == nil || in.LateGrants < maxOvertakes)
+}
+
+// matches tells whether the instance is one that the waiter may use.
+func (in *Instance) matches(w *Waiter) bool {
+	return in.Spec.Model.Key == w.Key && (w.Draft == "" || w.Draft == in.Spec.draft())
+}
+
+// isIdle tells whether nothing is asked of a ready instance.
+func (in *Instance) isIdle() bool { return in.Status == Ready && in.InUse == 0 }
+
+// Expires is when an instance's idle time is over; zero: never, or not while it is used.
+func (in *Instance) Expires() time.Time {
+	if in.Spec.TTL <= 0 || !in.isIdle() {
+		return time.Time{}
+	}
+	return in.LastUsed.Add(in.Spec.TTL)
 }
 
 // Status is where an instance stands.
@@ -57,17 +106,39 @@ func (s Status) IsLoading() bool { return s == Starting || s == Loading }
 // IsLeaving tells whether the instance is on its way out.
 func (s Status) IsLeaving() bool { return s == Draining || s == Stopping }
 
-// Waiter is somebody who waits for the supervisor. Each gets exactly one Grant or Refuse.
+// Reason says why an instance is ended.
+type Reason string
+
+// The reasons. The first two are evictions.
+const (
+	ForRoom      Reason = "room"      // another model needs its place
+	ForIdleness  Reason = "ttl"       // nobody has used it for its time to live
+	ForRequest   Reason = "unload"    // somebody asked for that
+	ForSettings  Reason = "settings"  // it is started again with new ones
+	ForNobody    Reason = "abandoned" // nobody waits for its load any more
+	ForSilence   Reason = "hung"      // it had stopped answering
+	ForClosing   Reason = "closing"   // the server shuts down
+	ForLostCause Reason = "failed"    // its load failed
+)
+
+// Waiter is somebody who waits for the supervisor. Each gets exactly one Grant or Refuse, but a WaitRestart: behind that is
+// nobody.
 type Waiter struct {
 	ID       uint64
 	Kind     WaitKind
 	Key      string
-	Instance string // WaitSlots: the one, if it must be; else any of the key. WaitLoad, WaitUnload: the one.
+	Instance string // WaitSlots: the one, if it must be; else any of the key. WaitLoad, WaitUnload, WaitRestart: the one.
+	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: any or none
 	Slots    int    // WaitSlots: how many
-	Spec     Spec   // what to load with, if it comes to that
+	Spec     *Spec  // what to load with, if it comes to that
 	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
+	Priority bool   // WaitSlots: goes before those without, within bounds
 	SawLoad  bool   // it has waited for a load
 	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
+
+	NotBefore time.Time // WaitRestart: when
+	Spared    bool      // WaitRestart: it ran out of memory
+	Overtaken int       // how many who came later were served while it waited
 }
 
 // WaitKind is what a Waiter waits for.
@@ -75,11 +146,30 @@ type WaitKind uint8
 
 // What can be waited for.
 const (
-	WaitSlots  WaitKind = iota // slots of a ready instance
-	WaitLoad                   // a new instance to be ready
-	WaitLoaded                 // any instance of the key to be ready, without using it
-	WaitUnload                 // an instance to be gone
+	WaitSlots   WaitKind = iota // slots of a ready instance
+	WaitLoad                    // a new instance to be ready
+	WaitLoaded                  // any instance of the key to be ready, without using it
+	WaitUnload                  // an instance to be gone
+	WaitRestart                 // an instance that ended against our will, or for its settings, to be started again
 )
+
+// uses tells whether the waiter can be served by an instance that is there already.
+func (w *Waiter) uses() bool { return w.Kind == WaitSlots || w.Kind == WaitLoaded }
+
+// Failure is what is remembered of a model that fails.
+type Failure struct {
+	Count   int       // in a row
+	At      time.Time // the last one
+	Until   time.Time // when it may be tried again
+	Message string
+	changed time.Time // of the model's file: a new file is a new chance
+}
+
+// Learnt is what a load really took.
+type Learnt struct {
+	Spec  *Spec
+	Claim int64
+}
 
 // find is the instance of a process, nil if the process has been replaced or is gone.
 func (st *State) find(gen uint64) *Instance {
@@ -92,9 +182,22 @@ func (st *State) find(gen uint64) *Instance {
 }
 
 func (st *State) byID(id string) *Instance {
+	if id == "" {
+		return nil
+	}
 	for _, in := range st.Instances {
 		if in.ID == id {
 			return in
+		}
+	}
+	return nil
+}
+
+// restart is the waiter behind which an instance is to come back; nil if there is none.
+func (st *State) restart(which func(*Waiter) bool) *Waiter {
+	for _, w := range st.Waiters {
+		if w.Kind == WaitRestart && which(w) {
+			return w
 		}
 	}
 	return nil
@@ -109,28 +212,56 @@ func (st *State) remove(in *Instance) {
 	}
 }
 
-// hope tells whether an instance of the key is ready or may become so.
-func (st *State) hope(key string) bool {
-	for _, in := range st.Instances {
-		if in.Spec.Model.Key == key && !in.Status.IsLeaving() {
-			return true
-		}
+// launch makes a new instance of a model, of this name or a free one. The caller carries out the Spawn.
+func (st *State) launch(id string, spec *Spec, now time.Time) (*Instance, Spawn) {
+	if id == "" {
+		id = st.freeID(spec.Model.Key)
 	}
-	return false
-}
-
-// launch makes a new instance of a model. The caller carries out the Spawn.
-func (st *State) launch(spec Spec, now time.Time) (*Instance, Spawn) {
 	st.LastGen++
-	in := &Instance{ID: st.freeID(spec.Model.Key), Gen: st.LastGen, Spec: spec, Launched: now}
+	in := &Instance{ID: id, Gen: st.LastGen, Spec: spec, Launched: now, LastUsed: now, Claim: st.need(spec)}
 	st.Instances = append(st.Instances, in)
 	return in, Spawn{in.ID, in.Gen}
 }
 
 func (st *State) freeID(key string) string {
 	id := key
-	for n := 2; st.byID(id) != nil; n++ {
+	for n := 2; st.isTaken(id); n++ {
 		id = key + ":" + strconv.Itoa(n)
 	}
 	return id
+}
+
+func (st *State) isTaken(id string) bool {
+	return st.byID(id) != nil || st.restart(func(w *Waiter) bool { return w.Instance == id }) != nil
+}
+
+// need is how many bytes a load is counted with: what the same load took the last time, else the estimate.
+func (st *State) need(spec *Spec) int64 {
+	if l, ok := st.Learnt[spec.Model.Key]; ok && l.Spec.isProcessOf(spec) {
+		return l.Claim
+	}
+	return spec.Memory
+}
+
+// Deadline is when Step wants a Tick, if nothing happens before; zero: never. It is asked right after a Step, which has
+// done what was due by then.
+func (st *State) Deadline(now time.Time) time.Time {
+	var first time.Time
+	sooner := func(t time.Time) {
+		if t.After(now) && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	for _, in := range st.Instances {
+		sooner(in.Expires())
+	}
+	for _, w := range st.Waiters {
+		if w.Kind == WaitRestart {
+			sooner(w.NotBefore)
+		}
+		if f := st.Failures[w.Key]; f != nil && w.uses() {
+			sooner(f.Until)
+		}
+	}
+	return first
 }

@@ -1,75 +1,17 @@
 package supervisor
 
 import (
+	"slices"
 	"time"
 )
 
-// Event is something that has happened.
-type Event interface{ event() }
-
-type (
-	// Asked adds somebody who waits.
-	Asked struct{ Waiter Waiter }
-	// GaveUp says that a waiter no longer waits. If it has been granted something by then, nothing happens: who gave up
-	// has to give that back.
-	GaveUp struct{ Waiter uint64 }
-	// Returned gives slots back.
-	Returned struct {
-		Gen   uint64
-		Slots int
-	}
-	// Signalled is what a process says of itself.
-	Signalled struct {
-		Gen    uint64
-		Signal Signal
-	}
-	// Exited says that a process has ended, with nothing of it left, or couldn't be started.
-	Exited struct {
-		Gen    uint64
-		Reason string
-	}
-	// Closed ends everything.
-	Closed struct{}
+const (
+	// portAttempts is how often an instance is launched when another program is quicker to take the port chosen for it.
+	portAttempts = 3
+	// maxOvertakes is how many who came later may be served before somebody who waits, since what they want is there
+	// and what he wants is not.
+	maxOvertakes = 16
 )
-
-func (Asked) event()     {}
-func (GaveUp) event()    {}
-func (Returned) event()  {}
-func (Signalled) event() {}
-func (Exited) event()    {}
-func (Closed) event()    {}
-
-// Effect is something to be done. Effects are comparable.
-type Effect interface{ effect() }
-
-type (
-	// Spawn starts an instance's process.
-	Spawn struct {
-		Instance string
-		Gen      uint64
-	}
-	// Stop ends a process.
-	Stop struct{ Gen uint64 }
-	// Grant gives a waiter what it waits for. Slots are lent until they are Returned.
-	Grant struct {
-		Waiter, Gen uint64
-		Slots       int
-		SawLoad     bool
-	}
-	// Refuse ends a wait in an error.
-	Refuse struct {
-		Waiter uint64
-		Err    Error
-	}
-)
-
-func (Spawn) effect()  {}
-func (Stop) effect()   {}
-func (Grant) effect()  {}
-func (Refuse) effect() {}
-
-// portAttempts is how often an instance is launched when another program is quicker to take the port chosen for it.
-const portAttempts = 3
 
 // Step is the scheduler: it changes the state by what has happened, and says what is to be done. It has no other inputs
 // or outputs.
@@ -79,17 +21,27 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 	case Asked:
 		s.asked(ev.Waiter)
 	case GaveUp:
-		s.refuseIf(Error{Kind: Cancelled, Message: "the caller gave up"}, func(w *Waiter) bool { return w.ID == ev.Waiter })
+		s.refuseIf(errCancelled, func(w *Waiter) bool { return w.ID == ev.Waiter && w.Kind != WaitRestart })
 	case Returned:
 		s.returned(ev)
 	case Signalled:
 		s.signalled(ev)
+	case Measured:
+		s.measured(ev)
+	case Condemned:
+		s.condemned(ev)
 	case Exited:
 		s.exited(ev)
+	case Configured:
+		s.configured(ev)
 	case Closed:
 		s.closed()
+	case Tick: // what is due is seen below
 	}
 	s.serveAll()
+	if asked, ok := ev.(Asked); ok {
+		s.boundQueue(asked.Waiter)
+	}
 	return s.effects
 }
 
@@ -97,6 +49,9 @@ type stepper struct {
 	st      *State
 	now     time.Time
 	effects []Effect
+
+	blocked  []*Waiter // those met so far for whose model there is no room yet
+	reserved load      // what was freed, or is being freed, for them
 }
 
 func (s *stepper) do(e Effect) { s.effects = append(s.effects, e) }
@@ -107,36 +62,76 @@ func (s *stepper) asked(w Waiter) {
 		s.do(Refuse{w.ID, errClosing})
 		return
 	case w.Kind == WaitUnload:
-		in := s.st.byID(w.Instance)
-		if in == nil {
-			s.do(Refuse{w.ID, noInstance(w.Instance)})
+		if !s.askedToUnload(&w) {
 			return
 		}
-		w.Gen = in.Gen
-		s.unload(in)
 	case w.Kind == WaitLoad:
-		in, spawn := s.st.launch(w.Spec, s.now)
-		w.Instance = in.ID
-		s.do(spawn)
+		delete(s.st.Failures, w.Key) // who asks for it by hand may have mended it
 	}
-	s.st.Waiters = append(s.st.Waiters, &w)
+	at := len(s.st.Waiters)
+	if w.Priority {
+		at = s.place(&w)
+	}
+	s.st.Waiters = slices.Insert(s.st.Waiters, at, &w)
 }
 
-// unload begins to end an instance. A busy one is left to finish what it does.
-func (s *stepper) unload(in *Instance) {
+// place is where somebody with priority may stand: before those without who wait for the same model, as far as they
+// haven't been overtaken too often.
+func (s *stepper) place(w *Waiter) int {
+	at := len(s.st.Waiters)
+	for i, other := range slices.Backward(s.st.Waiters) {
+		if other.Key != w.Key {
+			continue
+		}
+		if other.Kind != WaitSlots || other.Priority || other.Overtaken >= maxOvertakes {
+			break
+		}
+		at = i
+	}
+	for _, other := range s.st.Waiters[at:] {
+		other.Overtaken++
+	}
+	return at
+}
+
+// askedToUnload begins to unload. It is false when there is nothing to wait for.
+func (s *stepper) askedToUnload(w *Waiter) bool {
+	in := s.st.byID(w.Instance)
+	if in == nil {
+		coming := s.st.restart(func(r *Waiter) bool { return r.Instance == w.Instance })
+		if coming == nil {
+			s.do(Refuse{w.ID, noInstance(w.Instance)})
+			return false
+		}
+		s.drop(coming)
+		s.do(Grant{Waiter: w.ID})
+		return false
+	}
+	if again := s.st.restart(func(r *Waiter) bool { return r.Instance == w.Instance }); again != nil {
+		s.drop(again)
+	}
+	w.Gen = in.Gen
+	if in.Status.IsLoading() {
+		s.refuseLoaders(in, unloadedWhileLoading(in.ID))
+	}
+	s.leave(in, ForRequest)
+	return true
+}
+
+// leave begins to end an instance. A busy one is left to finish what it does.
+func (s *stepper) leave(in *Instance, why Reason) {
 	switch {
 	case in.Status.IsLeaving():
 	case in.InUse > 0:
-		in.Status = Draining
+		in.Status, in.Leaving = Draining, why
 	default:
-		s.refuseLoaders(in, Error{Kind: LoadFailed, Message: "The model " + in.ID + " was unloaded while it was loading."})
-		s.stop(in)
+		s.stop(in, why)
 	}
 }
 
-func (s *stepper) stop(in *Instance) {
-	in.Status = Stopping
-	s.do(Stop{in.Gen})
+func (s *stepper) stop(in *Instance, why Reason) {
+	in.Status, in.Leaving = Stopping, why
+	s.do(Stop{in.Gen, why})
 }
 
 func (s *stepper) returned(ev Returned) {
@@ -145,8 +140,11 @@ func (s *stepper) returned(ev Returned) {
 		return
 	}
 	in.InUse -= ev.Slots
+	in.LastUsed = s.now
+	delete(s.st.Failures, in.Spec.Model.Key)
+	s.st.learnService(in.Spec.Model.Key, ev.Held)
 	if in.Status == Draining && in.InUse == 0 {
-		s.stop(in)
+		s.stop(in, in.Leaving)
 	}
 }
 
@@ -163,7 +161,9 @@ func (s *stepper) signalled(ev Signalled) {
 		}
 	case SignalReady:
 		if in.Status.IsLoading() {
-			in.Status, in.Progress, in.LoadTime = Ready, 1, s.now.Sub(in.Launched)
+			in.Status, in.Progress, in.LoadTime, in.LastUsed = Ready, 1, s.now.Sub(in.Launched), s.now
+			s.reckon(in)
+			s.do(Loaded{in.Gen})
 		}
 	case SignalTrouble:
 		if in.Trouble == "" {
@@ -171,7 +171,30 @@ func (s *stepper) signalled(ev Signalled) {
 		}
 	case SignalPortTaken:
 		in.PortTaken = true
+	case SignalOutOfMemory:
+		in.OutOfMemory = true
+	case SignalBuffer:
+		in.Applied.Buffers += sig.Bytes
+	case SignalFlashAttention:
+		in.Applied.FlashAttention = sig.Toggle
 	}
+}
+
+func (s *stepper) measured(ev Measured) {
+	if in := s.st.find(ev.Gen); in != nil && in.Status == Ready {
+		in.Resident = ev.Resident
+		s.reckon(in)
+	}
+}
+
+// condemned ends a process that hangs. What it is doing is lost anyway.
+func (s *stepper) condemned(ev Condemned) {
+	in := s.st.find(ev.Gen)
+	if in == nil || in.Status == Stopping {
+		return
+	}
+	s.stop(in, ForSilence)
+	in.Trouble = ev.Reason
 }
 
 func (s *stepper) exited(ev Exited) {
@@ -179,18 +202,30 @@ func (s *stepper) exited(ev Exited) {
 	if in == nil {
 		return
 	}
-	if in.Status.IsLoading() && in.PortTaken && in.Attempts+1 < portAttempts && !s.st.Closing {
-		s.st.LastGen++
-		in.Gen, in.Attempts, in.PortTaken, in.Trouble = s.st.LastGen, in.Attempts+1, false, ""
-		s.do(Spawn{in.ID, in.Gen})
-		return
+	switch {
+	case s.st.Closing:
+		s.st.remove(in)
+	case in.Status.IsLoading():
+		s.loadFailed(in, ev)
+	case in.Status == Ready, in.Leaving == ForSilence:
+		s.crashed(in, ev)
+	default:
+		s.st.remove(in)
 	}
-	s.st.remove(in)
-	if in.Status.IsLoading() {
-		err := loadFailed(in, ev.Reason)
-		s.refuseLoaders(in, err)
-		if key := in.Spec.Model.Key; !s.st.hope(key) {
-			s.refuseIf(err, func(w *Waiter) bool { return w.Key == key && (w.Kind == WaitSlots || w.Kind == WaitLoaded) })
+}
+
+// configured takes over settings. What an instance is loaded with waits until it is idle; the rest counts at once.
+func (s *stepper) configured(ev Configured) {
+	s.st.Limits = ev.Limits
+	for _, in := range s.st.Instances {
+		spec := ev.Specs[in.Gen]
+		if spec == nil {
+			continue
+		}
+		if in.Spec.isProcessOf(spec) {
+			in.Spec, in.Next = in.Spec.withPolicyOf(spec), nil
+		} else {
+			in.Next, in.LateGrants = spec, 0
 		}
 	}
 }
@@ -202,10 +237,11 @@ func (s *stepper) refuseLoaders(in *Instance, err Error) {
 
 func (s *stepper) closed() {
 	s.st.Closing = true
+	s.filter(func(w *Waiter) bool { return w.Kind != WaitRestart })
 	s.refuseIf(errClosing, func(w *Waiter) bool { return w.Kind != WaitUnload })
 	for _, in := range s.st.Instances {
 		if in.Status != Stopping {
-			s.stop(in)
+			s.stop(in, ForClosing)
 		}
 	}
 }
@@ -220,6 +256,8 @@ func (s *stepper) refuseIf(err Error, which func(*Waiter) bool) {
 	})
 }
 
+func (s *stepper) drop(gone *Waiter) { s.filter(func(w *Waiter) bool { return w != gone }) }
+
 // filter keeps the waiters that keep says yes to, in their order.
 func (s *stepper) filter(keep func(*Waiter) bool) {
 	kept := s.st.Waiters[:0]
@@ -230,79 +268,4 @@ func (s *stepper) filter(keep func(*Waiter) bool) {
 	}
 	clear(s.st.Waiters[len(kept):])
 	s.st.Waiters = kept
-}
-
-// serveAll gives every waiter what there is for it, in order of arrival.
-func (s *stepper) serveAll() {
-	promised := map[*Instance]bool{} // whose slots an earlier waiter waits for
-	s.filter(func(w *Waiter) bool {
-		switch w.Kind {
-		case WaitUnload:
-			return s.keepUnloader(w)
-		case WaitLoad:
-			return s.keepLoader(w)
-		default:
-			return s.keepUser(w, promised)
-		}
-	})
-}
-
-func (s *stepper) keepUnloader(w *Waiter) bool {
-	if s.st.find(w.Gen) != nil {
-		return true
-	}
-	s.do(Grant{Waiter: w.ID})
-	return false
-}
-
-func (s *stepper) keepLoader(w *Waiter) bool {
-	in := s.st.byID(w.Instance)
-	if in == nil || in.Status != Ready {
-		return true // its failure is told when its process ends
-	}
-	s.do(Grant{Waiter: w.ID, Gen: in.Gen, SawLoad: true})
-	return false
-}
-
-// keepUser serves who wants to use a model, or to see it loaded. It launches an instance where there is none.
-func (s *stepper) keepUser(w *Waiter, promised map[*Instance]bool) bool {
-	var best *Instance
-	var hopes []*Instance
-	leaving := false
-	exact := s.st.byID(w.Instance)
-	for _, in := range s.st.Instances {
-		if in.Spec.Model.Key != w.Key || (exact != nil && in != exact) {
-			continue
-		}
-		if in.Status.IsLeaving() {
-			leaving = true
-			continue
-		}
-		hopes = append(hopes, in)
-		w.SawLoad = w.SawLoad || in.Status.IsLoading()
-		if in.canServe(w) && (w.Slots == 0 || !promised[in]) && (best == nil || in.InUse < best.InUse) {
-			best = in
-		}
-	}
-	switch {
-	case best != nil:
-		slots := min(w.Slots, best.Spec.Parallel)
-		best.InUse += slots
-		s.do(Grant{w.ID, best.Gen, slots, w.SawLoad})
-		return false
-	case len(hopes) > 0 || leaving: // a leaving one has to be gone before its like may take its place
-		for _, in := range hopes {
-			promised[in] = true
-		}
-		return true
-	case !w.MayLoad:
-		s.do(Refuse{w.ID, notLoaded(w.Key)})
-		return false
-	default:
-		in, spawn := s.st.launch(w.Spec, s.now)
-		promised[in] = true
-		w.SawLoad = true
-		s.do(spawn)
-		return true
-	}
 }

@@ -11,8 +11,8 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func specOf(key string, parallel int) Spec {
-	return Spec{Engine: "fake", Model: catalog.Model{Key: key}, ContextLength: 256, Parallel: parallel}
+func specOf(key string, parallel int) *Spec {
+	return &Spec{Engine: "fake", Model: catalog.Model{Key: key}, ContextLength: 256, Parallel: parallel}
 }
 
 func user(id uint64, key string) Asked {
@@ -53,11 +53,11 @@ func TestStep_LoadsOnceForManyWaiters(t *testing.T) {
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
 		{user(2, "a"), nil},
 		{user(3, "a"), nil},
-		{ready(1), []Effect{Grant{1, 1, 1, true}}},
-		{Returned{1, 1}, []Effect{Grant{2, 1, 1, true}}},
-		{Returned{1, 1}, []Effect{Grant{3, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{1, 1, 1, true}}},
+		{Returned{Gen: 1, Slots: 1}, []Effect{Grant{2, 1, 1, true}}},
+		{Returned{Gen: 1, Slots: 1}, []Effect{Grant{3, 1, 1, true}}},
 		{user(4, "a"), nil},
-		{Returned{1, 1}, []Effect{Grant{4, 1, 1, false}}},
+		{Returned{Gen: 1, Slots: 1}, []Effect{Grant{4, 1, 1, false}}},
 	}.run(t)
 }
 
@@ -70,13 +70,13 @@ func TestStep_ServesInOrderOfArrival(t *testing.T) {
 	first.Waiter.Spec = spec
 	script{
 		{first, []Effect{Spawn{"a", 1}}},
-		{ready(1), []Effect{Grant{1, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{1, 1, 1, true}}},
 		{user(2, "a"), []Effect{Grant{2, 1, 1, false}}},
 		{wide, nil},
 		{user(4, "a"), nil},
-		{Returned{1, 1}, nil}, // one slot is free, but 3 was first and wants two
-		{Returned{1, 1}, []Effect{Grant{3, 1, 2, false}}},
-		{Returned{1, 2}, []Effect{Grant{4, 1, 1, false}}},
+		{Returned{Gen: 1, Slots: 1}, nil}, // one slot is free, but 3 was first and wants two
+		{Returned{Gen: 1, Slots: 1}, []Effect{Grant{3, 1, 2, false}}},
+		{Returned{Gen: 1, Slots: 2}, []Effect{Grant{4, 1, 1, false}}},
 	}.run(t)
 }
 
@@ -87,32 +87,32 @@ func TestStep_TakesTheLeastBusyInstanceOrTheOneAskedFor(t *testing.T) {
 	script{
 		{loader(1, "a"), []Effect{Spawn{"a", 1}}},
 		{loader(2, "a"), []Effect{Spawn{"a:2", 2}}},
-		{ready(1), []Effect{Grant{Waiter: 1, Gen: 1, SawLoad: true}}},
-		{ready(2), []Effect{Grant{Waiter: 2, Gen: 2, SawLoad: true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{Waiter: 1, Gen: 1, SawLoad: true}}},
+		{ready(2), []Effect{Loaded{2}, Grant{Waiter: 2, Gen: 2, SawLoad: true}}},
 		{user(3, "a"), []Effect{Grant{3, 1, 1, false}}},
 		{user(4, "a"), []Effect{Grant{4, 2, 1, false}}},
 		{user(5, "a"), nil},
-		{Returned{2, 1}, []Effect{Grant{5, 2, 1, false}}},
-		{Returned{2, 1}, nil},
+		{Returned{Gen: 2, Slots: 1}, []Effect{Grant{5, 2, 1, false}}},
+		{Returned{Gen: 2, Slots: 1}, nil},
 		{named, nil}, // a:2 is free, but a was asked for
-		{Returned{1, 1}, []Effect{Grant{6, 1, 1, false}}},
+		{Returned{Gen: 1, Slots: 1}, []Effect{Grant{6, 1, 1, false}}},
 	}.run(t)
 }
 
 func TestStep_TellsEveryWaiterOfAFailedLoad(t *testing.T) {
 	t.Parallel()
-	failed := Error{LoadFailed, "The model a could not be loaded: out of memory"}
+	failed := Error{Kind: LoadFailed, Message: "The model a could not be loaded: out of memory. exit status 1"}
 	st := script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
 		{user(2, "a"), nil},
 		{user(3, "b"), []Effect{Spawn{"b", 2}}},
 		{Signalled{1, Signal{Kind: SignalTrouble, Text: "out of memory"}}, nil},
 		{Signalled{1, Signal{Kind: SignalTrouble, Text: "and so it ends"}}, nil},
-		{Exited{1, "exit status 1"}, []Effect{Refuse{1, failed}, Refuse{2, failed}}},
+		{Exited{Gen: 1, Reason: "exit status 1"}, []Effect{Refuse{1, failed}, Refuse{2, failed}}},
 		{user(4, "a"), []Effect{Spawn{"a", 3}}},
 		{ready(1), nil}, // late words of the dead process
-		{Exited{1, "exit status 1"}, nil},
-		{ready(3), []Effect{Grant{4, 3, 1, true}}},
+		{Exited{Gen: 1, Reason: "exit status 1"}, nil},
+		{ready(3), []Effect{Loaded{3}, Grant{4, 3, 1, true}}},
 	}.run(t)
 	if n := len(st.Waiters); n != 1 {
 		t.Errorf("%d waiters are left, want the one for b", n)
@@ -123,11 +123,11 @@ func TestStep_AFailedSecondInstanceLeavesTheFirstOnesWaiters(t *testing.T) {
 	t.Parallel()
 	script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
-		{ready(1), []Effect{Grant{1, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{1, 1, 1, true}}},
 		{user(2, "a"), nil},
 		{loader(3, "a"), []Effect{Spawn{"a:2", 2}}},
-		{Exited{2, "exit status 1"}, []Effect{Refuse{3, Error{LoadFailed, "The model a:2 could not be loaded: exit status 1"}}}},
-		{Returned{1, 1}, []Effect{Grant{2, 1, 1, true}}},
+		{Exited{Gen: 2, Reason: "exit status 1"}, []Effect{Refuse{3, Error{Kind: LoadFailed, Message: "The model a:2 could not be loaded: exit status 1"}}}},
+		{Returned{Gen: 1, Slots: 1}, []Effect{Grant{2, 1, 1, false}}},
 	}.run(t)
 }
 
@@ -135,11 +135,11 @@ func TestStep_StartsAnewAfterACrash(t *testing.T) {
 	t.Parallel()
 	script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
-		{ready(1), []Effect{Grant{1, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{1, 1, 1, true}}},
 		{user(2, "a"), nil},
-		{Exited{1, "signal: killed"}, []Effect{Spawn{"a", 2}}},
-		{Returned{1, 1}, nil}, // of the dead process; it must not free a slot of the new one
-		{ready(2), []Effect{Grant{2, 2, 1, true}}},
+		{Exited{Gen: 1, Reason: "signal: killed"}, []Effect{Crashed{"a", "a", "signal: killed"}, Spawn{"a", 2}}},
+		{Returned{Gen: 1, Slots: 1}, nil}, // of the dead process; it must not free a slot of the new one
+		{ready(2), []Effect{Loaded{2}, Grant{2, 2, 1, true}}},
 		{user(3, "a"), nil},
 	}.run(t)
 }
@@ -150,11 +150,11 @@ func TestStep_TriesAnotherPortButNotForEver(t *testing.T) {
 	script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
 		{taken(1), nil},
-		{Exited{1, "exit status 1"}, []Effect{Spawn{"a", 2}}},
+		{Exited{Gen: 1, Reason: "exit status 1"}, []Effect{Spawn{"a", 2}}},
 		{taken(2), nil},
-		{Exited{2, "exit status 1"}, []Effect{Spawn{"a", 3}}},
+		{Exited{Gen: 2, Reason: "exit status 1"}, []Effect{Spawn{"a", 3}}},
 		{taken(3), nil},
-		{Exited{3, "exit status 1"}, []Effect{Refuse{1, Error{LoadFailed, "The model a could not be loaded: exit status 1"}}}},
+		{Exited{Gen: 3, Reason: "exit status 1"}, []Effect{Refuse{1, Error{Kind: LoadFailed, Message: "The model a could not be loaded: exit status 1"}}}},
 	}.run(t)
 }
 
@@ -162,13 +162,13 @@ func TestStep_UnloadsABusyInstanceWhenItIsDone(t *testing.T) {
 	t.Parallel()
 	script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
-		{ready(1), []Effect{Grant{1, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{1, 1, 1, true}}},
 		{unloader(2, "a"), nil},
 		{user(3, "a"), nil}, // waits for the next instance, not for this one
 		{unloader(4, "a"), nil},
-		{Returned{1, 1}, []Effect{Stop{1}}},
-		{Exited{1, "it was told to stop"}, []Effect{Grant{Waiter: 2}, Spawn{"a", 2}, Grant{Waiter: 4}}},
-		{ready(2), []Effect{Grant{3, 2, 1, true}}},
+		{Returned{Gen: 1, Slots: 1}, []Effect{Stop{1, ForRequest}}},
+		{Exited{Gen: 1, Reason: "it was told to stop"}, []Effect{Grant{Waiter: 2}, Spawn{"a", 2}, Grant{Waiter: 4}}},
+		{ready(2), []Effect{Loaded{2}, Grant{3, 2, 1, true}}},
 		{unloader(5, "nobody"), []Effect{Refuse{5, noInstance("nobody")}}},
 	}.run(t)
 }
@@ -177,8 +177,8 @@ func TestStep_UnloadEndsALoad(t *testing.T) {
 	t.Parallel()
 	script{
 		{loader(1, "a"), []Effect{Spawn{"a", 1}}},
-		{unloader(2, "a"), []Effect{Refuse{1, Error{LoadFailed, "The model a was unloaded while it was loading."}}, Stop{1}}},
-		{Exited{1, "it was told to stop"}, []Effect{Grant{Waiter: 2}}},
+		{unloader(2, "a"), []Effect{Refuse{1, Error{Kind: LoadFailed, Message: "The model a was unloaded while it was loading."}}, Stop{1, ForRequest}}},
+		{Exited{Gen: 1, Reason: "it was told to stop"}, []Effect{Grant{Waiter: 2}}},
 	}.run(t)
 }
 
@@ -190,7 +190,7 @@ func TestStep_NeverLoadsWhereItMayNot(t *testing.T) {
 		{strict, []Effect{Refuse{1, notLoaded("a")}}},
 		{loader(2, "a"), []Effect{Spawn{"a", 1}}},
 		{strict, nil}, // it is loading anyway
-		{ready(1), []Effect{Grant{Waiter: 2, Gen: 1, SawLoad: true}, Grant{1, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{Waiter: 2, Gen: 1, SawLoad: true}, Grant{1, 1, 1, true}}},
 	}.run(t)
 }
 
@@ -202,7 +202,7 @@ func TestStep_EnsureUsesWhatIsThere(t *testing.T) {
 	script{
 		{ensure(1), []Effect{Spawn{"a", 1}}},
 		{ensure(2), nil},
-		{ready(1), []Effect{Grant{Waiter: 1, Gen: 1, SawLoad: true}, Grant{Waiter: 2, Gen: 1, SawLoad: true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{Waiter: 1, Gen: 1, SawLoad: true}, Grant{Waiter: 2, Gen: 1, SawLoad: true}}},
 		{user(3, "a"), []Effect{Grant{3, 1, 1, false}}},
 		{ensure(4), []Effect{Grant{Waiter: 4, Gen: 1}}}, // loaded is loaded, busy or not
 	}.run(t)
@@ -210,13 +210,13 @@ func TestStep_EnsureUsesWhatIsThere(t *testing.T) {
 
 func TestStep_GivingUpEndsOneWaitOnly(t *testing.T) {
 	t.Parallel()
-	gone := Error{Cancelled, "the caller gave up"}
+	gone := Error{Kind: Cancelled, Message: "the caller gave up"}
 	script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
 		{user(2, "a"), nil},
 		{GaveUp{1}, []Effect{Refuse{1, gone}}},
 		{GaveUp{1}, nil},
-		{ready(1), []Effect{Grant{2, 1, 1, true}}},
+		{ready(1), []Effect{Loaded{1}, Grant{2, 1, 1, true}}},
 		{GaveUp{2}, nil}, // too late: who gave up gives the slot back
 	}.run(t)
 }
@@ -226,12 +226,12 @@ func TestStep_ClosesWithNobodyLeftWaiting(t *testing.T) {
 	st := script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
 		{loader(2, "b"), []Effect{Spawn{"b", 2}}},
-		{ready(2), []Effect{Grant{Waiter: 2, Gen: 2, SawLoad: true}}},
-		{unloader(3, "b"), []Effect{Stop{2}}},
-		{Closed{}, []Effect{Refuse{1, errClosing}, Stop{1}}},
+		{ready(2), []Effect{Loaded{2}, Grant{Waiter: 2, Gen: 2, SawLoad: true}}},
+		{unloader(3, "b"), []Effect{Stop{2, ForRequest}}},
+		{Closed{}, []Effect{Refuse{1, errClosing}, Stop{1, ForClosing}}},
 		{user(4, "a"), []Effect{Refuse{4, errClosing}}},
-		{Exited{2, "it was told to stop"}, []Effect{Grant{Waiter: 3}}},
-		{Exited{1, "it was told to stop"}, nil},
+		{Exited{Gen: 2, Reason: "it was told to stop"}, []Effect{Grant{Waiter: 3}}},
+		{Exited{Gen: 1, Reason: "it was told to stop"}, nil},
 	}.run(t)
 	if len(st.Instances) != 0 || len(st.Waiters) != 0 {
 		t.Errorf("%d instances and %d waiters are left", len(st.Instances), len(st.Waiters))

@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,27 +11,57 @@ import (
 	"time"
 )
 
+// Options is what a supervisor is to know beside its engines.
+type Options struct {
+	// Journal is a folder in which each running engine has a file, so that [EndLeftovers] finds it after a crash. Empty:
+	// there is none.
+	Journal string
+	// Stall is how long a loading engine may say nothing; 0: five minutes. It may be asked for at any time.
+	Stall func() time.Duration
+
+	id string // of this supervisor, among those of one process
+}
+
+const defaultStall = 5 * time.Minute
+
+func (o *Options) stall() time.Duration {
+	if o.Stall == nil {
+		return defaultStall
+	}
+	return cmp.Or(o.Stall(), defaultStall)
+}
+
 // Supervisor runs the engines. Its methods may be called from any goroutine; its loop ends with Close.
 type Supervisor struct {
 	log     *slog.Logger
 	engines map[string]Process
+	options *Options
 	client  *http.Client
 
 	inbox chan message
 	done  chan struct{} // closed when the loop has ended
 
 	waiters atomic.Uint64 // counts them, for their ids
+	counts  counts
 
 	// The rest is the loop's.
 	state   State
-	waiting map[uint64]chan<- answer
+	waiting map[uint64]caller
+	watched int // how many of them watch
 	running map[uint64]*process
+	timer   *time.Timer // fires when Step wants a Tick
 }
 
-// message is what reaches the loop: an event, with where to answer if it is Asked; or a question about the state.
+// caller is where a waiter's answer goes.
+type caller struct {
+	answer chan<- answer
+	watch  *Watch // nil: it doesn't
+}
+
+// message is what reaches the loop: an event, with who asks if it is Asked; or a question about the state.
 type message struct {
 	event  Event
-	answer chan<- answer
+	caller caller
 	look   func()
 }
 
@@ -41,28 +73,19 @@ type answer struct {
 	err     *Error
 }
 
-// Info describes an instance at one moment.
-type Info struct {
-	ID       string
-	Spec     Spec
-	Status   Status
-	InUse    int     // requests that it answers
-	Progress float64 // of its loading, 0 to 1
-	LoadTime time.Duration
-	PID      int   // 0 before it is launched
-	Build    Build // zero before it is launched
-}
-
 // New starts a supervisor over engines, by their names.
-func New(engines map[string]Process, log *slog.Logger) *Supervisor {
+func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
+	options.id = rand.Text()
 	s := &Supervisor{
 		log:     log,
 		engines: engines,
+		options: &options,
 		client:  &http.Client{Transport: newTransport()},
 		inbox:   make(chan message),
 		done:    make(chan struct{}),
-		waiting: map[uint64]chan<- answer{},
+		waiting: map[uint64]caller{},
 		running: map[uint64]*process{},
+		timer:   time.NewTimer(time.Hour),
 	}
 	go s.loop()
 	return s
@@ -72,74 +95,71 @@ func New(engines map[string]Process, log *slog.Logger) *Supervisor {
 type Want struct {
 	Key      string
 	Instance string // this one alone; empty: any of the key
+	Draft    string // the key of the draft model that the instance must have; empty: any or none
 	Slots    int    // more than an instance has is what it has
-	Spec     Spec   // what to load with
+	Spec     *Spec  // what to load with
 	MayLoad  bool   // whether a model that isn't loaded is to be
+	Priority bool   // whether to go before those without, which have waited for less than maxOvertakes of these
+	Watch    *Watch // told how the wait goes; nil: nobody
 }
 
 // Acquire waits for slots, and before that for the model to be loaded, if need be. The caller has to Release the lease.
 // The error is an [Error] or the context's.
 func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
-	a, err := s.wait(ctx, Waiter{Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Slots: max(1, w.Slots), Spec: w.Spec, MayLoad: w.MayLoad})
+	a, err := s.wait(ctx, w.Watch, Waiter{
+		Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Draft: w.Draft, Slots: max(1, w.Slots), Spec: w.Spec,
+		MayLoad: w.MayLoad, Priority: w.Priority,
+	})
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now()}
 	if a.grant.SawLoad {
 		lease.LoadTime = a.info.LoadTime
 	}
 	return lease, nil
 }
 
-// Load loads a new instance, whatever is loaded already, and waits until it is ready. It goes on when ctx ends.
-func (s *Supervisor) Load(ctx context.Context, spec Spec) (Info, error) {
-	a, err := s.wait(ctx, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
+// Load loads a new instance, whatever is loaded already, and waits until it is ready. It goes on when ctx ends, unless the
+// limits say that such a load is abandoned.
+func (s *Supervisor) Load(ctx context.Context, spec *Spec, watch *Watch) (Info, error) {
+	a, err := s.wait(ctx, watch, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
 	return a.info, err
 }
 
 // Ensure loads a model unless it is loaded or loading, and waits until it is ready.
-func (s *Supervisor) Ensure(ctx context.Context, spec Spec) (Info, error) {
-	a, err := s.wait(ctx, Waiter{Kind: WaitLoaded, Key: spec.Model.Key, Spec: spec, MayLoad: true})
+func (s *Supervisor) Ensure(ctx context.Context, spec *Spec) (Info, error) {
+	a, err := s.wait(ctx, nil, Waiter{Kind: WaitLoaded, Key: spec.Model.Key, Spec: spec, MayLoad: true})
 	return a.info, err
 }
 
 // Unload ends an instance and waits until it is gone. Requests that it is answering are left to finish; it gets no new
 // ones. It goes on when ctx ends.
 func (s *Supervisor) Unload(ctx context.Context, id string) error {
-	_, err := s.wait(ctx, Waiter{Kind: WaitUnload, Instance: id})
+	_, err := s.wait(ctx, nil, Waiter{Kind: WaitUnload, Instance: id})
 	return err
 }
 
-// Instances describes the instances, in order of loading.
-func (s *Supervisor) Instances() []Info {
-	var all []Info
-	answered := make(chan struct{})
-	look := func() {
-		for _, in := range s.state.Instances {
-			all = append(all, s.info(in))
-		}
-		close(answered)
-	}
-	if !s.send(message{look: look}) {
-		return nil
-	}
-	<-answered
-	return all
+// Configure brings other limits, and for instances, by their generation, what they would be loaded with now. An instance
+// for which that is another process is started again once it is idle; the rest counts at once.
+func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
+	s.send(message{event: Configured{limits, specs}})
 }
 
 // Close ends every engine, at once, and then the supervisor. It returns when no process is left.
 func (s *Supervisor) Close() {
 	s.send(message{event: Closed{}})
 	<-s.done
+	s.client.CloseIdleConnections()
 }
 
-func (s *Supervisor) wait(ctx context.Context, w Waiter) (answer, error) {
+func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
 	w.ID = s.waiters.Add(1)
 	answered := make(chan answer, 1) // the loop never waits
-	if !s.send(message{event: Asked{w}, answer: answered}) {
+	if !s.send(message{event: Asked{w}, caller: caller{answered, watch}}) {
 		return answer{}, errClosing
 	}
 	select {
@@ -149,7 +169,7 @@ func (s *Supervisor) wait(ctx context.Context, w Waiter) (answer, error) {
 	}
 	s.send(message{event: GaveUp{w.ID}})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // the grant was quicker
-		s.send(message{event: Returned{a.grant.Gen, a.grant.Slots}})
+		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots}})
 	}
 	return answer{}, ctx.Err()
 }
@@ -173,23 +193,46 @@ func (s *Supervisor) send(m message) bool {
 
 func (s *Supervisor) loop() {
 	defer close(s.done)
+	defer s.timer.Stop()
 	for {
-		m := <-s.inbox
-		switch ev := m.event.(type) {
-		case nil:
+		var m message
+		select {
+		case m = <-s.inbox:
+		case <-s.timer.C:
+			m.event = Tick{}
+		}
+		if m.event == nil {
 			m.look()
 			continue
-		case Asked:
-			s.waiting[ev.Waiter.ID] = m.answer
-		case Exited:
-			delete(s.running, ev.Gen)
 		}
-		for _, effect := range Step(&s.state, m.event, time.Now()) {
-			s.carryOut(effect)
-		}
+		s.handle(m)
 		if s.state.Closing && len(s.state.Instances) == 0 && len(s.waiting) == 0 {
 			return
 		}
+	}
+}
+
+func (s *Supervisor) handle(m message) {
+	switch ev := m.event.(type) {
+	case Asked:
+		s.waiting[ev.Waiter.ID] = m.caller
+		if m.caller.watch != nil {
+			s.watched++
+		}
+	case Exited:
+		delete(s.running, ev.Gen)
+	}
+	now := time.Now()
+	for _, effect := range Step(&s.state, m.event, now) {
+		s.carryOut(effect)
+	}
+	if s.watched > 0 {
+		s.tellWatches()
+	}
+	if at := s.state.Deadline(now); !at.IsZero() {
+		s.timer.Reset(at.Sub(now))
+	} else {
+		s.timer.Stop()
 	}
 }
 
@@ -199,9 +242,7 @@ func (s *Supervisor) carryOut(effect Effect) {
 	case Spawn:
 		s.spawn(e)
 	case Stop:
-		if p := s.running[e.Gen]; p != nil {
-			p.stop()
-		}
+		s.stop(e)
 	case Grant:
 		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.find(e.Gen); in != nil {
@@ -210,36 +251,49 @@ func (s *Supervisor) carryOut(effect Effect) {
 		s.reply(e.Waiter, a)
 	case Refuse:
 		s.reply(e.Waiter, answer{err: &e.Err})
+	case Loaded:
+		in := s.state.find(e.Gen)
+		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
+		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", gibibytes(in.Claim))
+	case Crashed:
+		s.counts.crashed(e.Key)
+		s.log.Error("an engine ended by itself", "instance", e.Instance, "reason", e.Reason)
 	}
 }
 
 func (s *Supervisor) reply(waiter uint64, a answer) {
-	if ch, ok := s.waiting[waiter]; ok {
-		delete(s.waiting, waiter)
-		ch <- a
+	c, ok := s.waiting[waiter]
+	if !ok {
+		return
 	}
+	delete(s.waiting, waiter)
+	if c.watch != nil {
+		s.watched--
+	}
+	c.answer <- a
 }
 
 func (s *Supervisor) spawn(e Spawn) {
 	in := s.state.find(e.Gen)
 	log := s.log.With("instance", in.ID)
-	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel)
-	p := newProcess(e.Gen, log, func(ev Event) { s.send(message{event: ev}) })
+	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
+		"memory", gibibytes(in.Claim))
+	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(message{event: ev}) })
 	s.running[e.Gen] = p
 	engine, ok := s.engines[in.Spec.Engine]
 	if !ok {
-		go p.report(Exited{e.Gen, fmt.Sprintf("no engine %q is known", in.Spec.Engine)})
+		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("no engine %q is known", in.Spec.Engine)})
 		return
 	}
 	go p.run(engine, Launch{Spec: in.Spec, Instance: in.ID})
 }
 
-func (s *Supervisor) info(in *Instance) Info {
-	info := Info{ID: in.ID, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Progress: in.Progress, LoadTime: in.LoadTime}
-	if p := s.running[in.Gen]; p != nil {
-		if launched := p.launched.Load(); launched != nil {
-			info.PID, info.Build = launched.pid, launched.build
-		}
+func (s *Supervisor) stop(e Stop) {
+	if in := s.state.find(e.Gen); in != nil {
+		s.log.Info("unloading model", "instance", in.ID, "reason", string(e.Reason))
+		s.counts.stopped(in.Spec.Model.Key, e.Reason)
 	}
-	return info
+	if p := s.running[e.Gen]; p != nil {
+		p.stop()
+	}
 }

@@ -22,7 +22,7 @@ func start(t *testing.T, script *fakeengine.Script) (*Supervisor, *fakeengine.En
 	t.Helper()
 	fake := fakeengine.Install(t, script)
 	engine := &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
-	s := New(map[string]Process{"llama_server": engine}, slog.New(slog.DiscardHandler))
+	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		s.Close()
 		for _, ev := range fake.Events() {
@@ -34,8 +34,8 @@ func start(t *testing.T, script *fakeengine.Script) (*Supervisor, *fakeengine.En
 	return s, fake
 }
 
-func fakeSpec(key string, parallel int) Spec {
-	return Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel}
+func fakeSpec(key string, parallel int) *Spec {
+	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel}
 }
 
 func want(key string, parallel int) Want {
@@ -85,7 +85,7 @@ func TestSupervisor_LaunchesWithWhatItWasTold(t *testing.T) {
 	s, fake := start(t, nil)
 	spec := fakeSpec("a/b", 2)
 	spec.Args = []string{"--threads", "1"}
-	info, err := s.Load(t.Context(), spec)
+	info, err := s.Load(t.Context(), spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestSupervisor_AnotherPortIsTriedWhenOneIsTaken(t *testing.T) {
 func TestSupervisor_NoEngineIsAnErrorThatSaysSo(t *testing.T) {
 	t.Parallel()
 	engine := &LlamaServer{Locate: func() (string, error) { return "", errors.New("nowhere to be found") }}
-	s := New(map[string]Process{"llama_server": engine}, slog.New(slog.DiscardHandler))
+	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	_, err := s.Acquire(t.Context(), want("m", 1))
 	if err == nil || !strings.Contains(err.Error(), "nowhere to be found") {
@@ -286,7 +286,7 @@ func TestSupervisor_StopsWhatWillNotStop(t *testing.T) {
 			loaded := make(chan struct{})
 			go func() {
 				defer close(loaded)
-				_, _ = s.Load(ctx, fakeSpec("m", 1))
+				_, _ = s.Load(ctx, fakeSpec("m", 1), nil)
 			}()
 			began := fake.Wait(t, fakeengine.Is(fakeengine.Started))
 			if !script.Load.Hang {

@@ -51,6 +51,9 @@ func (d Dir) Run() string { return filepath.Join(string(d), "run") }
 // Lock is the file whose lock makes a process the only one to use this home.
 func (d Dir) Lock() string { return filepath.Join(d.Run(), "lock") }
 
+// Engines is where the running engines are written down, so that they are found after a crash.
+func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
+
 // AdminSocket is where Caddy's admin endpoint listens unless a configuration says otherwise.
 func (d Dir) AdminSocket() string { return filepath.Join(d.Run(), "admin.sock") }
 

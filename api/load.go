@@ -1,0 +1,134 @@
+package api
+
+import (
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+type (
+	// nativeConfig is what an instance was loaded with. What doesn't apply to a model isn't there.
+	nativeConfig struct {
+		ContextLength  int   `json:"context_length"`
+		BatchSize      *int  `json:"eval_batch_size,omitempty"`
+		FlashAttention *bool `json:"flash_attention,omitempty"`
+		Experts        *int  `json:"num_experts,omitempty"`
+		OffloadKV      *bool `json:"offload_kv_cache_to_gpu,omitempty"`
+	}
+	nativeLoad struct {
+		Type     catalog.Type  `json:"type"`
+		Instance string        `json:"instance_id"`
+		Seconds  float64       `json:"load_time_seconds"`
+		Status   string        `json:"status"`
+		Config   *nativeConfig `json:"load_config,omitempty"`
+	}
+	nativeUnload struct {
+		Instance string `json:"instance_id"`
+	}
+)
+
+func configOf(in supervisor.Info) nativeConfig {
+	c := nativeConfig{ContextLength: in.Spec.ContextLength}
+	if m := in.Spec.Model; m.Type == catalog.TypeLLM && m.Format == catalog.FormatGGUF {
+		batch, flash, offload := in.BatchSize(), in.FlashAttention(), in.Spec.OffloadKV != supervisor.Off
+		c.BatchSize, c.FlashAttention, c.OffloadKV = &batch, &flash, &offload
+		if m.Experts > 0 {
+			experts := in.Experts()
+			c.Experts = &experts
+		}
+	}
+	return c
+}
+
+// load is POST /api/v1/models/load. Each call loads an instance of its own.
+func (c *call) load() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	name, err := model(body)
+	if err != nil {
+		return err
+	}
+	options, bad := loadOptions(body)
+	if bad != nil {
+		return bad
+	}
+	echo, bad := body.Bool("echo_load_config")
+	if bad != nil {
+		return bad
+	}
+	target, err := c.node.Find(c.r.Context(), name)
+	if err != nil {
+		return err
+	}
+	loaded, err := c.node.Load(c.r.Context(), target.Model, options, nil)
+	if err != nil {
+		return err
+	}
+	answer := nativeLoad{Type: target.Model.Type, Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
+	if echo {
+		config := configOf(loaded)
+		answer.Config = &config
+	}
+	return c.answer(answer)
+}
+
+func loadOptions(body *translate.Body) (o node.LoadOptions, _ *translate.Error) {
+	for _, field := range []struct {
+		name string
+		to   *int
+	}{
+		{"context_length", &o.ContextLength},
+		{"eval_batch_size", &o.BatchSize},
+		{"num_experts", &o.Experts},
+	} {
+		n, given, bad := body.Int(field.name)
+		if bad != nil {
+			return o, bad
+		}
+		if given && (n < 1 || n > maxLoadNumber) {
+			return o, translate.Invalid("invalid_value", field.name, `"`+field.name+`" must be at least 1, and no more than a model can have.`)
+		}
+		*field.to = n
+	}
+	for _, field := range []struct {
+		name string
+		to   *supervisor.Toggle
+	}{
+		{"flash_attention", &o.FlashAttention},
+		{"offload_kv_cache_to_gpu", &o.OffloadKV},
+	} {
+		on, bad := body.Bool(field.name)
+		if bad != nil {
+			return o, bad
+		}
+		if v := body.Get(field.name); v.Exists() && v.Raw != "null" {
+			*field.to = supervisor.ToggleOf(on)
+		}
+	}
+	return o, nil
+}
+
+// maxLoadNumber bounds the numbers of a load, so that none overflows on its way to an engine.
+const maxLoadNumber = 1 << 30
+
+// unload is POST /api/v1/models/unload.
+func (c *call) unload() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	id, bad := body.String("instance_id")
+	if bad != nil {
+		return bad
+	}
+	if id == "" {
+		return translate.Missing("instance_id")
+	}
+	if err := c.node.Unload(c.r.Context(), id); err != nil {
+		return err
+	}
+	return c.answer(nativeUnload{id})
+}

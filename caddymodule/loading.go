@@ -1,0 +1,141 @@
+package caddymodule
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/dustin/go-humanize"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// What holds where the configuration says nothing.
+const (
+	defaultIdleTTL      = time.Hour
+	defaultQueue        = 512
+	defaultMemoryBudget = "85%"
+)
+
+// loading makes settings of what is said of when models are loaded and unloaded.
+func (a *App) loading() error {
+	s := &a.settings
+	s.IdleTTL, s.Queue = defaultIdleTTL, defaultQueue
+	if a.IdleTTL != nil {
+		s.IdleTTL = time.Duration(*a.IdleTTL)
+	}
+	if a.Queue != nil {
+		s.Queue = *a.Queue
+	}
+	s.MaxLoaded = a.MaxLoaded
+	s.AbandonLoads = a.AbandonedLoads == "stop"
+	s.StallTimeout = time.Duration(a.StallTimeout)
+	budget := a.MemoryBudget
+	if budget == "" {
+		budget = defaultMemoryBudget
+	}
+	var err error
+	s.MemoryBudget, err = parseBudget(budget)
+	return err
+}
+
+// parseBudget reads a share, such as 85%, or a size, such as 20GiB.
+func parseBudget(s string) (node.Budget, error) {
+	if percent, ok := strings.CutSuffix(s, "%"); ok {
+		n, err := strconv.ParseFloat(percent, 64)
+		if err != nil || !(n > 0 && n <= 100) {
+			return node.Budget{}, fmt.Errorf("memory_budget: %q is not a share between 0%% and 100%%", s)
+		}
+		return node.Budget{Share: n / 100}, nil
+	}
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n < 1 || n > 1<<60 {
+		return node.Budget{}, fmt.Errorf("memory_budget: %q is neither a share, such as 85%%, nor a size, such as 20GiB", s)
+	}
+	return node.Budget{Bytes: int64(n)}, nil
+}
+
+// settings makes a node's settings of a model's.
+func (m Model) settings() node.ModelSettings {
+	s := node.ModelSettings{
+		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel,
+		Preload: m.Preload, Pinned: m.Pin, Args: m.Args,
+	}
+	if m.TTL != nil {
+		ttl := time.Duration(*m.TTL)
+		s.TTL = &ttl
+	}
+	return s
+}
+
+// loadingOption reads the options of when models are loaded and unloaded. It is false for any other.
+func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
+	switch d.Val() {
+	case "idle_ttl":
+		a.IdleTTL = new(caddy.Duration)
+		return true, duration(d, a.IdleTTL)
+	case "max_loaded":
+		return true, wholeNumber(d, 0, &a.MaxLoaded)
+	case "memory_budget":
+		if err := oneArg(d, &a.MemoryBudget); err != nil {
+			return true, err
+		}
+		_, err := parseBudget(a.MemoryBudget)
+		return true, wrap(d, err)
+	case "queue":
+		a.Queue = new(int)
+		return true, wholeNumber(d, 0, a.Queue)
+	case "abandoned_loads":
+		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
+	case "stall_timeout":
+		return true, duration(d, &a.StallTimeout)
+	default:
+		return false, nil
+	}
+}
+
+// wrap has an error name its place in the Caddyfile.
+func wrap(d *caddyfile.Dispenser, err error) error {
+	if err == nil {
+		return nil
+	}
+	return d.WrapErr(err)
+}
+
+// loneWord reads a word that stands alone.
+func loneWord(d *caddyfile.Dispenser, to *bool) error {
+	*to = true
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+func duration(d *caddyfile.Dispenser, to *caddy.Duration) error {
+	word, value := d.Val(), ""
+	if err := oneArg(d, &value); err != nil {
+		return err
+	}
+	t, err := caddy.ParseDuration(value)
+	if err != nil || t < 0 {
+		return d.Errf("%s: %q is not a time, such as 60m, 12h or 0", word, value)
+	}
+	*to = caddy.Duration(t)
+	return nil
+}
+
+func wholeNumber(d *caddyfile.Dispenser, least int, to *int) error {
+	word, value := d.Val(), ""
+	if err := oneArg(d, &value); err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least {
+		return d.Errf("%s: %q is not a whole number of at least %d", word, value, least)
+	}
+	*to = n
+	return nil
+}

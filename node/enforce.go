@@ -1,0 +1,97 @@
+package node
+
+import (
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// enforce puts the highest generation's settings in force. n.mu is held.
+func (n *Node) enforce() {
+	var newest uint64
+	for gen := range n.live {
+		newest = max(newest, gen)
+	}
+	if newest == 0 || newest == n.force {
+		return
+	}
+	n.force = newest
+	s := n.live[newest]
+	n.settings.Store(&s)
+	if s.Log != nil {
+		handler := s.Log.Handler()
+		n.logs.to.Store(&handler)
+	}
+	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
+	n.budget.Store(s.MemoryBudget.bytes(nil))
+	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
+	n.background.Go(func() {
+		n.apply()
+		for key, m := range s.Models {
+			if m.Preload {
+				n.background.Go(func() { n.preload(key) })
+			}
+		}
+	})
+}
+
+func (s *Settings) limits(budget int64) supervisor.Limits {
+	return supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads}
+}
+
+// apply tells the supervisor what the settings in force mean for it: the limits, and what each instance would be loaded with
+// now. It takes a moment: engines are asked for their devices, and headers of models are read.
+func (n *Node) apply() {
+	n.applying.Lock()
+	defer n.applying.Unlock()
+	if n.ctx.Err() != nil {
+		return
+	}
+	s := n.settings.Load()
+	budget := s.MemoryBudget.bytes(n.devices())
+	n.budget.Store(budget)
+	specs := map[uint64]*supervisor.Spec{}
+	for _, in := range n.supervisor.Instances() {
+		if spec := n.renewed(in.Spec, s); spec != nil {
+			specs[in.Gen] = spec
+		}
+	}
+	n.supervisor.Configure(s.limits(budget), specs)
+}
+
+// renewed is what an instance would be loaded with now; nil if that is what it was loaded with, or if it can't be told.
+func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
+	from, ok := old.Origin.(origin)
+	if !ok || from.settings == s {
+		return nil
+	}
+	m := old.Model
+	if found, err := n.catalog.Lookup(n.ctx, m.Key); err == nil && found.Err == nil {
+		m = found
+	}
+	spec, err := n.spec(m, from.options)
+	if err != nil {
+		n.log.Warn("new settings can't be applied to a loaded model", "model", m.Key, "error", err)
+		return nil
+	}
+	return spec
+}
+
+// catchUp applies the settings once more if an instance was loaded by older ones: its load may have been asked for just
+// before they changed.
+func (n *Node) catchUp(spec *supervisor.Spec) {
+	if from, ok := spec.Origin.(origin); ok && from.settings != n.settings.Load() && n.ctx.Err() == nil {
+		n.background.Go(n.apply)
+	}
+}
+
+func (n *Node) preload(key string) {
+	target, err := n.Find(n.ctx, key)
+	if err == nil {
+		var spec *supervisor.Spec
+		if spec, err = n.spec(target.Model, LoadOptions{ByHand: true}); err == nil {
+			_, err = n.supervisor.Ensure(n.ctx, spec)
+		}
+	}
+	if err != nil && n.ctx.Err() == nil {
+		n.log.Error("preloading a model failed", "model", key, "error", err)
+	}
+}

@@ -1,0 +1,56 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/shirou/gopsutil/v3/mem"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// deviceTimeout bounds how long an engine may take to tell its devices.
+const deviceTimeout = 20 * time.Second
+
+// bytes is the budget in bytes; 0: no bound. Of the machine's memory the part counts that this process may take, and the
+// memory of those devices that have their own.
+func (b Budget) bytes(devices []supervisor.Device) int64 {
+	if b.Share <= 0 {
+		return b.Bytes
+	}
+	total := machineMemory()
+	if total == 0 {
+		return 0
+	}
+	for _, d := range devices {
+		if !d.Unified {
+			total += d.Memory
+		}
+	}
+	return int64(b.Share * float64(total))
+}
+
+// machineMemory is how much memory this process may take, in bytes: the machine's, or what its control group is limited to;
+// 0 where it can't be told.
+func machineMemory() int64 {
+	var total uint64
+	if m, err := mem.VirtualMemory(); err == nil {
+		total = m.Total
+	}
+	if limit, err := memlimit.FromCgroup(); err == nil && limit > 0 && (total == 0 || limit < total) {
+		total = limit
+	}
+	return int64(total)
+}
+
+// devices are those that the engines can use; none where no engine is installed yet.
+func (n *Node) devices() []supervisor.Device {
+	ctx, cancel := context.WithTimeout(n.ctx, deviceTimeout)
+	defer cancel()
+	build, err := n.engines[llamaServer].process.Probe(ctx)
+	if err != nil {
+		return nil
+	}
+	return build.Devices
+}

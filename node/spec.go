@@ -1,0 +1,208 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// How a model is loaded when nobody says.
+const (
+	defaultContext  = 32768 // tokens; less where the model's own maximum is, or where it doesn't fit
+	smallestContext = 4096  // tokens: no less is chosen to make it fit
+	defaultParallel = 4     // requests at a time; fewer where memory is scarce
+	contextStep     = 256   // llama-server rounds a context up to a multiple of this
+
+	// runtimeMemory is what an engine takes beside its buffers, in bytes.
+	runtimeMemory = 48 << 20
+	// promptCacheShare is the part of the memory budget that an engine may fill with prompts that it has seen, up to
+	// maxPromptCache.
+	promptCacheShare = 1. / 16
+	maxPromptCache   = 8 << 30
+	// slotsShare is the part of the memory budget that a model may take for the sake of more than one slot.
+	slotsShare = 0.5
+)
+
+// LoadOptions is what a request may say about a load. A zero field is chosen by the settings.
+type LoadOptions struct {
+	ContextLength  int // in tokens; rounded up, and no more than the model's maximum
+	BatchSize      int // in tokens
+	Experts        int
+	FlashAttention supervisor.Toggle
+	OffloadKV      supervisor.Toggle
+	Draft          string         // a model, by any of its names
+	TTL            *time.Duration // 0: never
+	ByHand         bool           // somebody asked for the load itself: it stays until somebody asks for its end
+}
+
+// origin is how a Spec came about, by which it can be made again under other settings.
+type origin struct {
+	settings *Settings
+	options  LoadOptions
+}
+
+// madeSpec is a Spec of a model that is loaded on first use. It is made anew when the settings, the memory budget or the
+// model's file change.
+type madeSpec struct {
+	settings *Settings
+	budget   int64
+	changed  time.Time
+	spec     *supervisor.Spec
+}
+
+// firstUse is the Spec of a model that is loaded on first use.
+func (n *Node) firstUse(m *catalog.Model, draft string, ttl *time.Duration) (*supervisor.Spec, error) {
+	settings, budget, key := n.settings.Load(), n.budget.Load(), m.Key
+	if draft != "" {
+		key += "\n" + draft
+	}
+	var spec *supervisor.Spec
+	if v, ok := n.specs.Load(key); ok {
+		if made := v.(madeSpec); made.settings == settings && made.budget == budget && made.changed.Equal(m.Changed) {
+			spec = made.spec
+		}
+	}
+	if spec == nil {
+		var err error
+		if spec, err = n.spec(*m, LoadOptions{Draft: draft}); err != nil {
+			return nil, err
+		}
+		n.specs.Store(key, madeSpec{settings, budget, m.Changed, spec})
+	}
+	if ttl != nil {
+		own := *spec
+		own.TTL, own.Origin = *ttl, origin{settings, LoadOptions{Draft: draft, TTL: ttl}}
+		spec = &own
+	}
+	return spec, nil
+}
+
+// spec is what a model is loaded with: what the request says, else the model's settings, else the engine's, else what fits.
+// The error is a [*translate.Error] or one of Find's.
+func (n *Node) spec(m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
+	s := n.settings.Load()
+	ms := s.Models[m.Key]
+	spec := &supervisor.Spec{
+		Engine: engineOf[m.Format],
+		Model:  m,
+		Args:   slices.Concat(s.LlamaServer.Args, ms.Args),
+		Pinned: ms.Pinned,
+		Keep:   o.ByHand || ms.Pinned || ms.Preload,
+		TTL:    timeToLive(s, ms, o),
+		Origin: origin{s, o},
+	}
+	if m.Type == catalog.TypeLLM {
+		spec.BatchSize, spec.FlashAttention, spec.OffloadKV = o.BatchSize, o.FlashAttention, o.OffloadKV
+		if err := checkExperts(m, o.Experts); err != nil {
+			return nil, err
+		}
+		if m.Experts > 0 {
+			spec.Experts = o.Experts
+		}
+		draft, err := n.draft(m, cmp.Or(o.Draft, ms.Draft))
+		if err != nil {
+			return nil, err
+		}
+		spec.Draft = draft
+	}
+	n.size(spec, cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(ms.Parallel, s.LlamaServer.Parallel))
+	return spec, nil
+}
+
+// timeToLive is how long an instance may be idle. What was loaded by hand or is to stay has no limit, unless the model's own
+// setting gives one.
+func timeToLive(s *Settings, ms ModelSettings, o LoadOptions) time.Duration {
+	switch {
+	case o.TTL != nil:
+		return *o.TTL
+	case ms.TTL != nil:
+		return *ms.TTL
+	case o.ByHand || ms.Pinned || ms.Preload:
+		return 0
+	default:
+		return s.IdleTTL
+	}
+}
+
+// size chooses the context and the slots where they aren't given, such that it fits: the longest context for one request
+// first, then slots; and tells what it all takes.
+func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
+	budget := n.budget.Load()
+	fits := func(context, parallel int, share float64) bool {
+		return budget <= 0 || float64(n.estimate(spec, context, parallel)) <= share*float64(budget)
+	}
+	most := spec.Model.MaxContextLength
+	spec.ContextLength = contextLength(cmp.Or(context, defaultContext), most)
+	for context == 0 && spec.ContextLength > smallestContext && !fits(spec.ContextLength, max(1, parallel), 1) {
+		spec.ContextLength = max(contextLength(spec.ContextLength/2, most), smallestContext)
+	}
+	spec.Parallel = parallel
+	if parallel == 0 {
+		spec.Parallel = defaultParallel
+		for spec.Parallel > 1 && !fits(spec.ContextLength, spec.Parallel, slotsShare) {
+			spec.Parallel--
+		}
+	}
+	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
+	if spec.Model.Type == catalog.TypeLLM {
+		spec.PromptCache = promptCache(spec.Args, budget, budget-spec.Memory)
+		spec.Memory += spec.PromptCache
+	}
+}
+
+// promptCache is how much an engine may keep of prompts that it has seen: what its arguments say, else a share of the
+// budget where there is room for it.
+func promptCache(args []string, budget, left int64) int64 {
+	for i := len(args) - 2; i >= 0; i-- {
+		if args[i] == "-cram" || args[i] == "--cache-ram" {
+			return max(0, mebibytes(args[i+1]))
+		}
+	}
+	if budget <= 0 {
+		return maxPromptCache
+	}
+	cache := min(int64(promptCacheShare*float64(budget)), maxPromptCache)
+	return max(0, min(cache, left)) >> 20 << 20
+}
+
+// estimate is what a model takes with a context and slots, without its prompt cache, in bytes. Where it can't be told it is
+// the size of its files and a tenth.
+func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
+	total := int64(runtimeMemory)
+	shape := catalog.Shape{
+		ContextLength: context, Parallel: parallel, BatchSize: spec.BatchSize, ExpertsUsed: spec.Experts,
+		NoFlashAttention: spec.FlashAttention == supervisor.Off,
+	}
+	if spec.Model.Type == catalog.TypeEmbedding {
+		shape.BatchSize, shape.MicroBatch = context, context
+	}
+	models := []catalog.Model{spec.Model}
+	if spec.Draft != nil {
+		models = append(models, *spec.Draft)
+	}
+	for _, m := range models {
+		memory, err := m.Estimate(shape)
+		if err != nil {
+			n.log.Warn("the memory that a model takes can't be told", "model", m.Key, "error", err)
+			total += m.SizeBytes + m.SizeBytes/10
+			continue
+		}
+		total += memory.Total()
+	}
+	return total
+}
+
+func contextLength(want, maximum int) int {
+	n := (want + contextStep - 1) / contextStep * contextStep
+	if maximum > 0 {
+		n = min(n, maximum)
+	}
+	return n
+}
+
+// isPattern tells whether an alias stands for more than itself.
+func isPattern(alias string) bool { return strings.ContainsAny(alias, "*?[") }

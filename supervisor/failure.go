@@ -1,0 +1,118 @@
+package supervisor
+
+import "time"
+
+const (
+	// firstDelay is how long a model that has failed more than freeFailures times in a row is left alone; each further
+	// failure makes it four times as long.
+	freeFailures = 2
+	firstDelay   = time.Second
+	maxDelay     = time.Minute
+	// forgetAfter is when a failure no longer counts.
+	forgetAfter = 10 * time.Minute
+)
+
+// loadFailed ends a load whose process has ended.
+func (s *stepper) loadFailed(in *Instance, ev Exited) {
+	if in.PortTaken && in.Attempts+1 < portAttempts {
+		s.st.LastGen++
+		in.Gen, in.Attempts, in.PortTaken, in.Trouble, in.Applied = s.st.LastGen, in.Attempts+1, false, "", Applied{}
+		s.do(Spawn{in.ID, in.Gen})
+		return
+	}
+	s.st.remove(in)
+	hadNoMemory := in.OutOfMemory || ev.Killed
+	if hadNoMemory && !in.Spared {
+		s.mark()
+		for _, other := range s.st.Instances {
+			if other.isIdle() && !other.wanted && !other.Spec.Pinned {
+				s.stop(other, ForRoom)
+			}
+		}
+		s.again(in.ID, in.Spec, s.now).Spared = true
+		return
+	}
+	err := loadFailed(in, ev.Reason, hadNoMemory)
+	failure := s.failed(in.Spec, err.Message)
+	s.refuseLoaders(in, err)
+	if in.Unasked && in.Spec.Keep {
+		s.again(in.ID, in.Spec, failure.Until)
+	}
+	s.refuseIf(err, func(w *Waiter) bool {
+		if !w.uses() || !in.matches(w) {
+			return false
+		}
+		_, hope, leaving := s.look(w)
+		return !hope && !leaving
+	})
+}
+
+// crashed has an instance that is to be kept started again; another's model is loaded again by who wants it.
+func (s *stepper) crashed(in *Instance, ev Exited) {
+	s.st.remove(in)
+	reason := ev.Reason
+	if in.Leaving == ForSilence {
+		reason = in.Trouble
+	}
+	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
+	failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
+	if spec := in.nextSpec(); spec.Keep {
+		s.again(in.ID, spec, failure.Until)
+	}
+}
+
+// nextSpec is what an instance is loaded with the next time.
+func (in *Instance) nextSpec() *Spec {
+	if in.Next != nil {
+		return in.Next
+	}
+	return in.Spec
+}
+
+// failed remembers a failure, and for how long the model is left alone.
+func (s *stepper) failed(spec *Spec, message string) *Failure {
+	key := spec.Model.Key
+	f := s.st.Failures[key]
+	if f == nil || s.now.Sub(f.At) > forgetAfter || !f.changed.Equal(spec.Model.Changed) {
+		f = &Failure{changed: spec.Model.Changed}
+	}
+	f.Count, f.At, f.Message, f.Until = f.Count+1, s.now, message, s.now
+	if f.Count > freeFailures {
+		delay := firstDelay
+		for n := freeFailures + 1; n < f.Count && delay < maxDelay; n++ {
+			delay *= 4
+		}
+		f.Until = s.now.Add(min(delay, maxDelay))
+	}
+	if s.st.Failures == nil {
+		s.st.Failures = map[string]*Failure{}
+	}
+	s.st.Failures[key] = f
+	return f
+}
+
+// learnService keeps how long a request for a model takes.
+func (st *State) learnService(key string, held time.Duration) {
+	if held <= 0 {
+		return
+	}
+	if st.Service == nil {
+		st.Service = map[string]time.Duration{}
+	}
+	if old := st.Service[key]; old > 0 {
+		held = old + (held-old)/8
+	}
+	st.Service[key] = held
+}
+
+// retryAfter is when half of those who wait for a model may have been served.
+func (st *State) retryAfter(key string, waiting int) time.Duration {
+	slots := 1
+	for _, in := range st.Instances {
+		if in.Spec.Model.Key == key && in.Status == Ready {
+			slots = max(slots, in.Spec.Parallel)
+		}
+	}
+	after := st.Service[key] * time.Duration(waiting) / time.Duration(2*slots)
+	return min(max(after.Round(time.Second), time.Second), time.Minute)
+}

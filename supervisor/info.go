@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+)
+
+// Info describes an instance at one moment.
+type Info struct {
+	ID       string
+	Gen      uint64 // of its process: another launch of the same instance has another
+	Spec     *Spec
+	Status   Status
+	InUse    int     // slots that are lent
+	Progress float64 // of its loading, 0 to 1
+	LoadTime time.Duration
+	LastUsed time.Time
+	Expires  time.Time // when it is unloaded if nobody uses it; zero: never, or not while it is used
+	Memory   int64     // bytes that it is counted with
+	Resident int64     // bytes of the machine's memory that it held when that was last looked at; 0 before
+	PID      int       // 0 before it is launched
+	Build    Build     // zero before it is launched
+	Renewing bool      // it is started again with other settings once it is idle
+	applied  Applied
+}
+
+// BatchSize is how many tokens of a prompt are evaluated at a time; 0 where that isn't to be chosen.
+func (i Info) BatchSize() int {
+	if i.Spec.Model.Type != catalog.TypeLLM {
+		return 0
+	}
+	n := i.Spec.BatchSize
+	if n == 0 {
+		n = llamaBatch
+	}
+	return min(n, i.Spec.ContextLength*i.Spec.Parallel)
+}
+
+// llamaBatch is llama-server's own choice of a batch, in tokens.
+const llamaBatch = 2048
+
+// FlashAttention tells whether it is used: as the engine says, else as it was asked for.
+func (i Info) FlashAttention() bool {
+	t := i.applied.FlashAttention
+	if t == Auto {
+		t = i.Spec.FlashAttention
+	}
+	return t == On
+}
+
+// Experts is how many experts answer; 0 for a model without.
+func (i Info) Experts() int {
+	if i.Spec.Experts > 0 {
+		return i.Spec.Experts
+	}
+	return i.Spec.Model.ExpertsUsed
+}
+
+// Coming describes an instance that is to be started again.
+type Coming struct {
+	ID  string
+	Key string
+	At  time.Time
+	Why string // what made it end; empty: other settings
+}
+
+// Overview is everything at one moment.
+type Overview struct {
+	Limits    Limits
+	Instances []Info // in order of loading
+	Coming    []Coming
+	Waiting   map[string]int // requests, by key
+}
+
+// Instances describes the instances, in order of loading.
+func (s *Supervisor) Instances() []Info { return s.Overview().Instances }
+
+// Overview describes everything.
+func (s *Supervisor) Overview() Overview {
+	var o Overview
+	answered := make(chan struct{})
+	look := func() {
+		o = s.overview()
+		close(answered)
+	}
+	if s.send(message{look: look}) {
+		<-answered
+	}
+	return o
+}
+
+func (s *Supervisor) overview() Overview {
+	o := Overview{Limits: s.state.Limits, Waiting: map[string]int{}}
+	for _, in := range s.state.Instances {
+		o.Instances = append(o.Instances, s.info(in))
+	}
+	for _, w := range s.state.Waiters {
+		switch w.Kind {
+		case WaitSlots:
+			o.Waiting[w.Key]++
+		case WaitRestart:
+			c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore}
+			if f := s.state.Failures[w.Key]; f != nil {
+				c.Why = f.Message
+			}
+			o.Coming = append(o.Coming, c)
+		}
+	}
+	return o
+}
+
+func (s *Supervisor) info(in *Instance) Info {
+	info := Info{
+		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Progress: in.Progress, LoadTime: in.LoadTime,
+		LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident, Renewing: in.Next != nil,
+		applied: in.Applied,
+	}
+	if p := s.running[in.Gen]; p != nil {
+		if launched := p.launched.Load(); launched != nil {
+			info.PID, info.Build = launched.pid, launched.build
+		}
+	}
+	return info
+}

@@ -1,0 +1,65 @@
+package supervisor
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// flagNames are the names of a flag, at the beginning of a line of the help.
+var flagNames = regexp.MustCompile(`^(?:--?[a-zA-Z][\w-]*,?\s+)+`)
+
+// llamaFlags finds the flags in the help, with what it says of them: they begin its lines, several names of one separated
+// by commas, and what is indented goes on. The help also has lines for those that were removed; these don't count.
+func llamaFlags(help string) map[string]string {
+	flags := map[string]string{}
+	var names []string
+	for line := range strings.Lines(help) {
+		if head := flagNames.FindString(line); head != "" {
+			names = strings.FieldsFunc(head, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+			line = strings.TrimPrefix(line, head)
+			if strings.Contains(line, "has been removed") {
+				names = nil
+			}
+		}
+		for _, name := range names {
+			flags[name] = strings.TrimSpace(flags[name] + " " + strings.TrimSpace(line))
+		}
+	}
+	return flags
+}
+
+// knows tells whether a build has a flag.
+func (b Build) knows(flag string) bool {
+	_, ok := b.Flags[flag]
+	return ok
+}
+
+// first is the first of several flags that a build has; empty if it has none.
+func (b Build) first(flags ...string) string {
+	for _, flag := range flags {
+		if b.knows(flag) {
+			return flag
+		}
+	}
+	return ""
+}
+
+// deviceLine is one of --list-devices: "  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)".
+var deviceLine = regexp.MustCompile(`(?m)^\s+(\w+): .*\((\d+) MiB, \d+ MiB free\)`)
+
+// llamaDevices reads what --list-devices says. Apple's devices, and those on the processor itself, share the machine's
+// memory.
+func llamaDevices(list string) []Device {
+	var devices []Device
+	for _, m := range deviceLine.FindAllStringSubmatch(list, -1) {
+		mebibytes, err := strconv.ParseInt(m[2], 10, 64)
+		if err != nil {
+			continue
+		}
+		isUnified := strings.HasPrefix(m[1], "MTL") || strings.HasPrefix(m[1], "Metal") || strings.HasPrefix(m[1], "BLAS") || strings.HasPrefix(m[1], "CPU")
+		devices = append(devices, Device{Name: m[1], Memory: mebibytes << 20, Unified: isUnified})
+	}
+	return devices
+}

@@ -1,0 +1,45 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	gopsutil "github.com/shirou/gopsutil/v3/process"
+)
+
+// sampleEvery is how often a process is asked what memory it takes.
+const sampleEvery = 5 * time.Second
+
+// sample reports what memory a ready process takes, from the moment that it is ready on.
+func (p *process) sample(ctx context.Context, pid int) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.ready:
+	}
+	every := time.NewTicker(sampleEvery)
+	defer every.Stop()
+	for {
+		if resident := residentMemory(ctx, pid); resident > 0 {
+			p.report(Measured{p.gen, resident})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// residentMemory is what a process holds of the machine's memory, in bytes; 0 where it can't be told.
+func residentMemory(ctx context.Context, pid int) int64 {
+	p, err := gopsutil.NewProcessWithContext(ctx, int32(pid))
+	if err != nil {
+		return 0
+	}
+	info, err := p.MemoryInfoWithContext(ctx)
+	if err != nil {
+		return 0
+	}
+	return int64(info.RSS)
+}

@@ -1,0 +1,166 @@
+package supervisor
+
+import (
+	"cmp"
+	"slices"
+)
+
+// load is what instances take of what is limited.
+type load struct {
+	instances int
+	memory    int64
+}
+
+func (l load) plus(o load) load  { return load{l.instances + o.instances, l.memory + o.memory} }
+func (l load) minus(o load) load { return load{l.instances - o.instances, l.memory - o.memory} }
+
+// fits tells whether a load is within the limits.
+func (l Limits) fits(x load) bool {
+	return (l.Instances <= 0 || x.instances <= l.Instances) && (l.Memory <= 0 || x.memory <= l.Memory)
+}
+
+func (in *Instance) load() load { return load{1, in.Claim} }
+
+// taken is what the instances take that which says yes to.
+func (s *stepper) taken(which func(*Instance) bool) load {
+	var sum load
+	for _, in := range s.st.Instances {
+		if which(in) {
+			sum = sum.plus(in.load())
+		}
+	}
+	return sum
+}
+
+func stays(in *Instance) bool { return !in.Status.IsLeaving() }
+
+// launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room: then
+// room is being made, or the waiter is one of the blocked. An error says that there will never be room.
+func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
+	need := load{1, s.st.need(w.Spec)}
+	limits := s.st.Limits
+	if limits.Memory > 0 {
+		need.memory = min(need.memory, limits.Memory) // a figure that was measured: it has fitted before
+	}
+	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.Spec.Pinned })
+	if !limits.fits(fixed.plus(load{1, w.Spec.Memory})) {
+		err := neverFits(w.Spec, limits, fixed)
+		return nil, &err
+	}
+	if !s.makeRoom(w, need) {
+		s.blocked = append(s.blocked, w)
+		return nil, nil
+	}
+	s.overtake()
+	in, spawn := s.st.launch(id, w.Spec, s.now)
+	in.wanted = true
+	s.do(spawn)
+	return in, nil
+}
+
+// makeRoom tells whether there is room. Where there isn't it evicts what may be evicted, if that is enough. A waiter that
+// has been overtaken too often drains the instances that are in its way though they are wanted.
+func (s *stepper) makeRoom(w *Waiter, need load) bool {
+	limits := s.st.Limits
+	if limits.fits(s.taken(func(*Instance) bool { return true }).plus(s.reserved).plus(need)) {
+		return true
+	}
+	need = need.plus(s.reserved)
+	staying := s.taken(stays)
+	isLate := w.Overtaken >= maxOvertakes
+	if !limits.fits(staying.plus(need)) {
+		victims := s.victims(isLate, staying.plus(need))
+		for _, in := range victims {
+			s.leave(in, ForRoom)
+		}
+		if victims == nil && !isLate {
+			return false // who comes later may go first, for a while
+		}
+	}
+	s.reserved = need
+	return false
+}
+
+// victims are the instances to evict so that a load comes within the limits: those that nobody uses or waits for, the
+// least recently used first; and after them, if it must be, the others. None: it can't be done now.
+func (s *stepper) victims(mayBeWanted bool, total load) []*Instance {
+	var chosen []*Instance
+	for _, in := range s.st.Instances {
+		if in.Status == Ready && !in.Spec.Pinned && (mayBeWanted || !in.isWanted()) {
+			chosen = append(chosen, in)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b *Instance) int {
+		return cmp.Or(cmp.Compare(btoi(a.isWanted()), btoi(b.isWanted())), a.LastUsed.Compare(b.LastUsed))
+	})
+	limits := s.st.Limits
+	n := 0
+	for n < len(chosen) && !limits.fits(total) {
+		total = total.minus(chosen[n].load())
+		n++
+	}
+	if !limits.fits(total) {
+		return nil
+	}
+	return slices.DeleteFunc(chosen[:n], func(in *Instance) bool { // a large one may make a small one's end needless
+		without := total.plus(in.load())
+		if !limits.fits(without) {
+			return false
+		}
+		total = without
+		return true
+	})
+}
+
+// isWanted tells whether somebody uses an instance or waits for it.
+func (in *Instance) isWanted() bool { return in.InUse > 0 || in.wanted }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// relieve evicts when instances turned out to take more than they were counted with. The one that was used last stays.
+func (s *stepper) relieve() {
+	if s.st.Limits.Memory <= 0 {
+		return
+	}
+	var last *Instance
+	for _, in := range s.st.Instances {
+		if stays(in) && (last == nil || in.LastUsed.After(last.LastUsed)) {
+			last = in
+		}
+	}
+	for staying := s.taken(stays); staying.memory > s.st.Limits.Memory; {
+		var oldest *Instance
+		for _, in := range s.st.Instances {
+			if in.isIdle() && !in.wanted && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+				oldest = in
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		staying = staying.minus(oldest.load())
+		s.stop(oldest, ForRoom)
+	}
+}
+
+// runtimeMemory is what an engine takes beside its buffers, in bytes.
+const runtimeMemory = 48 << 20
+
+// reckon counts a ready instance with what it really takes: the buffers it told of and the prompt cache it may fill, or
+// what was measured if that is more.
+func (s *stepper) reckon(in *Instance) {
+	claim := in.Spec.Memory
+	if in.Applied.Buffers > 0 {
+		claim = in.Applied.Buffers + runtimeMemory + in.Spec.PromptCache
+	}
+	in.Claim = max(claim, in.Resident)
+	if s.st.Learnt == nil {
+		s.st.Learnt = map[string]Learnt{}
+	}
+	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, in.Claim}
+}

@@ -1,0 +1,72 @@
+package supervisor
+
+// Progress is how a wait stands.
+type Progress struct {
+	Ahead    int     // how many wait for the same model and came before
+	Instance string  // the one that is being loaded; empty while none is
+	Loaded   float64 // of it, 0 to 1; never less than before
+}
+
+// Watch is told how a wait goes: the latest, not every step of the way. Who waits reads from C while it waits.
+type Watch struct {
+	c    chan Progress
+	last Progress
+}
+
+// NewWatch makes a watch for one wait.
+func NewWatch() *Watch { return &Watch{c: make(chan Progress, 1), last: Progress{Ahead: -1}} }
+
+// C gives the latest progress whenever there is any. It is never closed.
+func (w *Watch) C() <-chan Progress { return w.c }
+
+// tell replaces what hasn't been read. Only the supervisor's loop calls it.
+func (w *Watch) tell(p Progress) {
+	if p.Instance == w.last.Instance {
+		p.Loaded = max(p.Loaded, w.last.Loaded)
+	}
+	if p == w.last {
+		return
+	}
+	w.last = p
+	select {
+	case <-w.c:
+	default:
+	}
+	w.c <- p
+}
+
+// tellWatches tells everybody who watches how it stands.
+func (s *Supervisor) tellWatches() {
+	ahead := map[string]int{}
+	for _, w := range s.state.Waiters {
+		if c, ok := s.waiting[w.ID]; ok && c.watch != nil {
+			p := Progress{Ahead: ahead[w.Key]}
+			if in := s.state.loadingFor(w); in != nil {
+				p.Instance, p.Loaded = in.ID, in.Progress
+			}
+			c.watch.tell(p)
+		}
+		if w.Kind == WaitSlots {
+			ahead[w.Key]++
+		}
+	}
+}
+
+// loadingFor is the loading instance that a waiter waits for, the one that has come furthest; nil if there is none, or if
+// it waits for one that is ready.
+func (st *State) loadingFor(w *Waiter) *Instance {
+	var best *Instance
+	exact := st.byID(w.Instance)
+	for _, in := range st.Instances {
+		if in != exact && (exact != nil || !w.uses() || !in.matches(w)) {
+			continue
+		}
+		if in.Status == Ready {
+			return nil
+		}
+		if in.Status.IsLoading() && (best == nil || in.Progress > best.Progress) {
+			best = in
+		}
+	}
+	return best
+}
