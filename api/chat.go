@@ -43,28 +43,13 @@ func (c *call) chatCompletions() error {
 	}
 	switch {
 	case err != nil && rq.stream:
-		run.failed()
+		run.stream.atFault = c.atFault(run.instance, rq.use.Draft)
 		return err
 	case err != nil, rq.stream:
 		return err
 	}
 	c.writeJSON(http.StatusOK, run.whole())
 	return nil
-}
-
-// failed has the event that will tell of the failure say in v0's words why the answer ended.
-func (r *chatRun) failed() {
-	extra := r.call.extra(r.instance, r.rq.use.Draft)
-	if extra == nil || r.instance.ID == "" {
-		return
-	}
-	stop := translate.StopFailed
-	for _, in := range r.call.node.Instances() {
-		if in.ID == r.instance.ID && in.Status.IsLeaving() {
-			stop = translate.StopUnloaded
-		}
-	}
-	r.stream.atFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}})
 }
 
 // chatRun is a chat request on its way.
@@ -85,7 +70,7 @@ type chatRun struct {
 
 // body is what the engine is sent for a choice. Why generation ended is told only where there are statistics.
 func (r *chatRun) body(choice int) []byte {
-	return r.rq.wire.Chat(r.rq.body, r.ask, choice, r.call.extra(r.instance, r.rq.use.Draft) != nil)
+	return r.rq.wire.Chat(r.rq.body, r.ask, choice, r.call.dialect == translate.Native || r.rq.use.Draft != "")
 }
 
 // begin notes who answers. It is called before each round.

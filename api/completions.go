@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -41,6 +42,9 @@ func (c *call) completions() error {
 		defer run.stream.close()
 	}
 	if err := run.all(); err != nil {
+		if rq.stream {
+			run.stream.atFault = c.atFault(run.instance, rq.use.Draft)
+		}
 		return refined(err, ask.Refine)
 	}
 	if !rq.stream {
@@ -89,9 +93,16 @@ func (r *textRun) all() error {
 	var (
 		workers sync.WaitGroup
 		next    = make(chan int)
+		fault   atomic.Value
 	)
 	for range min(choicesAtOnce, len(r.candidates)) {
 		workers.Go(func() {
+			defer func() {
+				if f := recover(); f != nil {
+					fault.Store(&f)
+					cancel(errPanicked)
+				}
+			}()
 			for i := range next {
 				if err := r.one(ctx, i); err != nil {
 					cancel(err) // only the first counts
@@ -107,6 +118,9 @@ func (r *textRun) all() error {
 	}
 	close(next)
 	workers.Wait()
+	if f, ok := fault.Load().(*any); ok {
+		panic(*f) // where it costs one request, not the process
+	}
 	return context.Cause(ctx)
 }
 

@@ -22,7 +22,7 @@ func (s *server) complete(more string) answer {
 // TestEngines_AreLoadedForNoBadRequest: what is wrong with a request is told before anything is loaded for it.
 func TestEngines_AreLoadedForNoBadRequest(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, kinds)
+	s := serve(t, nil)
 	withOthers(s)
 	for name, tt := range map[string]struct{ path, body, code, param string }{
 		"completions: embedding model":   {"/v1/completions", `{"model":"tinyembed","prompt":"a"}`, "unsupported_model", "model"},
@@ -57,7 +57,7 @@ func TestEngines_AreLoadedForNoBadRequest(t *testing.T) {
 
 func TestEmbeddings_MoreDimensionsThanThereAre(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, kinds)
+	s := serve(t, nil)
 	withOthers(s)
 	got := s.do("POST", "/v1/embeddings", `{"model":"tinyembed","input":"a","dimensions":9}`)
 	if got.status != 400 || gjson.Get(got.body, "error.param").Str != "dimensions" {

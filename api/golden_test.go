@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
-	"github.com/lmcaddy/lmcaddy/node"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,20 +32,12 @@ func withOthers(s *server) {
 	}
 }
 
-// kinds starts the engines of embedding models as what they are.
-func kinds(_ *Config, settings *node.Settings) {
-	settings.Models = map[string]node.ModelSettings{
-		"lmcaddy/tinyembed":  {Args: []string{"--embeddings", "-ub", "64"}},
-		"lmcaddy/tinyrerank": {Args: []string{"--reranking"}},
-	}
-}
-
 // TestGolden keeps a request and its answer for each endpoint of the OpenAI-style and the v0 family.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Infill: true, Rules: []fakeengine.Rule{{
 		Contains: `"Once`, Answer: fakeengine.Answer{Text: " upon a time, there was."}, PromptTokens: 7, CachedTokens: 2, DraftTokens: 6, DraftAccepted: 4,
-	}}}, kinds)
+	}}})
 	withOthers(s)
 	const complete, completeV0, stream = "/v1/completions", "/api/v0/completions", `,"stream":true`
 	const once = `{"model":"tinychat","prompt":"Once","max_tokens":3`
@@ -73,7 +64,7 @@ func TestGolden(t *testing.T) {
 		{"embeddings", "POST", "/v1/embeddings", `{"model":"tinyembed","input":"The food was delicious."}`},
 		{"embeddings-base64", "POST", "/v1/embeddings", `{"model":"tinyembed","input":["The food","was delicious."],"encoding_format":"base64"}`},
 		{"embeddings-dimensions", "POST", "/v1/embeddings", `{"model":"tinyembed","input":[[1,2],[3]],"dimensions":3}`},
-		{"embeddings-overflow", "POST", "/v1/embeddings", `{"model":"tinyembed","input":"` + strings.Repeat("a ", 100) + `"}`},
+		{"embeddings-overflow", "POST", "/v1/embeddings", `{"model":"tinyembed","input":"` + strings.Repeat("a ", 600) + `"}`},
 		{"v0-embeddings", "POST", "/api/v0/embeddings", `{"model":"tinyembed","input":"The food was delicious."}`},
 		{"rerank", "POST", "/v1/rerank", `{"model":"tinyrerank","query":"red river","documents":["blue sky","red river","red sun"],"top_n":2,"return_documents":true}`},
 		{"models", "GET", "/v1/models", ""},

@@ -9,6 +9,9 @@ import (
 // figures alone, and only where a draft model took part. It is nil where there is nothing to add.
 func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
 	isV0 := c.dialect == translate.Native
+	if in.Spec.Draft != nil {
+		draft = in.Spec.Draft.Key // the request may have called it by another name, or by none
+	}
 	if !isV0 && draft == "" {
 		return nil
 	}
@@ -21,4 +24,23 @@ func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
 		}
 		return extras.Members()
 	}
+}
+
+// atFault is what the event of a failure has beside the error: in v0, why the answer of an instance ended. It is nil where
+// there is nothing to add.
+func (c *call) atFault(in supervisor.Info, draft string) []byte {
+	if in.ID == "" {
+		return nil // none was asked
+	}
+	extra := c.extra(in, draft)
+	if extra == nil {
+		return nil
+	}
+	stop := translate.StopFailed
+	for _, other := range c.node.Instances() {
+		if other.ID == in.ID && other.Status.IsLeaving() {
+			stop = translate.StopUnloaded
+		}
+	}
+	return extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}})
 }

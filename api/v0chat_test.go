@@ -175,7 +175,7 @@ func TestChat_DraftModel(t *testing.T) {
 	if got := s.chat(`,"draft_model":"nope"`); got.status != 404 || !strings.Contains(got.body, `"param":"draft_model","code":"model_not_found"`) {
 		t.Errorf("an unknown one: %d %s", got.status, got.body)
 	}
-	if got := s.chat(""); strings.Contains(got.body, `"stats"`) {
+	if got := serve(t, nil).chat(""); strings.Contains(got.body, `"stats"`) {
 		t.Errorf("without one: %s", got.body)
 	}
 }

@@ -173,7 +173,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	return errors.Join(err, a.loading())
+	if err := errors.Join(err, a.loading()); err != nil {
+		return err
+	}
+	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
 }
 
 // absolute is a path that stays right whatever the working directory becomes.
@@ -268,16 +271,24 @@ func (a *App) Cleanup() error {
 
 // Node is the node, once the app has started: the HTTP app may be quicker.
 func (a *App) Node(ctx context.Context) (*node.Node, error) {
-	select {
-	case <-a.started:
-		return a.node, nil
-	default:
+	if n := a.running(); n != nil {
+		return n, nil
 	}
 	select {
 	case <-a.started:
 		return a.node, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// running is the node, or nil while the app hasn't started.
+func (a *App) running() *node.Node {
+	select {
+	case <-a.started:
+		return a.node
+	default:
+		return nil
 	}
 }
 

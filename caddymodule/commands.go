@@ -20,8 +20,15 @@ OpenAI-style and the native API over them. It is a build of Caddy, and takes Cad
   lmcaddy runtime get llama.cpp   fetches the engine
   lmcaddy serve                   serves http://127.0.0.1:1234 without a configuration
   lmcaddy run                     serves what the Caddyfile in this folder says
+  lmcaddy ps                      shows what is loaded
 
 State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:      "ps",
+		Usage:     "[--json] [--address ADDRESS]",
+		Short:     "Shows what the running server has loaded",
+		CobraFunc: psCommand,
+	})
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:      "runtime",
 		Usage:     "ls | get llama.cpp | select NAME | remove NAME",

@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -30,7 +31,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.api = api.New(api.Config{Node: app.(*App).Node, MaxBody: h.MaxBody, Log: ctx.Slogger()})
+	a := app.(*App)
+	h.api = api.New(api.Config{Node: a.Node, MaxBody: h.MaxBody, Stall: time.Duration(a.StallTimeout), Log: ctx.Slogger()})
 	return nil
 }
 

@@ -52,10 +52,8 @@ func llama(name string, more map[string]any) file {
 		"llama.attention.head_count": uint32(2),
 	}
 	for k, v := range more {
-		if v == nil {
+		if meta[k] = v; v == nil {
 			delete(meta, k)
-		} else {
-			meta[k] = v
 		}
 	}
 	return file{meta: meta, tensors: map[string]int{"token_embd.weight": 512, "blk.0.attn_q.weight": 64}}

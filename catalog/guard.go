@@ -32,7 +32,7 @@ var (
 
 // checkMetadata walks over a header's metadata. A header that ends too early is for the parser to tell of.
 func checkMetadata(f io.Reader) error {
-	m := metadata{Reader: bufio.NewReaderSize(f, 64<<10), order: binary.LittleEndian, wide: 8}
+	m := metadata{Reader: bufio.NewReaderSize(f, metadataBuffer), order: binary.LittleEndian, wide: 8}
 	err := m.walk()
 	for _, ours := range []error{errTooManyTensors, errTooManyBlocks, errTooLongArray, errNotUnderstood} {
 		if errors.Is(err, ours) {
@@ -41,6 +41,9 @@ func checkMetadata(f io.Reader) error {
 	}
 	return nil
 }
+
+// metadataBuffer is how much is read at a time, in bytes.
+const metadataBuffer = 64 << 10
 
 // metadata reads the key-value pairs of a GGUF header.
 type metadata struct {
@@ -149,19 +152,14 @@ func (m *metadata) skip(kind, count uint64) error {
 }
 
 func (m *metadata) text() error {
-	length, err := m.textLength()
+	length, err := m.length()
 	if err != nil {
 		return err
 	}
-	return m.pass(length)
-}
-
-func (m *metadata) textLength() (int64, error) {
-	length, err := m.length()
-	if err == nil && length > maxText {
-		err = errNotUnderstood
+	if length > maxText {
+		return errNotUnderstood
 	}
-	return int64(length), err
+	return m.pass(int64(length))
 }
 
 // name reads a short text.

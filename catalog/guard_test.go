@@ -15,6 +15,8 @@ func TestCheckMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := func(key string, value any) []byte { return llama("x", map[string]any{key: value}).bytes() }
+	long := small("a", []bool{true}) // its length becomes larger than any file
+	binary.LittleEndian.PutUint64(long[bytes.Index(long, []byte("a\x09\x00\x00\x00\x07"))+9:], maxArray+1)
 	nested := small("a", "") // its text becomes an array of arrays
 	at := bytes.Index(nested, []byte("\x01\x00\x00\x00\x00\x00\x00\x00a\x08")) + 9
 	binary.LittleEndian.PutUint32(nested[at:], ggufArray)
@@ -27,6 +29,11 @@ func TestCheckMetadata(t *testing.T) {
 		"a small one":           {small("x.y", uint16(3)), nil},
 		"a split one":           {small(splitTensors, uint32(3)), nil},
 		"too many tensors":      {small(splitTensors, uint32(1<<31)), errTooManyTensors},
+		"enough layers":         {small("x.block_count", uint32(maxBlocks)), nil},
+		"too many layers":       {small("x.block_count", uint32(maxBlocks+1)), errTooManyBlocks},
+		"layers by the exabyte": {small("x.block_count", uint64(1<<63)), errTooManyBlocks},
+		"layers in words":       {small("clip.vision.block_count", "many"), errNotUnderstood},
+		"a long array":          {long, errTooLongArray},
 		"tensors in words":      {small(splitTensors, "99999999999"), errNotUnderstood},
 		"arrays of arrays":      {nested, errNotUnderstood},
 		"a name without end":    {append([]byte("GGUF\x03\x00\x00\x00"+strings.Repeat("\x01\x00\x00\x00\x00\x00\x00\x00", 2)), bytes.Repeat([]byte{0xff}, 8)...), errNotUnderstood},
@@ -46,13 +53,21 @@ func TestCheckMetadata(t *testing.T) {
 // TestReadHeader_AHostileFileEndsNothing goes through the parser, which would take the memory of the whole process.
 func TestReadHeader_AHostileFileEndsNothing(t *testing.T) {
 	t.Parallel()
-	path := write(t, t.TempDir(), "hostile.gguf", llama("x", map[string]any{splitTensors: uint32(1<<32 - 1)}).bytes())
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if h := readHeader(path, info); h.err != errTooManyTensors { //nolint:errorlint // the very error
-		t.Errorf("error %v", h.err)
+	for want, meta := range map[error]map[string]any{
+		errTooManyTensors: {splitTensors: uint32(1<<32 - 1)},
+		errTooManyBlocks: {
+			"general.architecture": "clip", "clip.has_vision_encoder": true,
+			"clip.vision.block_count": uint64(1 << 34), "clip.vision.feed_forward_length": uint32(1),
+		},
+	} {
+		path := write(t, t.TempDir(), "hostile.gguf", llama("x", meta).bytes())
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := readHeader(path, info); h.err != want { //nolint:errorlint // the very error
+			t.Errorf("error %v, want %v", h.err, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,6 +40,43 @@ func TestHeader_OfTheShippedModel(t *testing.T) {
 		Parameters: 1918080, SizeLabel: "1.9M", MaxContextLength: 8192, ToolUse: true,
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHeader_OfTheOtherShippedModels: what each of them is there for.
+func TestHeader_OfTheOtherShippedModels(t *testing.T) {
+	t.Parallel()
+	c := New(slog.New(slog.DiscardHandler))
+	c.SetRoots([]string{shipped})
+	type traits struct {
+		Type                 Type
+		Architecture         string
+		Experts, ExpertsUsed int
+		Pooling              Pooling
+		Reranker             bool
+		Projector            string
+	}
+	want := map[string]traits{
+		"lmcaddy/tinychat":   {Type: TypeLLM, Architecture: "llama"},
+		"lmcaddy/tinydraft":  {Type: TypeLLM, Architecture: "llama"},
+		"lmcaddy/tinymoe":    {Type: TypeLLM, Architecture: "llama", Experts: 8, ExpertsUsed: 2},
+		"lmcaddy/tinyvision": {Type: TypeLLM, Architecture: "llama", Projector: "mmproj-tinyvision-f16.gguf"},
+		"lmcaddy/tinyembed":  {Type: TypeEmbedding, Architecture: "bert", Pooling: PoolingMean},
+		"lmcaddy/tinyrerank": {Type: TypeEmbedding, Architecture: "bert", Pooling: PoolingRank, Reranker: true},
+	}
+	got := map[string]traits{}
+	for _, m := range models(t, c) {
+		if m.Err != nil {
+			t.Errorf("%s: %v", m.Key, m.Err)
+		}
+		projector := filepath.Base(m.Projector)
+		if m.Projector == "" {
+			projector = ""
+		}
+		got[m.Key] = traits{m.Type, m.Architecture, m.Experts, m.ExpertsUsed, m.Pooling, m.Reranker, projector}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -31,14 +31,15 @@ func modelName(path string) string {
 
 // projectorName is the name of the model that a projector is for; empty if its own name doesn't tell.
 func projectorName(path string) string {
-	name := projectorWord.ReplaceAllString(modelName(path), "$1$3")
-	return strings.Trim(quantizationEnding.ReplaceAllString(name, ""), "-._")
+	name := strings.Trim(projectorWord.ReplaceAllString(modelName(path), "$1$3"), "-._")
+	return quantizationEnding.ReplaceAllString(name, "")
 }
 
 // projector is the path of the projector for a model in the folder: one that is named after it, else one that could be
 // anyone's, if all that lies there is of one repository. The smallest of several will do. It is empty if there is none.
 func (f *folder) projector(model string) string {
-	named := smallest(f.projectors, func(p projector) bool { return projectorName(p.path) == modelName(model) })
+	name := modelName(model)
+	named := smallest(f.projectors, func(p projector) bool { return name != "" && projectorName(p.path) == name })
 	if named != "" || f.flat && len(f.names) > 1 {
 		return named
 	}

@@ -151,7 +151,9 @@ func (w *walk) file(path string, info os.FileInfo) {
 			rel = filepath.Base(path)
 		}
 		w.files = append(w.files, found{path, rel, h})
-		w.folderOf(path).names[modelName(path)] = true
+		if h.err == nil {
+			w.folderOf(path).names[modelName(path)] = true
+		}
 	case kindProjector:
 		f := w.folderOf(path)
 		f.projectors = append(f.projectors, projector{path, info.Size()})

@@ -49,8 +49,8 @@ func TestSplitModels(t *testing.T) {
 	}
 }
 
-// TestSplitModels_BecomeWhole: what is wrong with a split model may be mended by another file than its first.
-func TestSplitModels_BecomeWhole(t *testing.T) {
+// TestSplitModels_BecomeWhole: what is wrong with a split model may be mended by another file than its first, and caused.
+func TestSplitModels_BecomeWholeAndBreak(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := shard(1, 2, map[string]int{"a": 256}), shard(2, 2, map[string]int{"b": 640, "c": 32})
@@ -68,11 +68,26 @@ func TestSplitModels_BecomeWhole(t *testing.T) {
 				t.Errorf("reason %q, want %q", got, want)
 			}
 		}
-		check("its part s-00002-of-00002.gguf is missing; fetch it again")
+		missing := "its part s-00002-of-00002.gguf is missing; fetch it again"
+		check(missing)
 		write(t, root, "p/s/s-00002-of-00002.gguf", second[:len(second)-1])
 		check("it is truncated: it has " + strconv.Itoa(len(first)+len(second)-1) + " bytes, fewer than its header promises; fetch it again")
 		write(t, root, "p/s/s-00002-of-00002.gguf", second)
 		check("")
+		if err := os.Remove(filepath.Join(root, "p", "s", "s-00002-of-00002.gguf")); err != nil {
+			t.Fatal(err)
+		}
+		check("") // what is known to be good isn't looked for again by its name
+		models(t, c)
+		check(missing)
+		write(t, root, "p/s/s-00002-of-00002.gguf", second)
+		check("")
+		if err := os.Truncate(filepath.Join(root, "p", "s", "s-00002-of-00002.gguf"), int64(len(second))-1); err != nil {
+			t.Fatal(err)
+		}
+		aMomentLater()
+		models(t, c)
+		check("it is truncated: it has " + strconv.Itoa(len(first)+len(second)-1) + " bytes, fewer than its header promises; fetch it again")
 	})
 }
 
@@ -96,6 +111,72 @@ func TestWalk_OnlyModelsAreListed(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("projectors by key (-want +got):\n%s", diff)
+	}
+}
+
+// TestWalk_ProjectorsHaveNames that tell whose they are, where several models lie together.
+func TestWalk_ProjectorsHaveNames(t *testing.T) {
+	t.Parallel()
+	small := projectorFile(nil)
+	small.tensors = nil
+	large := projectorFile(nil).bytes()
+	for name, tt := range map[string]struct {
+		files files
+		want  map[string]string
+	}{
+		"one flat model": {
+			files{"gemma-Q4_0.gguf": f32, "mmproj-model-f16.gguf": large}, map[string]string{"local/gemma-q4_0": "mmproj-model-f16.gguf"},
+		},
+		"one flat model beside a broken one": {
+			files{"gemma.gguf": f32, "half.gguf": f32[:500], "mmproj-f16.gguf": large},
+			map[string]string{"local/gemma": "mmproj-f16.gguf", "local/half": "mmproj-f16.gguf"},
+		},
+		"flat models, and one without a name": {
+			files{"f32.gguf": f32, "qwen.gguf": f16, "mmproj-f16.gguf": large}, map[string]string{"local/f32": "", "local/qwen": ""},
+		},
+		"flat models, and no name": {
+			files{"gemma.gguf": f32, "qwen.gguf": f16, "mmproj-model-f16.gguf": large, "mmproj.gguf": large},
+			map[string]string{"local/gemma": "", "local/qwen": ""},
+		},
+		"flat models": {
+			files{
+				"Gemma-3-4b-it-UD-Q4_K_XL.gguf": f32, "gemma-3-12b-it-Q4_K_M.gguf": f32, "Qwen2-VL.IQ4_XS.gguf": f16, "blind.gguf": f16,
+				"mmproj-gemma-3-4b-it-f16.gguf": large, "gemma-3-12b-it-mmproj-BF16.gguf": large, "qwen2-vl-Q8_0.mmproj.gguf": large,
+				"mmproj-other-f16.gguf": large,
+			},
+			map[string]string{
+				"local/gemma-3-4b-it-ud-q4_k_xl": "mmproj-gemma-3-4b-it-f16.gguf", "local/gemma-3-12b-it-q4_k_m": "gemma-3-12b-it-mmproj-BF16.gguf",
+				"local/qwen2-vl.iq4_xs": "qwen2-vl-Q8_0.mmproj.gguf", "local/blind": "",
+			},
+		},
+		"flat quantizations of one": {
+			files{"gemma-f32.gguf": f32, "gemma-f16.gguf": f16, "mmproj.gguf": large},
+			map[string]string{"local/gemma@f32": "mmproj.gguf", "local/gemma@f16": "mmproj.gguf"},
+		},
+		"the smallest of several": {
+			files{"p/m/m.gguf": f32, "p/m/mmproj-F32.gguf": large, "p/m/mmproj-F16.gguf": small.bytes(), "p/m/mmproj-BF16.gguf": large},
+			map[string]string{"p/m": "p/m/mmproj-F16.gguf"},
+		},
+		"a repository's, by name and by none": {
+			files{"p/m/m-4b.gguf": f32, "p/m/m-12b.gguf": f16, "p/m/mmproj-m-4b.gguf": small.bytes(), "p/m/mmproj.gguf": large},
+			map[string]string{"p/m@f32": "p/m/mmproj-m-4b.gguf", "p/m@f16": "p/m/mmproj.gguf"},
+		},
+		"a repository's, of another name": {
+			files{"p/m/m-f32.gguf": f32, "p/m/m-f16.gguf": f16, "p/m/mmproj-original-f16.gguf": large},
+			map[string]string{"p/m@f32": "p/m/mmproj-original-f16.gguf", "p/m@f16": "p/m/mmproj-original-f16.gguf"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, root := catalogOf(t, tt.files)
+			got := map[string]string{}
+			for _, m := range models(t, c) {
+				got[m.Key] = filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(m.Projector, root), string(filepath.Separator)))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("projectors by key (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -13,13 +15,16 @@ type Info struct {
 	Spec     *Spec
 	Status   Status
 	InUse    int     // slots that are lent
+	Leaving  Reason  // why it is Draining or Stopping; else empty
 	Progress float64 // of its loading, 0 to 1
 	LoadTime time.Duration
-	LastUsed time.Time
+	LoadedAt time.Time // when it became ready; zero before
+	LastUsed time.Time // when it became ready, or the last request began or ended
 	Expires  time.Time // when it is unloaded if nobody uses it; zero: never, or not while it is used
 	Memory   int64     // bytes that it is counted with
 	Resident int64     // bytes of the machine's memory that it held when that was last looked at; 0 before
 	PID      int       // 0 before it is launched
+	Port     int       // that it listens on, on 127.0.0.1; 0 before it is launched
 	Build    Build     // zero before it is launched
 	Renewing bool      // it is started again with other settings once it is idle
 	applied  Applied
@@ -65,11 +70,20 @@ type Coming struct {
 	Why string // what made it end; empty: other settings
 }
 
+// Failing describes a model that has failed and hasn't worked since.
+type Failing struct {
+	Key   string
+	Count int       // failures in a row
+	Until time.Time // when it may be tried again; in the past if it may be tried now
+	Why   string    // the last failure
+}
+
 // Overview is everything at one moment.
 type Overview struct {
 	Limits    Limits
 	Instances []Info // in order of loading
 	Coming    []Coming
+	Failing   []Failing      // by key
 	Waiting   map[string]int // requests, by key
 }
 
@@ -100,25 +114,41 @@ func (s *Supervisor) overview() Overview {
 		case WaitSlots:
 			o.Waiting[w.Key]++
 		case WaitRestart:
-			c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore}
-			if f := s.state.Failures[w.Key]; f != nil {
-				c.Why = f.Message
-			}
-			o.Coming = append(o.Coming, c)
+			o.Coming = append(o.Coming, s.coming(w))
 		}
 	}
+	for key, f := range s.state.Failures {
+		if time.Since(f.At) <= forgetAfter {
+			o.Failing = append(o.Failing, Failing{key, f.Count, f.Until, f.Message})
+		}
+	}
+	slices.SortFunc(o.Failing, func(a, b Failing) int { return strings.Compare(a.Key, b.Key) })
 	return o
+}
+
+func (s *Supervisor) coming(w *Waiter) Coming {
+	c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore}
+	switch f := s.state.Failures[w.Key]; {
+	case w.Spared:
+		c.Why = "it ran out of memory while it was loading"
+	case f != nil && f.Until.Equal(w.NotBefore): // else the failure is an older one, and this is for other settings
+		c.Why = f.Message
+	}
+	return c
 }
 
 func (s *Supervisor) info(in *Instance) Info {
 	info := Info{
-		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Progress: in.Progress, LoadTime: in.LoadTime,
-		LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident, Renewing: in.Next != nil,
-		applied: in.Applied,
+		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
+		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident,
+		Renewing: in.Next != nil, applied: in.Applied,
+	}
+	if in.LoadTime > 0 {
+		info.LoadedAt = in.Launched.Add(in.LoadTime)
 	}
 	if p := s.running[in.Gen]; p != nil {
 		if launched := p.launched.Load(); launched != nil {
-			info.PID, info.Build = launched.pid, launched.build
+			info.PID, info.Port, info.Build = launched.pid, launched.port, launched.build
 		}
 	}
 	return info

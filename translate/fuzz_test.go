@@ -153,6 +153,9 @@ func FuzzRewriter(f *testing.F) {
 				t.Fatalf("(-whole +cut):\n%s", diff)
 			}
 		}
+		if utf8.Valid(upstream) {
+			dataOf(t, stream)
+		}
 		end := AppendFrame(nil, doneMark)
 		if fault != nil {
 			end = AppendFrame(nil, OpenAI.Append(nil, fault, ""))

@@ -82,8 +82,8 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	switch {
 	case r.done:
 		return dst
-	case data == nil: // a comment keeps the connection alive
-		return append(append(dst, frame...), '\n')
+	case data == nil: // a comment: whatever it says, it keeps the connection alive
+		return append(dst, ":\n\n"...)
 	case bytes.Equal(data, doneMark):
 		return r.finish(dst)
 	}

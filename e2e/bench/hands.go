@@ -45,9 +45,6 @@ func newHands(t testing.TB, s *harness.Server) *hands {
 	for _, model := range swapped {
 		s.Chat(harness.Ask("Hello").With("model", model).With("max_tokens", 8))
 		h.launches[model] = look(t, s.Engine(), h.port)
-		if model != swapped[1] {
-			s.Post(harness.UnloadPath, harness.Fields{"instance_id": model})
-		}
 	}
 	t.Cleanup(func() {
 		if err := h.stop(); err != nil {
@@ -87,6 +84,9 @@ func look(t testing.TB, engine harness.Process, port int) launch {
 	l := launch{args: slices.Clone(engine.Args[own:])}
 	l.args[at-own] = strconv.Itoa(port)
 	for variable := range bytes.SplitSeq(bytes.TrimSuffix(environ, []byte{0}), []byte{0}) {
+		if bytes.HasPrefix(variable, []byte("LMCADDY_")) {
+			continue // a mark, by which lmcaddy would take this engine for its own, and end it
+		}
 		l.env = append(l.env, string(variable))
 		if key, ok := strings.CutPrefix(string(variable), "LLAMA_API_KEY="); ok {
 			l.apiKey = key

@@ -28,7 +28,7 @@ func TestProfile(t *testing.T) {
 	for _, w := range workloads(1000) {
 		for _, name := range []string{ours, oneBody} {
 			tg := s.target(name)
-			if tg.gathers && w.isLong {
+			if tg.gathers && w.isLong || *only != "" && *only != w.name {
 				continue
 			}
 			for kind, path := range map[string]string{"cpu": "profile?seconds=8", "allocs": "allocs?seconds=8"} {

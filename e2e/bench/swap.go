@@ -25,7 +25,7 @@ const (
 func swaps(t *testing.T, out io.Writer, p plan) []verdict {
 	home := harness.NewHome(t)
 	home.AddModel(swapped[1], "tinychat-f16.gguf", harness.ShippedModel(t))
-	server := harness.Start(home, harness.Config{LM: []string{}})
+	server := harness.Start(home, harness.Config{LM: []string{"max_loaded 1"}})
 	hands := newHands(t, server)
 	var ours, byHand, extra []time.Duration
 	var ratios []float64
@@ -61,11 +61,6 @@ func reportSwaps(out io.Writer, ours, byHand, extra time.Duration, ratio float64
 // swapByRequest asks for the model that isn't loaded.
 func swapByRequest(s *harness.Server, model string) (time.Duration, error) {
 	begin := time.Now()
-	for _, m := range swapped {
-		if m != model {
-			s.Post(harness.UnloadPath, harness.Fields{"instance_id": m})
-		}
-	}
 	return firstByte(begin, s.Base, model, "none")
 }
 

@@ -1,0 +1,68 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+func init() { caddy.RegisterModule(Admin{}) }
+
+// psPath is where the admin endpoint tells what is loaded.
+const psPath = "/lm/ps"
+
+// Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded, what is to come, and who waits. It has no settings.
+type Admin struct{}
+
+// CaddyModule returns the Caddy module information.
+func (Admin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.lm", New: func() caddy.Module { return new(Admin) }}
+}
+
+// Routes returns the route. It is made before the apps are, and outlives them, so it asks for the app each time.
+func (Admin) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{{Pattern: psPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return servePS(w, r, activeOverview)
+	})}}
+}
+
+var errNotServing = errors.New("no model server is running in this process yet: its configuration has no lm, or it is still starting")
+
+// activeOverview is that of the node of the configuration in force.
+func activeOverview() (supervisor.Overview, error) {
+	app, err := caddy.ActiveContext().AppIfConfigured("lm")
+	if errors.Is(err, caddy.ErrNotConfigured) {
+		return supervisor.Overview{}, errNotServing
+	}
+	if err != nil {
+		return supervisor.Overview{}, err
+	}
+	n := app.(*App).running()
+	if n == nil {
+		return supervisor.Overview{}, errNotServing
+	}
+	return n.Overview(), nil
+}
+
+func servePS(w http.ResponseWriter, r *http.Request, overview func() (supervisor.Overview, error)) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: errors.New("method not allowed: use GET")}
+	}
+	o, err := overview()
+	if err != nil {
+		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(newReport(o, time.Now()))
+}
+
+// Interface guards
+var (
+	_ caddy.AdminRouter = Admin{}
+)

@@ -1,0 +1,141 @@
+package caddymodule
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// The series. Their label "model" is a model's key in the catalog, never what a request said.
+var (
+	loadsSeries     = series("loads_total", "How often the model was loaded.", "model")
+	loadTimeSeries  = series("load_seconds", "How long loading the model took, from the launch of its engine until it was ready.", "model")
+	evictionsSeries = series("evictions_total", "How often an instance of the model was unloaded for another's sake (room) or since nobody used it (ttl).", "model", "reason")
+	unloadsSeries   = series("unloads_total", "How often an instance of the model was ended on request (unload), to be started with other settings (settings), or because nobody waited for its load any more (abandoned).", "model", "reason")
+	crashesSeries   = series("crashes_total", "How often a loaded instance's engine ended by itself or hung.", "model")
+	failuresSeries  = series("failures", "How often in a row the model has failed, while loading or loaded; 0 once it has worked.", "model")
+	waitingSeries   = series("waiting", "Requests that wait for the model.", "model")
+	inFlightSeries  = series("in_flight", "Slots of the model's instances that requests use.", "model")
+	slotsSeries     = series("slots", "Slots that the model's loaded instances have.", "model")
+	loadedSeries    = series("loaded", "Loaded instances of the model.", "model")
+	residentSeries  = series("resident_memory_bytes", "Memory of the machine that the model's engines held when it was last looked at.", "model")
+	claimSeries     = series("memory_claim_bytes", "Memory that the model's instances are counted with against the budget.", "model")
+	budgetSeries    = series("memory_budget_bytes", "Memory that all instances may take together. Absent: there is no bound.")
+
+	allSeries = []*prometheus.Desc{
+		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
+		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries,
+	}
+)
+
+func series(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("lm_"+name, help, labels, nil)
+}
+
+// The reasons that a series has from the start, at 0: what appears only with its first event has no rate.
+var (
+	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForIdleness}
+	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForNobody}
+)
+
+// collector reads an app's node whenever it is asked. Each configuration has a registry of its own, and so a collector; what
+// is counted is the node's, which outlives them. Nothing here looks at the disk or wakes a model.
+type collector struct{ app *App }
+
+// Describe tells the series.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, s := range allSeries {
+		ch <- s
+	}
+}
+
+// Collect tells nothing before the app has started.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	n := c.app.running()
+	if n == nil {
+		return
+	}
+	overview := n.Overview()
+	if most := overview.Limits.Memory; most > 0 {
+		ch <- prometheus.MustNewConstMetric(budgetSeries, prometheus.GaugeValue, float64(most))
+	}
+	models := sumUp(overview, n.Counts())
+	for _, key := range slices.Sorted(maps.Keys(models)) {
+		models[key].collect(ch, key)
+	}
+}
+
+// modelSums is what the series say of a model. Each model that was loaded or waited for since the start has one, so that its
+// series stay when it is unloaded.
+type modelSums struct {
+	supervisor.Counts
+
+	failures, waiting, inFlight, slots, loaded int
+	resident, claim                            int64
+}
+
+func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[string]*modelSums {
+	models := map[string]*modelSums{}
+	of := func(key string) *modelSums {
+		key = strings.ToValidUTF8(key, "\uFFFD") // a folder may have any name
+		if models[key] == nil {
+			models[key] = &modelSums{Counts: supervisor.Counts{LoadBuckets: make([]uint64, len(supervisor.LoadBounds()))}}
+		}
+		return models[key]
+	}
+	for key, c := range counts {
+		of(key).Counts = c
+	}
+	for _, f := range o.Failing {
+		of(f.Key).failures = f.Count
+	}
+	for key, n := range o.Waiting {
+		of(key).waiting = n
+	}
+	for _, in := range o.Instances {
+		m := of(in.Spec.Model.Key)
+		m.inFlight += in.InUse
+		m.resident += in.Resident
+		m.claim += in.Memory
+		if in.Status == supervisor.Ready || in.Status == supervisor.Draining {
+			m.loaded++
+			m.slots += in.Spec.Parallel
+		}
+	}
+	return models
+}
+
+func (m *modelSums) collect(ch chan<- prometheus.Metric, key string) {
+	value := func(s *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(s, kind, value, append([]string{key}, labels...)...)
+	}
+	value(loadsSeries, prometheus.CounterValue, float64(m.Loads))
+	value(crashesSeries, prometheus.CounterValue, float64(m.Crashes))
+	for _, reason := range evictionReasons {
+		value(evictionsSeries, prometheus.CounterValue, float64(m.Stops[reason]), string(reason))
+	}
+	for _, reason := range unloadReasons {
+		value(unloadsSeries, prometheus.CounterValue, float64(m.Stops[reason]), string(reason))
+	}
+	value(failuresSeries, prometheus.GaugeValue, float64(m.failures))
+	value(waitingSeries, prometheus.GaugeValue, float64(m.waiting))
+	value(inFlightSeries, prometheus.GaugeValue, float64(m.inFlight))
+	value(slotsSeries, prometheus.GaugeValue, float64(m.slots))
+	value(loadedSeries, prometheus.GaugeValue, float64(m.loaded))
+	value(residentSeries, prometheus.GaugeValue, float64(m.resident))
+	value(claimSeries, prometheus.GaugeValue, float64(m.claim))
+	buckets := map[float64]uint64{}
+	for i, bound := range supervisor.LoadBounds() {
+		buckets[bound] = m.LoadBuckets[i]
+	}
+	ch <- prometheus.MustNewConstHistogram(loadTimeSeries, m.Loads, m.LoadSeconds, buckets, key)
+}
+
+// Interface guards
+var (
+	_ prometheus.Collector = collector{}
+)

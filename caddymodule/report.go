@@ -1,0 +1,115 @@
+package caddymodule
+
+import (
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// report is what GET /lm/ps answers, and `lmcaddy ps` shows: everything at one moment.
+type report struct {
+	Time      time.Time        `json:"time"`
+	Limits    reportedLimits   `json:"limits"`
+	Memory    int64            `json:"memory_bytes"` // that all instances are counted with
+	Instances []reported       `json:"instances"`    // in order of loading
+	Coming    []reportedComing `json:"coming"`       // instances that are to be started again
+	Failing   []reportedFault  `json:"failing"`      // models that have failed and haven't worked since, by key
+	Waiting   map[string]int   `json:"waiting"`      // requests, by key of the model
+}
+
+// reportedLimits are bounds. 0: none.
+type reportedLimits struct {
+	Instances int   `json:"max_loaded"`
+	Memory    int64 `json:"memory_budget_bytes"`
+	Queue     int   `json:"queue"` // waiting requests for each model
+}
+
+// reported is an instance. What isn't known yet, or doesn't apply, is absent.
+type reported struct {
+	ID       string            `json:"id"`
+	Model    string            `json:"model"`
+	Status   string            `json:"status"`           // starting, loading, ready, draining or stopping
+	Reason   supervisor.Reason `json:"reason,omitempty"` // why it is draining or stopping
+	Renewing bool              `json:"renewing"`         // it is started again with other settings once it is idle
+	Pinned   bool              `json:"pinned"`
+	Progress *float64          `json:"progress,omitempty"` // of loading, 0 to 1
+
+	InUse         int    `json:"in_use"`
+	Slots         int    `json:"slots"`
+	ContextLength int    `json:"context_length"`
+	DraftModel    string `json:"draft_model,omitempty"`
+	Memory        int64  `json:"memory_bytes"` // that it is counted with
+	Resident      int64  `json:"resident_memory_bytes,omitempty"`
+
+	LoadedAt    time.Time `json:"loaded_at,omitzero"`
+	LoadSeconds float64   `json:"load_time_seconds,omitempty"`
+	LastUsed    time.Time `json:"last_used,omitzero"` // when it was loaded, or the last request began or ended
+	TTLSeconds  float64   `json:"ttl_seconds"`        // how long it may be idle; 0: for ever
+	Expires     time.Time `json:"expires_at,omitzero"`
+
+	PID           int    `json:"pid,omitempty"`
+	Port          int    `json:"port,omitempty"` // on 127.0.0.1
+	Engine        string `json:"engine,omitempty"`
+	EngineVersion string `json:"engine_version,omitempty"`
+}
+
+// reportedComing is an instance that is to be started again.
+type reportedComing struct {
+	ID    string    `json:"id"`
+	Model string    `json:"model"`
+	At    time.Time `json:"at"`               // not before
+	Why   string    `json:"reason,omitempty"` // empty: other settings
+}
+
+// reportedFault is a model that has failed.
+type reportedFault struct {
+	Model string    `json:"model"`
+	Count int       `json:"failures"` // in a row
+	Until time.Time `json:"retry_at"` // not before; in the past: the next request tries again
+	Why   string    `json:"reason"`   // of the last failure
+}
+
+func newReport(o supervisor.Overview, now time.Time) report {
+	r := report{
+		Time:      now,
+		Limits:    reportedLimits{o.Limits.Instances, o.Limits.Memory, o.Limits.Queue},
+		Instances: []reported{},
+		Coming:    []reportedComing{},
+		Failing:   []reportedFault{},
+		Waiting:   map[string]int{},
+	}
+	for _, in := range o.Instances {
+		r.Memory += in.Memory
+		r.Instances = append(r.Instances, newReported(in))
+	}
+	for _, c := range o.Coming {
+		r.Coming = append(r.Coming, reportedComing{c.ID, c.Key, c.At, c.Why})
+	}
+	for _, f := range o.Failing {
+		r.Failing = append(r.Failing, reportedFault{f.Key, f.Count, f.Until, f.Why})
+	}
+	for key, n := range o.Waiting {
+		r.Waiting[key] = n
+	}
+	return r
+}
+
+func newReported(in supervisor.Info) reported {
+	r := reported{
+		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: in.Leaving, Renewing: in.Renewing,
+		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
+		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
+		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Port: in.Port,
+		Engine: in.Build.Engine, EngineVersion: in.Build.Version,
+	}
+	if in.Spec.Draft != nil {
+		r.DraftModel = in.Spec.Draft.Key
+	}
+	if in.Status.IsLoading() {
+		r.Progress = &in.Progress
+	}
+	if !in.LoadedAt.IsZero() {
+		r.LastUsed = in.LastUsed
+	}
+	return r
+}

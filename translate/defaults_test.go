@@ -1,0 +1,86 @@
+package translate
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+)
+
+func TestBody_WithDefaults(t *testing.T) {
+	t.Parallel()
+	defaults := map[string]json.RawMessage{
+		"temperature": json.RawMessage("0.2"), "max_tokens": json.RawMessage("50"), "system_prompt": json.RawMessage(`"Be brief."`),
+	}
+	for name, tt := range map[string]struct{ body, want string }{
+		"all":            {`{"preset":"p","messages":[{"role":"user"}]}`, `{"messages":[{"role":"system","content":"Be brief."},{"role":"user"}],"max_tokens":50,"temperature":0.2}`},
+		"its own":        {`{"temperature":1,"preset":"p","max_tokens":2}`, `{"temperature":1,"max_tokens":2}`},
+		"another name":   {`{"preset":"p","max_completion_tokens":2}`, `{"max_completion_tokens":2,"temperature":0.2}`},
+		"null":           {`{"preset":"p","temperature":null}`, `{"temperature":0.2,"max_tokens":50}`},
+		"own system":     {`{"preset":"p","messages":[{"role":"system"}]}`, `{"messages":[{"role":"system"}],"max_tokens":50,"temperature":0.2}`},
+		"developer":      {`{"preset":"p","messages":[{"role":"developer"}]}`, `{"messages":[{"role":"developer"}],"max_tokens":50,"temperature":0.2}`},
+		"no messages":    {`{"preset":"p","prompt":"x"}`, `{"prompt":"x","max_tokens":50,"temperature":0.2}`},
+		"empty messages": {`{"preset":"p","messages":[ ]}`, `{"messages":[{"role":"system","content":"Be brief."}],"max_tokens":50,"temperature":0.2}`},
+		"odd messages":   {`{"preset":"p","messages":{}}`, `{"messages":{},"max_tokens":50,"temperature":0.2}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := scanned(t, tt.body).WithDefaults("preset", defaults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(got.Raw)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzChat: whatever a client sends is refused as the client's mistake, or becomes a body that the engine can be sent.
+func FuzzChat(f *testing.F) {
+	for _, body := range append(bodies,
+		`{`+hello+`,"tools":[{"function":{"name":"a"}}],"tool_choice":{"type":"function","function":{"name":"a"}},"parallel_tool_calls":false}`,
+		`{`+hello+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}},"tools":[1]}`,
+		`{`+hello+`,"response_format":{"type":"json_schema","json_schema":{"schema":{}},"schema":{}},"n":3,"seed":-1,"stop":["a"]}`,
+		`{`+hello+`,"max_tokens":-9,"reasoning_effort":"xhigh","ttl":1,"draft_model":"d","verbose":false}`,
+		`{"messages":[{"tool_calls":[{"function":{"arguments":""}}]}],"preset":"p","temperature":null}`,
+	) {
+		f.Add([]byte(body), true, true)
+	}
+	defaults := map[string]json.RawMessage{"temperature": json.RawMessage("0.5"), "system_prompt": json.RawMessage(`"Hi"`)}
+	f.Fuzz(func(t *testing.T, raw []byte, vision, preset bool) {
+		body, err := Scan(raw)
+		if err != nil {
+			return
+		}
+		if preset {
+			if body, err = body.WithDefaults("preset", defaults); err != nil {
+				return // our limits
+			}
+		}
+		chat, err := ParseChat(body, Caps{Vision: vision})
+		if err != nil {
+			if err.Status() != 400 || err.Code == "" || err.Message == "" {
+				t.Fatalf("refused by %+v", err)
+			}
+			return
+		}
+		sent := LlamaServer{}.Chat(body, chat, 1, true)
+		if !json.Valid(sent) {
+			t.Fatalf("not JSON: %s", sent)
+		}
+		top := gjson.ParseBytes(sent).Map()
+		if top["stream"].Raw != "true" || top["stream_options"].Raw != `{"include_usage":true}` || top["n"].Exists() && top["n"].Type != gjson.Null {
+			t.Fatalf("sent: %s", sent)
+		}
+		for _, ours := range []string{"ttl", "draft_model"} {
+			if top[ours].Exists() {
+				t.Fatalf("%s is sent: %s", ours, sent)
+			}
+		}
+		if choice := top["tool_choice"]; choice.IsObject() {
+			t.Fatalf("the engine doesn't know a tool_choice of %s", choice)
+		}
+	})
+}
