@@ -55,15 +55,16 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect tells nothing before the app has started.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	n := c.app.running()
-	if n == nil {
-		return
+	if n := c.app.running(); n != nil {
+		collect(ch, n.Overview(), n.Counts())
 	}
-	overview := n.Overview()
-	if most := overview.Limits.Memory; most > 0 {
+}
+
+func collect(ch chan<- prometheus.Metric, o supervisor.Overview, counts map[string]supervisor.Counts) {
+	if most := o.Limits.Memory; most > 0 {
 		ch <- prometheus.MustNewConstMetric(budgetSeries, prometheus.GaugeValue, float64(most))
 	}
-	models := sumUp(overview, n.Counts())
+	models := sumUp(o, counts)
 	for _, key := range slices.Sorted(maps.Keys(models)) {
 		models[key].collect(ch, key)
 	}

@@ -7,16 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -119,120 +115,4 @@ func adminMessage(body []byte) string {
 		return e.Error
 	}
 	return strings.TrimSpace(string(body))
-}
-
-// write shows the report to people.
-func (r *report) write(out io.Writer) error {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	if len(r.Instances) == 0 {
-		_, _ = fmt.Fprintln(table, "No model is loaded.")
-	} else {
-		_, _ = fmt.Fprintln(table, "INSTANCE\tSTATUS\tIN USE\tCONTEXT\tCOUNTED\tRESIDENT\tLOADED\tLAST USED\tEXPIRES\tPID\tENGINE")
-	}
-	for i := range r.Instances {
-		_, _ = fmt.Fprintln(table, strings.Join(r.Instances[i].row(r.Time), "\t"))
-	}
-	_ = table.Flush() // it writes to memory
-	text.WriteString("\n")
-	for _, c := range r.Coming {
-		fmt.Fprintf(&text, "%s is started again %s: %s.\n", c.ID, when(c.At, r.Time), orText(c.Why, "its settings have changed"))
-	}
-	for _, f := range r.Failing {
-		fmt.Fprintf(&text, "%s failed %s in a row, and may be tried again %s. The last time: %s.\n", f.Model, count(f.Count, "time"), when(f.Until, r.Time), f.Why)
-	}
-	for _, key := range slices.Sorted(maps.Keys(r.Waiting)) {
-		fmt.Fprintf(&text, "%s for %s: waiting.\n", count(r.Waiting[key], "request"), key)
-	}
-	fmt.Fprintf(&text, "%s, %s; memory counted %s, %s.\n", count(len(r.Instances), "instance"), bound(r.Limits.Instances > 0, fmt.Sprint(r.Limits.Instances)),
-		bytesText(r.Memory), bound(r.Limits.Memory > 0, bytesText(r.Limits.Memory)))
-	_, err := io.WriteString(out, text.String())
-	return err
-}
-
-// row is the table's line of an instance.
-func (in *reported) row(now time.Time) []string {
-	return []string{
-		in.ID, in.status(), fmt.Sprintf("%d/%d", in.InUse, in.Slots), fmt.Sprint(in.ContextLength), bytesText(in.Memory), bytesText(in.Resident),
-		ago(in.LoadedAt, now), in.lastUsed(now), in.expires(now), orDash(strings.TrimPrefix(fmt.Sprint(in.PID), "0")),
-		orDash(strings.TrimSpace(in.Engine + " " + in.EngineVersion)),
-	}
-}
-
-func (in *reported) status() string {
-	text := in.Status
-	switch {
-	case in.Progress != nil && *in.Progress > 0:
-		text += fmt.Sprintf(" %.0f%%", *in.Progress*100)
-	case in.Reason != "":
-		text += " (" + string(in.Reason) + ")"
-	case in.Renewing:
-		text += ", to be renewed"
-	}
-	if in.Pinned {
-		text += ", pinned"
-	}
-	return text
-}
-
-func (in *reported) lastUsed(now time.Time) string {
-	if in.InUse > 0 {
-		return "now"
-	}
-	return ago(in.LastUsed, now)
-}
-
-func (in *reported) expires(now time.Time) string {
-	switch {
-	case !in.Expires.IsZero():
-		return when(in.Expires, now)
-	case in.TTLSeconds == 0:
-		return "never"
-	default:
-		return "-" // its time doesn't run now
-	}
-}
-
-// when tells a moment that is to come, to the second.
-func when(at, now time.Time) string {
-	if left := at.Sub(now).Round(time.Second); left > 0 {
-		return "in " + left.String()
-	}
-	return "now"
-}
-
-// ago tells a moment that has been, to the second.
-func ago(at, now time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
-}
-
-func bytesText(n int64) string {
-	if n <= 0 {
-		return "-"
-	}
-	return humanize.IBytes(uint64(n))
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func bound(has bool, most string) string {
-	if !has {
-		return "without a bound"
-	}
-	return "at most " + most
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

@@ -103,12 +103,12 @@ func TestSwap_APinnedModelStays(t *testing.T) {
 }
 
 func TestMemory_WhatNeverFitsIsRefusedBeforeAnythingIsEvicted(t *testing.T) {
-	s := harness.Start(withTwo(t), harness.Config{Engine: []string{"parallel 4"}, LM: []string{"memory_budget 200MiB"}})
+	s := harness.Start(withTwo(t), harness.Config{Engine: []string{"parallel 4"}, LM: []string{"memory_budget 150MiB"}})
 	s.Chat(harness.Ask(capital)) // with a shorter context than the model's, since that is what fits
 	engine := s.Engine()
 	refused := s.Post(harness.LoadPath, harness.Fields{"model": other, "context_length": 8192}).Want(t, http.StatusServiceUnavailable)
 	message := refused.Get("error.message").Str
-	for _, part := range []string{other, "8192 tokens", "200 MiB", "memory_budget", "context_length"} {
+	for _, part := range []string{other, "8192 tokens", "150 MiB", "memory_budget", "context_length"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("message %q lacks %q", message, part)
 		}

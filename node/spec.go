@@ -19,10 +19,11 @@ const (
 
 	// runtimeMemory is what an engine takes beside its buffers, in bytes.
 	runtimeMemory = 48 << 20
-	// promptCacheShare is the part of the memory budget that an engine may fill with prompts that it has seen, up to
-	// maxPromptCache.
-	promptCacheShare = 1. / 16
-	maxPromptCache   = 8 << 30
+	// promptCacheShare is the part of the memory budget that an engine may fill with prompts that it has seen; but no more
+	// than promptCacheFactor times what the model itself takes, and no more than maxPromptCache.
+	promptCacheShare  = 1. / 16
+	promptCacheFactor = 2
+	maxPromptCache    = 8 << 30
 	// slotsShare is the part of the memory budget that a model may take for the sake of more than one slot.
 	slotsShare = 0.5
 )
@@ -149,24 +150,24 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 	}
 	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
 	if spec.Model.Type == catalog.TypeLLM {
-		spec.PromptCache = promptCache(spec.Args, budget, budget-spec.Memory)
+		spec.PromptCache = promptCache(spec.Args, budget, spec.Memory)
 		spec.Memory += spec.PromptCache
 	}
 }
 
 // promptCache is how much an engine may keep of prompts that it has seen: what its arguments say, else a share of the
-// budget where there is room for it.
-func promptCache(args []string, budget, left int64) int64 {
+// budget where there is room for it beside what the model itself takes.
+func promptCache(args []string, budget, model int64) int64 {
 	for i := len(args) - 2; i >= 0; i-- {
 		if args[i] == "-cram" || args[i] == "--cache-ram" {
 			return max(0, mebibytes(args[i+1]))
 		}
 	}
-	if budget <= 0 {
-		return maxPromptCache
+	cache := min(promptCacheFactor*model, maxPromptCache)
+	if budget > 0 {
+		cache = min(cache, int64(promptCacheShare*float64(budget)), budget-model)
 	}
-	cache := min(int64(promptCacheShare*float64(budget)), maxPromptCache)
-	return max(0, min(cache, left)) >> 20 << 20
+	return max(0, cache) >> 20 << 20
 }
 
 // estimate is what a model takes with a context and slots, without its prompt cache, in bytes. Where it can't be told it is
