@@ -1,0 +1,86 @@
+package caddymodule
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// noon is when the reports of the tests are made.
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func specOf(key string, change func(*supervisor.Spec)) *supervisor.Spec {
+	s := &supervisor.Spec{Model: catalog.Model{Key: key}, ContextLength: 8192, Parallel: 4, TTL: time.Hour}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+// everything is an overview that has one of everything in it.
+func everything() supervisor.Overview {
+	build := supervisor.Build{Engine: "llama.cpp", Version: "b11669"}
+	return supervisor.Overview{
+		Limits: supervisor.Limits{Instances: 8, Memory: 27 << 30, Queue: 512},
+		Instances: []supervisor.Info{
+			{
+				ID: "a/idle", Spec: specOf("a/idle", nil), Status: supervisor.Ready, LoadTime: 1500 * time.Millisecond,
+				LoadedAt: noon.Add(-2 * time.Hour), LastUsed: noon.Add(-10 * time.Second), Expires: noon.Add(time.Hour - 10*time.Second),
+				Memory: 4 << 30, Resident: 3 << 30, PID: 101, Port: 4001, Build: build,
+			},
+			{
+				ID: "a/idle:2", Spec: specOf("a/idle", func(s *supervisor.Spec) { s.TTL, s.Pinned = 0, true }), Status: supervisor.Ready, InUse: 3,
+				LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
+				Memory: 4 << 30, Resident: 1 << 30, PID: 102, Port: 4002, Build: build,
+			},
+			{
+				ID: "b/busy", Spec: specOf("b/busy", func(s *supervisor.Spec) { s.Draft = &catalog.Model{Key: "b/draft"} }), Status: supervisor.Ready,
+				InUse: 1, Renewing: true, LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
+				Memory: 2 << 30, Resident: 2 << 30, PID: 103, Port: 4003, Build: build,
+			},
+			{ID: "c/loading", Spec: specOf("c/loading", nil), Status: supervisor.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second), Memory: 1 << 30, PID: 104, Port: 4004, Build: build},
+			{ID: "d/starting", Spec: specOf("d/starting", nil), Status: supervisor.Starting, LastUsed: noon, Memory: 512 << 20},
+			{
+				ID: "e/leaving", Spec: specOf("e/leaving", nil), Status: supervisor.Draining, Leaving: supervisor.ForRoom, InUse: 1,
+				LoadTime: time.Second, LoadedAt: noon.Add(-time.Hour), LastUsed: noon.Add(-time.Minute), Memory: 1 << 30, PID: 105, Port: 4005, Build: build,
+			},
+		},
+		Coming: []supervisor.Coming{
+			{ID: "f/crashed", Key: "f/crashed", At: noon.Add(16 * time.Second), Why: "its engine ended by itself: signal: killed"},
+			{ID: "g/changed:2", Key: "g/changed", At: noon},
+		},
+		Failing: []supervisor.Failing{
+			{Key: "f/crashed", Count: 5, Until: noon.Add(16 * time.Second), Why: "its engine ended by itself: signal: killed"},
+			{Key: "h/failing", Count: 4, Until: noon.Add(4 * time.Second), Why: "The model h/failing could not be loaded: unknown architecture."},
+			{Key: "i/once", Count: 1, Until: noon.Add(-time.Minute), Why: "its engine ended by itself: it hung"},
+		},
+		Waiting: map[string]int{"b/busy": 12, "c/loading": 1},
+	}
+}
+
+func TestReport_Table(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]supervisor.Overview{"everything": everything(), "nothing": {}} {
+		r := newReport(o, noon)
+		var out bytes.Buffer
+		if err := r.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		wantGolden(t, "ps_"+name+".golden", out.String())
+	}
+}
+
+func TestReport_JSON(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]supervisor.Overview{"everything": everything(), "nothing": {}} {
+		body, err := json.MarshalIndent(newReport(o, noon), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantGolden(t, "ps_"+name+".json.golden", string(body)+"\n")
+	}
+}
