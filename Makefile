@@ -57,7 +57,9 @@ test-e2e: build ## Runs the built binary with a real llama-server and the shippe
 
 .PHONY: bench
 bench: build ## Measures what a request costs on its way through, as ratios
-	go test -run '^$$' -bench . -benchmem ./translate
+	go test -run '^$$' -bench . -benchmem ./translate ./supervisor
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -count 1 -timeout 0 -full
 
 .PHONY: lint
 lint: ## Runs the linter

@@ -43,7 +43,20 @@ func (p *plan) memory(s Shape) Memory {
 		KVCache: bounded(cache * slots),
 		Compute: bounded(p.compute(tokens, float64(batch), s) + vocabulary),
 		Rough:   !ok,
+
+		Checkpoint: bounded(p.checkpoint(s)),
 	}
+}
+
+// checkpoint is the part of a slot's cache that doesn't grow with the context, for all that lies behind is forgotten.
+func (p *plan) checkpoint(s Shape) float64 {
+	const long, fewest = 1 << 18, 32
+	if len(p.arch.AttentionSlidingWindowLayers) == 0 && !p.arch.AttentionRecurrent {
+		return 0
+	}
+	half, _ := p.cache(long, fewest, s)
+	whole, _ := p.cache(2*long, fewest, s)
+	return 2*half - whole
 }
 
 // cache is that of one slot, in bytes. It is not ok if it had to be guessed.

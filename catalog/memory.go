@@ -18,16 +18,21 @@ type Shape struct {
 }
 
 // Memory is what running a model takes, in bytes, on all devices together. What a model's file can't tell is not in it: the
-// engine itself (some 25 MB), its prompt cache and its context checkpoints, whose size and number are settings.
+// engine itself (some 25 MB), its prompt cache and its context checkpoints, whose size and number are settings. Nor is a
+// draft model, which is asked for its own.
 type Memory struct {
 	Weights   int64
 	KVCache   int64 // of all slots; the state of recurrent layers, too
 	Compute   int64 // the buffers of the largest computation, and the vocabulary
 	Projector int64 // its weights and buffers
 	Rough     bool  // the header tells too little of the cache: it is a guess
+
+	// Checkpoint is the size of one of the context checkpoints that the engine keeps of each slot, up to a number that is
+	// a setting (32 by default). Only models that forget parts of their context need them; for others it is 0.
+	Checkpoint int64
 }
 
-// Total is all of it.
+// Total is all that is taken at once.
 func (m Memory) Total() int64 { return m.Weights + m.KVCache + m.Compute + m.Projector }
 
 // Estimate tells how much memory the model takes when it is run in a shape. It reads the headers of its files, but for a

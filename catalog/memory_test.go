@@ -30,7 +30,7 @@ func checkMemory(t *testing.T, m Model, s Shape, want account, more float64) {
 	}
 	near("weights", got.Weights, want.weights, .02, .1)
 	near("cache", got.KVCache, want.cache, .01, .02)
-	near("compute", got.Compute, want.compute, .15, more)
+	near("compute", got.Compute, want.compute, .03, more)
 	if got.Total() != got.Weights+got.KVCache+got.Compute+got.Projector {
 		t.Errorf("the total is %d of %+v", got.Total(), got)
 	}
@@ -42,6 +42,8 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 	embedding := dense
 	embedding.arch, embedding.norms = "qwen3", true
 	embedding.meta = map[string]any{"qwen3.pooling_type": uint32(3)}
+	fused := dense
+	fused.arch, fused.fused, fused.postNorms = "glm4", true, true
 	tied := dense
 	tied.shared, tied.kind, tied.tied = 8, kindQ40, true
 	experts := recipe{
@@ -53,7 +55,7 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 		norms: true, postNorms: true, meta: map[string]any{"gemma3.attention.sliding_window": uint32(512)},
 	}
 	encoder := recipe{
-		arch: "bert", layers: 2, width: 256, heads: 4, shared: 4, head: 64, feedForward: 1024, kind: kindF16, tied: true, gatedNot: true,
+		arch: "bert", layers: 2, width: 256, heads: 4, shared: 4, head: 64, feedForward: 1024, kind: kindF16, tied: true, ungated: true,
 		meta: map[string]any{"bert.attention.causal": false, "bert.pooling_type": uint32(1)},
 	}
 	hybrid := recipe{
@@ -63,6 +65,8 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 	latent := recipe{
 		arch: "deepseek2", layers: 3, width: 512, heads: 8, feedForward: 1024, kind: kindQ80, experts: 8, used: 6, expert: 128,
 	}
+	small := experts
+	small.expert, small.used = 192, 8
 	one, long, four := Shape{ContextLength: 4096}, Shape{ContextLength: 16384}, Shape{ContextLength: 4096, Parallel: 4}
 	with := func(s Shape, change func(*Shape)) Shape { change(&s); return s }
 	for name, tt := range map[string]struct {
@@ -78,6 +82,7 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 			with(one, func(s *Shape) { s.BatchSize = 128 }):                       {27.92, 16, 4.5},
 		}},
 		"a chat model that embeds": {embedding.transformer(), map[Shape]account{one: {27.93, 16, 18.02}}},
+		"gate and up in one":       {fused.transformer(), map[Shape]account{one: {27.94, 16, 18.02}, four: {27.94, 64, 18.02}}},
 		"tied": {tied.transformer(), map[Shape]account{
 			one: {8.41, 32, 18.02}, long: {8.41, 128, 30.02}, four: {8.41, 128, 18.02},
 		}},
@@ -85,6 +90,7 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 			one: {5.36, 8, 15.02}, long: {5.36, 32, 27.02}, four: {5.36, 32, 15.02},
 			with(one, func(s *Shape) { s.ExpertsUsed = 8 }): {5.36, 8, 21.02},
 		}},
+		"small experts": {small.transformer(), map[Shape]account{one: {4.51, 8, 26.02}}},
 		"a sliding window": {window.transformer(), map[Shape]account{
 			one: {6.52, 4.5, 13.53}, long: {6.52, 10.5, 25.53}, four: {6.52, 18, 13.53},
 			with(long, func(s *Shape) { s.Parallel, s.MicroBatch = 2, 1024 }): {6.52, 23.5, 52.05},
@@ -110,8 +116,12 @@ func TestEstimate_IsTheEngines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := Model{Key: "p/m", Path: tt.file.sparse(t)}
+			more := .5
+			if name == "recurrent" { // the factor lies between those of several kinds of states
+				more = 1
+			}
 			for shape, want := range tt.cases {
-				checkMemory(t, m, shape, want, .5)
+				checkMemory(t, m, shape, want, more)
 			}
 		})
 	}

@@ -44,17 +44,50 @@ func TestEstimate_IsRough(t *testing.T) {
 	}
 }
 
+// TestEstimate_KnowsPlainAttention even where the parser doesn't know the rest.
+func TestEstimate_KnowsPlainAttention(t *testing.T) {
+	t.Parallel()
+	f := llama("Tiny", map[string]any{"llama.block_count": uint32(3)})
+	f.tensors = map[string]int{"token_embd.weight": 64}
+	got, err := Model{Path: f.sparse(t)}.Estimate(Shape{ContextLength: 1000, Parallel: 2})
+	if want := int64(3 * 2 * 2 * 8 * 1024 * 2); err != nil || !got.Rough || got.KVCache != want {
+		t.Errorf("%+v, %v; want a cache of %d bytes", got, err, want)
+	}
+}
+
+// TestEstimate_OfCheckpoints: the engine's were of 1.262 MiB with the window, after some 9000 tokens.
+func TestEstimate_OfCheckpoints(t *testing.T) {
+	t.Parallel()
+	window := recipe{
+		arch: "gemma3", layers: 6, width: 64, heads: 1, shared: 1, head: 64, feedForward: 64, kind: kindF16, tied: true,
+		meta: map[string]any{"gemma3.attention.sliding_window": uint32(1024)},
+	}
+	for name, tt := range map[string]struct {
+		file file
+		want float64 // MiB
+	}{
+		"all is kept":      {llama("Tiny", nil), 0},
+		"a sliding window": {window.transformer(), 1.5625},
+		"a state":          {recipe{arch: "mamba", layers: 4, width: 256, kind: kindF16, tied: true}.recurrent(512, 16, 64), .1484},
+	} {
+		got, err := Model{Path: tt.file.sparse(t)}.Estimate(Shape{ContextLength: 32768, Parallel: 4})
+		if err != nil || math.Abs(float64(got.Checkpoint)/mebi-tt.want) > .001 {
+			t.Errorf("%s: %.4f MiB, %v; want %.4f", name, float64(got.Checkpoint)/mebi, err, tt.want)
+		}
+	}
+}
+
 // TestEstimate_GrowsWithoutEnd sees that what can't fit is never taken for little.
 func TestEstimate_GrowsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	m := Model{Path: llama("Tiny", nil).sparse(t)}
-	last := int64(0)
+	const bytesPerToken = 2 * 2 * 8 // keys and values, of 16 bits, 8 numbers wide
 	for bits := range 63 {
 		got, err := m.Estimate(Shape{ContextLength: 1 << bits})
-		if err != nil || got.Rough || got.KVCache < last || got.Total() < got.KVCache {
-			t.Fatalf("a context of 2^%d: %+v, %v; it was %d", bits, got, err, last)
+		want := bounded(bytesPerToken * math.Ldexp(1, max(8, bits)))
+		if err != nil || got.Rough || got.KVCache != want || got.Total() < got.KVCache {
+			t.Fatalf("a context of 2^%d: %+v, %v; want %d", bits, got, err, want)
 		}
-		last = got.KVCache
 	}
 	got, err := m.Estimate(Shape{ContextLength: math.MaxInt, Parallel: math.MaxInt, MicroBatch: math.MaxInt, BatchSize: math.MaxInt})
 	if err != nil || got.KVCache != maxBytes || got.Compute != maxBytes {
@@ -174,8 +207,12 @@ func TestPlans_AreKept(t *testing.T) {
 	write(t, filepath.Dir(path), "m.gguf", f32)
 	touch(t, path, info.ModTime())
 	reads("mended", true)
+	write(t, filepath.Dir(path), "m.gguf", []byte(strings.Repeat("x", len(f32))))
 	touch(t, path, info.ModTime().Add(time.Second))
-	reads("with another time", true)
+	reads("with another time", false)
+	write(t, filepath.Dir(path), "m.gguf", f32)
+	touch(t, path, info.ModTime())
+	reads("mended again", true)
 	write(t, filepath.Dir(path), "m.gguf", f32[:500])
 	touch(t, path, info.ModTime().Add(time.Second))
 	reads("with another size", false)
@@ -228,7 +265,7 @@ func FuzzEstimate(f *testing.F) {
 		}
 		m := p.memory(Shape{ContextLength: context, Parallel: slots})
 		m.Projector = p.projector()
-		if m.Weights < 0 || m.KVCache < 0 || m.Compute < 0 || m.Projector < 0 || m.Total() < 0 {
+		if m.Weights < 0 || m.KVCache < 0 || m.Compute < 0 || m.Projector < 0 || m.Checkpoint < 0 || m.Total() < 0 {
 			t.Errorf("%+v", m)
 		}
 	})

@@ -7,14 +7,15 @@ import (
 
 // recipe is a model of real tensors, as far as an engine would load it, whose numbers are all zero.
 type recipe struct {
-	arch                             string
-	layers, width, heads, shared     int // shared: of the heads, for keys and values
-	head                             int // the width of one
-	feedForward                      int
-	experts, used, expert            int
-	kind                             ggmlKind
-	tied, gatedNot, norms, postNorms bool
-	meta                             map[string]any
+	arch                         string
+	layers, width, heads, shared int // shared: of the heads, for keys and values
+	head                         int // the width of one
+	feedForward                  int
+	experts, used, expert        int
+	kind                         ggmlKind
+	tied, norms, postNorms       bool
+	ungated, fused               bool // fused: gate and up are one matrix
+	meta                         map[string]any
 }
 
 // vocabularySize is that of all recipes.
@@ -91,9 +92,13 @@ func (r recipe) addFeedForward(f *file, b string) {
 		f.add(b+"ffn_up_exps", r.kind, r.width, r.expert, r.experts)
 		return
 	}
-	f.add(b+"ffn_up", r.kind, r.width, r.feedForward)
 	f.add(b+"ffn_down", r.kind, r.feedForward, r.width)
-	if !r.gatedNot {
+	if r.fused {
+		f.add(b+"ffn_up", r.kind, r.width, 2*r.feedForward)
+		return
+	}
+	f.add(b+"ffn_up", r.kind, r.width, r.feedForward)
+	if !r.ungated {
 		f.add(b+"ffn_gate", r.kind, r.width, r.feedForward)
 	}
 }

@@ -24,6 +24,7 @@ const (
 	promptCacheShare  = 1. / 16
 	promptCacheFactor = 2
 	maxPromptCache    = 8 << 30
+	maxCheckpoints    = 32 // for each slot: llama-server's own choice
 	// slotsShare is the part of the memory budget that a model may take for the sake of more than one slot.
 	slotsShare = 0.5
 )
@@ -149,10 +150,25 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 		}
 	}
 	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
+	n.checkpoints(spec, budget)
 	if spec.Model.Type == catalog.TypeLLM {
-		spec.PromptCache = promptCache(spec.Args, budget, spec.Memory)
-		spec.Memory += spec.PromptCache
+		spec.PromptCache = promptCache(spec.Args, budget, spec.Memory+spec.Reserve)
+		spec.Reserve += spec.PromptCache
 	}
+	spec.Memory += spec.Reserve
+}
+
+// checkpoints chooses how many states of a context an engine may keep of a model whose context can't be cut back: one with
+// a sliding window, or a recurrent one. They may take as much as the prompt cache.
+func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
+	memory, err := spec.Model.Estimate(catalog.Shape{ContextLength: spec.ContextLength, Parallel: spec.Parallel})
+	if err != nil || memory.Checkpoint <= 0 || budget <= 0 {
+		return
+	}
+	each := memory.Checkpoint * int64(spec.Parallel)
+	share := min(int64(promptCacheShare*float64(budget)), budget-spec.Memory)
+	spec.Checkpoints = int(max(1, min(share/each, maxCheckpoints)))
+	spec.Reserve = each * int64(spec.Checkpoints)
 }
 
 // promptCache is how much an engine may keep of prompts that it has seen: what its arguments say, else a share of the
@@ -181,20 +197,21 @@ func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
 	if spec.Model.Type == catalog.TypeEmbedding {
 		shape.BatchSize, shape.MicroBatch = context, context
 	}
-	models := []catalog.Model{spec.Model}
+	total += n.memoryOf(spec.Model, shape)
 	if spec.Draft != nil {
-		models = append(models, *spec.Draft)
-	}
-	for _, m := range models {
-		memory, err := m.Estimate(shape)
-		if err != nil {
-			n.log.Warn("the memory that a model takes can't be told", "model", m.Key, "error", err)
-			total += m.SizeBytes + m.SizeBytes/10
-			continue
-		}
-		total += memory.Total()
+		total += n.memoryOf(*spec.Draft, catalog.Shape{ContextLength: context, Parallel: parallel})
 	}
 	return total
+}
+
+// memoryOf is what one model takes, in bytes; a guess where that can't be told.
+func (n *Node) memoryOf(m catalog.Model, shape catalog.Shape) int64 {
+	memory, err := m.Estimate(shape)
+	if err != nil {
+		n.log.Warn("the memory that a model takes can't be told", "model", m.Key, "error", err)
+		return m.SizeBytes + m.SizeBytes/10
+	}
+	return memory.Total()
 }
 
 func contextLength(want, maximum int) int {

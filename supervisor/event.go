@@ -78,7 +78,7 @@ type (
 	Grant struct {
 		Waiter, Gen uint64
 		Slots       int
-		SawLoad     bool
+		SawLoad     bool // the waiter was there before the instance was ready
 	}
 	// Refuse ends a wait in an error.
 	Refuse struct {

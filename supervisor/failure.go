@@ -10,6 +10,9 @@ const (
 	maxDelay     = time.Minute
 	// forgetAfter is when a failure no longer counts.
 	forgetAfter = 10 * time.Minute
+	// soundness is how long an engine lives on after a request that it answered well. One that a request ends is known to
+	// have ended a little after that request.
+	soundness = time.Second
 )
 
 // loadFailed ends a load whose process has ended.
@@ -29,12 +32,13 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 				s.stop(other, ForRoom)
 			}
 		}
-		s.again(in.ID, in.Spec, s.now).Spared = true
+		again := s.again(in.ID, in.Spec, s.now)
+		again.Spared, again.Unasked = true, in.Unasked
 		return
 	}
 	err := loadFailed(in, ev.Reason, hadNoMemory)
 	failure := s.failed(in.Spec, err.Message)
-	s.refuseLoaders(in, err)
+	s.refuseLoaders(in.ID, err)
 	if in.Unasked && in.Spec.Keep {
 		s.again(in.ID, in.Spec, failure.Until)
 	}
@@ -55,9 +59,34 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 		reason = in.Trouble
 	}
 	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
+	s.answered(in)
 	failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
-	if spec := in.nextSpec(); spec.Keep {
+	if spec := in.nextSpec(); spec.Keep && in.Status != Draining {
 		s.again(in.ID, spec, failure.Until)
+	}
+}
+
+// answered forgets the failures of a model whose instance has answered a request and lives on.
+func (s *stepper) answered(in *Instance) {
+	switch {
+	case in.Answered.IsZero():
+		in.Answered = s.now
+	case s.now.Sub(in.Answered) >= soundness:
+		delete(s.st.Failures, in.Spec.Model.Key)
+	}
+}
+
+// forget gives a model a new chance: its failures no longer count, and what is to come back does so at once, of the file as it
+// is now.
+func (s *stepper) forget(spec *Spec) {
+	delete(s.st.Failures, spec.Model.Key)
+	for _, w := range s.st.Waiters[:s.st.restarts()] {
+		if w.Key != spec.Model.Key || !w.NotBefore.After(s.now) {
+			continue
+		}
+		again := *w.Spec
+		again.Model = spec.Model
+		w.Spec, w.NotBefore = &again, s.now
 	}
 }
 

@@ -31,6 +31,11 @@ func (e *LlamaServer) Command(l Launch, b Build) Cmd {
 	if b.knows("--cache-ram") {
 		args = append(args, "--cache-ram", strconv.FormatInt(l.PromptCache>>20, 10))
 	}
+	if l.Checkpoints > 0 {
+		if flag := b.first("--ctx-checkpoints", "--swa-checkpoints"); flag != "" {
+			args = append(args, flag, strconv.Itoa(l.Checkpoints))
+		}
+	}
 	if l.Model.Projector != "" {
 		args = append(args, "--mmproj", l.Model.Projector)
 	}
@@ -54,7 +59,11 @@ func (l Launch) kind() []string {
 		endpoint = "--reranking"
 	}
 	batch := strconv.Itoa(l.ContextLength)
-	return []string{endpoint, "-b", batch, "-ub", batch}
+	args := []string{endpoint, "-b", batch, "-ub", batch}
+	if p := l.Model.Pooling; p == "" || p == catalog.PoolingNone {
+		args = append(args, "--pooling", string(catalog.PoolingMean)) // without any, it has no vector for a text
+	}
+	return args
 }
 
 // tuning is what differs from the engine's own choice.

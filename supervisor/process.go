@@ -29,6 +29,7 @@ type process struct {
 	log     *slog.Logger
 	report  func(Event)
 	options *Options
+	mark    mark
 
 	ctx    context.Context // ends when the process is to end, or has ended
 	cancel context.CancelFunc
@@ -54,7 +55,7 @@ type launched struct {
 }
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
-	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), ready: make(chan struct{})}
+	p := &process{gen: gen, log: log, options: options, mark: options.mark(gen), report: report, exited: make(chan struct{}), ready: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -78,6 +79,7 @@ func (p *process) run(engine Process, l Launch) {
 	p.log.Info("engine ended", "reason", ended.Reason)
 	p.report(ended) // before exited is closed: who waits for that may rely on the state
 	close(p.exited)
+	p.mark.killAll() // last, since it looks at every process of the machine, and somebody may wait for the room
 }
 
 func (p *process) execute(engine Process, l Launch) error {
@@ -89,10 +91,9 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	l.APIKey = rand.Text()
-	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
 	cmd := exec.Command(command.Path, command.Args...)
-	cmd.Env = append(command.Env, mark.variable())
+	cmd.Env = append(command.Env, p.mark.variable())
 	cmd.SysProcAttr = ownGroup()
 	cmd.WaitDelay = outputDelay
 	lines := func(line string) { p.line(engine, line) }
@@ -111,7 +112,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
-	entry := mark.write(cmd.Process.Pid, p.log)
+	entry := p.mark.write(cmd.Process.Pid, p.log)
 	p.launched.Store(&launched{cmd.Process.Pid, l.Port, l.APIKey, build, stdin, engine.Stop()})
 	p.log.Info("engine launched", "pid", cmd.Process.Pid, "port", l.Port, "engine", build.Engine, "version", build.Version)
 	if p.ctx.Err() != nil {
@@ -124,7 +125,6 @@ func (p *process) execute(engine Process, l Launch) error {
 	err = cmd.Wait()
 	unwatch()
 	group.kill() // whatever it has left
-	mark.killAll()
 	entry.remove()
 	stdout.flush()
 	stderr.flush()

@@ -34,25 +34,39 @@ func (s *stepper) taken(which func(*Instance) bool) load {
 
 func stays(in *Instance) bool { return !in.Status.IsLeaving() }
 
+func isLeaving(in *Instance) bool { return in.Status.IsLeaving() }
+
+func exists(*Instance) bool { return true }
+
+// needOf is what a load is counted with. It is no more than what pinned instances leave, if the estimate is: what was measured
+// then has fitted before. An error says that there will never be room.
+func (s *stepper) needOf(spec *Spec) (load, *Error) {
+	limits := s.st.Limits
+	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.Spec.Pinned })
+	if !limits.fits(fixed.plus(load{1, spec.Memory})) {
+		err := neverFits(spec, limits, fixed)
+		return load{}, &err
+	}
+	need := load{1, s.st.need(spec)}
+	if limits.Memory > 0 {
+		need.memory = min(need.memory, limits.Memory-fixed.memory)
+	}
+	return need, nil
+}
+
 // launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room: then
 // room is being made, or the waiter is one of the blocked. An error says that there will never be room.
 func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
-	need := load{1, s.st.need(w.Spec)}
-	limits := s.st.Limits
-	if limits.Memory > 0 {
-		need.memory = min(need.memory, limits.Memory) // a figure that was measured: it has fitted before
-	}
-	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.Spec.Pinned })
-	if !limits.fits(fixed.plus(load{1, w.Spec.Memory})) {
-		err := neverFits(w.Spec, limits, fixed)
-		return nil, &err
+	need, err := s.needOf(w.Spec)
+	if err != nil {
+		return nil, err
 	}
 	if !s.makeRoom(w, need) {
-		s.blocked = append(s.blocked, w)
+		s.blocked, s.loads = append(s.blocked, w), append(s.loads, w)
 		return nil, nil
 	}
 	s.overtake()
-	in, spawn := s.st.launch(id, w.Spec, s.now)
+	in, spawn := s.st.launch(id, w.Spec, need.memory, s.now)
 	in.wanted = true
 	s.do(spawn)
 	return in, nil
@@ -62,14 +76,13 @@ func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 // has been overtaken too often drains the instances that are in its way though they are wanted.
 func (s *stepper) makeRoom(w *Waiter, need load) bool {
 	limits := s.st.Limits
-	if limits.fits(s.taken(func(*Instance) bool { return true }).plus(s.reserved).plus(need)) {
+	staying := s.taken(stays).plus(s.reserved).plus(need)
+	if limits.fits(staying) && limits.fits(s.taken(exists).plus(need)) {
 		return true
 	}
-	need = need.plus(s.reserved)
-	staying := s.taken(stays)
-	isLate := w.Overtaken >= maxOvertakes
-	if !limits.fits(staying.plus(need)) {
-		victims := s.victims(isLate, staying.plus(need))
+	if !limits.fits(staying) {
+		isLate := w.Overtaken >= maxOvertakes
+		victims := s.victims(isLate, staying)
 		for _, in := range victims {
 			s.leave(in, ForRoom)
 		}
@@ -77,7 +90,7 @@ func (s *stepper) makeRoom(w *Waiter, need load) bool {
 			return false // who comes later may go first, for a while
 		}
 	}
-	s.reserved = need
+	s.reserved = s.reserved.plus(need)
 	return false
 }
 
@@ -122,9 +135,11 @@ func btoi(b bool) int {
 	return 0
 }
 
-// relieve evicts when instances turned out to take more than they were counted with. The one that was used last stays.
+// relieve evicts when instances turned out to take more than they were counted with, or when less is allowed than before. The
+// one that was used last stays.
 func (s *stepper) relieve() {
-	if s.st.Limits.Memory <= 0 {
+	staying := s.taken(stays)
+	if s.st.Limits.fits(staying) {
 		return
 	}
 	var last *Instance
@@ -133,7 +148,7 @@ func (s *stepper) relieve() {
 			last = in
 		}
 	}
-	for staying := s.taken(stays); staying.memory > s.st.Limits.Memory; {
+	for !s.st.Limits.fits(staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
 			if in.isIdle() && !in.wanted && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
@@ -156,7 +171,7 @@ const runtimeMemory = 48 << 20
 func (s *stepper) reckon(in *Instance) {
 	claim := in.Spec.Memory
 	if in.Applied.Buffers > 0 {
-		claim = in.Applied.Buffers + runtimeMemory + in.Spec.PromptCache
+		claim = in.Applied.Buffers + runtimeMemory + in.Spec.Reserve
 	}
 	in.Claim = max(claim, in.Resident)
 	if s.st.Learnt == nil {

@@ -36,7 +36,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// limits are such that every single model fits.
+// limits are such that every single model fits, but for a few that never do.
 func (w *world) limits() Limits {
 	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0}
 }
@@ -48,6 +48,9 @@ func (w *world) spec(key string) *Spec {
 	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
 	spec.Keep = w.rand.IntN(4) == 0
 	spec.Pinned = w.rand.IntN(40) == 0
+	if w.rand.IntN(50) == 0 {
+		spec.Memory = 1000
+	}
 	return spec
 }
 
@@ -176,6 +179,7 @@ func (w *world) check() {
 	if known != len(w.waiting) {
 		w.fail("%d waiters are known, %d wait", known, len(w.waiting))
 	}
+	w.checkDue()
 }
 
 // isHopeful tells whether something that is under way can end the wait: a lease that will be returned, a process that will
@@ -265,6 +269,9 @@ func (w *world) pass() {
 		w.now = at
 	}
 	w.step(Tick{})
+	if at := w.st.Deadline(w.now); !at.IsZero() && !at.After(w.now) {
+		w.fail("a Tick at %v is followed by another at %v", w.now, at)
+	}
 }
 
 func (w *world) configure() {

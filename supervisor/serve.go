@@ -10,15 +10,17 @@ const patience = 2 * time.Second
 
 // serveAll gives every waiter what there is for it, and ends what is due to end.
 func (s *stepper) serveAll() {
+	s.sweep()
 	s.mark()
-	s.renew()
 	for {
-		before := len(s.st.Waiters)
-		s.serveInOrder()
-		if len(s.blocked) == 0 || len(s.st.Waiters) == before {
+		s.renew()
+		if !s.serveInOrder() {
 			break
 		}
-		s.mark() // what somebody got to see loaded, without using it, is free to make room now
+		s.mark()
+		if !s.mayGoOn() {
+			break
+		}
 	}
 	if !s.st.Closing {
 		s.relieve()
@@ -26,21 +28,37 @@ func (s *stepper) serveAll() {
 	}
 }
 
-// serveInOrder is one round over the waiters, in order of arrival.
-func (s *stepper) serveInOrder() {
-	s.blocked, s.reserved = nil, load{}
-	s.filter(func(w *Waiter) bool {
-		switch w.Kind {
-		case WaitUnload:
-			return s.keepUnloader(w)
-		case WaitLoad:
-			return s.keepLoader(w)
-		case WaitRestart:
-			return s.keepRestart(w)
-		default:
-			return s.keepUser(w)
+// mayGoOn tells whether another round may lead to something, after one in which somebody was served: what somebody got to
+// see loaded, without using it, is free to make room, or to be started again.
+func (s *stepper) mayGoOn() bool {
+	return len(s.blocked) > 0 || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
+}
+
+// serveInOrder is one round over the waiters, in order of arrival. It tells whether somebody's wait has ended.
+func (s *stepper) serveInOrder() bool {
+	s.blocked, s.loads, s.reserved = nil, nil, load{}
+	before := len(s.st.Waiters)
+	for _, w := range s.st.Waiters {
+		if !w.gone && !s.keep(w) {
+			w.gone = true
 		}
-	})
+	}
+	s.sweep()
+	return len(s.st.Waiters) < before
+}
+
+// keep serves a waiter. It tells whether it still waits.
+func (s *stepper) keep(w *Waiter) bool {
+	switch w.Kind {
+	case WaitUnload:
+		return s.keepUnloader(w)
+	case WaitLoad:
+		return s.keepLoader(w)
+	case WaitRestart:
+		return s.keepRestart(w)
+	default:
+		return s.keepUser(w)
+	}
 }
 
 // mark finds the instances that somebody waits for.
@@ -49,32 +67,16 @@ func (s *stepper) mark() {
 		in.promised, in.wanted = false, false
 	}
 	for _, w := range s.st.Waiters {
-		exact := s.st.byID(w.Instance)
+		if w.gone || w.Kind == WaitUnload {
+			continue
+		}
+		named := s.st.named(w)
 		for _, in := range s.st.Instances {
-			if in == exact || (exact == nil && w.uses() && in.matches(w)) {
-				in.wanted = in.wanted || w.Kind != WaitUnload
+			if in == named || (named == nil && w.uses() && in.matches(w)) {
+				in.wanted = true
 			}
 		}
 	}
-}
-
-// renew starts the instances with changed settings again that are idle. One that is always busy is given to no more than
-// maxOvertakes requests with the old ones.
-func (s *stepper) renew() {
-	for _, in := range s.st.Instances {
-		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxOvertakes) {
-			continue
-		}
-		s.stop(in, ForSettings)
-		s.again(in.ID, in.Next, s.now)
-	}
-}
-
-// again has an instance started again, before anything else is.
-func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
-	w := &Waiter{Kind: WaitRestart, Key: spec.Model.Key, Instance: id, Spec: spec, NotBefore: at}
-	s.st.Waiters = slices.Insert(s.st.Waiters, 0, w)
-	return w
 }
 
 func (s *stepper) keepUnloader(w *Waiter) bool {
@@ -110,26 +112,11 @@ func (s *stepper) keepLoader(w *Waiter) bool {
 	}
 }
 
-func (s *stepper) keepRestart(w *Waiter) bool {
-	if s.now.Before(w.NotBefore) || s.st.byID(w.Instance) != nil {
-		return true
-	}
-	if w.Spared && slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Status.IsLeaving() }) {
-		return true // the memory that they hold is what it lacked
-	}
-	in, err := s.launchFor(w, w.Instance)
-	if err != nil {
-		return false // the settings no longer leave room for it; who asks for it is told
-	}
-	if in == nil {
-		return true
-	}
-	in.Unasked, in.Spared = true, w.Spared
-	return false
-}
-
 // keepUser serves who wants to use a model, or to see it loaded. It launches an instance where there is none.
 func (s *stepper) keepUser(w *Waiter) bool {
+	if w.Instance != "" && !s.st.isTaken(w.Instance) {
+		w.Instance = "" // it is gone: any will do, and its name may become another's
+	}
 	best, hope, leaving := s.look(w)
 	switch {
 	case best != nil:
@@ -141,11 +128,8 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	case leaving: // it has to be gone before its like may take its place
 		return true
 	}
-	coming := s.st.restart(func(r *Waiter) bool { return r.Key == w.Key && (w.Draft == "" || w.Draft == r.Spec.draft()) })
+	coming := s.st.restart(func(r *Waiter) bool { return r.brings(w) })
 	failure := s.st.Failures[w.Key]
-	if failure != nil && !failure.changed.Equal(w.Spec.Model.Changed) {
-		failure = nil
-	}
 	switch {
 	case coming == nil && !w.MayLoad:
 		s.do(Refuse{w.ID, notLoaded(w.Key)})
@@ -154,7 +138,8 @@ func (s *stepper) keepUser(w *Waiter) bool {
 		s.do(Refuse{w.ID, backingOff(w.Key, failure, s.now)})
 		return false
 	case coming != nil, failure != nil && failure.Until.After(s.now):
-		w.SawLoad = true
+		return true
+	case s.follow(w):
 		return true
 	}
 	in, err := s.launchFor(w, "")
@@ -164,16 +149,31 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	}
 	if in != nil {
 		in.promised = true
-		w.SawLoad = true
 	}
+	return true
+}
+
+// brings tells whether what a waiter wants loaded is what another wants to use.
+func (w *Waiter) brings(o *Waiter) bool {
+	return w.Key == o.Key && (o.Draft == "" || o.Draft == w.Spec.draft())
+}
+
+// follow joins a waiter to an earlier one for whose load there is no room yet, if that will do for both.
+func (s *stepper) follow(w *Waiter) bool {
+	i := slices.IndexFunc(s.loads, func(first *Waiter) bool { return first.brings(w) })
+	if i < 0 {
+		return false
+	}
+	s.loads[i].Overtaken = max(s.loads[i].Overtaken, w.Overtaken) // they wait together
+	s.blocked = append(s.blocked, w)
 	return true
 }
 
 // look finds the least busy instance that can serve a waiter now; else whether one will be able to, or is still leaving.
 func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
-	exact := s.st.byID(w.Instance)
+	named := s.st.named(w)
 	for _, in := range s.st.Instances {
-		if in != exact && (exact != nil || !in.matches(w)) {
+		if in != named && (named != nil || !in.matches(w)) {
 			continue
 		}
 		if in.Status.IsLeaving() {
@@ -181,7 +181,6 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 			continue
 		}
 		hope = true
-		w.SawLoad = w.SawLoad || in.Status.IsLoading()
 		if in.canServe(w) && (w.Slots == 0 || !in.promised) && (best == nil || in.InUse < best.InUse) {
 			best = in
 		}
@@ -191,9 +190,9 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 
 // promise keeps later waiters from taking what an earlier one waits for.
 func (s *stepper) promise(w *Waiter) {
-	exact := s.st.byID(w.Instance)
+	named := s.st.named(w)
 	for _, in := range s.st.Instances {
-		if in == exact || (exact == nil && in.matches(w)) {
+		if in == named || (named == nil && in.matches(w)) {
 			in.promised = true
 		}
 	}
@@ -207,7 +206,7 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 		in.LateGrants++
 	}
 	s.overtake()
-	s.do(Grant{w.ID, in.Gen, slots, w.SawLoad})
+	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
 }
 
 // overtake counts that somebody was served before those for whose model there is no room yet.
@@ -227,22 +226,5 @@ func (s *stepper) expire() {
 		case s.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked:
 			s.stop(in, ForNobody)
 		}
-	}
-}
-
-// boundQueue refuses who has just come if too many wait already.
-func (s *stepper) boundQueue(w Waiter) {
-	if w.Kind != WaitSlots || s.st.Limits.Queue <= 0 {
-		return
-	}
-	waiting, isAmong := 0, false
-	for _, other := range s.st.Waiters {
-		if other.Kind == WaitSlots && other.Key == w.Key {
-			waiting++
-			isAmong = isAmong || other.ID == w.ID
-		}
-	}
-	if isAmong && waiting > s.st.Limits.Queue {
-		s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting)), func(o *Waiter) bool { return o.ID == w.ID && o.Kind == WaitSlots })
 	}
 }

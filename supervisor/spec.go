@@ -19,22 +19,24 @@ type Spec struct {
 	OffloadKV      Toggle   // the cache of keys and values on the GPU
 	Experts        int      // of a mixture of experts, how many answer; 0: as many as the model says
 	PromptCache    int64    // bytes of prompts' states that the engine may keep beside its slots
+	Checkpoints    int      // of a context that can't be cut back, how many the engine may keep for each slot; 0: its choice
 	Args           []string // further arguments, by the operator's hand
 
 	// What follows is no concern of the process.
 
-	Memory int64         // estimate of what all this takes, in bytes
-	TTL    time.Duration // unload it when nobody has used it for so long; 0: never
-	Pinned bool          // never evict it
-	Keep   bool          // start it again when it crashes, not only when it is asked for
-	Origin any           // the caller's own note of how this came about
+	Memory  int64         // estimate of what all this takes, in bytes
+	Reserve int64         // what of it is taken bit by bit: the prompt cache and the checkpoints
+	TTL     time.Duration // unload it when nobody has used it for so long; 0: never
+	Pinned  bool          // never evict it
+	Keep    bool          // start it again when it crashes, not only when it is asked for
+	Origin  any           // the caller's own note of how this came about
 }
 
 // isProcessOf tells whether a process that was started with s is as good for o.
 func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
-		s.Experts == o.Experts && s.PromptCache == o.PromptCache && slices.Equal(s.Args, o.Args) &&
+		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && slices.Equal(s.Args, o.Args) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
 }
 
@@ -45,7 +47,7 @@ func isSameFile(a, b *catalog.Model) bool {
 // withPolicyOf is s with what is no concern of the process from o.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
-	n.Memory, n.TTL, n.Pinned, n.Keep, n.Origin = o.Memory, o.TTL, o.Pinned, o.Keep, o.Origin
+	n.Memory, n.Reserve, n.TTL, n.Pinned, n.Keep, n.Origin = o.Memory, o.Reserve, o.TTL, o.Pinned, o.Keep, o.Origin
 	return &n
 }
 

@@ -9,7 +9,7 @@ import (
 type State struct {
 	Limits    Limits
 	Instances []*Instance              // in order of creation
-	Waiters   []*Waiter                // in order of arrival, but for those with priority
+	Waiters   []*Waiter                // what is to be started again, then who waits, in order of arrival but for priority
 	Failures  map[string]*Failure      // by key: of models that failed and haven't worked since
 	Learnt    map[string]Learnt        // by key: what the last load of a model really took
 	Service   map[string]time.Duration // by key: how long a request takes, on a moving average
@@ -46,11 +46,12 @@ type Instance struct {
 	Spared      bool // it has been started again after it ran out of memory
 	Attempts    int  // launches that failed for want of a port
 	Unasked     bool // started again by us: nobody need wait for it
-	LateGrants  int  // since Next was set
+	LateGrants  int  // since it was to have other settings
 
 	Launched time.Time
 	LoadTime time.Duration // from launch to ready; 0 until then
 	LastUsed time.Time     // when it became ready, or the last request ended
+	Answered time.Time     // when the first request ended
 
 	promised bool // in this Step: an earlier waiter waits for its slots
 	wanted   bool // in this Step: somebody waits for it
@@ -133,12 +134,15 @@ type Waiter struct {
 	Spec     *Spec  // what to load with, if it comes to that
 	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
 	Priority bool   // WaitSlots: goes before those without, within bounds
-	SawLoad  bool   // it has waited for a load
 	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
+	Since    time.Time
 
 	NotBefore time.Time // WaitRestart: when
 	Spared    bool      // WaitRestart: it ran out of memory
+	Unasked   bool      // WaitRestart: nobody need wait for it
 	Overtaken int       // how many who came later were served while it waited
+
+	gone bool // in this Step: its wait has ended
 }
 
 // WaitKind is what a Waiter waits for.
@@ -193,14 +197,32 @@ func (st *State) byID(id string) *Instance {
 	return nil
 }
 
+// named is the instance that a waiter asks for by its name, nil if there is none of its model.
+func (st *State) named(w *Waiter) *Instance {
+	in := st.byID(w.Instance)
+	if in != nil && w.Key != "" && in.Spec.Model.Key != w.Key {
+		return nil // one model's key may be the name of another's second instance
+	}
+	return in
+}
+
 // restart is the waiter behind which an instance is to come back; nil if there is none.
 func (st *State) restart(which func(*Waiter) bool) *Waiter {
-	for _, w := range st.Waiters {
-		if w.Kind == WaitRestart && which(w) {
+	for _, w := range st.Waiters[:st.restarts()] {
+		if !w.gone && which(w) {
 			return w
 		}
 	}
 	return nil
+}
+
+// restarts is how many waiters stand before all others, since each is an instance that is to come back.
+func (st *State) restarts() int {
+	n := 0
+	for n < len(st.Waiters) && st.Waiters[n].Kind == WaitRestart {
+		n++
+	}
+	return n
 }
 
 func (st *State) remove(in *Instance) {
@@ -212,13 +234,14 @@ func (st *State) remove(in *Instance) {
 	}
 }
 
-// launch makes a new instance of a model, of this name or a free one. The caller carries out the Spawn.
-func (st *State) launch(id string, spec *Spec, now time.Time) (*Instance, Spawn) {
+// launch makes a new instance of a model, of this name or a free one, that is counted with so many bytes. The caller carries
+// out the Spawn.
+func (st *State) launch(id string, spec *Spec, claim int64, now time.Time) (*Instance, Spawn) {
 	if id == "" {
 		id = st.freeID(spec.Model.Key)
 	}
 	st.LastGen++
-	in := &Instance{ID: id, Gen: st.LastGen, Spec: spec, Launched: now, LastUsed: now, Claim: st.need(spec)}
+	in := &Instance{ID: id, Gen: st.LastGen, Spec: spec, Launched: now, LastUsed: now, Claim: claim}
 	st.Instances = append(st.Instances, in)
 	return in, Spawn{in.ID, in.Gen}
 }
@@ -258,9 +281,10 @@ func (st *State) Deadline(now time.Time) time.Time {
 	for _, w := range st.Waiters {
 		if w.Kind == WaitRestart {
 			sooner(w.NotBefore)
-		}
-		if f := st.Failures[w.Key]; f != nil && w.uses() {
-			sooner(f.Until)
+		} else if len(st.Failures) > 0 && w.uses() {
+			if f := st.Failures[w.Key]; f != nil {
+				sooner(f.Until)
+			}
 		}
 	}
 	return first

@@ -50,13 +50,16 @@ type stepper struct {
 	now     time.Time
 	effects []Effect
 
+	// Of one round over the waiters:
 	blocked  []*Waiter // those met so far for whose model there is no room yet
-	reserved load      // what was freed, or is being freed, for them
+	loads    []*Waiter // those of them who try to load; the others wait for the same
+	reserved load      // what is kept free, or is being freed, for them
 }
 
 func (s *stepper) do(e Effect) { s.effects = append(s.effects, e) }
 
 func (s *stepper) asked(w Waiter) {
+	w.Since = s.now
 	switch {
 	case s.st.Closing:
 		s.do(Refuse{w.ID, errClosing})
@@ -66,32 +69,17 @@ func (s *stepper) asked(w Waiter) {
 			return
 		}
 	case w.Kind == WaitLoad:
-		delete(s.st.Failures, w.Key) // who asks for it by hand may have mended it
+		s.forget(w.Spec) // who asks for it by hand may have mended it
+	default:
+		if f := s.st.Failures[w.Key]; f != nil && !f.changed.Equal(w.Spec.Model.Changed) {
+			s.forget(w.Spec)
+		}
 	}
 	at := len(s.st.Waiters)
 	if w.Priority {
 		at = s.place(&w)
 	}
 	s.st.Waiters = slices.Insert(s.st.Waiters, at, &w)
-}
-
-// place is where somebody with priority may stand: before those without who wait for the same model, as far as they
-// haven't been overtaken too often.
-func (s *stepper) place(w *Waiter) int {
-	at := len(s.st.Waiters)
-	for i, other := range slices.Backward(s.st.Waiters) {
-		if other.Key != w.Key {
-			continue
-		}
-		if other.Kind != WaitSlots || other.Priority || other.Overtaken >= maxOvertakes {
-			break
-		}
-		at = i
-	}
-	for _, other := range s.st.Waiters[at:] {
-		other.Overtaken++
-	}
-	return at
 }
 
 // askedToUnload begins to unload. It is false when there is nothing to wait for.
@@ -103,16 +91,17 @@ func (s *stepper) askedToUnload(w *Waiter) bool {
 			s.do(Refuse{w.ID, noInstance(w.Instance)})
 			return false
 		}
-		s.drop(coming)
+		coming.gone = true
+		s.refuseLoaders(w.Instance, unloadedWhileLoading(w.Instance))
 		s.do(Grant{Waiter: w.ID})
 		return false
 	}
 	if again := s.st.restart(func(r *Waiter) bool { return r.Instance == w.Instance }); again != nil {
-		s.drop(again)
+		again.gone = true
 	}
 	w.Gen = in.Gen
 	if in.Status.IsLoading() {
-		s.refuseLoaders(in, unloadedWhileLoading(in.ID))
+		s.refuseLoaders(in.ID, unloadedWhileLoading(in.ID))
 	}
 	s.leave(in, ForRequest)
 	return true
@@ -141,8 +130,10 @@ func (s *stepper) returned(ev Returned) {
 	}
 	in.InUse -= ev.Slots
 	in.LastUsed = s.now
-	delete(s.st.Failures, in.Spec.Model.Key)
-	s.st.learnService(in.Spec.Model.Key, ev.Held)
+	if ev.Held > 0 && in.Status != Stopping {
+		s.answered(in)
+		s.st.learnService(in.Spec.Model.Key, ev.Held)
+	}
 	if in.Status == Draining && in.InUse == 0 {
 		s.stop(in, in.Leaving)
 	}
@@ -190,11 +181,14 @@ func (s *stepper) measured(ev Measured) {
 // condemned ends a process that hangs. What it is doing is lost anyway.
 func (s *stepper) condemned(ev Condemned) {
 	in := s.st.find(ev.Gen)
-	if in == nil || in.Status == Stopping {
+	if in == nil || (in.Status != Ready && in.Status != Draining) {
 		return
 	}
-	s.stop(in, ForSilence)
-	in.Trouble = ev.Reason
+	if in.Status == Ready {
+		in.Leaving, in.Trouble = ForSilence, ev.Reason
+	}
+	in.Status = Stopping // one that was to go anyway goes for the same reason as before: it doesn't come back
+	s.do(Stop{in.Gen, ForSilence})
 }
 
 func (s *stepper) exited(ev Exited) {
@@ -207,10 +201,13 @@ func (s *stepper) exited(ev Exited) {
 		s.st.remove(in)
 	case in.Status.IsLoading():
 		s.loadFailed(in, ev)
-	case in.Status == Ready, in.Leaving == ForSilence:
+	case in.Status == Ready, in.Status == Draining, in.Leaving == ForSilence:
 		s.crashed(in, ev)
 	default:
 		s.st.remove(in)
+		if !in.Answered.IsZero() {
+			delete(s.st.Failures, in.Spec.Model.Key)
+		}
 	}
 }
 
@@ -225,19 +222,24 @@ func (s *stepper) configured(ev Configured) {
 		if in.Spec.isProcessOf(spec) {
 			in.Spec, in.Next = in.Spec.withPolicyOf(spec), nil
 		} else {
-			in.Next, in.LateGrants = spec, 0
+			if in.Next == nil {
+				in.LateGrants = 0
+			}
+			in.Next = spec
 		}
 	}
 }
 
 // refuseLoaders ends the wait of whoever asked for this very instance to be loaded.
-func (s *stepper) refuseLoaders(in *Instance, err Error) {
-	s.refuseIf(err, func(w *Waiter) bool { return w.Kind == WaitLoad && w.Instance == in.ID })
+func (s *stepper) refuseLoaders(id string, err Error) {
+	s.refuseIf(err, func(w *Waiter) bool { return w.Kind == WaitLoad && w.Instance == id })
 }
 
 func (s *stepper) closed() {
 	s.st.Closing = true
-	s.filter(func(w *Waiter) bool { return w.Kind != WaitRestart })
+	for _, w := range s.st.Waiters[:s.st.restarts()] {
+		w.gone = true
+	}
 	s.refuseIf(errClosing, func(w *Waiter) bool { return w.Kind != WaitUnload })
 	for _, in := range s.st.Instances {
 		if in.Status != Stopping {
@@ -247,25 +249,15 @@ func (s *stepper) closed() {
 }
 
 func (s *stepper) refuseIf(err Error, which func(*Waiter) bool) {
-	s.filter(func(w *Waiter) bool {
-		if which(w) {
-			s.do(Refuse{w.ID, err})
-			return false
-		}
-		return true
-	})
-}
-
-func (s *stepper) drop(gone *Waiter) { s.filter(func(w *Waiter) bool { return w != gone }) }
-
-// filter keeps the waiters that keep says yes to, in their order.
-func (s *stepper) filter(keep func(*Waiter) bool) {
-	kept := s.st.Waiters[:0]
 	for _, w := range s.st.Waiters {
-		if keep(w) {
-			kept = append(kept, w)
+		if !w.gone && which(w) {
+			s.do(Refuse{w.ID, err})
+			w.gone = true
 		}
 	}
-	clear(s.st.Waiters[len(kept):])
-	s.st.Waiters = kept
+}
+
+// sweep takes those out whose wait has ended.
+func (s *stepper) sweep() {
+	s.st.Waiters = slices.DeleteFunc(s.st.Waiters, func(w *Waiter) bool { return w.gone })
 }

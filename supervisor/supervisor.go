@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -50,6 +51,8 @@ type Supervisor struct {
 	watched int // how many of them watch
 	running map[uint64]*process
 	timer   *time.Timer // fires when Step wants a Tick
+
+	processes sync.WaitGroup
 }
 
 // caller is where a waiter's answer goes.
@@ -150,6 +153,7 @@ func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 func (s *Supervisor) Close() {
 	s.send(message{event: Closed{}})
 	<-s.done
+	s.processes.Wait()
 	s.client.CloseIdleConnections()
 }
 
@@ -285,7 +289,7 @@ func (s *Supervisor) spawn(e Spawn) {
 		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("no engine %q is known", in.Spec.Engine)})
 		return
 	}
-	go p.run(engine, Launch{Spec: in.Spec, Instance: in.ID})
+	s.processes.Go(func() { p.run(engine, Launch{Spec: in.Spec, Instance: in.ID}) })
 }
 
 func (s *Supervisor) stop(e Stop) {

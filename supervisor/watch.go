@@ -56,9 +56,9 @@ func (s *Supervisor) tellWatches() {
 // it waits for one that is ready.
 func (st *State) loadingFor(w *Waiter) *Instance {
 	var best *Instance
-	exact := st.byID(w.Instance)
+	named := st.named(w)
 	for _, in := range st.Instances {
-		if in != exact && (exact != nil || !w.uses() || !in.matches(w)) {
+		if in != named && (named != nil || !w.uses() || !in.matches(w)) {
 			continue
 		}
 		if in.Status == Ready {

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// TestBench is the measurement with -full, else a trial of it.
+// TestBench is the measurement with -full, else a trial of it. With -profile, it writes profiles instead.
 func TestBench(t *testing.T) {
 	if *profile != "" {
-		t.Skip("only profiles are written")
+		writeProfiles(t, *profile, *only)
+		return
 	}
 	var table bytes.Buffer
 	p, out := plan{rounds: 1, requests: 8, clients: []int{1, 8}, events: 20, small: 160, large: 80, swaps: 2}, io.Writer(&table)

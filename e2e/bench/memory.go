@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// memory is how much of a process was in memory, in bytes: before many requests, and the median while the first, the middle
+// memory is how much of a process was in memory, in bytes: before any request, and the median while the first, the middle
 // and the last tenth of them ran.
 type memory struct{ before, first, middle, last int64 }
 
@@ -16,18 +16,18 @@ const flat = 1.10
 
 func (m memory) growth() float64 { return float64(m.last) / float64(m.first) }
 
-// measureMemory sends many requests from 8 clients.
+// measureMemory sends requests from 8 clients: so many, and before them a tenth of that to warm up.
 func measureMemory(t target, w workload, requests int) (m memory, err error) {
 	if m.before, err = t.resident(); err != nil {
 		return m, err
 	}
-	var tenths [10]int64
-	for i := range tenths {
-		if tenths[i], err = residentUnder(load{target: t, work: w, clients: 8, requests: requests / len(tenths)}); err != nil {
+	var parts [11]int64 // the first is to warm up: pools fill, and the heap finds the size that this load needs
+	for i := range parts {
+		if parts[i], err = residentUnder(load{target: t, work: w, clients: 8, requests: requests / (len(parts) - 1)}); err != nil {
 			return m, fmt.Errorf("%s, %s: %w", t.name, w.name, err)
 		}
 	}
-	m.first, m.middle, m.last = tenths[0], tenths[5], tenths[9]
+	m.first, m.middle, m.last = parts[1], parts[5], parts[10]
 	return m, nil
 }
 

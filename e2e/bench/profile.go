@@ -14,12 +14,9 @@ import (
 	"time"
 )
 
-// TestProfile writes where lmcaddy spends its time under each load, for `go tool pprof`. It is no measurement: nothing is
-// compared.
-func TestProfile(t *testing.T) {
-	if *profile == "" {
-		t.Skip("-profile names no folder")
-	}
+// writeProfiles writes where lmcaddy spends its time and its memory under each load, for `go tool pprof`. It is no
+// measurement: nothing is compared.
+func writeProfiles(t testing.TB, folder, work string) {
 	const lasting = 10 * time.Second
 	s := startSite(t)
 	admin := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -28,7 +25,7 @@ func TestProfile(t *testing.T) {
 	for _, w := range workloads(1000) {
 		for _, name := range []string{ours, oneBody} {
 			tg := s.target(name)
-			if tg.gathers && w.isLong || *only != "" && *only != w.name {
+			if tg.gathers && w.isLong || work != "" && work != w.name {
 				continue
 			}
 			for kind, path := range map[string]string{"cpu": "profile?seconds=8", "allocs": "allocs?seconds=8"} {
@@ -38,7 +35,7 @@ func TestProfile(t *testing.T) {
 					ended <- err
 				}()
 				file := strings.NewReplacer(" ", "-", ",", "").Replace(name + " " + w.name + "." + kind)
-				err := save(admin, "http://localhost/debug/pprof/"+path, filepath.Join(*profile, file))
+				err := save(admin, "http://localhost/debug/pprof/"+path, filepath.Join(folder, file))
 				if err := errors.Join(err, <-ended); err != nil {
 					t.Error(err)
 				}

@@ -1,0 +1,95 @@
+package supervisor
+
+// checkDue sees that a step has left nothing undone that could have been done: no event may come for a long time.
+func (w *world) checkDue() {
+	if w.st.Closing {
+		return
+	}
+	for _, in := range w.st.Instances {
+		switch end := in.Expires(); {
+		case !in.isIdle() || w.isWanted(in):
+		case in.Next != nil:
+			w.fail("%s is idle, and still has its old settings", in.ID)
+		case !end.IsZero() && !w.now.Before(end):
+			w.fail("%s has outlived its time", in.ID)
+		}
+		if w.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked && !w.isWanted(in) {
+			w.fail("nobody waits for %s, but it goes on loading", in.ID)
+		}
+	}
+	w.checkRelief()
+	for i, waiter := range w.st.Waiters {
+		switch {
+		case waiter.gone:
+			w.fail("waiter %+v is still there", *waiter)
+		case (waiter.Kind == WaitRestart) != (i < w.st.restarts()):
+			w.fail("waiter %+v stands among others", *waiter)
+		}
+	}
+	if len(w.st.Waiters) > 0 {
+		w.checkFirst(w.st.Waiters[0])
+	}
+}
+
+func (w *world) isWanted(in *Instance) bool {
+	for _, waiter := range w.st.Waiters {
+		if w.st.named(waiter) == in || (w.st.named(waiter) == nil && waiter.uses() && in.matches(waiter)) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRelief sees that no more is loaded than may be, if that can be helped.
+func (w *world) checkRelief() {
+	var sum load
+	var last *Instance
+	for _, in := range w.st.Instances {
+		if !in.Status.IsLeaving() {
+			sum = sum.plus(in.load())
+			if last == nil || in.LastUsed.After(last.LastUsed) {
+				last = in
+			}
+		}
+	}
+	if w.st.Limits.fits(sum) {
+		return
+	}
+	for _, in := range w.st.Instances {
+		if in.isIdle() && !in.Spec.Pinned && in != last && !w.isWanted(in) {
+			w.fail("%+v are loaded, and %s could go", sum, in.ID)
+		}
+	}
+}
+
+// checkFirst sees that the first of those who wait doesn't wait for room that there is.
+func (w *world) checkFirst(waiter *Waiter) {
+	switch waiter.Kind {
+	case WaitUnload:
+		return
+	case WaitRestart:
+		if w.now.Before(waiter.NotBefore) || waiter.Spared || w.st.byID(waiter.Instance) != nil {
+			return
+		}
+	case WaitLoad:
+		if waiter.Instance != "" {
+			return
+		}
+	case WaitSlots, WaitLoaded:
+		if f := w.st.Failures[waiter.Key]; f != nil && f.Until.After(w.now) {
+			return
+		}
+		for _, in := range w.st.Instances {
+			if in.matches(waiter) || w.st.named(waiter) == in {
+				return
+			}
+		}
+	}
+	sum := load{1, w.st.need(waiter.Spec)}
+	for _, in := range w.st.Instances {
+		sum = sum.plus(in.load())
+	}
+	if w.st.Limits.fits(sum) {
+		w.fail("there is room, but %+v waits for it", *waiter)
+	}
+}

@@ -1,0 +1,230 @@
+package supervisor
+
+import (
+	"testing"
+	"time"
+)
+
+func crash(p *play, gen uint64, more ...Effect) {
+	p.t.Helper()
+	in := p.st.find(gen)
+	p.on(died(gen), append([]Effect{Crashed{in.ID, in.Spec.Model.Key, "exit status 1"}}, more...)...)
+}
+
+func TestFailure_WhatIsKeptComesBackByItself(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(kept(specOf("a", 1)))
+	p.idle(specOf("b", 1))
+	crash(p, 1, Spawn{"a", 3})
+	crash(p, 2)
+	p.on(ready(3), Loaded{3})
+	p.on(user(1, "b"), Spawn{"b", 4})
+}
+
+func TestFailure_KeepsItsName(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(kept(specOf("a", 1)))
+	p.on(loads(1, kept(specOf("a", 1))), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	crash(p, 1, Spawn{"a", 3})
+	crash(p, 2, Spawn{"a:2", 4})
+	p.on(loader(2, "a"), Spawn{"a:3", 5})
+}
+
+// The name of an instance that is to come back isn't given away.
+func TestFailure_TheNameOfWhatIsToComeBackIsTaken(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(kept(specOf("a", 1)))
+	p.st.Failures = map[string]*Failure{"a": {Count: 2, At: p.now}}
+	crash(p, 1) // in a second
+	p.at(loader(1, "a"), Spawn{"a", 2}, Spawn{"a:2", 3})
+}
+
+func TestFailure_BacksOffAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	for range 2 {
+		p.on(user(1, "a"), Spawn{"a", p.st.LastGen + 1})
+		p.on(died(p.st.LastGen), failed(1, "The model a could not be loaded: exit status 1"))
+	}
+	p.on(user(1, "a"), Spawn{"a", 3})
+	p.on(died(3), failed(1, "The model a could not be loaded: exit status 1"))
+	p.at(user(1, "a")) // a second is worth waiting for
+	p.due(time.Second, Spawn{"a", 4})
+	p.on(died(4), failed(1, "The model a could not be loaded: exit status 1"))
+	p.at(user(1, "a"), Refuse{1, Error{Kind: LoadFailed, RetryAfter: 4 * time.Second, Message: "The model a failed 4 times in a row, and is tried again in 4s. The last time: The model a could not be loaded: exit status 1"}})
+	p.never()
+	for _, delay := range []time.Duration{16, 60, 60} {
+		p.pass(time.Minute)
+		p.on(user(1, "a"), Spawn{"a", p.st.LastGen + 1})
+		p.on(died(p.st.LastGen), failed(1, "The model a could not be loaded: exit status 1"))
+		if got := p.st.Failures["a"].Until.Sub(p.now); got != delay*time.Second {
+			t.Errorf("it is left alone for %v, want %v", got, delay*time.Second)
+		}
+	}
+	p.pass(forgetAfter)
+	p.on(user(1, "a"), Spawn{"a", p.st.LastGen + 1})
+	p.on(died(p.st.LastGen), failed(1, "The model a could not be loaded: exit status 1"))
+	if n := p.st.Failures["a"].Count; n != 1 {
+		t.Errorf("after a long time it counts %d failures, want 1", n)
+	}
+}
+
+// fails makes a model fail so often that it is left alone for 16 seconds.
+func fails(p *play, spec *Spec) {
+	p.st.Failures = map[string]*Failure{spec.Model.Key: {Count: 4, At: p.now, Message: "it broke", changed: spec.Model.Changed}}
+	p.on(asks(900, spec), Spawn{spec.Model.Key, p.st.LastGen + 1})
+	p.on(died(p.st.LastGen), failed(900, "The model a could not be loaded: exit status 1"))
+}
+
+func TestFailure_ANewChance(t *testing.T) {
+	t.Parallel()
+	spec := specOf("a", 1)
+	changed := with(spec, func(s *Spec) { s.Model.Changed = noon })
+	for name, ev := range map[string]Asked{"a load by hand": loads(2, spec), "a changed file": asks(2, changed)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlay(t, Limits{})
+			fails(p, spec)
+			p.on(asks(1, spec), Refuse{1, backingOff("a", p.st.Failures["a"], p.now.Add(time.Second))})
+			p.on(ev, Spawn{"a", 2})
+			p.on(died(2), failed(2, "The model a could not be loaded: exit status 1"))
+			p.at(asks(3, ev.Waiter.Spec), Spawn{"a", 3}) // it counts from one again
+		})
+	}
+}
+
+// What is to come back some time does so at once when its model has a new chance, of the file as it is now.
+func TestFailure_ANewChanceForWhatIsToComeBack(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	spec := kept(specOf("a", 1))
+	p.busy(spec)
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now}}
+	crash(p, 1)
+	changed := with(specOf("a", 1), func(s *Spec) { s.Model.Changed = noon })
+	p.on(asks(1, changed), Spawn{"a", 2})
+	if in := p.st.Instances[0]; !in.Spec.Keep || !in.Spec.Model.Changed.Equal(noon) {
+		t.Errorf("it came back as %+v", in.Spec)
+	}
+	p.on(died(2), failed(1, "The model a could not be loaded: exit status 1"), Spawn{"a", 3})
+}
+
+// A request that a crash ended isn't one that went well, though its end may be known before the crash is.
+func TestFailure_ACrashingRequestIsNoProofOfSoundness(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	for n := 1; n <= 3; n++ {
+		p.busy(specOf("a", 1))
+		gen := p.st.LastGen
+		p.on(back(gen))
+		p.pass(-900 * time.Millisecond)
+		crash(p, gen)
+		if got := p.st.Failures["a"].Count; got != n {
+			t.Fatalf("%d failures, want %d", got, n)
+		}
+	}
+}
+
+func TestFailure_AFinishedRequestIs(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: noon}}
+	a := p.idle(specOf("a", 1))
+	p.on(user(1, "a"), Grant{1, a, 1, false})
+	p.on(Returned{Gen: a, Slots: 1}) // the caller had gone: that says nothing
+	if p.st.Failures["a"] == nil {
+		t.Error("failures are forgotten for a request that was never sent")
+	}
+	p.on(user(2, "a"), Grant{2, a, 1, false})
+	p.on(back(a))
+	if f := p.st.Failures["a"]; f != nil {
+		t.Errorf("failures are remembered of a model that works: %+v", f)
+	}
+	crash(p, a)
+	if n := p.st.Failures["a"].Count; n != 1 {
+		t.Errorf("%d failures, want 1", n)
+	}
+}
+
+func TestFailure_AnEndAsWeWantedItForgetsFailuresToo(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: noon}}
+	a := p.idle(specOf("a", 1))
+	p.on(unloader(1, "a"), Stop{a, ForRequest})
+	p.on(stopped(a), Grant{Waiter: 1})
+	if f := p.st.Failures["a"]; f != nil {
+		t.Errorf("failures are remembered of a model that worked: %+v", f)
+	}
+}
+
+func TestFailure_WhatIsKeptIsTriedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	a := p.idle(kept(specOf("a", 1)))
+	crash(p, a, Spawn{"a", 2})
+	p.on(died(2), Spawn{"a", 3})
+	p.on(died(3))
+	p.due(time.Second, Spawn{"a", 4})
+	p.on(died(4))
+	p.on(user(1, "a"), Refuse{1, Error{Kind: LoadFailed, RetryAfter: 3 * time.Second, Message: "The model a failed 4 times in a row, and is tried again in 3s. The last time: The model a could not be loaded: exit status 1"}})
+	p.due(3*time.Second, Spawn{"a", 5})
+	p.on(user(2, "a"))
+	p.on(ready(5), Loaded{5}, Grant{2, 5, 1, true})
+}
+
+func TestFailure_AFirstLoadThatFailsDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(loads(1, kept(specOf("a", 1))), Spawn{"a", 1})
+	p.on(died(1), failed(1, "The model a could not be loaded: exit status 1"))
+	p.never()
+}
+
+func TestFailure_CondemnedIsEndedWithWhatItDoes(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(kept(specOf("a", 1)))
+	p.on(user(1, "a"))
+	p.on(Condemned{1, "it hangs"}, Stop{1, ForSilence})
+	p.on(Condemned{1, "it hangs"}) // once is enough
+	p.on(back(1))
+	p.on(stopped(1), Crashed{"a", "a", "it hangs"}, Spawn{"a", 2})
+	p.on(ready(2), Loaded{2}, Grant{1, 2, 1, true})
+	if n := p.st.Failures["a"].Count; n != 1 {
+		t.Errorf("%d failures, want 1", n)
+	}
+}
+
+func TestFailure_CondemnedWhileItWasToGoDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(kept(specOf("a", 1)))
+	p.on(unloader(1, "a"))
+	p.on(Condemned{1, "it hangs"}, Stop{1, ForSilence})
+	p.on(stopped(1), Grant{Waiter: 1})
+	p.names()
+}
+
+func TestFailure_CrashingWhileItWasToGoDoesNotComeBackButCounts(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(kept(specOf("a", 1)))
+	p.on(unloader(1, "a"))
+	p.on(died(1), Crashed{"a", "a", "exit status 1"}, Grant{Waiter: 1})
+	if f := p.st.Failures["a"]; f == nil || f.Count != 1 {
+		t.Errorf("failures: %+v", f)
+	}
+}
+
+func TestFailure_CondemnedBeforeItIsReadyIsTheLoadsOwnMatter(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(user(1, "a"), Spawn{"a", 1})
+	p.on(Condemned{1, "it hangs"})
+	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+}

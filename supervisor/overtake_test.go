@@ -1,0 +1,175 @@
+package supervisor
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// A model that is never idle gives way after maxOvertakes requests.
+func TestOvertake_AModelThatIsAlwaysBusyGivesWay(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 1})
+	two := specOf("a", 2)
+	p.busy(two)
+	p.on(user(1, "b"))
+	for n := range uint64(maxOvertakes) {
+		p.on(asks(100+n, two), Grant{100 + n, 1, 1, false})
+		p.on(back(1))
+	}
+	p.on(asks(2, two)) // one too many: a drains
+	p.on(asks(3, two))
+	p.on(back(1), Stop{1, ForRoom})
+	p.on(stopped(1), Spawn{"b", 2})
+	p.on(ready(2), Loaded{2}, Grant{1, 2, 1, true})
+	p.on(back(2), Stop{2, ForRoom})
+	p.on(stopped(2), Spawn{"a", 3})
+	p.on(ready(3), Loaded{3}, Grant{2, 3, 1, true}, Grant{3, 3, 1, true})
+}
+
+// Small models that fit beside the others are loaded before a large one that doesn't, but not without end.
+func TestOvertake_SmallLoadsBeforeALargeOne(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Memory: 100})
+	p.busy(sized("a", 40))
+	p.on(asks(1, sized("b", 100)))
+	p.on(asks(2, sized("c", 60)), Spawn{"c", 2})
+	p.on(ready(2), Loaded{2}, Grant{2, 2, 1, true})
+	if n := p.st.Waiters[0].Overtaken; n != 2 {
+		t.Errorf("overtaken %d times, want 2: by a load and by a request", n)
+	}
+	p.st.Waiters[0].Overtaken = maxOvertakes
+	p.on(back(2), Stop{2, ForRoom})
+	p.on(asks(3, sized("d", 20))) // nothing more is loaded before b,
+	p.on(user(4, "a"))            // and nothing more is lent of what is in its way
+	p.on(stopped(2))
+	p.on(back(1), Stop{1, ForRoom})
+	p.on(stopped(1), Spawn{"b", 3})
+	p.waits(1, 3, 4)
+}
+
+// Who joins others that wait for the same load brings along how long it has waited itself.
+func TestOvertake_PriorityDoesNotMakeTheOthersWaitLonger(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 1})
+	two := specOf("a", 2)
+	p.busy(two)
+	p.on(user(1, "b"))
+	for n := range uint64(maxOvertakes - 1) {
+		p.on(asks(100+n, two), Grant{100 + n, 1, 1, false})
+		p.on(back(1))
+	}
+	first := user(2, "b")
+	first.Waiter.Priority = true
+	p.on(first) // before 1, which has now been overtaken maxOvertakes times
+	p.on(asks(3, two))
+	p.on(back(1), Stop{1, ForRoom})
+	p.waits(2, 1, 3)
+}
+
+func TestOvertake_RestartsAreNotPutOffForEver(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Memory: 100})
+	p.idle(kept(sized("a", 60)))
+	two := with(sized("b", 40), func(s *Spec) { s.Parallel = 2 })
+	p.busy(two)
+	p.on(Configured{Limits: Limits{Memory: 100}, Specs: map[uint64]*Spec{1: with(sized("a", 80), func(s *Spec) { s.ContextLength = 512 })}}, Stop{1, ForSettings})
+	p.on(stopped(1)) // it now takes more than b leaves
+	for n := range uint64(maxOvertakes) {
+		p.on(asks(100+n, two), Grant{100 + n, 2, 1, false})
+		p.on(back(2))
+	}
+	p.on(asks(1, two))
+	p.on(back(2), Stop{2, ForRoom})
+	p.on(stopped(2), Spawn{"a", 3})
+}
+
+// A closed loop of clients, of which each holds what it is lent for a while and asks again at once: whoever waits is served
+// after a bounded number of events, whatever the others do.
+func TestOvertake_NobodyStarves(t *testing.T) {
+	t.Parallel()
+	longest := 0
+	for seed := range uint64(100) {
+		c := newCrowd(t, seed)
+		for range 600 {
+			c.turn()
+		}
+		longest = max(longest, c.longest)
+	}
+	t.Logf("the longest wait took %d turns", longest)
+}
+
+// crowd is clients with habits. So many want the same model all the time that it is never idle by itself.
+type crowd struct {
+	*world
+	longest int
+	turns   int
+	since   map[uint64]int // turn of the request, by waiter
+}
+
+const (
+	faithful = 5 // clients of model a
+	others   = 3 // clients of any other
+	// longestWait is in turns, of which each is one event of a random client or process. A waiter can be overtaken
+	// maxOvertakes times; then what is in the way drains, ends, and its own loads.
+	longestWait = 20 * (faithful + others)
+)
+
+func newCrowd(t *testing.T, seed uint64) *crowd {
+	c := &crowd{world: newWorld(t, seed), since: map[uint64]int{}}
+	c.rand = rand.New(rand.NewPCG(seed, 2))
+	c.st.Limits = Limits{Instances: 1 + c.rand.IntN(2), Memory: int64(c.rand.IntN(2)) * 150}
+	return c
+}
+
+// ask has a client ask for one of the models a to d.
+func (c *crowd) ask(model int) {
+	c.asked++
+	spec := specOf(string(rune('a'+model)), 2)
+	spec.Memory = 40 + 30*int64(model)
+	w := asks(c.asked, spec)
+	w.Waiter.Slots, w.Waiter.Priority = 1+c.rand.IntN(4)/3, c.rand.IntN(3) == 0
+	c.waiting[c.asked], c.since[c.asked] = w.Waiter, c.turns
+	c.step(w)
+}
+
+func (c *crowd) turn() {
+	c.turns++
+	ofA := 0
+	for _, w := range c.waiting {
+		if w.Key == "a" {
+			ofA++
+		}
+	}
+	for _, l := range c.leases {
+		if c.st.find(l.Gen).Spec.Model.Key == "a" {
+			ofA++
+		}
+	}
+	rest := len(c.waiting) + len(c.leases) - ofA
+	for range faithful - ofA {
+		c.ask(0)
+	}
+	for range others - rest {
+		c.ask(1 + c.rand.IntN(3))
+	}
+	gens := c.gens()
+	switch n := c.rand.IntN(len(c.leases) + len(gens)); {
+	case n < len(c.leases):
+		c.giveBack(n)
+	default:
+		gen := gens[n-len(c.leases)]
+		if in := c.st.find(gen); c.alive[gen] {
+			c.exit(gen)
+		} else if in.Status.IsLoading() {
+			c.step(ready(gen))
+		}
+	}
+	for id, since := range c.since {
+		if _, ok := c.waiting[id]; !ok {
+			delete(c.since, id)
+		} else if c.turns-since > longestWait {
+			c.fail("waiter %d has waited for %d turns", id, c.turns-since)
+		}
+		c.longest = max(c.longest, c.turns-since)
+	}
+}

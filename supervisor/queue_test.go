@@ -1,0 +1,111 @@
+package supervisor
+
+import (
+	"testing"
+	"time"
+)
+
+func TestQueue_IsBoundedForEachModel(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Queue: 2})
+	p.busy(specOf("a", 1))
+	p.st.Service = map[string]time.Duration{"a": 10 * time.Second}
+	p.on(user(1, "a"))
+	p.on(user(2, "a"))
+	full := Error{Kind: QueueFull, RetryAfter: 15 * time.Second, Message: "2 requests wait for the model a already, which is as many as may. Try again in 15s."}
+	p.on(user(3, "a"), Refuse{3, full})
+	p.on(user(4, "b"), Spawn{"b", 2}) // another model's queue
+	p.on(loader(5, "a"), Spawn{"a:2", 3})
+	p.on(GaveUp{1}, Refuse{1, errCancelled})
+	p.on(user(6, "a"))
+	p.on(Configured{Limits: Limits{Queue: 1}}) // who waits already stays
+	p.waits(2, 4, 5, 6)
+}
+
+func TestQueue_WhoIsServedAtOnceNeverCounts(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Queue: 1})
+	p.idle(specOf("a", 1))
+	p.on(user(1, "a"), Grant{1, 1, 1, false})
+	p.on(user(2, "a"))
+	p.on(back(1), Grant{2, 1, 1, false})
+	p.on(user(3, "a"))
+}
+
+func TestQueue_RetryAfter(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		service  time.Duration
+		waiting  int
+		parallel int
+		want     time.Duration
+	}{
+		"nothing is known":        {0, 10, 1, time.Second},
+		"half of those who wait":  {2 * time.Second, 10, 1, 10 * time.Second},
+		"several at a time":       {2 * time.Second, 10, 4, 3 * time.Second},
+		"no longer than a minute": {time.Hour, 10, 4, time.Minute},
+	} {
+		st := &State{Service: map[string]time.Duration{"a": c.service}}
+		st.Instances = []*Instance{{Status: Ready, Spec: specOf("a", c.parallel)}}
+		if got := st.retryAfter("a", c.waiting); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestQueue_ServiceIsAMovingAverage(t *testing.T) {
+	t.Parallel()
+	st := &State{}
+	for _, held := range []time.Duration{8 * time.Second, 16 * time.Second, 0, -1} {
+		st.learnService("a", held)
+	}
+	if got := st.Service["a"]; got != 9*time.Second {
+		t.Errorf("%v, want 9s: an eighth of the way from 8s to 16s", got)
+	}
+}
+
+// first is a user with priority.
+func first(id uint64, key string) Asked {
+	asked := user(id, key)
+	asked.Waiter.Priority = true
+	return asked
+}
+
+func TestQueue_PriorityGoesFirstInOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.busy(specOf("b", 1))
+	p.on(user(1, "a"))
+	p.on(user(2, "b"))
+	p.on(user(3, "a"))
+	p.on(first(4, "a"))
+	p.on(first(5, "a"))
+	p.waits(4, 5, 1, 2, 3)
+	p.on(first(6, "c"), Spawn{"c", 3}) // nobody is before it
+	p.waits(4, 5, 1, 2, 3, 6)
+	p.on(back(1), Grant{4, 1, 1, false})
+}
+
+func TestQueue_PriorityIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.on(user(1, "a"))
+	for n := range uint64(maxOvertakes) {
+		p.on(first(100+n, "a"))
+		p.on(back(1), Grant{100 + n, 1, 1, false})
+	}
+	p.on(first(2, "a"))
+	p.waits(1, 2)
+	p.on(back(1), Grant{1, 1, 1, false})
+}
+
+func TestQueue_PriorityDoesNotPassALoad(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 1})
+	p.busy(specOf("b", 1))
+	p.on(loader(1, "a"))
+	p.on(first(2, "a"))
+	p.waits(1, 2)
+}
