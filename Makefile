@@ -53,6 +53,7 @@ test-tools: ## Runs the tests of the model's recipe
 .PHONY: test-e2e
 test-e2e: build ## Runs the built binary with a real llama-server and the shipped model
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	tools/node.sh .cache/clients
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 ./...
 
 .PHONY: bench

@@ -28,7 +28,9 @@ type Config struct {
 	Node    func(context.Context) (*node.Node, error)
 	MaxBody int64         // of a request, in bytes, decoded; 0: DefaultMaxBody
 	Stall   time.Duration // how long an engine may be silent amid a request; 0: five minutes
-	Log     *slog.Logger
+	// KeepAlive is how often a stream of text completions has a comment while there is nothing to tell; 0: 15 seconds.
+	KeepAlive time.Duration
+	Log       *slog.Logger
 
 	headerAfter time.Duration // see headerAfter
 }
@@ -45,6 +47,9 @@ func New(c Config) *API {
 	}
 	if c.Stall == 0 {
 		c.Stall = defaultStall
+	}
+	if c.KeepAlive == 0 {
+		c.KeepAlive = defaultKeepAlive
 	}
 	if c.headerAfter == 0 {
 		c.headerAfter = headerAfter

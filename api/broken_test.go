@@ -3,6 +3,7 @@ package api
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -82,12 +83,12 @@ func TestBroken_OnlyOnce(t *testing.T) {
 	}
 }
 
-func stallSoon(c *Config, _ *node.Settings) { c.Stall = 50 * time.Millisecond }
+func stallSoon(c *Config, _ *node.Settings) { c.Stall = time.Second }
 
 func TestStall_IsAnErrorAtLast(t *testing.T) {
 	t.Parallel()
 	hang := func(after int) *fakeengine.Script {
-		return &fakeengine.Script{Rules: []fakeengine.Rule{{Nth: 1, Cues: []fakeengine.Cue{{After: after, Do: fakeengine.Hang}}}}}
+		return firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: after, Do: fakeengine.Hang}}})
 	}
 	for name, tt := range map[string]struct {
 		after int
@@ -115,6 +116,20 @@ func TestStall_IsAnErrorAtLast(t *testing.T) {
 				t.Errorf("the next request: %d %s", got.status, got.body)
 			}
 		})
+	}
+}
+
+// TestStream_ACommentIsNoAnswer: it is sent while a prompt is long, and the request may be sent again after it.
+func TestStream_ACommentIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	c := &call{api: New(Config{}), w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	stream := c.newStream()
+	if stream.send([]byte(":\n\n")); stream.sent || !stream.headed {
+		t.Errorf("after a comment: sent %t, header %t", stream.sent, stream.headed)
+	}
+	if stream.send([]byte("data: {}\n\n")); !stream.sent || w.Body.String() != ":\n\ndata: {}\n\n" {
+		t.Errorf("after an event: sent %t, %q", stream.sent, w.Body)
 	}
 }
 

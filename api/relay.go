@@ -38,6 +38,8 @@ func (c *call) newStream() *stream {
 
 // await starts the time after which the header is sent.
 func (s *stream) await() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.timer == nil {
 		s.timer = time.AfterFunc(s.call.api.headerAfter, func() {
 			s.mu.Lock()
@@ -52,11 +54,11 @@ func (s *stream) await() {
 
 // close keeps the timer from what is no longer the endpoint's.
 func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
 }
 

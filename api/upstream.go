@@ -146,9 +146,11 @@ func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err err
 	}}
 }
 
+// stalled gives an engine up that is silent: it would be as silent to the next request.
 func stalled(lease *supervisor.Lease) error {
+	lease.Condemn("it stopped answering amid a request")
 	return &translate.Error{
 		Kind:    translate.KindStalled,
-		Message: "The engine of " + lease.Instance.ID + " has stopped answering. Unload the model with POST /api/v1/models/unload, and try again.",
+		Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
 	}
 }

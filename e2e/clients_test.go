@@ -27,7 +27,7 @@ func TestClients_OpenAIForNode(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the client libraries are missing: %v\nRun tools/node.sh .cache/clients in the repository's folder; `make test` does.", err)
 	}
-	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{LM: kinds})
+	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", filepath.Join("clients", "openai.cjs"), s.Base)

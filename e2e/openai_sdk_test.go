@@ -19,7 +19,7 @@ import (
 
 // TestOpenAISDK runs OpenAI's own library for Go.
 func TestOpenAISDK(t *testing.T) {
-	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{LM: kinds})
+	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{})
 	client := openai.NewClient(option.WithBaseURL(s.Base+"/v1/"), option.WithAPIKey("none is needed"), option.WithMaxRetries(0))
 	for name, test := range map[string]func(*testing.T, *openai.Client){
 		"chat":              sdkChat,

@@ -102,14 +102,39 @@ func TestStream_OfAnEngineThatDiesEndsInAnError(t *testing.T) {
 	}
 }
 
-func TestStream_InOnePieceOfAnEngineThatDiesIsAnError(t *testing.T) {
+// killBusy ends the one engine that is at work, and is not the one with this process id. It gives its own.
+func killBusy(t *testing.T, s *harness.Server, not int) int {
+	t.Helper()
+	var busy harness.Process
+	harness.Eventually(t, harness.Patience, "an engine computes", func() bool {
+		engines := s.Engines()
+		if len(engines) != 1 || engines[0].PID == not {
+			return false
+		}
+		if busy.PID != engines[0].PID {
+			busy = engines[0]
+		}
+		return busy.CPU() > 600*time.Millisecond // the load takes less
+	})
+	busy.Kill(t)
+	return busy.PID
+}
+
+func TestStream_InOnePieceIsAskedAgainOfAnotherEngine(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
-	s.Chat(harness.Ask(capital)) // loads the model
-	engine := s.Engine()
-	before := engine.CPU()
-	replied := s.Go(harness.ChatPath, harness.Long(8000))
-	harness.Eventually(t, harness.Patience, "the engine computes", func() bool { return engine.CPU() > before+50*time.Millisecond })
-	engine.Kill(t)
+	request := harness.Long(1500)
+	replied := s.Go(harness.ChatPath, request)
+	killBusy(t, s, 0)
+	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusOK)
+	if got := reply.Get("usage.completion_tokens").Int(); got != 1500 {
+		t.Errorf("%d tokens: %s", got, reply.Get("choices.0.finish_reason"))
+	}
+}
+
+func TestStream_InOnePieceOfTwoEnginesThatDieIsAnError(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	replied := s.Go(harness.ChatPath, harness.Long(30000))
+	killBusy(t, s, killBusy(t, s, 0))
 	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusBadGateway)
 	wantOpenAIError(t, reply, "server_error", "engine_failed")
 }

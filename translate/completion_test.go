@@ -170,6 +170,20 @@ func TestTextChoice_Echo(t *testing.T) {
 	}
 }
 
+// TestTextChoice_TextWithoutLogprobs: a text is not lost because its log probabilities don't come.
+func TestTextChoice_TextWithoutLogprobs(t *testing.T) {
+	t.Parallel()
+	c := TextChoice{Answer: newTestAnswer(), Top: 1, IsStream: true}
+	var frames []byte
+	for _, ev := range []Event{Text{"a"}, Text{"b"}, Logprobs{json.RawMessage(`[{"token":"b","logprob":-1,"top_logprobs":[]}]`)}, Text{"c"}, Finish{FinishStop}} {
+		frames = c.Append(frames, ev)
+	}
+	got := assembled(t, frames).Choices[0]
+	if got.Text != "abc" || len(got.Logprobs.Offsets) != 1 || got.Logprobs.Offsets[0] != 1 {
+		t.Errorf("%s", frames)
+	}
+}
+
 // FuzzRequests: no request makes the parsers panic, and what they take becomes JSON.
 func FuzzRequests(f *testing.F) {
 	for _, body := range append(bodies, `{"prompt":["a",[1]],"n":2}`, `{"input":["a"],"dimensions":3}`, `{"query":"a","documents":["b",{"text":"c"}]}`,

@@ -119,6 +119,7 @@ func TestEmbedded_Nonsense(t *testing.T) {
 		"too few":     `[` + item("0", good) + `]`,
 		"too many":    `[` + item("0", good) + `,` + item("1", good) + `,` + item("2", good) + `]`,
 		"twice":       `[` + item("0", good) + `,` + item("0", good) + `]`,
+		"twice, too":  `[` + item("0", good) + `,` + item("1", good) + `,` + item("0", good) + `]`,
 		"negative":    `[` + item("0", good) + `,` + item("-1", good) + `]`,
 		"no base64":   `[` + item("0", good) + `,` + item("1", `"?"`) + `]`,
 		"numbers":     `[` + item("0", good) + `,` + item("1", `[1]`) + `]`,

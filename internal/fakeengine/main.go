@@ -136,7 +136,8 @@ func (p *process) run() {
 	}
 	s = p.script()
 	_, routed := os.LookupEnv(routerPort)
-	p.child = routed && !s.NoChildProtocol
+	p.child = routed && !s.NoChildProtocol && !s.Silent
+	silent.Store(s.Silent)
 	p.prepareSignals(s)
 
 	logf('I', "srv  llama_server: initializing ...")
@@ -200,7 +201,7 @@ func (p *process) tellStarted(port int) {
 func makeNoise(s *Script, when string) {
 	for i := range s.Noise {
 		if n := &s.Noise[i]; n.When == when || n.When == "" && when == AtStart {
-			n.write()
+			n.make()
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Script struct {
 	// NoChildProtocol is an old build: LLAMA_SERVER_ROUTER_PORT means nothing to it, so it writes no state lines and ignores its
 	// standard input.
 	NoChildProtocol bool
+	// Silent is a build that also writes no log: only its port tells how it is.
+	Silent bool
 	// TrainContext is the model's n_ctx_train in tokens. Default 131072.
 	TrainContext int
 	// Infill says that the model has the tokens by which gaps are filled.
@@ -104,6 +106,8 @@ type Noise struct {
 	Bytes int
 	// LineBytes is the length of its lines. Default: one line of all Bytes.
 	LineBytes int
+	// Every, if not 0, makes the noise again and again, so often, while the process does other things.
+	Every time.Duration
 }
 
 // Grandchild is a process that sleeps until killed, and that outlives the engine unless it is killed too.

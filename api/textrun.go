@@ -1,0 +1,244 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// choicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others of
+// them wait with those, so that one request can't fill the queue.
+const choicesAtOnce = 4
+
+// defaultKeepAlive is what proxies and clients put up with.
+const defaultKeepAlive = 15 * time.Second
+
+// textRun is a request for text completions on its way: one exchange with the engine for each candidate.
+type textRun struct {
+	call   *call
+	rq     *request
+	ask    *translate.Completion
+	stream *stream // nil for an answer in one piece
+
+	mu         sync.Mutex
+	answer     *translate.TextAnswer   // once the first exchange has begun
+	instance   supervisor.Info         // that it has begun with
+	candidates []*translate.TextChoice // those that are complete; first all of the first prompt
+	left       int                     // how many aren't
+	alive      *time.Timer             // sends comments while there is nothing to tell
+	over       bool                    // nothing may be sent any more
+}
+
+// all has every candidate generated. The first error ends them all.
+func (r *textRun) all() error {
+	if len(r.candidates) == 1 {
+		return r.one(r.call.r.Context(), 0)
+	}
+	ctx, cancel := context.WithCancelCause(r.call.r.Context())
+	defer cancel(nil)
+	var (
+		workers sync.WaitGroup
+		next    = make(chan int)
+		fault   atomic.Value
+	)
+	for range min(choicesAtOnce, len(r.candidates)) {
+		workers.Go(func() {
+			defer func() {
+				if f := recover(); f != nil {
+					fault.Store(&f)
+					cancel(errPanicked)
+				}
+			}()
+			for i := range next {
+				if err := r.one(ctx, i); err != nil {
+					cancel(err) // only the first counts
+				}
+			}
+		})
+	}
+	for i := range r.candidates {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	workers.Wait()
+	if f, ok := fault.Load().(*any); ok {
+		panic(*f) // where it costs one request, not the process
+	}
+	return context.Cause(ctx)
+}
+
+// one generates a candidate.
+func (r *textRun) one(ctx context.Context, i int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ask := r.rq.wire.Completion(r.rq.body, r.ask, i/r.ask.BestOf, i%r.ask.BestOf)
+	return r.call.exchange(ctx, ask.Path, r.rq.target, r.rq.use, ask.Body, func(up *upstream) error {
+		return r.read(ctx, up, i)
+	})
+}
+
+func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
+	choice, err := r.begin(ctx, up, i)
+	if err != nil {
+		return err
+	}
+	sent := false
+	var frames []byte
+	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) {
+		frames = choice.Append(frames[:0], ev)
+		if len(frames) > 0 {
+			sent = true
+			r.stream.send(frames) // that the client has gone shows by the context
+		}
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && !sent:
+		return retryable(err)
+	case err != nil:
+		return err
+	}
+	r.complete(i, choice)
+	return nil
+}
+
+// begin makes the choice that an exchange is to fill.
+func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*translate.TextChoice, error) {
+	in := up.lease.Instance
+	r.mu.Lock()
+	if r.answer == nil {
+		r.answer = translate.NewTextAnswer(translate.Envelope{
+			ID: "cmpl-" + strings.ToLower(rand.Text()), Created: time.Now().Unix(), Model: in.ID, Fingerprint: in.Build.Version,
+		})
+		r.instance = in
+		if r.stream != nil {
+			r.stream.await()
+			r.alive = time.AfterFunc(r.call.api.KeepAlive, r.keepAlive)
+		}
+	}
+	r.mu.Unlock()
+	choice := &translate.TextChoice{
+		Index: i, Answer: r.answer, Top: r.ask.Logprobs, Empty: r.ask.MaxTokens == 0, IsStream: r.stream != nil,
+	}
+	if !r.ask.Echo {
+		return choice, nil
+	}
+	var err error
+	choice.Echo, err = r.prompt(ctx, up, r.ask.Prompts[i/r.ask.BestOf])
+	return choice, err
+}
+
+// keepAlive tells the client that there is more to come.
+func (r *textRun) keepAlive() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.stream.send([]byte(":\n\n"))
+		r.alive.Reset(r.call.api.KeepAlive)
+	}
+}
+
+// rest ends the keeping alive.
+func (r *textRun) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over = true; r.alive != nil {
+		r.alive.Stop()
+	}
+}
+
+// prompt is the text of a prompt. Of token ids only the engine knows it.
+func (r *textRun) prompt(ctx context.Context, up *upstream, raw json.RawMessage) (string, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	ask := r.rq.wire.Detokenize(raw)
+	resp, err := up.lease.Post(ctx, ask.Path, ask.Body)
+	if err != nil {
+		return "", r.call.notAnswered(ctx, up.lease, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, r.call.api.MaxBody))
+	switch {
+	case err != nil:
+		return "", r.call.notAnswered(ctx, up.lease, err)
+	case resp.StatusCode != http.StatusOK:
+		return "", r.rq.wire.Fault(resp.StatusCode, answer)
+	}
+	text, bad := r.rq.wire.Detokenized(answer)
+	if bad != nil {
+		return "", bad
+	}
+	return text, nil
+}
+
+// complete takes a candidate, and tells a client that streams that it is complete. With the last one the stream ends.
+func (r *textRun) complete(i int, choice *translate.TextChoice) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.candidates[i] = choice
+	r.left--
+	if r.stream == nil {
+		return
+	}
+	if r.left > 0 {
+		r.stream.send(choice.AppendFinish(nil, nil))
+		return
+	}
+	total := translate.Total(r.candidates, r.ask.BestOf)
+	var end []byte
+	if r.rq.includeUsage {
+		end = choice.AppendFinish(nil, nil)
+		end = r.answer.AppendUsage(end, total.Usage, r.more(total))
+	} else {
+		end = choice.AppendFinish(nil, r.more(total))
+	}
+	r.stream.send(r.answer.AppendDone(end))
+}
+
+// more is what the answer has beside the OpenAI-style fields.
+func (r *textRun) more(total *translate.Outcome) []byte {
+	extra := r.call.extra(r.instance, r.rq.use.Draft)
+	if extra == nil {
+		return nil
+	}
+	return extra(total)
+}
+
+// choices are the likeliest of each prompt's candidates.
+func (r *textRun) choices() []*translate.TextChoice {
+	if r.ask.BestOf == r.ask.N {
+		return r.candidates
+	}
+	var best []*translate.TextChoice
+	for candidates := range slices.Chunk(r.candidates, r.ask.BestOf) {
+		slices.SortStableFunc(candidates, func(a, b *translate.TextChoice) int {
+			switch likelier := a.Likelihood() - b.Likelihood(); {
+			case likelier > 0:
+				return -1
+			case likelier < 0:
+				return 1
+			default:
+				return 0
+			}
+		})
+		best = append(best, candidates[:r.ask.N]...)
+	}
+	return best
+}
