@@ -73,12 +73,18 @@ type call struct {
 	param   string // what the route's path leaves open
 	begun   bool   // the answer's header has been sent
 	stream  *stream
+	held    *heldBuffer // the request's body; nil before it was read
 }
 
 // ServeHTTP answers a request for a path that the API owns.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r.URL.Path)}
 	w.Header().Set("X-Request-Id", c.id)
+	defer func() {
+		if c.held != nil {
+			c.held.Release()
+		}
+	}()
 	defer c.recover()
 	if err := c.serve(); err != nil {
 		c.fail(err)

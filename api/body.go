@@ -8,14 +8,54 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // maxHint bounds how much memory a request's own word about its length is believed for.
 const maxHint = 1 << 20
+
+// maxKept bounds the buffers that are kept for other requests, in bytes.
+const maxKept = 4 << 20
+
+// heldBuffer has a request's body. It is used again when nobody holds it any more: the endpoint doesn't, and no upstream
+// request, which may be read for a while after it has failed.
+type heldBuffer struct {
+	bytes.Buffer
+	holders atomic.Int32
+}
+
+var heldBuffers = sync.Pool{New: func() any { return new(heldBuffer) }}
+
+func holdBuffer() *heldBuffer {
+	b := heldBuffers.Get().(*heldBuffer)
+	b.Reset()
+	b.Hold()
+	return b
+}
+
+// Hold says that somebody reads the buffer.
+func (b *heldBuffer) Hold() { b.holders.Add(1) }
+
+// Release says that somebody no longer does.
+func (b *heldBuffer) Release() {
+	if b.holders.Add(-1) == 0 && b.Cap() <= maxKept {
+		heldBuffers.Put(b)
+	}
+}
+
+// keeper is nil for a request without a body.
+func (b *heldBuffer) keeper() supervisor.Keeper {
+	if b == nil {
+		return nil
+	}
+	return b
+}
 
 // body reads the request's body to its end, decoded, and scans it. To the end, since only then does the server notice at
 // once that the client goes away.
@@ -26,7 +66,8 @@ func (c *call) body() (*translate.Body, error) {
 		return nil, err
 	}
 	defer decoded.Close()
-	var buf bytes.Buffer
+	buf := holdBuffer()
+	c.held = buf
 	buf.Grow(int(min(max(c.r.ContentLength, 0), maxHint)) + bytes.MinRead)
 	_, err = buf.ReadFrom(io.LimitReader(decoded, limit+1))
 	var tooLarge *http.MaxBytesError

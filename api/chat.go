@@ -69,7 +69,7 @@ type chatRun struct {
 }
 
 // body is what the engine is sent for a choice. Why generation ended is told only where there are statistics.
-func (r *chatRun) body(choice int) []byte {
+func (r *chatRun) body(choice int) [][]byte {
 	return r.rq.wire.Chat(r.rq.body, r.ask, choice, r.call.dialect == translate.Native || r.rq.use.Draft != "")
 }
 

@@ -61,7 +61,7 @@ func (c *call) rerank() error {
 // whole asks the engine for what can't be streamed, and answers with what is made of it.
 func (c *call) whole(rq *request, ask translate.Upstream, answer func(instance string, said []byte) ([]byte, *translate.Error)) error {
 	ctx := c.r.Context()
-	return c.exchange(ctx, ask.Path, rq.target, rq.use, ask.Body, func(up *upstream) error {
+	return c.exchange(ctx, ask.Path, rq.target, rq.use, [][]byte{ask.Body}, func(up *upstream) error {
 		said, err := io.ReadAll(io.LimitReader(up, maxAnswer))
 		if err != nil {
 			return c.notAnswered(ctx, up.lease, err)

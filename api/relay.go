@@ -80,10 +80,12 @@ func (s *stream) send(events []byte) bool {
 }
 
 // pass writes what the client is to see of p. Choices that share a stream share its end: hence one at a time.
-func (s *stream) pass(rewriter translate.Rewriter, buf, p []byte) bool {
+func (s *stream) pass(rewriter translate.Rewriter, buf *[]byte, p []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.write(rewriter.Append(buf[:0], p))
+	out := rewriter.Append((*buf)[:0], p)
+	*buf = out[:cap(out)] // it may have grown
+	return s.write(out)
 }
 
 // write needs the lock.
@@ -119,7 +121,7 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 	s.await()
 	for {
 		n, err := up.Read(*in)
-		if n > 0 && !s.pass(rewriter, *out, (*in)[:n]) {
+		if n > 0 && !s.pass(rewriter, out, (*in)[:n]) {
 			return nil // the client has gone
 		}
 		if err != nil {

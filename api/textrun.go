@@ -86,7 +86,7 @@ func (r *textRun) one(ctx context.Context, i int) error {
 		return err
 	}
 	ask := r.rq.wire.Completion(r.rq.body, r.ask, i/r.ask.BestOf, i%r.ask.BestOf)
-	return r.call.exchange(ctx, ask.Path, r.rq.target, r.rq.use, ask.Body, func(up *upstream) error {
+	return r.call.exchange(ctx, ask.Path, r.rq.target, r.rq.use, [][]byte{ask.Body}, func(up *upstream) error {
 		return r.read(ctx, up, i)
 	})
 }

@@ -57,7 +57,7 @@ func (u *upstream) fault(found error) error {
 // exchange sends an engine one request, and has its answer read. A request of which the client has seen nothing yet, since
 // the engine ended before or amid its answer, is sent once more; the supervisor has a fresh instance for it by then. read
 // has to return such a failure as [retryable]; it is called again then, and has to begin from the start.
-func (c *call) exchange(ctx context.Context, path string, target node.Target, use node.Use, body []byte, read func(*upstream) error) error {
+func (c *call) exchange(ctx context.Context, path string, target node.Target, use node.Use, body [][]byte, read func(*upstream) error) error {
 	err := c.attempt(ctx, path, target, use, body, read, true)
 	if isBrokenOff(err) {
 		err = c.attempt(ctx, path, target, use, body, read, false)
@@ -94,7 +94,7 @@ func retryable(err error) error {
 	return err
 }
 
-func (c *call) attempt(ctx context.Context, path string, target node.Target, use node.Use, body []byte, read func(*upstream) error, isFirst bool) error {
+func (c *call) attempt(ctx context.Context, path string, target node.Target, use node.Use, body [][]byte, read func(*upstream) error, isFirst bool) error {
 	lease, err := c.node.Acquire(ctx, target, use)
 	if err != nil {
 		return err
@@ -114,13 +114,13 @@ func (c *call) awaitDeath(ctx context.Context, lease *supervisor.Lease, err erro
 }
 
 // converse sends one request on a lease, which may be one of several on it, and has its answer read.
-func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path string, target node.Target, body []byte, read func(*upstream) error) error {
+func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path string, target node.Target, body [][]byte, read func(*upstream) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := c.api.Stall
 	watch := time.AfterFunc(limit, func() { cancel(errStalled) })
 	defer watch.Stop()
-	resp, err := lease.Post(ctx, path, body)
+	resp, err := lease.PostPieces(ctx, path, supervisor.Payload{Pieces: body, Keeper: c.held.keeper()})
 	if err != nil {
 		return c.notAnswered(ctx, lease, err)
 	}

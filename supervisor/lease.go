@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -25,15 +24,22 @@ type Lease struct {
 
 // Post sends a JSON body to a path of the engine's. The answer's body ends early when the engine is stopped or ctx ends.
 func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Response, error) {
+	return l.PostPieces(ctx, path, Payload{Pieces: [][]byte{body}})
+}
+
+// PostPieces is Post of a body in several pieces.
+func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(l.process.ctx, cancel)
 	launched := l.process.launched.Load()
 	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(launched.port)) + path
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+	req.Body, req.ContentLength = body.reader(), body.size()
+	req.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
 	req.Header = http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Bearer " + launched.apiKey},
@@ -41,7 +47,7 @@ func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Respo
 		// closed: engines close theirs after a few seconds.
 		"X-Idempotency-Key": nil,
 	}
-	resp, err := l.supervisor.client.Do(req)
+	resp, err := l.process.client.Do(req)
 	if err != nil {
 		detach()
 		cancel()
@@ -98,6 +104,16 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:     4 * time.Second,
 		MaxIdleConnsPerHost: 64,
 		DisableCompression:  true,
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		ReadBufferSize:      32 << 10, // as much as one read, write and flush of a stream can carry
+		DialContext:         dial,
 	}
+}
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return wholeConn{conn}, nil
 }

@@ -60,7 +60,7 @@ func (l Launch) kind() []string {
 	}
 	batch := strconv.Itoa(l.ContextLength)
 	args := []string{endpoint, "-b", batch, "-ub", batch}
-	if p := l.Model.Pooling; p == "" || p == catalog.PoolingNone {
+	if p := l.Model.Pooling; !l.Model.Reranker && (p == "" || p == catalog.PoolingNone) {
 		args = append(args, "--pooling", string(catalog.PoolingMean)) // without any, it has no vector for a text
 	}
 	return args

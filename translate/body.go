@@ -21,6 +21,7 @@ const maxWhole = 1 << 53
 type Body struct {
 	Raw    []byte
 	fields []field
+	marks  marks
 }
 
 // field is where a top-level field stands in Raw. from is its key's opening quote; value and to bound its value.
@@ -45,6 +46,7 @@ func Scan(raw []byte) (*Body, *Error) {
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}
+	b.marks = s.marks
 	if s.space(); s.pos < len(raw) {
 		return nil, s.unexpected("after the JSON object")
 	}
@@ -203,6 +205,59 @@ func (e *Edit) Apply(b *Body) []byte {
 	return append(out, '}')
 }
 
+// Pieces is what Apply makes, without the copy: what isn't changed is as it stands in Raw.
+func (e *Edit) Pieces(b *Body) [][]byte {
+	pieces := append(make([][]byte, 0, 8), openingBrace)
+	run, to := -1, 0 // where in Raw the piece begins that is being put together, and where its last field ends; -1: there is none
+	end := func(at int) {
+		if run >= 0 {
+			pieces, run = append(pieces, b.Raw[run:at]), -1
+		}
+	}
+	for i := range b.fields {
+		f := &b.fields[i]
+		c := e.find(string(f.key))
+		if c != nil && c.value == "" {
+			end(to)
+			continue
+		}
+		if run < 0 {
+			if len(pieces) > 1 {
+				pieces = append(pieces, comma)
+			}
+			run = f.from
+		}
+		to = f.to
+		if c != nil {
+			end(f.value)
+			pieces = append(pieces, []byte(c.value))
+		}
+	}
+	end(to)
+	return append(pieces, e.tail(b, len(pieces) > 1))
+}
+
+// tail is the fields that are new, and the closing brace.
+func (e *Edit) tail(b *Body, needsComma bool) []byte {
+	grow := 2
+	for _, c := range e.changes {
+		grow += len(c.key) + len(c.value) + 4
+	}
+	tail := make([]byte, 0, grow)
+	for _, c := range e.changes {
+		if c.value == "" || b.has(c.key) {
+			continue
+		}
+		if needsComma {
+			tail = append(tail, ',')
+		}
+		needsComma = true
+		tail = append(append(append(tail, '"'), c.key...), '"', ':')
+		tail = append(tail, c.value...)
+	}
+	return append(tail, '}')
+}
+
 func (e *Edit) find(key string) *change {
 	for i := range e.changes {
 		if e.changes[i].key == key {
@@ -211,6 +266,11 @@ func (e *Edit) find(key string) *change {
 	}
 	return nil
 }
+
+var (
+	comma        = []byte{','}
+	openingBrace = []byte{'{'}
+)
 
 func appendComma(out []byte) []byte {
 	if len(out) > 1 {

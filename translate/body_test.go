@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -158,6 +160,9 @@ func TestEdit_Apply(t *testing.T) {
 			var e Edit
 			tt.edit(&e)
 			got := e.Apply(b)
+			if pieces := bytes.Join(e.Pieces(b), nil); !jsonEqual(t, pieces, got) {
+				t.Errorf("in pieces: %s, in one: %s", pieces, got)
+			}
 			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -179,4 +184,17 @@ func TestEdit_ApplyCopiesOnce(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { e.Apply(b) }); n > 1 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// jsonEqual tells whether two texts are the same but for space between tokens.
+func jsonEqual(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y bytes.Buffer
+	if err := json.Compact(&x, a); err != nil {
+		t.Fatalf("%s: %v", a, err)
+	}
+	if err := json.Compact(&y, b); err != nil {
+		t.Fatalf("%s: %v", b, err)
+	}
+	return bytes.Equal(x.Bytes(), y.Bytes())
 }

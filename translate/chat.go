@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/tidwall/gjson"
 )
@@ -78,8 +79,7 @@ func checkMessages(body *Body, caps Caps) *Error {
 	if bytes.TrimLeft(messages[1:], " \t\r\n")[0] == ']' {
 		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
 	}
-	// The search for the bare word comes first, since it is nearly free and nearly always enough.
-	if !bytes.Contains(messages, []byte("image_url")) {
+	if body.marks&markImage == 0 {
 		return nil
 	}
 	return checkImages(gjson.ParseBytes(messages), caps)
@@ -163,23 +163,16 @@ func (c *Chat) parseStop(body *Body) *Error {
 	return nil
 }
 
-// noArguments are the two ways in which clients write that a call has none. The bytes can't stand inside a string, where
-// the quotes would be escaped.
-var noArguments = [][]byte{[]byte(`"arguments":""`), []byte(`"arguments": ""`)}
+// noArguments is how clients write that a call has none. It can't stand inside a string, where the quotes would be escaped.
+var noArguments = regexp.MustCompile(`"arguments"[ \t\r\n]*:[ \t\r\n]*""`)
 
 // mendCalls makes an empty object of arguments that are an empty string, as models write them that call a tool without
 // parameters. The engine refuses a conversation that has them.
 func (c *Chat) mendCalls(body *Body) *Error {
-	messages := body.Value("messages")
-	mended := messages
-	for _, none := range noArguments {
-		if bytes.Contains(mended, none) {
-			mended = bytes.ReplaceAll(mended, none, []byte(`"arguments":"{}"`))
-		}
+	if body.marks&markNoArguments == 0 {
+		return nil
 	}
-	if len(mended) != len(messages) {
-		c.edit.Set("messages", string(mended))
-	}
+	c.edit.Set("messages", string(noArguments.ReplaceAll(body.Value("messages"), []byte(`"arguments":"{}"`))))
 	return nil
 }
 

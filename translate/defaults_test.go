@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -66,7 +67,7 @@ func FuzzChat(f *testing.F) {
 			}
 			return
 		}
-		sent := LlamaServer{}.Chat(body, chat, 1, true)
+		sent := bytes.Join(LlamaServer{}.Chat(body, chat, 1, true), nil)
 		if !json.Valid(sent) {
 			t.Fatalf("not JSON: %s", sent)
 		}

@@ -100,6 +100,9 @@ func FuzzEdit(f *testing.F) {
 		e.Set(key, string(value))
 		e.Remove(removed)
 		got := e.Apply(b)
+		if pieces := bytes.Join(e.Pieces(b), nil); !jsonEqual(t, pieces, got) {
+			t.Errorf("in pieces: %s, in one: %s", pieces, got)
+		}
 		if !json.Valid(got) {
 			t.Fatalf("not JSON: %s", got)
 		}

@@ -22,6 +22,8 @@ type llamaRewriter struct {
 	last    []byte // the choice's last chunk, which waits for the figures
 	outcome Outcome
 	timings []byte
+
+	before, after []byte // what stood around the text of the last plain chunk: most chunks differ in nothing else
 }
 
 func newLlamaRewriter(opts RewriteOptions) *llamaRewriter {
@@ -87,6 +89,9 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	case bytes.Equal(data, doneMark):
 		return r.finish(dst)
 	}
+	if out, ok := r.appendLike(dst, data); ok {
+		return out
+	}
 	c := &r.chunk
 	if !c.parse(oneLine(data)) {
 		return r.fail(dst, nonsense())
@@ -98,6 +103,7 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		return dst
 	}
 	r.note(c)
+	r.learn(data, c)
 	if !c.choice || (r.opts.SingleCall && !c.keepFirstCall()) {
 		return dst
 	}
@@ -111,6 +117,36 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		dst = append(dst, c.timings...)
 	}
 	return append(dst, "}\n\n"...)
+}
+
+// appendLike appends a chunk that differs from the last plain one in its text alone, without parsing it.
+func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
+	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) || !bytes.HasSuffix(data, r.after) {
+		return dst, false
+	}
+	text := data[len(r.before) : len(data)-len(r.after)]
+	s := scanner{data: text}
+	if text[0] != '"' || s.str() != nil || s.pos != len(text) {
+		return dst, false
+	}
+	dst = append(dst, r.head...)
+	dst = append(dst, `{"content":`...)
+	dst = append(dst, text...)
+	return append(dst, `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...), true
+}
+
+// learn keeps what stands around the text of a chunk that has nothing else to tell.
+func (r *llamaRewriter) learn(data []byte, c *llamaChunk) {
+	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil || c.timings != nil ||
+		c.usage != nil || c.verbose != nil || c.others > 0 {
+		return
+	}
+	at := cap(data) - cap(c.content) // the one is a part of the other, unless the chunk had to be copied
+	if at < 0 || at+len(c.content) > len(data) || &data[at] != &c.content[0] {
+		return
+	}
+	r.before = append(r.before[:0], data[:at]...)
+	r.after = append(r.after[:0], data[at+len(c.content):]...)
 }
 
 // note keeps the figures, which may come with any chunk. The last ones count.

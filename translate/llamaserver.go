@@ -14,7 +14,7 @@ type LlamaServer struct{}
 
 // Chat asks for a stream in any case: only so does the engine notice at once that nobody listens any more, and tell how
 // far the prompt is. What a client wants in one piece is gathered from it.
-func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) []byte {
+func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte {
 	e := Edit{slices.Clip(chat.edit.changes)}
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
@@ -27,7 +27,7 @@ func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) []byt
 	if tellStop && chat.HasStop {
 		e.Set("verbose", "true")
 	}
-	return e.Apply(body)
+	return e.Pieces(body)
 }
 
 // Decoder reads the stream that Chat asks for.

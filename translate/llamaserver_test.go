@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func upstream(t *testing.T, body string, caps Caps) ([]byte, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return LlamaServer{}.Chat(b, chat, 0, false), nil
+	return bytes.Join(LlamaServer{}.Chat(b, chat, 0, false), nil), nil
 }
 
 func TestLlamaServer_Chat(t *testing.T) {
@@ -45,7 +46,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"unknown fields": {
 			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70}`, blind,
-			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"},` + hello + `,"temperature":0.70,` + asked + `}`,
+			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70,` + asked + `}`,
 		},
 		"n is one":         {`{"n":1,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
 		"n is two":         {`{"n":2,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},

@@ -11,8 +11,31 @@ import (
 // scanner validates JSON in one pass, by RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it refuses what
 // isn't JSON, so that an engine is never loaded for a request that it would only refuse.
 type scanner struct {
-	data []byte
-	pos  int
+	data  []byte
+	pos   int
+	marks marks
+}
+
+// marks are what was met on the way, however deep: so that what is rare needn't be looked for again.
+type marks uint8
+
+const (
+	markImage       marks = 1 << iota // a field "type" whose value is "image_url"
+	markNoArguments                   // a field "arguments" whose value is ""
+)
+
+// mark looks at a field that was read.
+func (s *scanner) mark(key, value []byte) {
+	switch len(key) {
+	case len(`"type"`):
+		if string(value) == `"image_url"` && string(key) == `"type"` {
+			s.marks |= markImage
+		}
+	case len(`"arguments"`):
+		if string(value) == `""` && string(key) == `"arguments"` {
+			s.marks |= markNoArguments
+		}
+	}
 }
 
 // isObject tells whether data is a JSON object and nothing else.
@@ -118,15 +141,19 @@ func (s *scanner) object(depth int) *Error {
 		return nil
 	}
 	for {
+		from := s.pos
 		if err := s.key(); err != nil {
 			return err
 		}
+		key := s.data[from:s.pos]
 		if err := s.colon(); err != nil {
 			return err
 		}
+		from = s.pos
 		if err := s.value(depth + 1); err != nil {
 			return err
 		}
+		s.mark(key, s.data[from:s.pos])
 		s.space()
 		if s.take('}') {
 			return nil

@@ -13,9 +13,9 @@ type frames struct {
 // feed calls each for every complete frame of the stream so far, in order. A frame is its lines, each with its line end,
 // without the blank line that ends it. It is valid until each returns. ok is false when a frame is longer than maxFrame.
 func (f *frames) feed(p []byte, each func(frame []byte) error) (ok bool, err error) {
-	if len(f.rest) > 0 {
-		f.rest = append(f.rest, p...)
-		p = f.rest
+	p, ok, err = f.complete(p, each)
+	if !ok || err != nil || len(f.rest) > 0 {
+		return ok, err
 	}
 	for {
 		frame, rest, found := cutFrame(p)
@@ -36,6 +36,42 @@ func (f *frames) feed(p []byte, each func(frame []byte) error) (ok bool, err err
 	}
 	f.rest = append(f.rest[:0], p...)
 	return len(f.rest) <= maxFrame+1, nil // one more, for the CR of the blank line
+}
+
+// complete takes from p what the frame that has begun lacks, line by line, so that what is behind it needn't be copied.
+func (f *frames) complete(p []byte, each func(frame []byte) error) (left []byte, ok bool, err error) {
+	for len(f.rest) > 0 {
+		i := bytes.IndexByte(p, '\n') + 1
+		if i == 0 {
+			f.rest = append(f.rest, p...)
+			return nil, len(f.rest) <= maxFrame+1, nil
+		}
+		f.rest = append(f.rest, p[:i]...)
+		p = p[i:]
+		frame, found := bytes.CutSuffix(f.rest, []byte("\n\r\n"))
+		if !found {
+			frame, found = bytes.CutSuffix(f.rest, []byte("\n\n"))
+		}
+		if isBlank := string(f.rest) == "\n" || string(f.rest) == "\r\n"; isBlank {
+			frame, found = nil, true
+		} else if found {
+			frame = f.rest[:len(frame)+1] // with its own line end
+		}
+		switch {
+		case !found && len(f.rest) > maxFrame+1, found && len(frame) > maxFrame:
+			f.rest = nil
+			return nil, false, nil
+		case !found:
+			continue
+		case len(frame) > 0:
+			err = each(frame)
+		}
+		f.rest = f.rest[:0]
+		if err != nil {
+			return nil, true, err
+		}
+	}
+	return p, true, nil
 }
 
 // cutFrame splits p behind its first blank line. Lines end in LF or CRLF.

@@ -9,7 +9,7 @@ type Wire interface {
 
 	// Chat makes the engine's body of an OpenAI-style chat request, for one of its choices. With tellStop the engine is
 	// to say why it stopped where its answer alone doesn't show it.
-	Chat(body *Body, chat *Chat, choice int, tellStop bool) []byte
+	Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte
 
 	// Decoder reads the engine's answer to a body that Chat made.
 	Decoder() Decoder

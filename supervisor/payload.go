@@ -1,0 +1,70 @@
+package supervisor
+
+import (
+	"io"
+	"net"
+	"slices"
+)
+
+// Payload is the body of a request to an engine. It may stand in several pieces, so that a large one that was changed here
+// and there needn't be copied.
+type Payload struct {
+	Pieces [][]byte // sent one after the other
+	Keeper Keeper   // of their memory; nil: it is left to the garbage collector
+}
+
+// Keeper keeps memory that is used again. A request's body may be read for a while after the request has failed.
+type Keeper interface {
+	Hold()    // somebody reads the memory
+	Release() // and no longer does
+}
+
+func (p Payload) size() int64 {
+	n := 0
+	for _, piece := range p.Pieces {
+		n += len(piece)
+	}
+	return int64(n)
+}
+
+func (p Payload) reader() io.ReadCloser {
+	if p.Keeper != nil {
+		p.Keeper.Hold()
+	}
+	return &payloadReader{rest: slices.Clone(p.Pieces), keeper: p.Keeper}
+}
+
+// payloadReader reads a payload once.
+type payloadReader struct {
+	rest   net.Buffers
+	keeper Keeper
+}
+
+func (r *payloadReader) Read(p []byte) (int, error) { return r.rest.Read(p) }
+
+// WriteTo writes all pieces by one system call where w allows that.
+func (r *payloadReader) WriteTo(w io.Writer) (int64, error) { return r.rest.WriteTo(w) }
+
+// Close says that nobody reads any more. The transport always calls it, once it has come to that.
+func (r *payloadReader) Close() error {
+	if r.keeper != nil {
+		r.keeper.Release()
+		r.keeper = nil
+	}
+	return nil
+}
+
+// wholeConn is a connection that takes a payload in one piece. The standard library would copy it in many small ones.
+type wholeConn struct{ net.Conn }
+
+// ReadFrom writes what r has. The transport hands it the body, bounded by the length that it has announced.
+func (c wholeConn) ReadFrom(r io.Reader) (int64, error) {
+	if bounded, ok := r.(*io.LimitedReader); ok {
+		if body, ok := bounded.R.(*payloadReader); ok {
+			n, err := body.WriteTo(c.Conn)
+			bounded.N -= n
+			return n, err
+		}
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, r)
+}
