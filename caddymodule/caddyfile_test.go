@@ -105,18 +105,30 @@ func TestCaddyfile_ExamplesAreValid(t *testing.T) {
 	}
 }
 
-// TestCaddyfile_ReadmeIsValid adapts the Caddyfile that the README shows.
-func TestCaddyfile_ReadmeIsValid(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// TestCaddyfile_DocumentsAreValid adapts the Caddyfiles that the README and the documents show.
+func TestCaddyfile_DocumentsAreValid(t *testing.T) {
+	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(readme), "```caddyfile\n")
-	block, _, closed := strings.Cut(rest, "```")
-	if !ok || !closed {
-		t.Fatal("the README shows no Caddyfile")
+	shown := 0
+	for _, file := range append(files, "../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rest := range strings.Split(string(text), "```caddyfile\n")[1:] {
+			block, _, closed := strings.Cut(rest, "```")
+			if !closed {
+				t.Fatalf("%s: a Caddyfile has no end", file)
+			}
+			if _, err := adapt(t, file, []byte(block)); err != nil {
+				t.Errorf("%s: %v:\n%s", file, err, block)
+			}
+			shown++
+		}
 	}
-	if _, err := adapt(t, "README.md", []byte(block)); err != nil {
-		t.Error(err)
+	if shown < 3 {
+		t.Errorf("only %d Caddyfiles are shown", shown)
 	}
 }

@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -106,7 +107,7 @@ func TestPS_Errors(t *testing.T) {
 		"nobody listens":  {nobody, []string{"no lmcaddy seems to run", nobody}},
 		"nonsense":        {"127.0.0.1:1-2", []string{"127.0.0.1:1-2 is not the address of an admin endpoint"}},
 		"still starting":  {adminSocket(t, func() (supervisor.Overview, error) { return supervisor.Overview{}, errNotServing }), []string{"503", errNotServing.Error()}},
-		"no such command": {adminSocket(t, activeOverview), []string{"503", "no model server"}},
+		"no model server": {adminSocket(t, activeOverview), []string{"503", "no model server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := runPS(t, "--address", tt.address)
@@ -126,7 +127,9 @@ func TestAdmin_IsReadOnly(t *testing.T) {
 	t.Parallel()
 	address := adminSocket(t, func() (supervisor.Overview, error) { return everything(), nil })
 	socket := strings.TrimSuffix(strings.TrimPrefix(address, "unix/"), "|0600")
-	client := http.Client{Transport: &http.Transport{Dial: func(_, _ string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Post("http://localhost"+psPath, "application/json", strings.NewReader("{}"))
 	if err != nil {

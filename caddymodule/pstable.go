@@ -9,8 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/dustin/go-humanize"
 )
 
 // write shows the report to people.
@@ -126,7 +124,13 @@ func ago(at, now time.Time) string {
 	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
 }
 
-func memory(n int64) string { return humanize.IBytes(uint64(max(n, 0))) } //nolint:gosec // it isn't negative
+// memory tells a size as the log does.
+func memory(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
 
 func count(n int, noun string) string {
 	if n == 1 {

@@ -1,0 +1,198 @@
+package caddymodule
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// scrape is a registry's text, without what isn't ours.
+func scrape(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	var ours strings.Builder
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "lm_") || strings.HasPrefix(line, "# HELP lm_") || strings.HasPrefix(line, "# TYPE lm_") {
+			ours.WriteString(line)
+		}
+	}
+	return ours.String()
+}
+
+// fixed collects from what doesn't change.
+type fixed struct {
+	overview supervisor.Overview
+	counts   map[string]supervisor.Counts
+}
+
+func (f fixed) Describe(ch chan<- *prometheus.Desc) { collector{}.Describe(ch) }
+func (f fixed) Collect(ch chan<- prometheus.Metric) { collect(ch, f.overview, f.counts) }
+
+func TestCollector_Golden(t *testing.T) {
+	t.Parallel()
+	buckets := make([]uint64, len(supervisor.LoadBounds()))
+	for i := range buckets {
+		buckets[i] = 1
+	}
+	buckets[0] = 0
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(fixed{everything(), map[string]supervisor.Counts{
+		"a/idle": {Loads: 1, LoadSeconds: 1.5, LoadBuckets: buckets},
+		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[supervisor.Reason]uint64{
+			supervisor.ForRoom: 3, supervisor.ForIdleness: 4, supervisor.ForRequest: 5, supervisor.ForSettings: 6, supervisor.ForNobody: 7, supervisor.ForSilence: 1,
+		}},
+	}})
+	wantGolden(t, "metrics.golden", scrape(t, registry))
+}
+
+// appWith is a provisioned app on a home, in a configuration of its own, with that configuration's registry.
+func appWith(t *testing.T, app *App) (*App, *prometheus.Registry) {
+	t.Helper()
+	ctx, err := caddy.ProvisionContext(&caddy.Config{AppsRaw: caddy.ModuleMap{"lm": caddyconfig.JSON(app, nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ctx.App("lm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := got.(*App)
+	t.Cleanup(func() {
+		if err := a.Cleanup(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, ctx.GetMetricsRegistry()
+}
+
+// modelsHome is a home with two models, which are one file.
+func modelsHome(t *testing.T) home.Dir {
+	t.Helper()
+	from, err := filepath.Abs("../testdata/models/lmcaddy/tinychat/tinychat-f16.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := home.Dir(t.TempDir())
+	for _, name := range []string{"one", "two"} {
+		to := filepath.Join(dir.Models(), "test", name, "model.gguf")
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func acquire(t *testing.T, n *node.Node, name string) *supervisor.Lease {
+	t.Helper()
+	target, err := n.Find(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := n.Acquire(t.Context(), target, node.Use{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// values are the samples of a scrape whose names are asked for.
+func values(t *testing.T, registry *prometheus.Registry, names ...string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for line := range strings.Lines(scrape(t, registry)) {
+		sample, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, name := range names {
+			if strings.HasPrefix(sample, name+"{") {
+				got[sample] = value
+			}
+		}
+	}
+	return got
+}
+
+// Configurations change the log of the whole process, so this test isn't parallel.
+func TestMetrics_OutliveAReload(t *testing.T) {
+	fake := fakeengine.Install(t, nil)
+	config := &App{Home: string(modelsHome(t)), MaxLoaded: 1, Engines: Engines{LlamaServer: &Engine{Path: fake.Path, Parallel: 2}}}
+	first, before := appWith(t, config)
+	if text := scrape(t, before); text != "" {
+		t.Errorf("before the start:\n%s", text)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if text := scrape(t, before); !strings.Contains(text, "lm_memory_budget_bytes ") || strings.Contains(text, "model=") {
+		t.Errorf("before a request:\n%s", text)
+	}
+	n := first.running()
+	acquire(t, n, "test/one").Release()
+	lease := acquire(t, n, "test/two") // for which the first has to go
+
+	second, after := appWith(t, config)
+	if err := second.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for name, registry := range map[string]*prometheus.Registry{"old": before, "new": after} {
+		want := map[string]string{
+			`lm_loads_total{model="test/one"}`: "1", `lm_loads_total{model="test/two"}`: "1",
+			`lm_load_seconds_count{model="test/one"}`: "1", `lm_load_seconds_count{model="test/two"}`: "1",
+			`lm_evictions_total{model="test/one",reason="room"}`: "1", `lm_evictions_total{model="test/one",reason="ttl"}`: "0",
+			`lm_evictions_total{model="test/two",reason="room"}`: "0", `lm_evictions_total{model="test/two",reason="ttl"}`: "0",
+			`lm_loaded{model="test/one"}`: "0", `lm_loaded{model="test/two"}`: "1",
+			`lm_slots{model="test/one"}`: "0", `lm_slots{model="test/two"}`: "2",
+			`lm_in_flight{model="test/one"}`: "0", `lm_in_flight{model="test/two"}`: "1",
+		}
+		got := values(t, registry, "lm_loads_total", "lm_load_seconds_count", "lm_evictions_total", "lm_loaded", "lm_slots", "lm_in_flight")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the %s configuration's (-want +got):\n%s", name, diff)
+		}
+	}
+	lease.Release()
+	if got := values(t, after, "lm_in_flight"); got[`lm_in_flight{model="test/two"}`] != "0" {
+		t.Errorf("after the request: %v", got)
+	}
+	report := newReport(n.Overview(), time.Now())
+	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != defaultIdleTTL {
+		t.Errorf("ps: %+v", report)
+	}
+}
+
+// Two sites with the API are one app, and one collector.
+func TestMetrics_AreRegisteredOnce(t *testing.T) {
+	adapted, err := adapt(t, "Caddyfile", []byte("http://:1 {\n\tlm_api\n\tmetrics /metrics\n}\nhttp://:2 {\n\tlm_api\n\tmetrics /metrics\n}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config caddy.Config
+	if err := caddy.StrictUnmarshalJSON(adapted, &config); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&config); err != nil {
+		t.Error(err)
+	}
+}
