@@ -129,7 +129,11 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		return c.node.Wire(target.Model).Fault(resp.StatusCode, said)
 	}
-	return read(&upstream{lease, ctx, resp.Body, watch, limit})
+	if err := read(&upstream{lease, ctx, resp.Body, watch, limit}); err != nil {
+		return err
+	}
+	lease.Answered()
+	return nil
 }
 
 func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
@@ -139,7 +143,7 @@ func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err err
 		}
 		return ctx.Err()
 	}
-	c.api.Log.Debug("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
+	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
 	return &brokenOff{&translate.Error{
 		Kind:    translate.KindEngineFailed,
 		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",

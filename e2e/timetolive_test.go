@@ -58,24 +58,21 @@ func TestQueue_IsBounded(t *testing.T) {
 	st.WaitContent()
 	engine := s.Engine()
 	engine.Pause(t)
-	var waits []<-chan harness.Reply
-	for range 2 {
-		waits = append(waits, s.Go(harness.ChatPath, harness.Ask(capital)))
+	replies := make(chan harness.Reply)
+	for range 4 { // of which two may wait
+		reply := s.Go(harness.ChatPath, harness.Ask(capital))
+		go func() { replies <- <-reply }()
 	}
-	var refused harness.Reply
-	harness.Eventually(t, harness.Patience, "a request is refused", func() bool {
-		giveUp := make(chan harness.Reply, 1)
-		go func() { giveUp <- <-s.Go(harness.ChatPath, harness.Ask(capital)) }()
-		refused = harness.Wait(t, "a refusal", giveUp)
-		return refused.Status == http.StatusTooManyRequests
-	})
-	if refused.Header.Get("Retry-After") == "" || refused.Get("error.code").Str != "queue_full" {
-		t.Errorf("header %v, body %s", refused.Header, refused.Body)
+	for range 2 {
+		refused := harness.Wait(t, "a refusal", replies).Want(t, http.StatusTooManyRequests)
+		if refused.Header.Get("Retry-After") == "" || refused.Get("error.code").Str != "queue_full" {
+			t.Errorf("header %v, body %s", refused.Header, refused.Body)
+		}
 	}
 	engine.Resume(t)
 	st.Cancel()
-	for _, reply := range waits {
-		if a := harness.Wait(t, "the answer of one that waited", reply).Answer(s); a.Content != paris {
+	for range 2 {
+		if a := harness.Wait(t, "the answer of one that waited", replies).Answer(s); a.Content != paris {
 			t.Errorf("answer %q", a.Content)
 		}
 	}

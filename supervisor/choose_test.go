@@ -35,14 +35,15 @@ func TestChoose_TheInstanceWithTheDraftModel(t *testing.T) {
 func TestChoose_OneLoadServesThoseWithAndWithoutADraft(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 2})
-	p.busy(specOf("x", 1))
+	p.idle(specOf("x", 1))
 	p.idle(specOf("y", 1))
-	p.on(wantsDraft(1, "a", "d"), Stop{2, ForRoom})
-	p.on(user(2, "a"))            // the one with the draft will do
-	p.on(wantsDraft(3, "a", "e")) // that one won't, and there is no room for another
-	p.on(stopped(2), Spawn{"a", 3})
+	p.on(wantsDraft(1, "a", "d"), Stop{1, ForRoom})
+	p.on(user(2, "a"))                              // the one with the draft will do
+	p.on(wantsDraft(3, "a", "e"), Stop{2, ForRoom}) // that one won't
+	p.on(stopped(1), Spawn{"a", 3})
 	p.on(ready(3), Loaded{3}, Grant{1, 3, 1, true})
 	p.on(back(3), Grant{2, 3, 1, true})
+	p.on(stopped(2), Spawn{"a:2", 4})
 }
 
 func TestChoose_TheOneThatIsNamedWhileItIsThere(t *testing.T) {

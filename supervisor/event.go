@@ -16,6 +16,9 @@ type (
 		Gen   uint64
 		Slots int
 		Held  time.Duration // how long they were lent
+
+		Answered bool   // what they were lent for came to its end
+		Key      string // of the model, where it was Answered
 	}
 	// Signalled is what a process says of itself.
 	Signalled struct {

@@ -10,9 +10,6 @@ const (
 	maxDelay     = time.Minute
 	// forgetAfter is when a failure no longer counts.
 	forgetAfter = 10 * time.Minute
-	// soundness is how long an engine lives on after a request that it answered well. One that a request ends is known to
-	// have ended a little after that request.
-	soundness = time.Second
 )
 
 // loadFailed ends a load whose process has ended.
@@ -59,20 +56,21 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 		reason = in.Trouble
 	}
 	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
-	s.answered(in)
 	failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
 	if spec := in.nextSpec(); spec.Keep && in.Status != Draining {
 		s.again(in.ID, spec, failure.Until)
 	}
 }
 
-// answered forgets the failures of a model whose instance has answered a request and lives on.
-func (s *stepper) answered(in *Instance) {
-	switch {
-	case in.Answered.IsZero():
-		in.Answered = s.now
-	case s.now.Sub(in.Answered) >= soundness:
-		delete(s.st.Failures, in.Spec.Model.Key)
+// worked forgets the failures of a model that has answered a request. If its process has ended since, that one counts.
+func (s *stepper) worked(key string, in *Instance) {
+	if in != nil {
+		in.Answered = true
+		delete(s.st.Failures, key)
+		return
+	}
+	if f := s.st.Failures[key]; f != nil {
+		f.Count, f.Until = 1, s.now
 	}
 }
 

@@ -113,15 +113,13 @@ func TestFailure_ANewChanceForWhatIsToComeBack(t *testing.T) {
 	p.on(died(2), failed(1, "The model a could not be loaded: exit status 1"), Spawn{"a", 3})
 }
 
-// A request that a crash ended isn't one that went well, though its end may be known before the crash is.
-func TestFailure_ACrashingRequestIsNoProofOfSoundness(t *testing.T) {
+func TestFailure_ARequestThatWasCutOffIsNoProofOfSoundness(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	for n := 1; n <= 3; n++ {
 		p.busy(specOf("a", 1))
 		gen := p.st.LastGen
-		p.on(back(gen))
-		p.pass(-900 * time.Millisecond)
+		p.on(Returned{Gen: gen, Slots: 1, Held: time.Second})
 		crash(p, gen)
 		if got := p.st.Failures["a"].Count; got != n {
 			t.Fatalf("%d failures, want %d", got, n)
@@ -129,11 +127,26 @@ func TestFailure_ACrashingRequestIsNoProofOfSoundness(t *testing.T) {
 	}
 }
 
+// Who kills an engine right after its answer may be quicker than the news of the answer.
+func TestFailure_AnAnswerIsKnownAfterTheCrash(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	for range 5 {
+		p.busy(specOf("a", 1))
+		gen := p.st.LastGen
+		crash(p, gen)
+		p.on(back(gen))
+		if got := p.st.Failures["a"].Count; got != 1 {
+			t.Fatalf("%d failures, want 1", got)
+		}
+	}
+}
+
 func TestFailure_AFinishedRequestIs(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: noon}}
 	a := p.idle(specOf("a", 1))
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: noon}}
 	p.on(user(1, "a"), Grant{1, a, 1, false})
 	p.on(Returned{Gen: a, Slots: 1}) // the caller had gone: that says nothing
 	if p.st.Failures["a"] == nil {
@@ -145,6 +158,33 @@ func TestFailure_AFinishedRequestIs(t *testing.T) {
 		t.Errorf("failures are remembered of a model that works: %+v", f)
 	}
 	crash(p, a)
+	if n := p.st.Failures["a"].Count; n != 1 {
+		t.Errorf("%d failures, want 1", n)
+	}
+}
+
+// One that answered and lived on was sound, also if nobody used it again.
+func TestFailure_ACrashLongAfterARequestCountsAnew(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: noon}}
+	a := p.idle(specOf("a", 1))
+	crash(p, a)
+	if n := p.st.Failures["a"].Count; n != 1 {
+		t.Errorf("%d failures, want 1", n)
+	}
+}
+
+func TestFailure_OfAnotherFileCountsAnew(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	a := p.idle(kept(specOf("a", 1)))
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now}}
+	changed := with(kept(specOf("a", 1)), func(s *Spec) { s.Model.Changed = noon })
+	p.st.Instances[0].Answered = false
+	p.on(configure(a, changed), Stop{a, ForSettings})
+	p.on(stopped(a), Spawn{"a", 2})
+	p.on(died(2), Spawn{"a", 3})
 	if n := p.st.Failures["a"].Count; n != 1 {
 		t.Errorf("%d failures, want 1", n)
 	}
@@ -197,6 +237,19 @@ func TestFailure_CondemnedIsEndedWithWhatItDoes(t *testing.T) {
 	p.on(ready(2), Loaded{2}, Grant{1, 2, 1, true})
 	if n := p.st.Failures["a"].Count; n != 1 {
 		t.Errorf("%d failures, want 1", n)
+	}
+}
+
+func TestFailure_HangingAgainAndAgainCounts(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.st.Failures = map[string]*Failure{"a": {Count: 2, At: p.now}}
+	p.on(Condemned{1, "it hangs"}, Stop{1, ForSilence})
+	p.on(Returned{Gen: 1, Slots: 1, Held: time.Second}) // of the request that found it hanging
+	p.on(stopped(1), Crashed{"a", "a", "it hangs"})
+	if n := p.st.Failures["a"].Count; n != 3 {
+		t.Errorf("%d failures, want 3", n)
 	}
 }
 

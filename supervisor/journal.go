@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	gopsutil "github.com/shirou/gopsutil/v3/process"
@@ -48,18 +48,22 @@ func (m mark) write(pid int, log *slog.Logger) entry {
 	if m.dir == "" {
 		return entry{}
 	}
-	e := entry{path: filepath.Join(m.dir, strconv.Itoa(pid)+".json"), PID: pid, Created: created(pid)}
-	content, err := json.Marshal(e)
-	if err == nil {
-		err = os.MkdirAll(m.dir, 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(e.path, content, 0o600)
-	}
-	if err != nil {
+	e := entry{path: filepath.Join(m.dir, path.Base(m.run)+".json"), PID: pid, Created: created(pid)}
+	if err := e.save(); err != nil {
 		log.Warn("an engine couldn't be written down: if this server crashes, it may be left behind", "pid", pid, "error", err)
 	}
 	return e
+}
+
+func (e entry) save() error {
+	content, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(e.path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(e.path, content, 0o600)
 }
 
 func (e entry) remove() {
@@ -82,7 +86,10 @@ func created(pid int) int64 {
 }
 
 // reapPatience bounds how long EndLeftovers waits for what it has killed.
-const reapPatience = 10 * time.Second
+const (
+	reapPatience = 10 * time.Second
+	reapEvery    = 5 * time.Millisecond // how often it looks
+)
 
 // EndLeftovers ends the engines that a server left behind which used this journal and crashed. The caller has to know that
 // no other server uses it. It returns when they are gone.
@@ -90,9 +97,9 @@ func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, reapPatience)
 	defer cancel()
 	files, _ := filepath.Glob(filepath.Join(journal, "*.json"))
-	for _, path := range files {
+	for _, file := range files {
 		var e entry
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(content, &e)
 		}
@@ -104,16 +111,30 @@ func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 			}
 			e.awaitEnd(ctx)
 		}
-		_ = os.Remove(path)
+		_ = os.Remove(file)
 	}
-	killMarked(ownerOf(journal)+"/", log)
+	endMarked(ctx, ownerOf(journal)+"/", log)
+}
+
+// endMarked ends the processes whose mark is run, or begins so if that ends in a slash, and those that they start meanwhile.
+// It returns when they are gone.
+func endMarked(ctx context.Context, run string, log *slog.Logger) {
+	for ctx.Err() == nil {
+		killed := killMarked(run, log)
+		if len(killed) == 0 {
+			return
+		}
+		for _, pid := range killed {
+			entry{PID: pid, Created: created(pid)}.awaitEnd(ctx)
+		}
+	}
 }
 
 // awaitEnd waits until a killed process is gone. It isn't our child, so it has to be looked at.
 func (e entry) awaitEnd(ctx context.Context) {
-	every := time.NewTicker(5 * time.Millisecond)
+	every := time.NewTicker(reapEvery)
 	defer every.Stop()
-	for created(e.PID) == e.Created && !isZombie(e.PID) {
+	for e.Created != 0 && created(e.PID) == e.Created && !isZombie(e.PID) {
 		select {
 		case <-ctx.Done():
 			return
@@ -132,4 +153,8 @@ func isZombie(pid int) bool {
 }
 
 // killAll ends whatever the processes of this launch have started and left, be it in a group of its own.
-func (m mark) killAll() { killMarked(m.run, nil) }
+func (m mark) killAll() {
+	ctx, cancel := context.WithTimeout(context.Background(), outputDelay)
+	defer cancel()
+	endMarked(ctx, m.run, nil)
+}

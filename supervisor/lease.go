@@ -2,11 +2,14 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -19,6 +22,7 @@ type Lease struct {
 	process    *process
 	grant      Grant
 	granted    time.Time
+	answered   atomic.Bool
 	release    sync.Once
 }
 
@@ -48,6 +52,10 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 		"X-Idempotency-Key": nil,
 	}
 	resp, err := l.process.client.Do(req)
+	if err != nil && wasClosedIdle(err) && ctx.Err() == nil {
+		req.Body = body.reader()
+		resp, err = l.process.client.Do(req)
+	}
 	if err != nil {
 		detach()
 		cancel()
@@ -55,6 +63,12 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	}
 	resp.Body = &leasedBody{resp.Body, func() { detach(); cancel() }}
 	return resp, nil
+}
+
+// wasClosedIdle tells whether a request may have met a connection that the engine was just closing, since nobody had used it
+// for a while. The transport sees most of that by itself, but not while it is writing a large body.
+func wasClosedIdle(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // deathWatch bounds how long Died waits: a process whose connection broke because it died has ended by then.
@@ -80,10 +94,16 @@ func (l *Lease) Condemn(reason string) {
 	l.supervisor.send(message{event: Condemned{l.grant.Gen, reason}})
 }
 
+// Answered says that the engine has answered a request to its end: whatever went wrong with the model before is forgotten.
+func (l *Lease) Answered() { l.answered.Store(true) }
+
 // Release gives the slots back. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {
-		l.supervisor.send(message{event: Returned{l.grant.Gen, l.grant.Slots, time.Since(l.granted)}})
+		l.supervisor.send(message{event: Returned{
+			Gen: l.grant.Gen, Slots: l.grant.Slots, Held: time.Since(l.granted),
+			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
+		}})
 	})
 }
 

@@ -41,9 +41,7 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 	if err != nil {
 		return Build{}, fmt.Errorf("llama-server: %w", err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if p, ok := e.probed[path]; ok && p.size == info.Size() && p.at.Equal(info.ModTime()) {
+	if p, ok := e.known(path); ok && p.size == info.Size() && p.at.Equal(info.ModTime()) {
 		return p.build, nil
 	}
 	version, err := ask(ctx, path, "--version")
@@ -60,11 +58,24 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 			build.Devices = llamaDevices(devices)
 		}
 	}
+	e.remember(path, probedBuild{build, info.Size(), info.ModTime()})
+	return build, nil
+}
+
+func (e *LlamaServer) known(path string) (probedBuild, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, ok := e.probed[path]
+	return p, ok
+}
+
+func (e *LlamaServer) remember(path string, p probedBuild) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.probed == nil {
 		e.probed = map[string]probedBuild{}
 	}
-	e.probed[path] = probedBuild{build, info.Size(), info.ModTime()}
-	return build, nil
+	e.probed[path] = p
 }
 
 func ask(ctx context.Context, path, flag string) (string, error) {

@@ -10,5 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
+	serveIfTold()
 	goleak.VerifyTestMain(m)
 }

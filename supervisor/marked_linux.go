@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// killMarked ends the processes whose mark begins so. A mark that ends in no slash has to be the whole.
-func killMarked(run string, log *slog.Logger) {
+// killMarked kills the processes whose mark is run, or begins so if that ends in a slash. It tells which.
+func killMarked(run string, log *slog.Logger) (killed []int) {
 	needle := []byte(markVariable + "=" + run)
 	isPrefix := run != "" && run[len(run)-1] == '/'
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -26,8 +26,11 @@ func killMarked(run string, log *slog.Logger) {
 		if log != nil {
 			log.Warn("ending a process that an engine left behind", "pid", pid)
 		}
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed = append(killed, pid)
+		}
 	}
+	return killed
 }
 
 func hasVariable(environ, needle []byte, isPrefix bool) bool {

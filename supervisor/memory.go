@@ -15,7 +15,7 @@ func (p *process) sample(ctx context.Context, pid int) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-p.ready:
+	case <-p.loading.ready:
 	}
 	every := time.NewTicker(sampleEvery)
 	defer every.Stop()

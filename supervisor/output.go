@@ -2,8 +2,13 @@ package supervisor
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"time"
 )
 
 const (
@@ -11,17 +16,74 @@ const (
 	maxLine = 64 << 10
 	// ringLines is how many lines of an engine's output are kept.
 	ringLines = 200
+	// outputDelay bounds the wait for the end of the output of a process that has ended: another may hold it open.
+	outputDelay = 2 * time.Second
 )
+
+// outputs are what an engine writes to. They are our own pipes, not exec's: that would wait for their end before it tells of
+// the process's.
+type outputs struct {
+	theirs, ours []*os.File
+	readers      sync.WaitGroup
+}
+
+// openOutputs gives a command that isn't started yet its outputs.
+func openOutputs(cmd *exec.Cmd) (*outputs, error) {
+	o := &outputs{}
+	for _, to := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			o.close()
+			return nil, fmt.Errorf("the engine's output: %w", err)
+		}
+		o.ours, o.theirs = append(o.ours, r), append(o.theirs, w)
+		*to = w
+	}
+	return o, nil
+}
+
+// read begins to read the outputs of a command that was started: emit gets the lines, heard is told of anything.
+func (o *outputs) read(emit func(string), heard func()) {
+	closeAll(o.theirs)
+	for _, r := range o.ours {
+		o.readers.Go(func() {
+			w := &lineWriter{emit: emit, heard: heard}
+			_, _ = io.Copy(w, r)
+			w.flush()
+		})
+	}
+}
+
+// drain waits for the end of the outputs, but not for ever.
+func (o *outputs) drain() {
+	timer := time.AfterFunc(outputDelay, o.close)
+	defer timer.Stop()
+	o.readers.Wait()
+}
+
+// close does no harm to what is closed already.
+func (o *outputs) close() {
+	closeAll(o.theirs)
+	closeAll(o.ours)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
 
 // lineWriter cuts what is written to it into lines. A line's part beyond maxLine is dropped, so that the engine, which
 // blocks on a full pipe, is always drained.
 type lineWriter struct {
-	emit func(string)
-	rest []byte
+	emit  func(string)
+	heard func()
+	rest  []byte
 }
 
 func (w *lineWriter) Write(p []byte) (int, error) {
 	n := len(p)
+	w.heard()
 	for {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {

@@ -66,6 +66,41 @@ func TestOvertake_PriorityDoesNotMakeTheOthersWaitLonger(t *testing.T) {
 	p.waits(2, 1, 3)
 }
 
+// Who waits for the same load as others is overtaken with them, and remembers it when they give up.
+func TestOvertake_CountsForAllWhoWaitForALoad(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 1})
+	two := specOf("a", 2)
+	p.busy(two)
+	p.on(user(1, "b"))
+	p.on(user(2, "b"))
+	for n := range uint64(maxOvertakes - 1) {
+		p.on(asks(100+n, two), Grant{100 + n, 1, 1, false})
+		p.on(back(1))
+	}
+	p.on(GaveUp{1}, Refuse{1, errCancelled})
+	p.on(asks(200, two), Grant{200, 1, 1, false})
+	p.on(back(1))
+	p.on(asks(3, two)) // a drains
+	p.waits(2, 3)
+}
+
+// What is in the way can't always go at once. Meanwhile nothing else may take the room.
+func TestOvertake_WhoIsLateHasTheNextRoom(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Memory: 100})
+	p.on(asks(1, sized("a", 60)), Spawn{"a", 1})
+	p.on(asks(2, sized("b", 100)))
+	p.on(asks(3, sized("c", 20)), Spawn{"c", 2})
+	p.st.Waiters[1].Overtaken = maxOvertakes
+	p.on(asks(4, sized("d", 20))) // there is room, but b is late
+	p.on(ready(2), Loaded{2}, Grant{3, 2, 1, true})
+	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true}) // now both drain
+	p.on(asks(5, sized("a", 60)))
+	p.on(back(1), Stop{1, ForRoom})
+	p.on(back(2), Stop{2, ForRoom})
+}
+
 func TestOvertake_RestartsAreNotPutOffForEver(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Memory: 100})

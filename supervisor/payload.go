@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"slices"
@@ -27,7 +28,14 @@ func (p Payload) size() int64 {
 	return int64(n)
 }
 
+// copied is the size up to which a payload is copied into one piece, in bytes. The transport then sends it together with the
+// headers; what it doesn't know to be in memory it sends apart.
+const copied = 64 << 10
+
 func (p Payload) reader() io.ReadCloser {
+	if p.size() <= copied {
+		return io.NopCloser(bytes.NewReader(bytes.Join(p.Pieces, nil)))
+	}
 	if p.Keeper != nil {
 		p.Keeper.Hold()
 	}

@@ -132,7 +132,9 @@ func loads(id uint64, spec *Spec) Asked {
 	return Asked{Waiter{ID: id, Kind: WaitLoad, Key: spec.Model.Key, Spec: spec}}
 }
 
-func back(gen uint64) Returned { return Returned{Gen: gen, Slots: 1, Held: time.Second} }
+func back(gen uint64) Returned {
+	return Returned{Gen: gen, Slots: 1, Held: time.Second, Answered: true, Key: "a"}
+}
 
 func died(gen uint64) Exited { return Exited{Gen: gen, Reason: "exit status 1"} }
 

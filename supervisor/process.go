@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,12 +16,8 @@ import (
 	"time"
 )
 
-const (
-	// outputDelay bounds the wait for output that a process's children hold open when it has ended itself.
-	outputDelay = 2 * time.Second
-	// lastWords is how many lines of an engine's output go into the error of a load that failed.
-	lastWords = 3
-)
+// lastWords is how many lines of an engine's output go into the error of a load that failed.
+const lastWords = 3
 
 // process is one run of an engine.
 type process struct {
@@ -29,7 +25,7 @@ type process struct {
 	log     *slog.Logger
 	report  func(Event)
 	options *Options
-	mark    mark
+	client  *http.Client // to this process alone: an engine is slow to end while a connection is open
 
 	ctx    context.Context // ends when the process is to end, or has ended
 	cancel context.CancelFunc
@@ -38,24 +34,31 @@ type process struct {
 	stopOnce sync.Once
 	exited   chan struct{}
 	output   logRing
-	ready    chan struct{} // closed when it is
-	isReady  atomic.Bool
-	pushes   atomic.Bool // it tells its state by itself
-	stalled  *time.Timer // runs until ready
+	loading  loading
 }
 
 // launched is what is known once the process runs.
 type launched struct {
-	pid    int
-	port   int
-	apiKey string
-	build  Build
-	stdin  io.WriteCloser
-	steps  []StopStep
+	process *os.Process
+	group   group
+	pid     int
+	port    int
+	apiKey  string
+	build   Build
+	stdin   io.WriteCloser
+	steps   []StopStep
+}
+
+// kill ends the process and whatever it has started.
+func (l *launched) kill() {
+	l.group.kill()
+	_ = l.process.Kill() // it may have no group, where the system refused one
 }
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
-	p := &process{gen: gen, log: log, options: options, mark: options.mark(gen), report: report, exited: make(chan struct{}), ready: make(chan struct{})}
+	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{})}
+	p.client = &http.Client{Transport: newTransport()}
+	p.loading.ready = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -64,24 +67,23 @@ func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Even
 func (p *process) run(engine Process, l Launch) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ended := Exited{Gen: p.gen, Reason: "it ended before it was ready"}
-	if err := p.execute(engine, l); err != nil {
-		ended.Reason = err.Error()
-		ended.Killed = wasKilled(err)
-	}
+	ended := Exited{Gen: p.gen}
+	err := p.execute(engine, l)
+	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
 	if words := p.output.last(lastWords); words != "" {
 		ended.Reason += "; its last words: " + words
 	}
 	if p.ctx.Err() != nil {
-		ended.Reason, ended.Killed = "it was told to stop", false
+		ended.Reason, ended.Killed = p.loading.whyStopped(), false
 	}
 	p.cancel()
+	p.client.CloseIdleConnections()
 	p.log.Info("engine ended", "reason", ended.Reason)
 	p.report(ended) // before exited is closed: who waits for that may rely on the state
 	close(p.exited)
-	p.mark.killAll() // last, since it looks at every process of the machine, and somebody may wait for the room
 }
 
+// execute launches the engine, and returns how it ended when nothing is left of it.
 func (p *process) execute(engine Process, l Launch) error {
 	build, err := engine.Probe(p.ctx)
 	if err != nil {
@@ -91,45 +93,60 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	l.APIKey = rand.Text()
+	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
 	cmd := exec.Command(command.Path, command.Args...)
-	cmd.Env = append(command.Env, p.mark.variable())
+	cmd.Env = append(command.Env, mark.variable())
 	cmd.SysProcAttr = ownGroup()
-	cmd.WaitDelay = outputDelay
-	lines := func(line string) { p.line(engine, line) }
-	stdout, stderr := &lineWriter{emit: lines}, &lineWriter{emit: lines}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
 	stdin, err := cmd.StdinPipe() // open for as long as we live: the engine ends when it closes
 	if err != nil {
 		return err
 	}
-	p.stalled = time.AfterFunc(p.options.stall(), p.stall)
-	defer p.stalled.Stop()
+	out, err := openOutputs(cmd)
+	if err != nil {
+		_ = stdin.Close()
+		return err
+	}
+	defer out.close()
 	if err := cmd.Start(); err != nil {
+		_ = stdin.Close()
 		return fmt.Errorf("%s can't be started: %w", command.Path, err)
 	}
 	group, err := adopt(cmd.Process)
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
-	entry := p.mark.write(cmd.Process.Pid, p.log)
-	p.launched.Store(&launched{cmd.Process.Pid, l.Port, l.APIKey, build, stdin, engine.Stop()})
-	p.log.Info("engine launched", "pid", cmd.Process.Pid, "port", l.Port, "engine", build.Engine, "version", build.Version)
+	now := &launched{cmd.Process, group, cmd.Process.Pid, l.Port, l.APIKey, build, stdin, engine.Stop()}
+	entry := mark.write(now.pid, p.log)
+	p.launched.Store(now) // before its output is read: it may be ready at once
+	p.log.Info("engine launched", "pid", now.pid, "port", l.Port, "engine", build.Engine, "version", build.Version)
 	if p.ctx.Err() != nil {
-		group.kill() // it was to stop before it had begun
+		now.kill() // it was to stop before it had begun
 	}
-	var watchers sync.WaitGroup
-	watched, unwatch := context.WithCancel(p.ctx)
-	watchers.Go(func() { p.sample(watched, cmd.Process.Pid) })
-	watchers.Go(func() { p.poll(watched, engine.Health(), l) })
+	unwatch := p.watch(engine, l, out)
 	err = cmd.Wait()
-	unwatch()
-	group.kill() // whatever it has left
+	now.group.kill() // whatever it has left
+	mark.killAll()
 	entry.remove()
-	stdout.flush()
-	stderr.flush()
-	watchers.Wait()
+	unwatch()
 	return describeExit(err)
+}
+
+// watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the
+// end of the output.
+func (p *process) watch(engine Process, l Launch, out *outputs) func() {
+	p.loading.begin(p.options, p.stalled)
+	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)
+	watched, unwatch := context.WithCancel(p.ctx)
+	var watchers sync.WaitGroup
+	watchers.Go(func() { p.sample(watched, p.launched.Load().pid) })
+	watchers.Go(func() { p.poll(watched, engine.Health(), l) })
+	return func() {
+		out.drain()
+		p.loading.end()
+		unwatch()
+		watchers.Wait()
+	}
 }
 
 // exitError says how a process ended.
@@ -151,26 +168,21 @@ func describeExit(err error) error {
 
 // line reads a line of the engine's output.
 func (p *process) line(engine Process, line string) {
-	if p.isReady.Load() {
+	if p.loading.isOver() {
 		p.keepLine(engine, line)
 		return
 	}
 	signals := engine.Line(line)
 	for _, sig := range signals {
-		switch sig.Kind {
-		case SignalReady:
+		switch {
+		case sig.Kind == SignalReady:
 			p.becomeReady()
-			continue
-		case SignalProgress:
-			p.pushes.Store(true)
+		case p.loading.isNews(sig):
+			p.report(Signalled{p.gen, sig})
 		}
-		p.report(Signalled{p.gen, sig})
 	}
 	if len(signals) == 0 || signals[0].Kind >= SignalTrouble {
 		p.keepLine(engine, line)
-	}
-	if !p.isReady.Load() {
-		p.stalled.Reset(p.options.stall())
 	}
 }
 
@@ -187,24 +199,19 @@ func (p *process) keepLine(engine Process, line string) {
 
 // becomeReady may be called by whoever sees it first.
 func (p *process) becomeReady() {
-	if p.isReady.CompareAndSwap(false, true) {
-		close(p.ready)
+	if p.loading.succeed() {
 		p.report(Signalled{p.gen, Signal{Kind: SignalReady}})
 	}
 }
 
-// stall ends an engine that has been silent for too long. Only silence counts, since a large model on a slow disk takes as
-// long as it takes.
-func (p *process) stall() {
-	if p.isReady.Load() {
-		return
-	}
-	text := fmt.Sprintf("the engine said nothing for %s while it was loading", p.options.stall())
+// stalled ends an engine whose load doesn't get on.
+func (p *process) stalled(why string) {
 	if words := p.output.last(lastWords); words != "" {
-		text += "; its last words: " + words
+		why += "; its last words: " + words
 	}
-	p.report(Signalled{p.gen, Signal{Kind: SignalTrouble, Text: text}})
-	p.stop()
+	if p.loading.fail(why) {
+		p.stop()
+	}
 }
 
 // stop begins to end the process. It doesn't wait.
@@ -214,11 +221,11 @@ func (p *process) stop() { p.stopOnce.Do(func() { go p.walkSteps() }) }
 // steps, and in the end kills.
 func (p *process) walkSteps() {
 	p.cancel()
+	p.client.CloseIdleConnections()
 	l := p.launched.Load()
 	if l == nil {
 		return // it isn't running yet; execute sees that it is to stop
 	}
-	group := groupOf(l.pid)
 	for _, step := range l.steps {
 		var err error
 		switch step.Action {
@@ -227,7 +234,7 @@ func (p *process) walkSteps() {
 		case StopCloseInput:
 			err = l.stdin.Close()
 		case StopTerminate:
-			err = group.terminate()
+			err = l.group.terminate()
 		}
 		if err != nil {
 			p.log.Debug("a step of stopping failed", "error", err)
@@ -241,16 +248,5 @@ func (p *process) walkSteps() {
 		}
 	}
 	p.log.Warn("the engine didn't stop when asked; killing it", "pid", l.pid)
-	group.kill()
-}
-
-// freePort finds a port that nobody listens on. Another program may still take it before the engine does; then the
-// engine says so, and another is tried.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("no free port for the engine: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	l.kill()
 }

@@ -25,14 +25,13 @@ func (s *stepper) boundQueue(w Waiter) {
 	if w.Kind != WaitSlots || s.st.Limits.Queue <= 0 {
 		return
 	}
-	waiting, isAmong := 0, false
+	waiting := 0
 	for _, other := range s.st.Waiters {
 		if other.Kind == WaitSlots && other.Key == w.Key {
 			waiting++
-			isAmong = isAmong || other.ID == w.ID
 		}
 	}
-	if isAmong && waiting > s.st.Limits.Queue {
+	if waiting > s.st.Limits.Queue { // who has been served already isn't found any more
 		s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting)), func(o *Waiter) bool { return o.ID == w.ID && o.Kind == WaitSlots })
 		s.sweep()
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strconv"
@@ -24,11 +25,11 @@ func (p *process) poll(ctx context.Context, path string, l Launch) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.ready:
+		case <-p.loading.ready:
 			return
 		case <-wait.C:
 		}
-		if p.pushes.Load() {
+		if p.loading.tells.Load() {
 			return
 		}
 		if isHealthy(ctx, url, l.APIKey) {
@@ -54,4 +55,15 @@ func isHealthy(ctx context.Context, url, apiKey string) bool {
 	}
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
+}
+
+// freePort finds a port that nobody listens on. Another program may still take it before the engine does; then the
+// engine says so, and another is tried.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("no free port for the engine: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }

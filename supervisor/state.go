@@ -51,7 +51,7 @@ type Instance struct {
 	Launched time.Time
 	LoadTime time.Duration // from launch to ready; 0 until then
 	LastUsed time.Time     // when it became ready, or the last request ended
-	Answered time.Time     // when the first request ended
+	Answered bool          // a request, to its end
 
 	promised bool // in this Step: an earlier waiter waits for its slots
 	wanted   bool // in this Step: somebody waits for it

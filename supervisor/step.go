@@ -125,15 +125,15 @@ func (s *stepper) stop(in *Instance, why Reason) {
 
 func (s *stepper) returned(ev Returned) {
 	in := s.st.find(ev.Gen)
+	if ev.Answered {
+		s.worked(ev.Key, in)
+		s.st.learnService(ev.Key, ev.Held)
+	}
 	if in == nil {
 		return
 	}
 	in.InUse -= ev.Slots
 	in.LastUsed = s.now
-	if ev.Held > 0 && in.Status != Stopping {
-		s.answered(in)
-		s.st.learnService(in.Spec.Model.Key, ev.Held)
-	}
 	if in.Status == Draining && in.InUse == 0 {
 		s.stop(in, in.Leaving)
 	}
@@ -205,7 +205,7 @@ func (s *stepper) exited(ev Exited) {
 		s.crashed(in, ev)
 	default:
 		s.st.remove(in)
-		if !in.Answered.IsZero() {
+		if in.Answered {
 			delete(s.st.Failures, in.Spec.Model.Key)
 		}
 	}

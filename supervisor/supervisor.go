@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,6 @@ type Supervisor struct {
 	log     *slog.Logger
 	engines map[string]Process
 	options *Options
-	client  *http.Client
 
 	inbox chan message
 	done  chan struct{} // closed when the loop has ended
@@ -83,7 +81,6 @@ func New(engines map[string]Process, options Options, log *slog.Logger) *Supervi
 		log:     log,
 		engines: engines,
 		options: &options,
-		client:  &http.Client{Transport: newTransport()},
 		inbox:   make(chan message),
 		done:    make(chan struct{}),
 		waiting: map[uint64]caller{},
@@ -154,7 +151,6 @@ func (s *Supervisor) Close() {
 	s.send(message{event: Closed{}})
 	<-s.done
 	s.processes.Wait()
-	s.client.CloseIdleConnections()
 }
 
 func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, error) {
@@ -286,6 +282,7 @@ func (s *Supervisor) spawn(e Spawn) {
 	s.running[e.Gen] = p
 	engine, ok := s.engines[in.Spec.Engine]
 	if !ok {
+		p.cancel()
 		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("no engine %q is known", in.Spec.Engine)})
 		return
 	}

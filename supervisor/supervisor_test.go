@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,18 +18,31 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
-// start runs a supervisor whose llama-server is the fake engine.
+// start runs a supervisor whose llama-server is the fake engine. After the test nothing may be left of it.
 func start(t *testing.T, script *fakeengine.Script) (*Supervisor, *fakeengine.Engine) {
 	t.Helper()
+	return startWith(t, script, Options{}, nil)
+}
+
+// startWith starts it with options, and with another process in place of llama-server's, if wrap isn't nil.
+func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap func(Process) Process) (*Supervisor, *fakeengine.Engine) {
+	t.Helper()
 	fake := fakeengine.Install(t, script)
-	engine := &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
-	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
+	var engine Process = &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
+	if wrap != nil {
+		engine = wrap(engine)
+	}
+	options.Journal = filepath.Join(t.TempDir(), "engines")
+	s := New(map[string]Process{"llama_server": engine}, options, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		s.Close()
 		for _, ev := range fake.Events() {
-			if ev.Kind == fakeengine.Started {
+			if ev.Kind == fakeengine.Started || (ev.Kind == fakeengine.Forked && (runtime.GOOS == "linux" || !script.Grandchild.Setsid)) {
 				fake.WaitGone(t, ev.PID)
 			}
+		}
+		if left, _ := filepath.Glob(filepath.Join(options.Journal, "*")); len(left) > 0 {
+			t.Errorf("left in the journal: %v", left)
 		}
 	})
 	return s, fake
@@ -111,7 +125,7 @@ func TestSupervisor_ManyFirstRequestsLoadOnce(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load", Steps: 5}})
 	var all sync.WaitGroup
-	for range 50 {
+	for range 100 {
 		all.Go(func() {
 			lease, err := s.Acquire(t.Context(), want("m", 2))
 			if err != nil {

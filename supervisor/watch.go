@@ -4,7 +4,7 @@ package supervisor
 type Progress struct {
 	Ahead    int     // how many wait for the same model and came before
 	Instance string  // the one that is being loaded; empty while none is
-	Loaded   float64 // of it, 0 to 1; never less than before
+	Loaded   float64 // of it, 0 to 1; never less than before, also when it is started again
 }
 
 // Watch is told how a wait goes: the latest, not every step of the way. Who waits reads from C while it waits.
@@ -21,9 +21,7 @@ func (w *Watch) C() <-chan Progress { return w.c }
 
 // tell replaces what hasn't been read. Only the supervisor's loop calls it.
 func (w *Watch) tell(p Progress) {
-	if p.Instance == w.last.Instance {
-		p.Loaded = max(p.Loaded, w.last.Loaded)
-	}
+	p.Loaded = max(p.Loaded, w.last.Loaded)
 	if p == w.last {
 		return
 	}

@@ -219,6 +219,20 @@ func TestStart_NoiseIsWrittenWhole(t *testing.T) {
 	r.stdout.until(t, "half a line\n")
 }
 
+func TestStart_NoiseAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	r := ready(t, &fakeengine.Script{Noise: []fakeengine.Noise{{Text: "tick\n", Every: 1}}}, nil)
+	r.stderr.until(t, "tick\ntick\n")
+}
+
+func TestStart_ASilentBuildSaysNothing(t *testing.T) {
+	t.Parallel()
+	r := ready(t, &fakeengine.Script{Silent: true}, childMode)
+	if status, _ := r.ask(chatPath, chatBody("")); status != 200 || r.stdout.String()+r.stderr.String() != "" {
+		t.Errorf("status %d, output %q and %q", status, r.stdout.String(), r.stderr.String())
+	}
+}
+
 func probe(t *testing.T, e *fakeengine.Engine, flag string) (stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer

@@ -1,0 +1,124 @@
+package supervisor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// begun is a load that has begun, and the complaint about it once there is one.
+func begun(stall time.Duration) (*loading, chan string) {
+	complaints := make(chan string, 1)
+	o := &loading{ready: make(chan struct{})}
+	o.begin(&Options{Stall: func() time.Duration { return stall }}, func(why string) { complaints <- why })
+	return o, complaints
+}
+
+func TestLoading_SilenceIsAStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, complaints := begun(time.Minute)
+		defer o.end()
+		for range 5 {
+			time.Sleep(59 * time.Second)
+			o.heard()
+		}
+		began := time.Now()
+		if why := <-complaints; why != "the engine said nothing for 1m0s while it was loading" {
+			t.Errorf("complaint %q", why)
+		}
+		if after := time.Since(began); after != time.Minute {
+			t.Errorf("after %v, want a minute", after)
+		}
+	})
+}
+
+func TestLoading_WordsAloneAreNotProgressForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, complaints := begun(time.Minute)
+		defer o.end()
+		began := time.Now()
+		time.Sleep(30 * time.Second)
+		o.isNews(Signal{Kind: SignalProgress, Progress: 0.5})
+		for {
+			o.heard()
+			o.isNews(Signal{Kind: SignalProgress, Progress: 0.5}) // no further than before
+			select {
+			case why := <-complaints:
+				if why != "the engine got no further for 13m0s while it was loading, though it went on writing" {
+					t.Errorf("complaint %q", why)
+				}
+				if after := time.Since(began); after < maxChatter*time.Minute || after > (maxChatter+2)*time.Minute {
+					t.Errorf("after %v", after)
+				}
+				return
+			case <-time.After(30 * time.Second):
+			}
+		}
+	})
+}
+
+func TestLoading_ProgressGoesOnForAsLongAsItTakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o, complaints := begun(time.Minute)
+		defer o.end()
+		for n := range 100 {
+			time.Sleep(50 * time.Second)
+			o.heard()
+			o.isNews(Signal{Kind: SignalProgress, Progress: float64(n+1) / 100})
+		}
+		select {
+		case why := <-complaints:
+			t.Error(why)
+		default:
+		}
+	})
+}
+
+func TestLoading_SucceedsOrFailsOnce(t *testing.T) {
+	t.Parallel()
+	o, _ := begun(time.Hour)
+	defer o.end()
+	if o.whyStopped() != "it was told to stop" || o.isOver() {
+		t.Errorf("over before it began: %q", o.whyStopped())
+	}
+	if !o.fail("it stalled") || o.succeed() || o.fail("again") || !o.isOver() || o.whyStopped() != "it stalled" {
+		t.Errorf("after a failure: over %t, because %q", o.isOver(), o.whyStopped())
+	}
+	o, _ = begun(time.Hour)
+	defer o.end()
+	if !o.succeed() || o.succeed() || o.fail("late") || o.whyStopped() != "it was told to stop" {
+		t.Errorf("after success: %q", o.whyStopped())
+	}
+	<-o.ready
+}
+
+func TestLoading_OnlyNewsIsTold(t *testing.T) {
+	t.Parallel()
+	o, _ := begun(time.Hour)
+	defer o.end()
+	for _, c := range []struct {
+		sig  Signal
+		want bool
+	}{
+		{Signal{}, false}, // of the protocol, and of no use
+		{Signal{Kind: SignalProgress}, true},
+		{Signal{Kind: SignalProgress}, false},
+		{Signal{Kind: SignalProgress, Progress: 0.5}, true},
+		{Signal{Kind: SignalProgress, Progress: 0.4}, false},
+		{Signal{Kind: SignalTrouble, Text: "first"}, true},
+		{Signal{Kind: SignalTrouble, Text: "second"}, false},
+		{Signal{Kind: SignalOutOfMemory}, true},
+		{Signal{Kind: SignalOutOfMemory}, false},
+		{Signal{Kind: SignalPortTaken}, true},
+		{Signal{Kind: SignalBuffer, Bytes: 1}, true},
+		{Signal{Kind: SignalBuffer, Bytes: 1}, true}, // another buffer of the same size
+		{Signal{Kind: SignalFlashAttention, Toggle: On}, true},
+	} {
+		if got := o.isNews(c.sig); got != c.want {
+			t.Errorf("%+v: news %t, want %t", c.sig, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package supervisor
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+)
+
+func TestWatch_GivesTheLatestAndNeverLess(t *testing.T) {
+	t.Parallel()
+	w := NewWatch()
+	for _, p := range []Progress{{Ahead: 2}, {Ahead: 1, Instance: "a"}, {Instance: "a", Loaded: 0.5}} {
+		w.tell(p)
+	}
+	next := func() Progress {
+		select {
+		case p := <-w.C():
+			return p
+		default:
+			return Progress{Ahead: -9}
+		}
+	}
+	for _, c := range []struct{ tell, want Progress }{
+		{Progress{Instance: "a", Loaded: 0.5}, Progress{Instance: "a", Loaded: 0.5}},
+		{Progress{Instance: "a", Loaded: 0.4}, Progress{Ahead: -9}}, // nothing new
+		{Progress{}, Progress{Loaded: 0.5}},                         // it is to be started again
+		{Progress{Instance: "a", Loaded: 0.1}, Progress{Instance: "a", Loaded: 0.5}},
+		{Progress{Instance: "a", Loaded: 1}, Progress{Instance: "a", Loaded: 1}},
+	} {
+		w.tell(c.tell)
+		if diff := cmp.Diff(c.want, next()); diff != "" {
+			t.Errorf("told %+v (-want +got):\n%s", c.tell, diff)
+		}
+	}
+}
+
+func TestWatch_SeesALoad(t *testing.T) {
+	t.Parallel()
+	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Steps: 8, Gate: "load"}})
+	first, second := NewWatch(), NewWatch()
+	loaded := make(chan error, 2)
+	go func() {
+		_, err := s.Load(t.Context(), fakeSpec("m", 1), first)
+		loaded <- err
+	}()
+	var seen []Progress
+	for p := (Progress{}); p.Loaded < 0.875; seen = append(seen, p) { // seven of eight steps are before the gate
+		p = <-first.C()
+	}
+	for i, p := range seen[1:] {
+		if p.Loaded < seen[i].Loaded || p.Loaded > 1 || p.Instance != "" && p.Instance != "m" {
+			t.Errorf("progress %+v", seen)
+		}
+	}
+	wanted := want("m", 1)
+	wanted.Watch = second
+	go func() {
+		lease, err := s.Acquire(t.Context(), wanted)
+		if err == nil {
+			lease.Release()
+		}
+		loaded <- err
+	}()
+	if p := <-second.C(); p.Instance != "m" || p.Loaded < 0.875 || p.Ahead != 0 {
+		t.Errorf("who comes later sees %+v", p)
+	}
+	fake.Release("load")
+	for range 2 {
+		if err := <-loaded; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWatch_SeesWhoIsAhead(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, nil)
+	held := acquire(t, s, want("m", 1))
+	var watches []*Watch
+	served := make(chan error)
+	for n := range 3 {
+		w := want("m", 1)
+		w.Watch = NewWatch()
+		watches = append(watches, w.Watch)
+		go func() {
+			lease, err := s.Acquire(t.Context(), w)
+			if err == nil {
+				lease.Release()
+			}
+			served <- err
+		}()
+		if p := <-w.Watch.C(); p.Ahead != n || p.Instance != "" {
+			t.Errorf("the waiter number %d sees %+v", n, p)
+		}
+	}
+	held.Release()
+	for range watches {
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}
+	if p := <-watches[2].C(); p.Ahead >= 2 {
+		t.Errorf("the last sees %+v", p)
+	}
+}
+
+func TestWatch_WhichLoadSomebodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(loader(1, "a"), Spawn{"a", 1})
+	p.on(loader(2, "a"), Spawn{"a:2", 2})
+	p.on(Signalled{2, Signal{Kind: SignalProgress, Progress: 0.5}})
+	p.on(user(3, "a"))
+	p.on(user(4, "b"), Spawn{"b", 3})
+	for i, want := range []string{"a", "a:2", "a:2", "b"} { // a user takes what comes first
+		if in := p.st.loadingFor(p.st.Waiters[i]); in == nil || in.ID != want {
+			t.Errorf("waiter %d waits for %+v, want %s", i+1, in, want)
+		}
+	}
+	p.on(ready(1), Loaded{1}, Grant{Waiter: 1, Gen: 1, SawLoad: true}, Grant{3, 1, 1, true})
+	p.on(user(5, "a"))
+	if in := p.st.loadingFor(p.st.Waiters[2]); in != nil {
+		t.Errorf("who waits for a slot is told of the load of %s", in.ID)
+	}
+}
