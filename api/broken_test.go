@@ -155,7 +155,7 @@ func TestStream_TheHeaderDoesNotWaitForALongPrompt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if texts, _ := choicesOf(t, string(body)); resp.StatusCode != 200 || texts[0] != healthy {
+			if texts, _ := choicesOf(t, string(body)); resp.StatusCode != http.StatusOK || texts[0] != healthy {
 				t.Errorf("%d %s", resp.StatusCode, body)
 			}
 		})

@@ -49,8 +49,7 @@ func wrongModel(m catalog.Model, why string) error {
 
 // refined lets a request have a say in how an error is told.
 func refined(err error, refine func(*translate.Error) *translate.Error) error {
-	var known *translate.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*translate.Error](err); ok {
 		return refine(known)
 	}
 	return err

@@ -203,7 +203,7 @@ func TestCompletions_AClientThatGoesEndsAllChoices(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	body := strings.NewReader(`{"model":"tinychat","prompt":"a","n":3,"stream":true}`)
-	req, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/completions", body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/completions", body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,11 +72,11 @@ func (s *stream) header() {
 	s.call.w.WriteHeader(http.StatusOK)
 }
 
-// send writes events and flushes. It is false when the client has gone.
-func (s *stream) send(events []byte) bool {
+// send writes events and flushes. That the client has gone shows elsewhere.
+func (s *stream) send(events []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.write(events)
+	s.write(events)
 }
 
 // pass writes what the client is to see of p. Choices that share a stream share its end: hence one at a time.

@@ -48,7 +48,7 @@ func (u *upstream) Read(p []byte) (int, error) {
 // fault is what a reader that found one has to return: that the engine was silent for too long is the reason of what
 // looks like a broken answer.
 func (u *upstream) fault(found error) error {
-	if context.Cause(u.ctx) == errStalled {
+	if errors.Is(context.Cause(u.ctx), errStalled) {
 		return stalled(u.lease)
 	}
 	return found
@@ -77,8 +77,7 @@ func isBrokenOff(err error) bool {
 
 // told is an error as it is to be told when nothing more is tried.
 func told(err error) error {
-	var e *brokenOff
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*brokenOff](err); ok {
 		return e.err
 	}
 	return err
@@ -138,7 +137,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 
 func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
 	if ctx.Err() != nil {
-		if context.Cause(ctx) == errStalled {
+		if errors.Is(context.Cause(ctx), errStalled) {
 			return stalled(lease)
 		}
 		return ctx.Err()

@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"encoding/json"
+	"maps"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -24,9 +25,7 @@ func (a *App) preset(d *caddyfile.Dispenser) error {
 		return err
 	}
 	preset := node.Preset{}
-	for field, value := range a.Presets[name] {
-		preset[field] = value
-	}
+	maps.Copy(preset, a.Presets[name])
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		field := d.Val()
 		values := d.RemainingArgs()

@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"maps"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -88,9 +89,7 @@ func newReport(o supervisor.Overview, now time.Time) report {
 	for _, f := range o.Failing {
 		r.Failing = append(r.Failing, reportedFault{f.Key, f.Count, f.Until, f.Why})
 	}
-	for key, n := range o.Waiting {
-		r.Waiting[key] = n
-	}
+	maps.Copy(r.Waiting, o.Waiting)
 	return r
 }
 

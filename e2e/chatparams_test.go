@@ -30,7 +30,7 @@ func TestChat_Choices(t *testing.T) {
 	}
 	one := s.Chat(harness.Ask(capital)).Usage
 	usage := whole.Get("usage")
-	if usage.Get("prompt_tokens").Int() != int64(one.Prompt) || usage.Get("completion_tokens").Int() != 3*int64(one.Completion) {
+	if usage.Get("prompt_tokens").Int() != one.Prompt || usage.Get("completion_tokens").Int() != 3*one.Completion {
 		t.Errorf("usage %s; one answer has %+v", usage, one)
 	}
 	stream := s.Stream(request.With("stream_options", harness.Fields{"include_usage": true}))
@@ -39,7 +39,7 @@ func TestChat_Choices(t *testing.T) {
 	for _, chunk := range stream.Chunks() {
 		if choice := chunk.Get("choices.0"); choice.Exists() {
 			texts[choice.Get("index").Int()] += choice.Get("delta.content").Str
-		} else if got := chunk.Get("usage.completion_tokens").Int(); got != 3*int64(one.Completion) {
+		} else if got := chunk.Get("usage.completion_tokens").Int(); got != 3*one.Completion {
 			t.Errorf("usage in the stream: %s", chunk)
 		}
 	}

@@ -71,7 +71,7 @@ func sdkStream(t *testing.T, client *openai.Client, request openai.ChatCompletio
 	t.Helper()
 	request.StreamOptions.IncludeUsage = openai.Bool(true)
 	stream := client.Chat.Completions.NewStreaming(t.Context(), request)
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var all openai.ChatCompletionAccumulator
 	for stream.Next() {
 		if chunk := stream.Current(); !all.AddChunk(chunk) {
@@ -166,7 +166,7 @@ func sdkCompletions(t *testing.T, client *openai.Client) {
 		t.Errorf("%s", got.RawJSON())
 	}
 	stream := client.Completions.NewStreaming(t.Context(), request)
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var text strings.Builder
 	for stream.Next() {
 		text.WriteString(stream.Current().Choices[0].Text)
@@ -233,7 +233,7 @@ func sdkErrors(t *testing.T, client *openai.Client) {
 	})
 	wrong(err, 400, "context_length_exceeded", "input")
 	stream := client.Chat.Completions.NewStreaming(ctx, sdkRequest(strings.Repeat("red river ", 10000)))
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	for stream.Next() {
 		t.Errorf("a chunk: %s", stream.Current().RawJSON())
 	}

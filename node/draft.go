@@ -23,8 +23,7 @@ func (n *Node) draft(m catalog.Model, name string) (*catalog.Model, error) {
 		return nil, translate.Invalid("invalid_value", "draft_model", fmt.Sprintf("%s can't draft for itself: name a smaller model of the same family.", m.Key))
 	}
 	if err := catalog.SameVocabulary(m, target.Model); err != nil {
-		var differ *catalog.VocabularyError
-		if errors.As(err, &differ) {
+		if differ, ok := errors.AsType[*catalog.VocabularyError](err); ok {
 			return nil, translate.Invalid("invalid_value", "draft_model", differ.Error())
 		}
 		return nil, &BrokenModelError{target.Model.Key, target.Model.Path, err}

@@ -44,3 +44,24 @@ func BenchmarkStep_Lease(b *testing.B) {
 		st.Deadline(noon)
 	}
 }
+
+// What it takes while a thousand wait for a model for which there is no room.
+func BenchmarkStep_LeaseBeforeManyWaiters(b *testing.B) {
+	st := &State{Limits: Limits{Instances: 1}}
+	first := user(1, "a")
+	first.Waiter.Spec = specOf("a", 2)
+	Step(st, first, noon)
+	Step(st, ready(1), noon) // one of two slots stays lent
+	for id := range uint64(1000) {
+		Step(st, user(10+id, "b"), noon)
+	}
+	asked := user(2, "a")
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, w := range st.Waiters {
+			w.Overtaken = 0 // as if they had just come
+		}
+		Step(st, asked, noon)
+		Step(st, Returned{Gen: 1, Slots: 1, Held: 1}, noon)
+	}
+}

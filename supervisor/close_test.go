@@ -2,19 +2,22 @@ package supervisor
 
 import "testing"
 
-// Whatever an instance is at, and whoever waits: closing ends it.
-func TestClose_InEveryState(t *testing.T) {
-	t.Parallel()
-	refused := func(ids ...uint64) (effects []Effect) {
-		for _, id := range ids {
-			effects = append(effects, Refuse{id, errClosing})
-		}
-		return effects
+// closing is a schedule, and what must follow when everything is closed after it.
+type closing struct {
+	play func(p *play)
+	want []Effect
+}
+
+func refusedBy(err Error, ids ...uint64) (effects []Effect) {
+	for _, id := range ids {
+		effects = append(effects, Refuse{id, err})
 	}
-	for name, c := range map[string]struct {
-		play func(p *play)
-		want []Effect
-	}{
+	return effects
+}
+
+func closings() map[string]closing {
+	refused := func(ids ...uint64) []Effect { return refusedBy(errClosing, ids...) }
+	return map[string]closing{
 		"nothing is loaded": {func(*play) {}, nil},
 		"starting":          {func(p *play) { p.on(user(1, "a"), Spawn{"a", 1}) }, append(refused(1), Stop{1, ForClosing})},
 		"loading": {func(p *play) {
@@ -54,7 +57,13 @@ func TestClose_InEveryState(t *testing.T) {
 			crash(p, 1)
 			p.at(user(1, "a"))
 		}, refused(1)},
-	} {
+	}
+}
+
+// Whatever an instance is at, and whoever waits: closing ends it.
+func TestClose_InEveryState(t *testing.T) {
+	t.Parallel()
+	for name, c := range closings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlay(t, Limits{})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,8 +114,10 @@ func TestFault_CrashWhileLoading(t *testing.T) {
 		"with a status":    {fakeengine.Death{Code: 3, Lines: []string{"something is wrong"}}, 1, "something is wrong"},
 		"without a word":   {fakeengine.Death{}, 2, "It ran out of memory, also after room was made"}, // as the system kills who takes too much
 		"with an abortion": {fakeengine.Death{Signal: 6, Lines: []string{"GGML_ASSERT(n > 0) failed"}}, 1, "GGML_ASSERT(n > 0) failed"},
-		"for want of memory": {fakeengine.Death{Code: 1, Lines: []string{"0.00.001.000 E ggml_aligned_malloc: insufficient memory (attempted to allocate 768.00 MB)"}},
-			2, "insufficient memory (attempted to allocate 768.00 MB)"},
+		"for want of memory": {
+			fakeengine.Death{Code: 1, Lines: []string{"0.00.001.000 E ggml_aligned_malloc: insufficient memory (attempted to allocate 768.00 MB)"}},
+			2, "insufficient memory (attempted to allocate 768.00 MB)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,12 +134,23 @@ func TestFault_CrashWhileLoading(t *testing.T) {
 	}
 }
 
+// stallAfterFirstWords gives an engine all the time that it needs for its first words.
+func stallAfterFirstWords(d time.Duration) func() time.Duration {
+	var asked atomic.Bool
+	return func() time.Duration {
+		if asked.Swap(true) {
+			return d
+		}
+		return time.Hour
+	}
+}
+
 func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 	t.Parallel()
-	options := Options{Stall: func() time.Duration { return 500 * time.Millisecond }}
+	options := Options{Stall: stallAfterFirstWords(300 * time.Millisecond)}
 	s, fake := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "reading the wrong disk\n"}}}, options, nil)
 	got := refusal(t, s).Message
-	for _, part := range []string{"The model m could not be loaded: the engine said nothing for 500ms while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
+	for _, part := range []string{"The model m could not be loaded: the engine said nothing for 300ms while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("message %q lacks %q", got, part)
 		}
@@ -153,7 +167,7 @@ func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 
 func TestFault_ALoadThatOnlyTalksEndsToo(t *testing.T) {
 	t.Parallel()
-	options := Options{Stall: func() time.Duration { return 100 * time.Millisecond }}
+	options := Options{Stall: stallAfterFirstWords(300 * time.Millisecond)}
 	s, _ := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "trying again\n", Every: time.Millisecond}}}, options, nil)
 	if got := refusal(t, s).Message; !strings.Contains(got, "though it went on writing; its last words: trying again") {
 		t.Errorf("message %q", got)
@@ -213,7 +227,7 @@ func TestFault_AnotherListensOnItsPort(t *testing.T) {
 	}
 	stranger := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })}
 	go func() { _ = stranger.Serve(l) }()
-	defer stranger.Close()
+	t.Cleanup(func() { _ = stranger.Close() })
 	s, fake := startWith(t, nil, Options{}, func(p Process) Process {
 		return &portTaker{Process: p, port: l.Addr().(*net.TCPAddr).Port}
 	})
@@ -291,26 +305,36 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 	}
 }
 
-// Of many who give up just as they are served, none keeps a slot.
+// goneAtOnce is the context of somebody who goes away between asking and being answered.
+type goneAtOnce struct {
+	context.Context
+	asked bool
+}
+
+func (c *goneAtOnce) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (c *goneAtOnce) Err() error {
+	if !c.asked {
+		c.asked = true
+		return nil
+	}
+	return context.Canceled
+}
+
 func TestFault_GivingUpAsItIsGranted(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, nil)
 	works(t, s)
-	ended := make(chan struct{})
-	for range 200 {
-		ctx, cancel := context.WithCancel(t.Context())
-		go cancel()
-		go func() {
-			if lease, err := s.Acquire(ctx, want("m", 1)); err == nil {
-				lease.Release()
-			}
-			ended <- struct{}{}
-		}()
-	}
-	for range 200 {
-		<-ended
-	}
-	if all := s.Instances(); len(all) != 1 || all[0].InUse != 0 {
-		t.Errorf("instances %+v", all)
+	for range 20 { // whether the answer or the end of the context is seen first is left to chance
+		if lease, err := s.Acquire(&goneAtOnce{Context: t.Context()}, want("m", 1)); err == nil {
+			lease.Release()
+		}
+		if all := s.Instances(); len(all) != 1 || all[0].InUse != 0 {
+			t.Fatalf("instances %+v", all)
+		}
 	}
 }

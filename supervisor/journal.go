@@ -74,7 +74,7 @@ func (e entry) remove() {
 
 // created is when a process was started; 0 if there is none.
 func created(pid int) int64 {
-	p, err := gopsutil.NewProcess(int32(pid))
+	p, err := gopsutil.NewProcess(int32(pid)) //nolint:gosec // the system's process ids fit
 	if err != nil {
 		return 0
 	}
@@ -113,14 +113,14 @@ func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 		}
 		_ = os.Remove(file)
 	}
-	endMarked(ctx, ownerOf(journal)+"/", log)
+	endMarked(ctx, ownerOf(journal)+"/", 0, log)
 }
 
-// endMarked ends the processes whose mark is run, or begins so if that ends in a slash, and those that they start meanwhile.
-// It returns when they are gone.
-func endMarked(ctx context.Context, run string, log *slog.Logger) {
+// endMarked ends the processes whose mark is run, or begins so if that ends in a slash, and those that they start meanwhile;
+// of those whose id is above a number, to look at which is quicker. It returns when they are gone.
+func endMarked(ctx context.Context, run string, above int, log *slog.Logger) {
 	for ctx.Err() == nil {
-		killed := killMarked(run, log)
+		killed := killMarked(run, above, log)
 		if len(killed) == 0 {
 			return
 		}
@@ -144,7 +144,7 @@ func (e entry) awaitEnd(ctx context.Context) {
 }
 
 func isZombie(pid int) bool {
-	p, err := gopsutil.NewProcess(int32(pid))
+	p, err := gopsutil.NewProcess(int32(pid)) //nolint:gosec // the system's process ids fit
 	if err != nil {
 		return false
 	}
@@ -152,9 +152,10 @@ func isZombie(pid int) bool {
 	return err == nil && len(status) > 0 && status[0] == gopsutil.Zombie
 }
 
-// killAll ends whatever the processes of this launch have started and left, be it in a group of its own.
-func (m mark) killAll() {
+// killAll ends whatever a process of this launch has started and left, be it in a group of its own. Somebody may wait for its
+// end, so only younger processes are looked at; when the system has begun to count anew, the next start finds the rest.
+func (m mark) killAll(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), outputDelay)
 	defer cancel()
-	endMarked(ctx, m.run, nil)
+	endMarked(ctx, m.run, pid, nil)
 }

@@ -9,18 +9,19 @@ import (
 	"syscall"
 )
 
-// killMarked kills the processes whose mark is run, or begins so if that ends in a slash. It tells which.
-func killMarked(run string, log *slog.Logger) (killed []int) {
+// killMarked kills the processes with ids above a number whose mark is run, or begins so if that ends in a slash. It tells
+// which.
+func killMarked(run string, above int, log *slog.Logger) (killed []int) {
 	needle := []byte(markVariable + "=" + run)
 	isPrefix := run != "" && run[len(run)-1] == '/'
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range environs {
-		environ, err := os.ReadFile(path)
-		if err != nil || !hasVariable(environ, needle, isPrefix) {
+	processes, _ := os.ReadDir("/proc")
+	for _, process := range processes {
+		pid, err := strconv.Atoi(process.Name())
+		if err != nil || pid <= above || pid == os.Getpid() {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil || pid == os.Getpid() {
+		environ, err := os.ReadFile(filepath.Join("/proc", process.Name(), "environ"))
+		if err != nil || !hasVariable(environ, needle, isPrefix) {
 			continue
 		}
 		if log != nil {

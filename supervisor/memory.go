@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"math"
 	"time"
 
 	gopsutil "github.com/shirou/gopsutil/v3/process"
@@ -41,5 +42,5 @@ func residentMemory(ctx context.Context, pid int) int64 {
 	if err != nil {
 		return 0
 	}
-	return int64(info.RSS)
+	return int64(min(info.RSS, math.MaxInt64))
 }

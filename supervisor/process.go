@@ -126,7 +126,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	unwatch := p.watch(engine, l, out)
 	err = cmd.Wait()
 	now.group.kill() // whatever it has left
-	mark.killAll()
+	mark.killAll(now.pid)
 	entry.remove()
 	unwatch()
 	return describeExit(err)

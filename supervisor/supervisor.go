@@ -49,6 +49,7 @@ type Supervisor struct {
 	watched int // how many of them watch
 	running map[uint64]*process
 	timer   *time.Timer // fires when Step wants a Tick
+	due     time.Time   // when that is; zero: it doesn't
 
 	processes sync.WaitGroup
 }
@@ -158,10 +159,11 @@ func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, 
 		return answer{}, err
 	}
 	w.ID = s.waiters.Add(1)
-	answered := make(chan answer, 1) // the loop never waits
+	answered := answers.Get().(chan answer)
 	if !s.send(message{event: Asked{w}, caller: caller{answered, watch}}) {
 		return answer{}, errClosing
 	}
+	defer answers.Put(answered) // from here on it gets exactly one answer, which is taken out
 	select {
 	case a := <-answered:
 		return a, a.failure()
@@ -173,6 +175,9 @@ func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, 
 	}
 	return answer{}, ctx.Err()
 }
+
+// answers are channels for one answer: the loop never waits.
+var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 func (a answer) failure() error {
 	if a.err != nil {
@@ -199,7 +204,7 @@ func (s *Supervisor) loop() {
 		select {
 		case m = <-s.inbox:
 		case <-s.timer.C:
-			m.event = Tick{}
+			m.event, s.due = Tick{}, time.Time{}
 		}
 		if m.event == nil {
 			m.look()
@@ -229,11 +234,18 @@ func (s *Supervisor) handle(m message) {
 	if s.watched > 0 {
 		s.tellWatches()
 	}
-	if at := s.state.Deadline(now); !at.IsZero() {
-		s.timer.Reset(at.Sub(now))
-	} else {
+	s.setTimer(s.state.Deadline(now), now)
+}
+
+func (s *Supervisor) setTimer(at, now time.Time) {
+	switch {
+	case at.Equal(s.due):
+	case at.IsZero():
 		s.timer.Stop()
+	default:
+		s.timer.Reset(at.Sub(now))
 	}
+	s.due = at
 }
 
 // carryOut never waits: what takes time is done by the process's own goroutines.

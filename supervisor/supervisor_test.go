@@ -154,14 +154,6 @@ func TestSupervisor_ManyFirstRequestsLoadOnce(t *testing.T) {
 	}
 }
 
-func TestSupervisor_OldBuildsAreReadByTheirLog(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, &fakeengine.Script{NoChildProtocol: true, RemoveFlags: []string{"--no-ui", "--offline"}, AddFlags: []fakeengine.Flag{{Names: []string{"--no-webui"}}}, Stop: fakeengine.Stop{TermWorks: true}})
-	if _, err := chat(t.Context(), acquire(t, s, want("m", 1))); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestSupervisor_AFailedLoadTellsTheEnginesReason(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Fail: fakeengine.LoadError("unknown model architecture: 'foobar'")}})

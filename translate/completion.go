@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -131,10 +132,8 @@ func (c *Completion) parseSuffix(body *Body) (err *Error) {
 	if c.Suffix, err = body.String("suffix"); err != nil || c.Suffix == "" {
 		return err
 	}
-	for _, p := range c.Prompts {
-		if isTokens(p) {
-			return Invalid("invalid_type", "prompt", `"prompt" must be text where there is a "suffix".`)
-		}
+	if slices.ContainsFunc(c.Prompts, isTokens) {
+		return Invalid("invalid_type", "prompt", `"prompt" must be text where there is a "suffix".`)
 	}
 	return nil
 }
@@ -174,7 +173,7 @@ func texts(body *Body, key string) ([]json.RawMessage, *Error) {
 	all := make([]json.RawMessage, len(items))
 	for i, item := range items {
 		isText := item.Type == gjson.String
-		if item.Type != items[0].Type || !isText && !(item.IsArray() && areTokens(item.Array())) {
+		if item.Type != items[0].Type || !isText && (!item.IsArray() || !areTokens(item.Array())) {
 			return nil, mixed(key)
 		}
 		all[i] = json.RawMessage(item.Raw)
@@ -201,9 +200,6 @@ func isToken(v gjson.Result) bool {
 
 // isTokens tells whether one of texts is an array of token ids.
 func isTokens(text json.RawMessage) bool { return text[0] == '[' }
-
-// text is one of texts that is a string.
-func text(raw json.RawMessage) string { return gjson.ParseBytes(raw).Str }
 
 // Refine makes an engine's error about a completion say which field of the request it is about.
 func (c *Completion) Refine(e *Error) *Error {

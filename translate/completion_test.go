@@ -123,8 +123,10 @@ func TestTotal(t *testing.T) {
 	choice := func(prompt, completion int) *TextChoice {
 		c := &TextChoice{Answer: newTestAnswer()}
 		for _, ev := range []Event{
-			Text{"a"}, Usage{Prompt: prompt, Cached: 1, Completion: completion},
-			Timings{PromptMillis: 10, PredictedMillis: 100, PredictedPerSecond: float64(completion) * 10}, Finish{FinishStop},
+			Text{"a"},
+			Usage{Prompt: prompt, Cached: 1, Completion: completion},
+			Timings{PromptMillis: 10, PredictedMillis: 100, PredictedPerSecond: float64(completion) * 10},
+			Finish{FinishStop},
 		} {
 			c.Append(nil, ev)
 		}

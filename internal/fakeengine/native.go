@@ -103,7 +103,7 @@ func (g *generation) nativeFinish() error {
 
 // unsupported is why a model or a server can't do what is asked for, whatever the request.
 func (g *generation) unsupported(body string) error {
-	message := ""
+	var message string
 	switch {
 	case g.kind == embedding && !g.args.embeddings:
 		message = "This server does not support embeddings. Start it with `--embeddings`"
