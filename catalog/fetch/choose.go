@@ -1,0 +1,181 @@
+package fetch
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// wish is what a request says of the files that it wants.
+type wish struct {
+	quantization string // empty: the best one that fits
+	file         string // a path in the repository; empty: any
+	dir          string // a folder in the repository; empty: all of it
+}
+
+// machine is what the choice depends on beside the wish.
+type machine struct {
+	memory   int64                   // bytes that a model may take; 0: not known
+	ggufOnly bool                    // there is no engine for another format
+	have     func([]remoteFile) bool // all of them are on the disk already
+}
+
+// needs is about how much memory a model of this size takes when it runs: its weights, its cache and what it computes in.
+func needs(size int64) int64 { return size + size/8 }
+
+// choice is the files to fetch.
+type choice struct {
+	quantization string
+	files        []remoteFile // what makes the model whole comes last
+}
+
+// choose picks the files of a repository that a wish is for.
+func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) {
+	if w.dir != "" {
+		files = slices.DeleteFunc(slices.Clone(files), func(f remoteFile) bool { return !strings.HasPrefix(f.Path, w.dir+"/") })
+	}
+	whole, incomplete, projectors := variants(files)
+	switch {
+	case len(whole) > 0:
+		v, err := chooseVariant(repo, whole, projectors, w, m)
+		if err != nil {
+			return choice{}, err
+		}
+		return v.with(projectorFor(v, projectors)), nil
+	case len(incomplete) > 0:
+		return choice{}, errorf(HubFailed, "%s lacks parts of %s: its publisher has to complete it. Try another repository.", repo, list(incomplete))
+	default:
+		return chooseMLX(repo, files, w, m)
+	}
+}
+
+// with is the variant's files and its projector. The first part comes last, since only with it there is a model.
+func (v variant) with(projector remoteFile) choice {
+	c := choice{quantization: v.quantization}
+	if projector.Path != "" {
+		c.files = append(c.files, projector)
+	}
+	c.files = append(c.files, v.files[1:]...)
+	c.files = append(c.files, v.files[0])
+	return c
+}
+
+func chooseVariant(repo string, all []variant, projectors []remoteFile, w wish, m machine) (variant, error) {
+	switch {
+	case w.file != "":
+		return chooseFile(repo, all, w)
+	case w.quantization != "":
+		return chooseQuantization(repo, all, w.quantization)
+	}
+	if i := slices.IndexFunc(all, func(v variant) bool { return m.have(v.with(projectorFor(v, projectors)).files) }); i >= 0 {
+		return all[i], nil // nobody downloads twice
+	}
+	for _, v := range all {
+		total := v.size() + projectorFor(v, projectors).Size
+		if m.memory <= 0 || needs(total) <= m.memory {
+			return v, nil
+		}
+	}
+	return variant{}, errorf(TooLarge,
+		"No variant of %s fits this machine's %s for models. There are: %s. To download one all the same, give the model's URL with a quantization.",
+		repo, sized(m.memory), list(all)).about("model")
+}
+
+func chooseFile(repo string, all []variant, w wish) (variant, error) {
+	for _, v := range all {
+		if !slices.ContainsFunc(v.files, func(f remoteFile) bool { return f.Path == w.file }) {
+			continue
+		}
+		if w.quantization != "" && normalQuantization(w.quantization) != normalQuantization(v.quantization) {
+			return variant{}, errorf(Invalid, "The file %s is %s, but the quantization that was asked for is %s: leave one of them out.",
+				w.file, v.label(), w.quantization).about("quantization")
+		}
+		return v, nil
+	}
+	if isProjector(w.file) {
+		return variant{}, errorf(Invalid, "%s is a projector, no model: it comes along with any model of %s.", w.file, repo).about("model")
+	}
+	return variant{}, errorf(ModelNotFound, "%s has no model in a file %s. There are: %s.", repo, w.file, list(all)).about("model")
+}
+
+func chooseQuantization(repo string, all []variant, asked string) (variant, error) {
+	want := normalQuantization(asked)
+	var near []variant
+	for _, exact := range []bool{true, false} {
+		for _, v := range all {
+			have := normalQuantization(v.quantization)
+			if have == want || !exact && (strings.TrimPrefix(have, "UD-") == want || strings.EqualFold(v.name, asked)) {
+				near = append(near, v)
+			}
+		}
+		if len(near) > 0 {
+			break
+		}
+	}
+	switch len(near) {
+	case 0:
+		return variant{}, errorf(Invalid, "%s has no quantization %q. There are: %s.", repo, asked, list(all)).about("quantization")
+	case 1:
+		return near[0], nil
+	}
+	var names []string
+	for _, v := range near {
+		names = append(names, v.files[0].Path)
+	}
+	return variant{}, errorf(Invalid, "%s has several models of the quantization %s: %s. Give the URL of one of the files.",
+		repo, asked, strings.Join(names, ", ")).about("quantization")
+}
+
+// mlxEndings are what an engine reads of a model in this format. What else lies in a repository, like the same weights in
+// other formats, is left there.
+var mlxEndings = []string{".safetensors", ".json", ".jsonl", ".txt", ".jinja", ".model", ".tiktoken", ".py"}
+
+// chooseMLX takes a repository of the format as a whole.
+func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, error) {
+	isWeight := func(f remoteFile) bool { return path.Ext(f.Path) == ".safetensors" && !strings.Contains(f.Path, "/") }
+	config := slices.IndexFunc(files, func(f remoteFile) bool { return f.Path == "config.json" })
+	if config < 0 || !slices.ContainsFunc(files, isWeight) {
+		return choice{}, errorf(ModelNotFound, "%s holds no model that can be run here: neither GGUF files nor safetensors with a config.json.", repo).about("model")
+	}
+	if m.ggufOnly {
+		return choice{}, errorf(NotImplemented, "%s holds no GGUF files, and this machine has no engine for the others. Look for a repository of the same model whose name ends in -GGUF.", repo).about("model")
+	}
+	c := choice{quantization: mlxQuantization(repo)}
+	if w.quantization != "" && normalQuantization(w.quantization) != normalQuantization(c.quantization) {
+		return choice{}, errorf(Invalid, "%s has no quantization %q: it is one model as a whole%s.", repo, w.quantization, suffix(", ", c.quantization)).about("quantization")
+	}
+	single := slices.ContainsFunc(files, func(f remoteFile) bool { return isWeight(f) && !strings.HasPrefix(f.Path, "consolidated") })
+	total := int64(0)
+	for _, f := range files {
+		base, ext := path.Base(f.Path), path.Ext(f.Path)
+		switch {
+		case f.Path == "config.json" || strings.HasPrefix(f.Path, ".") || !slices.Contains(mlxEndings, ext):
+			continue
+		case ext == ".safetensors" && (!isWeight(f) || single && strings.HasPrefix(base, "consolidated")):
+			continue // the same weights once more
+		}
+		total += f.Size
+		c.files = append(c.files, f)
+	}
+	c.files = append(c.files, files[config]) // only with it there is a model
+	if m.memory > 0 && needs(total) > m.memory && w.quantization == "" {
+		return choice{}, errorf(TooLarge, "%s has %s of weights, which don't fit this machine's %s for models. Look for one with fewer bits, or fewer parameters.",
+			repo, sized(total), sized(m.memory)).about("model")
+	}
+	return c, nil
+}
+
+// mlxQuantization is what a repository's name tells, like 4BIT.
+func mlxQuantization(repo string) string {
+	if m := bitsWord.FindStringSubmatch(repo); m != nil {
+		return m[1] + "bit"
+	}
+	return lastQuantization(path.Base(repo))
+}
+
+func suffix(sign, text string) string {
+	if text == "" {
+		return ""
+	}
+	return sign + text
+}

@@ -1,0 +1,134 @@
+package fetch
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const gib = 1 << 30
+
+// tree makes files of names and sizes in GiB: "a-Q4_K_M.gguf=4".
+func tree(names ...string) []remoteFile {
+	var all []remoteFile
+	for _, n := range names {
+		name, size, _ := strings.Cut(n, "=")
+		f := remoteFile{Path: name, Size: gib}
+		if size != "" {
+			f.Size = int64(len(size)) * gib // as many signs as GiB
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	split := []string{"q/m-Q4_K_M-00001-of-00002.gguf", "q/m-Q4_K_M-00002-of-00002.gguf", "m-Q8_0.gguf=xxx"}
+	for name, c := range map[string]struct {
+		files   []string
+		wish    wish
+		memory  int64
+		have    string   // a file that is on the disk
+		want    []string // in order
+		kind    Kind
+		problem string
+	}{
+		"Q4_K_M before all":                      {files: []string{"m-Q8_0.gguf", "m-Q4_0.gguf", "m-Q4_K_M.gguf", "m-Q4_K_S.gguf", "m-F16.gguf"}, want: []string{"m-Q4_K_M.gguf"}},
+		"the nearest of four bits":               {files: []string{"m-Q3_K_M.gguf", "m-Q5_K_M.gguf", "m-IQ4_XS.gguf", "m-Q4_0.gguf"}, want: []string{"m-IQ4_XS.gguf"}},
+		"MXFP4 is of four bits":                  {files: []string{"gpt-oss-20b-F16.gguf", "gpt-oss-20b-mxfp4.gguf"}, want: []string{"gpt-oss-20b-mxfp4.gguf"}},
+		"more than four bits, the fewest":        {files: []string{"m-Q8_0.gguf", "m-Q5_0.gguf", "m-Q5_K_M.gguf", "m-F16.gguf", "m-Q3_K_M.gguf"}, want: []string{"m-Q5_K_M.gguf"}},
+		"fewer than four bits, the most":         {files: []string{"m-Q2_K.gguf", "m-IQ3_M.gguf", "m-IQ1_S.gguf"}, want: []string{"m-IQ3_M.gguf"}},
+		"one of a name that tells nothing":       {files: []string{"model.gguf"}, want: []string{"model.gguf"}},
+		"what fits":                              {files: []string{"m-Q4_K_M.gguf=xxxx", "m-Q3_K_M.gguf=xxx", "m-Q2_K.gguf=xx"}, memory: 4 * gib, want: []string{"m-Q3_K_M.gguf"}},
+		"what fits, with its projector":          {files: []string{"m-Q4_K_M.gguf=xxxx", "m-Q3_K_M.gguf=xxx", "m-Q2_K.gguf=xx", "mmproj-F16.gguf"}, memory: 4 * gib, want: []string{"mmproj-F16.gguf", "m-Q2_K.gguf"}},
+		"nothing fits":                           {files: []string{"m-Q4_K_M.gguf=xxxx", "m-Q3_K_M.gguf=xxx"}, memory: gib, kind: TooLarge, problem: "There are: Q4_K_M (4.0 GiB), Q3_K_M (3.0 GiB)"},
+		"what is there already":                  {files: []string{"m-Q4_K_M.gguf", "m-Q8_0.gguf"}, have: "m-Q8_0.gguf", want: []string{"m-Q8_0.gguf"}},
+		"all parts, the first one last":          {files: split, want: []string{"q/m-Q4_K_M-00002-of-00002.gguf", "q/m-Q4_K_M-00001-of-00002.gguf"}},
+		"a whole file beside its parts":          {files: append([]string{"m-Q4_K_M.gguf"}, "m-Q4_K_M-00001-of-00002.gguf"), want: []string{"m-Q4_K_M.gguf"}},
+		"by quantization":                        {files: split, wish: wish{quantization: "q8_0"}, want: []string{"m-Q8_0.gguf"}},
+		"by quantization, in another spelling":   {files: split, wish: wish{quantization: " q4-k-m "}, want: []string{"q/m-Q4_K_M-00002-of-00002.gguf", "q/m-Q4_K_M-00001-of-00002.gguf"}},
+		"by quantization, whatever fits":         {files: []string{"m-Q4_K_M.gguf=xxxx"}, wish: wish{quantization: "Q4_K_M"}, memory: 1, want: []string{"m-Q4_K_M.gguf"}},
+		"FP16 is F16":                            {files: []string{"m-fp16.gguf", "m-q4.gguf"}, wish: wish{quantization: "F16"}, want: []string{"m-fp16.gguf"}},
+		"dynamic ones have their own name":       {files: []string{"m-UD-Q4_K_XL.gguf", "m-Q4_K_M.gguf"}, wish: wish{quantization: "Q4_K_XL"}, want: []string{"m-UD-Q4_K_XL.gguf"}},
+		"exactly, where there are both":          {files: []string{"m-UD-Q4_K_M.gguf", "m-Q4_K_M.gguf"}, wish: wish{quantization: "Q4_K_M"}, want: []string{"m-Q4_K_M.gguf"}},
+		"an unknown quantization":                {files: []string{"m-Q4_K_M.gguf", "m-Q8_0.gguf=xx"}, wish: wish{quantization: "Q6_K"}, kind: Invalid, problem: `has no quantization "Q6_K". There are: Q4_K_M (1.0 GiB), Q8_0 (2.0 GiB)`},
+		"several models of one":                  {files: []string{"a-Q4_0.gguf", "b-Q4_0.gguf"}, wish: wish{quantization: "Q4_0"}, kind: Invalid, problem: "a-Q4_0.gguf, b-Q4_0.gguf. Give the URL of one of the files"},
+		"by file":                                {files: split, wish: wish{file: "m-Q8_0.gguf"}, want: []string{"m-Q8_0.gguf"}},
+		"by one part":                            {files: split, wish: wish{file: "q/m-Q4_K_M-00002-of-00002.gguf"}, want: []string{"q/m-Q4_K_M-00002-of-00002.gguf", "q/m-Q4_K_M-00001-of-00002.gguf"}},
+		"by file and quantization that differ":   {files: split, wish: wish{file: "m-Q8_0.gguf", quantization: "F16"}, kind: Invalid, problem: "leave one of them out"},
+		"by a file that isn't there":             {files: split, wish: wish{file: "m.gguf"}, kind: ModelNotFound, problem: "no model in a file m.gguf"},
+		"by the projector":                       {files: []string{"m-Q8_0.gguf", "mmproj-F16.gguf"}, wish: wish{file: "mmproj-F16.gguf"}, kind: Invalid, problem: "is a projector"},
+		"by folder":                              {files: []string{"a/m-Q4_K_M.gguf", "b/m-Q8_0.gguf"}, wish: wish{dir: "b"}, want: []string{"b/m-Q8_0.gguf"}},
+		"the projector of 16 bits":               {files: []string{"m-Q4_0.gguf", "mmproj-Q8_0.gguf", "mmproj-F16.gguf=xx", "mmproj-BF16.gguf"}, want: []string{"mmproj-F16.gguf", "m-Q4_0.gguf"}},
+		"the projector of that name":             {files: []string{"a-Q4_0.gguf", "mmproj-b-F16.gguf", "mmproj-a-Q8_0.gguf", "b-Q8_0.gguf"}, want: []string{"mmproj-a-Q8_0.gguf", "a-Q4_0.gguf"}},
+		"the projector named at the end":         {files: []string{"a-Q4_0.gguf", "a.mmproj-f16.gguf", "b.mmproj-f16.gguf"}, want: []string{"a.mmproj-f16.gguf", "a-Q4_0.gguf"}},
+		"no matrices, adapters and vocabularies": {files: []string{"imatrix.gguf", "m-lora-F16.gguf", "ggml-vocab-x.gguf", "m-Q8_0.gguf"}, want: []string{"m-Q8_0.gguf"}},
+		"parts are missing":                      {files: []string{"m-Q4_0-00001-of-00003.gguf", "m-Q4_0-00003-of-00003.gguf"}, kind: HubFailed, problem: "lacks parts of Q4_0"},
+		"nothing at all":                         {files: []string{"README.md", "model.safetensors"}, kind: ModelNotFound, problem: "holds no model"},
+		"safetensors beside GGUF":                {files: []string{"config.json", "model.safetensors", "m-Q8_0.gguf"}, want: []string{"m-Q8_0.gguf"}},
+		"an MLX model":                           {files: []string{"config.json", "model.safetensors"}, want: []string{"model.safetensors", "config.json"}},
+		"an MLX model that doesn't fit":          {files: []string{"config.json", "model.safetensors"}, memory: 1000, kind: TooLarge, problem: "don't fit"},
+		"an MLX model of another quantization":   {files: []string{"config.json", "model.safetensors"}, wish: wish{quantization: "4bit"}, kind: Invalid, problem: "it is one model as a whole, 8bit"},
+		"an MLX model of its quantization":       {files: []string{"config.json", "model.safetensors"}, wish: wish{quantization: "8-bit"}, want: []string{"model.safetensors", "config.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := machine{memory: c.memory, have: func(files []remoteFile) bool {
+				return c.have != "" && files[len(files)-1].Path == c.have
+			}}
+			got, err := choose("acme/m-8bit", tree(c.files...), c.wish, m)
+			if c.kind != 0 {
+				if err == nil || kindOf(err) != c.kind || !strings.Contains(err.Error(), c.problem) {
+					t.Errorf("kind %d: %v", kindOf(err), err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, f := range got.files {
+				names = append(names, f.Path)
+			}
+			if diff := cmp.Diff(c.want, names); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChoose_GGUFOnly(t *testing.T) {
+	t.Parallel()
+	_, err := choose("a/b", tree("config.json", "model.safetensors"), wish{}, machine{ggufOnly: true})
+	if kindOf(err) != NotImplemented {
+		t.Error(err)
+	}
+}
+
+func TestQuantizationOf(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"Qwen3-4B-Q4_K_M.gguf": "Q4_K_M", "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf": "Q4_K_M", "x.Q5_K_S.gguf": "Q5_K_S",
+		"m-UD-IQ2_XXS.gguf": "UD-IQ2_XXS", "gpt-oss-20b-mxfp4.gguf": "MXFP4", "Phi-3-mini-4k-instruct-q4.gguf": "Q4", "phi-fp16.gguf": "FP16",
+		"BF16/m-00001-of-00004.gguf": "BF16", "Q8_0/m.gguf": "Q8_0", "m.gguf": "", "q.gguf": "", "Q8_0.gguf": "Q8_0", "m-Q4_K_M-imat.gguf": "Q4_K_M",
+		"m-TQ1_0.gguf": "TQ1_0", "m-F32-Q8_0.gguf": "Q8_0", "m-Q4_0_4_8.gguf": "Q4_0_4_8", "moreQ4_0.gguf": "", "m-MXFP4_MOE.gguf": "MXFP4_MOE",
+	} {
+		if got := quantizationOf(file); got != want {
+			t.Errorf("%s: %q", path.Base(file), got)
+		}
+	}
+}
+
+func TestBitsOf(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{
+		"Q4_K_M": 4, "IQ2_XXS": 2, "UD-Q5_K_XL": 5, "F16": 16, "FP16": 16, "BF16": 16, "F32": 32, "MXFP4": 4, "NVFP4": 4, "TQ1_0": 1, "4bit": 4, "": 0, "odd": 0,
+	} {
+		if got := bitsOf(name); got != want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}

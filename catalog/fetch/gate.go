@@ -1,0 +1,61 @@
+package fetch
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// gate keeps requests back while the hub wants rest.
+type gate struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (g *gate) shut(until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until.After(g.until) {
+		g.until = until
+	}
+}
+
+func (g *gate) wait(ctx context.Context) error {
+	g.mu.Lock()
+	left := time.Until(g.until)
+	g.mu.Unlock()
+	return sleep(ctx, left)
+}
+
+// sleep waits, unless the context ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// gates are the gates of hubs.
+type gates struct {
+	mu  sync.Mutex
+	all map[string]*gate
+}
+
+func (g *gates) of(h *hub) *gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == nil {
+		g.all = map[string]*gate{}
+	}
+	if g.all[h.String()] == nil {
+		g.all[h.String()] = &gate{}
+	}
+	return g.all[h.String()]
+}

@@ -1,0 +1,154 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+)
+
+// child downloads a model in a process of its own: it goes on with what is there, or starts.
+func child(home, hub, model string) int {
+	tune := quick
+	tune.tries = 1000
+	jobs, err := open(Options{
+		Models: filepath.Join(home, "models"), State: filepath.Join(home, "downloads"), Hubs: []Hub{{URL: hub}},
+	}, tune)
+	if err != nil {
+		fmt.Println("open:", err)
+		return 1
+	}
+	defer func() { _ = jobs.Close() }()
+	job, err := jobs.Start(context.Background(), Request{Model: model})
+	if err != nil {
+		fmt.Println("start:", err)
+		return 1
+	}
+	if job.State == AlreadyDownloaded {
+		return 0
+	}
+	updates, stop, err := jobs.Watch(job.ID)
+	if err != nil {
+		fmt.Println("watch:", err)
+		return 1
+	}
+	defer stop()
+	for job = range updates {
+	}
+	if job.State != Completed {
+		fmt.Println(job.State, job.Reason)
+		return 1
+	}
+	return 0
+}
+
+var kills = flag.Int("kills", 9, "how often a download is killed")
+
+// TestKill_NoByteBelowACheckpointIsFetchedTwice kills the process, the hub and the connections at random moments of one
+// download.
+func TestKill_NoByteBelowACheckpointIsFetchedTwice(t *testing.T) {
+	t.Parallel()
+	const seed = 7
+	size := int64(*kills) * (3 << 19) // more than comes between two of them
+	random := rand.New(rand.NewPCG(seed, seed))
+	moment := func() { time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond) }
+	w := newWorld(t)
+	content := fakehub.Random(3, size)
+	w.hub.Add("acme/big", fakehub.Files{"big-Q4_K_M.gguf": content})
+	w.hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: 1 << 20}) // else it would be over before the first
+	const name = "acme/big/big-Q4_K_M.gguf"
+
+	for kill := range *kills {
+		kept := w.checkpointed(name, content)
+		process := w.run("acme/big")
+		moment()
+		switch kill % 3 {
+		case 0:
+			w.hub.CutAll()
+		case 1:
+			w.hub.Kill()
+			if err := w.hub.Revive(); err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+		moment()
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		t.Logf("kill %d: %d of %d bytes were there, %d are", kill, kept.bytes(), size, w.checkpointed(name, content).bytes())
+		w.fetchedNothingOf(kept)
+	}
+	w.hub.Mend()
+	kept := w.checkpointed(name, content)
+	if kept.bytes() == 0 {
+		t.Error("nothing was ever kept")
+	}
+	if process := w.run("acme/big"); process.Wait() != nil {
+		t.Fatalf("the last run: %s", process.Stdout)
+	}
+	w.holds(name, content)
+	w.fetchedNothingOf(kept)
+}
+
+// run runs a process that downloads a repository.
+func (w *world) run(repo string) *exec.Cmd {
+	w.Helper()
+	process := exec.CommandContext(w.Context(), os.Args[0])
+	process.Env = append(os.Environ(), "FETCH_TEST_HOME="+w.home, "FETCH_TEST_HUB="+w.hub.URL, "FETCH_TEST_MODEL="+w.hub.URL+"/"+repo)
+	process.Stdout, process.Stderr = new(strings.Builder), os.Stderr
+	if err := process.Start(); err != nil {
+		w.Fatal(err)
+	}
+	return process
+}
+
+// checkpointed is what the checkpoint says is there of a file. It checks that it is.
+func (w *world) checkpointed(name string, want fakehub.Content) spans {
+	w.Helper()
+	text, err := os.ReadFile(w.path(name + checkpointSuffix))
+	if err != nil {
+		return nil
+	}
+	var c checkpoint
+	if err := json.Unmarshal(text, &c); err != nil {
+		w.Fatalf("the checkpoint: %v", err)
+	}
+	part, err := os.ReadFile(w.path(name + partSuffix))
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, s := range c.Done {
+		right := make([]byte, s.To-s.From)
+		if _, err := want.ReadAt(right, s.From); err != nil && s.To != want.Size() {
+			w.Fatal(err)
+		}
+		if int64(len(part)) < s.To || !bytes.Equal(part[s.From:s.To], right) {
+			w.Errorf("the checkpoint says that bytes %d to %d are there, but they aren't", s.From, s.To)
+		}
+	}
+	return c.Done
+}
+
+// fetchedNothingOf checks the requests since the last time: none is for a byte that was there.
+func (w *world) fetchedNothingOf(kept spans) {
+	w.Helper()
+	w.hub.Quiet(w)
+	for _, r := range w.hub.Requests() {
+		for _, s := range kept {
+			if r.From < s.To && s.From < r.To {
+				w.Errorf("%s %s fetched bytes %d to %d, of which %d to %d were there", r.Path, r.Range, r.From, r.To, s.From, s.To)
+			}
+		}
+	}
+	w.hub.Forget()
+}

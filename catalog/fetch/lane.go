@@ -1,0 +1,217 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
+)
+
+// lane fetches one span of a part after the other, and tries each again while that may help.
+type lane struct {
+	*ranges
+	address  string
+	accepted func() // called when the server has shown that it knows ranges
+
+	failures int   // in a row, since the file last grew
+	best     int64 // how much of the file there was at most
+}
+
+// run ends when there is nothing left to take. The error is a *fault, errNoRanges or the context's.
+func (l *lane) run(ctx context.Context) error {
+	for {
+		s := l.part.take(l.most())
+		if s.From == s.To {
+			return nil
+		}
+		err := l.span(ctx, s)
+		l.part.giveBack(s)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			l.progress()
+			continue
+		case errors.Is(err, errNoRanges):
+			return err
+		}
+		f, ok := errors.AsType[*fault](err)
+		if !ok || !f.again {
+			return err
+		}
+		if err := l.again(ctx, f); err != nil {
+			return err
+		}
+	}
+}
+
+// progress forgets the failures if the file has grown. A stream that starts anew and breaks at the same place is no growth.
+func (l *lane) progress() {
+	if have := l.part.have.Load(); have > l.best {
+		l.best, l.failures = have, 0
+	}
+}
+
+// again waits before the next try, or says why there is none.
+func (l *lane) again(ctx context.Context, f *fault) error {
+	l.progress()
+	l.failures++
+	if l.failures > l.tune.tries {
+		return &fault{why: &Error{
+			Kind: f.why.Kind, RetryAfter: f.why.RetryAfter, cause: f.why,
+			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is mended.", l.failures, f.why.Message),
+		}}
+	}
+	wait := min(l.tune.lastRetry, l.tune.firstRetry<<min(l.failures-1, 30))
+	wait -= time.Duration(rand.Int64N(int64(wait)/4 + 1)) //nolint:gosec // so that many don't come back at once
+	if f.why.RetryAfter > 0 {
+		wait = f.why.RetryAfter
+		l.gate.shut(time.Now().Add(wait))
+	}
+	l.retry(f.why)
+	return sleep(ctx, wait)
+}
+
+// span fetches a span, or a first part of it.
+func (l *lane) span(ctx context.Context, s span) error {
+	if err := l.gate.wait(ctx); err != nil {
+		return err
+	}
+	ctx, dog := outbound.Watch(ctx, l.tune.stall)
+	defer dog.Stop()
+	whole := l.isWhole()
+	if whole && l.part.have.Load() > 0 {
+		if err := l.part.reset(); err != nil {
+			return err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.address, nil)
+	if err != nil {
+		return fatal(Internal, "asking for %s: %w", l.part.want.Path, err)
+	}
+	request.Header.Set("Accept-Encoding", "identity")
+	partial := !whole && s != span{0, l.part.want.Size}
+	if partial {
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", s.From, s.To-1))
+		if tag := l.part.tag(); tag != "" && !strings.HasPrefix(tag, "W/") { // a weak one isn't allowed here
+			request.Header.Set("If-Range", tag)
+		}
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return noAnswer(ctx, l.hub, err)
+	}
+	defer response.Body.Close()
+	if s, err = l.accept(response, s, partial); err != nil {
+		return err
+	}
+	if response.StatusCode == http.StatusPartialContent {
+		l.accepted()
+	}
+	return l.copy(ctx, dog, response, s)
+}
+
+// accept decides what an answer is good for: it gives the span that its body holds.
+func (l *lane) accept(response *http.Response, s span, partial bool) (span, error) {
+	want := l.part.want
+	tag := response.Header.Get("ETag")
+	switch response.StatusCode {
+	case http.StatusPartialContent:
+		if !partial {
+			return s, passing(HubFailed, "%s sends a part of %s that nobody asked for. Try again later.", l.hub.name(), want.Path)
+		}
+		from, to, total, ok := contentRange(response.Header.Get("Content-Range"))
+		if !ok || from != s.From || to > s.To || to <= from {
+			return s, passing(HubFailed, "%s answers for bytes %d to %d of %s with others (%q). Try again later.",
+				l.hub.name(), s.From, s.To-1, want.Path, response.Header.Get("Content-Range"))
+		}
+		if total >= 0 && total != want.Size {
+			return s, l.otherSize(total)
+		}
+		if !l.part.learn(tag) {
+			return s, l.otherVersion()
+		}
+		return span{from, to}, nil
+	case http.StatusOK:
+		if length := response.ContentLength; length >= 0 && length != want.Size {
+			return s, l.otherSize(length)
+		}
+		if !l.part.learn(tag) {
+			return s, l.otherVersion()
+		}
+		if partial {
+			l.noRanges()
+			if l.part.have.Load() > 0 {
+				return s, errNoRanges
+			}
+		}
+		return span{0, want.Size}, nil
+	default:
+		return s, refused(l.hub, want.Path+" of "+l.repo, l.repo, response)
+	}
+}
+
+func (l *lane) otherSize(size int64) error {
+	return moved(otherSize, "%s sends %d bytes for %s, but its list says %d: the file has changed, or the hub is wrong.", l.hub.name(), size, l.part.want.Path, l.part.want.Size)
+}
+
+func (l *lane) otherVersion() error {
+	return moved(otherTag, "%s sends another version of %s than before: the file has changed.", l.hub.name(), l.part.want.Path)
+}
+
+var contentRangeForm = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)$`)
+
+// contentRange reads the header of that name: the bytes from one offset up to another, of so many; -1 where that isn't told.
+func contentRange(value string) (from, to, total int64, ok bool) {
+	m := contentRangeForm.FindStringSubmatch(value)
+	if m == nil {
+		return 0, 0, 0, false
+	}
+	from, _ = strconv.ParseInt(m[1], 10, 64)
+	to, _ = strconv.ParseInt(m[2], 10, 64)
+	total = -1
+	if m[3] != "*" {
+		total, _ = strconv.ParseInt(m[3], 10, 64)
+	}
+	return from, to + 1, total, true
+}
+
+// copy puts an answer's body into the part.
+func (l *lane) copy(ctx context.Context, dog *outbound.Watchdog, response *http.Response, s span) error {
+	block := blocks.Get().(*[]byte)
+	defer blocks.Put(block)
+	for at := s.From; at < s.To; {
+		n, err := response.Body.Read((*block)[:min(int64(len(*block)), s.To-at)])
+		if n > 0 {
+			dog.Alive()
+			if err := l.part.write((*block)[:n], at); err != nil {
+				return err
+			}
+			at += int64(n)
+			l.meter(n)
+		}
+		if at == s.To || err == nil {
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%d bytes are missing at the end", s.To-at)
+		}
+		return noAnswer(ctx, l.hub, err)
+	}
+	// more than that may come where the length wasn't told
+	if response.ContentLength < 0 && s.To == l.part.want.Size {
+		if n, _ := io.ReadFull(response.Body, (*block)[:1]); n > 0 {
+			return moved(otherSize, "%s sends more than the %d bytes that its list says for %s: the file has changed, or the hub is wrong.",
+				l.hub.name(), l.part.want.Size, l.part.want.Path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
+)
+
+const (
+	defaultRevision = "main"
+	// What a hub may say of one repository, before it counts as nonsense.
+	maxPageBytes = 32 << 20
+	maxPages     = 200
+	maxFiles     = 100_000
+)
+
+// listing is what a hub says of a repository.
+type listing struct {
+	repo     string // as the hub spells it
+	revision string // that the files are to be asked for by: a commit, where the hub tells it
+	files    []remoteFile
+}
+
+// api asks a hub's API.
+type api struct {
+	hub    *hub
+	client *http.Client
+	tune   tuning
+}
+
+// list asks for the files of a repository. The commit is pinned, so that what is fetched later is what was listed; a hub
+// that doesn't know its own commits is asked by the revision's name.
+func (a *api) list(ctx context.Context, repo, revision string) (listing, error) {
+	var info struct {
+		ID  string `json:"id"`
+		SHA string `json:"sha"`
+	}
+	address := a.hub.at("api", "models", repo)
+	if revision != "" {
+		address += "/revision/" + url.PathEscape(revision)
+	} else {
+		revision = defaultRevision
+	}
+	if _, err := a.get(ctx, address, repo, &info); err != nil {
+		return listing{}, err
+	}
+	l := listing{repo: repo, revision: revision}
+	if strings.EqualFold(info.ID, repo) {
+		l.repo = info.ID
+	}
+	var err error
+	if commit.MatchString(info.SHA) && info.SHA != revision {
+		if l.files, err = a.tree(ctx, repo, info.SHA); kindOf(err) == ModelNotFound && err != nil {
+			l.files, err = a.tree(ctx, repo, revision)
+		} else {
+			l.revision = info.SHA
+		}
+	} else {
+		l.files, err = a.tree(ctx, repo, revision)
+	}
+	return l, err
+}
+
+var commit = regexp.MustCompile(`^[0-9a-fA-F]{40,64}$`)
+
+// entry is a line of a tree.
+type entry struct {
+	Type string `json:"type"`
+	Path string `json:"path"`
+	OID  string `json:"oid"`
+	Size int64  `json:"size"`
+	LFS  *struct {
+		OID    string `json:"oid"`
+		SHA256 string `json:"sha256"`
+		Size   int64  `json:"size"`
+	} `json:"lfs"`
+}
+
+// tree lists all files of a revision, page by page.
+func (a *api) tree(ctx context.Context, repo, revision string) ([]remoteFile, error) {
+	address := a.hub.at("api", "models", repo) + "/tree/" + url.PathEscape(revision) + "?recursive=true"
+	var all []remoteFile
+	seen := map[string]bool{}
+	for range maxPages {
+		var entries []entry
+		header, err := a.get(ctx, address, repo, &entries)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.Type != "file" {
+				continue
+			}
+			f, err := e.file(a.hub, repo)
+			if err != nil {
+				return nil, err
+			}
+			if f.Path != "" && !seen[f.Path] {
+				seen[f.Path] = true
+				all = append(all, f)
+			}
+		}
+		next := nextPage(header)
+		if next == "" {
+			return all, nil
+		}
+		if address, err = a.follow(address, next); err != nil {
+			return nil, err
+		}
+		if len(all) > maxFiles {
+			break
+		}
+	}
+	return nil, errorf(HubFailed, "%s lists more files of %s than can be right. Check the URL.", a.hub.name(), repo)
+}
+
+// hexDigits tell a checksum from what else a hub may put in its place.
+var hexDigits = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// file makes a file of a line. Names that lead elsewhere are refused where they are a model's, and passed over else.
+func (e entry) file(h *hub, repo string) (remoteFile, error) {
+	f := remoteFile{Path: e.Path, Size: e.Size}
+	if e.LFS != nil {
+		f.Size = e.LFS.Size
+		for _, sum := range []string{e.LFS.OID, e.LFS.SHA256} {
+			sum = strings.ToLower(strings.TrimPrefix(sum, "sha256:"))
+			if len(sum) == 64 && hexDigits.MatchString(sum) {
+				f.SHA256 = sum
+			}
+		}
+	} else if hexDigits.MatchString(strings.ToLower(e.OID)) && len(e.OID) == 40 {
+		f.GitSHA1 = strings.ToLower(e.OID)
+	}
+	_, err := localPath(e.Path)
+	lower := strings.ToLower(e.Path)
+	isModel := strings.HasSuffix(lower, ".gguf") || strings.HasSuffix(lower, ".safetensors")
+	switch {
+	case err != nil && isModel:
+		return remoteFile{}, errorf(Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched; don't trust this repository.", h.name(), repo, err)
+	case err != nil:
+		return remoteFile{}, nil
+	case f.Size < 0:
+		return remoteFile{}, errorf(HubFailed, "%s says that %s of %s has %d bytes. Try again later, or another hub.", h.name(), e.Path, repo, f.Size)
+	}
+	return f, nil
+}
+
+// nextPage is the address in a Link header with rel="next"; empty where there is none.
+func nextPage(header http.Header) string {
+	for _, line := range header.Values("Link") {
+		for link := range strings.SplitSeq(line, ",") {
+			target, params, _ := strings.Cut(link, ";")
+			target = strings.TrimSpace(target)
+			isNext := strings.Contains(strings.ReplaceAll(params, " ", ""), `rel="next"`)
+			if isNext && strings.HasPrefix(target, "<") && strings.HasSuffix(target, ">") {
+				return target[1 : len(target)-1]
+			}
+		}
+	}
+	return ""
+}
+
+// follow is the next page's address, which has to be the hub's own.
+func (a *api) follow(from, next string) (string, error) {
+	base, err := url.Parse(from)
+	if err != nil {
+		return "", err
+	}
+	to, err := base.Parse(next)
+	if err != nil || !outbound.SameOrigin(to, a.hub.base) {
+		return "", errorf(HubFailed, "%s continues its list of files at %s, which isn't the same hub. Check the hub's URL.", a.hub.name(), next)
+	}
+	return to.String(), nil
+}
+
+// get asks for a JSON document, a few times if the hub has passing troubles: a client waits for the answer.
+func (a *api) get(ctx context.Context, address, repo string, into any) (http.Header, error) {
+	for try := 1; ; try++ {
+		header, err := a.getOnce(ctx, address, repo, into)
+		if err == nil {
+			return header, nil
+		}
+		wait := max(a.tune.firstRetry<<(try-1), err.why.RetryAfter)
+		if !err.again || try >= a.tune.apiTries || wait > a.tune.apiPatience {
+			return nil, err.why
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *fault) {
+	ctx, dog := outbound.Watch(ctx, a.tune.stall)
+	defer dog.Stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fatal(Internal, "asking for %s: %w", repo, err)
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, noAnswer(ctx, a.hub, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, refused(a.hub, repo, repo, response)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxPageBytes+1))
+	switch {
+	case err != nil:
+		return nil, noAnswer(ctx, a.hub, err)
+	case len(body) > maxPageBytes:
+		return nil, fatal(HubFailed, "%s says more of %s than can be right. Check the hub's URL.", a.hub.name(), repo)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, fatal(HubFailed, "%s doesn't answer in the way of a hub for %s: %w. Check the hub's URL.", a.hub.name(), repo, err)
+	}
+	return response.Header, nil
+}

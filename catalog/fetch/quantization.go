@@ -1,0 +1,132 @@
+package fetch
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var (
+	splitSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
+	// quantizationWord finds a quantization in a file's name, between signs that part words.
+	quantizationWord = regexp.MustCompile(`(?i)(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[0-9A-Z]+)*|TQ\d_\d|BF16|F16|FP16|F32|FP32|MXFP4(?:_MOE)?|NVFP4))(?:$|[-._/])`)
+	bitsWord         = regexp.MustCompile(`(?i)(?:^|[-._])(\d+)[-_]?bits?(?:$|[-._])`)
+	digits           = regexp.MustCompile(`\d+`)
+)
+
+// quantizationOf is the quantization that a file's path tells, in upper case: the last word of it that is one, in the name
+// before the folder's. It is empty where there is none.
+func quantizationOf(file string) string {
+	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
+	name = splitSuffix.ReplaceAllString(name, "")
+	if q := lastQuantization(name); q != "" {
+		return q
+	}
+	return lastQuantization(path.Dir(file))
+}
+
+func lastQuantization(text string) string {
+	last := ""
+	for at := 0; at < len(text); {
+		m := quantizationWord.FindStringSubmatchIndex(text[at:])
+		if m == nil {
+			break
+		}
+		last = text[at+m[2] : at+m[3]]
+		at += m[3] // the sign after it may be the one before the next
+	}
+	return strings.ToUpper(last)
+}
+
+// normalQuantization makes the spellings of a quantization one: q4-k-m, Q4.K.M and Q4_K_M.
+func normalQuantization(name string) string {
+	name = strings.ToUpper(strings.TrimSpace(name))
+	prefix := ""
+	if rest, ok := strings.CutPrefix(name, "UD-"); ok {
+		prefix, name = "UD-", rest
+	}
+	name = strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(name)
+	if m := bitsWord.FindStringSubmatch(name); m != nil { // "4 bits"
+		return m[1] + "BIT"
+	}
+	switch name {
+	case "FP16":
+		name = "F16"
+	case "FP32":
+		name = "F32"
+	}
+	return prefix + name
+}
+
+// bitsOf is about how many bits a quantization has for each weight; 0 where its name doesn't tell.
+func bitsOf(quantization string) int {
+	name := strings.TrimPrefix(normalQuantization(quantization), "UD-")
+	switch {
+	case strings.Contains(name, "FP4"):
+		return 4
+	case name == "":
+		return 0
+	}
+	n, err := strconv.Atoi(digits.FindString(name))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// fourBits are the quantizations of four bits, the best choice first.
+var fourBits = []string{
+	"Q4_K_M", "UD-Q4_K_XL", "Q4_K_XL", "Q4_K_L", "Q4_K_S", "Q4_K", "MXFP4_MOE", "MXFP4", "IQ4_NL", "IQ4_XS", "Q4_1", "Q4_0",
+}
+
+// compareVariants orders variants by how good a choice they are when nobody says which: Q4_K_M, the nearest of four bits,
+// more bits than that (the fewest first), then fewer (the most first), and those whose name doesn't tell.
+func compareVariants(a, b variant) int {
+	return cmp.Or(
+		cmp.Compare(tier(a), tier(b)),
+		cmp.Compare(fourBitRank(a), fourBitRank(b)),
+		cmp.Compare(distance(a), distance(b)),
+		cmp.Compare(middling(a), middling(b)),
+		cmp.Compare(b.size(), a.size()),
+		cmp.Compare(a.name, b.name),
+	)
+}
+
+func tier(v variant) int {
+	switch bits := bitsOf(v.quantization); {
+	case bits == 0:
+		return 3
+	case bits == 4:
+		return 0
+	case bits > 4:
+		return 1
+	default:
+		return 2
+	}
+}
+
+func fourBitRank(v variant) int {
+	if tier(v) != 0 {
+		return 0
+	}
+	if i := slices.Index(fourBits, normalQuantization(v.quantization)); i >= 0 {
+		return i
+	}
+	return len(fourBits)
+}
+
+func distance(v variant) int {
+	d := bitsOf(v.quantization) - 4
+	return max(d, -d)
+}
+
+// middling puts the usual one of several with as many bits first.
+func middling(v variant) int {
+	if strings.HasSuffix(normalQuantization(v.quantization), "_K_M") {
+		return 0
+	}
+	return 1
+}

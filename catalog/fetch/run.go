@@ -1,0 +1,297 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// Why a run ends before its end.
+var (
+	errPaused  = errors.New("the download was paused")
+	errGone    = errors.New("the download was cancelled")
+	errClosing = errors.New("lmcaddy is stopping")
+)
+
+const (
+	// maxRelists bounds how often one run starts anew because the hub's files changed meanwhile.
+	maxRelists = 4
+	// listedPatience bounds the wait until a model that is there is listed.
+	listedPatience = 5 * time.Minute
+)
+
+// start begins a run. j.mu is held, and the job is in no run.
+func (j *job) start() {
+	ctx, cancel := context.WithCancelCause(j.jobs.ctx)
+	before, done := j.stopped, make(chan struct{})
+	j.cancel, j.stopped = cancel, done
+	now := time.Now()
+	j.ran, j.ranAt = 0, now
+	for _, f := range j.record.Files {
+		j.ran += f.have.Load()
+	}
+	j.rate.start(now)
+	j.set(Downloading, "")
+	j.jobs.running.Go(func() {
+		defer close(done)
+		defer cancel(nil)
+		if before != nil {
+			<-before
+		}
+		err := (&run{job: j}).all(ctx)
+		j.end(ctx, err)
+	})
+}
+
+// end says how a run has ended, unless somebody has ended it. One that ends with the process is downloading still, as its
+// record says: the next start goes on with it.
+func (j *job) end(ctx context.Context, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.record.State != Downloading || ctx.Err() != nil {
+		return
+	}
+	log := j.jobs.log.With("job", j.record.ID, "model", j.record.Model)
+	if err != nil {
+		log.Warn("a download has failed", "reason", err)
+		j.set(Failed, err.Error())
+		return
+	}
+	log.Info("a download is completed", "folder", j.jobs.dir(j.record.Folder))
+	j.set(Completed, "")
+}
+
+// run is one go at a job.
+type run struct {
+	*job
+	hub     *hub
+	relists int
+}
+
+// all fetches what is missing, puts it into its place and waits until the model is listed.
+func (r *run) all(ctx context.Context) error {
+	stop := r.ticking(ctx)
+	defer stop()
+	for {
+		err := r.fetch(ctx)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errRelisted) {
+			return err
+		}
+	}
+	if err := r.place(); err != nil {
+		return err
+	}
+	if r.jobs.listed == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, listedPatience)
+	defer cancel()
+	if err := r.jobs.listed(ctx, r.jobs.dir(r.record.Folder)); err != nil {
+		return errorf(Internal, "The files are fetched and checked, but the model isn't listed: %w. Look at the files, and resume the download to try again.", err)
+	}
+	return nil
+}
+
+// ticking tells those who watch of the progress.
+func (r *run) ticking(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(r.jobs.tune.tick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				r.mu.Lock()
+				r.tell()
+				r.mu.Unlock()
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// fetch fetches every file that isn't whole. errRelisted says that the files are others now.
+func (r *run) fetch(ctx context.Context) error {
+	var err error
+	if r.hub, err = r.jobs.hubOf(r.record.Hub); err != nil {
+		return err
+	}
+	if err := r.jobs.checkSpace(r.job); err != nil {
+		return err
+	}
+	for i := range r.files() {
+		if err := r.file(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revision is what the files are asked for by.
+func (r *run) revision() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Revision
+}
+
+// files are the job's files. Only its run changes them.
+func (r *run) files() []file {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Files
+}
+
+// file fetches a file, unless it is there.
+func (r *run) file(ctx context.Context, i int) error {
+	f := r.files()[i]
+	free, err := r.jobs.claims.take(ctx, f.Local) // another quantization's job may fetch the same projector
+	if err != nil {
+		return err
+	}
+	defer free()
+	if !f.Replace && r.jobs.isThere(f) {
+		f.have.Store(f.Size)
+		return removePart(r.jobs.root, f.name())
+	}
+	p, err := openPart(r.jobs.root, f.name(), f.remoteFile, f.have)
+	if err != nil {
+		return err
+	}
+	err = r.part(ctx, p)
+	if closing := p.close(); err == nil {
+		err = closing
+	}
+	if err != nil || !f.Early {
+		return err
+	}
+	if err := place(r.jobs.root, f.name()); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Files[i].Replace = false
+	return nil
+}
+
+// part makes a part whole. When the hub's file turns out to be another than it was listed as, the list is read again.
+func (r *run) part(ctx context.Context, p *part) error {
+	for {
+		err := r.gather(ctx, p)
+		f, ok := errors.AsType[*fault](err)
+		if !ok || f.moved == notMoved {
+			return err
+		}
+		resumed := p.resumed
+		if r.relists++; r.relists > maxRelists {
+			return err
+		}
+		if err := r.relist(ctx); err != nil {
+			return err
+		}
+		switch { // the list is as it was
+		case f.moved == otherTag:
+			p.ignoreTags() // the server's tags say nothing; the checksum will tell
+		case f.moved == otherSum && resumed:
+			p.resumed = false // perhaps it was put together of two versions; once more in one go
+		default:
+			return err
+		}
+	}
+}
+
+// gather fetches what is missing of a part and checks it.
+func (r *run) gather(ctx context.Context, p *part) error {
+	if !p.isWhole() {
+		lanes := 1
+		if p.want.Size >= r.jobs.tune.parallelFrom {
+			lanes = r.jobs.lanes
+		}
+		g := &ranges{
+			hub: r.hub, client: r.hub.client(r.jobs.transport), tune: r.jobs.tune, part: p, repo: r.record.Repo, lanes: lanes,
+			gate: r.jobs.gates.of(r.hub), meter: r.count, retry: r.retrying,
+		}
+		if err := g.get(ctx, r.hub.resolve(r.record.Repo, r.revision(), p.want.Path)); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return p.verify(ctx)
+}
+
+func (r *run) count(n int) {
+	now := time.Now()
+	r.lastByte.Store(now.UnixNano())
+	r.rate.add(n, now)
+}
+
+// retrying notes why something is tried again, for those who wonder why nothing comes.
+func (r *run) retrying(why *Error) {
+	r.jobs.log.Debug("a download is tried again", "job", r.record.ID, "reason", why)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = trouble{why.Message, time.Now()}
+}
+
+// errRelisted says that the hub has other files now.
+var errRelisted = errors.New("the hub's files have changed")
+
+// relist reads the hub's list again. If it isn't as it was, the job takes the new one, and the error is errRelisted.
+func (r *run) relist(ctx context.Context) error {
+	a := r.jobs.api(r.hub)
+	l, err := a.list(ctx, r.record.Repo, r.record.Branch)
+	if err != nil {
+		return err
+	}
+	files := slices.Clone(r.files())
+	changed := l.revision != r.revision() // the old one may be gone
+	for i := range files {
+		at := slices.IndexFunc(l.files, func(n remoteFile) bool { return n.Path == files[i].Path })
+		if at < 0 {
+			return errorf(ModelNotFound, "%s has no %s of %s any more: its publisher has taken it away. Start the download anew to see what there is.", r.hub.name(), files[i].Path, r.record.Repo)
+		}
+		if !l.files[at].sameContent(files[i].remoteFile) {
+			files[i].remoteFile, files[i].Replace, changed = l.files[at], true, true
+			files[i].have.Store(0)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Files, r.record.Revision = files, l.revision
+	r.jobs.keep(&r.record)
+	r.jobs.log.Info("the hub's files have changed, so the new ones are fetched", "job", r.record.ID, "repo", r.record.Repo)
+	return errRelisted
+}
+
+// place puts the files into their place, the one that makes the model whole last.
+func (r *run) place() error {
+	for _, f := range r.files() {
+		if _, err := r.jobs.root.Lstat(f.name() + partSuffix); err != nil && r.jobs.isThere(f) {
+			continue
+		}
+		if err := place(r.jobs.root, f.name()); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.record.Files {
+		r.record.Files[i].Replace = false
+	}
+	return nil
+}

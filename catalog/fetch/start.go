@@ -1,0 +1,239 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"path"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Request asks for a model.
+type Request struct {
+	// Model is an identifier of the catalog, publisher/repository, or a hub's URL.
+	Model string
+	// Quantization is which variant of the model, for a hub's URL only; empty: the best one that fits.
+	Quantization string
+}
+
+// Start begins a download, or joins the one of the same files: one that is paused or has failed goes on. What is there
+// already is no job. The error is an [*Error] or the context's.
+func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
+	r, err := s.hubs.Load().parse(request.Model)
+	if err != nil {
+		return Job{}, err
+	}
+	if request.Quantization != "" && !r.fromURL {
+		return Job{}, errorf(NotImplemented, "A quantization can be chosen for a model's URL only. Give %s instead of %q.", r.hub.page(r.repo), request.Model).about("quantization")
+	}
+	if there, ok := s.completedBefore(request); ok {
+		return there, nil
+	}
+	listed, err := s.api(r.hub).list(ctx, r.repo, r.revision)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Job{}, context.Cause(ctx)
+		}
+		return Job{}, asError(err)
+	}
+	rec, err := s.plan(request, r, listed)
+	if err != nil {
+		return Job{}, err
+	}
+	return s.begin(rec)
+}
+
+// completedBefore finds a job of the same request whose files are all there still. The hub isn't asked then.
+func (s *Jobs) completedBefore(request Request) (Job, bool) {
+	s.mu.Lock()
+	all := s.sorted()
+	s.mu.Unlock()
+	for _, j := range all {
+		j.mu.Lock()
+		rec := j.record
+		j.mu.Unlock()
+		if rec.State == Completed && rec.Model == request.Model && rec.Asked == request.Quantization && s.areThere(rec.Files) {
+			return s.already(&rec), true
+		}
+	}
+	return Job{}, false
+}
+
+// already is the answer about a model that is there.
+func (s *Jobs) already(r *record) Job {
+	job := Job{State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Dir: cmp.Or(r.elsewhere, s.dir(r.Folder))}
+	for _, f := range r.Files {
+		job.Files = append(job.Files, f.Local)
+	}
+	return job
+}
+
+func (s *Jobs) areThere(files []file) bool {
+	return !slices.ContainsFunc(files, func(f file) bool { return !s.isThere(f) })
+}
+
+// plan chooses the files.
+func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
+	if r.fromURL {
+		r.folder = l.repo + r.folder[len(r.repo):] // as the hub spells it
+	}
+	folders := []string{r.folder}
+	if own := l.repo; r.folder != own && !r.fromURL {
+		folders = append(folders, own) // where the same was fetched by its URL
+	}
+	folder, elsewhere := r.folder, ""
+	m := machine{ggufOnly: s.ggufOnly, have: func(files []remoteFile) bool {
+		for _, f := range folders {
+			if s.areThere(filesIn(f, files)) {
+				folder = f
+				return true
+			}
+		}
+		elsewhere = s.hasElsewhere(l.repo, files)
+		return elsewhere != ""
+	}}
+	if s.memory != nil {
+		m.memory = s.memory()
+	}
+	chosen, err := choose(l.repo, l.files, wish{quantization: request.Quantization, file: r.file, dir: r.dir}, m)
+	if err != nil {
+		return nil, asError(err)
+	}
+	m.have(chosen.files)
+	rec := &record{
+		Model: request.Model, Asked: request.Quantization, Hub: r.hub.String(), Repo: l.repo, Revision: l.revision, Branch: r.revision,
+		Quantization: chosen.quantization, Folder: folder, Files: filesIn(folder, chosen.files), State: Downloading,
+		elsewhere: elsewhere,
+	}
+	if err := rec.check(r.hub); err != nil {
+		return nil, err
+	}
+	return rec, nil
+}
+
+// hasElsewhere is another folder that has the files; empty: none.
+func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
+	if s.elsewhere == nil {
+		return ""
+	}
+	sizes := map[string]int64{}
+	for _, f := range files {
+		sizes[path.Base(f.Path)] = f.Size
+	}
+	return s.elsewhere(repo, sizes)
+}
+
+// filesIn gives files their places in a folder.
+func filesIn(folder string, all []remoteFile) []file {
+	files := make([]file, 0, len(all))
+	for _, f := range all {
+		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: isProjector(f.Path)})
+	}
+	return files
+}
+
+// check refuses what can't be put on a disk.
+func (r *record) check(h *hub) error {
+	total := int64(0)
+	places := map[string]bool{}
+	for _, f := range r.Files {
+		if _, err := localPath(f.Local); err != nil {
+			return errorf(Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched.", h.name(), r.Repo, err)
+		}
+		if places[f.Local] {
+			return errorf(HubFailed, "%s has several files named %s, which can't lie in one folder. Give the URL of one of them.", r.Repo, path.Base(f.Path))
+		}
+		places[f.Local] = true
+		if f.Size > math.MaxInt64/2-total {
+			return errorf(HubFailed, "%s says that %s has more bytes than there can be. Try again later, or another hub.", h.name(), r.Repo)
+		}
+		total += f.Size
+	}
+	return nil
+}
+
+// begin starts a job for a plan, unless there is one, or nothing to do.
+func (s *Jobs) begin(rec *record) (Job, error) {
+	s.mu.Lock()
+	joined, ok := s.joinAny(rec)
+	s.mu.Unlock()
+	if ok {
+		return joined, nil
+	}
+	if rec.elsewhere != "" || s.areThere(rec.Files) {
+		return s.already(rec), nil
+	}
+	j := s.newJob(*rec)
+	for i := range j.record.Files {
+		f := &j.record.Files[i]
+		f.have = new(atomic.Int64)
+		f.have.Store(s.haveOf(*f, Downloading))
+	}
+	if err := s.checkSpace(j); err != nil {
+		return Job{}, err
+	}
+	return s.add(j)
+}
+
+// joinAny goes on with the job that is of the same files as a plan. s.mu is held.
+func (s *Jobs) joinAny(rec *record) (Job, bool) {
+	for _, j := range s.sorted() {
+		if joined, ok := s.join(j, rec); ok {
+			return joined, true
+		}
+	}
+	return Job{}, false
+}
+
+// join goes on with a job if it is of the same files as a plan. s.mu is held.
+func (s *Jobs) join(j *job, rec *record) (Job, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.record.sameAs(rec) {
+		return Job{}, false
+	}
+	switch j.record.State {
+	case Downloading:
+		return j.now(), true
+	case Paused, Failed:
+		if s.ctx.Err() != nil {
+			return j.now(), true
+		}
+		files := slices.Clone(j.record.Files) // the last run may still read them
+		for i := range files {                // as the hub has them now
+			files[i].remoteFile = rec.Files[i].remoteFile
+			files[i].have.Store(s.haveOf(files[i], Downloading))
+		}
+		j.record.Files, j.record.Revision = files, rec.Revision
+		j.start()
+		return j.now(), true
+	default:
+		return Job{}, false
+	}
+}
+
+// add starts a new job, or joins the one that another request has started meanwhile.
+func (s *Jobs) add(j *job) (Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return Job{}, errorf(Conflict, "lmcaddy is stopping: start the download when it runs again.")
+	}
+	if joined, ok := s.joinAny(&j.record); ok {
+		return joined, nil
+	}
+	j.record.ID = newID()
+	for s.jobs[j.record.ID] != nil {
+		j.record.ID = newID()
+	}
+	j.record.StartedAt = time.Now().UTC().Truncate(time.Millisecond)
+	s.jobs[j.record.ID] = j
+	s.forget()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.start()
+	s.log.Info("a download begins", "job", j.record.ID, "model", j.record.Model, "repo", j.record.Repo, "folder", s.dir(j.record.Folder))
+	return j.now(), nil
+}

@@ -1,0 +1,123 @@
+package fetch
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"slices"
+)
+
+// Pause stops a download until it is resumed, and returns when it has stopped. What was fetched is kept.
+func (s *Jobs) Pause(ctx context.Context, id string) (Job, error) {
+	return s.stop(ctx, id, Paused, errPaused)
+}
+
+// Cancel ends a download and deletes what was fetched of it. It fails with a reason, and can be resumed from the start.
+func (s *Jobs) Cancel(ctx context.Context, id string) (Job, error) {
+	return s.stop(ctx, id, Failed, errGone)
+}
+
+func (s *Jobs) stop(ctx context.Context, id string, to State, cause error) (Job, error) {
+	j, err := s.find(id)
+	if err != nil {
+		return Job{}, err
+	}
+	j.mu.Lock()
+	from, stopped := j.record.State, j.stopped
+	cancelled := to == Failed
+	switch {
+	case from == Completed, from == Failed && !cancelled:
+		j.mu.Unlock()
+		return Job{}, errorf(Conflict, "The download %s is %s: only one that is downloading can be paused, and only one that isn't completed can be cancelled.", id, from)
+	case from != to || cancelled:
+		reason := ""
+		if cancelled {
+			reason = "It was cancelled."
+		}
+		j.set(to, reason)
+		if j.cancel != nil {
+			j.cancel(cause)
+		}
+	}
+	j.mu.Unlock()
+	if stopped != nil {
+		select {
+		case <-stopped:
+		case <-ctx.Done():
+			return Job{}, context.Cause(ctx)
+		}
+	}
+	if cancelled {
+		j.discard()
+	}
+	return j.snapshot(), nil
+}
+
+// discard deletes what was fetched of a job that was cancelled, unless it was resumed meanwhile.
+func (j *job) discard() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.record.State != Failed {
+		return
+	}
+	for _, f := range j.record.Files {
+		if err := removePart(j.jobs.root, f.name()); err != nil {
+			j.jobs.log.Warn("deleting what a cancelled download left", "job", j.record.ID, "error", err)
+			continue
+		}
+		if !j.jobs.isThere(f) {
+			f.have.Store(0)
+		}
+	}
+	j.discardEarly()
+	j.jobs.prune(j.record.Folder)
+}
+
+// discardEarly deletes a projector that is in its place already, if nothing else is there that it could belong to.
+func (j *job) discardEarly() {
+	dir := filepath.FromSlash(j.record.Folder)
+	entries, err := fs.ReadDir(j.jobs.root.FS(), j.record.Folder)
+	early := func(name string) bool {
+		return slices.ContainsFunc(j.record.Files, func(f file) bool { return f.Early && f.name() == filepath.Join(dir, name) })
+	}
+	if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !early(e.Name()) }) {
+		return
+	}
+	for i, f := range j.record.Files {
+		if f.Early && j.jobs.root.Remove(f.name()) == nil {
+			j.record.Files[i].have.Store(0)
+		}
+	}
+}
+
+// prune removes a model's folder, and its publisher's, where they are empty.
+func (s *Jobs) prune(folder string) {
+	for dir := filepath.FromSlash(folder); dir != "." && dir != ""; dir = filepath.Dir(dir) {
+		if s.root.Remove(dir) != nil { // it isn't empty
+			return
+		}
+	}
+}
+
+// Resume goes on with a download that is paused or has failed. One that is downloading stays as it is.
+func (s *Jobs) Resume(id string) (Job, error) {
+	j, err := s.find(id)
+	if err != nil {
+		return Job{}, err
+	}
+	s.mu.Lock() // against Close
+	defer s.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch j.record.State {
+	case Completed:
+		return Job{}, errorf(Conflict, "The download %s is completed: there is nothing to resume.", id)
+	case Paused, Failed:
+		if err := s.ctx.Err(); err != nil {
+			return Job{}, errorf(Conflict, "lmcaddy is stopping: resume the download when it runs again.")
+		}
+		j.start()
+	default:
+	}
+	return j.now(), nil
+}

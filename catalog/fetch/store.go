@@ -1,0 +1,141 @@
+package fetch
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path"
+	"strings"
+	"sync/atomic"
+)
+
+const recordSuffix = ".json"
+
+// keep writes a job down.
+func (s *Jobs) keep(r *record) {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err == nil {
+		err = writeWhole(s.state, r.ID+recordSuffix, append(text, '\n'))
+	}
+	if err != nil { // the job goes on; after a restart it would be as it was before
+		s.log.Error("a download's state can't be written down", "job", r.ID, "error", err)
+	}
+}
+
+// load reads the jobs, and goes on with those that were downloading.
+func (s *Jobs) load() {
+	entries, err := fs.ReadDir(s.state.FS(), ".")
+	if err != nil {
+		s.log.Error("the downloads of before can't be read", "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, entry := range entries {
+		name := entry.Name()
+		if strings.HasSuffix(name, ".tmp") {
+			_ = s.state.Remove(name) // of a write that a crash has cut short
+			continue
+		}
+		id, ok := strings.CutSuffix(name, recordSuffix)
+		if !ok || !entry.Type().IsRegular() {
+			continue
+		}
+		j, err := s.read(id)
+		if err != nil {
+			s.log.Warn("a download's file can't be read, so it is passed over", "file", name, "error", err)
+			continue
+		}
+		s.jobs[id] = j
+	}
+	for _, j := range s.sorted() {
+		j.mu.Lock()
+		if j.record.State == Downloading {
+			s.log.Info("a download goes on", "job", j.record.ID, "model", j.record.Model)
+			j.start()
+		}
+		j.mu.Unlock()
+	}
+}
+
+func (s *Jobs) read(id string) (*job, error) {
+	text, err := s.state.ReadFile(id + recordSuffix)
+	if err != nil {
+		return nil, err
+	}
+	j := s.newJob(record{})
+	if err := json.Unmarshal(text, &j.record); err != nil {
+		return nil, err
+	}
+	if err := j.record.validate(id); err != nil {
+		return nil, err
+	}
+	for i := range j.record.Files {
+		f := &j.record.Files[i]
+		f.have = new(atomic.Int64)
+		f.have.Store(s.haveOf(*f, j.record.State))
+	}
+	return j, nil
+}
+
+// validate tells whether a record is one that a job can go by. Its names are checked like those that come from a hub.
+func (r *record) validate(id string) error {
+	publisher, repo, _ := strings.Cut(r.Folder, "/")
+	if err := checkRepo(publisher, repo); err != nil {
+		return err
+	}
+	switch r.State {
+	case Downloading, Paused, Completed, Failed:
+	default:
+		return errorf(Internal, "its state %q is none", r.State)
+	}
+	if r.ID != id || len(r.Files) == 0 {
+		return errorf(Internal, "it is of another job, or of none")
+	}
+	for _, f := range r.Files {
+		if _, err := localPath(f.Local); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(f.Local, r.Folder+"/") || f.Size < 0 {
+			return errorf(Internal, "its file %q is not in its folder", f.Local)
+		}
+	}
+	return nil
+}
+
+// haveOf is how much of a file is on the disk.
+func (s *Jobs) haveOf(f file, state State) int64 {
+	if state == Completed || !f.Replace && s.isThere(f) {
+		return f.Size
+	}
+	if c, ok := readCheckpoint(s.root, f.name(), f.remoteFile); ok {
+		return c.Done.bytes()
+	}
+	return 0
+}
+
+func (s *Jobs) newJob(r record) *job {
+	return &job{jobs: s, record: r, watch: map[chan Job]struct{}{}}
+}
+
+// forget drops the oldest ended jobs where there are too many. s.mu is held.
+func (s *Jobs) forget() {
+	var ended []*job
+	for _, j := range s.sorted() {
+		if j.snapshot().Ended() {
+			ended = append(ended, j)
+		}
+	}
+	for _, j := range ended[:max(0, len(ended)-keptJobs)] {
+		delete(s.jobs, j.record.ID)
+		_ = s.state.Remove(j.record.ID + recordSuffix)
+	}
+}
+
+// localOf is where a file goes below the models folder. GGUF files lie beside one another whatever folders the repository
+// has, since that is where the catalog looks for a model's parts and its projector.
+func localOf(folder string, f remoteFile) string {
+	if isGGUF(f.Path) {
+		return folder + "/" + path.Base(f.Path)
+	}
+	return folder + "/" + f.Path
+}

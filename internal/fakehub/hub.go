@@ -1,0 +1,235 @@
+package fakehub
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Hub is a hub that runs. Its methods may be called from any goroutine.
+type Hub struct {
+	URL string // of its API, without a slash at the end
+	CDN string // where it sends files from
+
+	mu       sync.Mutex
+	repos    map[string]*repo
+	tokens   map[string]bool // nil: none is needed
+	faults   []*active
+	release  chan struct{} // closed to end stalls
+	requests []Request
+	under    int // requests that are being answered
+	pageSize int
+	inline   bool
+
+	servers []*http.Server
+	opened  map[net.Conn]struct{}
+	serving sync.WaitGroup
+}
+
+// Request is one that was seen, when it has ended.
+type Request struct {
+	Host   string    `json:"host"` // that it was sent to
+	Path   string    `json:"path"`
+	Query  string    `json:"query,omitempty"`
+	Range  string    `json:"range,omitempty"`
+	Token  string    `json:"token,omitempty"` // the Authorization header
+	If     string    `json:"if_range,omitempty"`
+	Status int       `json:"status"`
+	From   int64     `json:"from"` // the first byte of the file that was sent
+	To     int64     `json:"to"`   // behind the last
+	At     time.Time `json:"at"`
+}
+
+// Start runs a hub until the test ends.
+func Start(t testing.TB) *Hub {
+	t.Helper()
+	h, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("fakehub: %v", err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+// Listen runs a hub at an address, and its file server at a port of its own on the same host. Close ends it.
+func Listen(address string) (*Hub, error) {
+	h := &Hub{repos: map[string]*repo{}, release: make(chan struct{}), opened: map[net.Conn]struct{}{}, pageSize: 1000}
+	if err := h.open(address); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Hub) open(address string) error {
+	front, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(front.Addr().String())
+	if err != nil {
+		return err
+	}
+	back, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return err
+	}
+	h.URL, h.CDN = "http://"+front.Addr().String(), "http://"+back.Addr().String()
+	h.serve(front, h.front())
+	h.serve(back, http.HandlerFunc(h.cdn))
+	return nil
+}
+
+func (h *Hub) serve(listener net.Listener, handler http.Handler) {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: time.Minute,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			switch state {
+			case http.StateNew:
+				h.opened[c] = struct{}{}
+			case http.StateClosed, http.StateHijacked:
+				delete(h.opened, c)
+			default:
+			}
+		},
+	}
+	h.servers = append(h.servers, server)
+	h.serving.Go(func() { _ = server.Serve(listener) })
+}
+
+// Kill breaks every connection and answers no more, as a process that is killed. Revive has it back at the same address.
+func (h *Hub) Kill() {
+	for _, s := range h.servers {
+		_ = s.Close()
+	}
+	h.serving.Wait()
+	h.servers = nil
+}
+
+// Revive runs a hub again that was killed.
+func (h *Hub) Revive() error { return h.open(h.URL[len("http://"):]) }
+
+// CutAll breaks every connection; new ones are served.
+func (h *Hub) CutAll() {
+	h.mu.Lock()
+	all := make([]net.Conn, 0, len(h.opened))
+	for c := range h.opened {
+		all = append(all, c)
+	}
+	h.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close()
+	}
+}
+
+// Close ends the hub.
+func (h *Hub) Close() {
+	h.Mend()
+	h.Kill()
+}
+
+// RequireToken lets only requests with one of these tokens see repositories.
+func (h *Hub) RequireToken(tokens ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens = map[string]bool{}
+	for _, t := range tokens {
+		h.tokens[t] = true
+	}
+}
+
+// PageSize is how many files a page of a tree lists.
+func (h *Hub) PageSize(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pageSize = n
+}
+
+// Inline sends files from the hub itself, without a redirect.
+func (h *Hub) Inline() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inline = true
+}
+
+// Requests are the requests that have ended, in order.
+func (h *Hub) Requests() []Request {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.requests)
+}
+
+// Forget empties the list of requests.
+func (h *Hub) Forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.requests = nil
+}
+
+func (h *Hub) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.under++
+}
+
+func (h *Hub) end(r Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.under--
+	h.requests = append(h.requests, r)
+}
+
+// Quiet waits until no request is being answered.
+func (h *Hub) Quiet(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		h.mu.Lock()
+		under := h.under
+		h.mu.Unlock()
+		switch {
+		case under == 0:
+			return
+		case time.Now().After(end):
+			t.Fatalf("fakehub: %d requests are being answered still", under)
+		}
+	}
+}
+
+// patience is for machines that do ten other things.
+const patience = 60 * time.Second
+
+// Sent is how many bytes of a file were sent, over all requests.
+func (h *Hub) Sent(file string) int64 {
+	n := int64(0)
+	for _, r := range h.Requests() {
+		if r.Path == "/cdn/"+file || hasSuffix(r.Path, "/"+file) {
+			n += r.To - r.From
+		}
+	}
+	return n
+}
+
+func hasSuffix(path, suffix string) bool {
+	return len(path) >= len(suffix) && path[len(path)-len(suffix):] == suffix
+}
+
+// Add adds a repository, or replaces one by a new commit. Files of 1 KiB and more, and all models, are in large file
+// storage: they have a SHA-256.
+func (h *Hub) Add(name string, files Files) {
+	r := &repo{name: name}
+	for path, content := range files {
+		sum, git, err := sums(content)
+		if err != nil {
+			panic(fmt.Sprintf("fakehub: %s: %v", path, err)) // a test's own mistake
+		}
+		r.files = append(r.files, &file{path: path, content: content, sha256: sum, git: git, listed: content.Size()})
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.put(r)
+}
