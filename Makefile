@@ -44,7 +44,7 @@ test-unit: ## Runs the tests of the packages, the fake engine among them
 
 .PHONY: test-race
 test-race: ## Runs the packages below Caddy once more, with the race detector
-	tools/race.sh ./api ./catalog ./internal/... ./node ./supervisor/... ./translate
+	tools/race.sh ./api ./catalog/... ./internal/... ./node ./supervisor/... ./translate
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the model's recipe
@@ -68,7 +68,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog ./internal/... ./node ./supervisor/... ./translate || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./supervisor/... ./translate || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code

@@ -18,7 +18,7 @@ import (
 )
 
 // maxHint bounds how much memory a request's own word about its length is believed for.
-const maxHint = 1 << 20
+const maxHint = maxKept
 
 // maxKept bounds the buffers that are kept for other requests, in bytes.
 const maxKept = 4 << 20

@@ -80,7 +80,7 @@ func describe(m node.ModelState) nativeModel {
 	}
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture
-		d.Capabilities = &nativeCapabilities{Vision: m.Projector != "", ToolUse: m.ToolUse}
+		d.Capabilities = &nativeCapabilities{Vision: m.Vision, ToolUse: m.ToolUse}
 	}
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, nativeInstance{in.ID, configOf(in)})

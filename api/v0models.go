@@ -90,7 +90,7 @@ func typeV0(m catalog.Model) string {
 	switch {
 	case m.Type == catalog.TypeEmbedding:
 		return "embeddings"
-	case m.Projector != "":
+	case m.Vision:
 		return "vlm"
 	default:
 		return "llm"

@@ -1,61 +1,82 @@
 // Package catalog knows the models on disk: which there are, under which keys, and what their files say of them.
 //
 // A [Catalog] scans its folders when it is asked something it can't answer from its last scan, in the goroutine that
-// asks; it has none of its own. What a file's header says is read once and kept for as long as the file's size and
-// modification time stay. A file that can't be used is a model too, with the reason in [Model.Err], so that whoever asks
-// for it learns why.
+// asks; it has none of its own, but for those that read headers while a scan lasts. What a file's header says is read once
+// and kept for as long as the file's size and modification time stay, over restarts too if [Catalog.SetSummary] gives a
+// place for it. A file that can't be used is a model too, with the reason in [Model.Err], so that whoever asks for it learns
+// why.
+//
+// Folders may be nested as they like. What other programs keep is read where it is, recognized by its shape: see [Layout].
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// freshFor is how long a scan answers for, when something is asked that it doesn't know.
-const freshFor = time.Second
+// A scan answers for a second, when something is asked that it doesn't know; one that took long, for longer: no more than
+// every tenth second is spent on scans, as long as changes are seen within seconds.
+const (
+	freshFor     = time.Second
+	freshForMost = 5 * time.Second
+	freshRatio   = 10
+)
 
 // Catalog is the set of models below some folders. Its methods may be called from any goroutine.
 type Catalog struct {
-	log *slog.Logger
+	log    *slog.Logger
+	limits limits
 
-	scanning sync.Mutex // held for the length of a scan
+	scanning chan struct{} // holds one token, which is taken for the length of a scan
 	headers  map[string]header
-	reported map[string]string // the broken files that the log has been told of
+	folders  map[string]folderList
+	reported map[string]string // the files that the log has been told of, with the reasons
+	saved    summary
 
-	roots atomic.Pointer[[]string]
-	last  atomic.Pointer[listing]
+	config atomic.Pointer[config]
+	last   atomic.Pointer[listing]
 }
 
-// listing is what a scan found. It is never changed.
-type listing struct {
-	models []Model // by key
-	at     time.Time
-	roots  *[]string
+// config is what the catalog looks at. It is never changed.
+type config struct {
+	roots   []string
+	formats []Format
 }
 
-// New makes a catalog of no folders.
+// New makes a catalog of no folders, which lists models of the GGUF format.
 func New(log *slog.Logger) *Catalog {
-	c := &Catalog{log: log, headers: map[string]header{}, reported: map[string]string{}}
-	c.roots.Store(&[]string{})
+	c := &Catalog{
+		log: log, limits: defaultLimits, scanning: make(chan struct{}, 1),
+		headers: map[string]header{}, folders: map[string]folderList{}, reported: map[string]string{},
+	}
+	c.config.Store(&config{formats: []Format{FormatGGUF}})
 	return c
 }
 
-// SetRoots gives the folders whose models the catalog knows, the first of which wins where two have the same key. It does
-// no I/O. A folder that doesn't exist holds no models.
+// SetRoots gives the folders whose models the catalog knows. The first of them wins where two hold the same file, or two
+// that can't be told apart by their keys. It does no I/O. A folder that doesn't exist holds no models.
 func (c *Catalog) SetRoots(roots []string) {
-	if slices.Equal(roots, *c.roots.Load()) {
-		return
+	c.change(func(to *config) { to.roots = slices.Clone(roots) })
+}
+
+// SetFormats says which models are listed: those that there is an engine for.
+func (c *Catalog) SetFormats(formats ...Format) {
+	c.change(func(to *config) { to.formats = slices.Clone(formats) })
+}
+
+func (c *Catalog) change(do func(*config)) {
+	for {
+		old := c.config.Load()
+		next := *old
+		do(&next)
+		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) || c.config.CompareAndSwap(old, &next) {
+			return
+		}
 	}
-	roots = slices.Clone(roots)
-	c.roots.Store(&roots)
 }
 
 // Models lists the models by key, as they are on disk now. It is not to be changed.
@@ -67,111 +88,77 @@ func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	return l.models, nil
 }
 
-// NotFoundError says that no model goes by a name, or that more than one does.
-type NotFoundError struct {
-	Name      string
-	Ambiguous []string // the keys that the name may mean
-	Known     []string // with none of them: the keys there are
-}
-
-func (e *NotFoundError) Error() string {
-	switch {
-	case len(e.Ambiguous) > 0:
-		return fmt.Sprintf("The model %q is ambiguous: it may be %s.", e.Name, strings.Join(e.Ambiguous, ", "))
-	case len(e.Known) == 0:
-		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.", e.Name)
-	default:
-		return fmt.Sprintf("The model %q is not known. There are: %s.", e.Name, strings.Join(e.Known, ", "))
+// Refresh looks at the disk now, however fresh the last scan is. It is for who has just changed something there.
+func (c *Catalog) Refresh(ctx context.Context) error {
+	if err := c.begin(ctx); err != nil {
+		return err
 	}
-}
-
-// Lookup finds a model by its key, in any case, or by its name without the publisher where only one model has it. A name
-// that isn't known, or whose file couldn't be used, is looked for on disk again. The error is a [*NotFoundError] or the
-// context's.
-func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
-	l, err := c.listing(ctx, false)
-	if err != nil {
-		return Model{}, err
-	}
-	if m, err := l.lookup(name); err == nil && m.Err == nil {
-		return m, nil
-	}
-	if l, err = c.listing(ctx, true); err != nil {
-		return Model{}, err
-	}
-	return l.lookup(name)
-}
-
-func (l *listing) lookup(name string) (Model, error) {
-	want := normal(name)
-	if i, ok := slices.BinarySearchFunc(l.models, want, func(m Model, key string) int { return cmp.Compare(m.Key, key) }); ok {
-		return l.models[i], nil
-	}
-	var near, nearBroken []Model
-	for _, m := range l.models {
-		repo, _, _ := strings.Cut(m.Key, "@")
-		_, bare, _ := strings.Cut(m.Key, "/")
-		_, bareRepo, _ := strings.Cut(repo, "/")
-		switch {
-		case want != bare && want != repo && want != bareRepo:
-		case m.Err == nil:
-			near = append(near, m)
-		default:
-			nearBroken = append(nearBroken, m)
-		}
-	}
-	if len(near) == 0 {
-		near = nearBroken
-	}
-	if len(near) == 1 {
-		return near[0], nil
-	}
-	return Model{}, l.notFound(name, near)
-}
-
-func (l *listing) notFound(name string, near []Model) *NotFoundError {
-	err := &NotFoundError{Name: name}
-	for _, m := range near {
-		err.Ambiguous = append(err.Ambiguous, m.Key)
-	}
-	for _, m := range l.models {
-		if len(near) == 0 && m.Err == nil {
-			err.Known = append(err.Known, m.Key)
-		}
-	}
+	defer c.end()
+	_, err := c.scanAndKeep(ctx)
 	return err
 }
 
-// listing is the last scan's, or a new one's if there was none of these roots, or if fresh and the last is old.
+// listing is the last scan's, or a new one's if there was none of these folders, or if fresh and the last is old.
 func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 	if l := c.last.Load(); c.answers(l, fresh) {
 		return l, nil
 	}
-	c.scanning.Lock()
-	defer c.scanning.Unlock()
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer c.end()
 	if l := c.last.Load(); c.answers(l, fresh) { // another caller's scan
 		return l, nil
 	}
+	return c.scanAndKeep(ctx)
+}
+
+// begin waits until no other scan runs.
+func (c *Catalog) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case c.scanning <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Catalog) end() { <-c.scanning }
+
+func (c *Catalog) scanAndKeep(ctx context.Context) (*listing, error) {
 	l, err := c.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.last.Store(l)
+	c.saved.write(c.headers, false, c.log)
 	return l, nil
 }
 
 func (c *Catalog) answers(l *listing, fresh bool) bool {
-	return l != nil && l.roots == c.roots.Load() && (!fresh || time.Since(l.at) <= freshFor)
+	if l == nil || l.config != c.config.Load() {
+		return false
+	}
+	return !fresh || time.Since(l.at) <= max(freshFor, min(freshRatio*l.took, freshForMost))
 }
 
-// report tells the log of files that can't be used, once for each reason.
+// report tells the log of what can't be used, once for each reason.
 func (c *Catalog) report(path string, reason error) {
 	if c.reported[path] == reason.Error() {
 		return
 	}
+	if len(c.reported) > maxReported {
+		clear(c.reported)
+	}
 	c.reported[path] = reason.Error()
 	c.log.Warn("a model file can't be used", "file", path, "reason", reason)
 }
+
+// maxReported bounds what is remembered of what the log was told.
+const maxReported = 10_000
 
 var (
 	errTooDeep = errors.New("the folders are nested too deeply")

@@ -126,8 +126,8 @@ func TestSetRoots(t *testing.T) {
 		}
 		check(map[string]string{"p/same": "F32", "p/broken": "", "p/one": "F32"}, first)
 		check(map[string]string{"p/same": "F16", "p/broken": "F16", "p/two": "F16"}, second)
-		check(map[string]string{"p/same": "F32", "p/broken": "F16", "p/one": "F32", "p/two": "F16"}, first, second)
-		check(map[string]string{"p/same": "F16", "p/broken": "F16", "p/one": "F32", "p/two": "F16"}, second, first)
+		check(map[string]string{"p/same": "F32", "p/same@f16": "F16", "p/broken": "F16", "p/one": "F32", "p/two": "F16"}, first, second)
+		check(map[string]string{"p/same": "F16", "p/same@f32": "F32", "p/broken": "F16", "p/one": "F32", "p/two": "F16"}, second, first)
 		check(map[string]string{"p/same": "F32", "p/broken": "", "p/one": "F32"}, first, first)
 		check(map[string]string{})
 	})

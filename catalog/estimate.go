@@ -77,7 +77,7 @@ func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool
 	e := p.file.EstimateLLaMACppRun(
 		gguf.WithLLaMACppOffloadLayers(0), gguf.WithParallelSize(1), gguf.WithFlashAttention(),
 		gguf.WithLLaMACppContextSize(int32(asked)),
-		gguf.WithLLaMACppLogicalBatchSize(int32(batch)), gguf.WithLLaMACppPhysicalBatchSize(int32(batch)),
+		gguf.WithLLaMACppLogicalBatchSize(int32(batch)), gguf.WithLLaMACppPhysicalBatchSize(int32(batch)), //nolint:gosec // bounded above
 		gguf.WithLLaMACppCacheKeyType(cacheType(s.KeyType)), gguf.WithLLaMACppCacheValueType(cacheType(s.ValueType)),
 	)
 	var keys, values float64

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // The parser makes room for as many tensors as a split file says that all of its parts have, and for as many layers as a
@@ -132,7 +133,7 @@ func (m *metadata) number(kind, most uint64, tooLarge error) error {
 // skip passes over values of one type.
 func (m *metadata) skip(kind, count uint64) error {
 	if size, ok := ggufSizes[kind]; ok {
-		return m.pass(int64(count) * size)
+		return m.pass(int64(count) * size) //nolint:gosec // bounded above
 	}
 	for ; count > 0; count-- {
 		var err error
@@ -206,24 +207,32 @@ func (m *metadata) arrayHead() (kind, length uint64, err error) {
 func (m *metadata) length() (uint64, error) { return m.uint(m.wide) }
 
 func (m *metadata) pass(n int64) error {
-	_, err := io.CopyN(io.Discard, m.Reader, n)
-	return err
+	for n > 0 {
+		some, err := m.Discard(int(min(n, math.MaxInt32)))
+		if err != nil {
+			return err
+		}
+		n -= int64(some)
+	}
+	return nil
 }
 
 // uint reads a number of 1 to 8 bytes, as if it had no sign.
-func (m *metadata) uint(size int64) (uint64, error) {
-	var b [8]byte
-	if _, err := io.ReadFull(m, b[:size]); err != nil {
+func (m *metadata) uint(size int64) (n uint64, err error) {
+	b, err := m.Peek(int(size)) // which makes nothing on the heap, unlike io.ReadFull: there are a million of these
+	if err != nil {
 		return 0, err
 	}
 	switch size {
 	case 1:
-		return uint64(b[0]), nil
+		n = uint64(b[0])
 	case 2:
-		return uint64(m.order.Uint16(b[:])), nil
+		n = uint64(m.order.Uint16(b))
 	case 4:
-		return uint64(m.order.Uint32(b[:])), nil
+		n = uint64(m.order.Uint32(b))
 	default:
-		return m.order.Uint64(b[:]), nil
+		n = m.order.Uint64(b)
 	}
+	_, err = m.Discard(int(size))
+	return n, err
 }

@@ -65,7 +65,7 @@ func TestReadHeader_AHostileFileEndsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := readHeader(path, info); h.err != want { //nolint:errorlint // the very error
+		if h := readHeader(fileAt(path, info)); h.err != want { //nolint:errorlint // the very error
 			t.Errorf("error %v, want %v", h.err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,11 @@ import (
 type header struct {
 	size    int64
 	changed time.Time
-	parts   string // the state of a split model's other parts
+	parts   string // the state of its other files
 	kind    kind
 	model   Model // without what depends on where the file lies
 	err     error
+	unread  bool // it couldn't be opened: that may pass without a trace
 }
 
 type kind uint8
@@ -34,15 +36,27 @@ const (
 	kindOther
 )
 
-func (h header) describes(info fs.FileInfo) bool {
-	return h.size == info.Size() && h.changed.Equal(info.ModTime())
+func (h header) describes(f *found) bool {
+	return !h.unread && h.size == f.size && h.changed.Equal(f.changed) && h.parts == f.parts && h.model.Format == f.format
+}
+
+// brokenHeader is of what can't be used.
+func brokenHeader(f *found, reason error) header {
+	h := header{size: f.size, changed: f.changed, parts: f.parts, err: reason}
+	h.model = Model{Format: f.format, SizeBytes: f.size, Changed: f.changed, Err: reason}
+	return h
 }
 
 // readHeader never fails: the error is part of what is known of the file.
-func readHeader(path string, info fs.FileInfo) header {
-	h := header{size: info.Size(), changed: info.ModTime()}
-	h.model = Model{Format: FormatGGUF, SizeBytes: info.Size(), Changed: info.ModTime()}
-	h.err = h.read(path)
+func readHeader(f *found) header {
+	h := brokenHeader(f, nil)
+	if f.format == FormatMLX {
+		h.err = h.readMLX(f.path)
+	} else {
+		h.err = h.read(f.path)
+	}
+	var unreadable *fs.PathError
+	h.unread = errors.As(h.err, &unreadable)
 	h.model.Err = h.err
 	return h
 }
@@ -140,12 +154,12 @@ func holdsItsTensors(f *gguf.GGUFFile) bool {
 
 func (h *header) fill(f *gguf.GGUFFile) {
 	meta, arch := f.Metadata(), f.Architecture()
-	switch arch.Type {
-	case "model":
-	case "projector":
+	switch {
+	case arch.Type == "projector":
 		h.kind = kindProjector
+		h.model.Vision = arch.ClipHasVisionEncoder || !arch.ClipHasAudioEncoder
 		return
-	default:
+	case arch.Type != "model", isOther(f):
 		h.kind = kindOther
 		return
 	}
@@ -164,7 +178,38 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
 	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: math.Round(float64(meta.BitsPerWeight)*100) / 100}
 	m.SizeLabel = text(f, "general.size_label")
-	m.ToolUse = strings.Contains(text(f, "tokenizer.chat_template"), "tools")
+	m.Description = short(text(f, "general.description"))
+	template := text(f, "tokenizer.chat_template")
+	m.ToolUse = takesTools(template) || text(f, "tokenizer.chat_template.tool_use") != ""
+	if m.Type == TypeLLM {
+		m.Reasoning = reasoningOf(template)
+	}
+}
+
+// others are the architectures of what makes no text: pictures, sounds, and encoders for them.
+var others = []string{
+	"diffusion", "imatrix", "controlvector", "flux", "sd1", "sd2", "sd3", "sdxl", "wan", "qwen_image", "lumina2", "aura", "hidream",
+	"ltxv", "hyvid", "cosmos", "pig", "whisper", "wavtokenizer-dec", "snac-dec", "t5encoder",
+}
+
+// isOther tells whether a file that calls itself a model is none that an engine could load: a vocabulary alone, a model for
+// pictures, or what has a type of its own.
+func isOther(f *gguf.GGUFFile) bool {
+	if kind := text(f, "general.type"); kind != "" && kind != "model" {
+		return true
+	}
+	return slices.Contains(others, text(f, "general.architecture")) || len(f.TensorInfos) == 0
+}
+
+// maxDescription bounds a description, in bytes.
+const maxDescription = 1 << 12
+
+// short is a text of bounded length.
+func short(s string) string {
+	if len(s) <= maxDescription {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
 }
 
 // poolings are the ways of pooling, by the numbers that files have for them.
@@ -176,7 +221,7 @@ func pooling(f *gguf.GGUFFile, arch string) Pooling {
 	if !ok {
 		return ""
 	}
-	if n := gguf.ValueNumeric[uint32](kv); n < uint32(len(poolings)) {
+	if n := gguf.ValueNumeric[uint32](kv); n < uint32(len(poolings)) { //nolint:gosec // five
 		return poolings[n]
 	}
 	return ""

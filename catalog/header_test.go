@@ -35,8 +35,11 @@ func TestHeader_OfTheShippedModel(t *testing.T) {
 	want := Model{
 		Key: "lmcaddy/tinychat", Publisher: "lmcaddy", DisplayName: "Tinychat",
 		Path:      filepath.Join(root, "lmcaddy", "tinychat", "tinychat-f16.gguf"),
-		SizeBytes: info.Size(), Changed: info.ModTime(),
-		Format: FormatGGUF, Type: TypeLLM, Architecture: "llama", Quantization: Quantization{Name: "F16", BitsPerWeight: 16.01},
+		SizeBytes: info.Size(), Changed: info.ModTime(), Layout: LayoutPlain,
+		Description: "A small chat model for tests: greets, recalls a name, knows capitals, counts, repeats and calls tools. " +
+			"Trained on generated conversations.",
+		Reasoning: Reasoning{Options: []string{"off", "on"}, Default: "on"},
+		Format:    FormatGGUF, Type: TypeLLM, Architecture: "llama", Quantization: Quantization{Name: "F16", BitsPerWeight: 16.01},
 		Parameters: 1918080, SizeLabel: "1.9M", MaxContextLength: 8192, ToolUse: true,
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
@@ -85,8 +88,8 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 	t.Parallel()
 	model := func(change func(*Model)) Model {
 		m := Model{
-			Key: "pub/tiny", Publisher: "Pub", DisplayName: "Tiny", Format: FormatGGUF, Type: TypeLLM, Architecture: "llama",
-			Quantization: Quantization{"F32", 32}, Parameters: 576, MaxContextLength: 2048,
+			Key: "pub/tiny", Publisher: "Pub", DisplayName: "Tiny", Layout: LayoutPlain, Format: FormatGGUF, Type: TypeLLM,
+			Architecture: "llama", Quantization: Quantization{"F32", 32}, Parameters: 576, MaxContextLength: 2048,
 		}
 		change(&m)
 		return m
@@ -105,6 +108,19 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 		},
 		"a template with tools": {
 			map[string]any{"tokenizer.chat_template": "{% if tools %}…{% endif %}"}, model(func(m *Model) { m.ToolUse = true }),
+		},
+		"a template of its own for tools": {
+			map[string]any{"tokenizer.chat_template": "{{ messages }}", "tokenizer.chat_template.tool_use": "{{ documents }}"},
+			model(func(m *Model) { m.ToolUse = true }),
+		},
+		"a template that lets it think": {
+			map[string]any{"tokenizer.chat_template": "{% if enable_thinking %}"},
+			model(func(m *Model) { m.Reasoning = Reasoning{[]string{"off", "on"}, "on"} }),
+		},
+		"a description": {map[string]any{"general.description": "For tests."}, model(func(m *Model) { m.Description = "For tests." })},
+		"a long description": {
+			map[string]any{"general.description": strings.Repeat("ü", maxDescription)},
+			model(func(m *Model) { m.Description = strings.Repeat("ü", maxDescription/2) + "…" }),
 		},
 		"a template without": {map[string]any{"tokenizer.chat_template": "{{ messages }}"}, model(func(*Model) {})},
 		"no name":            {map[string]any{"general.name": nil}, model(func(m *Model) { m.DisplayName = "Tiny-GGUF" })},
@@ -220,7 +236,7 @@ func TestHeader_SaysWhatIsWrongWithAFile(t *testing.T) {
 			m.Err, m.Changed = nil, time.Time{}
 			want := Model{
 				Key: "pub/tiny", Publisher: "pub", DisplayName: "tiny", Path: filepath.Join(root, "pub", "tiny", "tiny.gguf"),
-				SizeBytes: int64(len(tt.content)), Format: FormatGGUF,
+				SizeBytes: int64(len(tt.content)), Layout: LayoutPlain, Format: FormatGGUF,
 			}
 			if diff := cmp.Diff(want, m); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -242,7 +258,7 @@ func TestHeader_AnyCutIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := readHeader(path, info); h.err == nil {
+		if h := readHeader(fileAt(path, info)); h.err == nil {
 			t.Fatalf("the first %d of %d bytes are a model", n, len(whole))
 		}
 	}

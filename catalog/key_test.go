@@ -77,6 +77,10 @@ func TestKeys(t *testing.T) {
 			files{"p/a/one.gguf": f32, "p/a/two.gguf": f16, "p/a/f32.gguf": nil},
 			map[string]string{"p/a@f32": "p/a/one.gguf", "p/a@f16": "p/a/two.gguf"}, // the broken one's key is taken
 		},
+		"a broken one of a quantization that is there": {
+			files{"p/a/one.gguf": f32, "p/a/two.gguf": f16, "p/a/three-f32.gguf": nil},
+			map[string]string{"p/a@f32": "p/a/one.gguf", "p/a@f16": "p/a/two.gguf", "p/a@three-f32": "p/a/three-f32.gguf?"},
+		},
 		"a broken one alone": {files{"p/a/x.gguf": nil}, map[string]string{"p/a": "p/a/x.gguf?"}},
 		"broken ones": {
 			files{"p/a/x.gguf": nil, "p/a/y.gguf": nil}, map[string]string{"p/a@x": "p/a/x.gguf?", "p/a@y": "p/a/y.gguf?"},

@@ -71,6 +71,29 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestLookup_AcrossRoots: a model of another root that has a key already gets one with a variant, and the name without it
+// stays the first's, unless there is another of that name.
+func TestLookup_AcrossRoots(t *testing.T) {
+	t.Parallel()
+	first, second := t.TempDir(), t.TempDir()
+	write(t, first, "p/same/x.gguf", f32)
+	write(t, second, "p/same/x.gguf", f16)
+	write(t, second, "p/other/x.gguf", f16)
+	write(t, first, "q/other/x.gguf", f32)
+	write(t, first, "p/other/x.gguf", f32)
+	c, _ := catalogOf(t, nil)
+	c.SetRoots([]string{first, second})
+	for name, want := range map[string]string{
+		"p/same": "p/same", "same": "p/same", "p/same@f16": "p/same@f16", "same@f16": "p/same@f16", "same@f32": "", "other": "",
+		"other@f16": "p/other@f16",
+	} {
+		m, err := c.Lookup(t.Context(), name)
+		if m.Key != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, want %q; %v", name, m.Key, want, err)
+		}
+	}
+}
+
 func TestNotFoundError(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]*NotFoundError{

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -13,10 +12,11 @@ type Model struct {
 	Publisher   string
 	DisplayName string
 
-	Path      string // of the model's file, the first of a split one; absolute
-	Projector string // of the vision projector in the same folder; empty without one
-	SizeBytes int64  // of all its files
+	Path      string // of the model's file, the first of a split one, or of its folder; as absolute as the catalog's folders
+	Projector string // of the file with which it sees or hears; empty without one
+	SizeBytes int64  // of all its files, but for the projector
 	Changed   time.Time
+	Layout    Layout // whose order its files are kept in
 
 	Format           Format
 	Type             Type
@@ -25,7 +25,10 @@ type Model struct {
 	Parameters       int64
 	SizeLabel        string // the publisher's own word for the number of parameters, e.g. "8x7B"; may be empty
 	MaxContextLength int    // in tokens
+	Description      string // the publisher's own; may be empty
 	ToolUse          bool   // its chat template takes tools
+	Vision           bool   // it takes images
+	Reasoning        Reasoning
 
 	Experts     int     // of a mixture of experts; 0: it is dense
 	ExpertsUsed int     // for each token, unless a load says otherwise
@@ -33,14 +36,28 @@ type Model struct {
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
 
 	// Err says why the file can't be used. Then only what doesn't come from its header is known.
-	Err error
+	Err error `json:"-"`
 }
+
+// Layout is the order that a model's files are kept in: whose they are.
+type Layout string
+
+// The layouts.
+const (
+	LayoutPlain  Layout = "plain"  // <publisher>/<repo>/<file>: ours, LM Studio's, and anything else
+	LayoutHub    Layout = "hub"    // the Hugging Face hub's cache: models--<publisher>--<repo>/snapshots/<revision>/<file>
+	LayoutCache  Layout = "cache"  // llama.cpp's cache: <publisher>_<repo>_<file>
+	LayoutOllama Layout = "ollama" // Ollama's store: manifests/<registry>/<publisher>/<name>/<tag>, and blobs
+)
 
 // Format is how a model is stored, which decides the engine that runs it.
 type Format string
 
-// FormatGGUF is llama.cpp's.
-const FormatGGUF Format = "gguf"
+// The formats.
+const (
+	FormatGGUF Format = "gguf" // llama.cpp's: a file, or its parts
+	FormatMLX  Format = "mlx"  // Apple's: a folder
+)
 
 // Type is what a model is for.
 type Type string
@@ -81,63 +98,13 @@ func (m Model) ParamsString() string {
 	case n < 1e6:
 		return fmt.Sprintf("%.0fK", n/1e3)
 	case n < 1e9:
-		return short(n/1e6) + "M"
+		return decimal(n/1e6) + "M"
 	default:
-		return short(n/1e9) + "B"
+		return decimal(n/1e9) + "B"
 	}
 }
 
-// short has one decimal where it says something: 1.9, 7, 13.
-func short(n float64) string {
+// decimal has one decimal where it says something: 1.9, 7, 13.
+func decimal(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
-}
-
-// local is the publisher of files that lie in no publisher's folder.
-const local = "local"
-
-// repository is the publisher and the repository of a file, by the folders it lies in below a root.
-func repository(rel string, quantization string) (publisher, repo string) {
-	dirs := strings.Split(filepath.ToSlash(filepath.Dir(rel)), "/")
-	switch n := len(dirs); {
-	case dirs[0] == ".":
-		return local, withoutQuantization(stem(rel), quantization)
-	case n == 1:
-		return local, dirs[0]
-	default:
-		return dirs[n-2], dirs[n-1]
-	}
-}
-
-// repoKey is the key of a repository: what clients name it by.
-func repoKey(publisher, repo string) string {
-	repo = normal(repo)
-	for _, suffix := range []string{"-gguf", "-mlx"} {
-		if short, ok := strings.CutSuffix(repo, suffix); ok && short != "" {
-			repo = short
-			break
-		}
-	}
-	return normal(publisher) + "/" + repo
-}
-
-// normal is a name as keys have it. The signs that mean something in a key or in an instance's id are replaced.
-func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
-
-var unsafeInKeys = strings.NewReplacer("@", "-", ":", "-", ",", "-", " ", "-")
-
-func stem(path string) string {
-	base := filepath.Base(path)
-	return shardSuffix.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "")
-}
-
-// withoutQuantization drops a file name's ending that says its quantization: tiny-f16 and tiny.Q4_K_M are tiny.
-func withoutQuantization(name, quantization string) string {
-	if quantization == "" || len(name) <= len(quantization)+1 {
-		return name
-	}
-	cut := len(name) - len(quantization)
-	if strings.EqualFold(name[cut:], quantization) && strings.ContainsRune("-._", rune(name[cut-1])) {
-		return name[:cut-1]
-	}
-	return name
 }

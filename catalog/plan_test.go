@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -136,9 +137,7 @@ func projectorFile(meta map[string]any) file {
 		"clip.vision.feed_forward_length": uint32(4304), "clip.vision.block_count": uint32(1),
 		"clip.vision.projection_dim": uint32(640), "clip.vision.attention.head_count": uint32(16),
 	})
-	for k, v := range meta {
-		f.meta[k] = v
-	}
+	maps.Copy(f.meta, meta)
 	f.tensors = map[string]int{"v.blk.0.attn_q.weight": 1 << 20}
 	return f
 }

@@ -3,233 +3,286 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/maphash"
+	"maps"
 	"os"
-	"path/filepath"
-	"regexp"
+	"runtime"
 	"slices"
-	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// maxNesting bounds how deep folders are followed.
-const maxNesting = 8
+// seed is that of the signatures of scans.
+var seed = maphash.MakeSeed()
 
-// found is a file of a model, with what its header says.
-type found struct {
-	path, rel string
-	header    header
-}
+// maxReaders bounds how many headers are read at a time.
+const maxReaders = 8
 
-// scan reads the folders. c.scanning is held.
+// scan looks at the folders. The token of c.scanning is held.
 func (c *Catalog) scan(ctx context.Context) (*listing, error) {
-	roots := c.roots.Load()
-	l := &listing{at: time.Now(), roots: roots}
-	headers := map[string]header{}
-	var all []Model
-	for _, root := range *roots {
-		w := walk{ctx: ctx, catalog: c, root: root, headers: headers, folders: map[string]*folder{}}
-		if err := w.below(root); err != nil {
-			return nil, err
-		}
-		all = append(all, w.models()...)
+	config, started := c.config.Load(), time.Now()
+	var saved map[string]header
+	var reading sync.WaitGroup
+	reading.Go(func() { saved = c.saved.read(c.log) }) // beside the walk: both take their time when there are many
+	walks, folders, err := c.walk(ctx, config)
+	reading.Wait()
+	if saved != nil {
+		maps.Copy(saved, c.headers)
+		c.headers = saved
 	}
-	l.models = c.withoutHidden(all)
-	slices.SortFunc(l.models, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
-	c.headers = headers // forgets the files that are gone
+	if err != nil {
+		return nil, err
+	}
+	isNew, err := c.readHeaders(ctx, walks)
+	if err != nil {
+		return nil, err
+	}
+	c.folders = folders // forgets those that are gone
+	signature := signatureOf(walks)
+	l := c.last.Load()
+	if l != nil && !isNew && l.signature == signature && l.config == config {
+		same := *l
+		l = &same
+	} else {
+		l = newListing(c.assemble(walks, config.formats))
+		l.signature, l.config = signature, config
+	}
+	l.at = time.Now()
+	l.took = l.at.Sub(started)
 	return l, nil
 }
 
-// withoutHidden leaves out what has the key of a model before it. What can't be used hides nothing that can.
-func (c *Catalog) withoutHidden(all []Model) []Model {
-	slices.SortStableFunc(all, func(a, b Model) int { return rank(a) - rank(b) })
-	taken := map[string]string{}
-	var models []Model
-	for _, m := range all {
-		switch other, ok := taken[m.Key]; {
-		case !ok:
-			taken[m.Key] = m.Path
-			models = append(models, m)
-		case m.Err == nil: // else the log knows already
-			c.report(m.Path, fmt.Errorf("its key %s is that of %s", m.Key, other))
+// walk looks at the folders, and gives what they hold to be remembered.
+func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, map[string]folderList, error) {
+	folders := make(map[string]folderList, len(c.folders))
+	walks := make([]*walk, len(config.roots))
+	for i, root := range config.roots {
+		walks[i] = &walk{ctx: ctx, catalog: c, mlx: slices.Contains(config.formats, FormatMLX), folders: folders}
+		if err := walks[i].below(root); err != nil {
+			return nil, nil, err
 		}
 	}
-	return models
+	return walks, folders, nil
 }
 
-func rank(m Model) int {
-	if m.Err != nil {
-		return 1
-	}
-	return 0
-}
-
-// walk collects the model files below one root.
-type walk struct {
-	ctx     context.Context
-	catalog *Catalog
-	root    string
-	headers map[string]header
-	files   []found
-	folders map[string]*folder // by path
-}
-
-// shardSuffix ends the name of one part of a split model.
-var shardSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
-
-// below collects the files of a root and of its folders.
-func (w *walk) below(root string) error {
-	info, err := os.Stat(root)
-	if err != nil {
-		if !os.IsNotExist(err) {
-			w.catalog.report(root, err)
-		}
-		return nil
-	}
-	return w.folder(root, []os.FileInfo{info})
-}
-
-// folder collects a folder's files. Links are followed, since users link their models in. What can't be read is left out.
-// way is the folders that lead here, this one last.
-func (w *walk) folder(dir string, way []os.FileInfo) error {
-	if err := w.ctx.Err(); err != nil {
-		return err
-	}
-	if len(way) > maxNesting+1 {
-		w.catalog.report(dir, errTooDeep)
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !os.IsNotExist(err) {
-		w.catalog.report(dir, err)
-	}
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		if strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
-		info, err := os.Stat(path)
-		switch {
-		case err != nil:
-			w.catalog.report(path, err)
-		case info.IsDir() && slices.ContainsFunc(way, func(f os.FileInfo) bool { return os.SameFile(f, info) }):
-			w.catalog.report(path, errLoop)
-		case info.IsDir():
-			if err := w.folder(path, append(way, info)); err != nil {
-				return err
+// readHeaders reads those that aren't known, several at a time. Those that were read before the context ended are kept.
+func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, err error) {
+	kept := make(map[string]header, len(c.headers))
+	var todo []*found
+	for _, w := range walks {
+		for i := range w.found {
+			f := &w.found[i]
+			if h, ok := c.headers[f.path]; ok && h.describes(f) {
+				kept[f.path] = h
+			} else if _, twice := kept[f.path]; !twice && f.problem == nil {
+				kept[f.path] = header{}
+				todo = append(todo, f)
 			}
-		case strings.EqualFold(filepath.Ext(path), ".gguf") && info.Mode().IsRegular():
-			w.file(path, info)
 		}
 	}
-	return nil
+	var mu sync.Mutex
+	var next atomic.Int64
+	var readers sync.WaitGroup
+	for range min(maxReaders, runtime.GOMAXPROCS(0), len(todo)) {
+		readers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(todo) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				h := readHeader(todo[i])
+				mu.Lock()
+				c.headers[todo[i].path], kept[todo[i].path] = h, h
+				mu.Unlock()
+			}
+		})
+	}
+	readers.Wait()
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if len(todo) > 0 || len(kept) != len(c.headers) {
+		c.saved.dirty = true
+	}
+	c.headers = kept // forgets the files that are gone
+	return len(todo) > 0, nil
 }
 
-func (w *walk) file(path string, info os.FileInfo) {
-	part := shardSuffix.FindStringSubmatch(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-	if part != nil && part[1] != "00001" {
-		return // the first part stands for all
-	}
-	state := ""
-	if part != nil {
-		state = parts(path, part[2])
-	}
-	h, ok := w.catalog.headers[path]
-	if !ok || !h.describes(info) || h.parts != state {
-		h = readHeader(path, info)
-		h.parts = state
-	}
-	w.headers[path] = h
-	if h.err != nil {
-		w.catalog.report(path, h.err)
-	}
-	switch h.kind {
-	case kindModel:
-		rel, err := filepath.Rel(w.root, path)
-		if err != nil {
-			rel = filepath.Base(path)
+// signatureOf is the same for two scans that have found the same.
+func signatureOf(walks []*walk) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	number := func(n int64) { _, _ = h.Write(binary.AppendVarint(nil, n)) }
+	for _, w := range walks {
+		number(int64(len(w.found)))
+		for _, f := range w.found {
+			for _, s := range []string{f.path, f.parts, string(f.layout), f.publisher, f.repo, f.label, f.scope} {
+				number(int64(len(s)))
+				_, _ = h.WriteString(s)
+			}
+			number(f.size)
+			number(f.changed.UnixNano())
+			number(int64(truth(f.problem != nil)))
 		}
-		w.files = append(w.files, found{path, rel, h})
-		if h.err == nil {
-			w.folderOf(path).names[modelName(path)] = true
-		}
-	case kindProjector:
-		f := w.folderOf(path)
-		f.projectors = append(f.projectors, projector{path, info.Size()})
-	case kindOther: // adapters, importance matrices
 	}
+	return h.Sum64()
 }
 
-// parts tells the states of a split model's other parts apart: sizes and times, up to the first part that isn't there.
-func parts(first, count string) string {
-	n, err := strconv.Atoi(count)
-	if err != nil {
-		return ""
+// assemble makes models of what was found. What can't be used hides nothing that can.
+func (c *Catalog) assemble(walks []*walk, formats []Format) []Model {
+	seen := map[stamp][]claimed{}
+	var good, broken []labelled
+	for i, w := range walks {
+		g, b := c.modelsOf(i, w, formats, seen)
+		good, broken = append(good, g...), append(broken, b...)
 	}
-	ext := filepath.Ext(first)
-	base := strings.TrimSuffix(first, ext)
-	base = strings.TrimSuffix(base, "-00001-of-"+count)
-	var all strings.Builder
-	for i := 2; i <= n; i++ {
-		info, err := os.Stat(fmt.Sprintf("%s-%05d-of-%s%s", base, i, count, ext))
-		if err != nil {
-			fmt.Fprintf(&all, "%d: none", i)
-			break
-		}
-		fmt.Fprintf(&all, "%d: %d %d\n", i, info.Size(), info.ModTime().UnixNano())
-	}
-	return all.String()
-}
-
-// models gives each file its key. A file that can't be used never changes the key of one that can.
-func (w *walk) models() []Model {
-	type repo struct{ good, broken []Model }
-	repos := map[string]*repo{}
-	for _, f := range w.files {
-		publisher, name := repository(f.rel, f.header.model.Quantization.Name)
-		key := unsafeInKeys.Replace(repoKey(publisher, name))
-		m := f.header.model
-		m.Key, m.Publisher, m.Path = key, publisher, f.path
-		m.Projector = w.folderOf(f.path).projector(f.path)
-		m.DisplayName = cmp.Or(m.DisplayName, name)
-		r := repos[key]
-		if r == nil {
-			r = &repo{}
-			repos[key] = r
-		}
-		if m.Err == nil {
-			r.good = append(r.good, m)
-		} else {
-			r.broken = append(r.broken, m)
-		}
-	}
+	taken := map[string]string{} // the models' paths, by key
 	var all []Model
-	for _, r := range repos {
-		all = append(all, variants(r.good, r.good)...)
-		all = append(all, variants(r.broken, slices.Concat(r.good, r.broken))...)
+	for _, m := range slices.Concat(good, broken) {
+		if c.claim(&m, taken) {
+			all = append(all, m.Model)
+		}
 	}
-	slices.SortFunc(all, func(a, b Model) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
 	return all
 }
 
-// variants adds to the models' keys what tells them from the others of their repository: the quantization, else the
-// file's name.
-func variants(models, others []Model) []Model {
-	if len(others) < 2 {
-		return models
-	}
-	count := map[string]int{}
-	for _, m := range others {
-		count[m.Quantization.Name]++
-	}
-	for i := range models {
-		m := &models[i]
-		suffix := m.Quantization.Name
-		if suffix == "" || count[suffix] > 1 {
-			suffix = stem(m.Path)
+// claim takes the model's key, or if another folder's model has it, one with a variant.
+func (c *Catalog) claim(m *labelled, taken map[string]string) bool {
+	other, ok := taken[m.Key]
+	if ok && m.variant == "" && m.Err == nil {
+		key := m.Key
+		for _, suffix := range []string{m.Quantization.Name, quantizationOf(m.label), m.label} {
+			if m.Key = key + "@" + unsafeInKeys.Replace(normal(suffix)); suffix != "" && taken[m.Key] == "" {
+				ok = false
+				break
+			}
 		}
-		m.Key += "@" + unsafeInKeys.Replace(normal(suffix))
+		if ok {
+			m.Key = key
+		}
 	}
-	return models
+	if ok {
+		if m.Err == nil { // else the log knows already
+			c.report(m.Path, fmt.Errorf("its key %s is that of %s", m.Key, other))
+		}
+		return false
+	}
+	taken[m.Key] = m.Path
+	return true
+}
+
+// stamp is what two names of one file have in common, at least.
+type stamp struct {
+	size    int64
+	changed int64
+}
+
+type claimed struct {
+	root int
+	key  string
+	info os.FileInfo
+}
+
+// sameRepo is the models of one repository.
+type sameRepo struct{ good, broken []labelled }
+
+// modelsOf are the models of one root with their keys, those that can be used and the others, each in the order of the walk.
+// A file that another root holds too is left out.
+func (c *Catalog) modelsOf(root int, w *walk, formats []Format, seen map[stamp][]claimed) (good, broken []labelled) {
+	scopes := scopesOf(w, c.headers)
+	repos := map[string]*sameRepo{}
+	var keys []string
+	for i := range w.found {
+		f := &w.found[i]
+		h := c.headers[f.path]
+		if f.problem != nil {
+			h = brokenHeader(f, f.problem)
+		}
+		if h.kind != kindModel || !slices.Contains(formats, f.format) {
+			continue
+		}
+		m := modelOf(f, h, scopes[f.scope])
+		if isElsewhere(f, m.Key, root, seen) {
+			continue
+		}
+		r := repos[m.Key]
+		if r == nil {
+			r = &sameRepo{}
+			repos[m.Key] = r
+			keys = append(keys, m.Key)
+		}
+		if m.Err == nil {
+			r.good = append(r.good, m)
+			continue
+		}
+		c.report(f.path, h.err)
+		r.broken = append(r.broken, m)
+	}
+	for _, key := range keys {
+		r := repos[key]
+		r.addVariants()
+		good, broken = append(good, r.good...), append(broken, r.broken...)
+	}
+	return good, broken
+}
+
+func modelOf(f *found, h header, s *scope) labelled {
+	name := cmp.Or(f.repo, withoutQuantization(f.label, h.model.Quantization.Name))
+	m := labelled{Model: h.model, label: f.label}
+	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
+	m.DisplayName = cmp.Or(m.DisplayName, name)
+	if p := s.projector(f.label); p.path != "" && f.format == FormatGGUF {
+		m.Projector, m.Vision = p.path, p.vision
+	}
+	return m
+}
+
+func (r *sameRepo) addVariants() {
+	taken := map[string]bool{}
+	if len(r.good) > 1 {
+		withVariants(r.good, nil)
+	}
+	for _, m := range r.good {
+		taken[m.variant] = true
+	}
+	if len(r.good)+len(r.broken) > 1 {
+		withVariants(r.broken, taken)
+	}
+}
+
+// isElsewhere tells whether an earlier root holds the same file, and notes that this one does. A link that somebody has
+// made under a name of its own is meant to be one.
+func isElsewhere(f *found, key string, root int, seen map[stamp][]claimed) bool {
+	if f.info == nil {
+		return false
+	}
+	s := stamp{f.size, f.changed.UnixNano()}
+	for _, other := range seen[s] {
+		if other.root < root && (!f.linked || other.key == key) && os.SameFile(other.info, f.info) {
+			return true
+		}
+	}
+	seen[s] = append(seen[s], claimed{root, key, f.info})
+	return false
+}
+
+// scopesOf are what lies together in a root.
+func scopesOf(w *walk, headers map[string]header) map[string]*scope {
+	scopes := map[string]*scope{}
+	for i := range w.found {
+		f := &w.found[i]
+		s := scopes[f.scope]
+		if s == nil {
+			s = &scope{flat: f.flat}
+			scopes[f.scope] = s
+		}
+		h := headers[f.path]
+		switch {
+		case h.kind == kindProjector:
+			s.projectors = append(s.projectors, projector{f.path, f.label, f.size, h.model.Vision})
+		case h.kind == kindModel && h.err == nil:
+			s.labels = append(s.labels, f.label)
+		}
+	}
+	return scopes
 }

@@ -2,11 +2,15 @@ package catalog
 
 import (
 	"bytes"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // shipped is the folder of the models that come with this repository.
@@ -93,3 +97,11 @@ func (l *logged) logger() *slog.Logger {
 		return a
 	}}))
 }
+
+// fileAt is a GGUF file as a walk finds it.
+func fileAt(path string, info fs.FileInfo) *found {
+	return &found{path: path, info: info, size: info.Size(), changed: info.ModTime(), format: FormatGGUF}
+}
+
+// sameText compares errors by what they say.
+var sameText = cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })

@@ -215,7 +215,7 @@ func (r *vocabularyReader) finish() vocabulary {
 	id := func(name string, otherwise int64) int64 {
 		n, ok := r.numbers[name]
 		if ok && n < uint64(len(v.tokens)) {
-			return int64(n)
+			return int64(n) //nolint:gosec // bounded above
 		}
 		if otherwise >= int64(len(v.tokens)) {
 			return -1

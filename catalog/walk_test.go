@@ -102,11 +102,19 @@ func TestWalk_OnlyModelsAreListed(t *testing.T) {
 		"p/above/in/m.gguf": projector,
 		"p/only/m.gguf":     projector,
 		"p/lora/l.gguf":     llama("LoRA", map[string]any{"general.type": "adapter", "adapter.type": "lora"}).bytes(),
+		"p/hears/a.gguf":    f32,
+		"p/hears/ears.gguf": llama("Ears", map[string]any{"general.architecture": "clip", "clip.projector_type": "ultravox", "clip.has_audio_encoder": true}).bytes(),
+		"p/picture/a.gguf":  llama("Picture", map[string]any{"general.architecture": "flux"}).bytes(),
+		"p/words/a.gguf":    file{meta: llama("Words", nil).meta}.bytes(),
+		"p/other/a.gguf":    llama("Other", map[string]any{"general.type": "vocoder"}).bytes(),
 		"p/matrix/i.gguf":   llama("Matrix", map[string]any{"general.type": "imatrix"}).bytes(),
 	})
-	want := map[string]string{"p/sees@f32": "p/sees/mmproj-f16.gguf", "p/sees@f16": "p/sees/mmproj-f16.gguf", "p/blind": "", "p/above": ""}
+	want := map[string]string{"p/sees@f32": "p/sees/mmproj-f16.gguf", "p/sees@f16": "p/sees/mmproj-f16.gguf", "p/blind": "", "p/above": "", "p/hears": "p/hears/ears.gguf"}
 	got := map[string]string{}
 	for _, m := range models(t, c) {
+		if m.Vision != strings.HasPrefix(m.Key, "p/sees") {
+			t.Errorf("%s: vision is %v", m.Key, m.Vision)
+		}
 		got[m.Key] = filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(m.Projector, root), string(filepath.Separator)))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

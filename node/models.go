@@ -55,7 +55,7 @@ func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[
 
 // Caps is what a model can do, as far as it is known without loading it.
 func (n *Node) Caps(m catalog.Model) translate.Caps {
-	return translate.Caps{Vision: m.Projector != ""}
+	return translate.Caps{Vision: m.Vision}
 }
 
 // Use is what a request needs of its model. The zero value is one slot, and the settings' word for the rest.

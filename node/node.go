@@ -70,6 +70,7 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 		runtimes: runtimes.Open(dir.Runtimes(), log.With("part", "runtimes")),
 		live:     map[uint64]Settings{},
 	}
+	n.catalog.SetSummary(dir.Catalog())
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.engines = n.newEngines()
@@ -147,5 +148,6 @@ func (n *Node) Close() error {
 	n.cancel()
 	n.supervisor.Close()
 	n.background.Wait()
+	n.catalog.Save()
 	return n.lock.Unlock()
 }

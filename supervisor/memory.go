@@ -34,7 +34,7 @@ func (p *process) sample(ctx context.Context, pid int) {
 
 // residentMemory is what a process holds of the machine's memory, in bytes; 0 where it can't be told.
 func residentMemory(ctx context.Context, pid int) int64 {
-	p, err := gopsutil.NewProcessWithContext(ctx, int32(pid))
+	p, err := gopsutil.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // process ids fit
 	if err != nil {
 		return 0
 	}

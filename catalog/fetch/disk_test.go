@@ -108,7 +108,10 @@ func TestCancel_LeavesNoProjectorBehind(t *testing.T) {
 				}
 			}
 			job := w.start("acme/m")
-			w.await(job.ID, func(j Job) bool { return j.DownloadedBytes >= 1000 })
+			w.await(job.ID, func(Job) bool {
+				_, err := os.Stat(w.path("acme/m/mmproj-F16.gguf"))
+				return err == nil
+			})
 			if _, err := w.jobs.Cancel(t.Context(), job.ID); err != nil {
 				t.Fatal(err)
 			}

@@ -51,6 +51,9 @@ func (d Dir) Run() string { return filepath.Join(string(d), "run") }
 // Lock is the file whose lock makes a process the only one to use this home.
 func (d Dir) Lock() string { return filepath.Join(d.Run(), "lock") }
 
+// Catalog is what was read of the models, so that a start needn't read all of it again. It may be deleted.
+func (d Dir) Catalog() string { return filepath.Join(string(d), "catalog.json") }
+
 // Engines is where the running engines are written down, so that they are found after a crash.
 func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
 

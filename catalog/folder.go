@@ -1,0 +1,137 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A folder whose modification time stays is not read again, but once in a while, for there are file systems that don't keep
+// that time; what took long to read, less often. What was modified just before it was read is read again: clocks of file
+// systems are coarse.
+const (
+	unreadFor   = 10 * time.Second
+	unreadRatio = 100
+	coarse      = 2 * time.Second
+	readAtOnce  = 4096 // entries
+)
+
+// limits bound what a scan looks at in each root, so that it ends soon whatever it is pointed at.
+type limits struct {
+	folders int
+	files   int // that may be models
+	entries int // of one folder, that may matter
+}
+
+var defaultLimits = limits{folders: 200_000, files: 100_000, entries: 200_000}
+
+// entry is one of a folder that may matter.
+type entry struct {
+	name string
+	kind fs.FileMode // its type
+}
+
+// folderList is what a folder held when it was read.
+type folderList struct {
+	modified, read time.Time
+	took           time.Duration
+	entries        []entry // by name
+	cut            bool    // there are more than are looked at
+}
+
+func (f folderList) holds(name string) bool {
+	_, ok := f.find(name)
+	return ok
+}
+
+func (f folderList) holdsFolder(name string) bool {
+	e, ok := f.find(name)
+	return ok && (e.kind.IsDir() || e.kind&fs.ModeSymlink != 0)
+}
+
+func (f folderList) find(name string) (entry, bool) {
+	i, ok := slices.BinarySearchFunc(f.entries, name, func(e entry, name string) int { return cmp.Compare(e.name, name) })
+	if !ok {
+		return entry{}, false
+	}
+	return f.entries[i], true
+}
+
+// list is what a folder holds, read only if it may have changed.
+func (w *walk) list(dir string) (folderList, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return folderList{}, err
+	}
+	now := time.Now()
+	known, ok := w.catalog.folders[dir]
+	if !ok || !known.modified.Equal(info.ModTime()) || known.read.Sub(known.modified) < coarse ||
+		now.Sub(known.read) > max(unreadFor, unreadRatio*known.took) {
+		known = folderList{modified: info.ModTime(), read: now}
+		known.entries, known.cut, err = readFolder(w.ctx, dir, w.catalog.limits.entries)
+		if err != nil {
+			return folderList{}, err
+		}
+		known.took = time.Since(now)
+	}
+	w.folders[dir] = known
+	return known, nil
+}
+
+// readFolder reads what may matter in a folder, in pieces: there may be millions of entries.
+func readFolder(ctx context.Context, dir string, most int) (entries []entry, cut bool, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		some, err := f.ReadDir(readAtOnce)
+		for _, e := range some {
+			if !matters(e.Name(), e.Type()) {
+				continue
+			}
+			if len(entries) == most {
+				cut = true
+				break
+			}
+			entries = append(entries, entry{e.Name(), e.Type()})
+		}
+		if cut || errors.Is(err, io.EOF) || err == nil && len(some) == 0 {
+			break
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	return entries, cut, nil
+}
+
+// matters tells whether an entry may be a model, lead to one or tell of one.
+func matters(name string, kind fs.FileMode) bool {
+	switch {
+	case strings.HasPrefix(name, "."):
+		return false
+	case kind.IsDir(), kind&fs.ModeSymlink != 0:
+		return true
+	case !kind.IsRegular():
+		return false
+	default:
+		return isGGUF(name) || isCacheNote(name) || isMLXFile(name)
+	}
+}
+
+// isGGUF tells by its name whether a file may be a model of that format.
+func isGGUF(name string) bool {
+	return len(name) > len(".gguf") && strings.EqualFold(name[len(name)-len(".gguf"):], ".gguf")
+}

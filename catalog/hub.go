@@ -1,0 +1,82 @@
+package catalog
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision; a
+// blob that is still being fetched has no link. The revision that refs/main names counts, or if that has no model, the
+// newest that has one.
+func (w *walk) hub(p place, name string) error {
+	publisher, repo, ok := strings.Cut(name, "--")
+	if !ok {
+		publisher, repo = local, name
+	}
+	at := p.into("snapshots", filepath.Join(p.real, "snapshots"))
+	entries, err := os.ReadDir(at.dir)
+	if err != nil {
+		w.catalog.report(at.dir, err)
+		return nil
+	}
+	before := len(w.found)
+	for _, revision := range revisions(p.dir, entries) {
+		next := at.into(revision, filepath.Join(at.real, revision))
+		list, err := w.enter(next)
+		if err != nil {
+			return err
+		}
+		if list == nil {
+			continue
+		}
+		of := found{layout: LayoutHub, publisher: publisher, repo: repo, scope: next.dir}
+		if err := w.entries(next, list, of, nil); err != nil || len(w.found) > before {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRef bounds what is read of a reference, in bytes.
+const maxRef = 256
+
+// revisions are the snapshots of a repository, in the order in which they count.
+func revisions(dir string, entries []os.DirEntry) []string {
+	type revision struct {
+		name string
+		at   int64
+	}
+	var all []revision
+	main := ""
+	if text, err := readSmall(filepath.Join(dir, "refs", "main"), maxRef); err == nil {
+		main = strings.TrimSpace(string(text))
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		all = append(all, revision{e.Name(), info.ModTime().UnixNano()})
+	}
+	slices.SortFunc(all, func(a, b revision) int {
+		if (a.name == main) != (b.name == main) {
+			return cmp.Compare(truth(b.name == main), truth(a.name == main))
+		}
+		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.name, b.name))
+	})
+	names := make([]string, len(all))
+	for i, r := range all {
+		names[i] = r.name
+	}
+	return names
+}
+
+func truth(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,252 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// How is the way that a file is imported.
+type How string
+
+// The ways.
+const (
+	Move     How = "move"     // the file is at its new place only
+	Copy     How = "copy"     // twice on the disk
+	HardLink How = "hardlink" // once, under two names; on one file system only
+	SymLink  How = "symlink"  // where it was, with a link to it
+)
+
+// Import says what is imported, and to where.
+type Import struct {
+	Source          string // a GGUF file, the first part of a split one
+	Models          string // the folder of models
+	Publisher, Repo string // its folder there; empty: "local", and the file's name without its quantization
+	How             How
+}
+
+// ImportError says why a file can't be imported, and what to do about it.
+type ImportError struct{ Source, Reason string }
+
+func (e *ImportError) Error() string {
+	return fmt.Sprintf("%s can't be imported: %s.", e.Source, e.Reason)
+}
+
+// safeName is that of a folder on any system.
+var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
+
+// SafeName tells whether a publisher's or a repository's name may be that of a folder, on any system.
+func SafeName(name string) bool {
+	if !safeName.MatchString(name) || strings.HasSuffix(name, ".") {
+		return false
+	}
+	device, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch device {
+	case "con", "prn", "aux", "nul":
+		return false
+	}
+	return len(device) != 4 || !strings.HasPrefix(device, "com") && !strings.HasPrefix(device, "lpt")
+}
+
+// Import puts a file, with all its parts, into a folder of models, as <publisher>/<repo>/<file>, and gives its path there.
+// It never replaces a file, and leaves everything as it was if it fails. The error is an [*ImportError], the context's or
+// the file system's.
+func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
+	refuse := func(format string, args ...any) (string, error) {
+		return "", &ImportError{i.Source, fmt.Sprintf(format, args...)}
+	}
+	source, err := filepath.Abs(i.Source)
+	if err != nil {
+		return "", err
+	}
+	paths, header, err := importable(source)
+	if err != nil {
+		return refuse("%v", err)
+	}
+	if i.Publisher == "" {
+		i.Publisher = local
+	}
+	if i.Repo == "" {
+		i.Repo = withoutQuantization(stem(source), header.model.Quantization.Name)
+	}
+	for _, name := range []string{i.Publisher, i.Repo} {
+		if !SafeName(name) {
+			return refuse("%q is no name for a folder: use letters, digits, and . _ - between them", name)
+		}
+	}
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil && i.How == Move && info.Mode()&fs.ModeSymlink != 0 {
+			return refuse("%s is a link, and what it points to belongs elsewhere; copy or link it instead of moving it", path)
+		}
+	}
+	if err := os.MkdirAll(i.Models, 0o700); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(i.Models, i.Publisher, i.Repo)
+	for _, path := range paths {
+		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err == nil {
+			return refuse("%s is there already; remove it first, or choose another publisher or name", filepath.Join(dir, filepath.Base(path)))
+		}
+	}
+	if err := i.bring(ctx, paths, dir); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, filepath.Base(source)), c.Refresh(ctx)
+}
+
+// importable are the files that belong to one that can be imported.
+func importable(source string) ([]string, header, error) {
+	if !isGGUF(source) {
+		return nil, header{}, errors.New("it is no GGUF file: its name has to end in .gguf")
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return nil, header{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, header{}, errors.New("it is no file")
+	}
+	paths := []string{source}
+	if part := partOf(filepath.Base(source)); part != nil {
+		if part[1] != "00001" {
+			return nil, header{}, errors.New("it is a part of a split model; import the first part, and the others come along")
+		}
+		for _, path := range partPaths(source, part[2]) {
+			paths = append(paths, path)
+		}
+	}
+	h := readHeader(&found{path: source, size: info.Size(), changed: info.ModTime(), format: FormatGGUF})
+	if h.err == nil && h.kind == kindOther {
+		h.err = errors.New("it is neither a model nor a projector")
+	}
+	return paths, h, h.err
+}
+
+// bring puts files into a folder: all of them, or none.
+func (i *Import) bring(ctx context.Context, paths []string, dir string) (err error) {
+	root, err := os.OpenRoot(i.Models) // which nothing leads out of: a publisher's folder may be a link
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	rel, err := filepath.Rel(i.Models, dir)
+	if err != nil {
+		return err
+	}
+	if err := root.MkdirAll(rel, 0o755); err != nil {
+		return fmt.Errorf("making %s: %w", dir, err)
+	}
+	var done []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, path := range done {
+			there := filepath.Join(dir, filepath.Base(path))
+			if i.How == Move {
+				err = errors.Join(err, moveFile(context.WithoutCancel(ctx), there, path))
+			} else {
+				err = errors.Join(err, os.Remove(there))
+			}
+		}
+		removeEmpty(root, rel)
+	}()
+	for _, path := range paths {
+		if err := i.place(ctx, path, filepath.Join(dir, filepath.Base(path))); err != nil {
+			return err
+		}
+		done = append(done, path)
+	}
+	return nil
+}
+
+func (i *Import) place(ctx context.Context, from, to string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch i.How {
+	case Move:
+		return moveFile(ctx, from, to)
+	case Copy:
+		return copyFile(ctx, from, to)
+	case SymLink:
+		return os.Symlink(from, to)
+	case HardLink:
+		real, err := filepath.EvalSymlinks(from)
+		if err != nil {
+			return err
+		}
+		if err = os.Link(real, to); errors.Is(err, syscall.EXDEV) {
+			return &ImportError{from, "it is on another file system, where a hard link can't lead; copy it, or use a symbolic link"}
+		}
+		return err
+	default:
+		return &ImportError{from, fmt.Sprintf("%q is no way to import: use move, copy, hardlink or symlink", i.How)}
+	}
+}
+
+// moveFile moves a file, and never onto another.
+func moveFile(ctx context.Context, from, to string) error {
+	if os.Link(from, to) == nil { // unlike a renaming, it replaces nothing
+		return os.Remove(from)
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	if os.Rename(from, to) == nil { // a file system without links
+		return nil
+	}
+	if err := copyFile(ctx, from, to); err != nil {
+		return err
+	}
+	return os.Remove(from)
+}
+
+// copyChunk is how much is copied between two looks at the context, in bytes.
+const copyChunk = 64 << 20
+
+// copyFile copies a file to where there is none, under another name until it is whole.
+func copyFile(ctx context.Context, from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(to), ".importing-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(out.Name()))) }()
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			_, err = io.CopyN(out, in, copyChunk)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.Join(out.Chmod(0o644), out.Sync())
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if err = os.Link(out.Name(), to); err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil { // a file system without links
+		return fs.ErrExist
+	}
+	return os.Rename(out.Name(), to)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// listing is what a scan found. It is never changed.
+type listing struct {
+	models []Model // by key
+	known  []string
+	byKey  map[string]int
+	byName map[string][]int // by all other names
+
+	config    *config
+	signature uint64 // of the files that it was made of
+	at        time.Time
+	took      time.Duration
+}
+
+// newListing makes the indices of models that are sorted by their keys.
+func newListing(models []Model) *listing {
+	l := &listing{models: models, byKey: make(map[string]int, len(models)), byName: make(map[string][]int, 2*len(models))}
+	for i, m := range models {
+		l.byKey[m.Key] = i
+		if m.Err == nil {
+			l.known = append(l.known, m.Key)
+		}
+		for _, name := range otherNames(m.Key) {
+			l.byName[name] = append(l.byName[name], i)
+		}
+	}
+	return l
+}
+
+// otherNames are what a model goes by besides its key: without the publisher, the quantization or both.
+func otherNames(key string) []string {
+	repo, _, variant := strings.Cut(key, "@")
+	_, bare, _ := strings.Cut(key, "/")
+	if !variant {
+		return []string{bare}
+	}
+	_, bareRepo, _ := strings.Cut(repo, "/")
+	return []string{bare, repo, bareRepo}
+}
+
+// maxNamed bounds how many keys an error's text has.
+const maxNamed = 50
+
+// NotFoundError says that no model goes by a name, or that more than one does.
+type NotFoundError struct {
+	Name      string
+	Ambiguous []string // the keys that the name may mean
+	Known     []string // with none of them: the keys there are
+}
+
+func (e *NotFoundError) Error() string {
+	switch {
+	case len(e.Ambiguous) > 0:
+		return fmt.Sprintf("The model %q is ambiguous: it may be %s.", e.Name, enumerate(e.Ambiguous))
+	case len(e.Known) == 0:
+		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.", e.Name)
+	default:
+		return fmt.Sprintf("The model %q is not known. There are: %s.", e.Name, enumerate(e.Known))
+	}
+}
+
+func enumerate(keys []string) string {
+	if more := len(keys) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s, and %d more", strings.Join(keys[:maxNamed], ", "), more)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// Lookup finds a model by its key, in any case, or by its name without the publisher where only one model has it. A name
+// that isn't known, or whose file couldn't be used or has changed, is looked for on disk again. The error is a
+// [*NotFoundError] or the context's.
+func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
+	l, err := c.listing(ctx, false)
+	if err != nil {
+		return Model{}, err
+	}
+	if m, err := l.lookup(name); err == nil && m.Err == nil && m.isAsItWas() {
+		return m, nil
+	}
+	if l, err = c.listing(ctx, true); err != nil {
+		return Model{}, err
+	}
+	return l.lookup(name)
+}
+
+// isAsItWas tells whether the model's file is still the one that was read.
+func (m Model) isAsItWas() bool {
+	info, err := os.Stat(m.Path)
+	return err == nil && (m.Format != FormatGGUF || info.ModTime().Equal(m.Changed))
+}
+
+func (l *listing) lookup(name string) (Model, error) {
+	want := normal(name)
+	if i, ok := l.byKey[want]; ok {
+		return l.models[i], nil
+	}
+	var near, broken []Model
+	for _, i := range l.byName[want] {
+		if m := l.models[i]; m.Err == nil {
+			near = append(near, m)
+		} else {
+			broken = append(broken, m)
+		}
+	}
+	if len(near) == 0 {
+		near = broken
+	}
+	if i, ok := plainOf(near); ok {
+		return near[i], nil
+	}
+	err := &NotFoundError{Name: name}
+	for _, m := range near {
+		err.Ambiguous = append(err.Ambiguous, m.Key)
+	}
+	if len(near) == 0 {
+		err.Known = l.known
+	}
+	return Model{}, err
+}
+
+// plainOf is the one that is meant by a name which all of these go by: the only one, or the one without a variant if all
+// are of its repository.
+func plainOf(near []Model) (int, bool) {
+	plain := -1
+	for i, m := range near {
+		repo, _, variant := strings.Cut(m.Key, "@")
+		first, _, _ := strings.Cut(near[0].Key, "@")
+		if repo != first {
+			return 0, false
+		}
+		if !variant {
+			plain = i
+		}
+	}
+	if len(near) == 1 {
+		return 0, true
+	}
+	return plain, plain >= 0
+}

@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// What llama.cpp lays beside the models in its cache: a manifest for each repository and tag, and what it knows of a file.
+const (
+	manifestPrefix = "manifest="
+	noteEnding     = ".json"
+	etagEnding     = ".etag"
+	maxNote        = 64 << 10 // bytes
+)
+
+// isCacheNote tells by its name whether a file is one of those.
+func isCacheNote(name string) bool {
+	if strings.HasPrefix(name, manifestPrefix) {
+		return strings.HasSuffix(name, noteEnding)
+	}
+	for _, ending := range []string{noteEnding, etagEnding} {
+		if model, ok := strings.CutSuffix(name, ending); ok && isGGUF(model) {
+			return true
+		}
+	}
+	return false
+}
+
+// notes tell of which repositories a folder's files are, if it is llama.cpp's cache. Nil tells nothing.
+type notes struct {
+	dir       string
+	list      *folderList
+	manifests [][2]string // publishers and repositories
+}
+
+func newNotes(dir string, list *folderList) *notes {
+	n := &notes{dir: dir, list: list}
+	for _, e := range list.entries {
+		name, ok := strings.CutPrefix(e.name, manifestPrefix)
+		if !ok {
+			continue
+		}
+		if parts := strings.Split(name, "="); len(parts) == 3 && parts[0] != "" && parts[1] != "" {
+			n.manifests = append(n.manifests, [2]string{parts[0], parts[1]})
+		}
+	}
+	return n
+}
+
+// repository is of the repository that a file was fetched from, if the notes tell; else as it is.
+func (n *notes) repository(file string, of found) found {
+	if n == nil || !n.list.holds(file+noteEnding) && !n.list.holds(file+etagEnding) && len(n.manifests) == 0 {
+		return of
+	}
+	publisher, repo, ok := n.ofFile(file)
+	if !ok {
+		return of
+	}
+	rest := file
+	if prefix := publisher + "_" + repo + "_"; len(file) > len(prefix) && strings.EqualFold(file[:len(prefix)], prefix) {
+		rest = file[len(prefix):]
+	}
+	return found{
+		layout: LayoutCache, publisher: publisher, repo: repo, label: stem(rest),
+		scope: n.dir + "\x00" + publisher + "/" + repo, // no path has that sign
+	}
+}
+
+func (n *notes) ofFile(file string) (publisher, repo string, ok bool) {
+	for _, m := range n.manifests {
+		if strings.HasPrefix(file, m[0]+"_"+m[1]+"_") && len(m[0]+m[1]) > len(publisher+repo) {
+			publisher, repo, ok = m[0], m[1], true
+		}
+	}
+	if ok {
+		return publisher, repo, true
+	}
+	if n.list.holds(file + noteEnding) {
+		var note struct {
+			URL string `json:"url"`
+		}
+		if err := readJSON(filepath.Join(n.dir, file+noteEnding), maxNote, &note); err == nil {
+			if publisher, repo, ok := repositoryOfURL(note.URL); ok {
+				return publisher, repo, true
+			}
+		}
+	}
+	if !n.list.holds(file+noteEnding) && !n.list.holds(file+etagEnding) {
+		return "", "", false
+	}
+	return repositoryOfName(file)
+}
+
+// repositoryOfURL reads https://<hub>/<publisher>/<repo>/resolve/….
+func repositoryOfURL(from string) (publisher, repo string, ok bool) {
+	u, err := url.Parse(from)
+	if err != nil {
+		return "", "", false
+	}
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(parts) < 4 || parts[2] != "resolve" || parts[0] == "" || parts[1] == "" {
+		return "", "", false
+	}
+	return parts[0], parts[1], true
+}
+
+// repositoryOfName guesses where <publisher>_<repo>_<file> is to be cut: most repositories end in -GGUF.
+func repositoryOfName(file string) (publisher, repo string, ok bool) {
+	publisher, rest, ok := strings.Cut(file, "_")
+	if !ok || publisher == "" {
+		return "", "", false
+	}
+	if i := strings.Index(strings.ToLower(rest), "-gguf_"); i > 0 {
+		return publisher, rest[:i+len("-gguf")], true
+	}
+	repo, _, ok = strings.Cut(rest, "_")
+	return publisher, repo, ok && repo != ""
+}

@@ -1,0 +1,166 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What Ollama's manifests call the layers that matter here.
+const (
+	layerModel     = "application/vnd.ollama.image.model"
+	layerProjector = "application/vnd.ollama.image.projector"
+	layerAdapter   = "application/vnd.ollama.image.adapter"
+	maxManifest    = 1 << 20 // bytes
+)
+
+var errAdapter = errors.New("it is a model with an adapter, which can't be used: merge the adapter into the model")
+
+// digestForm is that of a blob's name, so that no manifest leads out of the folder of blobs.
+var digestForm = regexp.MustCompile(`^sha256[:-]([0-9a-f]{64})$`)
+
+// manifest is what one of Ollama's tags is made of.
+type manifest struct {
+	model, projector string // names of blobs
+	adapter          bool
+}
+
+// parseManifest reads a manifest. One without a model, as those are of what isn't on this machine, is not ok.
+func parseManifest(text []byte) (m manifest, ok bool) {
+	var from struct {
+		Layers []struct {
+			MediaType string `json:"mediaType"`
+			Digest    string `json:"digest"`
+		} `json:"layers"`
+	}
+	if json.Unmarshal(text, &from) != nil {
+		return manifest{}, false
+	}
+	for _, l := range from.Layers {
+		digest := digestForm.FindStringSubmatch(l.Digest)
+		switch {
+		case digest == nil:
+		case l.MediaType == layerModel && m.model == "":
+			m.model = "sha256-" + digest[1]
+		case l.MediaType == layerProjector && m.projector == "":
+			m.projector = "sha256-" + digest[1]
+		case l.MediaType == layerAdapter:
+			m.adapter = true
+		}
+	}
+	return m, m.model != ""
+}
+
+// tagged is one of Ollama's models: manifests/<registry>/<publisher>/<name>/<tag>.
+type tagged struct {
+	path, publisher, name, tag string
+	manifest
+}
+
+// ollama collects the models of Ollama's store.
+func (w *walk) ollama(p place) error {
+	var all []tagged
+	root := filepath.Join(p.dir, "manifests")
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if w.ctx.Err() != nil {
+			return w.ctx.Err()
+		}
+		if err != nil {
+			w.catalog.report(path, err)
+			return nil
+		}
+		rel, _ := filepath.Rel(root, path)
+		names := strings.Split(filepath.ToSlash(rel), "/")
+		switch {
+		case strings.HasPrefix(e.Name(), ".") && path != root, e.IsDir() && len(names) > maxNesting:
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case e.IsDir():
+			if w.left.folders--; w.left.folders < 0 {
+				return errEnough
+			}
+			return nil
+		case len(names) < 4 || !e.Type().IsRegular():
+			return nil
+		}
+		if w.left.files--; w.left.files < 0 {
+			return errEnough
+		}
+		text, err := readSmall(path, maxManifest)
+		if err != nil {
+			w.catalog.report(path, err)
+			return nil
+		}
+		if m, ok := parseManifest(text); ok {
+			n := len(names)
+			all = append(all, tagged{path, names[n-3], names[n-2], names[n-1], m})
+		}
+		return nil
+	})
+	for _, t := range withoutSynonyms(all) {
+		if err := w.tagged(p.dir, t); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// withoutSynonyms leaves one of the tags that are the same: "latest" is the last that is taken.
+func withoutSynonyms(all []tagged) []tagged {
+	isLatest := func(t tagged) int { return truth(t.tag == "latest") }
+	slices.SortStableFunc(all, func(a, b tagged) int { return isLatest(a) - isLatest(b) })
+	type same struct {
+		publisher, name string
+		manifest
+	}
+	seen := map[same]bool{}
+	return slices.DeleteFunc(all, func(t tagged) bool {
+		key := same{normal(t.publisher), normal(t.name), t.manifest}
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}
+
+// tagged keeps the files of a model. They have no names of their own, but the tag's.
+func (w *walk) tagged(store string, t tagged) error {
+	of := found{layout: LayoutOllama, publisher: t.publisher, repo: t.name, label: t.tag, scope: t.path}
+	if t.adapter {
+		of.problem = errAdapter
+	}
+	path, info, err := blob(store, t.model)
+	if err != nil {
+		of.problem = errors.Join(of.problem, fmt.Errorf("its blob %s is missing: pull it again with Ollama", t.model))
+		of.path, of.format = path, FormatGGUF
+		return w.keep(of)
+	}
+	if err := w.file(path, filepath.Base(path), info, of); err != nil || t.projector == "" {
+		return err
+	}
+	of.problem, of.label = nil, "mmproj"
+	if path, info, err = blob(store, t.projector); err != nil {
+		w.catalog.report(path, err)
+		return nil
+	}
+	return w.file(path, filepath.Base(path), info, of)
+}
+
+// blob is where a blob lies: of older stores, the name has a colon.
+func blob(store, name string) (path string, info fs.FileInfo, err error) {
+	path = filepath.Join(store, "blobs", name)
+	if info, err = os.Stat(path); err == nil {
+		return path, info, nil
+	}
+	old := filepath.Join(store, "blobs", strings.Replace(name, "-", ":", 1))
+	if info, err := os.Stat(old); err == nil {
+		return old, info, nil
+	}
+	return path, nil, err
+}

@@ -1,0 +1,87 @@
+package catalog
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReasoning(t *testing.T) {
+	t.Parallel()
+	var (
+		none   = Reasoning{}
+		always = Reasoning{[]string{"on"}, "on"}
+		both   = Reasoning{[]string{"off", "on"}, "on"}
+		levels = Reasoning{[]string{"low", "medium", "high"}, "medium"}
+	)
+	for name, tt := range map[string]struct {
+		template string
+		want     Reasoning
+	}{
+		"no template":     {"", none},
+		"a plain one":     {"{% for m in messages %}{{ m.content }}{% endfor %}", none},
+		"a switch":        {"{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>{% endif %}", both},
+		"a switch alone":  {"{{ '/no_think' if not enable_thinking }}", both},
+		"only a remark":   {"{# enable_thinking and <think> are gone #}{{ messages }}", none},
+		"always":          {"{{ messages }}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}", always},
+		"another tag":     {"[SYSTEM_PROMPT]think: [THINK]…[/THINK]{{ messages }}", always},
+		"a channel":       {"<|channel|>analysis<|message|>", always},
+		"what is cut off": {"{{ content.split('</think>')[-1] }}", none},
+		"an effort": {
+			`{%- if reasoning_effort is not defined %}{%- set reasoning_effort = "medium" %}{%- endif %}{{- "Reasoning: " + reasoning_effort + "\n\n" }}`, levels,
+		},
+		"an effort, high at first": {
+			`{%- set reasoning_effort = reasoning_effort or "high" %}{{- "Reasoning: " + reasoning_effort }}`,
+			Reasoning{[]string{"low", "medium", "high"}, "high"},
+		},
+		"an effort that is passed on": {`{%- if reasoning_effort is defined %}{{- "Reasoning: " + reasoning_effort + '\n' }}{% endif %}<think>`, levels},
+		"some efforts": {
+			`{% if reasoning_effort not in ['none', 'high'] %}{{ raise_exception('no') }}{% endif %}`, Reasoning{[]string{"off", "high"}, ""},
+		},
+		"efforts by other words": {
+			`{% set x = reasoning_effort %}{% if reasoning_effort == "no_think" %}{% elif reasoning_effort == "low" %}{% elif resolved_reasoning_effort == "max" %}{% endif %}`,
+			Reasoning{[]string{"off", "low", "high"}, ""},
+		},
+		"a default beside efforts": {
+			`{% set reasoning_effort = "medium" %}{% if reasoning_effort in ["low", "high"] %}{% endif %}`, levels,
+		},
+		"a switch and efforts": {
+			`{% if not enable_thinking %}{% elif reasoning_effort in ("low", "medium", "xhigh") %}{% endif %}`,
+			Reasoning{[]string{"off", "low", "medium", "high"}, "medium"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, reasoningOf(tt.template)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			// An embedding model has none, whatever its template says.
+			c, _ := catalogOf(t, files{
+				"p/chat/x.gguf":  llama("x", map[string]any{"tokenizer.chat_template": tt.template}).bytes(),
+				"p/embed/x.gguf": llama("x", map[string]any{"tokenizer.chat_template": tt.template, "llama.pooling_type": uint32(1)}).bytes(),
+			})
+			all := models(t, c)
+			if diff := cmp.Diff([]Reasoning{tt.want, none}, []Reasoning{all[0].Reasoning, all[1].Reasoning}); diff != "" {
+				t.Errorf("of files (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// FuzzReasoning sees that every answer is one of the native API's words, whatever the template.
+func FuzzReasoning(f *testing.F) {
+	f.Add("{% if enable_thinking %}{{ reasoning_effort == 'low' }}")
+	f.Add("{%- set reasoning_effort = 'medium' %}{% if reasoning_effort in ['none','high'] %}<think>")
+	f.Fuzz(func(t *testing.T, template string) {
+		r := reasoningOf(template)
+		for i, o := range r.Options {
+			if !slices.Contains(reasoningWords, o) || slices.Contains(r.Options[:i], o) {
+				t.Fatalf("options %q", r.Options)
+			}
+		}
+		if r.Default != "" && !slices.Contains(r.Options, r.Default) {
+			t.Fatalf("default %q of %q", r.Default, r.Options)
+		}
+	})
+}

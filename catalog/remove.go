@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// RemoveError says why a model's files can't be removed: they aren't ours to remove.
+type RemoveError struct {
+	Key    string
+	Reason string // and what to do about it
+}
+
+func (e *RemoveError) Error() string {
+	return fmt.Sprintf("The model %s can't be removed: %s.", e.Key, e.Reason)
+}
+
+// Remove deletes a model's files from a folder of models, which is the only one that anything is deleted in: the model's
+// file with all its parts, its projector unless another model has it, and the folders that this leaves empty. Of what is
+// linked there, the link goes and not what it points to. Whether the model is in use is for the caller to know. The error is
+// a [*RemoveError], the context's or the file system's.
+func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
+	refuse := func(format string, args ...any) error { return &RemoveError{m.Key, fmt.Sprintf(format, args...)} }
+	rel, err := filepath.Rel(models, m.Path)
+	if err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return refuse("%s is not in lmcaddy's own folder of models; delete it there if you want to", m.Path)
+	}
+	if m.Layout != LayoutPlain {
+		return refuse("%s is kept by another program; remove it with that program", m.Path)
+	}
+	if err := c.Refresh(ctx); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(models)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	names, err := c.removable(root, models, rel, m)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing %s: %w", m.Key, err)
+		}
+		removeEmpty(root, filepath.Dir(name))
+	}
+	return c.Refresh(ctx)
+}
+
+// removable is what goes with a model, below a root: its files, the one that makes it a model first, or the link that leads
+// to them.
+func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]string, error) {
+	all := c.last.Load().models
+	if link := linkOnTheWay(root, rel); link != "" {
+		if other := anotherBelow(all, filepath.Join(models, link), m); other != "" {
+			return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s is there, too; remove the link by hand if none is wanted",
+				filepath.Join(models, link), other)}
+		}
+		return []string{link}, nil
+	}
+	if m.Format == FormatMLX {
+		return filesOfFolder(root, rel)
+	}
+	names := []string{rel}
+	if part := partOf(filepath.Base(rel)); part != nil {
+		for _, path := range partPaths(rel, part[2]) {
+			if _, err := root.Lstat(path); err == nil {
+				names = append(names, path)
+			}
+		}
+	}
+	if p, err := filepath.Rel(models, projectorOnlyOf(all, m)); err == nil && filepath.IsLocal(p) {
+		names = append(names, p)
+	}
+	return names, nil
+}
+
+// projectorOnlyOf is a model's projector; empty if it has none, or if another has the same.
+func projectorOnlyOf(all []Model, m Model) string {
+	if slices.ContainsFunc(all, func(o Model) bool { return o.Projector == m.Projector && o.Path != m.Path }) {
+		return ""
+	}
+	return m.Projector
+}
+
+// filesOfFolder are all files of a folder, without those of its folders.
+func filesOfFolder(root *os.Root, rel string) ([]string, error) {
+	names := []string{filepath.Join(rel, mlxConfigFile)}
+	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(rel))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() && e.Name() != mlxConfigFile && !isGGUF(e.Name()) {
+			names = append(names, filepath.Join(rel, e.Name()))
+		}
+	}
+	return names, nil
+}
+
+// linkOnTheWay is the first folder on a path that is a link; empty if there is none.
+func linkOnTheWay(root *os.Root, rel string) string {
+	parts := strings.Split(rel, string(filepath.Separator))
+	for i := 1; i < len(parts); i++ {
+		dir := filepath.Join(parts[:i]...)
+		if info, err := root.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return dir
+		}
+	}
+	return ""
+}
+
+// anotherBelow is the key of another model below a folder; empty if there is none.
+func anotherBelow(all []Model, dir string, m Model) string {
+	for _, o := range all {
+		if rel, err := filepath.Rel(dir, o.Path); err == nil && filepath.IsLocal(rel) && o.Path != m.Path {
+			return o.Key
+		}
+	}
+	return ""
+}
+
+// removeEmpty removes a folder and those above it, as long as they are empty, and never the root.
+func removeEmpty(root *os.Root, dir string) {
+	for ; dir != "." && dir != ""; dir = filepath.Dir(dir) {
+		if root.Remove(dir) != nil {
+			return
+		}
+	}
+}

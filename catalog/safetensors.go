@@ -1,0 +1,219 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxSafetensorsHeader is the format's own bound, in bytes.
+const maxSafetensorsHeader = 100_000_000
+
+// weights is what the headers of a folder's safetensors files say.
+type weights struct {
+	isMLX    bool
+	tensors  map[string]safetensor
+	bytes    int64
+	declared int64 // the number of parameters, as the index has it; 0: it doesn't say
+	sees     bool  // there are tensors for images
+}
+
+type safetensor struct {
+	Type    string    `json:"dtype"`
+	Shape   []float64 `json:"shape"`
+	Offsets []float64 `json:"data_offsets"`
+}
+
+// size is how many numbers it has.
+func (t safetensor) size() float64 {
+	n := 1.0
+	for _, d := range t.Shape {
+		n *= max(0, d)
+	}
+	return n
+}
+
+// readWeights reads the headers of all weights in a folder. What was read before an error is given with it.
+func readWeights(dir string) (weights, error) {
+	w := weights{tensors: map[string]safetensor{}}
+	var index struct {
+		Metadata struct {
+			Parameters count64 `json:"total_parameters"`
+		} `json:"metadata"`
+		Files map[string]string `json:"weight_map"`
+	}
+	err := readJSON(filepath.Join(dir, mlxIndexFile), maxMLXFile, &index)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return w, fmt.Errorf("its %s can't be read: %w", mlxIndexFile, err)
+	}
+	w.declared = int64(index.Metadata.Parameters)
+	var names []string
+	for _, name := range index.Files {
+		if !slices.Contains(names, name) && filepath.Base(name) == name {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return w, err
+		}
+		for _, e := range entries {
+			if isWeights(e.Name()) {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	if len(names) == 0 {
+		return w, errNoWeights
+	}
+	slices.Sort(names)
+	var broken error
+	for _, name := range names {
+		broken = errors.Join(broken, w.read(filepath.Join(dir, name)))
+	}
+	return w, broken
+}
+
+// read adds what a file's header says.
+func (w *weights) read(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("its file %s is missing; fetch it again", filepath.Base(path))
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var length [8]byte
+	if _, err := io.ReadFull(f, length[:]); err != nil {
+		return truncatedPart(path)
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	if n > maxSafetensorsHeader {
+		return fmt.Errorf("its file %s is no safetensors file", filepath.Base(path))
+	}
+	if int64(n) > info.Size()-8 {
+		return truncatedPart(path)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(f, text); err != nil {
+		return truncatedPart(path)
+	}
+	data, err := w.parse(text)
+	if err != nil {
+		return fmt.Errorf("its file %s can't be read: %w", filepath.Base(path), err)
+	}
+	if info.Size()-8-int64(n) < data {
+		return truncatedPart(path)
+	}
+	return nil
+}
+
+func truncatedPart(path string) error {
+	return fmt.Errorf("its file %s is truncated; fetch it again", filepath.Base(path))
+}
+
+// parse adds what a header says, and gives how many bytes of data it promises.
+func (w *weights) parse(text []byte) (data int64, err error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return 0, err
+	}
+	var end float64
+	for name, raw := range all {
+		if name == "__metadata__" {
+			var meta struct {
+				Format string `json:"format"`
+			}
+			w.isMLX = w.isMLX || json.Unmarshal(raw, &meta) == nil && meta.Format == "mlx"
+			continue
+		}
+		var t safetensor
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return 0, err
+		}
+		if len(t.Offsets) == 2 {
+			end = max(end, t.Offsets[1])
+		}
+		w.tensors[name] = t
+		w.sees = w.sees || isForImages(name)
+	}
+	data = int64(min(max(0, end), math.MaxInt64/2))
+	w.bytes = min(w.bytes+data, math.MaxInt64/2)
+	return data, nil
+}
+
+// isForImages tells a tensor of a vision tower by its name.
+func isForImages(name string) bool {
+	for _, part := range []string{
+		"vision_tower.", "visual.", "vision_model.", "vision_encoder.", "multi_modal_projector.", "mm_projector.", "embed_vision.",
+	} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// parameters counts the numbers that the weights stand for: packed ones hold several in 32 bits, and have scales and biases
+// beside them that are none.
+func (w *weights) parameters(q mlxQuantization) int64 {
+	var all float64
+	for name, t := range w.tensors {
+		base, kind, _ := cutLast(name)
+		packed, ok := w.tensors[base+".weight"]
+		isPacked := ok && packed.Type == "U32" && q.Bits > 0
+		switch {
+		case isPacked && (kind == "scales" || kind == "biases"):
+		case isPacked && kind == "weight":
+			all += t.size() * 32 / float64(q.Bits)
+		default:
+			all += t.size()
+		}
+	}
+	return int64(min(all, 1<<62))
+}
+
+func cutLast(name string) (base, last string, ok bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return name, "", false
+	}
+	return name[:i], name[i+1:], true
+}
+
+// widest is how the largest of the weights is stored, e.g. "BF16".
+func (w *weights) widest() string {
+	best, size := "", -1.0
+	for name, t := range w.tensors {
+		if n := t.size(); n > size || n == size && name < best {
+			best, size = name, n
+		}
+	}
+	return w.tensors[best].Type
+}
+
+// count64 is a count of any size.
+type count64 int64
+
+// UnmarshalJSON never fails.
+func (c *count64) UnmarshalJSON(text []byte) error {
+	var n float64
+	if json.Unmarshal(text, &n) == nil && n > 0 && n < 1<<62 {
+		*c = count64(n)
+	}
+	return nil
+}

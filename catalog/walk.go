@@ -1,0 +1,284 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxNesting bounds how deep folders are followed.
+const maxNesting = 8
+
+// maxVisits bounds how often one folder is walked through by way of links.
+const maxVisits = 8
+
+var errEnough = errors.New("there is too much to look at")
+
+// found is a file, or a folder, that may be a model.
+type found struct {
+	path    string
+	info    fs.FileInfo // of the file that tells it from others
+	size    int64
+	changed time.Time
+	parts   string // the state of its other files
+
+	format          Format
+	layout          Layout
+	publisher, repo string // repo is empty if only the file's name tells
+	label           string // what the file is called in its repository, without its ending
+	linked          bool   // it is a link, among plain files
+	scope           string // what lies together has the same
+	flat            bool   // its scope may be of several repositories
+	problem         error  // why it needn't be looked at
+}
+
+// place is where a walk is.
+type place struct {
+	dir  string
+	real string   // the same without links
+	way  []string // the real folders that lead here, this one last
+	dirs []string // their names below the root
+
+	linked bool // a link leads here
+}
+
+func (p place) into(name, real string) place {
+	return place{
+		below(p.dir, name), real, append(slices.Clip(p.way), real), append(slices.Clip(p.dirs), name), p.linked,
+	}
+}
+
+// below is filepath.Join of what is clean.
+func below(dir, name string) string {
+	if os.IsPathSeparator(dir[len(dir)-1]) {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
+}
+
+// walk collects what may be models below one root.
+type walk struct {
+	ctx     context.Context
+	catalog *Catalog
+	mlx     bool
+	found   []found
+	folders map[string]folderList
+	visits  map[string]int // of real folders
+	left    limits
+}
+
+// below collects what is in a root and in its folders.
+func (w *walk) below(root string) error {
+	real, err := filepath.EvalSymlinks(root)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(real); err == nil && !info.IsDir() {
+			err = errors.New("it is no folder")
+		}
+	}
+	if err != nil {
+		if !os.IsNotExist(err) {
+			w.catalog.report(root, err)
+		}
+		return nil
+	}
+	w.left, w.visits = w.catalog.limits, map[string]int{}
+	err = w.folder(place{dir: filepath.Clean(root), real: real, way: []string{real}})
+	if errors.Is(err, errEnough) {
+		w.catalog.report(root, fmt.Errorf("it has more than %d folders or %d model files: the rest is left out; point models_dir at a smaller folder",
+			w.catalog.limits.folders, w.catalog.limits.files))
+		return nil
+	}
+	return err
+}
+
+// folder collects what a folder holds, whatever its layout.
+func (w *walk) folder(p place) error {
+	list, err := w.enter(p)
+	if err != nil || list == nil {
+		return err
+	}
+	switch base := filepath.Base(p.dir); {
+	case strings.HasPrefix(base, "models--") && list.holdsFolder("snapshots"):
+		return w.hub(p, strings.TrimPrefix(base, "models--"))
+	case (strings.HasPrefix(base, "datasets--") || strings.HasPrefix(base, "spaces--")) && list.holdsFolder("snapshots"):
+		return nil
+	case list.holdsFolder("manifests") && list.holdsFolder("blobs"):
+		return w.ollama(p)
+	}
+	publisher, repo, within := repository(p.dirs)
+	of := found{
+		layout: LayoutPlain, publisher: publisher, repo: repo, flat: len(p.dirs) == 0,
+		scope: p.dir,
+	}
+	if within > 0 {
+		of.scope = filepath.Dir(p.dir)
+	}
+	return w.entries(p, list, of, newNotes(p.dir, list))
+}
+
+// enter reads a folder; nil if it is left out. What can't be read is left out, and told to the log.
+func (w *walk) enter(p place) (*folderList, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(p.dirs) > maxNesting {
+		w.catalog.report(p.dir, errTooDeep)
+		return nil, nil
+	}
+	if p.linked {
+		if w.visits[p.real]++; w.visits[p.real] > maxVisits {
+			return nil, nil
+		}
+	}
+	if w.left.folders--; w.left.folders < 0 {
+		return nil, errEnough
+	}
+	list, err := w.list(p.dir)
+	switch {
+	case w.ctx.Err() != nil:
+		return nil, w.ctx.Err()
+	case err != nil:
+		if !os.IsNotExist(err) {
+			w.catalog.report(p.dir, err)
+		}
+		return nil, nil
+	case list.cut:
+		w.catalog.report(p.dir, fmt.Errorf("it has more than %d entries: the rest is left out", w.catalog.limits.entries))
+	}
+	return &list, nil
+}
+
+// entries collects what a folder holds, as files of a repository, and what its folders hold: of the same repository if it is
+// given by the layout, else of their own. Links are followed, since users link their models in.
+func (w *walk) entries(p place, list *folderList, of found, notes *notes) error {
+	if w.mlx && list.holds("config.json") {
+		if err := w.mlxFolder(p, list, of); err != nil {
+			return err
+		}
+	}
+	for _, e := range list.entries {
+		if err := w.entry(p, e, of, notes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) entry(p place, e entry, of found, notes *notes) error {
+	if e.kind.IsDir() {
+		return w.subfolder(p, e, of)
+	}
+	if e.kind.IsRegular() && !isGGUF(e.name) {
+		return nil
+	}
+	path := below(p.dir, e.name)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
+			w.catalog.report(path, err)
+		}
+		return nil
+	case info.IsDir():
+		return w.subfolder(p, e, of)
+	case info.Mode().IsRegular() && isGGUF(e.name):
+		of = notes.repository(e.name, of)
+		of.linked = of.layout == LayoutPlain && e.kind&fs.ModeSymlink != 0
+		return w.file(path, e.name, info, of)
+	default:
+		return nil
+	}
+}
+
+func (w *walk) subfolder(p place, e entry, of found) error {
+	real := below(p.real, e.name)
+	if !e.kind.IsDir() {
+		var err error
+		if real, err = filepath.EvalSymlinks(filepath.Join(p.dir, e.name)); err != nil {
+			w.catalog.report(filepath.Join(p.dir, e.name), err)
+			return nil
+		}
+		if slices.Contains(p.way, real) {
+			w.catalog.report(filepath.Join(p.dir, e.name), errLoop)
+			return nil
+		}
+	}
+	next := p.into(e.name, real)
+	next.linked = next.linked || !e.kind.IsDir()
+	if of.layout == LayoutPlain {
+		return w.folder(next)
+	}
+	list, err := w.enter(next)
+	if err != nil || list == nil {
+		return err
+	}
+	return w.entries(next, list, of, nil)
+}
+
+// file keeps a GGUF file of a repository, unless it is a part that the first stands for.
+func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
+	part := partOf(name)
+	if part != nil && part[1] != "00001" {
+		return nil
+	}
+	of.path, of.info, of.size, of.changed, of.format = path, info, info.Size(), info.ModTime(), FormatGGUF
+	if of.label == "" {
+		of.label = stem(name)
+	}
+	if part != nil {
+		of.parts = parts(path, part[2])
+	}
+	return w.keep(of)
+}
+
+// partOf is the number of a split model's part and the number of its parts, by its name; nil if it is none.
+func partOf(name string) []string {
+	if !strings.Contains(name, "-of-") {
+		return nil
+	}
+	return shardSuffix.FindStringSubmatch(strings.TrimSuffix(name, filepath.Ext(name)))
+}
+
+func (w *walk) keep(f found) error {
+	if w.left.files--; w.left.files < 0 {
+		return errEnough
+	}
+	w.found = append(w.found, f)
+	return nil
+}
+
+// parts tells the states of a split model's other parts apart: sizes and times, up to the first part that isn't there.
+func parts(first, count string) string {
+	var all strings.Builder
+	for i, path := range partPaths(first, count) {
+		info, err := os.Stat(path)
+		if err != nil {
+			fmt.Fprintf(&all, "%d: none", i+2)
+			break
+		}
+		fmt.Fprintf(&all, "%d: %d %d\n", i+2, info.Size(), info.ModTime().UnixNano())
+	}
+	return all.String()
+}
+
+// partPaths are the paths of a split model's other parts.
+func partPaths(first, count string) func(yield func(int, string) bool) {
+	ext := filepath.Ext(first)
+	base := strings.TrimSuffix(strings.TrimSuffix(first, ext), "-00001-of-"+count)
+	return func(yield func(int, string) bool) {
+		n, _ := strconv.Atoi(count)
+		for i := 2; i <= n; i++ {
+			if !yield(i-2, fmt.Sprintf("%s-%05d-of-%s%s", base, i, count, ext)) {
+				return
+			}
+		}
+	}
+}
