@@ -143,7 +143,7 @@ func TestFault_TheFileChangesAmidTheDownload(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				set(w)
-				w.hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 100 << 10, Times: 4})
+				w.hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 100 << 10})
 				job := w.start(tiny)
 				w.await(job.ID, func(j Job) bool { return j.DownloadedBytes >= 100<<10 })
 				changed := fakehub.Random(2, bytes)
@@ -162,11 +162,10 @@ func TestFault_TheFileChangesAmidTheDownload(t *testing.T) {
 func TestFault_TheFileChangesButTheListDoesNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 100 << 10, Times: 4})
+	w.hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 100 << 10})
 	job := w.start(tiny)
 	w.await(job.ID, func(j Job) bool { return j.DownloadedBytes >= 100<<10 })
-	w.hub.Add(tiny, fakehub.Files{tinyFile: fakehub.Random(2, tinySize)})
-	w.hub.LieSum(tiny, tinyFile, fakehub.Sum(fakehub.Random(1, tinySize)))
+	w.hub.Replace(tiny, tinyFile, fakehub.Random(2, tinySize))
 	w.hub.Mend()
 	w.endsWith(job, "but the hub says "+fakehub.Sum(fakehub.Random(1, tinySize)))
 }
@@ -197,7 +196,7 @@ func TestFault_AllPartsRest(t *testing.T) {
 func TestFault_AFileGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 100 << 10, Times: 4})
+	w.hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 100 << 10})
 	job := w.start(tiny)
 	w.await(job.ID, func(j Job) bool { return j.DownloadedBytes > 0 })
 	w.hub.Add(tiny, fakehub.Files{"tiny-Q8_0.gguf": fakehub.Random(2, 100)})

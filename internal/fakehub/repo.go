@@ -60,6 +60,11 @@ func (h *Hub) LieSum(repo, path, sum string) {
 	h.change(repo, path, func(f *file) { f.sha256 = sum })
 }
 
+// Replace gives a file other bytes, of which neither the tree nor the file's ETag tells.
+func (h *Hub) Replace(repo, path string, content Content) {
+	h.change(repo, path, func(f *file) { f.content = content })
+}
+
 func (h *Hub) change(repo, name string, change func(*file)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
