@@ -112,14 +112,13 @@ type Reason string
 
 // The reasons. The first two are evictions.
 const (
-	ForRoom      Reason = "room"      // another model needs its place
-	ForIdleness  Reason = "ttl"       // nobody has used it for its time to live
-	ForRequest   Reason = "unload"    // somebody asked for that
-	ForSettings  Reason = "settings"  // it is started again with new ones
-	ForNobody    Reason = "abandoned" // nobody waits for its load any more
-	ForSilence   Reason = "hung"      // it had stopped answering
-	ForClosing   Reason = "closing"   // the server shuts down
-	ForLostCause Reason = "failed"    // its load failed
+	ForRoom     Reason = "room"      // another model needs its place
+	ForIdleness Reason = "ttl"       // nobody has used it for its time to live
+	ForRequest  Reason = "unload"    // somebody asked for that
+	ForSettings Reason = "settings"  // it is started again with new ones
+	ForNobody   Reason = "abandoned" // nobody waits for its load any more
+	ForSilence  Reason = "hung"      // it had stopped answering
+	ForClosing  Reason = "closing"   // the server shuts down
 )
 
 // Waiter is somebody who waits for the supervisor. Each gets exactly one Grant or Refuse, but a WaitRestart: behind that is
