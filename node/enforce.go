@@ -21,7 +21,7 @@ func (n *Node) enforce() {
 		n.logs.to.Store(&handler)
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
-	n.budget.Store(s.MemoryBudget.bytes(nil))
+	n.budget.Store(n.budgetOf(s.MemoryBudget))
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
 	n.background.Go(func() {
 		n.apply()
@@ -46,7 +46,8 @@ func (n *Node) apply() {
 		return
 	}
 	s := n.settings.Load()
-	budget := s.MemoryBudget.bytes(n.devices())
+	n.lookAtDevices()
+	budget := n.budgetOf(s.MemoryBudget)
 	n.budget.Store(budget)
 	specs := map[uint64]*supervisor.Spec{}
 	for _, in := range n.supervisor.Instances() {

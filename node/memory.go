@@ -44,13 +44,22 @@ func machineMemory() int64 {
 	return int64(total)
 }
 
-// devices are those that the engines can use; none where no engine is installed yet.
-func (n *Node) devices() []supervisor.Device {
+// lookAtDevices asks the engines which devices they can use; none where no engine is installed yet.
+func (n *Node) lookAtDevices() {
 	ctx, cancel := context.WithTimeout(n.ctx, deviceTimeout)
 	defer cancel()
 	build, err := n.engines[llamaServer].process.Probe(ctx)
 	if err != nil {
-		return nil
+		return
 	}
-	return build.Devices
+	n.devices.Store(&build.Devices)
+}
+
+// budgetOf is a budget in bytes, on the devices that were found the last time. To forget them for a moment, as when settings
+// change, would evict what is loaded on them.
+func (n *Node) budgetOf(b Budget) int64 {
+	if devices := n.devices.Load(); devices != nil {
+		return b.bytes(*devices)
+	}
+	return b.bytes(nil)
 }

@@ -43,8 +43,9 @@ type Node struct {
 	live  map[uint64]Settings // by the generation of the configuration
 	force uint64              // the generation in force
 
-	budget   atomic.Int64 // bytes that all instances may take; 0: no bound
-	specs    sync.Map     // of madeSpec, by key
+	budget   atomic.Int64                        // bytes that all instances may take; 0: no bound
+	devices  atomic.Pointer[[]supervisor.Device] // those found the last time; nil before
+	specs    sync.Map                            // of madeSpec, by key
 	applying sync.Mutex
 
 	background sync.WaitGroup // preloads, and what else settings lead to
