@@ -17,8 +17,6 @@ const (
 	defaultParallel = 4     // requests at a time; fewer where memory is scarce
 	contextStep     = 256   // llama-server rounds a context up to a multiple of this
 
-	// runtimeMemory is what an engine takes beside its buffers, in bytes.
-	runtimeMemory = 48 << 20
 	// promptCacheShare is the part of the memory budget that an engine may fill with prompts that it has seen; but no more
 	// than promptCacheFactor times what the model itself takes, and no more than maxPromptCache.
 	promptCacheShare  = 1. / 16
@@ -189,7 +187,7 @@ func promptCache(args []string, budget, model int64) int64 {
 // estimate is what a model takes with a context and slots, without its prompt cache, in bytes. Where it can't be told it is
 // the size of its files and a tenth.
 func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
-	total := int64(runtimeMemory)
+	total := int64(supervisor.RuntimeMemory)
 	shape := catalog.Shape{
 		ContextLength: context, Parallel: parallel, BatchSize: spec.BatchSize, ExpertsUsed: spec.Experts,
 		NoFlashAttention: spec.FlashAttention == supervisor.Off,

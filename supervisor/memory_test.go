@@ -80,7 +80,7 @@ func TestMemory_WhatTheEngineTellsOfItsBuffersCounts(t *testing.T) {
 	p.on(Signalled{1, Signal{Kind: SignalBuffer, Bytes: 100 << 20}})
 	p.on(Signalled{1, Signal{Kind: SignalBuffer, Bytes: 20 << 20}})
 	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
-	if claim := p.st.Instances[0].Claim; claim != 120<<20+runtimeMemory {
+	if claim := p.st.Instances[0].Claim; claim != 120<<20+RuntimeMemory {
 		t.Errorf("it is counted with %d bytes", claim)
 	}
 }

@@ -163,15 +163,15 @@ func (s *stepper) relieve() {
 	}
 }
 
-// runtimeMemory is what an engine takes beside its buffers, in bytes.
-const runtimeMemory = 48 << 20
+// RuntimeMemory is what an engine takes beside its buffers, in bytes. Estimates have to count it, too.
+const RuntimeMemory = 48 << 20
 
 // reckon counts a ready instance with what it really takes: the buffers it told of and the prompt cache it may fill, or
 // what was measured if that is more.
 func (s *stepper) reckon(in *Instance) {
 	claim := in.Spec.Memory
 	if in.Applied.Buffers > 0 {
-		claim = in.Applied.Buffers + runtimeMemory + in.Spec.Reserve
+		claim = in.Applied.Buffers + RuntimeMemory + in.Spec.Reserve
 	}
 	in.Claim = max(claim, in.Resident)
 	if s.st.Learnt == nil {
