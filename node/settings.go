@@ -105,7 +105,8 @@ func (s *Settings) resolve(name string) string {
 			if alias == name {
 				return key
 			}
-			if len(alias) > len(best) && isPattern(alias) {
+			isCloser := len(alias) > len(best) || (len(alias) == len(best) && alias < best) // the same for every request
+			if isCloser && isPattern(alias) {
 				if ok, _ := path.Match(alias, name); ok {
 					best, found = alias, key
 				}
