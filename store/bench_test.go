@@ -1,0 +1,111 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BenchmarkPut stores turns from one goroutine and from 64 at the same time. ns/op is the time between two that are stored, ms/Put what
+// one of them waits.
+func BenchmarkPut(b *testing.B) {
+	for _, kind := range backends {
+		for _, parallel := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/parallel=%d", kind.name, parallel), func(b *testing.B) {
+				s := open(b, kind.at(b))
+				b.ReportAllocs()
+				var waited atomic.Int64
+				putParallel(b, parallel, func() {
+					began := time.Now()
+					must(b, s.Put(b.Context(), turn(nil, "What does it cost to keep this?")))
+					waited.Add(int64(time.Since(began)))
+				})
+				b.ReportMetric(float64(waited.Load())/float64(b.N)/1e6, "ms/Put")
+			})
+		}
+	}
+}
+
+func putParallel(b *testing.B, parallel int, put func()) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var all sync.WaitGroup
+	b.ResetTimer()
+	for range parallel {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				put()
+			}
+		})
+	}
+	all.Wait()
+}
+
+var turns = flag.Int("turns", 10_000, "how many turns are stored in the larger store of BenchmarkContinue")
+
+// BenchmarkContinue is the cost of continuing a conversation of ten turns, read and stored, in a large store as a ratio to a
+// small one: medians of turns taken alternately.
+func BenchmarkContinue(b *testing.B) {
+	for _, kind := range backends {
+		b.Run(kind.name, func(b *testing.B) {
+			small, large := open(b, kind.at(b)), open(b, kind.at(b))
+			crowd(b, small, 1000)
+			began := time.Now()
+			crowd(b, large, *turns)
+			b.Logf("%d turns were stored in %s", *turns, time.Since(began).Round(time.Second))
+			runtime.GC()
+			var costs [2][]time.Duration
+			b.ResetTimer()
+			for n := range b.N {
+				for i, s := range []*Store{small, large} {
+					among := []int{1000, *turns}[i] / 10
+					// Each time another conversation, as far as there are others: the oldest are as quick as the newest.
+					last := crowdID(n*7919%among*10 + 9)
+					began := time.Now()
+					chain, err := s.Chain(b.Context(), "", last)
+					if err != nil || len(chain) != 10 {
+						b.Fatalf("%d turns, %v", len(chain), err)
+					}
+					must(b, s.Put(b.Context(), turn(chain[9], "and now?")))
+					costs[i] = append(costs[i], time.Since(began))
+				}
+			}
+			b.StopTimer()
+			medians := [2]time.Duration{median(costs[0]), median(costs[1])}
+			b.ReportMetric(float64(medians[0])/1e6, "ms/small")
+			b.ReportMetric(float64(medians[1])/1e6, "ms/large")
+			b.ReportMetric(float64(medians[1])/float64(medians[0]), "ratio")
+		})
+	}
+}
+
+// BenchmarkPrune removes 1000 turns by their age from a large store.
+func BenchmarkPrune(b *testing.B) {
+	for _, kind := range backends {
+		b.Run(kind.name, func(b *testing.B) {
+			s := open(b, kind.at(b))
+			crowd(b, s, *turns)
+			b.ResetTimer()
+			for n := range b.N {
+				stored, err := s.number(b.Context())
+				must(b, err)
+				if stored < 1000 {
+					b.Skipf("the store is empty after %d: -turns makes it larger", n)
+				}
+				if removed, err := s.Prune(b.Context(), Bounds{Number: stored - 1000}); err != nil || removed != 1000 {
+					b.Fatalf("%d removed, %v", removed, err)
+				}
+			}
+		})
+	}
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}

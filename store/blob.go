@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+const (
+	shareBlob = `UPDATE blobs SET refs = refs + 1 WHERE hash = $1`
+
+	insertBlob = `INSERT INTO blobs (hash, refs, data) VALUES ($1, 1, $2) ON CONFLICT (hash) DO UPDATE SET refs = blobs.refs + 1`
+
+	dropBlob = `DELETE FROM blobs WHERE hash = $1 AND refs <= $2`
+
+	releaseBlob = `UPDATE blobs SET refs = refs - $2 WHERE hash = $1`
+
+	selectBlob = `SELECT data FROM blobs WHERE hash = $1`
+)
+
+// keep stores a blob for one more turn.
+func keep(t *tx, b blob) error {
+	n, err := t.exec(shareBlob, b.hash) // first without its bytes, which are many
+	if err != nil || n == 1 {
+		return err
+	}
+	_, err = t.exec(insertBlob, b.hash, b.data)
+	return err
+}
+
+// released are blobs that turns no longer have, by hash: how many turns.
+type released map[string]int
+
+// add takes the column turns.images of a turn that is being removed.
+func (r released) add(images string) {
+	for hash := range strings.FieldsSeq(images) {
+		r[hash]++
+	}
+}
+
+// run removes the blobs that no turn has any more.
+func (r released) run(t *tx) error {
+	hashes := make([]string, 0, len(r))
+	for hash := range r {
+		hashes = append(hashes, hash)
+	}
+	slices.Sort(hashes) // the order in which they are locked
+	for _, hash := range hashes {
+		n, err := t.exec(dropBlob, hash, r[hash])
+		if err == nil && n == 0 {
+			_, err = t.exec(releaseBlob, hash, r[hash])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill reads the bytes of the images of turns. missing is a turn that had one whose bytes aren't there.
+func fill(ctx context.Context, q querier, turns []*Turn) (missing *Turn, err error) {
+	read := map[string][]byte{}
+	for _, turn := range turns {
+		images(turn, func(image *translate.Image) {
+			data, known := read[image.Hash]
+			if !known && err == nil {
+				_, err = one(ctx, q, selectBlob, []any{image.Hash}, &data)
+				read[image.Hash] = data
+			}
+			if image.Data = data; data == nil {
+				missing = turn
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading images: %w", err)
+	}
+	return missing, nil
+}
+
+const countTurns = `UPDATE counters SET turns = turns + $2 WHERE shard = $1`
+
+// shards is how many counters there are.
+const shards = 16
+
+// count adds to the number of turns. It is done last: a counter is one row for many.
+func count(t *tx, family string, more int) error {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(family))
+	_, err := t.exec(countTurns, int64(h.Sum32()%shards), more)
+	return err
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	postgresWriters = 8  // transactions at the same time; the server groups their commits
+	postgresConns   = 16 // what writing leaves is for reading
+	// postgresPause is what a server gets to come back before what broke is tried again.
+	postgresPause = 200 * time.Millisecond
+	// migrationLock is the number of an advisory lock; any would do that other programs don't use.
+	migrationLock = 0x6c6d63616464 // "lmcadd"
+)
+
+// postgres is a PostgreSQL database.
+type postgres struct {
+	db      *sql.DB
+	address string // without the password
+}
+
+func openPostgres(ctx context.Context, address string, log *slog.Logger) (*postgres, error) {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("the store's PostgreSQL URL: %w. It looks like postgres://user:password@host:5432/database", err)
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 10 * time.Second
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "lmcaddy"
+	}
+	p := &postgres{
+		db:      stdlib.OpenDB(*config),
+		address: fmt.Sprintf("%s/%s", net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database),
+	}
+	p.db.SetMaxOpenConns(postgresConns)
+	p.db.SetMaxIdleConns(postgresConns)
+	p.db.SetConnMaxIdleTime(5 * time.Minute)
+	if err := p.check(ctx, log); err != nil {
+		return nil, errors.Join(p.explain(err), p.db.Close())
+	}
+	return p, nil
+}
+
+// check says whether the server is there, and keeps what it confirms.
+func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
+	for _, setting := range []string{"fsync", "synchronous_commit"} {
+		var value string
+		if _, err := one(ctx, p.db, "SELECT current_setting($1)", []any{setting}, &value); err != nil {
+			return err
+		}
+		if value == "off" {
+			log.Warn("PostgreSQL may lose what it has confirmed when it or its machine crashes: a setting of the server is off",
+				"setting", setting, "store", p.address)
+		}
+	}
+	return nil
+}
+
+// transact runs a transaction once more when the connection broke, or when another transaction stood in its way: whatever the
+// store writes may be written twice.
+func (p *postgres) transact(ctx context.Context, do func(*tx) error) error {
+	err := p.once(ctx, do, false)
+	if retry, dead := again(err); retry {
+		p.rest(dead)
+		err = p.once(ctx, do, true)
+	}
+	return p.explain(err)
+}
+
+func (p *postgres) once(ctx context.Context, do func(*tx) error, again bool) error {
+	began, err := p.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(&tx{ctx: ctx, q: began, skip: " FOR UPDATE SKIP LOCKED", again: again}); err != nil {
+		_ = began.Rollback() // the server does it if we can't
+		return err
+	}
+	return began.Commit()
+}
+
+func (p *postgres) read(ctx context.Context, do func(querier) error) error {
+	err := do(p.db)
+	if retry, dead := again(err); retry && ctx.Err() == nil {
+		p.rest(dead)
+		err = do(p.db)
+	}
+	return err
+}
+
+// rest waits a little before another try. After a connection died, the idle ones are closed: they are of the same server.
+func (p *postgres) rest(dead bool) {
+	if !dead {
+		return
+	}
+	p.db.SetMaxIdleConns(0)
+	p.db.SetMaxIdleConns(postgresConns)
+	time.Sleep(postgresPause)
+}
+
+// again says whether another try may help, and whether the connection is dead.
+func again(err error) (retry, dead bool) {
+	var refused *pgconn.PgError
+	var unreachable *pgconn.ConnectError
+	switch {
+	case err == nil, ours(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false, false
+	case errors.As(err, &refused):
+		switch code := refused.Code; {
+		case code == "40001", code == "40P01": // serialization failure, deadlock
+			return true, false
+		case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "57P0"): // connection, shutdown or starting up
+			return true, true
+		}
+		return false, false
+	case errors.As(err, &unreachable):
+		return true, true
+	}
+	var network net.Error
+	broken := errors.As(err, &network) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return broken, broken
+}
+
+func (p *postgres) explain(err error) error {
+	var refused *pgconn.PgError
+	switch {
+	case err == nil || ours(err) || errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &refused):
+		return fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
+	}
+	return fmt.Errorf("the store at %s: %w. Look whether the server runs and can be reached from here", p.address, err)
+}
+
+// advice says what to do about an error code of PostgreSQL's.
+func advice(code string) string {
+	switch {
+	case strings.HasPrefix(code, "28"):
+		return "Look at the user and the password in the store's URL, and at the server's pg_hba.conf"
+	case code == "3D000":
+		return "Make the database with `createdb`, or name another one"
+	case code == "42501" || code == "3F000":
+		return "The user needs the right to make and change tables there: GRANT CREATE, USAGE ON SCHEMA"
+	case code == "53100":
+		return "The server's disk is full"
+	case code == "53300":
+		return fmt.Sprintf("The server has too few connections: lmcaddy takes up to %d", postgresConns)
+	case code == "25006":
+		return "The server is read-only, such as a standby: name the primary in the store's URL (target_session_attrs=read-write)"
+	}
+	return "The server's log says more"
+}
+
+func (p *postgres) group() int   { return 1 } // several in one transaction could wait for each other in a circle
+func (p *postgres) writers() int { return postgresWriters }
+func (p *postgres) name() string { return p.address }
+func (p *postgres) close() error { return p.db.Close() }
+
+func (p *postgres) lock(t *tx) error {
+	_, err := t.exec("SELECT pg_advisory_xact_lock($1)", int64(migrationLock))
+	return err
+}
+
+func (p *postgres) schema(script string) string {
+	// Ids are compared byte by byte: quicker, and no update of the system's collations can spoil an index.
+	return strings.NewReplacer("{id}", `TEXT COLLATE "C"`, "{bytes}", "BYTEA", "{keyed}", "").Replace(script)
+}

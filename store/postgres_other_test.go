@@ -1,0 +1,13 @@
+//go:build !linux
+
+package store
+
+import (
+	"os"
+	"os/exec"
+)
+
+var stopServer = os.Interrupt
+
+// asServerUser does nothing: the tests aren't run as root here.
+func asServerUser(*exec.Cmd, string) error { return nil }

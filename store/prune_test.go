@@ -1,0 +1,95 @@
+package store
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+func TestPrune_Age(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		aged := func(parent *Turn, age time.Duration) *Turn {
+			made := turn(parent, age.String()).withImage(age.String())
+			made.Created = time.Now().Add(-age)
+			return made
+		}
+		old := aged(nil, 3*time.Hour)
+		continued := aged(nil, 4*time.Hour)
+		young := aged(nil, time.Minute)
+		stored(t, s, old, aged(old, 2*time.Hour), continued, aged(continued, time.Minute), young)
+
+		removed, err := s.Prune(t.Context(), Bounds{Age: time.Hour})
+		if err != nil || removed != 2 {
+			t.Errorf("removed %d (%v), not 2", removed, err)
+		}
+		for _, c := range []struct {
+			turn *Turn
+			left bool
+		}{{old, false}, {continued, true}, {young, true}} {
+			if _, err := s.Get(t.Context(), "", c.turn.ID); (err == nil) != c.left {
+				t.Errorf("the conversation of %s: %v", c.turn.In[0].Parts[0].Text, err)
+			}
+		}
+		if n := rows(t, s, "blobs"); n != 2 {
+			t.Errorf("%d images are left", n)
+		}
+		sound(t, s)
+	})
+}
+
+func TestPrune_Number(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		crowd(t, s, 1000) // in conversations of ten
+		for _, c := range []struct{ number, left int }{{0, 1000}, {1000, 1000}, {999, 990}, {234, 230}, {230, 230}, {5, 0}} {
+			before := rows(t, s, "turns")
+			removed, err := s.Prune(t.Context(), Bounds{Number: c.number})
+			must(t, err)
+			left := rows(t, s, "turns")
+			if left != c.left || removed != before-left {
+				t.Errorf("number %d leaves %d turns, not %d, and says that it removed %d of %d", c.number, left, c.left, removed, before)
+			}
+			if oldest := rows(t, s, "turns WHERE created <= 1000 - "+strconv.Itoa(c.left)); oldest != 0 {
+				t.Errorf("number %d leaves %d of the oldest", c.number, oldest)
+			}
+			sound(t, s)
+		}
+	})
+}
+
+// TestPrune_LargeFamily removes a conversation with more branches than go at once: it goes as a whole all the same.
+func TestPrune_LargeFamily(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		root := stored(t, s, turn(nil, "root"))
+		must(t, s.write(t.Context(), 0, func(t *tx) error {
+			for range 2*pruneTurns + 1 {
+				next, err := prepare(turn(root, "a branch"))
+				if err == nil {
+					err = next.run(t)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		stored(t, s, turn(nil, "a newer one"))
+		removed, err := s.Prune(t.Context(), Bounds{Number: 2 * pruneTurns})
+		if err != nil || removed != 2*pruneTurns+2 {
+			t.Errorf("removed %d (%v)", removed, err)
+		}
+		if n := rows(t, s, "turns"); n != 1 {
+			t.Errorf("%d turns are left", n)
+		}
+		sound(t, s)
+	})
+}
+
+func TestPrune_Refuses(t *testing.T) {
+	t.Parallel()
+	s := open(t, backends[0].at(t))
+	for _, b := range []Bounds{{Age: -1}, {Number: -1}} {
+		if _, err := s.Prune(t.Context(), b); err == nil {
+			t.Errorf("%+v is no error", b)
+		}
+	}
+}

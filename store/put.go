@@ -1,0 +1,167 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Put stores a turn, and fills in its Family, and Created if it is zero. When it returns nil, the turn is on the disk.
+//
+// To put the same turn again changes nothing and is no error. The errors: *[NotFound] if there is no such parent or the owner
+// doesn't have it, *[Exists] if the id is taken, *[TooDeep] if the conversation is too long, *[Invalid] if the turn can't be
+// stored as it is. After any of these, and after ctx's own error, the turn isn't stored, and the store is as it was. After
+// another error of a PostgreSQL store, which may have been lost together with the connection, it may be.
+//
+// Images are stored by their bytes: Data must be there, Hash needn't.
+func (s *Store) Put(ctx context.Context, t *Turn) error {
+	p, err := prepare(t)
+	if err != nil {
+		return err
+	}
+	err = s.write(ctx, p.size(), p.run)
+	if same, ok := errors.AsType[*already](err); ok {
+		p.family, p.created = same.family, same.created
+	} else if err != nil {
+		return err
+	}
+	t.Family, t.Created = p.family, time.Unix(0, p.created)
+	return nil
+}
+
+// put is a turn on its way into the database.
+type put struct {
+	*Turn
+	created int64 // in nanoseconds since 1970
+	body    []byte
+	blobs   []blob
+	family  string
+}
+
+func prepare(t *Turn) (*put, error) {
+	switch {
+	case !possible(t.ID) || t.ID == t.Parent:
+		return nil, &Invalid{ID: t.ID, Reason: "the id can't be used"}
+	case t.Owner != "" && !possible(t.Owner) || t.Model != "" && !possible(t.Model):
+		return nil, &Invalid{ID: t.ID, Reason: "its owner and its model must be UTF-8 without zero bytes"}
+	case t.Parent != "" && !possible(t.Parent):
+		return nil, &NotFound{ID: t.Parent}
+	case t.Status != Completed && t.Status != Incomplete && t.Status != Failed:
+		return nil, &Invalid{ID: t.ID, Reason: fmt.Sprintf("there is no status %q", t.Status)}
+	}
+	created := t.Created
+	if created.IsZero() {
+		created = time.Now()
+	}
+	if created.UnixNano() <= 0 {
+		return nil, &Invalid{ID: t.ID, Reason: "it is from before 1970"}
+	}
+	body, blobs, err := encode(t)
+	if err != nil {
+		return nil, err
+	}
+	return &put{Turn: t, created: created.UnixNano(), body: body, blobs: blobs}, nil
+}
+
+func (p *put) size() int {
+	size := len(p.body)
+	for _, b := range p.blobs {
+		size += len(b.data)
+	}
+	return size
+}
+
+// All of these lock the family.
+const (
+	insertFamily = `INSERT INTO families (id, newest, turns) VALUES ($1, $2, 1) ON CONFLICT (id) DO NOTHING`
+
+	growFamily = `UPDATE families SET turns = turns + 1, newest = CASE WHEN newest < $3 THEN $3 ELSE newest END
+		WHERE id = (SELECT family FROM turns WHERE id = $1 AND owner = $2 AND NOT hidden) RETURNING id`
+)
+
+const (
+	insertFirst = `INSERT INTO turns (id, parent, family, owner, model, status, created, depth, images, body)
+		VALUES ($1, NULL, $1, $2, $3, $4, $5, 0, $6, $7) ON CONFLICT (id) DO NOTHING`
+
+	insertNext = `INSERT INTO turns (id, parent, family, owner, model, status, created, depth, images, body)
+		SELECT $1, id, family, owner, $4, $5, $6, depth + 1, $7, $8 FROM turns
+		WHERE id = $2 AND owner = $3 AND NOT hidden AND depth < $9 ON CONFLICT (id) DO NOTHING`
+
+	selectSame = `SELECT coalesce(parent, ''), family, owner, model, status, created, hidden, body FROM turns WHERE id = $1`
+
+	selectDepth = `SELECT depth FROM turns WHERE id = $1 AND owner = $2 AND NOT hidden`
+)
+
+// run writes the turn.
+func (p *put) run(t *tx) error {
+	var inserted bool
+	var err error
+	if p.Parent == "" {
+		inserted, err = p.first(t)
+	} else {
+		inserted, err = p.next(t)
+	}
+	if err != nil {
+		return err
+	}
+	if !inserted {
+		return p.hindrance(t)
+	}
+	for _, b := range p.blobs {
+		if err := keep(t, b); err != nil {
+			return err
+		}
+	}
+	return count(t, p.family, 1)
+}
+
+func (p *put) first(t *tx) (inserted bool, err error) {
+	p.family = p.ID
+	if _, err := t.exec(insertFamily, p.ID, p.created); err != nil {
+		return false, err
+	}
+	n, err := t.exec(insertFirst, p.ID, p.Owner, p.Model, string(p.Status), p.created, joined(p.blobs), p.body)
+	return n == 1, err
+}
+
+func (p *put) next(t *tx) (inserted bool, err error) {
+	found, err := t.row(growFamily, []any{p.Parent, p.Owner, p.created}, &p.family)
+	if err != nil || !found {
+		return false, err
+	}
+	n, err := t.exec(insertNext, p.ID, p.Parent, p.Owner, p.Model, string(p.Status), p.created, joined(p.blobs), p.body, MaxDepth-1)
+	return n == 1, err
+}
+
+// hindrance says why the turn wasn't inserted. It is always an error: what was done so far must be undone.
+func (p *put) hindrance(t *tx) error {
+	var there struct {
+		Turn
+
+		created int64
+		hidden  bool
+		body    []byte
+	}
+	found, err := t.row(selectSame, []any{p.ID}, &there.Parent, &there.Family, &there.Owner, &there.Model, &there.Status,
+		&there.created, &there.hidden, &there.body)
+	switch {
+	case err != nil:
+		return err
+	case found && !there.hidden && there.Parent == p.Parent && there.Owner == p.Owner && there.Model == p.Model &&
+		there.Status == p.Status && bytes.Equal(there.body, p.body):
+		return &already{there.Family, there.created}
+	case found:
+		return &Exists{ID: p.ID}
+	}
+	var depth int
+	found, err = t.row(selectDepth, []any{p.Parent, p.Owner}, &depth)
+	switch {
+	case err != nil:
+		return err
+	case found && depth >= MaxDepth-1:
+		return &TooDeep{Parent: p.Parent}
+	}
+	return &NotFound{ID: p.Parent}
+}

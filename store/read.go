@@ -1,0 +1,105 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	selectTurn = `SELECT id, coalesce(parent, ''), family, owner, model, status, created, depth, body FROM turns
+		WHERE id = $1 AND owner = $2 AND NOT hidden`
+
+	// Bodies go along in the recursion: to look each turn up again by a join would cost more, and a planner that guesses how
+	// long the chain is might rather read the whole table. That depth decreases ends it even where parents go in a circle.
+	selectChain = `WITH RECURSIVE chain (id, parent, family, owner, model, status, created, depth, body) AS (
+		SELECT id, parent, family, owner, model, status, created, depth, body FROM turns
+			WHERE id = $1 AND owner = $2 AND NOT hidden
+		UNION ALL
+		SELECT t.id, t.parent, t.family, t.owner, t.model, t.status, t.created, t.depth, t.body
+			FROM chain c JOIN turns t ON t.id = c.parent AND t.depth < c.depth
+	) SELECT id, coalesce(parent, ''), family, owner, model, status, created, depth, body FROM chain`
+)
+
+// Get gives a turn, with the bytes of its images. An id that the owner doesn't have is *[NotFound].
+func (s *Store) Get(ctx context.Context, owner, id string) (*Turn, error) {
+	turns, err := s.turns(ctx, selectTurn, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	return turns[0], nil
+}
+
+// Chain gives the conversation that ends with a turn, from its first turn to that one, with the bytes of the images. Turns on
+// the way that were deleted are there as long as others continue them. An id that the owner doesn't have is *[NotFound].
+//
+// Turns with the same image share its bytes; they are not to be changed.
+func (s *Store) Chain(ctx context.Context, owner, id string) ([]*Turn, error) {
+	return s.turns(ctx, selectChain, owner, id)
+}
+
+// turns runs one of the queries above; it gives at least one turn.
+func (s *Store) turns(ctx context.Context, query, owner, id string) ([]*Turn, error) {
+	if !possible(id) || owner != "" && !possible(owner) {
+		return nil, &NotFound{ID: id}
+	}
+	var turns []*Turn
+	err := s.read(ctx, func(q querier) error {
+		// What is removed between the reading of turns and that of their images isn't there the second time.
+		for range 2 {
+			var missing *Turn
+			var err error
+			if turns, err = scan(ctx, q, query, owner, id); err != nil {
+				return err
+			}
+			if missing, err = fill(ctx, q, turns); err != nil || missing == nil {
+				return err
+			}
+			err = fmt.Errorf("an image of the stored response %q is missing", missing.ID)
+			if again, _ := scan(ctx, q, query, owner, id); again != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return turns, err
+}
+
+// scan reads turns, in the order of their depth.
+func scan(ctx context.Context, q querier, query, owner, id string) ([]*Turn, error) {
+	type row struct {
+		*Turn
+
+		depth int
+	}
+	var rows []row
+	err := each(ctx, q, query, []any{id, owner}, func(scan func(...any) error) error {
+		t := new(Turn)
+		var created int64
+		var depth int
+		var body []byte
+		if err := scan(&t.ID, &t.Parent, &t.Family, &t.Owner, &t.Model, &t.Status, &created, &depth, &body); err != nil {
+			return err
+		}
+		t.Created = time.Unix(0, created)
+		rows = append(rows, row{t, depth})
+		return decode(body, t)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rows) == 0:
+		return nil, &NotFound{ID: id}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.depth, b.depth) })
+	if query == selectChain && rows[len(rows)-1].depth != len(rows)-1 {
+		return nil, fmt.Errorf("turns that the stored response %q continues are missing", id)
+	}
+	turns := make([]*Turn, len(rows))
+	for i, r := range rows {
+		turns[i] = r.Turn
+	}
+	return turns, nil
+}

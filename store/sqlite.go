@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// sqliteReaders is how many may read at the same time. More don't read more: it is one disk.
+const sqliteReaders = 4
+
+// sqliteFile is a SQLite database: one connection that writes, and a pool that reads.
+type sqliteFile struct {
+	path    string
+	writing *sql.DB // of one connection
+	conn    *sql.Conn
+	session *session
+	reading *sql.DB
+	reader  *session
+}
+
+// openSQLite opens the file at path, or makes it.
+func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = makeFile(path, log)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the store %s: %w. Name a file in a folder that lmcaddy may write to", path, err)
+	}
+	s := &sqliteFile{path: path}
+	if err := s.connect(ctx, ""); err != nil {
+		return nil, errors.Join(s.explain(err), s.close())
+	}
+	return s, nil
+}
+
+// makeFile makes an empty database that only its owner can read; SQLite gives its other files the same mode. One that is there isn't opened:
+// to close it would end the locks that this process may have on it already.
+func makeFile(path string, log *slog.Logger) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		return f.Close()
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a file")
+	case info.Mode().Perm()&0o077 != 0:
+		log.Warn("others than its owner may read the stored conversations: chmod 600 would end that",
+			"file", path, "mode", info.Mode().Perm().String())
+	}
+	return nil
+}
+
+// connect makes the connections. access is added to the URI: mode=ro in tests.
+func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
+	// fullfsync: on macOS fsync alone leaves data in the disk's cache.
+	uri := s.uri(access, "busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)",
+		"journal_size_limit(67108864)", "cache_size(-16384)", "temp_store(MEMORY)")
+	if s.writing, err = sql.Open("sqlite", uri); err != nil {
+		return err
+	}
+	s.writing.SetMaxOpenConns(1)
+	if s.conn, err = s.writing.Conn(ctx); err != nil {
+		return err
+	}
+	s.session = &session{prepare: s.conn.PrepareContext, statements: map[string]*sql.Stmt{}}
+	uri = s.uri(access, "busy_timeout(5000)", "query_only(1)", "cache_size(-8192)", "temp_store(MEMORY)")
+	if s.reading, err = sql.Open("sqlite", uri); err != nil {
+		return err
+	}
+	s.reading.SetMaxOpenConns(sqliteReaders)
+	s.reading.SetMaxIdleConns(sqliteReaders)
+	s.reader = &session{prepare: s.reading.PrepareContext, statements: map[string]*sql.Stmt{}}
+	return nil
+}
+
+func (s *sqliteFile) uri(access string, pragmas ...string) string {
+	path := filepath.ToSlash(s.path)
+	if !strings.HasPrefix(path, "/") { // a drive's letter
+		path = "/" + path
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
+	if access != "" {
+		u.RawQuery += "&" + access
+	}
+	return u.String()
+}
+
+// transact is called by one goroutine at a time.
+func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
+	// With a context that can be cancelled the driver starts a goroutine for each statement. What runs here is short.
+	t := &tx{ctx: context.Background(), q: s.session}
+	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
+		return s.explain(err)
+	}
+	err := do(t)
+	if err == nil {
+		if _, err = t.exec("COMMIT"); err == nil {
+			return nil
+		}
+	}
+	_, _ = t.exec("ROLLBACK") // fails if SQLite has done it already
+	return s.explain(err)
+}
+
+func (s *sqliteFile) read(_ context.Context, do func(querier) error) error { return do(s.reader) }
+
+// explain says what to do about an error of SQLite's.
+func (s *sqliteFile) explain(err error) error {
+	var failure *sqlite.Error
+	if err == nil || ours(err) || !errors.As(err, &failure) {
+		return err
+	}
+	var advice string
+	switch failure.Code() & 0xff { // the rest says more exactly what it was
+	case lib.SQLITE_NOTADB:
+		advice = "The file is no SQLite database, or its beginning is damaged. Move it away to begin with an empty store, or put a backup in its place"
+	case lib.SQLITE_CORRUPT:
+		advice = "The database is damaged. Stop lmcaddy, then put a backup in its place, or save what can be read with `sqlite3 FILE .recover`"
+	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_CANTOPEN, lib.SQLITE_AUTH:
+		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file and its folder"
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+		advice = "Another program has kept the database locked for more than 5 seconds: end it, such as an open sqlite3 shell or a backup"
+	case lib.SQLITE_FULL:
+		advice = "The disk is full: make room, or bound the age and number of the conversations that are kept"
+	case lib.SQLITE_IOERR:
+		advice = "The disk didn't do what it should: look at the system's log. Network drives are no place for this file"
+	default:
+		return fmt.Errorf("the store %s: %w", s.path, err)
+	}
+	return fmt.Errorf("the store %s: %w. %s", s.path, err, advice)
+}
+
+func (s *sqliteFile) group() int     { return groupJobs }
+func (s *sqliteFile) writers() int   { return 1 }
+func (s *sqliteFile) lock(*tx) error { return nil } // BEGIN IMMEDIATE has done it
+func (s *sqliteFile) name() string   { return s.path }
+
+func (s *sqliteFile) schema(script string) string {
+	return strings.NewReplacer("{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID").Replace(script)
+}
+
+// close ends the connections; the last one that closes the file puts the write-ahead log into it.
+func (s *sqliteFile) close() error {
+	var errs []error
+	for _, each := range []*session{s.reader, s.session} {
+		if each != nil {
+			errs = append(errs, each.close())
+		}
+	}
+	if s.reading != nil {
+		errs = append(errs, s.reading.Close())
+	}
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+	}
+	if s.writing != nil {
+		errs = append(errs, s.writing.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Token is the right to use a server, without the secret.
+type Token struct {
+	ID       string // the part of it that is no secret
+	Hash     string // SHA-256 of the whole, in hexadecimal
+	Name     string // for people
+	Rights   json.RawMessage
+	Created  time.Time
+	Expires  time.Time // zero: never
+	LastUsed time.Time // zero: never
+}
+
+const (
+	insertToken = `INSERT INTO tokens (id, hash, name, rights, created, expires, last_used) VALUES ($1, $2, $3, $4, $5, $6, 0)
+		ON CONFLICT (id) DO NOTHING`
+
+	selectToken  = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id = $1`
+	selectTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens ORDER BY created, id`
+
+	updateToken = `UPDATE tokens SET name = $2, rights = $3, expires = $4 WHERE id = $1`
+	deleteToken = `DELETE FROM tokens WHERE id = $1`
+	touchToken  = `UPDATE tokens SET last_used = $2 WHERE id = $1 AND last_used < $2`
+)
+
+// PutToken stores a new token. An id that is taken is *[Exists].
+func (s *Store) PutToken(ctx context.Context, t Token) error {
+	if !possible(t.ID) || !possible(t.Hash) || t.Name != "" && !possible(t.Name) {
+		return &Invalid{ID: t.ID, Reason: "its id, hash and name must be UTF-8 without zero bytes"}
+	}
+	return s.write(ctx, 0, func(tx *tx) error {
+		n, err := tx.exec(insertToken, t.ID, t.Hash, t.Name, string(t.Rights), t.Created.UnixNano(), nanoseconds(t.Expires))
+		if err == nil && n == 0 && !tx.again {
+			return &Exists{ID: t.ID}
+		}
+		return err
+	})
+}
+
+// Token gives a token by its id. *[NotFound] is that there is none.
+func (s *Store) Token(ctx context.Context, id string) (Token, error) {
+	if !possible(id) {
+		return Token{}, &NotFound{ID: id}
+	}
+	tokens, err := s.tokens(ctx, selectToken, id)
+	if err == nil && len(tokens) == 0 {
+		return Token{}, &NotFound{ID: id}
+	}
+	if err != nil {
+		return Token{}, err
+	}
+	return tokens[0], nil
+}
+
+// Tokens gives all tokens, the oldest first.
+func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, selectTokens) }
+
+func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token, error) {
+	var all []Token
+	err := s.read(ctx, func(q querier) error {
+		all = nil
+		return each(ctx, q, query, args, func(scan func(...any) error) error {
+			var t Token
+			var rights string
+			var created, expires, used int64
+			if err := scan(&t.ID, &t.Hash, &t.Name, &rights, &created, &expires, &used); err != nil {
+				return err
+			}
+			t.Rights, t.Created, t.Expires, t.LastUsed = json.RawMessage(rights), moment(created), moment(expires), moment(used)
+			all = append(all, t)
+			return nil
+		})
+	})
+	return all, err
+}
+
+// UpdateToken changes a token's name, rights and expiry. *[NotFound] is that there is none.
+func (s *Store) UpdateToken(ctx context.Context, t Token) error {
+	if !possible(t.ID) {
+		return &NotFound{ID: t.ID}
+	}
+	if t.Name != "" && !possible(t.Name) {
+		return &Invalid{ID: t.ID, Reason: "its name must be UTF-8 without zero bytes"}
+	}
+	return s.changeToken(ctx, t.ID, updateToken, t.ID, t.Name, string(t.Rights), nanoseconds(t.Expires))
+}
+
+// DeleteToken removes a token. *[NotFound] is that there is none.
+func (s *Store) DeleteToken(ctx context.Context, id string) error {
+	if !possible(id) {
+		return &NotFound{ID: id}
+	}
+	return s.changeToken(ctx, id, deleteToken, id)
+}
+
+func (s *Store) changeToken(ctx context.Context, id, query string, args ...any) error {
+	return s.write(ctx, 0, func(tx *tx) error {
+		n, err := tx.exec(query, args...)
+		if err == nil && n == 0 && !tx.again {
+			return &NotFound{ID: id}
+		}
+		return err
+	})
+}
+
+// TouchTokens notes when tokens, by their ids, were last used.
+func (s *Store) TouchTokens(ctx context.Context, used map[string]time.Time) error {
+	return s.write(ctx, 0, func(tx *tx) error {
+		for _, id := range sortedKeys(used) {
+			if _, err := tx.exec(touchToken, id, used[id].UnixNano()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// nanoseconds since 1970; 0 for the zero time.
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func moment(nanoseconds int64) time.Time {
+	if nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanoseconds)
+}
