@@ -39,12 +39,14 @@ run: build ## Sets everything up and serves the shipped model on http://127.0.0.
 test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test
 
 .PHONY: test-unit
-test-unit: ## Runs the tests of the packages, the fake engine among them
+test-unit: ## Runs the tests of the packages, the fake engine and PostgreSQL among them
+	tools/postgres.sh
 	go test -tags $(TAGS) ./...
 
 .PHONY: test-race
 test-race: ## Runs the packages below Caddy once more, with the race detector
-	tools/race.sh ./api ./catalog/... ./internal/... ./node ./supervisor/... ./translate
+	tools/postgres.sh
+	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the model's recipe
@@ -54,11 +56,19 @@ test-tools: ## Runs the tests of the model's recipe
 test-e2e: build ## Runs the built binary with a real llama-server and the shipped model
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/clients
+	tools/postgres.sh
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 ./...
 
 .PHONY: bench
-bench: build ## Measures what a request costs on its way through, as ratios
+bench: build ## Measures requests, downloads and listings, as ratios, and kills one download fifty times
 	go test -run '^$$' -bench . -benchmem ./translate ./supervisor
+	go test -run '^$$' -bench . -benchmem ./catalog
+	tools/postgres.sh
+	go test -run '^$$' -bench Put -benchmem ./store
+	go test -run '^$$' -bench Continue -benchtime 1000x -turns 1000000 -timeout 30m ./store
+	go test -tags $(TAGS) -run '^$$' -bench Listing -benchmem ./api
+	go test -run TestKill -kills 50 -count 1 ./catalog/fetch
+	go test -run '^$$' -bench Throughput -benchtime 3x -timeout 30m ./catalog/fetch
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -count 1 -timeout 0 -full
 
@@ -68,7 +78,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./supervisor/... ./translate || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code

@@ -32,12 +32,22 @@ type Config struct {
 	KeepAlive time.Duration
 	Log       *slog.Logger
 
+	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
+	CORS []string
+	// CORSOf gives the origins of a request's site, where CORS doesn't; nil: CORS does.
+	CORSOf func(*http.Request) []string
+	// ServesHost tells whether a request's host is a name that the configuration gives this site; nil: it gives none.
+	ServesHost func(*http.Request) bool
+	// RootCertificate is that of the server's own certificate authority, in PEM; nil, or an error: there is none.
+	RootCertificate func() ([]byte, error)
+
 	headerAfter time.Duration // see headerAfter
 }
 
 // API serves the endpoints.
 type API struct {
 	Config
+	encoded encodedModels
 }
 
 // New makes an API.
@@ -54,7 +64,7 @@ func New(c Config) *API {
 	if c.headerAfter == 0 {
 		c.headerAfter = headerAfter
 	}
-	return &API{c}
+	return &API{Config: c}
 }
 
 // Owns tells whether a path belongs to the API, known endpoint or not.
@@ -73,14 +83,19 @@ type call struct {
 	param   string // what the route's path leaves open
 	begun   bool   // the answer's header has been sent
 	stream  *stream
-	held    *heldBuffer // the request's body; nil before it was read
+	held    *heldBuffer    // the request's body; nil before it was read
+	who     *node.Identity // nil: anybody, on a site without authentication
+	ends    []func()       // what is to be done when the request has ended
 }
 
 // ServeHTTP answers a request for a path that the API owns.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r.URL.Path)}
-	w.Header().Set("X-Request-Id", c.id)
+	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r)}
+	c.tellID()
 	defer func() {
+		for _, end := range c.ends {
+			end()
+		}
 		if c.held != nil {
 			c.held.Release()
 		}
@@ -92,14 +107,31 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *call) serve() error {
-	endpoint, err := c.route()
+	if c.share() {
+		return nil
+	}
+	found, err := c.route()
 	if err != nil {
 		return err
 	}
 	if c.node, err = c.api.Node(c.r.Context()); err != nil {
 		return err
 	}
-	return endpoint(c)
+	if err := c.identify(found.scope); err != nil {
+		return err
+	}
+	if refused := c.refuseForeign(); refused != nil {
+		return refused
+	}
+	return found.endpoint(c)
+}
+
+// tellID tells the client the request's id, under the names that it may know.
+func (c *call) tellID() {
+	c.w.Header().Set("X-Request-Id", c.id)
+	if c.dialect == translate.Anthropic {
+		c.w.Header().Set("Request-Id", c.id)
+	}
 }
 
 // recover keeps a fault of ours from ending more than one request.

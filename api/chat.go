@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -36,6 +37,7 @@ func (c *call) chatCompletions() error {
 	} else {
 		run.gathered = make([]*translate.ChatChoice, ask.N)
 	}
+	defer func() { c.used(rq, run.usage) }()
 	if ask.N == 1 {
 		err = c.exchange(c.r.Context(), chatPath, rq.target, rq.use, run.body(0), func(up *upstream) error { return run.read(0, up) })
 	} else {
@@ -61,6 +63,9 @@ type chatRun struct {
 	created   int64
 	reasoning translate.ReasoningField
 	instance  supervisor.Info // that answers, once one does
+
+	mu    sync.Mutex
+	usage translate.Usage // so far
 
 	stream *stream // nil for an answer in one piece
 	tail   *translate.ChatTail
@@ -93,20 +98,31 @@ func (r *chatRun) read(choice int, up *upstream) error {
 		r.begin(up.lease.Instance)
 	}
 	if r.stream != nil {
-		return r.stream.relay(up, r.rq.wire.Rewriter(translate.RewriteOptions{
+		rewriter := r.rq.wire.Rewriter(translate.RewriteOptions{
 			ReasoningField: r.reasoning,
 			SingleCall:     r.ask.SingleCall,
 			Envelope:       r.envelope(),
 			Choice:         choice,
 			Tail:           r.tail,
-		}))
+		})
+		defer func() { r.count(rewriter.Usage()) }()
+		return r.stream.relay(up, rewriter)
 	}
 	gathered := new(translate.ChatChoice)
-	if err := up.decode(r.rq.wire.Decoder(), gathered.Add); err != nil {
+	if err := up.decode(r.rq.wire.Decoder(), gathered.Add, nil); err != nil {
 		return retryable(err)
 	}
 	r.gathered[choice] = gathered
+	r.count(gathered.Usage())
 	return nil
+}
+
+// count adds what a choice has used. The prompt is the same for all, and counts once.
+func (r *chatRun) count(u translate.Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.usage.Prompt = max(r.usage.Prompt, u.Prompt)
+	r.usage.Completion += u.Completion
 }
 
 // whole is the answer in one piece.

@@ -26,8 +26,8 @@ func (c *call) completions() error {
 	if rq.stream {
 		run.stream = c.newStream()
 		defer run.stream.close()
-		defer run.rest()
 	}
+	defer func() { c.used(rq, run.usage()) }()
 	if err := run.all(); err != nil {
 		if rq.stream {
 			run.stream.atFault = c.atFault(run.instance, rq.use.Draft)

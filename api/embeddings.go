@@ -32,6 +32,7 @@ func (c *call) embeddings() error {
 		if bad != nil {
 			return nil, bad
 		}
+		c.used(rq, translate.Usage{Prompt: got.Prompt})
 		return e.Body(instance, got)
 	}), e.Refine)
 }
@@ -54,6 +55,7 @@ func (c *call) rerank() error {
 		if bad != nil {
 			return nil, bad
 		}
+		c.used(rq, translate.Usage{Prompt: got.Prompt})
 		return r.Body(instance, got), nil
 	}), r.Refine)
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -26,7 +28,7 @@ func (c *call) fail(err error) {
 		return
 	}
 	e.Header(c.w.Header())
-	c.writeJSON(e.Status(), c.dialect.Append(nil, e, c.id))
+	c.writeJSON(c.dialect.Status(e), c.dialect.Append(nil, e, c.id))
 }
 
 // asError is the one place where the errors of the floors below become what clients see.
@@ -36,6 +38,11 @@ func (c *call) asError(err error) *translate.Error {
 		missing *catalog.NotFoundError
 		broken  *node.BrokenModelError
 		refused supervisor.Error
+		fetched *fetch.Error
+		kept    *catalog.RemoveError
+		used    *node.InUseError
+		unknown *store.NotFound
+		tooDeep *store.TooDeep
 	)
 	switch {
 	case errors.As(err, &known):
@@ -46,6 +53,16 @@ func (c *call) asError(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: broken.Error()}
 	case errors.As(err, &refused):
 		return c.asRefused(refused)
+	case errors.As(err, &fetched):
+		return asFetched(fetched)
+	case errors.As(err, &kept):
+		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: kept.Error()}
+	case errors.As(err, &used):
+		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
+	case errors.As(err, &unknown):
+		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
+	case errors.As(err, &tooDeep):
+		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
@@ -70,6 +87,31 @@ func (c *call) asRefused(e supervisor.Error) *translate.Error {
 		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	}
+}
+
+// fetchKinds says what clients see of each kind of a download's errors. Where no code is given, it is the kind's own.
+var fetchKinds = map[fetch.Kind]struct {
+	kind translate.Kind
+	code string
+}{
+	fetch.Invalid:        {translate.KindInvalid, "invalid_value"},
+	fetch.NotImplemented: {translate.KindNotImplemented, ""},
+	fetch.ModelNotFound:  {translate.KindModelNotFound, ""},
+	fetch.JobNotFound:    {translate.KindJobNotFound, ""},
+	fetch.Conflict:       {translate.KindConflict, ""},
+	fetch.Denied:         {translate.KindForbidden, "hub_denied"}, // no 401: the client's own token isn't at fault
+	fetch.TooLarge:       {translate.KindInvalid, "model_too_large"},
+	fetch.NoSpace:        {translate.KindDiskFull, ""},
+	fetch.Busy:           {translate.KindHubBusy, ""}, // no 429: that is for clients who ask too much of us
+	fetch.HubFailed:      {translate.KindHubFailed, ""},
+	fetch.Unsafe:         {translate.KindHubFailed, "unsafe_file_name"},
+	fetch.Changed:        {translate.KindHubFailed, "file_changed"},
+	fetch.Cancelled:      {translate.KindConflict, "cancelled"},
+}
+
+func asFetched(e *fetch.Error) *translate.Error {
+	as := fetchKinds[e.Kind] // the zero value is a fault of ours
+	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: e.Message, RetryAfter: e.RetryAfter}
 }
 
 // writeJSON answers with a body in one piece.

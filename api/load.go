@@ -59,7 +59,7 @@ func (c *call) load() error {
 	if bad != nil {
 		return bad
 	}
-	target, err := c.node.Find(c.r.Context(), name)
+	target, err := c.find(name)
 	if err != nil {
 		return err
 	}
@@ -126,6 +126,9 @@ func (c *call) unload() error {
 	}
 	if id == "" {
 		return translate.Missing("instance_id")
+	}
+	if err := c.mayUseInstance(id); err != nil {
+		return err
 	}
 	if err := c.node.Unload(c.r.Context(), id); err != nil {
 		return err

@@ -6,11 +6,15 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 type (
-	nativeModels struct {
-		Models []nativeModel `json:"models"`
+	// brokenModel is a model whose file can't be used.
+	brokenModel struct {
+		Key   string `json:"key"`
+		Path  string `json:"path"` // below the folder of models where it is below one
+		Error string `json:"error"`
 	}
 	// nativeModel is the specification's "Model (v1 list item)".
 	nativeModel struct {
@@ -26,14 +30,25 @@ type (
 		MaxContextLength int                 `json:"max_context_length"`
 		Format           catalog.Format      `json:"format"`
 		Capabilities     *nativeCapabilities `json:"capabilities,omitempty"`
+		*nativeDescription
 	}
 	nativeQuantization struct {
 		Name          *string  `json:"name"`
 		BitsPerWeight *float64 `json:"bits_per_weight"`
 	}
 	nativeCapabilities struct {
-		Vision  bool `json:"vision"`
-		ToolUse bool `json:"trained_for_tool_use"`
+		Vision    bool             `json:"vision"`
+		ToolUse   bool             `json:"trained_for_tool_use"`
+		Reasoning *nativeReasoning `json:"reasoning,omitempty"` // absent where the model offers no choice
+	}
+	// nativeReasoning is what may stand in the native chat's field "reasoning".
+	nativeReasoning struct {
+		Options []string `json:"allowed_options"`
+		Default *string  `json:"default"`
+	}
+	// nativeDescription is what language models alone have: null where nobody wrote one.
+	nativeDescription struct {
+		Description *string `json:"description"`
 	}
 	// nativeInstance is the specification's "Loaded instance".
 	nativeInstance struct {
@@ -54,15 +69,39 @@ type (
 
 // listNative is GET /api/v1/models.
 func (c *call) listNative() error {
-	models, err := c.node.Models(c.r.Context())
+	models, err := c.models()
 	if err != nil {
 		return err
 	}
-	list := nativeModels{Models: []nativeModel{}}
-	for _, m := range models {
-		list.Models = append(list.Models, describe(m))
+	body := append(make([]byte, 0, 512*len(models)), `{"models":[`...)
+	if body, err = c.api.encoded.append(body, models); err != nil {
+		return err
 	}
-	return c.answer(list)
+	body = append(body, ']')
+	if body, err = c.appendBroken(body); err != nil {
+		return err
+	}
+	c.writeJSON(http.StatusOK, append(body, '}'))
+	return nil
+}
+
+// appendBroken appends the member with the models whose files can't be used, if there are any.
+func (c *call) appendBroken(body []byte) ([]byte, error) {
+	all, err := c.node.Broken(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	var broken []brokenModel
+	for _, m := range all {
+		if c.who.MayUse(m.Key) {
+			broken = append(broken, brokenModel{m.Key, c.node.ShortPath(m.Path), m.Err.Error()})
+		}
+	}
+	if len(broken) == 0 {
+		return body, nil
+	}
+	text, err := json.Marshal(broken)
+	return append(append(body, `,"broken":`...), text...), err
 }
 
 func describe(m node.ModelState) nativeModel {
@@ -81,6 +120,10 @@ func describe(m node.ModelState) nativeModel {
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture
 		d.Capabilities = &nativeCapabilities{Vision: m.Vision, ToolUse: m.ToolUse}
+		if r := m.Reasoning; len(r.Options) > 0 {
+			d.Capabilities.Reasoning = &nativeReasoning{r.Options, orNull(r.Default)}
+		}
+		d.nativeDescription = &nativeDescription{orNull(m.Description)}
 	}
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, nativeInstance{in.ID, configOf(in)})
@@ -90,7 +133,10 @@ func describe(m node.ModelState) nativeModel {
 
 // listOpenAI is GET /v1/models: the loaded instances, or every model if the settings say so.
 func (c *call) listOpenAI() error {
-	models, err := c.node.Models(c.r.Context())
+	if c.dialect == translate.Anthropic {
+		return c.listAnthropic()
+	}
+	models, err := c.models()
 	if err != nil {
 		return err
 	}
@@ -109,13 +155,16 @@ func (c *call) listOpenAI() error {
 
 // getOpenAI is GET /v1/models/{id}: an instance, or a model whether it is loaded or not.
 func (c *call) getOpenAI() error {
-	target, err := c.node.Find(c.r.Context(), c.param)
+	target, err := c.find(c.param)
 	if err != nil {
 		return err
 	}
 	id := target.Instance
 	if id == "" {
 		id = target.Model.Key
+	}
+	if c.dialect == translate.Anthropic {
+		return c.answer(anthropicObject(id, target.Model, c.contextOf(id)))
 	}
 	return c.answer(openAIObject(id, target.Model))
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,8 +10,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// applyPreset adds the defaults that a field of the body has chosen, as [translate.Body.WithDefaults] does.
+type applyPreset func(body *translate.Body, chosenBy string, defaults map[string]json.RawMessage) (*translate.Body, *translate.Error)
+
 // withPreset is the body with the defaults of the preset that it names.
-func (c *call) withPreset(body *translate.Body) (*translate.Body, error) {
+func (c *call) withPreset(body *translate.Body, apply applyPreset) (*translate.Body, error) {
 	name, bad := body.String("preset")
 	if bad != nil {
 		return nil, bad
@@ -23,7 +27,7 @@ func (c *call) withPreset(body *translate.Body) (*translate.Body, error) {
 	if !ok {
 		return nil, translate.Invalid("unknown_preset", "preset", unknownPreset(name, slices.Sorted(maps.Keys(presets))))
 	}
-	body, bad = body.WithDefaults("preset", preset)
+	body, bad = apply(body, "preset", preset)
 	if bad != nil {
 		return nil, bad
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -25,7 +26,11 @@ type stream struct {
 	timer  *time.Timer
 	headed bool
 	closed bool
-	sent   bool // something that the client takes for an answer
+	sent   bool          // something that the client takes for an answer
+	alive  *time.Timer   // sends comments while there is nothing to tell; nil: nothing does
+	every  time.Duration // after how long a silence
+	last   time.Time     // when something was sent; with alive
+	beats  string        // what is sent then; empty: a comment
 
 	atFault []byte // JSON members that an error event has beside the error
 }
@@ -52,12 +57,45 @@ func (s *stream) await() {
 	}
 }
 
-// close keeps the timer from what is no longer the endpoint's.
+// keepAlive has a comment sent after each silence of that length: proxies and clients that hear nothing give up.
+func (s *stream) keepAlive(every time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alive == nil {
+		s.every, s.last = every, time.Now()
+		s.alive = time.AfterFunc(every, s.beat)
+	}
+}
+
+// beatBy makes an event of what is sent after a silence: some clients count only those as signs of life.
+func (s *stream) beatBy(event string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beats = event
+}
+
+func (s *stream) beat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	silent := time.Since(s.last)
+	if silent >= s.every {
+		s.write([]byte(cmp.Or(s.beats, ":\n\n")))
+		silent = 0
+	}
+	s.alive.Reset(s.every - silent)
+}
+
+// close keeps the timers from what is no longer the endpoint's.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
+	for _, timer := range []*time.Timer{s.timer, s.alive} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	s.closed = true
 }
@@ -96,6 +134,9 @@ func (s *stream) write(events []byte) bool {
 	if !s.headed {
 		s.header()
 	}
+	if s.alive != nil {
+		s.last = time.Now()
+	}
 	s.sent = s.sent || events[0] != ':' // a comment that keeps the connection alive is no answer
 	if _, err := s.call.w.Write(events); err != nil {
 		return false
@@ -109,6 +150,10 @@ func (s *stream) fail(e *translate.Error) {
 	if len(s.atFault) > 0 {
 		event = append(append(event[:len(event)-1], ','), s.atFault...)
 		event = append(event, '}')
+	}
+	if s.call.dialect == translate.Anthropic {
+		s.send(translate.AppendNamedFrame(nil, "error", event))
+		return
 	}
 	s.send(translate.AppendFrame(nil, event))
 }
@@ -145,8 +190,9 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 	return retryable(up.fault(fault))
 }
 
-// decode reads an engine's stream to its end. A Fault is returned.
-func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event)) error {
+// decode reads an engine's stream to its end. A Fault is returned. After the events of each read, flush is called, where
+// it isn't nil.
+func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event), flush func()) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	emit := func(ev translate.Event) error {
@@ -156,11 +202,16 @@ func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event))
 		each(ev)
 		return nil
 	}
+	if flush == nil {
+		flush = func() {}
+	}
+	defer flush()
 	for {
 		n, err := u.Read(*buf)
 		if fault := decoder.Feed((*buf)[:n], emit); fault != nil {
 			return fault
 		}
+		flush()
 		if err != nil {
 			break // whether or not it is the end: the decoder knows if anything is missing
 		}

@@ -24,12 +24,18 @@ type request struct {
 }
 
 // request reads the body and finds the model. Nothing is loaded yet.
-func (c *call) request() (*request, error) {
+func (c *call) request() (*request, error) { return c.requestWith((*translate.Body).WithDefaults) }
+
+// requestWith is request where a preset is applied in another way.
+func (c *call) requestWith(apply applyPreset) (*request, error) {
 	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
-	if body, err = c.withPreset(body); err != nil {
+	if body, err = c.withPreset(body, apply); err != nil {
+		return nil, err
+	}
+	if err := c.admit(); err != nil {
 		return nil, err
 	}
 	name, err := model(body)
@@ -43,11 +49,11 @@ func (c *call) request() (*request, error) {
 	if rq.use, err = use(body); err != nil {
 		return nil, err
 	}
-	if rq.target, err = c.node.Find(c.r.Context(), name); err != nil {
+	if rq.target, err = c.find(name); err != nil {
 		return nil, err
 	}
 	if rq.use.Draft != "" {
-		draft, err := c.node.Find(c.r.Context(), rq.use.Draft)
+		draft, err := c.find(rq.use.Draft)
 		if err != nil {
 			return nil, about("draft_model", c.asError(err))
 		}

@@ -5,33 +5,58 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
-// which may have slashes of its own.
+// which may have slashes of its own. One with * in it leaves that segment open. Where several fit a path, the one that leaves
+// the least open counts, whatever the method.
 type route struct {
 	method, path string
+	scope        node.Scope // what its caller needs
 	endpoint     func(*call) error
 }
 
 // routes is every endpoint there is.
 var routes = []route{
-	{http.MethodGet, "/lmstudio-greeting", (*call).greet},
-	{http.MethodGet, "/api/v1/models", (*call).listNative},
-	{http.MethodPost, "/api/v1/models/load", (*call).load},
-	{http.MethodPost, "/api/v1/models/unload", (*call).unload},
-	{http.MethodGet, "/v1/models", (*call).listOpenAI},
-	{http.MethodGet, "/v1/models/", (*call).getOpenAI},
-	{http.MethodPost, "/v1/chat/completions", (*call).chatCompletions},
-	{http.MethodPost, "/v1/completions", (*call).completions},
-	{http.MethodPost, "/v1/embeddings", (*call).embeddings},
-	{http.MethodPost, "/v1/rerank", (*call).rerank},
-	{http.MethodGet, "/api/v0/models", (*call).listV0},
-	{http.MethodGet, "/api/v0/models/", (*call).getV0},
-	{http.MethodPost, "/api/v0/chat/completions", (*call).chatCompletions},
-	{http.MethodPost, "/api/v0/completions", (*call).completions},
-	{http.MethodPost, "/api/v0/embeddings", (*call).embeddings},
+	{http.MethodGet, "/lmstudio-greeting", public, (*call).greet},
+	{http.MethodGet, "/api/v1/health", public, (*call).health},
+	{http.MethodGet, "/api/v1/root.crt", public, (*call).rootCertificate},
+	{http.MethodGet, "/api/v1/settings", anyone, (*call).settings},
+	{http.MethodGet, "/api/v1/usage", anyone, (*call).usage},
+	{http.MethodGet, "/api/v1/tokens", node.ScopeAdmin, (*call).listTokens},
+	{http.MethodPost, "/api/v1/tokens", node.ScopeAdmin, (*call).createToken},
+	{http.MethodPatch, "/api/v1/tokens/*", node.ScopeAdmin, (*call).editToken},
+	{http.MethodDelete, "/api/v1/tokens/*", node.ScopeAdmin, (*call).revokeToken},
+	{http.MethodPost, "/api/v1/chat", node.ScopeInference, (*call).nativeChat},
+	{http.MethodGet, "/api/v1/responses/*", node.ScopeInference, (*call).getResponse},
+	{http.MethodDelete, "/api/v1/responses/*", node.ScopeInference, (*call).deleteResponse},
+	{http.MethodGet, "/api/v1/models", node.ScopeModelsRead, (*call).listNative},
+	{http.MethodPost, "/api/v1/models/load", node.ScopeModelsManage, (*call).load},
+	{http.MethodPost, "/api/v1/models/unload", node.ScopeModelsManage, (*call).unload},
+	{http.MethodDelete, "/api/v1/models/", node.ScopeModelsManage, (*call).remove},
+	{http.MethodPost, "/api/v1/models/download", node.ScopeModelsManage, (*call).download},
+	{http.MethodGet, "/api/v1/models/download", node.ScopeModelsRead, (*call).listDownloads},
+	{http.MethodGet, "/api/v1/models/download/*", node.ScopeModelsRead, (*call).downloadStatus},
+	{http.MethodGet, "/api/v1/models/download/status/*", node.ScopeModelsRead, (*call).downloadStatus},
+	{http.MethodPost, "/api/v1/models/download/*/pause", node.ScopeModelsManage, (*call).pauseDownload},
+	{http.MethodPost, "/api/v1/models/download/*/resume", node.ScopeModelsManage, (*call).resumeDownload},
+	{http.MethodPost, "/api/v1/models/download/*/cancel", node.ScopeModelsManage, (*call).cancelDownload},
+	{http.MethodGet, "/api/v1/models/download/*/events", node.ScopeModelsRead, (*call).downloadEvents},
+	{http.MethodGet, "/v1/models", node.ScopeModelsRead, (*call).listOpenAI},
+	{http.MethodGet, "/v1/models/", node.ScopeModelsRead, (*call).getOpenAI},
+	{http.MethodPost, "/v1/chat/completions", node.ScopeInference, (*call).chatCompletions},
+	{http.MethodPost, "/v1/completions", node.ScopeInference, (*call).completions},
+	{http.MethodPost, "/v1/embeddings", node.ScopeInference, (*call).embeddings},
+	{http.MethodPost, "/v1/rerank", node.ScopeInference, (*call).rerank},
+	{http.MethodPost, "/v1/messages", node.ScopeInference, (*call).messages},
+	{http.MethodPost, "/v1/messages/count_tokens", node.ScopeInference, (*call).countTokens},
+	{http.MethodGet, "/api/v0/models", node.ScopeModelsRead, (*call).listV0},
+	{http.MethodGet, "/api/v0/models/", node.ScopeModelsRead, (*call).getV0},
+	{http.MethodPost, "/api/v0/chat/completions", node.ScopeInference, (*call).chatCompletions},
+	{http.MethodPost, "/api/v0/completions", node.ScopeInference, (*call).completions},
+	{http.MethodPost, "/api/v0/embeddings", node.ScopeInference, (*call).embeddings},
 }
 
 // greet is GET /lmstudio-greeting, by which LM Studio's clients know a port as one of theirs.
@@ -46,29 +71,57 @@ func (r *route) match(path string) (param string, ok bool) {
 		param, ok = strings.CutPrefix(path, r.path)
 		return param, ok && param != ""
 	}
-	return "", path == r.path
+	before, after, open := strings.Cut(r.path, "*")
+	if !open {
+		return "", path == r.path
+	}
+	if len(path) <= len(before)+len(after) || !strings.HasPrefix(path, before) || !strings.HasSuffix(path, after) {
+		return "", false
+	}
+	param = path[len(before) : len(path)-len(after)]
+	return param, !strings.Contains(param, "/")
 }
 
-// route finds the endpoint. HEAD is asked of what GET is.
-func (c *call) route() (func(*call) error, error) {
-	method := c.r.Method
+// literal is how much of a path the route gives itself.
+func (r *route) literal() int {
+	if strings.Contains(r.path, "*") {
+		return len(r.path) - 1
+	}
+	return len(r.path)
+}
+
+// lookUp finds the route of a request, and what its path leaves open. Without one, allowed are the methods that the path can
+// be asked with: none where there is no such path. HEAD is asked of what GET is.
+func lookUp(method, path string) (found *route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	var allowed []string
+	most := 0
 	for i := range routes {
 		r := &routes[i]
-		param, ok := r.match(c.r.URL.Path)
-		if !ok {
+		open, ok := r.match(path)
+		if !ok || r.literal() < most {
 			continue
 		}
+		if r.literal() > most {
+			most, found, allowed = r.literal(), nil, nil
+		}
 		if r.method == method {
-			c.param = param
-			return r.endpoint, nil
+			found, param = r, open
 		}
 		if allowed = append(allowed, r.method); r.method == http.MethodGet {
 			allowed = append(allowed, http.MethodHead)
 		}
+	}
+	return found, param, allowed
+}
+
+// route finds the endpoint.
+func (c *call) route() (*route, error) {
+	found, param, allowed := lookUp(c.r.Method, c.r.URL.Path)
+	if found != nil {
+		c.param = param
+		return found, nil
 	}
 	// The words are LM Studio's, which its users know.
 	message := "Unexpected endpoint or method. (" + c.r.Method + " " + c.r.URL.Path + ")"
@@ -80,10 +133,12 @@ func (c *call) route() (func(*call) error, error) {
 	return nil, &translate.Error{Kind: translate.KindPathNotFound, Message: message}
 }
 
-// dialectOf is the family that a path belongs to, whether there is an endpoint or not.
-func dialectOf(path string) translate.Dialect {
+// dialectOf is the family that a path belongs to, whether there is an endpoint or not. The list of models has the same path
+// in two families.
+func dialectOf(r *http.Request) translate.Dialect {
+	path := r.URL.Path
 	switch {
-	case path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/"):
+	case path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/"), isAnthropicModels(r):
 		return translate.Anthropic
 	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
 		return translate.OpenAI

@@ -35,8 +35,6 @@ type textRun struct {
 	instance   supervisor.Info         // that it has begun with
 	candidates []*translate.TextChoice // those that are complete; first all of the first prompt
 	left       int                     // how many aren't
-	alive      *time.Timer             // sends comments while there is nothing to tell
-	over       bool                    // nothing may be sent any more
 }
 
 // all has every candidate generated. The first error ends them all.
@@ -99,10 +97,12 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	sent := false
 	var frames []byte
 	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) {
-		frames = choice.Append(frames[:0], ev)
+		frames = choice.Append(frames, ev)
+	}, func() {
 		if len(frames) > 0 {
 			sent = true
 			r.stream.send(frames) // that the client has gone shows by the context
+			frames = frames[:0]
 		}
 	})
 	switch {
@@ -128,7 +128,7 @@ func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*translate.Te
 		r.instance = in
 		if r.stream != nil {
 			r.stream.await()
-			r.alive = time.AfterFunc(r.call.api.KeepAlive, r.keepAlive)
+			r.stream.keepAlive(r.call.api.KeepAlive)
 		}
 	}
 	r.mu.Unlock()
@@ -141,25 +141,6 @@ func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*translate.Te
 	var err error
 	choice.Echo, err = r.prompt(ctx, up, r.ask.Prompts[i/r.ask.BestOf])
 	return choice, err
-}
-
-// keepAlive tells the client that there is more to come.
-func (r *textRun) keepAlive() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.over {
-		r.stream.send([]byte(":\n\n"))
-		r.alive.Reset(r.call.api.KeepAlive)
-	}
-}
-
-// rest ends the keeping alive.
-func (r *textRun) rest() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.over = true; r.alive != nil {
-		r.alive.Stop()
-	}
 }
 
 // prompt is the text of a prompt. Of token ids only the engine knows it.
@@ -210,6 +191,15 @@ func (r *textRun) complete(i int, choice *translate.TextChoice) {
 		end = choice.AppendFinish(nil, r.more(total))
 	}
 	r.stream.send(r.answer.AppendDone(end))
+}
+
+// usage is what the complete candidates have used.
+func (r *textRun) usage() (u translate.Usage) {
+	complete := slices.DeleteFunc(slices.Clone(r.candidates), func(c *translate.TextChoice) bool { return c == nil })
+	if len(complete) > 0 {
+		u = translate.Total(complete, r.ask.BestOf).Usage
+	}
+	return u
 }
 
 // more is what the answer has beside the OpenAI-style fields.

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -29,36 +30,37 @@ type (
 
 // listV0 is GET /api/v0/models: every model, loaded or not.
 func (c *call) listV0() error {
-	models, err := c.node.Models(c.r.Context())
+	models, err := c.models()
 	if err != nil {
 		return err
 	}
 	list := v0Models{Object: "list", Data: []v0Model{}}
+	instances := c.node.Instances()
 	for _, m := range models {
-		list.Data = append(list.Data, c.describeV0(m))
+		list.Data = append(list.Data, describeV0(m, instances))
 	}
 	return c.answer(list)
 }
 
 // getV0 is GET /api/v0/models/{model}, by any of the model's names.
 func (c *call) getV0() error {
-	target, err := c.node.Find(c.r.Context(), c.param)
+	target, err := c.find(c.param)
 	if err != nil {
 		return err
 	}
-	models, err := c.node.Models(c.r.Context())
+	models, err := c.models()
 	if err != nil {
 		return err
 	}
 	for _, m := range models {
 		if m.Key == target.Model.Key {
-			return c.answer(c.describeV0(m))
+			return c.answer(describeV0(m, c.node.Instances()))
 		}
 	}
 	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
 }
 
-func (c *call) describeV0(m node.ModelState) v0Model {
+func describeV0(m node.ModelState, instances []supervisor.Info) v0Model {
 	d := v0Model{
 		ID:                m.Key,
 		Object:            "model",
@@ -73,7 +75,7 @@ func (c *call) describeV0(m node.ModelState) v0Model {
 	if m.ToolUse && m.Type == catalog.TypeLLM {
 		d.Capabilities = []string{"tool_use"}
 	}
-	for _, in := range c.node.Instances() {
+	for _, in := range instances {
 		switch {
 		case in.Spec.Model.Key != m.Key:
 		case !in.Status.IsLoading():

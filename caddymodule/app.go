@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -72,10 +73,23 @@ type App struct {
 	// "system_prompt" is a system message for requests that have none.
 	Presets map[string]node.Preset `json:"presets,omitempty"`
 
+	// What is opened of what is closed by default: "ephemeral_mcp", "plugin_mcp", "remote_mcp". Default: none.
+	Allow []string `json:"allow,omitempty"`
+
+	// Where models are downloaded from; the first serves identifiers without a URL. Default: that of the environment
+	// variable HF_ENDPOINT, else huggingface.co, with the token in HF_TOKEN.
+	Hubs []Hub `json:"hubs,omitempty"`
+
+	// Where conversations are stored, and for how long.
+	Store Store `json:"store,omitzero"`
+
 	log      *slog.Logger
 	settings node.Settings
 	gen      uint64
-	opened   string        // the key of the node in the pool; empty before Start
+	warnOpen func()               // of listeners without authentication
+	grace    func() time.Duration // that of the HTTP app
+	opened   string               // the key of the node in the pool; empty before Start
+	socket   *socket
 	node     *node.Node    // set before started is closed
 	started  chan struct{} // closed when the node can be used
 }
@@ -138,14 +152,22 @@ var nodes = caddy.NewUsagePool()
 var generation atomic.Uint64
 
 // pooled is a node as the pool wants it.
-type pooled struct{ *node.Node }
+type pooled struct {
+	*node.Node
+	socket *socket
+}
 
 // Destruct closes the node when no configuration uses it any more.
-func (p pooled) Destruct() error { return p.Close() }
+func (p pooled) Destruct() error {
+	p.socket.close()
+	return p.Close()
+}
 
 // Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Slogger()
+	a.warnOpen = func() { warnOpen(ctx, a.log) }
+	a.grace = func() time.Duration { return gracePeriod(ctx) }
 	a.started = make(chan struct{})
 	replace := caddy.NewReplacer()
 	var err error
@@ -164,6 +186,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
 	}
+	a.settings.Gates = a.gates()
+	a.settings.Store = a.Store.settings(resolve)
 	for _, dir := range a.ModelsDirs {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))
 	}
@@ -173,7 +197,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading()); err != nil {
+	if err := errors.Join(err, a.loading(), a.hubs(replace)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
@@ -198,6 +222,11 @@ func (a *App) Validate() error {
 	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {
 		return err
 	}
+	for _, gate := range a.Allow {
+		if err := oneOf("allow", gate, allGates...); err != nil {
+			return err
+		}
+	}
 	return a.settings.Validate()
 }
 
@@ -216,19 +245,25 @@ func (a *App) Start() error {
 	}
 	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
 		n, err := node.Open(dir, a.log)
-		return pooled{n}, err
+		if err != nil {
+			return nil, err
+		}
+		return pooled{n, openSocket(dir, a.log)}, nil
 	})
 	if err != nil {
 		return err
 	}
 	a.opened = string(dir)
 	n := value.(pooled).Node
+	a.socket = value.(pooled).socket
 	a.gen = generation.Add(1)
 	if err := n.Push(a.gen, a.settings); err != nil {
 		return err
 	}
 	a.node = n
 	close(a.started)
+	a.socket.push(a.gen, a.service())
+	a.warnOpen()
 	return nil
 }
 
@@ -252,6 +287,7 @@ func (a *App) openHome() (home.Dir, error) {
 func (a *App) Stop() error {
 	if a.node != nil {
 		a.node.Pop(a.gen)
+		a.socket.pop(a.gen)
 	}
 	return nil
 }
@@ -263,6 +299,7 @@ func (a *App) Cleanup() error {
 	}
 	if a.node != nil {
 		a.node.Pop(a.gen)
+		a.socket.pop(a.gen)
 	}
 	_, err := nodes.Delete(a.opened)
 	a.opened = ""

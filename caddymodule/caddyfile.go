@@ -19,6 +19,9 @@ import (
 func init() {
 	httpcaddyfile.RegisterGlobalOption("lm", parseApp)
 	httpcaddyfile.RegisterHandlerDirective("lm_api", parseHandler)
+	httpcaddyfile.RegisterHandlerDirective("lm_auth", parseAuth)
+	// Each goes directly before reverse_proxy, so lm_auth, which is first, comes before lm_api.
+	httpcaddyfile.RegisterDirectiveOrder("lm_auth", httpcaddyfile.Before, "reverse_proxy")
 	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "reverse_proxy")
 }
 
@@ -48,6 +51,11 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		queue <n>                         # 0: no bound
 //		abandoned_loads finish|stop
 //		stall_timeout <duration>
+//		store sqlite|postgres <url> {
+//			max_age <duration>            # 0: for ever
+//			max_turns <n>                 # 0: any number
+//		}
+//		allow ephemeral_mcp|plugin_mcp|remote_mcp...
 //		list_models loaded|all
 //		reasoning_field reasoning|reasoning_content
 //		engine llama_server {
@@ -64,6 +72,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			pin
 //			ttl <duration>
 //			args <argument...>
+//		}
+//		hub <url> {                       # may be repeated
+//			token <token>
+//			stall_timeout <duration>
 //		}
 //		preset <name> {
 //			system_prompt <text>
@@ -107,8 +119,14 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		return a.engine(d)
 	case "model":
 		return a.model(d)
+	case "allow":
+		return a.allow(d)
+	case "store":
+		return a.storeOption(d)
 	case "preset":
 		return a.preset(d)
+	case "hub":
+		return a.hub(d)
 	default:
 		return d.Errf("lm: unknown option %q", word)
 	}
@@ -187,6 +205,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 //
 //	lm_api {
 //		max_body <size>
+//		cors <origin...>                  # *: all
 //	}
 func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -199,6 +218,16 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		case "max_body":
 			if err := size(h.Dispenser, &handler.MaxBody); err != nil {
 				return nil, err
+			}
+		case "cors":
+			from := len(handler.CORS)
+			if err := someArgs(h.Dispenser, &handler.CORS); err != nil {
+				return nil, err
+			}
+			for _, origin := range handler.CORS[from:] {
+				if err := checkCORS(origin); err != nil {
+					return nil, h.WrapErr(err)
+				}
 			}
 		default:
 			return nil, h.Errf("lm_api: unknown option %q", word)

@@ -17,6 +17,9 @@ type Handler struct {
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
+	// The origins whose web pages may use the API from a browser, such as https://app.example; "*": all. Default: none.
+	CORS []string `json:"cors,omitempty"`
+
 	api *api.API
 }
 
@@ -32,7 +35,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a := app.(*App)
-	h.api = api.New(api.Config{Node: a.Node, MaxBody: h.MaxBody, Stall: time.Duration(a.StallTimeout), Log: ctx.Slogger()})
+	c := configOf(ctx, a)
+	c.MaxBody, c.Stall, c.CORS = h.MaxBody, time.Duration(a.StallTimeout), h.CORS
+	h.api = api.New(c)
 	return nil
 }
 

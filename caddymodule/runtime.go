@@ -9,13 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
@@ -216,59 +213,5 @@ func runtimeRemove() *cobra.Command {
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is removed.\n", args[0])
 			return err
 		},
-	}
-}
-
-const (
-	redrawEvery = 100 * time.Millisecond // on a terminal
-	printEvery  = 5 * time.Second        // elsewhere, where lines pile up
-)
-
-// progressLine shows how far something has come: one line that is drawn over on a terminal, lines now and then elsewhere.
-type progressLine struct {
-	out      io.Writer
-	terminal bool
-	now      func() time.Time
-	doing    string
-	shown    time.Time
-	width    int
-}
-
-func newProgressLine(out io.Writer) *progressLine {
-	file, isFile := out.(*os.File)
-	return &progressLine{out: out, terminal: isFile && term.IsTerminal(int(file.Fd())), now: time.Now}
-}
-
-func (l *progressLine) show(p runtimes.Progress) {
-	every := printEvery
-	if l.terminal {
-		every = redrawEvery
-	}
-	now := l.now()
-	if p.Doing == l.doing && now.Sub(l.shown) < every {
-		return
-	}
-	l.doing, l.shown = p.Doing, now
-	text := p.Doing
-	switch {
-	case p.Total > 0:
-		text += fmt.Sprintf("  %.1f of %.1f MB, %.0f%%", float64(p.Done)/1e6, float64(p.Total)/1e6, p.Percent)
-	case p.Done > 0:
-		text += fmt.Sprintf("  %.1f MB", float64(p.Done)/1e6)
-	case p.Percent > 0:
-		text += fmt.Sprintf("  %.0f%%", p.Percent)
-	}
-	if !l.terminal {
-		_, _ = fmt.Fprintln(l.out, text)
-		return
-	}
-	_, _ = fmt.Fprintf(l.out, "\r%s%s", text, strings.Repeat(" ", max(0, l.width-len(text))))
-	l.width = len(text)
-}
-
-// end clears the line, so that what follows starts on a clean one.
-func (l *progressLine) end() {
-	if l.terminal && l.width > 0 {
-		_, _ = fmt.Fprintf(l.out, "\r%s\r", strings.Repeat(" ", l.width))
 	}
 }

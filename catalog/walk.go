@@ -182,6 +182,8 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	path := below(p.dir, e.name)
 	info, err := os.Stat(path)
 	switch {
+	case err != nil && of.layout == LayoutPlain && isGGUF(e.name) && e.kind&fs.ModeSymlink != 0:
+		return w.lost(path, e.name, of)
 	case err != nil:
 		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
 			w.catalog.report(path, err)
@@ -235,6 +237,18 @@ func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
 	}
 	if part != nil {
 		of.parts = parts(path, part[2])
+	}
+	return w.keep(of)
+}
+
+// lost keeps a link to a model that isn't there, as when a disk isn't mounted: whoever misses it learns why.
+func (w *walk) lost(path, name string, of found) error {
+	if part := partOf(name); part != nil && part[1] != "00001" {
+		return nil
+	}
+	of.path, of.format, of.problem = path, FormatGGUF, errors.New("it is a link to what isn't there")
+	if of.label == "" {
+		of.label = stem(name)
 	}
 	return w.keep(of)
 }

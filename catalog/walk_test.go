@@ -215,6 +215,7 @@ func TestWalk_FollowsLinks(t *testing.T) {
 	want := map[string]string{
 		"p/real": "p/real/a.gguf", "p/file": "p/file/link.gguf", "p/folder": "p/folder/model.gguf",
 		"publisher/folder": "publisher/Folder/model.gguf", "p/twice": "p/twice/a.gguf",
+		"p/gone": "p/gone/a.gguf?", // with the reason
 	}
 	if diff := cmp.Diff(want, paths(t, c, root)); diff != "" {
 		t.Errorf("paths by key (-want +got):\n%s", diff)

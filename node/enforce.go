@@ -23,6 +23,12 @@ func (n *Node) enforce() {
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.budget.Store(n.budgetOf(s.MemoryBudget))
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
+	n.openDownloads(&s)
+	n.store.Store(n.stores[s.Store.PostgresURL])
+	select {
+	case n.pruning <- struct{}{}:
+	default: // it is about to begin anyway
+	}
 	n.background.Go(func() {
 		n.apply()
 		for key, m := range s.Models {

@@ -1,13 +1,17 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -34,7 +38,7 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 // Find says which model, or which instance of it, goes by a name: an instance's id, a key, or a bare name. The error is a
 // [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	m, err := n.catalog.Lookup(ctx, n.settings.Load().resolve(name))
+	m, err := n.lookup(ctx, n.settings.Load().resolve(name))
 	if err == nil && m.Err == nil {
 		return Target{Model: m}, nil
 	}
@@ -50,19 +54,44 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	return Target{}, err
 }
 
+// lookup asks the catalog for a model by its names, among them the identifiers that it can be downloaded by.
+func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
+	m, err := n.catalog.Lookup(ctx, name)
+	missing, ok := errors.AsType[*catalog.NotFoundError](err)
+	if !ok || len(missing.Ambiguous) > 0 {
+		return m, err
+	}
+	repo, variant, several := strings.Cut(name, "@")
+	for _, other := range append([]string{repo}, fetch.SameModel(repo)...) {
+		publisher, bare, _ := strings.Cut(other, "/")
+		key := catalog.Key(publisher, bare)
+		if several {
+			key += "@" + variant
+		}
+		if strings.EqualFold(key, name) {
+			continue // it was asked for just now
+		}
+		if m, err := n.catalog.Lookup(ctx, key); err == nil {
+			return m, nil
+		}
+	}
+	return m, err
+}
+
 // Wire is the wire format of the engine that runs a model.
 func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[m.Format]].wire }
 
 // Caps is what a model can do, as far as it is known without loading it.
 func (n *Node) Caps(m catalog.Model) translate.Caps {
-	return translate.Caps{Vision: m.Vision}
+	return translate.Caps{Vision: m.Vision, Reasoning: append([]string{}, m.Reasoning.Options...)}
 }
 
 // Use is what a request needs of its model. The zero value is one slot, and the settings' word for the rest.
 type Use struct {
-	Slots int            // how many sequences the engine is to generate at a time; 0: one
-	TTL   *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
-	Draft string         // the model that speculative decoding is to use, by any of its names
+	Slots         int            // how many sequences the engine is to generate at a time; 0: one
+	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
+	TTL           *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
+	Draft         string         // the model that speculative decoding is to use, by any of its names
 
 	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
 	Watch    *supervisor.Watch // told how the wait goes; nil: nobody
@@ -76,7 +105,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease,
 		MayLoad: n.settings.Load().JIT,
 	}
 	var err error
-	if want.Spec, err = n.firstUse(&t.Model, u.Draft, u.TTL); err != nil {
+	if want.Spec, err = n.firstUse(&t.Model, u); err != nil {
 		return nil, err
 	}
 	if u.Draft != "" && want.Spec.Draft != nil {
@@ -120,6 +149,35 @@ func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Count
 type ModelState struct {
 	catalog.Model
 	Instances []supervisor.Info // those that are loaded
+
+	// Listed is the same model in the catalog's list, where it is as long as nothing has changed; nil for one that is gone
+	// from the disk.
+	Listed *catalog.Model
+}
+
+// Broken lists the models whose files can't be used, with the reason in Err, by key.
+func (n *Node) Broken(ctx context.Context) ([]catalog.Model, error) {
+	models, err := n.catalog.Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var broken []catalog.Model
+	for _, m := range models {
+		if m.Err != nil {
+			broken = append(broken, m)
+		}
+	}
+	return broken, nil
+}
+
+// ShortPath is a path below the folder of models that it is in; as it is, where it is in none.
+func (n *Node) ShortPath(path string) string {
+	for _, dir := range append([]string{n.home.Models()}, n.settings.Load().ModelsDirs...) {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
 }
 
 // Models lists the models that can be used, by key. One that is gone from the disk but loaded is among them.
@@ -128,22 +186,25 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 	if err != nil {
 		return nil, err
 	}
-	index := map[string]int{}
-	var all []ModelState
-	add := func(m catalog.Model) {
-		if _, ok := index[m.Key]; !ok && m.Err == nil {
-			index[m.Key] = len(all)
-			all = append(all, ModelState{Model: m})
+	all := make([]ModelState, 0, len(models))
+	for i := range models {
+		if models[i].Err == nil {
+			all = append(all, ModelState{Model: models[i], Listed: &models[i]})
 		}
 	}
-	for _, m := range models {
-		add(m)
-	}
+	onDisk := len(all)
 	for _, in := range n.supervisor.Instances() {
-		add(in.Spec.Model)
+		key := in.Spec.Model.Key
+		i, ok := slices.BinarySearchFunc(all[:onDisk], key, func(m ModelState, key string) int { return cmp.Compare(m.Key, key) })
+		if !ok {
+			i = slices.IndexFunc(all, func(m ModelState) bool { return m.Key == key })
+		}
+		if i < 0 {
+			i = len(all)
+			all = append(all, ModelState{Model: in.Spec.Model})
+		}
 		if in.Status == supervisor.Ready || in.Status == supervisor.Draining {
-			state := &all[index[in.Spec.Model.Key]]
-			state.Instances = append(state.Instances, in)
+			all[i].Instances = append(all[i].Instances, in)
 		}
 	}
 	return all, nil

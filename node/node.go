@@ -7,6 +7,7 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,7 +21,9 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
@@ -37,11 +40,22 @@ type Node struct {
 	runtimes   *runtimes.Store
 	engines    map[string]engine
 
+	downloads   atomic.Pointer[fetch.Jobs] // nil before the first settings, and while noDownloads says why
+	noDownloads atomic.Pointer[error]
+
+	store   atomic.Pointer[store.Store] // of conversations; nil before the first settings
+	pruning chan struct{}               // has it looked at whether there are too many of them
+
+	tokens   tokens // that were used
+	meter    *meter
+	failures failures // by wrong tokens
+
 	settings atomic.Pointer[Settings] // those in force
 
-	mu    sync.Mutex
-	live  map[uint64]Settings // by the generation of the configuration
-	force uint64              // the generation in force
+	mu     sync.Mutex
+	live   map[uint64]Settings     // by the generation of the configuration
+	force  uint64                  // the generation in force
+	stores map[string]*store.Store // those that are open, by URL; empty: the home's own
 
 	budget   atomic.Int64                        // bytes that all instances may take; 0: no bound
 	devices  atomic.Pointer[[]supervisor.Device] // those found the last time; nil before
@@ -70,6 +84,10 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 		catalog:  catalog.New(log.With("part", "catalog")),
 		runtimes: runtimes.Open(dir.Runtimes(), log.With("part", "runtimes")),
 		live:     map[uint64]Settings{},
+		stores:   map[string]*store.Store{},
+		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
+		meter:    newMeter(),
+		pruning:  make(chan struct{}, 1),
 	}
 	n.catalog.SetSummary(dir.Catalog())
 	n.settings.Store(&Settings{})
@@ -80,6 +98,8 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 		Journal: dir.Engines(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 	}, log.With("part", "supervisor"))
+	n.background.Go(n.prune)
+	n.background.Go(n.note)
 	return n, nil
 }
 
@@ -130,6 +150,9 @@ func (n *Node) Push(gen uint64, s Settings) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.openStore(&s.Store); err != nil {
+		return err
+	}
 	n.live[gen] = s
 	n.enforce()
 	return nil
@@ -144,11 +167,17 @@ func (n *Node) Pop(gen uint64) {
 	n.enforce()
 }
 
-// Close ends every engine and gives the home free. It returns when no process is left.
+// Close ends every engine and every download, and gives the home free. It returns when no process is left. Downloads go on
+// when the node is opened again.
 func (n *Node) Close() error {
 	n.cancel()
+	err := n.closeDownloads()
 	n.supervisor.Close()
 	n.background.Wait()
 	n.catalog.Save()
-	return n.lock.Unlock()
+	err = errors.Join(err, n.noteUsed(context.Background()))
+	for _, s := range n.stores {
+		err = errors.Join(err, s.Close())
+	}
+	return errors.Join(err, n.lock.Unlock())
 }

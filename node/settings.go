@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -27,9 +28,22 @@ type Settings struct {
 	AbandonLoads bool          // end a load that nobody waits for any more
 	StallTimeout time.Duration // how long an engine that is to say something may say nothing; 0: five minutes
 
+	Gates Gates // what is allowed of what is closed by default
+
+	Hubs []fetch.Hub // that models may be downloaded from; the first serves identifiers without a URL
+
+	Store StoreSettings
+
 	LlamaServer EngineSettings
 	Models      map[string]ModelSettings // by key
 	Presets     map[string]Preset        // by name
+}
+
+// Gates are what a configuration may open. They are closed by default.
+type Gates struct {
+	EphemeralMCP bool // native chat: MCP servers that a request names
+	PluginMCP    bool // native chat: the MCP servers of mcp.json
+	RemoteMCP    bool // /v1/responses: MCP servers that a request names
 }
 
 // Budget is how much memory may be taken: a share of the machine's, or a size. The zero value is no bound.
@@ -70,8 +84,16 @@ func (s Settings) Validate() error {
 	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 {
 		return errors.New("max_loaded, queue, idle_ttl and stall_timeout must not be negative")
 	}
+	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 {
+		return errors.New("store: max_age and max_turns must not be negative")
+	}
 	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
 		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
+	}
+	for _, h := range s.Hubs {
+		if err := h.Validate(); err != nil {
+			return err
+		}
 	}
 	for name, p := range s.Presets {
 		if err := p.validate(name); err != nil {

@@ -55,10 +55,13 @@ type madeSpec struct {
 }
 
 // firstUse is the Spec of a model that is loaded on first use.
-func (n *Node) firstUse(m *catalog.Model, draft string, ttl *time.Duration) (*supervisor.Spec, error) {
+func (n *Node) firstUse(m *catalog.Model, u Use) (*supervisor.Spec, error) {
+	if u.ContextLength != 0 {
+		return n.spec(*m, LoadOptions{Draft: u.Draft, TTL: u.TTL, ContextLength: u.ContextLength})
+	}
 	settings, budget, key := n.settings.Load(), n.budget.Load(), m.Key
-	if draft != "" {
-		key += "\n" + draft
+	if u.Draft != "" {
+		key += "\n" + u.Draft
 	}
 	var spec *supervisor.Spec
 	if v, ok := n.specs.Load(key); ok {
@@ -68,14 +71,14 @@ func (n *Node) firstUse(m *catalog.Model, draft string, ttl *time.Duration) (*su
 	}
 	if spec == nil {
 		var err error
-		if spec, err = n.spec(*m, LoadOptions{Draft: draft}); err != nil {
+		if spec, err = n.spec(*m, LoadOptions{Draft: u.Draft}); err != nil {
 			return nil, err
 		}
 		n.specs.Store(key, madeSpec{settings, budget, m.Changed, spec})
 	}
-	if ttl != nil {
+	if u.TTL != nil {
 		own := *spec
-		own.TTL, own.Origin = *ttl, origin{settings, LoadOptions{Draft: draft, TTL: ttl}}
+		own.TTL, own.Origin = *u.TTL, origin{settings, LoadOptions{Draft: u.Draft, TTL: u.TTL}}
 		spec = &own
 	}
 	return spec, nil

@@ -17,6 +17,7 @@ type Token struct {
 	LastUsed time.Time // zero: never
 }
 
+//nolint:gosec // these are no credentials, but how they are looked up
 const (
 	insertToken = `INSERT INTO tokens (id, hash, name, rights, created, expires, last_used) VALUES ($1, $2, $3, $4, $5, $6, 0)
 		ON CONFLICT (id) DO NOTHING`

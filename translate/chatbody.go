@@ -111,6 +111,9 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	return append(append(dst, b.Extra(&total)...), '}')
 }
 
+// Usage is what the choice has used.
+func (c *ChatChoice) Usage() Usage { return c.outcome.Usage }
+
 // Add gathers an event.
 func (c *ChatChoice) Add(ev Event) {
 	switch ev := ev.(type) {

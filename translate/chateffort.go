@@ -17,10 +17,7 @@ func (c *Chat) parseEffort(body *Body, caps Caps) *Error {
 	if effort == "" {
 		return nil
 	}
-	offered := caps.Efforts
-	if offered == nil {
-		offered = commonEfforts
-	}
+	offered := caps.efforts()
 	rank := slices.Index(efforts, effort)
 	switch {
 	case rank < 0:
@@ -31,6 +28,23 @@ func (c *Chat) parseEffort(body *Body, caps Caps) *Error {
 		c.edit.Set("reasoning_effort", `"`+nearestEffort(rank, offered)+`"`)
 	}
 	return nil
+}
+
+// efforts are the values of reasoning_effort that have an effect on the model. A switch takes them for on and off.
+func (c *Caps) efforts() []string {
+	if c.Reasoning == nil || slices.Equal(c.Reasoning, []string{"off", "on"}) {
+		return commonEfforts
+	}
+	var offered []string
+	for _, word := range c.Reasoning {
+		switch word {
+		case "off":
+			offered = append(offered, "none")
+		case "low", "medium", "high":
+			offered = append(offered, word)
+		}
+	}
+	return offered
 }
 
 // nearestEffort is the offered value next to a rank, the lesser of two that are equally near. Thinking and not thinking

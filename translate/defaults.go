@@ -34,19 +34,40 @@ func (b *Body) WithDefaults(chosenBy string, defaults map[string]json.RawMessage
 	return Scan(e.Apply(b))
 }
 
+// WithNativeDefaults is WithDefaults for the native chat, which has names of its own: the limit is max_output_tokens, and the
+// system prompt a field. It begins a conversation; one that is continued keeps its own.
+func (b *Body) WithNativeDefaults(chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
+	native := make(map[string]json.RawMessage, len(defaults))
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		name := key
+		if slices.Contains(limits, key) {
+			name = nativeLimit
+		}
+		if native[name] == nil && (name == key || defaults[name] == nil) { // the native name goes before the others
+			native[name] = defaults[key]
+		}
+	}
+	var e Edit
+	e.Remove(chosenBy)
+	for _, name := range slices.Sorted(maps.Keys(native)) {
+		goesOn := name == SystemPrompt && says(b.Value(previousResponse))
+		if name != chosenBy && !goesOn && !says(b.Value(name)) {
+			e.Set(name, string(native[name]))
+		}
+	}
+	return Scan(e.Apply(b))
+}
+
 // hasOwn tells whether the request says something in the field, or in one that stands for it. null says nothing, but is
 // replaced.
 func (b *Body) hasOwn(key string) bool {
-	says := func(key string) bool {
-		value := b.Value(key)
-		return value != nil && string(value) != "null"
-	}
+	isSaid := func(key string) bool { return says(b.Value(key)) }
 	for _, same := range sameField {
 		if slices.Contains(same, key) {
-			return slices.ContainsFunc(same, says)
+			return slices.ContainsFunc(same, isSaid)
 		}
 	}
-	return says(key)
+	return isSaid(key)
 }
 
 // withSystemPrompt puts a system message before the messages. It is nil where there are none, or where they begin with

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -40,6 +41,7 @@ const (
 	KindNotImplemented                  // the request is right, but this server can't do it
 	KindContextOverflow                 // the prompt is longer than the context
 	KindModelNotFound                   // no such model or instance
+	KindResponseNotFound                // no such stored response
 	KindPathNotFound                    // no such endpoint
 	KindMethodNotAllowed                // not with this method
 	KindTooLarge                        // the body is over the limit
@@ -48,6 +50,14 @@ const (
 	KindEngineFailed                    // the engine died or spoke nonsense
 	KindUnavailable                     // the model couldn't be loaded
 	KindStalled                         // the engine stopped answering
+	KindForbidden                       // the request is right, but this may not be done
+	KindUnauthorized                    // without a valid token
+	KindRateLimited                     // the token has used what it may
+	KindConflict                        // not in the state that things are in
+	KindJobNotFound                     // no such download
+	KindHubFailed                       // a hub of models can't be reached, or spoke nonsense
+	KindHubBusy                         // a hub of models wants us to come back later
+	KindDiskFull                        // what is to be stored doesn't fit
 )
 
 // kinds gives each kind's status, and its type in each dialect. The OpenAI-style types and codes follow what the
@@ -62,6 +72,7 @@ var kinds = [...]struct {
 	KindNotImplemented:      {400, "not_implemented", "invalid_request_error", "not_implemented", "invalid_request_error"},
 	KindContextOverflow:     {400, "invalid_request", "invalid_request_error", "context_length_exceeded", "invalid_request_error"},
 	KindModelNotFound:       {404, "model_not_found", "invalid_request_error", "model_not_found", "not_found_error"},
+	KindResponseNotFound:    {404, "invalid_request", "invalid_request_error", "response_not_found", "not_found_error"},
 	KindPathNotFound:        {404, "invalid_request", "invalid_request_error", "unknown_endpoint", "not_found_error"},
 	KindMethodNotAllowed:    {405, "invalid_request", "invalid_request_error", "method_not_allowed", "invalid_request_error"},
 	KindTooLarge:            {413, "invalid_request", "invalid_request_error", "request_too_large", "request_too_large"},
@@ -70,15 +81,23 @@ var kinds = [...]struct {
 	KindEngineFailed:        {502, "internal_error", "server_error", "engine_failed", "api_error"},
 	KindUnavailable:         {503, "internal_error", "server_error", "model_load_failed", "overloaded_error"},
 	KindStalled:             {504, "internal_error", "server_error", "engine_stalled", "timeout_error"},
+	KindForbidden:           {403, "invalid_request", "invalid_request_error", "forbidden", "permission_error"},
+	KindUnauthorized:        {401, "invalid_request", "invalid_request_error", "invalid_api_key", "authentication_error"},
+	KindRateLimited:         {429, "invalid_request", "rate_limit_exceeded", "rate_limit_exceeded", "rate_limit_error"},
+	KindConflict:            {409, "invalid_request", "invalid_request_error", "conflict", "invalid_request_error"},
+	KindJobNotFound:         {404, "job_not_found", "invalid_request_error", "job_not_found", "not_found_error"},
+	KindHubFailed:           {502, "internal_error", "server_error", "hub_failed", "api_error"},
+	KindHubBusy:             {503, "internal_error", "server_error", "hub_busy", "overloaded_error"},
+	KindDiskFull:            {507, "internal_error", "server_error", "disk_full", "api_error"},
 }
 
-// Status is the HTTP status of the error where it can still be told by one.
+// Status is the HTTP status of the error where it can still be told by one. A dialect may have another.
 func (e *Error) Status() int { return kinds[e.Kind].status }
 
 // IsRetryable tells whether the same request may succeed when it is sent again.
 func (e *Error) IsRetryable() bool {
 	switch e.Kind {
-	case KindQueueFull, KindEngineFailed, KindStalled:
+	case KindQueueFull, KindRateLimited, KindEngineFailed, KindStalled, KindHubFailed, KindHubBusy:
 		return true
 	default:
 		return e.RetryAfter > 0 // who says when to come back means it
@@ -112,15 +131,53 @@ func (d Dialect) Append(dst []byte, e *Error, requestID string) []byte {
 	case OpenAI:
 		return appendJSON(dst, openAIError{openAIErrorBody{e.Message, row.openai, orNil(e.Param), orNil(e.code())}})
 	case Anthropic:
-		return appendJSON(dst, anthropicError{"error", anthropicErrorBody{row.anthropic, e.Message}, orNil(requestID)})
+		return appendJSON(dst, e.anthropic(requestID))
 	default:
-		return appendJSON(dst, nativeError{nativeErrorBody{row.native, e.Message, e.code(), e.Param}})
+		return appendJSON(dst, nativeError{e.nativeBody()})
 	}
+}
+
+func (e *Error) nativeBody() nativeErrorBody {
+	return nativeErrorBody{kinds[e.Kind].native, e.Message, e.code(), e.Param}
+}
+
+// native is the error object of the native stream.
+func (e *Error) native() []byte { return appendJSON(nil, e.nativeBody()) }
+
+// anthropic is the envelope of the Messages API. It has no place for the field that is at fault, so the message begins with
+// it. Agents know a prompt that is too long by the words, and make it shorter.
+func (e *Error) anthropic(requestID string) anthropicError {
+	kind, message := kinds[e.Kind].anthropic, e.Message
+	switch named := strings.TrimPrefix(message, `"`); {
+	case e.Kind == KindContextOverflow && e.Tokens > 0:
+		message = "prompt is too long: " + itoa(e.Tokens) + " tokens > " + itoa(e.Limit) + " maximum"
+	case e.Param != "" && !strings.HasPrefix(named, e.Param):
+		message = e.Param + ": " + message
+	}
+	if Anthropic.Status(e) == http.StatusServiceUnavailable {
+		kind = "api_error" // to come back later is of no use
+	}
+	return anthropicError{"error", anthropicErrorBody{kind, message}, orNil(requestID)}
+}
+
+// statusOverloaded is what Anthropic's API has instead of 503: its clients come back after a while.
+const statusOverloaded = 529
+
+// Status is the HTTP status of the error in the dialect, where it can still be told by one.
+func (d Dialect) Status(e *Error) int {
+	status := e.Status()
+	if d == Anthropic && status == http.StatusServiceUnavailable && e.IsRetryable() {
+		return statusOverloaded
+	}
+	return status
 }
 
 // Header sets the headers that go with the error: Retry-After, and the word by which the official clients decide whether
 // to try again.
 func (e *Error) Header(h http.Header) {
+	if e.Kind == KindUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="lmcaddy"`)
+	}
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
 	}

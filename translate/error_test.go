@@ -14,9 +14,11 @@ import (
 // kindNames are in the order of the constants.
 var kindNames = [...]string{
 	KindInternal: "internal", KindInvalid: "invalid", KindNotImplemented: "not implemented", KindContextOverflow: "context overflow",
-	KindModelNotFound: "model not found", KindPathNotFound: "path not found", KindMethodNotAllowed: "method not allowed",
+	KindModelNotFound: "model not found", KindResponseNotFound: "response not found", KindPathNotFound: "path not found", KindMethodNotAllowed: "method not allowed",
 	KindTooLarge: "too large", KindUnsupportedEncoding: "unsupported encoding", KindQueueFull: "queue full",
 	KindEngineFailed: "engine failed", KindUnavailable: "unavailable", KindStalled: "stalled",
+	KindForbidden: "forbidden", KindUnauthorized: "unauthorized", KindRateLimited: "rate limited", KindConflict: "conflict", KindJobNotFound: "job not found", KindHubFailed: "hub failed",
+	KindHubBusy: "hub busy", KindDiskFull: "disk full",
 }
 
 // TestError_Envelopes keeps what each kind looks like in each dialect, headers included.

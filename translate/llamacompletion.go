@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/tidwall/gjson"
 )
@@ -234,10 +235,18 @@ func (c *llamaTextChunk) last() []Event {
 
 func llamaTimings(t gjson.Result) Timings {
 	return Timings{
-		PromptMillis:       t.Get("prompt_ms").Num,
-		PredictedMillis:    t.Get("predicted_ms").Num,
-		PredictedPerSecond: t.Get("predicted_per_second").Num,
+		PromptMillis:       measured(t.Get("prompt_ms").Num),
+		PredictedMillis:    measured(t.Get("predicted_ms").Num),
+		PredictedPerSecond: measured(t.Get("predicted_per_second").Num),
 		DraftTokens:        int(t.Get("draft_n").Int()),
 		DraftAccepted:      int(t.Get("draft_n_accepted").Int()),
 	}
+}
+
+// measured is a figure as it can be told on: JSON has no infinity, though it has numbers that are read as that.
+func measured(n float64) float64 {
+	if n >= 0 && n <= math.MaxFloat64 {
+		return n
+	}
+	return 0
 }

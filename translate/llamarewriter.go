@@ -16,6 +16,8 @@ type llamaRewriter struct {
 	chunk  llamaChunk
 	done   bool
 	fault  *Error
+	pieces int // of the answer, one to a token
+	prompt int // tokens, once the engine has told
 
 	head    []byte // what a chunk begins with, up to the delta
 	empty   int    // of head: what a chunk without a choice begins with
@@ -73,6 +75,13 @@ func (r *llamaRewriter) Close(dst []byte) []byte {
 
 func (r *llamaRewriter) Fault() *Error { return r.fault }
 
+func (r *llamaRewriter) Usage() Usage {
+	if u := r.outcome.Usage; u.Prompt > 0 {
+		return u
+	}
+	return Usage{Prompt: r.prompt, Completion: r.pieces}
+}
+
 // fail ends the stream.
 func (r *llamaRewriter) fail(dst []byte, err *Error) []byte {
 	r.done, r.fault = true, err
@@ -90,6 +99,7 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		return r.finish(dst)
 	}
 	if out, ok := r.appendLike(dst, data); ok {
+		r.pieces++
 		return out
 	}
 	c := &r.chunk
@@ -100,7 +110,11 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		return r.fail(dst, llamaFault(500, gjson.ParseBytes(c.fault)))
 	}
 	if c.progress != nil {
+		r.prompt = promptProgress(gjson.ParseBytes(c.progress)).Total
 		return dst
+	}
+	if c.delta != nil {
+		r.pieces++
 	}
 	r.note(c)
 	r.learn(data, c)

@@ -91,8 +91,8 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"effort that models offer": {`{"reasoning_effort":"low",` + hello + `}`, blind, `{"reasoning_effort":"low",` + hello + `,` + asked + `}`},
 		"effort next to one":       {`{"reasoning_effort":"xhigh",` + hello + `}`, blind, `{"reasoning_effort":"high",` + hello + `,` + asked + `}`},
-		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, Caps{Efforts: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
-		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Efforts: []string{}}, `{` + hello + `,` + asked + `}`},
+		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, Caps{Reasoning: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
+		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Reasoning: []string{}}, `{` + hello + `,` + asked + `}`},
 		"nulls": {
 			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `}`, blind,
 			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `,` + asked + `}`,

@@ -3,10 +3,6 @@ package translate
 // Wire is the half of an engine that is made of bytes: what its HTTP endpoint wants to be sent, and what it answers. The
 // other half, its process, is the supervisor's.
 type Wire interface {
-	CompletionWire
-	EmbeddingWire
-	RerankWire
-
 	// Chat makes the engine's body of an OpenAI-style chat request, for one of its choices. With tellStop the engine is
 	// to say why it stopped where its answer alone doesn't show it.
 	Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte
@@ -20,6 +16,7 @@ type Wire interface {
 	// Fault reads an answer whose status isn't 200.
 	Fault(status int, body []byte) *Error
 
+	CountWire
 	CompletionWire
 	EmbeddingWire
 	RerankWire
@@ -29,8 +26,9 @@ type Wire interface {
 type Caps struct {
 	Vision bool // takes images
 
-	// Efforts are the values of reasoning_effort that the model offers, none if it is empty; nil: not known.
-	Efforts []string
+	// Reasoning is what the model offers for choosing how much it thinks: some of the native API's words "off", "low",
+	// "medium", "high" and "on". Empty: it offers nothing, as far as its files tell; nil: that isn't known.
+	Reasoning []string
 }
 
 // Decoder turns an engine's stream into events.
@@ -58,6 +56,8 @@ type Rewriter interface {
 	// Fault is what went wrong in the stream, nil if nothing did. Nothing is appended after it; the caller tells the
 	// client, or sends the request again where the client has seen nothing yet.
 	Fault() *Error
+	// Usage is what has been used so far: as the engine counts, once it has told, else by what was seen.
+	Usage() Usage
 }
 
 // RewriteOptions is what a client asked to see.

@@ -34,7 +34,29 @@ const (
 	Unsafe                         // 502: the hub names files that would leave the models folder
 	Changed                        // 502: the hub's file isn't what its list says
 	Internal                       // 500: this machine is at fault: its disk, its folders
+	Cancelled                      // 409: a job that somebody has cancelled
 )
+
+// kindWords are what kinds are written down as.
+var kindWords = map[Kind]string{
+	Invalid: "invalid", NotImplemented: "not_implemented", ModelNotFound: "model_not_found", JobNotFound: "job_not_found",
+	Conflict: "conflict", Denied: "denied", TooLarge: "too_large", NoSpace: "no_space", Busy: "busy", HubFailed: "hub_failed",
+	Unsafe: "unsafe", Changed: "changed", Internal: "internal", Cancelled: "cancelled",
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (k Kind) MarshalText() ([]byte, error) { return []byte(kindWords[k]), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. A word that isn't known is no kind.
+func (k *Kind) UnmarshalText(word []byte) error {
+	*k = 0
+	for kind, known := range kindWords {
+		if known == string(word) {
+			*k = kind
+		}
+	}
+	return nil
+}
 
 func (e *Error) Error() string { return e.Message }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
@@ -24,6 +25,9 @@ type Hub struct {
 	Token string // sent to this host alone; empty: none
 	// Mirror says that the hub stands in for huggingface.co, as HF_ENDPOINT does: models given by a URL there are fetched here.
 	Mirror bool
+	// Stall is how long the hub, or a server that it redirects to, may say nothing before a request is given up and tried
+	// again; 0: a minute.
+	Stall time.Duration
 }
 
 // Validate tells what is wrong with a hub's URL.
@@ -37,6 +41,7 @@ type hub struct {
 	base   *url.URL // without a slash at its end
 	token  string
 	mirror bool
+	stall  time.Duration // 0: as the tuning says
 }
 
 func newHub(h Hub) (*hub, error) {
@@ -47,10 +52,13 @@ func newHub(h Hub) (*hub, error) {
 	if err := outbound.Check(base); err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
+	if h.Stall < 0 {
+		return nil, fmt.Errorf("hub %s: stall_timeout must not be negative", h.URL)
+	}
 	if base.RawQuery != "" || base.Fragment != "" || strings.Contains(base.Path, "//") {
 		return nil, fmt.Errorf("hub %s: an address with a host and perhaps a path is needed, and no more", h.URL)
 	}
-	return &hub{base: base, token: strings.TrimSpace(h.Token), mirror: h.Mirror}, nil
+	return &hub{base: base, token: strings.TrimSpace(h.Token), mirror: h.Mirror, stall: h.Stall}, nil
 }
 
 func (h *hub) String() string { return h.base.String() }

@@ -28,12 +28,14 @@ type Job struct {
 	State State
 	// Reason says of a failed job what went wrong and what to do next, and of one that is being tried again why; else empty.
 	Reason string
+	Kind   Kind // of what made it fail; 0 for a job that hasn't
 
-	Model        string // as it was asked for
-	Repo         string // publisher/repository on the hub
-	Quantization string // of the files that were chosen; empty where their names don't tell
-	Dir          string // where the files go; absolute
-	Files        []string
+	Model        string   // as it was asked for
+	Repo         string   // publisher/repository on the hub
+	Quantization string   // of the files that were chosen; empty where their names don't tell
+	Dir          string   // where the files go; absolute
+	Folder       string   // the same below the models folder, as publisher/name: the model gets its key from it
+	Files        []string // below the models folder, with slashes; the last makes a model of them
 
 	TotalBytes      int64
 	DownloadedBytes int64 // on the disk; checked when the job is completed
@@ -67,6 +69,7 @@ type record struct {
 	ID           string    `json:"id"`
 	State        State     `json:"state"`
 	Reason       string    `json:"reason,omitempty"`
+	Kind         Kind      `json:"kind,omitempty"`
 	Model        string    `json:"model"`
 	Asked        string    `json:"asked_quantization,omitempty"`
 	Hub          string    `json:"hub"` // its base URL
@@ -121,8 +124,8 @@ func (j *job) snapshot() Job {
 func (j *job) now() Job {
 	r := &j.record
 	s := Job{
-		ID: r.ID, State: r.State, Reason: r.Reason, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization,
-		Dir: j.jobs.dir(r.Folder), StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
+		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization,
+		Dir: j.jobs.dir(r.Folder), Folder: r.Folder, StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
 	}
 	for _, f := range r.Files {
 		s.Files = append(s.Files, f.Local)
@@ -147,9 +150,12 @@ func (j *job) now() Job {
 	return s
 }
 
-// set changes the state, tells those who watch, and writes it down. j.mu is held.
-func (j *job) set(state State, reason string) {
-	j.record.State, j.record.Reason, j.trouble = state, reason, trouble{}
+// set changes the state, tells those who watch, and writes it down. why is nil unless the job fails. j.mu is held.
+func (j *job) set(state State, why *Error) {
+	j.record.State, j.record.Reason, j.record.Kind, j.trouble = state, "", 0, trouble{}
+	if why != nil {
+		j.record.Reason, j.record.Kind = why.Message, why.Kind
+	}
 	if state == Completed {
 		j.record.CompletedAt = time.Now().UTC()
 	}

@@ -37,9 +37,9 @@ type Options struct {
 	Memory func() int64
 	// GGUFOnly refuses models in other formats, for a machine that has no engine for them.
 	GGUFOnly bool
-	// Listed is called when a model's files are in their folder, an absolute path. A job is completed when it returns
-	// nil: it is to wait until the catalog lists the model. nil: nobody is asked.
-	Listed func(ctx context.Context, dir string) error
+	// Listed is called when a model's files are in their place, with the absolute path of the one that makes a model of
+	// them. A job is completed when it returns nil: when the catalog lists the model. nil: nobody is asked.
+	Listed func(ctx context.Context, file string) error
 	// Elsewhere tells which other folder has files of a repository, by their names and sizes; empty: none. nil: nobody is
 	// asked. What is there isn't fetched.
 	Elsewhere func(repo string, sizes map[string]int64) (dir string)
@@ -55,7 +55,7 @@ type Jobs struct {
 	models    string
 	root      *os.Root // the models folder
 	state     *os.Root
-	listed    func(ctx context.Context, dir string) error
+	listed    func(ctx context.Context, file string) error
 	memory    func() int64
 	elsewhere func(repo string, sizes map[string]int64) string
 	free      func(dir string) (int64, error)

@@ -57,9 +57,9 @@ func TestStart_TheProjectorComesAlong(t *testing.T) {
 	w.hub.Add("acme/big-GGUF", files)
 	w.hub.PageSize(2)
 	first := w.path("acme/big-GGUF/big-Q4_K_M-00001-of-00003.gguf")
-	w.opts.Listed = func(_ context.Context, dir string) error {
-		if _, err := os.Stat(first); err != nil || dir != filepath.Dir(first) {
-			t.Errorf("%s is to be listed: %v", dir, err)
+	w.opts.Listed = func(_ context.Context, file string) error {
+		if _, err := os.Stat(first); err != nil || file != first {
+			t.Errorf("%s is to be listed: %v", file, err)
 		}
 		return nil
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	if err := l.gate.wait(ctx); err != nil {
 		return err
 	}
-	ctx, dog := outbound.Watch(ctx, l.tune.stall)
+	ctx, dog := outbound.Watch(ctx, cmp.Or(l.hub.stall, l.tune.stall))
 	defer dog.Stop()
 	whole := l.isWhole()
 	if whole && l.part.have.Load() > 0 {

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -200,7 +201,7 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 }
 
 func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *fault) {
-	ctx, dog := outbound.Watch(ctx, a.tune.stall)
+	ctx, dog := outbound.Watch(ctx, cmp.Or(a.hub.stall, a.tune.stall))
 	defer dog.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -75,20 +75,20 @@ func TestListed_IsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked, answer := make(chan string), make(chan error)
-	w.opts.Listed = func(_ context.Context, dir string) error {
-		asked <- dir
+	w.opts.Listed = func(_ context.Context, file string) error {
+		asked <- file
 		return <-answer
 	}
 	job := w.start(tiny)
-	if dir := <-asked; dir != w.path(tiny) {
-		t.Errorf("asked for %s", dir)
+	if file := <-asked; file != w.path(tiny+"/"+tinyFile) {
+		t.Errorf("asked for %s", file)
 	}
 	if now, _ := w.jobs.Get(job.ID); now.State != Downloading || now.DownloadedBytes != tinySize {
 		t.Errorf("it is %+v", now)
 	}
 	answer <- errors.New("it is no model")
 	failed := w.await(job.ID, Job.Ended)
-	if failed.State != Failed || !strings.Contains(failed.Reason, "it is no model") {
+	if failed.State != Failed || failed.Kind != Internal || !strings.Contains(failed.Reason, "it is no model") {
 		t.Errorf("it is %+v", failed)
 	}
 	if _, err := w.jobs.Resume(job.ID); err != nil {

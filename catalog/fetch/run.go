@@ -32,7 +32,7 @@ func (j *job) start() {
 		j.ran += f.have.Load()
 	}
 	j.rate.start(now)
-	j.set(Downloading, "")
+	j.set(Downloading, nil)
 	j.jobs.running.Go(func() {
 		defer close(done)
 		defer cancel(nil)
@@ -55,11 +55,11 @@ func (j *job) end(ctx context.Context, err error) {
 	log := j.jobs.log.With("job", j.record.ID, "model", j.record.Model)
 	if err != nil {
 		log.Warn("a download has failed", "reason", err)
-		j.set(Failed, err.Error())
+		j.set(Failed, asError(err))
 		return
 	}
 	log.Info("a download is completed", "folder", j.jobs.dir(j.record.Folder))
-	j.set(Completed, "")
+	j.set(Completed, nil)
 }
 
 // run is one go at a job.
@@ -90,7 +90,8 @@ func (r *run) all(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listedPatience)
 	defer cancel()
-	if err := r.jobs.listed(ctx, r.jobs.dir(r.record.Folder)); err != nil {
+	files := r.files()
+	if err := r.jobs.listed(ctx, r.jobs.dir(files[len(files)-1].Local)); err != nil {
 		return errorf(Internal, "The files are fetched and checked, but the model isn't listed: %w. Look at the files, and resume the download to try again.", err)
 	}
 	return nil

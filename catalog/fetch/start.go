@@ -63,7 +63,7 @@ func (s *Jobs) completedBefore(request Request) (Job, bool) {
 
 // already is the answer about a model that is there.
 func (s *Jobs) already(r *record) Job {
-	job := Job{State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Dir: cmp.Or(r.elsewhere, s.dir(r.Folder))}
+	job := Job{State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder, Dir: cmp.Or(r.elsewhere, s.dir(r.Folder))}
 	for _, f := range r.Files {
 		job.Files = append(job.Files, f.Local)
 	}
@@ -76,12 +76,12 @@ func (s *Jobs) areThere(files []file) bool {
 
 // plan chooses the files.
 func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
-	if r.fromURL {
-		r.folder = l.repo + r.folder[len(r.repo):] // as the hub spells it
+	if r.fromURL || r.folder == r.repo {
+		r.folder = l.repo + r.folder[len(r.repo):] // as the hub spells it: one repository has one folder
 	}
 	folders := []string{r.folder}
-	if own := l.repo; r.folder != own && !r.fromURL {
-		folders = append(folders, own) // where the same was fetched by its URL
+	if r.revision == "" { // where the same was fetched by another of its names
+		folders = append(folders, namesOf(l.repo)...)
 	}
 	folder, elsewhere := r.folder, ""
 	m := machine{ggufOnly: s.ggufOnly, have: func(files []remoteFile) bool {

@@ -30,11 +30,11 @@ func (s *Jobs) stop(ctx context.Context, id string, to State, cause error) (Job,
 		j.mu.Unlock()
 		return Job{}, errorf(Conflict, "The download %s is %s: only one that is downloading can be paused, and only one that isn't completed can be cancelled.", id, from)
 	case from != to || cancelled:
-		reason := ""
+		var why *Error
 		if cancelled {
-			reason = "It was cancelled."
+			why = errorf(Cancelled, "It was cancelled.")
 		}
-		j.set(to, reason)
+		j.set(to, why)
 		if j.cancel != nil {
 			j.cancel(cause)
 		}

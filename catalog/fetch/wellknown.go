@@ -27,6 +27,40 @@ var WellKnown = sync.OnceValue(func() []Entry {
 	return all
 })
 
+// namesOf are the names that a repository can be asked for by without a URL: its own, and the catalog's.
+func namesOf(repo string) []string {
+	names := []string{repo}
+	for _, e := range WellKnown() {
+		if strings.EqualFold(e.Repo, repo) {
+			names = append(names, e.ID)
+		}
+	}
+	return names
+}
+
+// SameModel gives the other names, as publisher/name, by which what a name means can be asked for: those of an entry of the
+// catalog. The name may lack its repository's ending, as a model's key does.
+func SameModel(name string) []string {
+	if entry, ok := wellKnown(name); ok {
+		return []string{entry.ID, entry.Repo}
+	}
+	var names []string
+	for _, e := range WellKnown() {
+		if strings.EqualFold(withoutGGUF(e.Repo), withoutGGUF(name)) {
+			names = append(names, e.ID)
+		}
+	}
+	return names
+}
+
+// withoutGGUF is a repository's name without the ending that many have.
+func withoutGGUF(repo string) string {
+	if n := len(repo) - len("-gguf"); n > 0 && strings.EqualFold(repo[n:], "-gguf") {
+		return repo[:n]
+	}
+	return repo
+}
+
 // wellKnown finds an entry by its identifier, or by that without the publisher; in any case of letters.
 func wellKnown(name string) (Entry, bool) {
 	name = strings.ToLower(name)

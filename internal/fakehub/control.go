@@ -140,18 +140,42 @@ func (h *Hub) AddFolder(dir string) error {
 	return nil
 }
 
-// Main runs a hub as a process: it prints its address, and serves until standard input ends.
-func Main(address, dir string) error {
-	h, err := Listen(address)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	if dir != "" {
-		if err := h.AddFolder(dir); err != nil {
+// Process is how a hub runs as a process of its own.
+type Process struct {
+	Address string // to listen at
+	Dir     string // a folder of <publisher>/<repository>/<files> to serve; empty: none
+	Fault   string // one that there is from the start, in JSON; empty: none
+	Record  string // a file to which each request for a file is added as it begins; empty: none
+}
+
+// Main runs the hub: it prints its address, and serves until standard input ends. It has everything before the first request
+// comes, so that one that was killed is back as if nothing had been.
+func (p Process) Main() error {
+	h := newHub()
+	if p.Dir != "" {
+		if err := h.AddFolder(p.Dir); err != nil {
 			return err
 		}
 	}
+	if p.Fault != "" {
+		var f Fault
+		if err := json.Unmarshal([]byte(p.Fault), &f); err != nil {
+			return fmt.Errorf("the fault: %w", err)
+		}
+		h.Fault(f)
+	}
+	if p.Record != "" {
+		record, err := os.OpenFile(p.Record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer record.Close()
+		h.record = json.NewEncoder(record)
+	}
+	if err := h.open(p.Address); err != nil {
+		return err
+	}
+	defer h.Close()
 	if _, err := fmt.Println(h.URL); err != nil {
 		return err
 	}

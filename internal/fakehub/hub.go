@@ -1,6 +1,7 @@
 package fakehub
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,6 +25,8 @@ type Hub struct {
 	under    int // requests that are being answered
 	pageSize int
 	inline   bool
+
+	record *json.Encoder // of the requests for files as they begin; nil: none
 
 	servers []*http.Server
 	opened  map[net.Conn]struct{}
@@ -57,11 +60,15 @@ func Start(t testing.TB) *Hub {
 
 // Listen runs a hub at an address, and its file server at a port of its own on the same host. Close ends it.
 func Listen(address string) (*Hub, error) {
-	h := &Hub{repos: map[string]*repo{}, release: make(chan struct{}), opened: map[net.Conn]struct{}{}, pageSize: 1000}
+	h := newHub()
 	if err := h.open(address); err != nil {
 		return nil, err
 	}
 	return h, nil
+}
+
+func newHub() *Hub {
+	return &Hub{repos: map[string]*repo{}, release: make(chan struct{}), opened: map[net.Conn]struct{}{}, pageSize: 1000}
 }
 
 func (h *Hub) open(address string) error {
@@ -182,6 +189,16 @@ func (h *Hub) end(r Request) {
 	defer h.mu.Unlock()
 	h.under--
 	h.requests = append(h.requests, r)
+}
+
+// begins adds a request to the record, with the bytes that it is to be sent.
+func (h *Hub) begins(r Request, from, to int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.record != nil {
+		r.From, r.To = from, to
+		_ = h.record.Encode(r) // the test misses it
+	}
 }
 
 // Quiet waits until no request is being answered.

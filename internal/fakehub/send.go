@@ -55,7 +55,7 @@ func (h *Hub) resolve(w *observer, request *http.Request, fault Fault, release <
 		return
 	}
 	if inline || !f.large() {
-		send(w, request, f, fault, release)
+		h.send(w, request, f, fault, release)
 		return
 	}
 	w.Header().Set("X-Repo-Commit", r.commit)
@@ -81,7 +81,7 @@ func (h *Hub) cdn(w http.ResponseWriter, request *http.Request) {
 			http.NotFound(w, request)
 			return
 		}
-		send(w, request, f, fault, release)
+		h.send(w, request, f, fault, release)
 	})
 }
 
@@ -151,7 +151,7 @@ func stall(request *http.Request, release <-chan struct{}) {
 }
 
 // send sends a file, or the range of it that is asked for.
-func send(w *observer, request *http.Request, f *file, fault Fault, release <-chan struct{}) {
+func (h *Hub) send(w *observer, request *http.Request, f *file, fault Fault, release <-chan struct{}) {
 	size := f.content.Size()
 	tag := f.tag()
 	switch {
@@ -191,6 +191,7 @@ func send(w *observer, request *http.Request, f *file, fault Fault, release <-ch
 		}
 		w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", shown, shown+to-from-1, size+fault.Longer))
 	}
+	h.begins(w.seen, from, to)
 	w.WriteHeader(status)
 	if request.Method == http.MethodHead {
 		return

@@ -1,7 +1,9 @@
 // Package home names the folder that holds all of lmcaddy's state, and the places inside it.
 //
 //	models/<publisher>/<repo>/…   model files
+//	downloads/                    what is being downloaded into it
 //	runtimes/                     engines that `lmcaddy runtime get` has fetched, and which one is selected
+//	lmcaddy.db                    the conversations
 //	run/                          the lock, sockets and whatever else ends with the process (0700)
 package home
 
@@ -42,6 +44,9 @@ func Abs(path string) (Dir, error) {
 // Models is where models are kept: models/<publisher>/<repo>/….
 func (d Dir) Models() string { return filepath.Join(string(d), "models") }
 
+// Downloads is where downloads are written down, so that they go on after a restart.
+func (d Dir) Downloads() string { return filepath.Join(string(d), "downloads") }
+
 // Runtimes is where fetched engines are kept.
 func (d Dir) Runtimes() string { return filepath.Join(string(d), "runtimes") }
 
@@ -54,11 +59,17 @@ func (d Dir) Lock() string { return filepath.Join(d.Run(), "lock") }
 // Catalog is what was read of the models, so that a start needn't read all of it again. It may be deleted.
 func (d Dir) Catalog() string { return filepath.Join(string(d), "catalog.json") }
 
+// Database is where conversations are stored, unless a configuration says otherwise.
+func (d Dir) Database() string { return filepath.Join(string(d), "lmcaddy.db") }
+
 // Engines is where the running engines are written down, so that they are found after a crash.
 func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
 
 // AdminSocket is where Caddy's admin endpoint listens unless a configuration says otherwise.
 func (d Dir) AdminSocket() string { return filepath.Join(d.Run(), "admin.sock") }
+
+// Socket is where the running server's API is found by the commands.
+func (d Dir) Socket() string { return filepath.Join(d.Run(), "lmcaddy.sock") }
 
 // Make creates the home, its models folder and its run folder, each readable by this user alone where it is new.
 func (d Dir) Make() error {

@@ -15,10 +15,13 @@ import (
 )
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:0", "the `address` to listen at; files are sent from another port")
-	dir := flag.String("dir", "", "a `folder` of <publisher>/<repository>/<files> to serve")
+	var p fakehub.Process
+	flag.StringVar(&p.Address, "listen", "127.0.0.1:0", "the `address` to listen at; files are sent from another port")
+	flag.StringVar(&p.Dir, "dir", "", "a `folder` of <publisher>/<repository>/<files> to serve")
+	flag.StringVar(&p.Fault, "fault", "", "a fault that there is from the start, in `JSON`")
+	flag.StringVar(&p.Record, "record", "", "a `file` to which each request for a file is added as it begins")
 	flag.Parse()
-	if err := fakehub.Main(*listen, *dir); err != nil {
+	if err := p.Main(); err != nil {
 		fmt.Fprintln(os.Stderr, "fakehub:", err)
 		os.Exit(1)
 	}

@@ -1,0 +1,222 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// What a route takes, beside the scopes.
+const (
+	public node.Scope = "public" // nothing: not even a token
+	anyone node.Scope = ""       // an identity, whatever its scopes
+)
+
+type identityKey struct{}
+
+// WithIdentity notes who a request is from. Without it, the request is from anybody.
+func WithIdentity(ctx context.Context, who *node.Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, who)
+}
+
+func identity(ctx context.Context) *node.Identity {
+	who, _ := ctx.Value(identityKey{}).(*node.Identity)
+	return who
+}
+
+// Admit lets those through who may do what they ask for: the request that it returns carries who it is from. Others it
+// answers, in the dialect of the path. trusted is whom another authentication has found, nil if nobody; a token goes before.
+// address is where the request is from: who tries one token after the other is slowed down.
+//
+// Paths that aren't the API's take any identity. What is let through without one is from [node.Nobody], so that whatever
+// another handler makes of the request, it gets no further than that.
+func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
+	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r)}
+	needed := anyone
+	if a.Owns(r.URL.Path) {
+		rt, _, _ := lookUp(r.Method, r.URL.Path)
+		if isPreflight(r) || rt != nil && rt.scope == public {
+			return r.WithContext(WithIdentity(r.Context(), node.Nobody)), true
+		}
+		if rt != nil {
+			needed = rt.scope
+		}
+	}
+	who, err := c.authenticate(trusted, address)
+	if err == nil {
+		err = c.authorize(who, needed)
+	}
+	if err != nil {
+		c.tellID()
+		c.share() // or the page that may ask could not read why it may not
+		c.fail(err)
+		return nil, false
+	}
+	return r.WithContext(WithIdentity(r.Context(), who)), true
+}
+
+// secret is the token that a request has: as a Bearer token, or as the Anthropic-style clients send it.
+func secret(r *http.Request) string {
+	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if value = strings.TrimSpace(value); value != "" && strings.EqualFold(scheme, "Bearer") {
+		return value
+	}
+	return r.Header.Get("X-Api-Key")
+}
+
+func (c *call) authenticate(trusted *node.Identity, address string) (*node.Identity, error) {
+	ctx := c.r.Context()
+	given := secret(c.r)
+	if given == "" {
+		if trusted != nil {
+			return trusted, nil
+		}
+		return nil, unauthorized("An API token is required to make requests to this server, but none was provided: send it as " +
+			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
+	}
+	n, err := c.api.Node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who, err := n.Verify(ctx, given)
+	var expired *node.ExpiredError
+	switch {
+	case err == nil:
+		return who, nil
+	case errors.As(err, &expired):
+		return nil, unauthorized("The API token has expired: ask for another one.")
+	case errors.Is(err, node.ErrNoToken):
+		return nil, c.slowedDown(n, address)
+	default:
+		return nil, err
+	}
+}
+
+// slowedDown is the error of a wrong token, after a while where there were many from the same address.
+func (c *call) slowedDown(n *node.Node, address string) error {
+	if !n.Failed(c.r.Context(), address) {
+		return &translate.Error{
+			Kind: translate.KindRateLimited, RetryAfter: node.FailureRest,
+			Message: "Too many wrong API tokens came from this address. Wait, and check the token.",
+		}
+	}
+	return unauthorized("The API token is not valid: it was mistyped, or has been revoked.")
+}
+
+func unauthorized(message string) *translate.Error {
+	return &translate.Error{Kind: translate.KindUnauthorized, Message: message}
+}
+
+func (c *call) authorize(who *node.Identity, needed node.Scope) error {
+	if needed == public || who.May(needed) {
+		return nil
+	}
+	c.w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+string(needed)+`"`)
+	return &translate.Error{
+		Kind: translate.KindForbidden, Code: "missing_scope",
+		Message: "This API token may not do that: it lacks the scope " + string(needed) + ".",
+	}
+}
+
+// identify says who the request is from. What only an administrator may do takes a token also on a site without
+// authentication.
+func (c *call) identify(needed node.Scope) error {
+	if c.who = identity(c.r.Context()); c.who != nil || needed != node.ScopeAdmin {
+		return c.authorize(c.who, needed)
+	}
+	who, err := c.authenticate(nil, c.r.RemoteAddr)
+	if err == nil {
+		err = c.authorize(who, needed)
+	}
+	c.who = who
+	return err
+}
+
+// owner is whom the request's conversations belong to.
+func (c *call) owner() string { return c.who.ID() }
+
+// find says what a model's name means, to those who may use the model.
+func (c *call) find(name string) (node.Target, error) {
+	target, err := c.node.Find(c.r.Context(), name)
+	var missing *catalog.NotFoundError
+	switch {
+	case errors.As(err, &missing) && c.isRestricted():
+		return target, c.notAmongTheirs(name)
+	case err == nil && !c.who.MayUse(target.Model.Key):
+		return target, notAllowed(target.Model.Key)
+	}
+	return target, err
+}
+
+// isRestricted tells whether there may be models that are none of the request's identity's business.
+func (c *call) isRestricted() bool { return c.who != nil && len(c.who.Models) > 0 }
+
+// notAmongTheirs is the error of an unknown name, without the names of models that may not be used.
+func (c *call) notAmongTheirs(name string) error {
+	models, err := c.models()
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(models))
+	for i := range models {
+		keys[i] = models[i].Key
+	}
+	return &catalog.NotFoundError{Name: name, Known: keys}
+}
+
+func notAllowed(key string) *translate.Error {
+	return &translate.Error{
+		Kind: translate.KindForbidden, Code: "model_not_allowed", Param: "model",
+		Message: "This API token may not use the model " + key + ".",
+	}
+}
+
+// models are those that the request's identity may use.
+func (c *call) models() ([]node.ModelState, error) {
+	all, err := c.node.Models(c.r.Context())
+	if err != nil || !c.isRestricted() {
+		return all, err
+	}
+	var may []node.ModelState
+	for _, m := range all {
+		if c.who.MayUse(m.Key) {
+			may = append(may, m)
+		}
+	}
+	return may, nil
+}
+
+// admit begins a request that asks a model: it counts against the limits of its token until it ends.
+func (c *call) admit() error {
+	done, err := c.node.Admit(c.r.Context(), c.who)
+	var limit *node.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
+	case err != nil:
+		return err
+	}
+	c.ends = append(c.ends, done)
+	return nil
+}
+
+// used counts what the request has used of a model.
+func (c *call) used(rq *request, u translate.Usage) { c.node.Used(c.who, rq.target.Model.Key, u) }
+
+// mayUseInstance refuses an instance of a model that the request's identity may not use.
+func (c *call) mayUseInstance(id string) error {
+	if !c.isRestricted() {
+		return nil
+	}
+	for _, in := range c.node.Instances() {
+		if key := in.Spec.Model.Key; in.ID == id && !c.who.MayUse(key) {
+			return notAllowed(key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// messages is POST /v1/messages.
+func (c *call) messages() error {
+	rq, upstream, ask, err := c.messagesRequest(translate.ParseMessages)
+	if err != nil {
+		return err
+	}
+	run := &messagesRun{call: c, rq: rq, ask: ask, id: "msg_" + strings.ToLower(rand.Text())}
+	run.body = rq.wire.Chat(upstream, &ask.Chat, 0, true)
+	defer func() { c.used(rq, run.tally.Usage()) }()
+	if rq.stream {
+		err = run.streamed()
+	} else {
+		err = run.whole()
+	}
+	return inMessagesWords(err)
+}
+
+// messagesRequest reads a request of the Messages API, and makes what the engine is to be asked of it. It is
+// OpenAI-style.
+func (c *call) messagesRequest(parse func(*translate.Body, translate.Caps) (*translate.Messages, *translate.Error)) (*request, *translate.Body, *translate.Messages, error) {
+	rq, err := c.requestWith((*translate.Body).WithMessagesDefaults)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if m := rq.target.Model; m.Type == catalog.TypeEmbedding {
+		return nil, nil, nil, wrongModel(m, "generates no text: choose a language model.")
+	}
+	ask, bad := parse(rq.body, rq.caps)
+	if bad != nil {
+		return nil, nil, nil, bad
+	}
+	upstream, bad := ask.Upstream()
+	if bad != nil {
+		return nil, nil, nil, bad
+	}
+	return rq, upstream, ask, nil
+}
+
+// messagesRun is a request of the Messages API on its way.
+type messagesRun struct {
+	call *call
+	rq   *request
+	ask  *translate.Messages
+	id   string   // of the answer
+	body [][]byte // what the engine is sent
+
+	tally translate.Tally
+}
+
+// whole answers in one piece.
+func (r *messagesRun) whole() error {
+	var answer *translate.MessagesAnswer
+	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+		in := up.lease.Instance
+		answer = &translate.MessagesAnswer{
+			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall,
+		}
+		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) {
+			r.tally.Add(ev)
+			answer.Add(ev)
+		}, nil))
+	})
+	if err != nil {
+		return err
+	}
+	r.call.writeJSON(http.StatusOK, answer.AppendBody(nil))
+	return nil
+}
+
+// streamed answers by events. The stream begins once the engine has said how long the prompt is. Until then a refusal is
+// told by a status, unless the wait was so long that a comment had to keep the connection alive.
+func (r *messagesRun) streamed() error {
+	s := r.call.newStream()
+	defer s.close()
+	s.keepAlive(r.call.api.KeepAlive)
+	out := &translate.MessagesStream{ID: r.id, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall}
+	var frames []byte
+	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
+		frames = frames[:0]
+		err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) {
+			r.tally.Add(ev)
+			frames = out.Append(frames, ev)
+		}, func() {
+			s.send(frames) // that the client has gone shows by the context
+			frames = frames[:0]
+			if out.Begun() {
+				s.beatBy(translate.Ping)
+			}
+		})
+		if out.IsEmpty() {
+			return retryable(err)
+		}
+		return err
+	})
+}
+
+// countTokens is POST /v1/messages/count_tokens. The engine's own template and tokenizer count, so the model is loaded for it.
+func (c *call) countTokens() error {
+	rq, upstream, ask, err := c.messagesRequest(translate.ParseMessagesCount)
+	if err != nil {
+		return err
+	}
+	rq.use.Priority = true // it takes no time, and agents ask before they ask for more
+	return inMessagesWords(c.whole(rq, rq.wire.Count(upstream, &ask.Chat), func(_ string, answer []byte) ([]byte, *translate.Error) {
+		tokens, bad := rq.wire.Counted(answer)
+		return translate.CountBody(tokens), bad
+	}))
+}
+
+// messagesWords are what the Messages API calls the fields of the engine's request.
+var messagesWords = map[string]string{
+	"stop": "stop_sequences", "response_format": "output_config.format", "reasoning_effort": "output_config.effort",
+	"thinking_budget_tokens": "thinking.budget_tokens", "chat_template_kwargs": "thinking",
+}
+
+// inMessagesWords makes the field that an error is about one of the Messages API.
+func inMessagesWords(err error) error {
+	var e *translate.Error
+	if errors.As(err, &e) && messagesWords[e.Param] != "" {
+		return about(messagesWords[e.Param], e)
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+type (
+	anthropicModels struct {
+		Data    []anthropicModel `json:"data"`
+		HasMore bool             `json:"has_more"`
+		FirstID *string          `json:"first_id"`
+		LastID  *string          `json:"last_id"`
+	}
+	anthropicModel struct {
+		Type        string `json:"type"`
+		ID          string `json:"id"`
+		DisplayName string `json:"display_name"`
+		CreatedAt   string `json:"created_at"`
+		MaxInput    int    `json:"max_input_tokens"` // the context, which the answer shares
+		MaxTokens   int    `json:"max_tokens"`
+	}
+)
+
+// isAnthropicModels tells whether the models are asked for in the words of Anthropic's API: all of its clients name its
+// version.
+func isAnthropicModels(r *http.Request) bool {
+	path := r.URL.Path
+	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && r.Header.Get("Anthropic-Version") != ""
+}
+
+// listAnthropic is GET /v1/models for Anthropic's clients: the same models, a page of them.
+func (c *call) listAnthropic() error {
+	models, err := c.node.Models(c.r.Context())
+	if err != nil {
+		return err
+	}
+	var every []anthropicModel
+	all := c.node.Settings().ListAll
+	for _, m := range models {
+		for _, in := range m.Instances {
+			every = append(every, anthropicObject(in.ID, m.Model, in.Spec.ContextLength))
+		}
+		if all && len(m.Instances) == 0 {
+			every = append(every, anthropicObject(m.Key, m.Model, 0))
+		}
+	}
+	page, err := c.page(every)
+	if err != nil {
+		return err
+	}
+	return c.answer(page)
+}
+
+// Anthropic's limits of a page.
+const (
+	defaultPage = 20
+	maxPage     = 1000
+)
+
+// page cuts a page out of the list, as limit, after_id and before_id say. An id that isn't in the list has nothing after or
+// before it.
+func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
+	query := c.r.URL.Query()
+	limit := defaultPage
+	if given := query.Get("limit"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 || n > maxPage {
+			return nil, translate.Invalid("invalid_value", "limit", "limit: must be a whole number from 1 to "+strconv.Itoa(maxPage)+".")
+		}
+		limit = n
+	}
+	at := func(id string) int { return slices.IndexFunc(all, func(m anthropicModel) bool { return m.ID == id }) }
+	after, before := query.Get("after_id"), query.Get("before_id")
+	page := &anthropicModels{Data: []anthropicModel{}}
+	switch {
+	case after != "" && before != "":
+		return nil, translate.Invalid("invalid_value", "after_id", "after_id: can't stand beside before_id.")
+	case before != "":
+		rest := all[:max(0, at(before))]
+		from := max(0, len(rest)-limit)
+		page.Data, page.HasMore = append(page.Data, rest[from:]...), from > 0
+	default:
+		rest := all
+		if after != "" {
+			rest = nil
+			if i := at(after); i >= 0 {
+				rest = all[i+1:]
+			}
+		}
+		to := min(limit, len(rest))
+		page.Data, page.HasMore = append(page.Data, rest[:to]...), to < len(rest)
+	}
+	if n := len(page.Data); n > 0 {
+		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
+	}
+	return page, nil
+}
+
+// anthropicObject describes a model. context is its instance's, in tokens; 0 where there is none.
+func anthropicObject(id string, m catalog.Model, context int) anthropicModel {
+	if context == 0 {
+		context = m.MaxContextLength
+	}
+	return anthropicModel{
+		Type: "model", ID: id, DisplayName: m.DisplayName, CreatedAt: m.Changed.UTC().Format(time.RFC3339), MaxInput: context, MaxTokens: context,
+	}
+}
+
+// contextOf is an instance's context length, 0 for what is none.
+func (c *call) contextOf(id string) int {
+	for _, in := range c.node.Instances() {
+		if in.ID == id {
+			return in.Spec.ContextLength
+		}
+	}
+	return 0
+}

@@ -1,0 +1,151 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// timeFormat is ISO 8601's, for times in UTC.
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+type (
+	// nativeStarted is the specification's "Download job", as the start of one tells it.
+	nativeStarted struct {
+		ID         string      `json:"job_id,omitempty"`
+		Status     fetch.State `json:"status"`
+		TotalBytes *int64      `json:"total_size_bytes,omitempty"`
+		StartedAt  string      `json:"started_at,omitempty"`
+	}
+	// nativeJob is the same at any later moment.
+	nativeJob struct {
+		ID         string          `json:"job_id"`
+		Status     fetch.State     `json:"status"`
+		TotalBytes int64           `json:"total_size_bytes"`
+		Bytes      int64           `json:"downloaded_bytes"`
+		StartedAt  string          `json:"started_at"`
+		Completed  string          `json:"completed_at,omitempty"`
+		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
+		Estimate   string          `json:"estimated_completion,omitempty"`
+		Model      string          `json:"model"`
+		Trouble    string          `json:"trouble,omitempty"` // why it is being tried again
+		Error      json.RawMessage `json:"error,omitempty"`
+	}
+	nativeJobs struct {
+		Jobs []nativeJob `json:"jobs"`
+	}
+)
+
+// download is POST /api/v1/models/download.
+func (c *call) download() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	name, err := model(body)
+	if err != nil {
+		return err
+	}
+	quantization, bad := body.String("quantization")
+	if bad != nil {
+		return bad
+	}
+	jobs, err := c.node.Downloads()
+	if err != nil {
+		return err
+	}
+	job, err := jobs.Start(c.r.Context(), fetch.Request{Model: name, Quantization: quantization})
+	if err != nil {
+		return err
+	}
+	answer := nativeStarted{ID: job.ID, Status: job.State}
+	if job.ID != "" {
+		answer.TotalBytes, answer.StartedAt = &job.TotalBytes, when(job.StartedAt)
+	}
+	return c.answer(answer)
+}
+
+// listDownloads is GET /api/v1/models/download: the newest first.
+func (c *call) listDownloads() error {
+	jobs, err := c.node.Downloads()
+	if err != nil {
+		return err
+	}
+	list := nativeJobs{Jobs: []nativeJob{}}
+	for _, job := range slices.Backward(jobs.List()) {
+		list.Jobs = append(list.Jobs, c.job(job))
+	}
+	return c.answer(list)
+}
+
+// downloadStatus is GET /api/v1/models/download/status/{job_id}.
+func (c *call) downloadStatus() error {
+	return c.withJob(func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
+}
+
+// pauseDownload is POST /api/v1/models/download/{job_id}/pause: the answer comes when nothing is fetched any more.
+func (c *call) pauseDownload() error {
+	return c.withJob(func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
+}
+
+// resumeDownload is POST /api/v1/models/download/{job_id}/resume.
+func (c *call) resumeDownload() error {
+	return c.withJob(func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
+}
+
+// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: what was fetched is deleted.
+func (c *call) cancelDownload() error {
+	return c.withJob(func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Cancel(ctx, id) })
+}
+
+// withJob does something with the job that the path names, and answers with the job.
+func (c *call) withJob(do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
+	jobs, err := c.node.Downloads()
+	if err != nil {
+		return err
+	}
+	job, err := do(c.r.Context(), jobs, c.param)
+	if err != nil {
+		return err
+	}
+	return c.answer(c.job(job))
+}
+
+// job is a job as clients see it.
+func (c *call) job(j fetch.Job) nativeJob {
+	n := nativeJob{
+		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
+		Model: c.node.DownloadedKey(c.r.Context(), j),
+	}
+	switch j.State {
+	case fetch.Downloading:
+		rate := math.Round(j.BytesPerSecond)
+		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), j.Reason
+	case fetch.Completed:
+		n.Completed = when(j.CompletedAt)
+	case fetch.Failed:
+		n.Error = nativeFault(asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
+	default:
+	}
+	return n
+}
+
+// nativeFault is an error as it stands within other things: type, message and code.
+func nativeFault(e *translate.Error) json.RawMessage {
+	return json.RawMessage(gjson.GetBytes(translate.Native.Append(nil, e, ""), "error").Raw)
+}
+
+// when is a time for clients; empty for none.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeFormat)
+}

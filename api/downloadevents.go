@@ -1,0 +1,72 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+)
+
+// downloadEventTypes are the events of a job's states.
+var downloadEventTypes = map[fetch.State]string{
+	fetch.Downloading: "download.progress",
+	fetch.Paused:      "download.paused",
+	fetch.Completed:   "download.completed",
+	fetch.Failed:      "download.failed",
+}
+
+type downloadEvent struct {
+	Type string    `json:"type"`
+	Job  nativeJob `json:"job"`
+}
+
+// downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the job as it is, and one whenever it has
+// changed, up to the state that ends it. One that is paused isn't at its end.
+func (c *call) downloadEvents() error {
+	jobs, err := c.node.Downloads()
+	if err != nil {
+		return err
+	}
+	updates, stop, err := jobs.Watch(c.param)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	s := c.newStream()
+	defer s.close()
+	if c.r.Method == http.MethodHead {
+		s.send([]byte(":\n\n")) // of which the client sees the header
+		return nil
+	}
+	alive := time.NewTicker(c.api.KeepAlive)
+	defer alive.Stop()
+	for {
+		select {
+		case <-c.r.Context().Done():
+			return nil
+		case <-alive.C:
+			s.send([]byte(":\n\n"))
+		case job, ok := <-updates:
+			if !ok {
+				return nil
+			}
+			frame, err := c.downloadFrame(job)
+			if err != nil {
+				return err
+			}
+			s.send(frame)
+			alive.Reset(c.api.KeepAlive)
+		}
+	}
+}
+
+func (c *call) downloadFrame(job fetch.Job) ([]byte, error) {
+	event := downloadEvent{downloadEventTypes[job.State], c.job(job)}
+	data, err := json.Marshal(event)
+	if err != nil {
+		return nil, err
+	}
+	frame := append([]byte("event: "+event.Type+"\ndata: "), data...)
+	return append(frame, "\n\n"...), nil
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// streamed answers by events. Until the model is being loaded, or has begun to answer, a refusal is told by a status.
+func (r *nativeRun) streamed() error {
+	s := r.call.newStream()
+	defer s.close()
+	s.keepAlive(r.call.api.KeepAlive)
+	watch := supervisor.NewWatch()
+	r.rq.use.Watch = watch
+	leased := r.follow(watch)
+	defer leased()
+	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+		leased()
+		return r.relay(up)
+	})
+	leased()
+	s.close() // from here on nobody else writes
+	if err == nil {
+		err = r.keep(store.Completed)
+	} else if gone := r.call.r.Context().Err(); gone != nil {
+		return gone // whatever it looks like from here
+	}
+	if err != nil && !r.call.begun {
+		return r.inOwnWords(err)
+	}
+	r.end(err)
+	return nil
+}
+
+// follow tells of the load while the request waits for it, until the function that it returns is called.
+func (r *nativeRun) follow(watch *supervisor.Watch) (end func()) {
+	ctx, cancel := context.WithCancel(r.call.r.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case p := <-watch.C():
+				if p.Instance != "" {
+					r.tell(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}
+
+// tell sends what the client sees of an event.
+func (r *nativeRun) tell(ev translate.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.frames = r.out.Append(r.frames, ev)
+	r.send()
+}
+
+// send sends what has gathered. It needs the lock.
+func (r *nativeRun) send() {
+	if len(r.frames) > 0 {
+		r.call.stream.send(r.frames) // that the client has gone shows by the context
+		r.frames = r.frames[:0]
+	}
+}
+
+// relay tells of one upstream request's answer.
+func (r *nativeRun) relay(up *upstream) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if up.lease.LoadTime > 0 {
+		r.frames = r.out.Append(r.frames, loadEnd(up.lease))
+	}
+	r.frames = r.out.Begin(r.frames, up.lease.Instance.ID)
+	r.frames = r.out.Append(r.frames, translate.Round{Number: 1})
+	r.send()
+	err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) { r.frames = r.out.Append(r.frames, ev) }, r.send)
+	if r.out.Answer.IsEmpty() {
+		return retryable(err)
+	}
+	return err
+}
+
+// end ends the stream: with what was generated, whatever happened.
+func (r *nativeRun) end(err error) {
+	instance := r.rq.target.Instance
+	if instance == "" {
+		instance = r.rq.target.Model.Key
+	}
+	if !r.out.Begun() { // but the header has been sent, with a comment
+		r.frames = r.out.Begin(r.frames, instance)
+	}
+	if err != nil {
+		var e *translate.Error
+		if !errors.As(r.inOwnWords(err), &e) {
+			e = r.call.asError(err)
+		}
+		r.call.api.Log.Warn("a stream failed", "request", r.call.id, "error", e)
+		r.frames = r.out.Append(r.frames, translate.Fault{Err: e})
+		if !r.out.Answer.IsEmpty() && r.out.Answer.ResponseID == "" && e.Code != notStored {
+			_ = r.keep(store.Failed) // the error event is about what came first
+		}
+	}
+	r.frames = r.out.End(r.frames)
+	r.send()
+}

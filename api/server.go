@@ -1,0 +1,96 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+type (
+	healthAnswer struct {
+		Status string `json:"status"`
+	}
+	// settingsAnswer is what the configuration says, as far as clients may want to know it.
+	settingsAnswer struct {
+		Authentication bool        `json:"authentication"` // of this site
+		Allow          gatesAnswer `json:"allow"`
+		CORS           []string    `json:"cors"`
+		MaxBody        int64       `json:"max_body_bytes"`
+		JIT            bool        `json:"jit"`
+		IdleTTL        float64     `json:"idle_ttl_seconds"` // 0: for ever
+		MaxLoaded      int         `json:"max_loaded"`       // 0: as many as memory holds
+		Queue          int         `json:"queue"`            // 0: no bound
+		ListModels     string      `json:"list_models"`
+		ReasoningField string      `json:"reasoning_field"`
+	}
+	gatesAnswer struct {
+		EphemeralMCP bool `json:"ephemeral_mcp"`
+		PluginMCP    bool `json:"plugin_mcp"`
+		RemoteMCP    bool `json:"remote_mcp"`
+	}
+)
+
+// health is GET /api/v1/health: whether the server answers.
+func (c *call) health() error { return c.answer(healthAnswer{"ok"}) }
+
+// settings is GET /api/v1/settings.
+func (c *call) settings() error {
+	s := c.node.Settings()
+	a := settingsAnswer{
+		Authentication: c.who != nil,
+		Allow:          gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP},
+		CORS:           append([]string{}, c.api.CORS...),
+		MaxBody:        c.api.MaxBody,
+		JIT:            s.JIT,
+		IdleTTL:        s.IdleTTL.Seconds(),
+		MaxLoaded:      s.MaxLoaded,
+		Queue:          s.Queue,
+		ListModels:     "loaded",
+		ReasoningField: string(translate.ReasoningPlain),
+	}
+	if s.ListAll {
+		a.ListModels = "all"
+	}
+	if s.ReasoningField != "" {
+		a.ReasoningField = string(s.ReasoningField)
+	}
+	return c.answer(a)
+}
+
+// rootCertificate is GET /api/v1/root.crt: what a device has to trust, to trust this server's own certificates.
+func (c *call) rootCertificate() error {
+	var pem []byte
+	if c.api.RootCertificate != nil {
+		var err error
+		if pem, err = c.api.RootCertificate(); err != nil {
+			c.api.Log.Debug("there is no root certificate to give", "error", err)
+		}
+	}
+	if len(pem) == 0 {
+		return &translate.Error{
+			Kind: translate.KindPathNotFound, Code: "no_root_certificate",
+			Message: "This server has no certificate authority of its own: its certificates are another's, or it doesn't use TLS.",
+		}
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/x-x509-ca-cert")
+	h.Set("Content-Disposition", `attachment; filename="lmcaddy-root.crt"`)
+	h.Set("Content-Length", strconv.Itoa(len(pem)))
+	c.begun = true
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method != http.MethodHead {
+		_, _ = c.w.Write(pem)
+	}
+	return nil
+}
+
+// isoTime is a time as the native API has it; nil for the zero time.
+func isoTime(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := t.UTC().Format("2006-01-02T15:04:05.000Z")
+	return &s
+}

@@ -1,0 +1,228 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+type (
+	tokenAnswer struct {
+		Token    string       `json:"token,omitempty"` // when it is created, and never again
+		ID       string       `json:"id"`
+		Name     string       `json:"name"`
+		Scopes   []node.Scope `json:"scopes"`
+		Models   []string     `json:"models"` // empty: all
+		Limits   node.Limits  `json:"limits"`
+		Created  *string      `json:"created_at"`
+		Expires  *string      `json:"expires_at"`   // null: never
+		LastUsed *string      `json:"last_used_at"` // null: never
+	}
+	tokensAnswer struct {
+		Tokens []tokenAnswer `json:"tokens"`
+	}
+	revokedToken struct {
+		ID      string `json:"id"`
+		Revoked bool   `json:"revoked"`
+	}
+)
+
+func tokenOf(t node.Token) tokenAnswer {
+	return tokenAnswer{
+		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Models: append([]string{}, t.Models...), Limits: t.Limits,
+		Created: isoTime(t.Created), Expires: isoTime(t.Expires), LastUsed: isoTime(t.LastUsed),
+	}
+}
+
+// listTokens is GET /api/v1/tokens.
+func (c *call) listTokens() error {
+	tokens, err := c.node.Tokens(c.r.Context())
+	if err != nil {
+		return err
+	}
+	list := tokensAnswer{[]tokenAnswer{}}
+	for _, t := range tokens {
+		list.Tokens = append(list.Tokens, tokenOf(t))
+	}
+	return c.answer(list)
+}
+
+// createToken is POST /api/v1/tokens.
+func (c *call) createToken() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	t := node.Token{Scopes: slices.Clone(node.DefaultScopes)}
+	if !body.Get("name").Exists() {
+		return translate.Missing("name")
+	}
+	if err := editToken(&t, body); err != nil {
+		return err
+	}
+	secret, t, err := c.node.CreateToken(c.r.Context(), t)
+	if err != nil {
+		return asTokenError(err)
+	}
+	made := tokenOf(t)
+	made.Token = secret
+	answer, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.writeJSON(http.StatusCreated, answer)
+	return nil
+}
+
+// editToken is PATCH /api/v1/tokens/{id}: what isn't named stays.
+func (c *call) editToken() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	t, err := c.node.TokenByID(c.r.Context(), c.param)
+	if err != nil {
+		return noToken(err)
+	}
+	if err := editToken(&t, body); err != nil {
+		return err
+	}
+	if t, err = c.node.UpdateToken(c.r.Context(), t); err != nil {
+		return noToken(asTokenError(err))
+	}
+	return c.answer(tokenOf(t))
+}
+
+// revokeToken is DELETE /api/v1/tokens/{id}.
+func (c *call) revokeToken() error {
+	if err := c.node.RevokeToken(c.r.Context(), c.param); err != nil {
+		return noToken(err)
+	}
+	return c.answer(revokedToken{c.param, true})
+}
+
+func noToken(err error) error {
+	var missing *store.NotFound
+	if errors.As(err, &missing) {
+		return &translate.Error{Kind: translate.KindResponseNotFound, Code: "token_not_found", Message: "There is no token with the id " + quoted(missing.ID) + "."}
+	}
+	return err
+}
+
+func asTokenError(err error) error {
+	var wrong *node.TokenError
+	if errors.As(err, &wrong) {
+		return translate.Invalid("invalid_value", wrong.Param, strings.ToUpper(wrong.Message[:1])+wrong.Message[1:]+".")
+	}
+	return err
+}
+
+// editToken changes a token as a body says.
+func editToken(t *node.Token, body *translate.Body) error {
+	if body.Get("name").Exists() {
+		name, bad := body.String("name")
+		if bad != nil {
+			return bad
+		}
+		t.Name = name
+	}
+	for _, field := range []struct {
+		name string
+		set  func([]string)
+	}{
+		{"scopes", func(words []string) { t.Scopes = scopesOf(words) }},
+		{"models", func(words []string) { t.Models = words }},
+	} {
+		words, given, bad := stringsOf(body, field.name)
+		if bad != nil {
+			return bad
+		}
+		if given {
+			field.set(words)
+		}
+	}
+	if err := editExpiry(t, body.Get("expires_at")); err != nil {
+		return err
+	}
+	return editLimits(t, body.Get("limits"))
+}
+
+func scopesOf(words []string) []node.Scope {
+	scopes := make([]node.Scope, len(words))
+	for i, w := range words {
+		scopes[i] = node.Scope(w)
+	}
+	return scopes
+}
+
+// stringsOf reads an array of strings.
+func stringsOf(body *translate.Body, name string) (words []string, given bool, _ *translate.Error) {
+	v := body.Get(name)
+	if !v.Exists() || v.Type == gjson.Null {
+		return nil, false, nil
+	}
+	bad := translate.Invalid("invalid_type", name, fmt.Sprintf("%q must be an array of strings.", name))
+	if !v.IsArray() {
+		return nil, false, bad
+	}
+	for _, w := range v.Array() {
+		if w.Type != gjson.String {
+			return nil, false, bad
+		}
+		words = append(words, w.Str)
+	}
+	return words, true, nil
+}
+
+// editExpiry reads when a token ends: a time, or null for never.
+func editExpiry(t *node.Token, v gjson.Result) error {
+	switch {
+	case !v.Exists():
+		return nil
+	case v.Type == gjson.Null:
+		t.Expires = time.Time{}
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, v.Str)
+	if v.Type != gjson.String || err != nil {
+		return translate.Invalid("invalid_value", "expires_at", `"expires_at" must be a time such as "2027-01-31T12:00:00Z", or null for never.`)
+	}
+	t.Expires = at
+	return nil
+}
+
+// editLimits reads a token's limits. null, or a limit of 0, is none.
+func editLimits(t *node.Token, v gjson.Result) error {
+	switch {
+	case !v.Exists():
+		return nil
+	case v.Type == gjson.Null:
+		t.Limits = node.Limits{}
+		return nil
+	case !v.IsObject():
+		return translate.Invalid("invalid_type", "limits", `"limits" must be an object.`)
+	}
+	for name, to := range map[string]*int{
+		"requests_per_minute": &t.Limits.RequestsPerMinute, "tokens_per_day": &t.Limits.TokensPerDay, "concurrent_requests": &t.Limits.Concurrent,
+	} {
+		switch n := v.Get(name); {
+		case !n.Exists():
+		case n.Type != gjson.Number && n.Type != gjson.Null, n.Num < 0, n.Num > maxLoadNumber, n.Num != float64(int(n.Num)):
+			return translate.Invalid("invalid_value", "limits."+name, fmt.Sprintf("%q must be a whole number, and not negative.", "limits."+name))
+		default:
+			*to = int(n.Num)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package caddymodule
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+func init() { caddy.RegisterModule(new(Auth)) }
+
+// Auth lets those requests through that have a token (lmcaddy token create) which allows what they ask for. What needs none,
+// such as preflights and the greeting, goes through anyway. Paths that aren't the API's need a token, too, whatever its scopes.
+type Auth struct {
+	// Identities that another authentication has found, such as basic_auth, forward_auth or client certificates. The first
+	// whose user isn't empty counts. A token goes before them all.
+	Trusted []Trusted `json:"trusted,omitempty"`
+
+	api *api.API
+}
+
+// Trusted is an identity that another authentication has found.
+type Trusted struct {
+	// A placeholder that gives the user, such as {http.auth.user.id} or {http.request.tls.client.subject}.
+	User string `json:"user"`
+
+	// What the user may do. Default: all but admin.
+	Scopes []node.Scope `json:"scopes,omitempty"`
+
+	// Only the user of this name. Default: any.
+	Only string `json:"only,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Auth) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.lm_auth", New: func() caddy.Module { return new(Auth) }}
+}
+
+// Provision finds the app, whose node knows the tokens.
+func (h *Auth) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("lm")
+	if err != nil {
+		return err
+	}
+	h.api = api.New(api.Config{Node: app.(*App).Node, Log: ctx.Slogger(), CORSOf: corsOf})
+	return nil
+}
+
+// placeholder is all that a user may be read from: text beside one would make a user of nobody.
+var placeholder = regexp.MustCompile(`^\{[^{}]+\}$`)
+
+const noPlaceholder = "is no placeholder: name one that gives the user, and nothing beside it, such as {http.auth.user.id}"
+
+// Validate checks the users and the scopes.
+func (h *Auth) Validate() error {
+	for _, t := range h.Trusted {
+		if !placeholder.MatchString(t.User) {
+			return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
+		}
+		for _, s := range t.Scopes {
+			if !slices.Contains(node.Scopes, s) {
+				return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, node.Scopes)
+			}
+		}
+	}
+	return nil
+}
+
+// ServeHTTP lets a request through, or answers it.
+func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	address, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	if address == "" {
+		address = r.RemoteAddr
+	}
+	admitted, ok := h.api.Admit(w, r, h.trusted(r), address)
+	if !ok {
+		return nil
+	}
+	return next.ServeHTTP(w, admitted)
+}
+
+// trusted is whom another authentication has found, nil if nobody.
+func (h *Auth) trusted(r *http.Request) *node.Identity {
+	replace, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return nil
+	}
+	for _, t := range h.Trusted {
+		user := replace.ReplaceAll(t.User, "")
+		if user == "" || (t.Only != "" && t.Only != user) {
+			continue
+		}
+		scopes := t.Scopes
+		if len(scopes) == 0 {
+			scopes = node.DefaultScopes
+		}
+		return &node.Identity{Owner: "user:" + user, Name: user, Scopes: scopes}
+	}
+	return nil
+}
+
+// parseAuth reads
+//
+//	lm_auth {
+//		trust <placeholder> [<scope...>] {   # may be repeated
+//			only <user>
+//		}
+//	}
+func parseAuth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	auth := new(Auth)
+	h.Next() // lm_auth
+	if h.NextArg() {
+		return nil, h.ArgErr()
+	}
+	for nesting := h.Nesting(); h.NextBlock(nesting); {
+		if word := h.Val(); word != "trust" {
+			return nil, h.Errf("lm_auth: unknown option %q", word)
+		}
+		args := h.RemainingArgs()
+		if len(args) == 0 {
+			return nil, h.ArgErr()
+		}
+		t := Trusted{User: args[0]}
+		if !placeholder.MatchString(t.User) {
+			return nil, h.Errf("lm_auth: trust: %q %s", t.User, noPlaceholder)
+		}
+		for _, scope := range args[1:] {
+			if !slices.Contains(node.Scopes, node.Scope(scope)) {
+				return nil, h.Errf("lm_auth: there is no scope %q; there are %v", scope, node.Scopes)
+			}
+			t.Scopes = append(t.Scopes, node.Scope(scope))
+		}
+		for inner := h.Nesting(); h.NextBlock(inner); {
+			if word := h.Val(); word != "only" {
+				return nil, h.Errf("lm_auth: unknown option %q of trust", word)
+			}
+			if err := oneArg(h.Dispenser, &t.Only); err != nil {
+				return nil, err
+			}
+		}
+		auth.Trusted = append(auth.Trusted, t)
+	}
+	return auth, nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Auth)(nil)
+	_ caddy.Validator             = (*Auth)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Auth)(nil)
+)

@@ -1,0 +1,73 @@
+package caddymodule
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+)
+
+// Store is where conversations are stored.
+type Store struct {
+	// The URL of a PostgreSQL database. Default: a SQLite file in the home, lmcaddy.db.
+	PostgresURL string `json:"postgres_url,omitempty"`
+
+	// How long a conversation is kept after its newest turn; 0: until it is deleted. Default: 0.
+	MaxAge caddy.Duration `json:"max_age,omitempty"`
+
+	// How many turns are kept: beyond that, whole conversations go, the longest unused first. 0: any number. Default: 0.
+	MaxTurns int `json:"max_turns,omitempty"`
+}
+
+func (s Store) settings(resolve func(string) string) node.StoreSettings {
+	return node.StoreSettings{
+		PostgresURL: resolve(s.PostgresURL),
+		Bounds:      store.Bounds{Age: time.Duration(s.MaxAge), Number: s.MaxTurns},
+	}
+}
+
+// store reads
+//
+//	store sqlite|postgres <url> {
+//		max_age <duration>
+//		max_turns <n>
+//	}
+func (a *App) storeOption(d *caddyfile.Dispenser) error {
+	args := d.RemainingArgs()
+	switch {
+	case len(args) == 1 && args[0] == "sqlite":
+		a.Store.PostgresURL = ""
+	case len(args) == 2 && args[0] == "postgres":
+		a.Store.PostgresURL = args[1]
+	default:
+		return d.Err("store: either sqlite, or postgres and the URL of a database")
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		word := d.Val()
+		var value string
+		if err := oneArg(d, &value); err != nil {
+			return err
+		}
+		switch word {
+		case "max_age":
+			age, err := caddy.ParseDuration(value)
+			if err != nil || age < 0 {
+				return d.Errf("store: max_age %q is no duration, such as 90d", value)
+			}
+			a.Store.MaxAge = caddy.Duration(age)
+		case "max_turns":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 0 {
+				return d.Errf("store: max_turns %q is no number of turns", value)
+			}
+			a.Store.MaxTurns = n
+		default:
+			return d.Errf("store: unknown option %q", word)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package caddymodule
+
+import (
+	"slices"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// The gates that `allow` opens.
+const (
+	gateEphemeral = "ephemeral_mcp"
+	gatePlugin    = "plugin_mcp"
+	gateRemote    = "remote_mcp"
+)
+
+var allGates = []string{gateEphemeral, gatePlugin, gateRemote}
+
+func (a *App) gates() node.Gates {
+	return node.Gates{
+		EphemeralMCP: slices.Contains(a.Allow, gateEphemeral),
+		PluginMCP:    slices.Contains(a.Allow, gatePlugin),
+		RemoteMCP:    slices.Contains(a.Allow, gateRemote),
+	}
+}
+
+// allow reads the option allow.
+func (a *App) allow(d *caddyfile.Dispenser) error {
+	from := len(a.Allow)
+	if err := someArgs(d, &a.Allow); err != nil {
+		return err
+	}
+	for _, gate := range a.Allow[from:] {
+		if !slices.Contains(allGates, gate) {
+			return d.Errf("allow: there is no gate %q; there are %v", gate, allGates)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package caddymodule
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+)
+
+// TestHubs_TheConfigurationGoesBeforeTheEnvironment, and placeholders are replaced at the start alone.
+func TestHubs_TheConfigurationGoesBeforeTheEnvironment(t *testing.T) {
+	for name, c := range map[string]struct {
+		hubs            []Hub
+		endpoint, token string
+		want            []fetch.Hub
+		fails           string
+	}{
+		"nothing is said":    {want: []fetch.Hub{{URL: fetch.PublicHub}}},
+		"a token":            {token: "hf_1", want: []fetch.Hub{{URL: fetch.PublicHub, Token: "hf_1"}}},
+		"a mirror":           {endpoint: "https://mirror.example", token: "hf_1", want: []fetch.Hub{{URL: "https://mirror.example", Token: "hf_1", Mirror: true}}},
+		"a mirror over http": {endpoint: "http://mirror.example", fails: "HF_ENDPOINT"},
+		"configured": {
+			hubs: []Hub{{URL: "https://{env.TEST_HUB}", Token: "{env.TEST_TOKEN}", StallTimeout: caddy.Duration(time.Second)}, {URL: fetch.PublicHub}}, endpoint: "https://mirror.example", token: "hf_1",
+			want: []fetch.Hub{{URL: "https://hub.example", Token: "s3cret", Stall: time.Second}, {URL: fetch.PublicHub}},
+		},
+		"a token that is empty":       {hubs: []Hub{{URL: fetch.PublicHub, Token: "{env.TEST_NONE}"}}, want: []fetch.Hub{{URL: fetch.PublicHub}}},
+		"an address that is empty":    {hubs: []Hub{{URL: "{env.TEST_NONE}"}}, fails: "hub {env.TEST_NONE}"},
+		"a placeholder that is wrong": {hubs: []Hub{{URL: fetch.PublicHub, Token: "{envy.X}"}}, fails: "token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("HF_ENDPOINT", c.endpoint)
+			t.Setenv("HF_TOKEN", c.token)
+			t.Setenv("TEST_HUB", "hub.example")
+			t.Setenv("TEST_TOKEN", "s3cret")
+			t.Setenv("TEST_NONE", "")
+			var log bytes.Buffer
+			a := &App{Hubs: c.hubs, log: slog.New(slog.NewTextHandler(&log, nil))}
+			err := a.hubs(caddy.NewReplacer())
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("the error is %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, a.settings.Hubs); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if strings.Contains(log.String(), "s3cret") {
+				t.Errorf("the log has the token: %s", log.String())
+			}
+		})
+	}
+}

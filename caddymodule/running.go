@@ -1,0 +1,68 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// statusPath is where the home's socket tells of the process that serves it.
+const statusPath = "/lm/status"
+
+// running is what a server tells of itself.
+type running struct {
+	Version   string    `json:"version"`
+	Home      string    `json:"home"`
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
+	Addresses []string  `json:"addresses"` // of its sites, as URLs; none while it is starting
+}
+
+var processStarted = time.Now()
+
+// serveStatus answers GET /lm/status on the home's socket.
+func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	version, _ := caddy.Version()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(running{ // a client that has gone is no concern of ours
+		Version: version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: activeAddresses(),
+	})
+}
+
+// activeAddresses are those of the sites of the configuration in force.
+func activeAddresses() []string {
+	addresses := []string{}
+	app, err := caddy.ActiveContext().AppIfConfigured("http")
+	if err != nil {
+		return addresses
+	}
+	for _, server := range app.(*caddyhttp.App).Servers {
+		scheme := "http://"
+		if len(server.TLSConnPolicies) > 0 {
+			scheme = "https://"
+		}
+		for _, listen := range server.Listen {
+			if network, address, ok := strings.Cut(listen, "/"); !ok {
+				addresses = append(addresses, scheme+listen)
+			} else if strings.HasPrefix(network, "tcp") {
+				addresses = append(addresses, scheme+address)
+			} else {
+				addresses = append(addresses, listen)
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
+}

@@ -1,0 +1,156 @@
+package caddymodule
+
+import (
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddypki"
+
+	"github.com/lmcaddy/lmcaddy/api"
+)
+
+// servesHost tells whether the configuration gives the server of a request the name that the request is for: then nobody
+// else could have given it.
+func servesHost(r *http.Request) bool {
+	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return false
+	}
+	for _, route := range server.Routes {
+		for _, set := range route.MatcherSets {
+			if slices.ContainsFunc(set, func(m any) bool { return namesHost(m, r) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func namesHost(matcher any, r *http.Request) bool {
+	host, ok := matcher.(*caddyhttp.MatchHost)
+	if !ok {
+		return false
+	}
+	matched, err := host.MatchWithError(r)
+	return err == nil && matched
+}
+
+// rootCertificate gives the root of the configuration's own certificate authority, in PEM.
+func rootCertificate(ctx caddy.Context) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		app, err := ctx.AppIfConfigured("pki")
+		if err != nil {
+			return nil, err
+		}
+		authority, ok := app.(*caddypki.PKI).CAs[caddypki.DefaultCAID]
+		if !ok || authority.RootCertificate() == nil {
+			return nil, errors.New("there is no local certificate authority")
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.RootCertificate().Raw}), nil
+	}
+}
+
+// checkCORS tells what is wrong with an origin, if anything.
+func checkCORS(origin string) error {
+	if origin == "*" {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
+		return errors.New("cors " + origin + ": an origin is a scheme and a host, such as https://app.example, or * for all")
+	}
+	return nil
+}
+
+// warnOpen warns of each server that other machines can reach and that serves the API without authentication.
+func warnOpen(ctx caddy.Context, log *slog.Logger) {
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return
+	}
+	for name, server := range app.(*caddyhttp.App).Servers {
+		if !isOpen(server.Routes, false) {
+			continue
+		}
+		for _, listen := range server.Listen {
+			if isReachable(listen) {
+				log.Warn("anybody who can reach this listener can use the models: put lm_auth before lm_api, or bind 127.0.0.1",
+					"server", name, "listener", listen)
+			}
+		}
+	}
+}
+
+// isOpen tells whether lm_api is anywhere in the routes without an lm_auth that all of its requests come through.
+func isOpen(routes caddyhttp.RouteList, guarded bool) bool {
+	for _, route := range routes {
+		inRoute := guarded
+		for _, handler := range route.Handlers {
+			switch h := handler.(type) {
+			case *Auth:
+				inRoute = true
+			case *Handler:
+				if !inRoute {
+					return true
+				}
+			case *caddyhttp.Subroute:
+				if isOpen(h.Routes, inRoute) {
+					return true
+				}
+			}
+		}
+		if len(route.MatcherSets) == 0 {
+			guarded = inRoute // whatever comes behind came through here
+		}
+	}
+	return false
+}
+
+// corsOf are the origins that a request's server allows on any of its sites.
+func corsOf(r *http.Request) []string {
+	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return nil
+	}
+	return originsIn(server.Routes, nil)
+}
+
+func originsIn(routes caddyhttp.RouteList, origins []string) []string {
+	for _, route := range routes {
+		for _, handler := range route.Handlers {
+			switch h := handler.(type) {
+			case *Handler:
+				origins = append(origins, h.CORS...)
+			case *caddyhttp.Subroute:
+				origins = originsIn(h.Routes, origins)
+			}
+		}
+	}
+	return origins
+}
+
+// isReachable tells whether other machines can reach a listener.
+func isReachable(listen string) bool {
+	address, err := caddy.ParseNetworkAddress(listen)
+	if err != nil || address.IsUnixNetwork() || address.IsFdNetwork() {
+		return false
+	}
+	if address.Host == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(strings.Trim(address.Host, "[]"))
+	return err != nil || !ip.IsLoopback()
+}
+
+// configOf is what the API of a site stands on.
+func configOf(ctx caddy.Context, a *App) api.Config {
+	return api.Config{Node: a.Node, Log: ctx.Slogger(), ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
+}

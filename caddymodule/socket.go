@@ -1,0 +1,212 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// socket serves the API on a Unix socket of the home, with full rights: only this user can connect to it. It belongs to the
+// node, not to a configuration, so that a reload cuts nothing. Nil is one that couldn't be made.
+type socket struct {
+	path     string
+	listener net.Listener
+	server   http.Server
+	newest   atomic.Pointer[service] // what requests get
+
+	mu    sync.Mutex
+	live  map[uint64]*service // by the generation of the configuration
+	ended chan struct{}       // nil before anything is served; closed when the last request has been answered
+	once  sync.Once           // the end begins
+
+	ending context.Context // done when the end begins
+	begin  context.CancelFunc
+}
+
+// service is what a configuration has the socket serve.
+type service struct {
+	handler http.Handler
+	grace   time.Duration // how long requests may go on when the server ends; 0: as long as they take
+	log     *slog.Logger
+}
+
+// service is the API with this configuration's settings. Who can connect may do everything.
+func (a *App) service() *service {
+	all := api.New(api.Config{Node: a.Node, Stall: time.Duration(a.StallTimeout), Log: a.log})
+	return &service{
+		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
+		}),
+		grace: a.grace(),
+		log:   a.log,
+	}
+}
+
+// gracePeriod is how long the sites' requests may go on when the server ends; 0: as long as they take.
+func gracePeriod(ctx caddy.Context) time.Duration {
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return grace // there are no sites
+	}
+	return time.Duration(app.(*caddyhttp.App).GracePeriod)
+}
+
+// openSocket makes the home's socket, which takes connections from now on, and answers them from the first push on. A server
+// can do without, so what goes wrong is logged.
+func openSocket(dir home.Dir, log *slog.Logger) *socket {
+	path := dir.Socket()
+	l, err := listenPrivately(path)
+	if err != nil {
+		log.Warn("lmcaddy's commands can't reach this server, but with --host: its socket can't be made", "socket", path, "reason", err)
+		return nil
+	}
+	s := &socket{path: path, listener: l, live: map[uint64]*service{}}
+	s.ending, s.begin = context.WithCancel(context.Background())
+	return s
+}
+
+// listenPrivately makes a Unix socket that was never open to other users, not even before its mode was set, and puts it in
+// the place of any that a crash left behind. That nobody else serves there is for the caller to know.
+func listenPrivately(path string) (_ net.Listener, err error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", maxSocketPath)
+	}
+	hidden := filepath.Join(filepath.Dir(path), ".new") // a name no longer than the socket's, for the same limit
+	if err := os.RemoveAll(hidden); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(hidden)) }()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(hidden, "s")})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // it gets another name
+	if err = os.Chmod(l.Addr().String(), 0o600); err == nil {
+		err = os.Rename(l.Addr().String(), path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// push adds a configuration's service, by its generation. The highest that is alive answers.
+func (s *socket) push(gen uint64, v *service) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[gen] = v
+	s.choose()
+	if s.ended == nil {
+		s.ended = make(chan struct{})
+		s.server.Handler = http.HandlerFunc(s.serveHTTP)
+		s.server.ReadHeaderTimeout = time.Minute
+		s.server.ErrorLog = log.New(s, "", 0)
+		go func() { _ = s.server.Serve(s.listener) }() // until the end, of which it is told
+	}
+}
+
+// pop takes a configuration's service away. It may be called again. The last one goes on answering what is under way, for
+// as long as its grace lasts.
+func (s *socket) pop(gen uint64) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, gen)
+	s.choose()
+	if len(s.live) == 0 {
+		s.end()
+	}
+}
+
+// choose has the newest service answer. With none left, the last stays. s.mu is held.
+func (s *socket) choose() {
+	var newest uint64
+	for gen := range s.live {
+		newest = max(newest, gen)
+	}
+	if v := s.live[newest]; v != nil {
+		s.newest.Store(v)
+	}
+}
+
+// end takes no more requests. It doesn't wait for those under way. s.mu is held.
+func (s *socket) end() {
+	s.once.Do(func() {
+		s.begin()
+		_ = os.Remove(s.path) // who comes now is told that no server runs
+		if s.ended == nil {
+			_ = s.listener.Close()
+			return
+		}
+		go func() {
+			defer close(s.ended)
+			ctx, cancel := context.Background(), func() {}
+			if grace := s.newest.Load().grace; grace > 0 {
+				ctx, cancel = context.WithTimeout(ctx, grace)
+			}
+			defer cancel()
+			if s.server.Shutdown(ctx) != nil {
+				_ = s.server.Close()
+			}
+		}()
+	})
+}
+
+// close returns when the last request has been answered, or its grace is over.
+func (s *socket) close() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.end()
+	ended := s.ended
+	s.mu.Unlock()
+	if ended != nil {
+		<-ended
+	}
+}
+
+func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == statusPath {
+		serveStatus(w, r, s.path)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/events") { // of a download: who watches it doesn't hold up the end
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(s.ending, cancel)()
+		r = r.WithContext(ctx)
+	}
+	s.newest.Load().handler.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
+}
+
+// Write has the HTTP server's own complaints logged where the newest configuration logs to.
+func (s *socket) Write(line []byte) (int, error) {
+	s.newest.Load().log.Warn("a request on the socket", "problem", string(line))
+	return len(line), nil
+}

@@ -1,0 +1,229 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+)
+
+// NativeStream is a stream of the native chat that keeps to the specification.
+type NativeStream struct {
+	Events []NativeEvent
+	Fault  gjson.Result // the error object; it doesn't exist where nothing went wrong
+	Result gjson.Result // that of chat.end
+}
+
+// CheckNative checks all of a stream against the specification's grammar:
+//
+//	chat.start (model_load.start .progress* .end)?
+//	  (prompt_processing.start .progress* .end (reasoning | message | tool call)*)*
+//	  error? chat.end
+//
+// where reasoning and messages are .start .delta+ .end, and a fault may end anything early, but not leave it open, save for
+// a load. The error tells the first thing that is wrong.
+func CheckNative(raw string) (*NativeStream, error) {
+	events, err := parseNative(raw)
+	if err != nil {
+		return nil, err
+	}
+	g := nativeGrammar{output: []any{}}
+	for i, ev := range events {
+		if err := g.take(ev); err != nil {
+			return nil, fmt.Errorf("event %d, %s: %w", i+1, ev.Data.Raw, err)
+		}
+	}
+	if !g.result.Exists() {
+		return nil, errors.New("there is no chat.end")
+	}
+	return &NativeStream{events, g.fault, g.result}, nil
+}
+
+// Order is the events' names, in which those that come one after the other are told once, with a plus. Those that tell of
+// progress are left out: how many there are is chance.
+func (s *NativeStream) Order() string {
+	var names []string
+	for _, ev := range s.Events {
+		switch last := len(names) - 1; {
+		case strings.HasSuffix(ev.Type, ".progress"):
+		case strings.HasSuffix(ev.Type, ".delta"):
+			if names[last] != ev.Type+"+" {
+				names = append(names, ev.Type+"+")
+			}
+		default:
+			names = append(names, ev.Type)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// Text is what the output says in items of a type, put together.
+func (s *NativeStream) Text(kind string) string { return NativeText(s.Result, kind) }
+
+// NativeText is Text of a body.
+func NativeText(body gjson.Result, kind string) string {
+	var all strings.Builder
+	for _, item := range body.Get("output").Array() {
+		if item.Get("type").Str == kind {
+			all.WriteString(item.Get("content").Str)
+		}
+	}
+	return all.String()
+}
+
+// nativeGrammar is what has come of a stream.
+type nativeGrammar struct {
+	last     string // the event before
+	instance string
+	load     *float64 // how long the model took to load
+	open     string   // what has started and hasn't ended: a prefix of names, without the dot
+	progress float64  // of what is open
+	prompted bool     // the prompt has been processed
+	maySpeak bool     // nothing has to be prompted before
+	deltas   int      // of what is open
+	call     gjson.Result
+	output   []any
+	fault    gjson.Result
+	result   gjson.Result
+}
+
+func (g *nativeGrammar) take(ev NativeEvent) error {
+	before := g.last
+	g.last = ev.Type
+	family, stage, _ := strings.Cut(ev.Type, ".")
+	switch {
+	case g.result.Exists():
+		return errors.New("comes after chat.end")
+	case (before == "") != (ev.Type == "chat.start"):
+		return errors.New("chat.start comes first, and once")
+	case g.fault.Exists() && ev.Type != "chat.end":
+		return errors.New("only chat.end may follow an error")
+	}
+	switch family {
+	case "model_load":
+		return g.loads(ev, stage, before)
+	case "prompt_processing":
+		return g.prompts(ev, stage)
+	case "reasoning", "message":
+		return g.speaks(ev, family, stage)
+	case "tool_call":
+		return g.calls(ev, stage)
+	case "error":
+		if g.open != "" && g.open != "model_load" {
+			return fmt.Errorf("%s is still open", g.open)
+		}
+		g.fault = ev.Data.Get("error")
+		return nil
+	default:
+		if stage == "start" {
+			g.instance = ev.Data.Get("model_instance_id").Str
+			return nil
+		}
+		return g.ends(ev.Data.Get("result"))
+	}
+}
+
+func (g *nativeGrammar) loads(ev NativeEvent, stage, before string) error {
+	if id := ev.Data.Get("model_instance_id").Str; id != g.instance {
+		return fmt.Errorf("of %q, where the chat is %q's", id, g.instance)
+	}
+	if stage == "start" && before != "chat.start" {
+		return errors.New("comes right after chat.start, or not at all")
+	}
+	err := g.stage("model_load", stage, ev)
+	if err == nil && stage == "end" {
+		seconds := ev.Data.Get("load_time_seconds").Num
+		g.load = &seconds
+	}
+	return err
+}
+
+// stage takes an event of what starts, progresses and ends.
+func (g *nativeGrammar) stage(family, stage string, ev NativeEvent) error {
+	if stage == "start" {
+		if g.open != "" {
+			return fmt.Errorf("%s is still open", g.open)
+		}
+		g.open, g.progress = family, 0
+		return nil
+	}
+	if g.open != family {
+		return errors.New("was not started")
+	}
+	if stage == "end" {
+		g.open = ""
+		return nil
+	}
+	progress := ev.Data.Get("progress").Num
+	if progress < g.progress {
+		return fmt.Errorf("it was %v already", g.progress)
+	}
+	g.progress = progress
+	return nil
+}
+
+func (g *nativeGrammar) prompts(ev NativeEvent, stage string) error {
+	if stage == "start" && g.maySpeak && !strings.HasPrefix(g.lastItem(), "tool_call") && g.lastItem() != "invalid_tool_call" {
+		return errors.New("the prompt is processed once, and again after a tool")
+	}
+	err := g.stage("prompt_processing", stage, ev)
+	if stage == "start" {
+		g.maySpeak = false
+	} else if stage == "end" {
+		g.maySpeak, g.prompted = true, true
+	}
+	return err
+}
+
+// lastItem is the type of the newest item of the output.
+func (g *nativeGrammar) lastItem() string {
+	if len(g.output) == 0 {
+		return ""
+	}
+	return g.output[len(g.output)-1].(map[string]any)["type"].(string)
+}
+
+func (g *nativeGrammar) speaks(ev NativeEvent, family, stage string) error {
+	switch {
+	case !g.maySpeak:
+		return errors.New("comes before the prompt is processed")
+	case stage == "start":
+		if g.open != "" {
+			return fmt.Errorf("%s is still open", g.open)
+		}
+		g.open, g.deltas = family, 0
+		g.output = append(g.output, map[string]any{"type": family, "content": ""})
+		return nil
+	case g.open != family:
+		return errors.New("was not started")
+	case stage == "delta":
+		g.deltas++
+		item := g.output[len(g.output)-1].(map[string]any)
+		item["content"] = item["content"].(string) + ev.Data.Get("content").Str
+		return nil
+	case g.deltas == 0:
+		return errors.New("nothing was said")
+	}
+	g.open = ""
+	return nil
+}
+
+// ends checks what chat.end says against what came before.
+func (g *nativeGrammar) ends(result gjson.Result) error {
+	seconds := result.Get("stats.model_load_time_seconds")
+	switch {
+	case g.open != "" && (g.open != "model_load" || !g.fault.Exists()):
+		return fmt.Errorf("%s is still open", g.open)
+	case !g.prompted && !g.fault.Exists():
+		return errors.New("the prompt was not processed, and nothing is wrong")
+	case seconds.Exists() != (g.load != nil), g.load != nil && seconds.Num != *g.load:
+		return fmt.Errorf("model_load_time_seconds is %s", seconds.Raw)
+	}
+	if diff := cmp.Diff(any(g.output), result.Get("output").Value()); diff != "" {
+		return fmt.Errorf("the output is not what was told (-told +output):\n%s", diff)
+	}
+	g.result = result
+	return nil
+}

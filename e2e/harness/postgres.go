@@ -1,0 +1,88 @@
+package harness
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Postgres starts a PostgreSQL with nothing in it, for one test, and gives the URL of its database. It listens on a socket
+// in a folder of its own.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	found, err := exec.Command("../tools/postgres.sh").Output()
+	if err != nil {
+		t.Fatalf("tools/postgres.sh: %v", err)
+	}
+	bin := strings.TrimSpace(string(found))
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	data := filepath.Join(dir, "data")
+	initdb := serverCommand(t, dir, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "lmcaddy", "--auth", "trust", "--no-sync")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	server := serverCommand(t, dir, filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGQUIT)
+		_ = server.Wait()
+	})
+	Eventually(t, Patience, "PostgreSQL is ready", func() bool {
+		status, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+		return err == nil && strings.Contains(string(status), "\nready")
+	})
+	return "postgres://lmcaddy@/postgres?" + url.Values{"host": {dir}}.Encode()
+}
+
+// serverCommand is a command of PostgreSQL's, which refuses to run as root: then it is another user's, and so is the folder.
+func serverCommand(t testing.TB, dir, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
+	if os.Getuid() != 0 {
+		return cmd
+	}
+	uid, gid, err := otherUser()
+	if err == nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // an id of the system's
+		err = os.Chown(dir, uid, gid)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func otherUser() (uid, gid int, err error) {
+	for _, name := range []string{"postgres", "nobody"} {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		if uid, err = strconv.Atoi(found.Uid); err != nil {
+			return 0, 0, err
+		}
+		gid, err = strconv.Atoi(found.Gid)
+		return uid, gid, err
+	}
+	return 0, 0, fmt.Errorf("PostgreSQL doesn't run as root, and there is neither a user postgres nor a user nobody")
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// ChatRequest is what POST /api/v1/chat is asked.
+type ChatRequest struct {
+	Model       string   `json:"model"`
+	Input       string   `json:"input"`
+	System      string   `json:"system_prompt,omitempty"`
+	Reasoning   string   `json:"reasoning,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	Previous    string   `json:"previous_response_id,omitempty"`
+	Store       bool     `json:"store"`
+	Stream      bool     `json:"stream"`
+}
+
+// ChatEvent is an event of a chat's stream. Which fields it has depends on its type.
+type ChatEvent struct {
+	Type     string     `json:"type"`
+	Content  string     `json:"content"`  // of message.delta and reasoning.delta
+	Progress float64    `json:"progress"` // 0 to 1, of model_load.progress and prompt_processing.progress
+	Error    Fault      `json:"error"`
+	Result   ChatResult `json:"result"` // of chat.end
+}
+
+// ChatResult is what a chat came to.
+type ChatResult struct {
+	Response string `json:"response_id"` // empty where nothing was stored
+	Stats    struct {
+		Input       int     `json:"input_tokens"`
+		Output      int     `json:"total_output_tokens"`
+		Reasoning   int     `json:"reasoning_output_tokens"`
+		PerSecond   float64 `json:"tokens_per_second"`
+		FirstToken  float64 `json:"time_to_first_token_seconds"`
+		LoadSeconds float64 `json:"model_load_time_seconds"`
+	} `json:"stats"`
+}
+
+// Chat asks a model, and calls each with the events of its answer. An error within the stream is returned, at its end.
+func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEvent) error) (ChatResult, error) {
+	request.Stream = true
+	var result ChatResult
+	var fault error
+	ended := false
+	err := c.Stream(ctx, http.MethodPost, "/api/v1/chat", request, func(data []byte) error {
+		var event ChatEvent
+		if err := json.Unmarshal(data, &event); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		switch event.Type {
+		case "error":
+			fault = event.Error.Err()
+		case "chat.end":
+			ended, result = true, event.Result
+			return ErrStop
+		}
+		return each(event)
+	})
+	switch {
+	case err != nil:
+		return result, err
+	case fault != nil:
+		return result, fault
+	case !ended:
+		return result, ErrCut
+	}
+	return result, nil
+}

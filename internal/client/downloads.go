@@ -1,0 +1,86 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const downloads = "/api/v1/models/download"
+
+// Job is a download.
+type Job struct {
+	ID         string    `json:"job_id"`
+	Status     string    `json:"status"` // downloading, paused, completed, failed; or already_downloaded, which has no ID
+	TotalBytes int64     `json:"total_size_bytes"`
+	Bytes      int64     `json:"downloaded_bytes"`
+	PerSecond  float64   `json:"bytes_per_second"`
+	Estimate   time.Time `json:"estimated_completion"`
+	Model      string    `json:"model"`
+	Trouble    string    `json:"trouble"` // why it is being tried again
+	Error      *Fault    `json:"error"`
+}
+
+// The states that a job may be in.
+const (
+	JobDownloading = "downloading"
+	JobPaused      = "paused"
+	JobCompleted   = "completed"
+	JobFailed      = "failed"
+)
+
+// Jobs lists the downloads, the newest first.
+func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
+	var list struct {
+		Jobs []Job `json:"jobs"`
+	}
+	err := c.Get(ctx, downloads, &list)
+	return list.Jobs, err
+}
+
+// Download starts a download, or joins the one that is under way. The quantization may be empty.
+func (c *Client) Download(ctx context.Context, model, quantization string) (Job, error) {
+	request := map[string]string{"model": model}
+	if quantization != "" {
+		request["quantization"] = quantization
+	}
+	var job Job
+	err := c.Post(ctx, downloads, request, &job)
+	return job, err
+}
+
+// Change has a job do something: pause, resume or cancel.
+func (c *Client) Change(ctx context.Context, id, what string) (Job, error) {
+	var job Job
+	err := c.Post(ctx, downloads+"/"+url.PathEscape(id)+"/"+what, nil, &job)
+	return job, err
+}
+
+// Follow calls each with a job's state as it changes, until it is completed, failed or paused, and gives the last one.
+func (c *Client) Follow(ctx context.Context, id string, each func(Job)) (Job, error) {
+	var last Job
+	ended := false
+	err := c.Stream(ctx, http.MethodGet, downloads+"/"+url.PathEscape(id)+"/events", nil, func(data []byte) error {
+		var event struct {
+			Type string `json:"type"`
+			Job  Job    `json:"job"`
+		}
+		if err := json.Unmarshal(data, &event); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		last = event.Job
+		if last.Status != JobDownloading {
+			ended = true
+			return ErrStop
+		}
+		each(last)
+		return nil
+	})
+	if err == nil && !ended {
+		err = ErrCut
+	}
+	return last, err
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// DownError says that nobody takes connections at an address.
+type DownError struct {
+	Address string
+	Reason  error
+}
+
+func (e *DownError) Error() string {
+	return fmt.Sprintf("no server answers at %s: %v", e.Address, e.Reason)
+}
+
+// Unwrap gives the reason.
+func (e *DownError) Unwrap() error { return e.Reason }
+
+// Error is the server's refusal.
+type Error struct {
+	Status        int
+	Type, Code    string // words for programs; may be empty
+	Message, Hint string // for people; the hint is ours, and may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return strings.TrimRight(e.Message, ". ") + ": " + e.Hint
+}
+
+// maxRefusal bounds what is read of an error's body, in bytes, and maxQuoted what is shown of one that isn't the API's.
+const (
+	maxRefusal = 1 << 20
+	maxQuoted  = 200
+)
+
+// Fault is an error as the API tells it, in the body of a refusal or in a stream.
+type Fault struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+	Code    string `json:"code"`
+}
+
+// Err is the fault as an error.
+func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
+
+// refusal reads what the server has against a request.
+func (c *Client) refusal(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what has come by then is enough
+	var told struct {
+		Error Fault `json:"error"`
+	}
+	e := &Error{Status: resp.StatusCode}
+	if json.Unmarshal(body, &told) == nil && told.Error.Message != "" {
+		e.Type, e.Code, e.Message = told.Error.Type, told.Error.Code, told.Error.Message
+	} else {
+		text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
+		if len(text) > maxQuoted {
+			text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+		}
+		e.Message = fmt.Sprintf("the server at %s answers with status %d (%s), and not as an lmcaddy does: %s",
+			c.Address(), resp.StatusCode, http.StatusText(resp.StatusCode), text)
+		e.Message = strings.TrimRight(e.Message, ": ")
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		e.Hint = "give a token of that server with --token or in LM_API_TOKEN"
+		if c.token != "" {
+			e.Hint = "the token that was given, by --token or LM_API_TOKEN, isn't one of that server's"
+		}
+	}
+	return e
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxLine bounds a line of a stream, in bytes. The longest honest ones carry all of an answer.
+const maxLine = 64 << 20
+
+// ErrStop ends the reading of a stream, without being an error.
+var ErrStop = errors.New("the stream was read as far as was wanted")
+
+// ErrCut says that a stream ended before what it tells of did.
+var ErrCut = errors.New("the server's answer broke off")
+
+// Stream sends a request whose answer is server-sent events, and hands each event's data on as it comes, valid until each
+// returns. It returns at the stream's end, or with the first error; [ErrStop] ends it well.
+func (c *Client) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return fmt.Errorf("the server at %s doesn't answer as an lmcaddy does: it sends %q, not a stream of events", c.Address(), kind)
+	}
+	err = readEvents(resp.Body, each)
+	switch {
+	case errors.Is(err, ErrStop):
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return err
+}
+
+// readEvents reads server-sent events to their end. Only their data is of interest: it repeats what the rest says.
+func readEvents(stream io.Reader, each func(data []byte) error) error {
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, maxLine)
+	var data []byte
+	has := false
+	for lines.Scan() {
+		line := lines.Bytes() // without its end, LF or CRLF
+		if len(line) == 0 {
+			if has {
+				if err := each(data); err != nil {
+					return err
+				}
+			}
+			data, has = data[:0], false
+			continue
+		}
+		value, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue // a comment, or another field
+		}
+		if has {
+			data = append(data, '\n')
+		}
+		data, has = append(data, bytes.TrimPrefix(value, []byte{' '})...), true
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%w (%w)", ErrCut, err)
+	}
+	return nil // an event without the blank line at its end is none
+}

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+)
+
+// openDownloads opens the downloads with the first settings, and goes on with those that were under way: before that
+// nobody knows from which hubs. Later settings bring other hubs. n.mu is held.
+func (n *Node) openDownloads(s *Settings) {
+	var err error
+	if jobs := n.downloads.Load(); jobs != nil {
+		err = jobs.SetHubs(s.Hubs)
+	} else {
+		jobs, err = fetch.Open(fetch.Options{
+			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, GGUFOnly: true,
+			Memory: n.budget.Load, Listed: n.listed, Elsewhere: n.elsewhere, Log: n.log.With("part", "downloads"),
+		})
+		if err == nil {
+			n.downloads.Store(jobs)
+		}
+	}
+	if err != nil {
+		n.log.Error("nothing can be downloaded", "error", err)
+		n.noDownloads.Store(&err)
+		return
+	}
+	n.noDownloads.Store(nil)
+}
+
+func (n *Node) closeDownloads() error {
+	if jobs := n.downloads.Load(); jobs != nil {
+		return jobs.Close()
+	}
+	return nil
+}
+
+// Downloads is the downloads into the home's folder of models. The error says why there can be none.
+func (n *Node) Downloads() (*fetch.Jobs, error) {
+	if jobs := n.downloads.Load(); jobs != nil {
+		return jobs, nil
+	}
+	if err := n.noDownloads.Load(); err != nil {
+		return nil, &fetch.Error{Kind: fetch.Internal, Message: fmt.Sprintf("Nothing can be downloaded: %v. Mend that, and reload the configuration.", *err)}
+	}
+	return nil, &fetch.Error{Kind: fetch.Internal, Message: "Nothing can be downloaded before the server has started."}
+}
+
+// DownloadedKey is the key of the model that a job brings. While the files aren't there, or where they are elsewhere, it is
+// that of the repository, to which @ and a quantization may come.
+func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
+	publisher, repo, _ := strings.Cut(j.Folder, "/")
+	key := catalog.Key(publisher, repo)
+	if j.State != fetch.Completed || len(j.Files) == 0 {
+		return key
+	}
+	if m, ok, err := n.modelAt(ctx, n.pathOf(j.Files[len(j.Files)-1])); err == nil && ok {
+		return m.Key
+	}
+	return key
+}
+
+// pathOf is the path of a file of a job.
+func (n *Node) pathOf(local string) string {
+	return filepath.Join(n.home.Models(), filepath.FromSlash(local))
+}
+
+// listed tells whether the catalog lists the model that a file makes.
+func (n *Node) listed(ctx context.Context, file string) error {
+	if err := n.catalog.Refresh(ctx); err != nil {
+		return err
+	}
+	switch m, ok, err := n.modelAt(ctx, file); {
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("%s isn't a model that can be run here", filepath.Base(file))
+	default:
+		return m.Err
+	}
+}
+
+// modelAt is the model that a file, or the folder of the file, is.
+func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, error) {
+	all, err := n.catalog.Models(ctx)
+	if err != nil {
+		return catalog.Model{}, false, err
+	}
+	i := slices.IndexFunc(all, func(m catalog.Model) bool {
+		return m.Path == file || m.Format == catalog.FormatMLX && m.Path == filepath.Dir(file)
+	})
+	if i < 0 {
+		return catalog.Model{}, false, nil
+	}
+	return all[i], true, nil
+}
+
+// elsewhere is the folder of another program that has a repository's files already; empty: none. There they may have a
+// prefix, as in llama.cpp's cache.
+func (n *Node) elsewhere(repo string, sizes map[string]int64) string {
+	all, err := n.catalog.Models(n.ctx)
+	if err != nil {
+		return ""
+	}
+	publisher, name, _ := strings.Cut(repo, "/")
+	key := catalog.Key(publisher, name)
+	for _, m := range all {
+		of, _, _ := strings.Cut(m.Key, "@")
+		if of == key && m.Err == nil && !isBelow(n.home.Models(), m.Path) && haveAll(m.Path, sizes) {
+			return filepath.Dir(m.Path)
+		}
+	}
+	return ""
+}
+
+// haveAll tells whether all files lie where the model's is, by their names and sizes.
+func haveAll(model string, sizes map[string]int64) bool {
+	dir, base := filepath.Split(model)
+	prefix, found := "", false
+	for name := range sizes {
+		before, ok := strings.CutSuffix(base, name)
+		if ok && (before == "" || strings.HasSuffix(before, "_")) {
+			prefix, found = before, true
+		}
+	}
+	for name, size := range sizes {
+		if info, err := os.Stat(filepath.Join(dir, prefix+name)); err != nil || info.Size() != size {
+			return false
+		}
+	}
+	return found
+}
+
+func isBelow(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// InUseError says that a model's files can't be removed, since somebody uses or fetches them.
+type InUseError struct{ Message string }
+
+func (e *InUseError) Error() string { return e.Message }
+
+// Remove deletes a model's files from the home's folder, and gives its key. It goes by the names that the catalog knows, and
+// not by aliases, which are for requests. may tells why the caller may not use a model; nil: it may. The error is may's, an
+// [*InUseError], a [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
+func (n *Node) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
+	m, err := n.lookup(ctx, name)
+	if err != nil {
+		if fetching := n.fetching(ctx, func(key, _ string) bool { return strings.EqualFold(key, name) }); fetching != nil {
+			return "", fetching
+		}
+		return "", err
+	}
+	if err := may(m.Key); err != nil {
+		return "", err
+	}
+	for _, in := range n.supervisor.Instances() {
+		if in.Spec.Model.Path == m.Path || in.Spec.Draft != nil && in.Spec.Draft.Path == m.Path {
+			return "", &InUseError{fmt.Sprintf("The model %s is in use by the instance %s (%s). Unload that first.", m.Key, in.ID, in.Status)}
+		}
+	}
+	if fetching := n.fetching(ctx, func(_, path string) bool { return path == m.Path || path == m.Projector }); fetching != nil {
+		return "", fetching
+	}
+	if err := n.catalog.Remove(ctx, n.home.Models(), m); err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return "", &catalog.RemoveError{Key: m.Key, Reason: fmt.Sprintf("its files may not be deleted by this user (%v); change their folder's rights", err)}
+		}
+		return "", err
+	}
+	n.log.Info("a model was removed", "model", m.Key, "file", m.Path)
+	return m.Key, nil
+}
+
+// fetching is the error about the job under way that brings what is wanted, by its key or one of its files; nil: there is
+// none.
+func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool) error {
+	jobs := n.downloads.Load()
+	if jobs == nil {
+		return nil
+	}
+	for _, j := range jobs.List() {
+		if j.State != fetch.Downloading {
+			continue
+		}
+		key := n.DownloadedKey(ctx, j)
+		if slices.ContainsFunc(j.Files, func(f string) bool { return wanted(key, n.pathOf(f)) }) {
+			return &InUseError{fmt.Sprintf("%s is being downloaded by %s. Cancel that first: POST /api/v1/models/download/%s/cancel.", key, j.ID, j.ID)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// LimitError says that a token has used what it may.
+type LimitError struct {
+	Message    string
+	RetryAfter time.Duration
+}
+
+func (e *LimitError) Error() string { return e.Message }
+
+// meter counts what is used, and keeps tokens within their limits. What hasn't been written down yet is lost in a crash:
+// the last few seconds.
+type meter struct {
+	mu      sync.Mutex
+	pending map[store.UsageKey]store.UsageCount // since it was last written down
+	total   map[usageKey]store.UsageCount       // since the start
+	running map[string]int                      // requests under way, by owner
+	recent  map[string][]time.Time              // when requests began, by owner: those of the last minute
+	today   map[string]spent                    // by owner
+}
+
+type usageKey struct{ Owner, Model string }
+
+// spent is how many tokens were used on a day.
+type spent struct {
+	day    int
+	tokens int64
+}
+
+func newMeter() *meter {
+	return &meter{
+		pending: map[store.UsageKey]store.UsageCount{}, total: map[usageKey]store.UsageCount{},
+		running: map[string]int{}, recent: map[string][]time.Time{}, today: map[string]spent{},
+	}
+}
+
+// Admit begins a request that asks a model, unless its limits are used up: then it gives a [*LimitError]. done ends it.
+func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) {
+	if who == nil || who.Limits == (Limits{}) {
+		return func() {}, nil
+	}
+	if who.Limits.TokensPerDay > 0 {
+		if err := n.recall(ctx, who.Owner); err != nil {
+			return nil, err
+		}
+	}
+	m, l, now := n.meter, who.Limits, time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	recent := m.recent[who.Owner]
+	for len(recent) > 0 && now.Sub(recent[0]) >= time.Minute {
+		recent = recent[1:]
+	}
+	m.recent[who.Owner] = recent
+	switch {
+	case l.Concurrent > 0 && m.running[who.Owner] >= l.Concurrent:
+		return nil, &LimitError{"This token has as many requests under way as it may at a time. Wait until one has been answered.", time.Second}
+	case l.RequestsPerMinute > 0 && len(recent) >= l.RequestsPerMinute:
+		return nil, &LimitError{"This token has made as many requests as it may in a minute.", time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute])}
+	case l.TokensPerDay > 0 && m.today[who.Owner].tokens >= int64(l.TokensPerDay):
+		return nil, &LimitError{"This token has used as many tokens as it may in a day (UTC).", time.Until(now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour))}
+	}
+	if l.RequestsPerMinute > 0 {
+		m.recent[who.Owner] = append(recent, now)
+	}
+	m.running[who.Owner]++
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.running[who.Owner]--; m.running[who.Owner] <= 0 {
+			delete(m.running, who.Owner)
+		}
+	}), nil
+}
+
+// recall finds out what an owner has used today, where that isn't known.
+func (n *Node) recall(ctx context.Context, owner string) error {
+	day := store.Day(time.Now())
+	m := n.meter
+	m.mu.Lock()
+	isKnown := m.today[owner].day == day
+	m.mu.Unlock()
+	if isKnown {
+		return nil
+	}
+	used, err := n.Conversations().UsageOf(ctx, owner, day, day)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.today[owner].day == day {
+		return nil // another request was quicker
+	}
+	s := spent{day: day}
+	for _, count := range used {
+		s.tokens += count.TokensIn + count.TokensOut
+	}
+	for key, count := range m.pending {
+		if key.Day == day && key.Owner == owner {
+			s.tokens += count.TokensIn + count.TokensOut
+		}
+	}
+	m.today[owner] = s
+	return nil
+}
+
+// Used counts a request to a model, and its tokens.
+func (n *Node) Used(who *Identity, model string, u translate.Usage) {
+	m, owner := n.meter, who.ID()
+	count := store.UsageCount{Requests: 1, TokensIn: int64(u.Prompt), TokensOut: int64(u.Completion)}
+	key := store.UsageKey{Day: store.Day(time.Now()), Owner: owner, Model: model}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pending[key] = sum(m.pending[key], count)
+	total := usageKey{owner, model}
+	m.total[total] = sum(m.total[total], count)
+	if s := m.today[owner]; s.day == key.Day {
+		s.tokens += count.TokensIn + count.TokensOut
+		m.today[owner] = s
+	}
+}
+
+func sum(a, b store.UsageCount) store.UsageCount {
+	return store.UsageCount{Requests: a.Requests + b.Requests, TokensIn: a.TokensIn + b.TokensIn, TokensOut: a.TokensOut + b.TokensOut}
+}
+
+// UsageTotals is what was used since the start, by owner and model.
+func (n *Node) UsageTotals(each func(owner, model string, count store.UsageCount)) {
+	n.meter.mu.Lock()
+	defer n.meter.mu.Unlock()
+	for key, count := range n.meter.total {
+		each(key.Owner, key.Model, count)
+	}
+}
+
+// Usage is what was used from one day to another, both included: by everybody, or by one owner where one is given.
+func (n *Node) Usage(ctx context.Context, owner *string, from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
+	if err := n.noteUsed(ctx); err != nil {
+		return nil, err
+	}
+	if owner != nil {
+		return n.Conversations().UsageOf(ctx, *owner, store.Day(from), store.Day(to))
+	}
+	return n.Conversations().Usage(ctx, store.Day(from), store.Day(to))
+}
+
+// note writes down what was used, from time to time and at the end.
+func (n *Node) note() {
+	ticker := time.NewTicker(noteUsedEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-ticker.C:
+			if err := n.noteUsed(n.ctx); err != nil && n.ctx.Err() == nil {
+				n.log.Warn("what was used can't be written down; it is kept and tried again", "error", err)
+			}
+		}
+	}
+}
+
+// noteUsed writes down what hasn't been yet.
+func (n *Node) noteUsed(ctx context.Context) error {
+	s := n.Conversations()
+	if s == nil {
+		return nil
+	}
+	n.tokens.mu.Lock()
+	used := n.tokens.used
+	n.tokens.used = map[string]time.Time{}
+	n.tokens.mu.Unlock()
+	n.meter.mu.Lock()
+	pending := n.meter.pending
+	n.meter.pending = map[store.UsageKey]store.UsageCount{}
+	n.meter.mu.Unlock()
+	if len(used) > 0 {
+		if err := s.TouchTokens(ctx, used); err != nil {
+			n.log.Debug("when tokens were used can't be written down", "error", err) // the next use is
+		}
+	}
+	if len(pending) == 0 {
+		return nil
+	}
+	err := s.AddUsage(ctx, pending)
+	if err == nil {
+		return nil
+	}
+	n.meter.mu.Lock()
+	defer n.meter.mu.Unlock()
+	for key, count := range maps.All(pending) {
+		n.meter.pending[key] = sum(n.meter.pending[key], count)
+	}
+	return err
+}

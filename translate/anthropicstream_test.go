@@ -1,0 +1,279 @@
+package translate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+)
+
+// messagesOptions are what clients may ask to see.
+type messagesOptions struct {
+	thinking Thinking
+	single   bool
+}
+
+// messagesStream is what a client sees of events in a stream.
+func messagesStream(o messagesOptions, events []Event) []byte {
+	s := &MessagesStream{ID: "msg_0", Thinking: o.thinking, SingleCall: o.single}
+	s.Begin(envelope.Model, 4096)
+	var dst []byte
+	for _, ev := range events {
+		dst = s.Append(dst, ev)
+	}
+	return dst
+}
+
+// messagesBodyOf is what a client sees of events in one piece: nothing, if they end in a fault.
+func messagesBodyOf(o messagesOptions, events []Event) []byte {
+	a := &MessagesAnswer{ID: "msg_0", Model: envelope.Model, ContextLength: 4096, Thinking: o.thinking, SingleCall: o.single}
+	for _, ev := range events {
+		a.Add(ev)
+	}
+	if _, ok := events[len(events)-1].(Finish); !ok {
+		return nil
+	}
+	return a.AppendBody(nil)
+}
+
+// TestMessages_Transcripts keeps what becomes of each transcript: the stream and the body of a client that sees all.
+func TestMessages_Transcripts(t *testing.T) {
+	t.Parallel()
+	for _, tr := range transcripts(t) {
+		t.Run(tr.name, func(t *testing.T) {
+			t.Parallel()
+			base := filepath.Join("testdata", "llama", tr.name)
+			events := decode(t, tr.upstream)
+			all := messagesOptions{thinking: ThinkingShown}
+			golden(t, base+".messages.stream", messagesStream(all, events))
+			golden(t, base+".messages.json", line(messagesBodyOf(all, events)))
+		})
+	}
+}
+
+// TestMessages_EveryEnd keeps the kinds of blocks and the reasons to stop that the transcripts don't have.
+func TestMessages_EveryEnd(t *testing.T) {
+	t.Parallel()
+	thought, said := Reasoning{"Hm"}, Text{"Yes"}
+	call := []Event{CallStart{0, "a", "one"}, CallArgs{0, `{"x":`}, CallArgs{0, `1}`}, CallDone{0}}
+	second := []Event{CallStart{1, "", "two"}, CallDone{1}}
+	prompt, usage := Prompt{Total: 9, Cached: 4, Processed: 4}, Usage{Prompt: 9, Cached: 4, Completion: 3}
+	end := func(stop Stop, reason FinishReason) []Event { return []Event{usage, stop, Finish{reason}} }
+	shown := messagesOptions{thinking: ThinkingShown}
+	var all bytes.Buffer
+	for _, tt := range []struct {
+		name    string
+		options messagesOptions
+		events  [][]Event
+	}{
+		{"a stop sequence", shown, [][]Event{{prompt, said}, end(Stop{StopString, "END"}, FinishStop)}},
+		{"the limit", shown, [][]Event{{prompt, said}, end(Stop{Reason: StopMaxTokens}, FinishLength)}},
+		{"the context", shown, [][]Event{{prompt, said}, end(Stop{Reason: StopContext}, FinishLength)}},
+		{"nothing at all", shown, [][]Event{end(Stop{}, FinishStop)}},
+		{"only blanks", shown, [][]Event{{Text{" \n"}}, end(Stop{}, FinishStop)}},
+		{"blanks before a call", shown, [][]Event{{Text{"\n\n"}}, call, end(Stop{}, FinishToolCalls)}},
+		{"blanks before a text", shown, [][]Event{{thought, Text{"\n"}, Text{"\n"}, said}, end(Stop{}, FinishStop)}},
+		{"thoughts, shown", shown, [][]Event{{prompt, thought, thought, said}, end(Stop{}, FinishStop)}},
+		{"thoughts, omitted", messagesOptions{thinking: ThinkingOmitted}, [][]Event{{prompt, thought, thought, said}, end(Stop{}, FinishStop)}},
+		{"thoughts, hidden", messagesOptions{}, [][]Event{{prompt, thought, said, thought, said}, end(Stop{}, FinishStop)}},
+		{"thoughts between texts", shown, [][]Event{{thought, said, Text{" "}, thought, said}, end(Stop{}, FinishStop)}},
+		{"two calls", shown, [][]Event{{thought, said}, call, second, end(Stop{}, FinishToolCalls)}},
+		{"one of two calls", messagesOptions{single: true}, [][]Event{call, second, end(Stop{}, FinishToolCalls)}},
+		{"a call that the limit has cut", shown, [][]Event{call[:2], end(Stop{}, FinishLength)}},
+		{"a call whose arguments are no object", shown, [][]Event{{call[0], CallArgs{0, "[1]"}}, end(Stop{}, FinishToolCalls)}},
+		{"a fault", shown, [][]Event{{prompt, said, Fault{brokenOff()}}}},
+	} {
+		var events []Event
+		for _, some := range tt.events {
+			events = append(events, some...)
+		}
+		fmt.Fprintf(&all, "# %s\n%s%s\n\n", tt.name, messagesStream(tt.options, events), messagesBodyOf(tt.options, events))
+	}
+	golden(t, "testdata/messages-ends.golden", all.Bytes())
+}
+
+func TestMessages_AnyCuttingGivesTheSame(t *testing.T) {
+	t.Parallel()
+	for _, tr := range transcripts(t) {
+		t.Run(tr.name, func(t *testing.T) {
+			t.Parallel()
+			for _, o := range everyMessagesOptions {
+				events := decode(t, tr.upstream)
+				wantStream, wantBody := messagesStream(o, events), messagesBodyOf(o, events)
+				for name, pieces := range cuttings(tr.upstream) {
+					events := decode(t, pieces...)
+					diff := cmp.Diff(string(wantStream), string(messagesStream(o, events)))
+					if diff += cmp.Diff(string(wantBody), string(messagesBodyOf(o, events))); diff != "" {
+						t.Fatalf("%+v, %s (-whole +cut):\n%s", o, name, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+var everyMessagesOptions = []messagesOptions{{ThinkingHidden, false}, {ThinkingShown, false}, {ThinkingOmitted, true}}
+
+// TestMessages_AnyOrderOfChunks: whatever the engine sends, the stream keeps its order, and says what the body says.
+func TestMessages_AnyOrderOfChunks(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var upstream bytes.Buffer
+		for range r.IntN(14) {
+			fmt.Fprintf(&upstream, "%s\n\n", anyChunks[min(r.IntN(len(anyChunks)), r.IntN(2*len(anyChunks)))])
+		}
+		for _, o := range everyMessagesOptions {
+			wantSameAnswer(t, o, decode(t, upstream.Bytes()))
+		}
+	}
+}
+
+func FuzzMessages(f *testing.F) {
+	for _, tr := range transcripts(f) {
+		f.Add(tr.upstream)
+	}
+	f.Fuzz(func(t *testing.T, upstream []byte) {
+		for _, o := range everyMessagesOptions {
+			wantSameAnswer(t, o, decode(t, upstream))
+		}
+	})
+}
+
+// wantSameAnswer puts the stream together as clients do, and compares it with the body.
+func wantSameAnswer(t *testing.T, o messagesOptions, events []Event) {
+	t.Helper()
+	stream, body := messagesStream(o, events), messagesBodyOf(o, events)
+	got, err := accumulate(stream)
+	if err != nil {
+		t.Fatalf("%v in\n%s\nof\n%s", err, stream, eventLines(t, events))
+	}
+	if (got == nil) != (body == nil) {
+		t.Fatalf("the body is %s, the stream\n%s", body, stream)
+	}
+	if body == nil || gjson.GetBytes(body, "stop_reason").Str == "max_tokens" {
+		return // a call that was cut is told in another way
+	}
+	var want map[string]any
+	if err := json.Unmarshal(body, &want); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	content := want["content"].([]any)
+	for _, block := range content {
+		delete(block.(map[string]any), "citations")
+	}
+	if got["malformed"] != nil {
+		return // a call whose arguments are no object, too
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("(-body +stream):\n%s\n%s", diff, stream)
+	}
+}
+
+// accumulate is the message that a client makes of a stream, nil for one that ends in an error.
+func accumulate(stream []byte) (map[string]any, error) {
+	var message map[string]any
+	var content []any
+	open, ended := false, false
+	var input string
+	for frame := range strings.SplitSeq(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
+		head, data, ok := strings.Cut(frame, "\ndata: ")
+		name, named := strings.CutPrefix(head, "event: ")
+		event := gjson.Parse(data)
+		if !ok || !named || !gjson.Valid(data) || event.Get("type").Str != name || ended {
+			return nil, fmt.Errorf("an event that is none: %q", frame)
+		}
+		var block map[string]any
+		if open {
+			block = content[len(content)-1].(map[string]any)
+		}
+		if (message == nil) != (name == "message_start" || name == "error") && (name != "error" || ended) {
+			return nil, fmt.Errorf("%s is out of order", name)
+		}
+		if i := event.Get("index"); i.Exists() && (int(i.Int()) != len(content)-1 || !open) && (name != "content_block_start" || open || int(i.Int()) != len(content)) {
+			return nil, fmt.Errorf("index of %q with %d blocks, open: %t", frame, len(content), open)
+		}
+		switch name {
+		case "message_start":
+			message = event.Get("message").Value().(map[string]any)
+		case "content_block_start":
+			content, open, input = append(content, event.Get("content_block").Value()), true, ""
+		case "content_block_delta":
+			for field, v := range event.Get("delta").Value().(map[string]any) {
+				switch text, _ := block[field].(string); field {
+				case "type":
+				case "partial_json":
+					input += v.(string)
+				default:
+					block[field] = text + v.(string)
+				}
+			}
+		case "content_block_stop":
+			if open = false; input != "" {
+				var object map[string]any
+				if json.Unmarshal([]byte(input), &object) != nil {
+					message["malformed"] = true
+				}
+				block["input"] = object
+			}
+		case "message_delta":
+			for field, v := range event.Get("delta").Value().(map[string]any) {
+				message[field] = v
+			}
+			message["usage"] = event.Get("usage").Value()
+		case "message_stop":
+			ended = true
+		case "error":
+			return nil, nil
+		}
+	}
+	if !ended || open {
+		return nil, fmt.Errorf("the stream has no end")
+	}
+	if content != nil {
+		message["content"] = content
+	}
+	return message, nil
+}
+
+// TestMessages_BeginsAnew: a request that is sent to a second engine has one start, and nothing of the first answer.
+func TestMessages_BeginsAnew(t *testing.T) {
+	t.Parallel()
+	s := &MessagesStream{ID: "msg_0"}
+	s.Begin("m", 4096)
+	dst := s.Append(nil, Prompt{Total: 9})
+	dst = s.Append(dst, Text{"\n"})
+	if !s.Begun() || !s.IsEmpty() {
+		t.Fatalf("begun %t, empty %t", s.Begun(), s.IsEmpty())
+	}
+	s.Begin("m", 4096)
+	for _, ev := range []Event{Prompt{Total: 9}, Text{"Hi"}, Finish{FinishStop}} {
+		dst = s.Append(dst, ev)
+	}
+	got, err := accumulate(dst)
+	if err != nil || s.IsEmpty() {
+		t.Fatal(err)
+	}
+	if text := got["content"].([]any)[0].(map[string]any)["text"]; text != "Hi" {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestThinking_SignatureOfOmittedThoughtsHasThem(t *testing.T) {
+	t.Parallel()
+	const thought = "I \"call\"\n é"
+	if got := signedThought(ThinkingOmitted.signature([]byte(thought))); got != thought {
+		t.Errorf("%q", got)
+	}
+	for _, other := range []string{"", "lm", "lmo1", "lmo1%", ThinkingShown.signature([]byte(thought))} {
+		if got := signedThought(other); got != "" {
+			t.Errorf("%q has %q", other, got)
+		}
+	}
+}

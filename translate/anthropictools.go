@@ -1,0 +1,90 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// parseTools makes functions of the tools, as far as they have a schema: others are tools that Anthropic's servers run, or
+// that its models know by heart. Of a choice that names a tool only that one is left.
+func (m *Messages) parseTools(body *Body) *Error {
+	choice := body.Get("tool_choice")
+	if choice.Exists() && choice.Type != gjson.Null && !choice.IsObject() {
+		return wrongPlace("tool_choice", "an object", choice)
+	}
+	m.Chat.SingleCall = choice.Get("disable_parallel_tool_use").Bool()
+	wanted := choice.Get("name").Str
+	kind := choice.Get("type")
+	switch {
+	case !choice.IsObject(), kind.Str == "auto", kind.Str == "none", kind.Str == "any":
+		wanted = ""
+	case kind.Str != "tool":
+		return badPlace("tool_choice.type", `must be "auto", "any", "tool" or "none".`)
+	case wanted == "":
+		return wrongPlace("tool_choice.name", "the name of a tool", choice.Get("name"))
+	}
+	tools, offered, err := functionsOf(body.Get("tools"), wanted)
+	switch {
+	case err != nil:
+		return err
+	case kind.Str == "none": // the engine would still describe them to the model
+		return nil
+	case wanted != "" && tools == "":
+		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+listed(offered)+".")
+	case kind.Str == "any" && tools == "":
+		return badPlace("tool_choice.type", `is "any", but there are no "tools" to call.`)
+	case tools == "":
+		return nil
+	}
+	m.edit.Set("tools", tools)
+	if kind.Str == "any" || wanted != "" {
+		m.edit.Set("tool_choice", `"required"`)
+	}
+	return nil
+}
+
+func listed(tools []string) string {
+	if len(tools) == 0 {
+		return "there are none"
+	}
+	return "there are: " + strings.Join(tools, ", ")
+}
+
+// functionsOf are the tools as the OpenAI-style API has them, or only the wanted one. It is empty where there are none.
+func functionsOf(tools gjson.Result, wanted string) (functions string, offered []string, _ *Error) {
+	switch {
+	case !tools.Exists(), tools.Type == gjson.Null:
+		return "", nil, nil
+	case !tools.IsArray():
+		return "", nil, wrongPlace("tools", "an array", tools)
+	}
+	all := []byte{'['}
+	for i, tool := range tools.Array() {
+		path := "tools." + itoa(i)
+		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
+		switch {
+		case !tool.IsObject():
+			return "", nil, wrongPlace(path, "an object", tool)
+		case kind != "" && kind != "custom" && !schema.IsObject():
+			continue
+		case name.Type != gjson.String || name.Str == "":
+			return "", nil, wrongPlace(path+".name", "a name", name)
+		case !schema.IsObject():
+			return "", nil, wrongPlace(path+".input_schema", "an object", schema)
+		}
+		offered = append(offered, name.Str)
+		if wanted != "" && name.Str != wanted {
+			continue
+		}
+		all = append(append(appendComma(all), `{"type":"function","function":{"name":`...), name.Raw...)
+		if description := tool.Get("description"); description.Type == gjson.String {
+			all = append(append(all, `,"description":`...), description.Raw...)
+		}
+		all = append(append(append(all, `,"parameters":`...), schema.Raw...), `}}`...)
+	}
+	if len(all) == 1 {
+		return "", offered, nil
+	}
+	return string(append(all, ']')), offered, nil
+}
