@@ -59,6 +59,12 @@ test-e2e: build ## Runs the built binary with a real llama-server and the shippe
 	tools/postgres.sh
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 ./...
 
+.PHONY: clients
+clients: build ## Runs coding agents on the server; they weigh hundreds of megabytes
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	tools/node.sh .cache/agents agents
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run Agents .
+
 .PHONY: bench
 bench: build ## Measures requests, downloads and listings, as ratios, and kills one download fifty times
 	go test -run '^$$' -bench . -benchmem ./translate ./supervisor

@@ -37,7 +37,7 @@ func isAnthropicModels(r *http.Request) bool {
 
 // listAnthropic is GET /v1/models for Anthropic's clients: the same models, a page of them.
 func (c *call) listAnthropic() error {
-	models, err := c.node.Models(c.r.Context())
+	models, err := c.models()
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ type Config struct {
 	// RootCertificate is that of the server's own certificate authority, in PEM; nil, or an error: there is none.
 	RootCertificate func() ([]byte, error)
 
-	headerAfter time.Duration // see headerAfter
+	headerAfter  time.Duration // see headerAfter
+	bodyPatience time.Duration // see bodyPatience
 }
 
 // API serves the endpoints.
@@ -63,6 +64,9 @@ func New(c Config) *API {
 	}
 	if c.headerAfter == 0 {
 		c.headerAfter = headerAfter
+	}
+	if c.bodyPatience == 0 {
+		c.bodyPatience = bodyPatience
 	}
 	return &API{Config: c}
 }

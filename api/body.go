@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,7 +62,9 @@ func (b *heldBuffer) keeper() supervisor.Keeper {
 // once that the client goes away.
 func (c *call) body() (*translate.Body, error) {
 	limit := c.api.MaxBody
-	decoded, err := c.decoded(http.MaxBytesReader(c.w, c.r.Body, limit))
+	incoming := c.timely(http.MaxBytesReader(c.w, c.r.Body, limit))
+	defer incoming.end()
+	decoded, err := c.decoded(incoming)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +80,9 @@ func (c *call) body() (*translate.Body, error) {
 			Kind:    translate.KindTooLarge,
 			Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),
 		}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		return nil, translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
 	case err != nil:
 		return nil, translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
 	}

@@ -109,11 +109,18 @@ func (r *chatRun) read(choice int, up *upstream) error {
 		return r.stream.relay(up, rewriter)
 	}
 	gathered := new(translate.ChatChoice)
-	if err := up.decode(r.rq.wire.Decoder(), gathered.Add, nil); err != nil {
+	var tally translate.Tally
+	err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) {
+		tally.Add(ev)
+		gathered.Add(ev)
+	}, nil)
+	if err == nil || r.call.r.Context().Err() != nil { // what the client didn't wait for was generated for it, too
+		r.count(tally.Usage())
+	}
+	if err != nil {
 		return retryable(err)
 	}
 	r.gathered[choice] = gathered
-	r.count(gathered.Usage())
 	return nil
 }
 

@@ -110,6 +110,9 @@ func (s *server) do(method, path, body string, header ...string) answer {
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
 	resp, err := s.Client().Do(req)
 	if err != nil {
 		s.t.Fatal(err)

@@ -159,11 +159,11 @@ func (r *nativeRun) notKept(err error) error {
 // noPrevious is the error of a response that can't be continued.
 func (c *call) noPrevious(err error) error {
 	e := c.asError(err)
-	switch {
-	case e.Kind == translate.KindResponseNotFound:
+	switch e.Kind {
+	case translate.KindResponseNotFound:
 		e = about("previous_response_id", e)
 		e.Code = "previous_response_not_found"
-	case e.Kind == translate.KindInvalid:
+	case translate.KindInvalid:
 		e = about("previous_response_id", e)
 	}
 	return e

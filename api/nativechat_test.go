@@ -102,7 +102,7 @@ func (s *server) stored() int {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return int(n)
+	return n
 }
 
 func TestNative_ConversationsGoOn(t *testing.T) {

@@ -35,6 +35,15 @@ type textRun struct {
 	instance   supervisor.Info         // that it has begun with
 	candidates []*translate.TextChoice // those that are complete; first all of the first prompt
 	left       int                     // how many aren't
+	lost       translate.Usage         // by those that will never be, as nobody waits for them
+}
+
+// lose counts what was generated of a candidate that nobody waits for any more.
+func (r *textRun) lose(u translate.Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost.Prompt += u.Prompt
+	r.lost.Completion += u.Completion
 }
 
 // all has every candidate generated. The first error ends them all.
@@ -96,7 +105,9 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	}
 	sent := false
 	var frames []byte
+	var tally translate.Tally
 	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) {
+		tally.Add(ev)
 		frames = choice.Append(frames, ev)
 	}, func() {
 		if len(frames) > 0 {
@@ -107,6 +118,7 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	})
 	switch {
 	case ctx.Err() != nil:
+		r.lose(tally.Usage())
 		return ctx.Err()
 	case err != nil && !sent:
 		return retryable(err)
@@ -199,6 +211,8 @@ func (r *textRun) usage() (u translate.Usage) {
 	if len(complete) > 0 {
 		u = translate.Total(complete, r.ask.BestOf).Usage
 	}
+	u.Prompt += r.lost.Prompt
+	u.Completion += r.lost.Completion
 	return u
 }
 

@@ -16,21 +16,31 @@ const nodeModules = "../.cache/clients/node_modules"
 
 // TestClients_OpenAIForNode runs clients/openai.cjs.
 func TestClients_OpenAIForNode(t *testing.T) {
+	runNode(t, harness.Start(withOthers(harness.NewHome(t)), harness.Config{}), "openai", "openai.cjs")
+}
+
+// TestClients_AnthropicForNode runs clients/anthropic.cjs.
+func TestClients_AnthropicForNode(t *testing.T) {
+	runNode(t, harness.Start(harness.NewHome(t), withClaude), "@anthropic-ai/sdk", "anthropic.cjs")
+}
+
+// runNode runs a script of clients/, which needs a library, against a server.
+func runNode(t *testing.T, s *harness.Server, library, script string) {
+	t.Helper()
 	modules := os.Getenv("NODE_MODULES")
 	if modules == "" {
 		modules = nodeModules
 	}
 	modules, err := filepath.Abs(modules)
 	if err == nil {
-		_, err = os.Stat(filepath.Join(modules, "openai"))
+		_, err = os.Stat(filepath.Join(modules, library))
 	}
 	if err != nil {
 		t.Fatalf("the client libraries are missing: %v\nRun tools/node.sh .cache/clients in the repository's folder; `make test` does.", err)
 	}
-	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("clients", "openai.cjs"), s.Base)
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("clients", script), s.Base)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.User, "NODE_PATH=" + modules}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

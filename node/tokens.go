@@ -177,6 +177,7 @@ func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _
 const (
 	alphanumerics = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	maxTokenName  = 200
+	lastYear      = 2200 // a store counts nanoseconds in 64 bits
 )
 
 // randomText is so many alphanumerics, of 5.95 bits each.
@@ -214,7 +215,9 @@ func (t *Token) check() error {
 	case l.RequestsPerMinute < 0 || l.TokensPerDay < 0 || l.Concurrent < 0:
 		return &TokenError{"limits", "limits must not be negative"}
 	case !t.Expires.IsZero() && !t.Expires.After(time.Now()):
-		return &TokenError{"expires", "the expiry has already passed"}
+		return &TokenError{"expires_at", "the expiry has already passed"}
+	case t.Expires.Year() > lastYear:
+		return &TokenError{"expires_at", fmt.Sprintf("the expiry is after the year %d: let the token never expire", lastYear)}
 	}
 	for _, s := range t.Scopes {
 		if !slices.Contains(Scopes, s) {

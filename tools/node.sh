@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs the client libraries that the end-to-end tests run, into the folder that is named. Node.js is needed for it; on a
-# Debian-family system it is installed if it is missing and if we may.
+# Installs the client libraries that the end-to-end tests run, into the folder that is named; those of another folder of the
+# end-to-end tests, if that is named after it. Node.js is needed for it; on a Debian-family system it is installed if it is
+# missing and if we may.
 set -eu
 
 into=$1
-from=$(dirname "$0")/../e2e/clients
+from=$(dirname "$0")/../e2e/${2:-clients}
 
 if ! { command -v node && command -v npm; } >/dev/null; then
 	if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then

@@ -113,7 +113,7 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress)).Total
 		return dst
 	}
-	if c.delta != nil {
+	if c.content != nil || c.reasoning != nil || c.calls != nil {
 		r.pieces++
 	}
 	r.note(c)

@@ -169,9 +169,10 @@ func (g *nativeGrammar) prompts(ev NativeEvent, stage string) error {
 		return errors.New("the prompt is processed once, and again after a tool")
 	}
 	err := g.stage("prompt_processing", stage, ev)
-	if stage == "start" {
+	switch stage {
+	case "start":
 		g.maySpeak = false
-	} else if stage == "end" {
+	case "end":
 		g.maySpeak, g.prompted = true, true
 	}
 	return err

@@ -1,0 +1,120 @@
+//go:build clients
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// agents is where tools/node.sh has installed the coding agents, unless AGENTS names another folder.
+const agents = "../.cache/agents/node_modules"
+
+// claudeCode runs Claude Code in a folder, once, and gives what it prints.
+func claudeCode(t *testing.T, s *harness.Server, home string, args ...string) gjson.Result {
+	t.Helper()
+	modules := os.Getenv("AGENTS")
+	if modules == "" {
+		modules = agents
+	}
+	program, err := filepath.Abs(filepath.Join(modules, ".bin", "claude"))
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		t.Fatalf("Claude Code is missing: %v\nRun `make clients` in the repository's folder.", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"--bare", "--model", claude, "--output-format", "json"}, args...)...)
+	cmd.Dir = home
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANTHROPIC_BASE_URL=" + s.Base, "ANTHROPIC_AUTH_TOKEN=none-is-needed",
+		"ANTHROPIC_MODEL=" + claude, "ANTHROPIC_SMALL_FAST_MODEL=" + claude, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + claude,
+		"DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+		"CLAUDE_CODE_MAX_CONTEXT_TOKENS=32768", "CLAUDE_CODE_MAX_RETRIES=0",
+	}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	t.Logf("%s%s", out, &stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gjson.ParseBytes(out)
+}
+
+// TestAgents_ClaudeCodeAnswers runs it on a real engine. The small model isn't made for a prompt as long as an agent's, so
+// what it says doesn't count.
+func TestAgents_ClaudeCodeAnswers(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), withClaude)
+	home := t.TempDir() // its path is in the prompt
+	for i := range 2 {
+		got := claudeCode(t, s, home, "-p", capital)
+		if got.Get("is_error").Bool() || got.Get("result").Str == "" || got.Get("stop_reason").Str != "end_turn" {
+			t.Fatalf("%s", got.Raw)
+		}
+		// Its system prompt begins with a line that is never the same.
+		if u := got.Get("usage"); i == 1 && u.Get("cache_read_input_tokens").Int() < 2*u.Get("input_tokens").Int() {
+			t.Errorf("the same prompt was read anew: %s", u.Raw)
+		}
+	}
+	if got := claudeCode(t, s, home, "-p", "/context"); got.Get("is_error").Bool() || !strings.Contains(got.Get("result").Str, "okens") {
+		t.Errorf("%s", got.Raw)
+	}
+}
+
+// TestAgents_ClaudeCodeRunsATool runs it on the fake engine, which knows what to call.
+func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
+	const said = "river-42" // by the command, and by nothing else
+	engine := fakeEngine(t, harness.Fields{"Rules": []harness.Fields{
+		{"Contains": said, "Answer": harness.Fields{"Text": "The command says " + said + "."}},
+		{"Answer": harness.Fields{"Reasoning": "I have to run it.", "Text": "I run it.", "Calls": []harness.Fields{
+			{"Name": "Bash", "Arguments": `{"command":"echo river-$((40+2))","description":"Says a number"}`},
+		}}},
+	}})
+	c := withClaude
+	c.Engine = []string{"path " + engine}
+	got := claudeCode(t, harness.Start(harness.NewHome(t), c), t.TempDir(), "-p", "Run the command.", "--allowedTools", "Bash(echo:*)")
+	if got.Get("is_error").Bool() || got.Get("result").Str != "The command says "+said+"." || got.Get("num_turns").Int() != 2 {
+		t.Errorf("%s", got.Raw)
+	}
+}
+
+// fakeEngine builds the tests' engine, and puts its script beside it.
+func fakeEngine(t *testing.T, script harness.Fields) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "llama-server")
+	cmd := exec.Command("go", "build", "-o", path, "./tools/fakeengine")
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the fake engine: %v\n%s", err, out)
+	}
+	text, err := json.Marshal(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"script.json": string(text), "owner": strconv.Itoa(os.Getpid())} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{"gates", "starts"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
