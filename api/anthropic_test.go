@@ -158,7 +158,7 @@ func TestMessages_SilencesAreBroken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}, Rules: []fakeengine.Rule{{Gate: "prompt"}}},
 		func(c *Config, _ *node.Settings) { c.KeepAlive = 10 * time.Millisecond })
-	req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+messagesPath,
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+messagesPath,
 		strings.NewReader(`{"model":"tinychat","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}`))
 	if err != nil {
 		t.Fatal(err)

@@ -88,6 +88,7 @@ type call struct {
 	begun   bool   // the answer's header has been sent
 	stream  *stream
 	held    *heldBuffer    // the request's body; nil before it was read
+	read    bool           // it was read to its end
 	who     *node.Identity // nil: anybody, on a site without authentication
 	ends    []func()       // what is to be done when the request has ended
 }

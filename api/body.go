@@ -63,7 +63,6 @@ func (b *heldBuffer) keeper() supervisor.Keeper {
 func (c *call) body() (*translate.Body, error) {
 	limit := c.api.MaxBody
 	incoming := c.timely(http.MaxBytesReader(c.w, c.r.Body, limit))
-	defer incoming.end()
 	decoded, err := c.decoded(incoming)
 	if err != nil {
 		return nil, err
@@ -72,7 +71,9 @@ func (c *call) body() (*translate.Body, error) {
 	buf := holdBuffer()
 	c.held = buf
 	buf.Grow(int(min(max(c.r.ContentLength, 0), maxHint)) + bytes.MinRead)
-	_, err = buf.ReadFrom(io.LimitReader(decoded, limit+1))
+	if _, err = buf.ReadFrom(io.LimitReader(decoded, limit+1)); err == nil {
+		incoming.end()
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), int64(buf.Len()) > limit:
@@ -86,6 +87,7 @@ func (c *call) body() (*translate.Body, error) {
 	case err != nil:
 		return nil, translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
 	}
+	c.read = true
 	body, bad := translate.Scan(buf.Bytes())
 	if bad != nil {
 		return nil, bad

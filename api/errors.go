@@ -27,6 +27,7 @@ func (c *call) fail(err error) {
 		c.stream.fail(e)
 		return
 	}
+	c.hurry()
 	e.Header(c.w.Header())
 	c.writeJSON(c.dialect.Status(e), c.dialect.Append(nil, e, c.id))
 }

@@ -16,15 +16,19 @@ import (
 func TestBody_ThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil, func(c *Config, _ *node.Settings) { c.bodyPatience = 50 * time.Millisecond })
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{\"model\":")
-	answer, err := io.ReadAll(conn) // to its end: the connection is closed
-	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") || !strings.Contains(string(answer), `"code":"slow_body"`) {
-		t.Errorf("%s, %v", answer, err)
+	for path, want := range map[string]string{"/v1/chat/completions": "400 slow_body", "/v1/nope": "404 unknown_endpoint"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{\"model\":", path)
+		answer, err := io.ReadAll(conn) // to its end: the connection is closed
+		status, code, _ := strings.Cut(want, " ")
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+status) || !strings.Contains(string(answer), `"code":"`+code+`"`) {
+			t.Errorf("%s: %s, %v", path, answer, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -26,9 +27,12 @@ var (
 	claimSeries     = series("memory_claim_bytes", "Memory that the model's instances are counted with against the budget.", "model")
 	budgetSeries    = series("memory_budget_bytes", "Memory that all instances may take together. Absent: there is no bound.")
 
+	usedRequestsSeries = series("used_requests_total", "Requests that the model answered, or began to, for an owner: a token's id, user:name, or nobody in particular.", "owner", "model")
+	usedTokensSeries   = series("used_tokens_total", "Tokens of the requests in lm_used_requests_total: those of prompts (in) and those generated (out).", "owner", "model", "direction")
+
 	allSeries = []*prometheus.Desc{
 		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
-		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries,
+		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, usedRequestsSeries, usedTokensSeries,
 	}
 )
 
@@ -57,7 +61,22 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if n := c.app.running(); n != nil {
 		collect(ch, n.Overview(), n.Counts())
+		collectUsed(ch, n.UsageTotals)
 	}
+}
+
+// collectUsed tells what was used since the start. An owner is no secret: a token's id, or whom another authentication found.
+func collectUsed(ch chan<- prometheus.Metric, totals func(func(owner, model string, used store.UsageCount))) {
+	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+	totals(func(owner, model string, used store.UsageCount) {
+		owner, model = valid(owner), valid(model)
+		count := func(s *prometheus.Desc, n int64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(s, prometheus.CounterValue, float64(n), labels...)
+		}
+		count(usedRequestsSeries, used.Requests, owner, model)
+		count(usedTokensSeries, used.TokensIn, owner, model, "in")
+		count(usedTokensSeries, used.TokensOut, owner, model, "out")
+	})
 }
 
 func collect(ch chan<- prometheus.Metric, o supervisor.Overview, counts map[string]supervisor.Counts) {

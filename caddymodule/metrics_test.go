@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -45,7 +46,14 @@ type fixed struct {
 }
 
 func (f fixed) Describe(ch chan<- *prometheus.Desc) { collector{}.Describe(ch) }
-func (f fixed) Collect(ch chan<- prometheus.Metric) { collect(ch, f.overview, f.counts) }
+func (f fixed) Collect(ch chan<- prometheus.Metric) {
+	collect(ch, f.overview, f.counts)
+	collectUsed(ch, func(each func(owner, model string, used store.UsageCount)) {
+		each("", "a/idle", store.UsageCount{Requests: 1, TokensIn: 2, TokensOut: 3})
+		each("WYVCC6L4", "a/idle", store.UsageCount{Requests: 4, TokensIn: 5, TokensOut: 6})
+		each("user:ann\xff", "gone/\xff", store.UsageCount{Requests: 7})
+	})
+}
 
 func TestCollector_Golden(t *testing.T) {
 	t.Parallel()

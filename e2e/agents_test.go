@@ -28,7 +28,8 @@ func claudeCode(t *testing.T, s *harness.Server, home string, args ...string) gj
 	if modules == "" {
 		modules = agents
 	}
-	program, err := filepath.Abs(filepath.Join(modules, ".bin", "claude"))
+	// Scripts of packages aren't run when those are installed: this one starts the program without.
+	program, err := filepath.Abs(filepath.Join(modules, "@anthropic-ai", "claude-code", "cli-wrapper.cjs"))
 	if err == nil {
 		_, err = os.Stat(program)
 	}
@@ -37,7 +38,7 @@ func claudeCode(t *testing.T, s *harness.Server, home string, args ...string) gj
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append([]string{"--bare", "--model", claude, "--output-format", "json"}, args...)...)
+	cmd := exec.CommandContext(ctx, "node", append([]string{program, "--model", claude, "--output-format", "json"}, args...)...)
 	cmd.Dir = home
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ANTHROPIC_BASE_URL=" + s.Base, "ANTHROPIC_AUTH_TOKEN=none-is-needed",
@@ -61,16 +62,16 @@ func TestAgents_ClaudeCodeAnswers(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), withClaude)
 	home := t.TempDir() // its path is in the prompt
 	for i := range 2 {
-		got := claudeCode(t, s, home, "-p", capital)
+		got := claudeCode(t, s, home, "--bare", "-p", capital)
 		if got.Get("is_error").Bool() || got.Get("result").Str == "" || got.Get("stop_reason").Str != "end_turn" {
 			t.Fatalf("%s", got.Raw)
 		}
-		// Its system prompt begins with a line that is never the same.
+		// Its system prompt begins with a line that needn't be the same.
 		if u := got.Get("usage"); i == 1 && u.Get("cache_read_input_tokens").Int() < 2*u.Get("input_tokens").Int() {
 			t.Errorf("the same prompt was read anew: %s", u.Raw)
 		}
 	}
-	if got := claudeCode(t, s, home, "-p", "/context"); got.Get("is_error").Bool() || !strings.Contains(got.Get("result").Str, "okens") {
+	if got := claudeCode(t, s, home, "--bare", "-p", "/context"); got.Get("is_error").Bool() || !strings.Contains(got.Get("result").Str, "okens") {
 		t.Errorf("%s", got.Raw)
 	}
 }
@@ -86,9 +87,14 @@ func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
 	}})
 	c := withClaude
 	c.Engine = []string{"path " + engine}
-	got := claudeCode(t, harness.Start(harness.NewHome(t), c), t.TempDir(), "-p", "Run the command.", "--allowedTools", "Bash(echo:*)")
-	if got.Get("is_error").Bool() || got.Get("result").Str != "The command says "+said+"." || got.Get("num_turns").Int() != 2 {
-		t.Errorf("%s", got.Raw)
+	s := harness.Start(harness.NewHome(t), c)
+	for name, more := range map[string][]string{"with few tools": {"--bare"}, "with all that it has": nil} {
+		t.Run(name, func(t *testing.T) {
+			got := claudeCode(t, s, t.TempDir(), append(more, "-p", "Run the command.", "--allowedTools", "Bash(echo:*)")...)
+			if got.Get("is_error").Bool() || got.Get("result").Str != "The command says "+said+"." || got.Get("num_turns").Int() != 2 {
+				t.Errorf("%s", got.Raw)
+			}
+		})
 	}
 }
 

@@ -126,15 +126,15 @@ func (a *MessagesAnswer) content() (content []json.RawMessage, calls int) {
 	for i := range a.blocks {
 		b := &a.blocks[i]
 		text := b.text.String()
-		switch {
-		case b.kind == thinkingBlock:
+		switch b.kind {
+		case thinkingBlock:
 			block := messagesThinking{"thinking", text, a.Thinking.signature([]byte(text))}
 			if a.Thinking == ThinkingOmitted {
 				block.Thinking = ""
 			}
 			content = append(content, appendJSON(nil, block))
 			continue
-		case b.kind == callBlock:
+		case callBlock:
 			if a.SingleCall && calls > 0 {
 				continue
 			}

@@ -221,11 +221,11 @@ func (c *conversation) document(path string, block gjson.Result) ([]turnPart, *E
 
 // tagged puts tags around parts, with those attributes that the block has.
 func tagged(name string, block gjson.Result, parts []turnPart, attributes ...string) []turnPart {
-	open := "<" + name
+	tag := []byte("<" + name)
 	for _, a := range attributes {
 		if v := block.Get(a); v.Type == gjson.String && v.Str != "" {
-			open += " " + a + `=\"` + inside(v) + `\"`
+			tag = append(tag, ` `+a+`=\"`+inside(v)+`\"`...)
 		}
 	}
-	return append(append([]turnPart{{text: open + ">"}}, parts...), turnPart{text: "</" + name + ">"})
+	return slices.Concat([]turnPart{{text: string(tag) + ">"}}, parts, []turnPart{{text: "</" + name + ">"}})
 }

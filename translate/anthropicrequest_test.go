@@ -19,10 +19,14 @@ var messagesRequests = []struct {
 	{"a text", `"messages":[{"role":"user","content":"Hello \"you\"\né"}]`, agentModel},
 	{"texts in blocks", `"messages":[{"role":"user","content":[{"type":"text","text":"One","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Two"}]}]`, agentModel},
 	{"a system prompt", `"system":"Be brief.","messages":[{"role":"user","content":"Hi"}]`, agentModel},
-	{"a system prompt in blocks, of which the first changes",
-		`"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=a1b2c;"},{"type":"text","text":"You are."},{"type":"text","text":"Be."}],"messages":[{"role":"user","content":"Hi"}]`, agentModel},
-	{"a system prompt whose first line changes",
-		`"system":"x-anthropic-billing-header: cch=a1b2c;\n\nBe \"brief\".","messages":[{"role":"user","content":"Hi"}]`, agentModel},
+	{
+		"a system prompt in blocks, of which the first changes",
+		`"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cch=a1b2c;"},{"type":"text","text":"You are."},{"type":"text","text":"Be."}],"messages":[{"role":"user","content":"Hi"}]`, agentModel,
+	},
+	{
+		"a system prompt whose first line changes",
+		`"system":"x-anthropic-billing-header: cch=a1b2c;\n\nBe \"brief\".","messages":[{"role":"user","content":"Hi"}]`, agentModel,
+	},
 	{"a system prompt that is only such a line", `"system":"x-anthropic-billing-header: 1","messages":[{"role":"user","content":"Hi"}]`, agentModel},
 	{"system messages", `"system":"A","messages":[{"role":"system","content":"B"},{"role":"user","content":"Hi"},{"role":"system","content":[{"type":"text","text":"C"}]},` +
 		`{"role":"assistant","content":"Ho"},{"role":"system","content":"D"},{"role":"user","content":"Well?"}]`, agentModel},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -223,9 +224,7 @@ func accumulate(stream []byte) (map[string]any, error) {
 				block["input"] = object
 			}
 		case "message_delta":
-			for field, v := range event.Get("delta").Value().(map[string]any) {
-				message[field] = v
-			}
+			maps.Copy(message, event.Get("delta").Value().(map[string]any))
 			message["usage"] = event.Get("usage").Value()
 		case "message_stop":
 			ended = true

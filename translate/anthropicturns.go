@@ -228,7 +228,9 @@ func (t *turn) appendContent(dst []byte) []byte {
 }
 
 // isNothing tells whether the assistant says nothing, which as the last turn is no answer to go on from.
-func (t *turn) isNothing() bool { return t.role == RoleAssistant && len(t.calls) == 0 && isBlankJSON(t.texts()) }
+func (t *turn) isNothing() bool {
+	return t.role == RoleAssistant && len(t.calls) == 0 && isBlankJSON(t.texts())
+}
 
 // isBlankJSON tells whether the inside of a JSON string is of blanks only, as they are commonly written.
 func isBlankJSON(text string) bool {

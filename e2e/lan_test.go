@@ -1,0 +1,302 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/quic-go/quic-go/http3"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// lan is a server with a plain site for its own machine, and a site with TLS and tokens on an address like a LAN's.
+type lan struct {
+	*harness.Server
+	base  string // https://127.0.0.2:port
+	root  string // the file of its root certificate
+	roots *x509.CertPool
+	token string
+}
+
+func startLAN(t *testing.T) *lan {
+	t.Helper()
+	h := harness.NewHome(t)
+	plain, port := harness.FreePort(t), harness.FreePort(t)
+	s := h.Launch(plain, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(`{
+	grace_period 15s
+	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
+	skip_install_trust
+	lm {
+		engine llama_server {
+			args --threads 1
+		}
+	}
+}
+
+http://:%d {
+	bind 127.0.0.1
+	lm_api
+}
+
+:%d {
+	bind 127.0.0.2
+	tls internal {
+		on_demand
+	}
+	log {
+		output file {$LMCADDY_HOME}/access.log
+		format filter {
+			wrap json
+			fields {
+				request>headers>X-Api-Key delete
+			}
+		}
+	}
+	lm_auth
+	lm_api
+}
+`, plain, port)))
+	l := &lan{Server: s, base: fmt.Sprintf("https://127.0.0.2:%d", port), roots: x509.NewCertPool()}
+	l.token = created(t, h, "--name", "laptop")
+	certificate := l.curl("--insecure", l.base+"/api/v1/root.crt")
+	if !l.roots.AppendCertsFromPEM([]byte(certificate)) {
+		t.Fatalf("no certificate: %s", certificate)
+	}
+	l.root = h.WriteFile("root.crt", certificate)
+	return l
+}
+
+// created is a token that `lmcaddy token create` has made.
+func created(t *testing.T, h *harness.Home, args ...string) string {
+	t.Helper()
+	r := h.Command(append([]string{"token", "create"}, args...)...)
+	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
+	token := lines[len(lines)-1] // what is before is on standard error
+	if r.Status != 0 || !strings.HasPrefix(token, "sk-lm-") || len(token) != len("sk-lm-")+8+1+20 {
+		t.Fatalf("status %d: %s", r.Status, r.Output)
+	}
+	return token
+}
+
+func (l *lan) curl(args ...string) string {
+	l.T.Helper()
+	out, err := exec.Command("curl", append([]string{"--silent", "--show-error", "--max-time", "60"}, args...)...).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		errors.As(err, &exit)
+		l.T.Fatalf("curl %v: %v\n%s", args, err, exit.Stderr)
+	}
+	return string(out)
+}
+
+// wantStream reads a stream of a chat whose first event has to come while the model still works.
+func (l *lan) wantStream(t *testing.T, stream io.Reader) {
+	t.Helper()
+	lines := bufio.NewScanner(stream)
+	events, last, before := 0, "", 0
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if events++; events == 3 {
+			engine := l.Engine()
+			engine.Pause(t)
+			if o := ps(l.Server); len(o.Instances) != 1 || o.Instances[0].InUse == 0 {
+				t.Errorf("the first events come when all is over: %+v", o.Instances)
+			}
+			engine.Resume(t)
+			before = events
+		}
+		last = data
+	}
+	if err := lines.Err(); err != nil || last != "[DONE]" || events < before+10 {
+		t.Errorf("%v, %d events, the last is %s", err, events, last)
+	}
+}
+
+const longStream = `{"model":"` + harness.Model + `","stream":true,"ignore_eos":true,"max_tokens":4000,"temperature":0,"messages":[{"role":"user","content":"Count to 30"}]}`
+
+func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
+	l := startLAN(t)
+	for flag, version := range map[string]string{"--http1.1": "1.1", "--http2": "2"} {
+		t.Run("HTTP "+version, func(t *testing.T) {
+			if got := l.curl("--cacert", l.root, flag, "--write-out", " %{http_version} %{http_code}", l.base+"/api/v1/health"); got != `{"status":"ok"} `+version+" 200" {
+				t.Errorf("%s", got)
+			}
+			cmd := exec.Command("curl", "--silent", "--no-buffer", "--cacert", l.root, flag, "--max-time", "120", "--header", "Authorization: Bearer "+l.token,
+				"--data", longStream, l.base+harness.ChatPath)
+			out, err := cmd.StdoutPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.wantStream(t, out)
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("HTTP 3", func(t *testing.T) {
+		transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: l.roots}}
+		defer transport.Close()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.base+harness.ChatPath, strings.NewReader(longStream))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", l.token)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 3 {
+			t.Errorf("%s %s", resp.Proto, resp.Status)
+		}
+		l.wantStream(t, resp.Body)
+	})
+}
+
+func TestLAN_TokensAndTheSDK(t *testing.T) {
+	l := startLAN(t)
+	at := func(token string) openai.Client {
+		return openai.NewClient(option.WithBaseURL(l.base+"/v1/"), option.WithAPIKey(token), option.WithMaxRetries(0),
+			option.WithHTTPClient(&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: l.roots}, ForceAttemptHTTP2: true}}))
+	}
+	client := at(l.token)
+	if got := sdkAsk(t, &client, sdkRequest(capital)); got.Choices[0].Message.Content != paris {
+		t.Errorf("%q", got.Choices[0].Message.Content)
+	}
+	stream := client.Chat.Completions.NewStreaming(t.Context(), sdkRequest(capital))
+	text := ""
+	for stream.Next() {
+		text += stream.Current().Choices[0].Delta.Content
+	}
+	if err := stream.Err(); err != nil || text != paris {
+		t.Errorf("%q, %v", text, err)
+	}
+	refused := func(token string, status int, code string) {
+		t.Helper()
+		client := at(token)
+		_, err := client.Chat.Completions.New(t.Context(), sdkRequest(capital))
+		var e *openai.Error
+		if !errors.As(err, &e) || e.StatusCode != status || e.Code != code {
+			t.Errorf("%v", err)
+		}
+	}
+	refused("lm-studio", 401, "invalid_api_key")
+	refused(created(t, l.Home, "--name", "reader", "--scopes", "models.read"), 403, "missing_scope")
+	refused(created(t, l.Home, "--name", "embedder", "--models", "other/*"), 403, "model_not_allowed")
+
+	// What the command line does to a token counts at once, also over --host.
+	list := l.Command("token", "ls", "--json")
+	id := gjson.Get(list.Output, `tokens.#(name=="laptop").id`).Str
+	wantDone(t, l.Command("token", "edit", id, "--scopes", "models.read"), id, "models.read")
+	refused(l.token, 403, "missing_scope")
+	wantDone(t, l.Command("token", "revoke", id), id+" is revoked.")
+	refused(l.token, 401, "invalid_api_key")
+	wantFailed(t, l.Command("token", "rm", id), "no token")
+	admin := created(t, l.Home, "--name", "admin", "--scopes", "admin")
+	plain := l.Base
+	wantDone(t, l.Command("token", "ls", "--host", plain, "--token", admin), "embedder", "never")
+	wantFailed(t, l.Command("token", "ls", "--host", plain), "API token is required")
+
+	l.wantNoSecrets(t, l.token, admin)
+}
+
+// wantNoSecrets looks for the secret halves of tokens in everything that is kept or told.
+func (l *lan) wantNoSecrets(t *testing.T, tokens ...string) {
+	t.Helper()
+	access, err := os.ReadFile(l.Dir + "/access.log")
+	if err != nil || !strings.Contains(string(access), `"Authorization":["REDACTED"]`) {
+		t.Errorf("the access log: %v\n%.600s", err, access)
+	}
+	wantNoSecrets(t, l.Server, tokens...)
+}
+
+func TestToken_BeforeTheServerRuns(t *testing.T) {
+	h := harness.NewHome(t)
+	early := created(t, h, "--name", "early", "--scopes", "admin")
+	wantDone(t, h.Command("token", "ls"), "No lmcaddy runs on", "early")
+	s := harness.Start(h, harness.Config{})
+	wantDone(t, s.Command("token", "ls", "--host", s.Base, "--token", early), "early")
+	late := created(t, h, "--name", "late", "--scopes", "admin", "--expires", "30d")
+	wantDone(t, s.Command("token", "ls", "--host", s.Base, "--token", late), "late")
+	for file, mode := range map[string]os.FileMode{"": 0o700, "run": 0o700, "lmcaddy.db": 0o600, "run/lmcaddy.sock": 0o600, "run/admin.sock": 0o600, "caddy": 0o700, "caddy/autosave.json": 0o600} {
+		if info, err := os.Stat(h.Dir + "/" + file); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v", file, info.Mode(), err)
+		}
+	}
+	wantNoSecrets(t, s, early, late)
+}
+
+// Two servers on one PostgreSQL: what is revoked on the one is refused by the other within a second.
+func TestToken_IsRevokedOnAllServers(t *testing.T) {
+	url := harness.Postgres(t)
+	both := [2]*harness.Server{}
+	for i := range both {
+		h := harness.NewHome(t)
+		port := harness.FreePort(t)
+		both[i] = h.Launch(port, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(`{
+	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
+	lm {
+		store postgres %q
+	}
+}
+
+http://:%d {
+	bind 127.0.0.1
+	lm_api
+}
+`, url, port)))
+	}
+	token := created(t, both[0].Home, "--name", "shared", "--scopes", "admin")
+	id := strings.TrimPrefix(strings.Split(token, ":")[0], "sk-lm-")
+	list := func(s *harness.Server) harness.Result { return s.Command("token", "ls", "--host", s.Base, "--token", token) }
+	wantDone(t, list(both[1]), "shared")
+	wantDone(t, both[0].Command("token", "revoke", id))
+	revoked := time.Now()
+	wantFailed(t, list(both[0]), "token")
+	for begun := revoked; accepted(t, both[1], token); begun = time.Now() {
+		if begun.Sub(revoked) > time.Second {
+			t.Fatal("the other server took it more than a second later")
+		}
+	}
+	t.Logf("the other server refused it %s after it was revoked", time.Since(revoked))
+
+	h := both[0].Home
+	both[0].Stop(syscall.SIGINT, harness.Patience)
+	wantFailed(t, h.Command("token", "ls"), "PostgreSQL", "start the server")
+}
+
+// accepted tells whether a server takes a token that was an administrator's.
+func accepted(t *testing.T, s *harness.Server, token string) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Base+"/api/v1/tokens", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
