@@ -71,9 +71,9 @@ bench: build ## Measures requests, downloads and listings, as ratios, and kills 
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
 	go test -run '^$$' -bench Put -benchmem ./store
-	go test -run '^$$' -bench Continue -benchtime 1000x -turns 1000000 -timeout 30m ./store
+	go test ./store -run '^$$' -bench Continue -benchtime 1000x -timeout 30m -turns 1000000
 	go test -tags $(TAGS) -run '^$$' -bench Listing -benchmem ./api
-	go test -run TestKill -kills 50 -count 1 ./catalog/fetch
+	go test ./catalog/fetch -run TestKill -count 1 -kills 50
 	go test -run '^$$' -bench Throughput -benchtime 3x -timeout 30m ./catalog/fetch
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -count 1 -timeout 0 -full

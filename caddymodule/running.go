@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -34,7 +35,7 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	version, _ := caddy.Version()
+	version := cmp.Or(caddy.CustomVersion, "development") // caddy.Version would give Caddy's own
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(running{ // a client that has gone is no concern of ours
 		Version: version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: activeAddresses(),

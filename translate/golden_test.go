@@ -54,7 +54,12 @@ type transcript struct {
 // transcripts are those of llama-server: recorded ones, and ones made up for what can't be had on command.
 func transcripts(tb testing.TB) []transcript {
 	tb.Helper()
-	paths, err := filepath.Glob("testdata/llama/*.upstream")
+	return transcriptsIn(tb, "testdata/llama")
+}
+
+func transcriptsIn(tb testing.TB, dir string) []transcript {
+	tb.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.upstream"))
 	if err != nil || len(paths) == 0 {
 		tb.Fatalf("no transcripts: %v", err)
 	}
@@ -73,12 +78,16 @@ func transcripts(tb testing.TB) []transcript {
 // does with its buffer.
 func decode(tb testing.TB, pieces ...[]byte) []Event {
 	tb.Helper()
+	return decodeWith(tb, LlamaServer{}.Decoder(), pieces...)
+}
+
+func decodeWith(tb testing.TB, d Decoder, pieces ...[]byte) []Event {
+	tb.Helper()
 	var events []Event
 	emit := func(ev Event) error {
 		events = append(events, ev)
 		return nil
 	}
-	d := LlamaServer{}.Decoder()
 	for _, p := range pieces {
 		buf := append([]byte(nil), p...)
 		if err := d.Feed(buf, emit); err != nil {

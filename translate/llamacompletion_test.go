@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -16,41 +15,13 @@ import (
 // textTranscripts are those of llama-server's own stream of text.
 func textTranscripts(tb testing.TB) []transcript {
 	tb.Helper()
-	paths, err := filepath.Glob("testdata/llama-text/*.upstream")
-	if err != nil || len(paths) == 0 {
-		tb.Fatalf("no transcripts: %v", err)
-	}
-	var all []transcript
-	for _, path := range paths {
-		upstream, err := os.ReadFile(path)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		all = append(all, transcript{strings.TrimSuffix(filepath.Base(path), ".upstream"), upstream})
-	}
-	return all
+	return transcriptsIn(tb, "testdata/llama-text")
 }
 
 // decodeText is the events of a stream that comes in these pieces.
 func decodeText(tb testing.TB, pieces ...[]byte) []Event {
 	tb.Helper()
-	var events []Event
-	emit := func(ev Event) error {
-		events = append(events, ev)
-		return nil
-	}
-	d := LlamaServer{}.CompletionDecoder()
-	for _, p := range pieces {
-		buf := append([]byte(nil), p...)
-		if err := d.Feed(buf, emit); err != nil {
-			tb.Fatal(err)
-		}
-		scribble(buf)
-	}
-	if err := d.Close(emit); err != nil {
-		tb.Fatal(err)
-	}
-	return events
+	return decodeWith(tb, LlamaServer{}.CompletionDecoder(), pieces...)
 }
 
 func newTestAnswer() *TextAnswer {
