@@ -14,8 +14,7 @@ type NativeAnswer struct {
 	items   []nativeOutput
 	open    bool // the last item may go on
 	load    *float64
-	pieces  int   // of the answer, one to a token
-	prompt  int   // tokens, as the engine tells beforehand
+	tally   Tally
 	usage   Usage // of the last round, but for what is generated: that is the sum
 	timings Timings
 	rounds  int // that are over
@@ -52,6 +51,7 @@ type (
 
 // Add gathers an event.
 func (a *NativeAnswer) Add(ev Event) {
+	a.tally.Add(ev)
 	switch ev := ev.(type) {
 	case Round:
 		if ev.Number == 1 { // perhaps once more: what an engine said that has ended doesn't count
@@ -61,8 +61,6 @@ func (a *NativeAnswer) Add(ev Event) {
 		if ev.Phase == PhaseEnd {
 			a.load = &ev.Seconds
 		}
-	case Prompt:
-		a.prompt = ev.Total
 	case Reasoning:
 		a.extend(ItemReasoning, ev.Text)
 	case Text:
@@ -86,7 +84,6 @@ func (a *NativeAnswer) extend(kind ItemKind, text string) {
 		a.open = true
 	}
 	a.items[len(a.items)-1].text.WriteString(text)
-	a.pieces++
 }
 
 // time adds a round's measurements. How long the first token took is the first round's.
@@ -117,12 +114,7 @@ func (a *NativeAnswer) Usage() Usage {
 }
 
 // Used is Usage also of an answer that never came to its end: then it is what was seen.
-func (a *NativeAnswer) Used() Usage {
-	if a.usage.Prompt == 0 {
-		return Usage{Prompt: a.prompt, Completion: a.pieces}
-	}
-	return a.Usage()
-}
+func (a *NativeAnswer) Used() Usage { return a.tally.Usage() }
 
 // Items are what was generated, as a conversation keeps it.
 func (a *NativeAnswer) Items() []Item {
