@@ -36,7 +36,7 @@ func identity(ctx context.Context) *node.Identity {
 // Paths that aren't the API's take any identity. What is let through without one is from [node.Nobody], so that whatever
 // another handler makes of the request, it gets no further than that.
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
-	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r)}
+	c := &call{api: a, w: w, r: r}
 	needed := anyone
 	if a.Owns(r.URL.Path) {
 		rt, _, _ := lookUp(r.Method, r.URL.Path)
@@ -52,6 +52,7 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 		err = c.authorize(who, needed)
 	}
 	if err != nil {
+		c.id, c.dialect = requestID(r), dialectOf(r)
 		c.tellID()
 		c.share() // or the page that may ask could not read why it may not
 		c.fail(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -35,6 +36,7 @@ type (
 		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
 		Estimate   string          `json:"estimated_completion,omitempty"`
 		Model      string          `json:"model"`
+		Owner      string          `json:"owner,omitempty"`   // who asked for it; for an administrator alone
 		Trouble    string          `json:"trouble,omitempty"` // why it is being tried again
 		Error      json.RawMessage `json:"error,omitempty"`
 	}
@@ -61,7 +63,7 @@ func (c *call) download() error {
 	if err != nil {
 		return err
 	}
-	job, err := jobs.Start(c.r.Context(), fetch.Request{Model: name, Quantization: quantization})
+	job, err := jobs.Start(c.r.Context(), fetch.Request{Model: name, Quantization: quantization, Owner: c.owner()})
 	if err != nil {
 		return err
 	}
@@ -123,6 +125,9 @@ func (c *call) job(j fetch.Job) nativeJob {
 	n := nativeJob{
 		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
 		Model: c.node.DownloadedKey(c.r.Context(), j),
+	}
+	if c.who != nil && c.who.May(node.ScopeAdmin) {
+		n.Owner = j.Owner
 	}
 	switch j.State {
 	case fetch.Downloading:

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -90,6 +91,28 @@ func (r *route) literal() int {
 	return len(r.path)
 }
 
+// exactRoutes are those whose path leaves nothing open, by it: no other fits such a path better.
+var exactRoutes = sync.OnceValue(func() map[string][]*route {
+	exact := map[string][]*route{}
+	for i := range routes {
+		if r := &routes[i]; !r.isOpen() {
+			exact[r.path] = append(exact[r.path], r)
+		}
+	}
+	return exact
+})
+
+var openRoutes = sync.OnceValue(func() (open []*route) {
+	for i := range routes {
+		if r := &routes[i]; r.isOpen() {
+			open = append(open, r)
+		}
+	}
+	return open
+})
+
+func (r *route) isOpen() bool { return strings.HasSuffix(r.path, "/") || strings.Contains(r.path, "*") }
+
 // lookUp finds the route of a request, and what its path leaves open. Without one, allowed are the methods that the path can
 // be asked with: none where there is no such path. HEAD is asked of what GET is.
 func lookUp(method, path string) (found *route, param string, allowed []string) {
@@ -97,8 +120,11 @@ func lookUp(method, path string) (found *route, param string, allowed []string) 
 		method = http.MethodGet
 	}
 	most := 0
-	for i := range routes {
-		r := &routes[i]
+	some := exactRoutes()[path]
+	if some == nil {
+		some = openRoutes()
+	}
+	for _, r := range some {
 		open, ok := r.match(path)
 		if !ok || r.literal() < most {
 			continue

@@ -21,9 +21,9 @@ func TestBody_ThatNeverEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{\"model\":", path)
+		_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{\"model\":", path)
 		answer, err := io.ReadAll(conn) // to its end: the connection is closed
 		status, code, _ := strings.Cut(want, " ")
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+status) || !strings.Contains(string(answer), `"code":"`+code+`"`) {

@@ -113,16 +113,14 @@ func (c *call) revokeToken() error {
 }
 
 func noToken(err error) error {
-	var missing *store.NotFound
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*store.NotFound](err); ok {
 		return &translate.Error{Kind: translate.KindResponseNotFound, Code: "token_not_found", Message: "There is no token with the id " + quoted(missing.ID) + "."}
 	}
 	return err
 }
 
 func asTokenError(err error) error {
-	var wrong *node.TokenError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*node.TokenError](err); ok {
 		return translate.Invalid("invalid_value", wrong.Param, strings.ToUpper(wrong.Message[:1])+wrong.Message[1:]+".")
 	}
 	return err

@@ -202,14 +202,14 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	t.Run("requests a minute", func(t *testing.T) {
+	t.Run("requests a minute", func(*testing.T) {
 		secret, _ := s.token(node.Token{Limits: node.Limits{RequestsPerMinute: 2}})
 		fine(ask(secret, "hi"))
 		fine(ask(secret, "hi"))
 		limited(ask(secret, "hi"), 1, 60)
 		fine(s.with(secret, "GET", "/v1/models", "")) // asks no model
 	})
-	t.Run("tokens a day", func(t *testing.T) {
+	t.Run("tokens a day", func(*testing.T) {
 		secret, _ := s.token(node.Token{Limits: node.Limits{TokensPerDay: 8}})
 		fine(ask(secret, "hi"))
 		limited(ask(secret, "hi"), 1, 24*60*60)

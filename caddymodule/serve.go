@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -31,6 +32,9 @@ var nowhere = caddyhttp.StaticResponse{
 func serveCommand(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().StringArray("models-dir", nil, "A further folder of models (may be repeated)")
+	cmd.Flags().Bool("require-auth", false, "Ask for a token (lmcaddy token create)")
+	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
+	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(allGates, ", ")+" (may be repeated)")
 	cmd.RunE = caddycmd.WrapCommandFuncForCobra(serve)
 }
 
@@ -45,6 +49,10 @@ func serve(flags caddycmd.Flags) (int, error) {
 	if err != nil {
 		return caddy.ExitCodeFailedStartup, err
 	}
+	site, gates, err := siteFlags(flags)
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
 	for i := range dirs {
 		dirs[i] = absolute(dirs[i])
 	}
@@ -55,7 +63,7 @@ func serve(flags caddycmd.Flags) (int, error) {
 	if err != nil {
 		return caddy.ExitCodeFailedStartup, err
 	}
-	config := serveConfig(listen, &App{ModelsDirs: dirs})
+	config := serveConfig(listen, &App{ModelsDirs: dirs, Allow: gates}, site...)
 	encoded, err := json.Marshal(config)
 	if err != nil {
 		return caddy.ExitCodeFailedStartup, err
@@ -70,18 +78,35 @@ func serve(flags caddycmd.Flags) (int, error) {
 	select {}
 }
 
+// siteFlags are the handlers of the site, and the gates, as the flags say.
+func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, gates []string, _ error) {
+	origins, err := flags.GetStringArray("cors")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, origin := range origins {
+		if err := checkCORS(origin); err != nil {
+			return nil, nil, fmt.Errorf("--%w", err)
+		}
+	}
+	if gates, err = flags.GetStringArray("allow"); err != nil {
+		return nil, nil, err
+	}
+	if flags.Bool("require-auth") {
+		site = append(site, caddyconfig.JSONModuleObject(Auth{}, "handler", "lm_auth", nil))
+	}
+	return append(site, caddyconfig.JSONModuleObject(Handler{CORS: origins}, "handler", "lm_api", nil)), gates, nil
+}
+
 // serveConfig is one plain HTTP site with the API on it.
-func serveConfig(listen string, app *App) *caddy.Config {
+func serveConfig(listen string, app *App, handlers ...json.RawMessage) *caddy.Config {
 	site := caddyhttp.App{
 		GracePeriod: caddy.Duration(grace),
 		Servers: map[string]*caddyhttp.Server{
 			"lmcaddy": {
 				Listen:    []string{listen},
 				AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
-				Routes: caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{
-					caddyconfig.JSONModuleObject(Handler{}, "handler", "lm_api", nil),
-					caddyconfig.JSONModuleObject(nowhere, "handler", "static_response", nil),
-				}}},
+				Routes:    caddyhttp.RouteList{{HandlersRaw: append(handlers, caddyconfig.JSONModuleObject(nowhere, "handler", "static_response", nil))}},
 			},
 		},
 	}

@@ -19,7 +19,7 @@ type tokenFlags struct {
 }
 
 // limitFlags are the flags of a token's limits, by the API's names.
-var limitFlags = map[string]string{
+var limitFlags = map[string]string{ //nolint:gosec // no credentials
 	"requests_per_minute": "requests-per-minute", "tokens_per_day": "tokens-per-day", "concurrent_requests": "concurrent",
 }
 

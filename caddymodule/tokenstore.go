@@ -101,8 +101,7 @@ func (h atHome) RevokeToken(ctx context.Context, id string) error {
 }
 
 func unknownToken(id string, err error) error {
-	var missing *store.NotFound
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*store.NotFound](err); ok {
 		return fmt.Errorf(`there is no token with the id %q: "lmcaddy token ls" lists them`, id)
 	}
 	return err

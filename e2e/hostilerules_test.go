@@ -49,9 +49,18 @@ func hostilePaths(both func(name, method, path, header, body string)) {
 		strings.Repeat("a/", 3000), strings.Repeat("%2e%2e%2f", 500),
 	}
 	for _, route := range []struct{ method, path string }{
-		{"GET", "/v1/models/%s"}, {"GET", "/api/v0/models/%s"}, {"DELETE", "/api/v1/models/%s"}, {"GET", "/api/v1/models/download/status/%s"},
-		{"GET", "/api/v1/models/download/%s/events"}, {"POST", "/api/v1/models/download/%s/cancel"}, {"GET", "/api/v1/responses/%s"},
-		{"DELETE", "/api/v1/responses/%s"}, {"DELETE", "/api/v1/tokens/%s"}, {"PATCH", "/api/v1/tokens/%s"}, {"GET", "/%s"}, {"GET", "/v1/../%s"},
+		{"GET", "/v1/models/%s"},
+		{"GET", "/api/v0/models/%s"},
+		{"DELETE", "/api/v1/models/%s"},
+		{"GET", "/api/v1/models/download/status/%s"},
+		{"GET", "/api/v1/models/download/%s/events"},
+		{"POST", "/api/v1/models/download/%s/cancel"},
+		{"GET", "/api/v1/responses/%s"},
+		{"DELETE", "/api/v1/responses/%s"},
+		{"DELETE", "/api/v1/tokens/%s"},
+		{"PATCH", "/api/v1/tokens/%s"},
+		{"GET", "/%s"},
+		{"GET", "/v1/../%s"},
 	} {
 		for _, trick := range tricks {
 			body := ""
@@ -127,7 +136,7 @@ func hostileHeaders(add func(name, raw string)) {
 		"forwarded": "X-Forwarded-For: " + strings.Repeat("1.1.1.1, ", 1000) + "\r\nForwarded: for=\"[\"\r\n", "cookie": "Cookie: " + strings.Repeat("a=b; ", 2000) + "\r\n",
 		"version": "Anthropic-Version: \"\r\n", "override": "X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /api/v1/tokens\r\n",
 	} {
-		for _, path := range []string{harness.ChatPath, "/v1/messages", "/api/v1/models/load", "/v1/models"} {
+		for _, path := range []string{harness.ChatPath, "/v1/messages", harness.UnloadPath, "/v1/models"} {
 			add(name+" to "+path, request("POST", path, header, body))
 		}
 	}
@@ -158,7 +167,7 @@ func hostileHeaders(add func(name, raw string)) {
 
 // hostileMutants are honest requests with a few bytes changed, lost, repeated or swapped.
 func hostileMutants(add func(name, raw string)) {
-	random := rand.New(rand.NewPCG(7, 1234)) //nolint:gosec // the same ones each time are the point
+	random := rand.New(rand.NewPCG(7, 1234)) // the same ones each time are the point
 	honest := []string{
 		request("POST", harness.ChatPath, "Content-Type: application/json\r\n", `{"model":"`+harness.Model+`","stream":true,"max_tokens":2,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]}`),
 		request("POST", "/v1/messages", "Anthropic-Version: 2023-06-01\r\n", `{"model":"`+harness.Model+`","max_tokens":2,"system":[{"type":"text","text":"x"}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`),

@@ -129,7 +129,7 @@ func (l *lan) wantStream(t *testing.T, stream io.Reader) {
 	}
 }
 
-const longStream = `{"model":"` + harness.Model + `","stream":true,"ignore_eos":true,"max_tokens":4000,"temperature":0,"messages":[{"role":"user","content":"Count to 30"}]}`
+const longStream = `{"model":"` + harness.Model + `","stream":true,"ignore_eos":true,"max_tokens":1000,"temperature":0,"messages":[{"role":"user","content":"Count to 30"}]}`
 
 func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
 	l := startLAN(t)
@@ -155,7 +155,7 @@ func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
 	}
 	t.Run("HTTP 3", func(t *testing.T) {
 		transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: l.roots}}
-		defer transport.Close()
+		defer func() { _ = transport.Close() }()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.base+harness.ChatPath, strings.NewReader(longStream))
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +268,9 @@ http://:%d {
 	}
 	token := created(t, both[0].Home, "--name", "shared", "--scopes", "admin")
 	id := strings.TrimPrefix(strings.Split(token, ":")[0], "sk-lm-")
-	list := func(s *harness.Server) harness.Result { return s.Command("token", "ls", "--host", s.Base, "--token", token) }
+	list := func(s *harness.Server) harness.Result {
+		return s.Command("token", "ls", "--host", s.Base, "--token", token)
+	}
 	wantDone(t, list(both[1]), "shared")
 	wantDone(t, both[0].Command("token", "revoke", id))
 	revoked := time.Now()

@@ -4,24 +4,16 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/store"
 )
-
-// tokenFresh is for how long a token that was looked up is believed. Changes of this process count at once, those of
-// another one on the same store after that.
-const tokenFresh = 500 * time.Millisecond
 
 // noteUsedEvery is how often it is written down which tokens were used, and what for.
 const noteUsedEvery = 5 * time.Second
@@ -45,99 +37,32 @@ type rights struct {
 	Limits Limits   `json:"limits,omitzero"`
 }
 
-// ErrNoToken says that a token is none of ours: mistyped, expired or revoked.
-var ErrNoToken = errors.New("the token is not known")
-
-// ExpiredError says that a token was valid once.
-type ExpiredError struct{ At time.Time }
-
-func (e *ExpiredError) Error() string {
-	return "the token has expired, at " + e.At.UTC().Format(time.RFC3339)
-}
-
 // TokenError says what is wrong with a token that is to be made or changed.
 type TokenError struct{ Param, Message string }
 
 func (e *TokenError) Error() string { return e.Message }
 
-// tokenForm is LM Studio's: an id, which is no secret, and the secret.
-var tokenForm = regexp.MustCompile(`^sk-lm-([a-zA-Z0-9]{8}):[a-zA-Z0-9]{20}$`)
+// A token is LM Studio's in form: sk-lm-, an id, which is no secret, a colon, and the secret.
+const (
+	tokenPrefix  = "sk-lm-"
+	idLength     = 8
+	secretLength = 20
+)
 
-// known is a token that was looked up a short while ago.
-type known struct {
-	token Token
-	err   error
-	at    time.Time
-}
-
-// tokens are those in use, with what was looked up of them.
-type tokens struct {
-	mu     sync.Mutex
-	looked map[[sha256.Size]byte]known
-	change int                  // counts the changes of this process: what was looked up before one isn't remembered behind it
-	used   map[string]time.Time // by id, since it was last written down
-}
-
-// maxLooked bounds what is remembered: also what isn't valid is.
-const maxLooked = 10_000
-
-// Verify says whose token it is. The error is [ErrNoToken], an [*ExpiredError], the context's or the store's.
-func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
-	form := tokenForm.FindStringSubmatch(secret)
-	if form == nil {
-		return nil, ErrNoToken
+// idOf is the id in a token, if it has the form of one.
+func idOf(token string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	if !ok || len(rest) != idLength+1+secretLength || rest[idLength] != ':' {
+		return "", false
 	}
-	sum := sha256.Sum256([]byte(secret))
-	now := time.Now()
-	n.tokens.mu.Lock()
-	k, ok := n.tokens.looked[sum]
-	n.tokens.mu.Unlock()
-	if !ok || now.Sub(k.at) > tokenFresh {
-		var err error
-		if k, err = n.lookUp(ctx, form[1], sum, now); err != nil {
-			return nil, err
+	for i := range len(rest) {
+		c := rest[i]
+		isAlphanumeric := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !isAlphanumeric && i != idLength {
+			return "", false
 		}
 	}
-	switch {
-	case k.err != nil:
-		return nil, k.err
-	case !k.token.Expires.IsZero() && !now.Before(k.token.Expires):
-		return nil, &ExpiredError{k.token.Expires}
-	}
-	n.tokens.mu.Lock()
-	n.tokens.used[k.token.ID] = now
-	n.tokens.mu.Unlock()
-	t := &k.token
-	return &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}, nil
-}
-
-// lookUp asks the store. That there is no such token is no error, but in what is looked up.
-func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now time.Time) (known, error) {
-	k := known{at: now, err: ErrNoToken}
-	n.tokens.mu.Lock()
-	change := n.tokens.change
-	n.tokens.mu.Unlock()
-	stored, err := n.Conversations().Token(ctx, id)
-	var missing *store.NotFound
-	switch {
-	case errors.As(err, &missing):
-	case err != nil:
-		return k, err
-	default:
-		hash, err := hex.DecodeString(stored.Hash)
-		if err == nil && subtle.ConstantTimeCompare(hash, sum[:]) == 1 {
-			k.token, k.err = tokenOf(stored), nil
-		}
-	}
-	n.tokens.mu.Lock()
-	defer n.tokens.mu.Unlock()
-	if len(n.tokens.looked) >= maxLooked {
-		clear(n.tokens.looked)
-	}
-	if n.tokens.change == change {
-		n.tokens.looked[sum] = k
-	}
-	return k, nil
+	return rest[:idLength], true
 }
 
 func tokenOf(t store.Token) Token {
@@ -163,8 +88,8 @@ func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _
 	if err := t.check(); err != nil {
 		return "", t, err
 	}
-	t.ID, t.Created = randomText(8), time.Now()
-	secret = "sk-lm-" + t.ID + ":" + randomText(20)
+	t.ID, t.Created = randomText(idLength), time.Now()
+	secret = tokenPrefix + t.ID + ":" + randomText(secretLength)
 	sum := sha256.Sum256([]byte(secret))
 	stored, err := t.stored()
 	if err != nil {
@@ -288,12 +213,4 @@ func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
 func (n *Node) RevokeToken(ctx context.Context, id string) error {
 	defer n.forgetTokens()
 	return n.Conversations().DeleteToken(ctx, id)
-}
-
-// forgetTokens has every token looked up again.
-func (n *Node) forgetTokens() {
-	n.tokens.mu.Lock()
-	defer n.tokens.mu.Unlock()
-	clear(n.tokens.looked)
-	n.tokens.change++
 }

@@ -46,8 +46,7 @@ func TestToken(t *testing.T) {
 		for name, err := range map[string]error{
 			"delete": s.DeleteToken(ctx, "a"), "update": s.UpdateToken(ctx, a), "strange": s.DeleteToken(ctx, "\x00"), "strange, too": s.UpdateToken(ctx, Token{ID: "\xff"}),
 		} {
-			var missing *NotFound
-			if !errors.As(err, &missing) {
+			if _, ok := errors.AsType[*NotFound](err); !ok {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -31,6 +31,7 @@ type Job struct {
 	Kind   Kind // of what made it fail; 0 for a job that hasn't
 
 	Model        string   // as it was asked for
+	Owner        string   // who asked first; empty: nobody in particular
 	Repo         string   // publisher/repository on the hub
 	Quantization string   // of the files that were chosen; empty where their names don't tell
 	Dir          string   // where the files go; absolute
@@ -72,6 +73,7 @@ type record struct {
 	Kind         Kind      `json:"kind,omitempty"`
 	Model        string    `json:"model"`
 	Asked        string    `json:"asked_quantization,omitempty"`
+	Owner        string    `json:"owner,omitempty"`
 	Hub          string    `json:"hub"` // its base URL
 	Repo         string    `json:"repo"`
 	Revision     string    `json:"revision"` // that files are asked for by
@@ -124,7 +126,7 @@ func (j *job) snapshot() Job {
 func (j *job) now() Job {
 	r := &j.record
 	s := Job{
-		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization,
+		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Repo: r.Repo, Quantization: r.Quantization,
 		Dir: j.jobs.dir(r.Folder), Folder: r.Folder, StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
 	}
 	for _, f := range r.Files {

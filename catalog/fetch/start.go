@@ -16,6 +16,8 @@ type Request struct {
 	Model string
 	// Quantization is which variant of the model, for a hub's URL only; empty: the best one that fits.
 	Quantization string
+	// Owner is who asks, for the record; empty: nobody in particular.
+	Owner string
 }
 
 // Start begins a download, or joins the one of the same files: one that is paused or has failed goes on. What is there
@@ -103,7 +105,7 @@ func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 	}
 	m.have(chosen.files)
 	rec := &record{
-		Model: request.Model, Asked: request.Quantization, Hub: r.hub.String(), Repo: l.repo, Revision: l.revision, Branch: r.revision,
+		Model: request.Model, Asked: request.Quantization, Owner: request.Owner, Hub: r.hub.String(), Repo: l.repo, Revision: l.revision, Branch: r.revision,
 		Quantization: chosen.quantization, Folder: folder, Files: filesIn(folder, chosen.files), State: Downloading,
 		elsewhere: elsewhere,
 	}

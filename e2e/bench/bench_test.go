@@ -28,12 +28,16 @@ func TestBench(t *testing.T) {
 	if *only == "" || *only == "swap" {
 		verdicts = append(verdicts, swaps(t, out, p)...)
 	}
+	if *only == "" || *only == "auth" {
+		verdicts = append(verdicts, authentication(t, out, p)...)
+	}
 	reportVerdicts(out, verdicts)
 	if *full {
 		return
 	}
-	// for each number of clients: 2 of each load but the paced one, 2 of the streams' CPU; 2 of the memory; 1 of the swaps
-	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1 {
+	// for each number of clients: 2 of each load but the paced one, 2 of the streams' CPU; 2 of the memory; 1 of the swaps; 1 of the
+	// authentication for each number of clients
+	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1+2 {
 		t.Errorf("the table has %d verdicts", got)
 	}
 	if strings.Contains(table.String(), "NaN") || strings.Contains(table.String(), "Inf") {

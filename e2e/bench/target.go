@@ -7,8 +7,9 @@ type target struct {
 	name    string
 	what    string // in words
 	address string
-	pid     int  // of the proxy; 0: there is none
-	gathers bool // the client asks for an answer in one piece
+	token   string // that it wants; empty: none
+	pid     int    // of the proxy; 0: there is none
+	gathers bool   // the client asks for an answer in one piece
 }
 
 // The targets' names.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,7 +38,7 @@ func workloads(events int) []workload {
 func (w workload) request(t target) []byte {
 	body := w.body(!t.gathers)
 	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: */*\r\n"+
-		"Authorization: Bearer none\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", t.address, len(body), body)
+		"Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", t.address, cmp.Or(t.token, "none"), len(body), body)
 }
 
 func (w workload) body(stream bool) string {

@@ -89,7 +89,7 @@ func (s *Server) waitReady() {
 			s.T.Fatalf("lmcaddy ended with status %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Log())
 		}
 		reply, err := s.try(s.T.Context(), http.MethodGet, "/v1/models", nil)
-		return err == nil && reply.Status == http.StatusOK
+		return err == nil && (reply.Status == http.StatusOK || reply.Status == http.StatusUnauthorized)
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-const tokens = "/api/v1/tokens"
+const tokens = "/api/v1/tokens" //nolint:gosec // no credential
 
 // Token is the right to use a server.
 type Token struct {

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.ListAll = true })
+	withOthers(s)
+	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat"}`); got.status != 200 {
+		t.Fatal(got.body)
+	}
+	s = guarded(s)
+	secret, _ := s.token(node.Token{Models: []string{"LMCADDY/tinyembed", "other/*"}})
+	for path, want := range map[string]string{"/v1/models": "data.#.id", "/api/v0/models": "data.#.id", "/api/v1/models": "models.#.key"} {
+		if got := s.with(secret, "GET", path, ""); gjson.Get(got.body, want).Raw != `["lmcaddy/tinyembed"]` {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+	if got := s.with(secret, "GET", "/v1/models", "", "Anthropic-Version", "2023-06-01"); gjson.Get(got.body, "data.#.id").Raw != `["lmcaddy/tinyembed"]` {
+		t.Errorf("%s", got.body)
+	}
+	const chat = `"messages":[{"role":"user","content":"hi"}],"max_tokens":5`
+	for _, tt := range []struct{ method, path, body string }{
+		{"POST", "/v1/chat/completions", `{"model":"tinychat",` + chat + `}`},
+		{"POST", "/api/v0/chat/completions", `{"model":"lmcaddy/tinychat",` + chat + `}`},
+		{"POST", "/v1/messages", `{"model":"tinychat",` + chat + `}`},
+		{"POST", "/v1/messages/count_tokens", `{"model":"tinychat",` + chat + `}`},
+		{"POST", "/v1/completions", `{"model":"tinychat","prompt":"x"}`},
+		{"POST", "/v1/rerank", `{"model":"tinyrerank","query":"x","documents":["y"]}`},
+		{"POST", "/api/v1/chat", `{"model":"tinychat","input":"hi"}`},
+		{"POST", "/v1/embeddings", `{"model":"tinyembed","input":"x","draft_model":"tinychat"}`},
+		{"POST", "/api/v1/models/load", `{"model":"tinyvision"}`},
+		{"POST", "/api/v1/models/unload", `{"instance_id":"lmcaddy/tinychat"}`},
+		{"DELETE", "/api/v1/models/lmcaddy/tinyvision", ""},
+		{"GET", "/v1/models/lmcaddy/tinychat", ""},
+		{"GET", "/api/v0/models/tinychat", ""},
+	} {
+		got := s.with(secret, tt.method, tt.path, tt.body)
+		if got.status != 403 || !strings.Contains(got.body, "may not use the model") {
+			t.Errorf("%s %s: %d %s", tt.method, tt.path, got.status, got.body)
+		}
+	}
+	got := s.with(secret, "POST", "/v1/embeddings", `{"model":"nope","input":"x"}`)
+	if got.status != 404 || !strings.Contains(got.body, "tinyembed") || strings.Contains(got.body, "tinychat") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := s.with(secret, "POST", "/v1/embeddings", `{"model":"tinyembed","input":"x"}`); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestAccess_ConversationsBelongToTheirOwners(t *testing.T) {
+	t.Parallel()
+	open := serve(t, nil)
+	s := guarded(open)
+	ann, _ := s.token(node.Token{})
+	bob, _ := s.token(node.Token{Scopes: node.Scopes})
+	chat := func(secret, more string) answer {
+		return s.with(secret, "POST", "/api/v1/chat", `{"model":"tinychat","input":"hi"`+more+`}`)
+	}
+	id := gjson.Get(chat(ann, "").body, "response_id").Str
+	path, goOn := "/api/v1/responses/"+id, `,"previous_response_id":"`+id+`"`
+	for name, got := range map[string]answer{
+		"read": s.with(bob, "GET", path, ""), "delete": s.with(bob, "DELETE", path, ""), "continue": chat(bob, goOn),
+		"anybody": open.do("GET", path, ""),
+	} {
+		if got.status != 404 {
+			t.Errorf("another's: %s: %d %s", name, got.status, got.body)
+		}
+	}
+	if got := chat(ann, goOn); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if got := s.with(ann, "DELETE", path, ""); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
