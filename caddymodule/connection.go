@@ -18,7 +18,7 @@ import (
 )
 
 // apiTokenVariable is the environment variable that has the token for other servers.
-const apiTokenVariable = "LM_API_TOKEN"
+const apiTokenVariable = "LM_API_TOKEN" //nolint:gosec // the name of a variable
 
 // connection is how a command reaches its server: over the home's socket, or at a URL with a token.
 type connection struct{ host, token string }

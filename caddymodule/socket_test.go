@@ -80,7 +80,7 @@ func TestSocket_IsThisUsersAloneAndTakesTheLeftoversPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	left.SetUnlinkOnClose(false) // as in a crash
-	left.Close()
+	_ = left.Close() // it is to be left behind
 	if err := os.MkdirAll(filepath.Join(dir.Run(), ".new", "x"), 0o700); err != nil { // of a crash while it was made
 		t.Fatal(err)
 	}

@@ -68,15 +68,18 @@ func TestGet(t *testing.T) {
 	}{
 		"to its end": {
 			map[string]string{start: begun, events: going + `data: {"job":{"status":"completed","total_size_bytes":1000000}}` + "\n\n"},
-			[]string{model}, model + " is downloaded (1.0 MB).\n", "",
+			[]string{model},
+			model + " is downloaded (1.0 MB).\n", "",
 		},
 		"failing": {
 			map[string]string{start: begun, events: `data: {"job":{"status":"failed","error":{"message":"The disk is full."}}}` + "\n\n"},
-			[]string{model}, "", "the download of " + model + " has failed: The disk is full.",
+			[]string{model},
+			"", "the download of " + model + " has failed: The disk is full.",
 		},
 		"paused by another": {
 			map[string]string{start: begun, events: `data: {"job":{"status":"paused"}}` + "\n\n"},
-			[]string{model}, "", "lmcaddy get --resume job_1",
+			[]string{model},
+			"", "lmcaddy get --resume job_1",
 		},
 		"cut":            {map[string]string{start: begun, events: going}, []string{model}, "", "lmcaddy get --follow job_1"},
 		"not waited for": {map[string]string{start: begun}, []string{model, "--no-wait"}, "job_1\n", ""},
@@ -95,7 +98,8 @@ func TestGet(t *testing.T) {
 		"list": {
 			map[string]string{"GET /api/v1/models/download": `{"jobs":[
 				{"job_id":"job_2","status":"failed","model":"a/b","error":{"message":"No such model."}},
-				{"job_id":"job_1","status":"completed","model":"c/d","downloaded_bytes":5000,"total_size_bytes":5000}]}`}, nil,
+				{"job_id":"job_1","status":"completed","model":"c/d","downloaded_bytes":5000,"total_size_bytes":5000}]}`},
+			nil,
 			"JOB    MODEL  STATUS     PROGRESS\njob_2  a/b    failed     No such model.\njob_1  c/d    completed  5.0 kB of 5.0 kB, 100%\n", "",
 		},
 	} {
@@ -168,8 +172,12 @@ func answerOf(t *testing.T, terminal bool, events ...client.ChatEvent) (out, not
 func TestAnswer_ThinkingIsForTerminals(t *testing.T) {
 	t.Parallel()
 	events := []client.ChatEvent{
-		{Type: "chat.start"}, {Type: "model_load.progress", Progress: 0.5}, {Type: "reasoning.delta", Content: "Hm."},
-		{Type: "message.delta", Content: "\n\n"}, {Type: "message.delta", Content: "\nHi"}, {Type: "message.delta", Content: " you"},
+		{Type: "chat.start"},
+		{Type: "model_load.progress", Progress: 0.5},
+		{Type: "reasoning.delta", Content: "Hm."},
+		{Type: "message.delta", Content: "\n\n"},
+		{Type: "message.delta", Content: "\nHi"},
+		{Type: "message.delta", Content: " you"},
 	}
 	out, notes := answerOf(t, false, events...)
 	if out != "Hi you\n" || notes != "" {

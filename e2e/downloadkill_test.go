@@ -42,7 +42,7 @@ func checkpoint(t *testing.T, home *harness.Home) (kept, bool) {
 // by itself, and what a checkpoint says is there isn't asked for again.
 func TestDownload_KilledAgainAndAgain(t *testing.T) {
 	const seed, breaks = 11, 7
-	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(seed, seed))
 	h := newHub(t, 640<<10)
 	config := h.config()
 	config.Port = harness.FreePort(t)

@@ -1,6 +1,9 @@
 package translate
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"slices"
+)
 
 // appendMessages appends a conversation as an OpenAI-style array of messages. The last system prompt stands for all, and
 // comes first. Earlier thinking is left out: models are trained without it.
@@ -39,9 +42,9 @@ func SystemItem(text string) Item {
 }
 
 func systemPrompt(items []Item) string {
-	for i := len(items) - 1; i >= 0; i-- {
-		if items[i].Kind == ItemMessage && items[i].Role == RoleSystem {
-			return joinTexts(items[i].Parts)
+	for _, item := range slices.Backward(items) {
+		if item.Kind == ItemMessage && item.Role == RoleSystem {
+			return joinTexts(item.Parts)
 		}
 	}
 	return ""

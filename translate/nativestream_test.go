@@ -145,9 +145,15 @@ func TestNativeStream_ASecondEngineIsNotTold(t *testing.T) {
 	t.Parallel()
 	first := []Event{Prompt{Total: 10, Processed: 0}, Prompt{Total: 10, Processed: 5}, Usage{Prompt: 10, Completion: 7}, Timings{PromptMillis: 9}}
 	second := []Event{
-		Load{Phase: PhaseProgress, Instance: "m", Progress: 0.5}, Load{Phase: PhaseEnd, Instance: "m", Seconds: 3},
-		Round{Number: 1}, Prompt{Total: 10, Processed: 2}, Prompt{Total: 10, Processed: 10}, Text{"Hi"},
-		Usage{Prompt: 10, Completion: 2}, Timings{PromptMillis: 5}, Finish{FinishStop},
+		Load{Phase: PhaseProgress, Instance: "m", Progress: 0.5},
+		Load{Phase: PhaseEnd, Instance: "m", Seconds: 3},
+		Round{Number: 1},
+		Prompt{Total: 10, Processed: 2},
+		Prompt{Total: 10, Processed: 10},
+		Text{"Hi"},
+		Usage{Prompt: 10, Completion: 2},
+		Timings{PromptMillis: 5},
+		Finish{FinishStop},
 	}
 	const ends = `event: prompt_processing.start
 data: {"type":"prompt_processing.start"}
@@ -208,8 +214,16 @@ func TestNativeStream_RoundsAddUp(t *testing.T) {
 	var s NativeStream
 	dst := s.Begin(nil, "m")
 	for _, ev := range []Event{
-		Round{1}, Text{"A"}, Usage{Prompt: 10, Completion: 4, Reasoning: 1}, Timings{PromptMillis: 50, PredictedMillis: 100, PredictedPerSecond: 40}, Finish{FinishStop},
-		Round{2}, Text{"B"}, Usage{Prompt: 20, Cached: 15, Completion: 6}, Timings{PromptMillis: 10, PredictedMillis: 300, PredictedPerSecond: 20}, Finish{FinishStop},
+		Round{1},
+		Text{"A"},
+		Usage{Prompt: 10, Completion: 4, Reasoning: 1},
+		Timings{PromptMillis: 50, PredictedMillis: 100, PredictedPerSecond: 40},
+		Finish{FinishStop},
+		Round{2},
+		Text{"B"},
+		Usage{Prompt: 20, Cached: 15, Completion: 6},
+		Timings{PromptMillis: 10, PredictedMillis: 300, PredictedPerSecond: 20},
+		Finish{FinishStop},
 	} {
 		dst = s.Append(dst, ev)
 	}
