@@ -79,8 +79,8 @@ func TestSocket_IsThisUsersAloneAndTakesTheLeftoversPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left.SetUnlinkOnClose(false) // as in a crash
-	_ = left.Close() // it is to be left behind
+	left.SetUnlinkOnClose(false)                                                      // as in a crash
+	_ = left.Close()                                                                  // it is to be left behind
 	if err := os.MkdirAll(filepath.Join(dir.Run(), ".new", "x"), 0o700); err != nil { // of a crash while it was made
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 func (h *Hub) control(mux *http.ServeMux) {
 	post(mux, "fault", func(f Fault) error { h.Fault(f); return nil })
 	post(mux, "mend", func(struct{}) error { h.Mend(); return nil })
-	post(mux, "cut", func(struct{}) error { go h.CutAll(); return nil })
+	mux.HandleFunc("POST /_hub/cut", func(_ http.ResponseWriter, request *http.Request) { h.cutBut(request.RemoteAddr) })
 	post(mux, "forget", func(struct{}) error { h.Forget(); return nil })
 	post(mux, "tokens", func(tokens []string) error { h.RequireToken(tokens...); return nil })
 	post(mux, "add", h.addDescribed)

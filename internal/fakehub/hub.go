@@ -122,11 +122,16 @@ func (h *Hub) Kill() {
 func (h *Hub) Revive() error { return h.open(h.URL[len("http://"):]) }
 
 // CutAll breaks every connection; new ones are served.
-func (h *Hub) CutAll() {
+func (h *Hub) CutAll() { h.cutBut("") }
+
+// cutBut breaks every connection but that from an address.
+func (h *Hub) cutBut(remote string) {
 	h.mu.Lock()
 	all := make([]net.Conn, 0, len(h.opened))
 	for c := range h.opened {
-		all = append(all, c)
+		if c.RemoteAddr().String() != remote {
+			all = append(all, c)
+		}
 	}
 	h.mu.Unlock()
 	for _, c := range all {
