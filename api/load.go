@@ -59,6 +59,7 @@ func (c *call) load() error {
 	if bad != nil {
 		return bad
 	}
+	options.Owner = c.owner()
 	target, err := c.find(name)
 	if err != nil {
 		return err

@@ -49,6 +49,7 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 	if rq.use, err = use(body); err != nil {
 		return nil, err
 	}
+	rq.use.Owner = c.owner()
 	if rq.target, err = c.find(name); err != nil {
 		return nil, err
 	}

@@ -82,3 +82,28 @@ func TestAccess_ConversationsBelongToTheirOwners(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
+
+func TestAccess_LoadedModelsRememberWhoLoadedThem(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	secret, token := s.token(node.Token{})
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"max_tokens":5}`,
+		"/api/v1/models/load":  `{"model":"tinychat"}`,
+		"/api/v0/completions":  `{"model":"tinychat","prompt":"x","ttl":60}`,
+		"/v1/messages":         `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"max_tokens":5}`,
+		"/api/v1/chat":         `{"model":"tinychat","input":"hi","context_length":512}`,
+	} {
+		if got := s.with(secret, "POST", path, body); got.status != 200 {
+			t.Fatalf("%s: %d %s", path, got.status, got.body)
+		}
+		for _, in := range s.node.Instances() {
+			if got := node.OwnerOf(in); got != token.ID {
+				t.Errorf("%s: %s is %q's, not %q's", path, in.ID, got, token.ID)
+			}
+			if err := s.node.Unload(t.Context(), in.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -39,7 +40,8 @@ type reported struct {
 	Slots         int    `json:"slots"`
 	ContextLength int    `json:"context_length"`
 	DraftModel    string `json:"draft_model,omitempty"`
-	Memory        int64  `json:"memory_bytes"` // that it is counted with
+	Owner         string `json:"owner,omitempty"` // who had it loaded: a token's id, or a user of another authentication
+	Memory        int64  `json:"memory_bytes"`    // that it is counted with
 	Resident      int64  `json:"resident_memory_bytes,omitempty"`
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
@@ -101,6 +103,7 @@ func newReported(in supervisor.Info) reported {
 		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Port: in.Port,
 		Engine: in.Build.Engine, EngineVersion: in.Build.Version,
 	}
+	r.Owner = node.OwnerOf(in)
 	if in.Spec.Draft != nil {
 		r.DraftModel = in.Spec.Draft.Key
 	}

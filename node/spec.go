@@ -36,6 +36,7 @@ type LoadOptions struct {
 	OffloadKV      supervisor.Toggle
 	Draft          string         // a model, by any of its names
 	TTL            *time.Duration // 0: never
+	Owner          string         // who asked for it, see [Identity]; empty: nobody in particular
 	ByHand         bool           // somebody asked for the load itself: it stays until somebody asks for its end
 }
 
@@ -43,6 +44,12 @@ type LoadOptions struct {
 type origin struct {
 	settings *Settings
 	options  LoadOptions
+}
+
+// OwnerOf is who had an instance loaded, see [Identity]; empty: nobody in particular, such as a configuration.
+func OwnerOf(in supervisor.Info) string {
+	from, _ := in.Spec.Origin.(origin)
+	return from.options.Owner
 }
 
 // madeSpec is a Spec of a model that is loaded on first use. It is made anew when the settings, the memory budget or the
@@ -56,8 +63,10 @@ type madeSpec struct {
 
 // firstUse is the Spec of a model that is loaded on first use.
 func (n *Node) firstUse(m *catalog.Model, u Use) (*supervisor.Spec, error) {
+	options := LoadOptions{Draft: u.Draft, Owner: u.Owner}
 	if u.ContextLength != 0 {
-		return n.spec(*m, LoadOptions{Draft: u.Draft, TTL: u.TTL, ContextLength: u.ContextLength})
+		options.TTL, options.ContextLength = u.TTL, u.ContextLength
+		return n.spec(*m, options)
 	}
 	settings, budget, key := n.settings.Load(), n.budget.Load(), m.Key
 	if u.Draft != "" {
@@ -76,9 +85,12 @@ func (n *Node) firstUse(m *catalog.Model, u Use) (*supervisor.Spec, error) {
 		}
 		n.specs.Store(key, madeSpec{settings, budget, m.Changed, spec})
 	}
-	if u.TTL != nil {
+	if u.TTL != nil || u.Owner != "" { // the one that is remembered is for everybody
 		own := *spec
-		own.TTL, own.Origin = *u.TTL, origin{settings, LoadOptions{Draft: u.Draft, TTL: u.TTL}}
+		if u.TTL != nil {
+			own.TTL, options.TTL = *u.TTL, u.TTL
+		}
+		own.Origin = origin{settings, options}
 		spec = &own
 	}
 	return spec, nil
