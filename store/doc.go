@@ -1,4 +1,4 @@
-// Package store keeps what must outlive the process: conversations so far. It is one SQLite file, or a PostgreSQL database
+// Package store keeps what must outlive the process: conversations, tokens, and what was used. It is one SQLite file, or a PostgreSQL database
 // that several machines may share; both have the same schema and answer the same.
 //
 // A request and its answer are a [Turn]. Turns form trees: each but the first of a conversation names its parent, and two
