@@ -47,11 +47,7 @@ type (
 
 // download is POST /api/v1/models/download.
 func (c *call) download() error {
-	body, err := c.body()
-	if err != nil {
-		return err
-	}
-	name, err := model(body)
+	body, name, err := c.bodyAndModel()
 	if err != nil {
 		return err
 	}

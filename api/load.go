@@ -43,11 +43,7 @@ func configOf(in supervisor.Info) nativeConfig {
 
 // load is POST /api/v1/models/load. Each call loads an instance of its own.
 func (c *call) load() error {
-	body, err := c.body()
-	if err != nil {
-		return err
-	}
-	name, err := model(body)
+	body, name, err := c.bodyAndModel()
 	if err != nil {
 		return err
 	}

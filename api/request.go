@@ -84,6 +84,16 @@ func model(body *translate.Body) (string, error) {
 	return name, nil
 }
 
+// bodyAndModel reads the body of a request about a model that it doesn't ask anything.
+func (c *call) bodyAndModel() (*translate.Body, string, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, "", err
+	}
+	name, err := model(body)
+	return body, name, err
+}
+
 func streamOptions(body *translate.Body) (stream, includeUsage bool, _ error) {
 	stream, bad := body.Bool("stream")
 	if bad != nil {
