@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ func (c *call) chatCompletions() error {
 	if bad != nil {
 		return bad
 	}
+	c.noteDropped(rq, ask)
 	run := &chatRun{
 		call: c, rq: rq, ask: ask,
 		id: "chatcmpl-" + strings.ToLower(rand.Text()), created: time.Now().Unix(),
@@ -52,6 +54,15 @@ func (c *call) chatCompletions() error {
 	}
 	c.writeJSON(http.StatusOK, run.whole())
 	return nil
+}
+
+// noteDropped logs which fields of a request don't reach the engine, for those who look for one.
+func (c *call) noteDropped(rq *request, ask *translate.Chat) {
+	if ctx := c.r.Context(); c.api.Log.Enabled(ctx, slog.LevelDebug) {
+		if dropped := rq.wire.Drops(rq.body, ask); len(dropped) > 0 {
+			c.api.Log.DebugContext(ctx, "fields that the engine is not sent", "request", c.id, "fields", dropped)
+		}
+	}
 }
 
 // chatRun is a chat request on its way.

@@ -17,7 +17,7 @@ func (c *call) completions() error {
 	if m := rq.target.Model; m.Type == catalog.TypeEmbedding {
 		return wrongModel(m, "generates no text: choose a language model.")
 	}
-	ask, bad := translate.ParseCompletion(rq.body)
+	ask, bad := translate.ParseCompletion(rq.body, rq.caps)
 	if bad != nil {
 		return bad
 	}

@@ -24,15 +24,15 @@ func TestPreset_GivesWhatTheRequestDoesNot(t *testing.T) {
 	for name, tt := range map[string]struct{ body, want string }{
 		"all of it": {
 			`{"model":"tinychat","preset":"careful","messages":[{"role":"user","content":"hi"}]}`,
-			`{"model":"tinychat","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"stop":["END"],"temperature":0.2` + asked,
+			`{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"stop":["END"],"temperature":0.2` + asked,
 		},
 		"but what is its own": {
 			`{"model":"tinychat","preset":"careful","temperature":0,"stop":null,"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]}`,
-			`{"model":"tinychat","temperature":0,"stop":["END"],"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]` + asked,
+			`{"temperature":0,"stop":["END"],"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]` + asked,
 		},
 		"a model": {
 			`{"preset":"bold","messages":[{"role":"user","content":"hi"}]}`,
-			`{"messages":[{"role":"user","content":"hi"}],"model":"tinychat","temperature":1.5` + asked,
+			`{"messages":[{"role":"user","content":"hi"}],"temperature":1.5` + asked,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,7 @@ type (
 		EphemeralMCP bool `json:"ephemeral_mcp"`
 		PluginMCP    bool `json:"plugin_mcp"`
 		RemoteMCP    bool `json:"remote_mcp"`
+		RawGrammar   bool `json:"raw_grammar"`
 	}
 )
 
@@ -40,7 +41,7 @@ func (c *call) settings() error {
 	s := c.node.Settings()
 	a := settingsAnswer{
 		Authentication: c.who != nil,
-		Allow:          gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP},
+		Allow:          gatesAnswer{s.Gates.EphemeralMCP, s.Gates.PluginMCP, s.Gates.RemoteMCP, s.Gates.RawGrammar},
 		CORS:           append([]string{}, c.api.CORS...),
 		MaxBody:        c.api.MaxBody,
 		JIT:            s.JIT,

@@ -76,9 +76,9 @@ func TestV0Chat_StopReasons(t *testing.T) {
 		"a stop string, not met":   {`,"stop":"nowhere"`, "eosFound"},
 		"the limit":                {`,"max_tokens":2`, "maxPredictedTokensReached"},
 		"the limit, before a stop": {`,"max_tokens":2,"stop":["engine"]`, "maxPredictedTokensReached"},
-		"the context":              {`,"user":"full"`, "contextLengthReached"},
+		"the context":              {`,"chat_template_kwargs":{"case":"full"}`, "contextLengthReached"},
 		"a call":                   {`,"tools":[{"type":"function","function":{"name":"echo"}}]`, "toolCalls"},
-		"a failure":                {`,"user":"halfway"`, "failed"},
+		"a failure":                {`,"chat_template_kwargs":{"case":"halfway"}`, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

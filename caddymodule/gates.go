@@ -13,15 +13,17 @@ const (
 	gateEphemeral = "ephemeral_mcp"
 	gatePlugin    = "plugin_mcp"
 	gateRemote    = "remote_mcp"
+	gateGrammar   = "raw_grammar"
 )
 
-var allGates = []string{gateEphemeral, gatePlugin, gateRemote}
+var allGates = []string{gateEphemeral, gatePlugin, gateRemote, gateGrammar}
 
 func (a *App) gates() node.Gates {
 	return node.Gates{
 		EphemeralMCP: slices.Contains(a.Allow, gateEphemeral),
 		PluginMCP:    slices.Contains(a.Allow, gatePlugin),
 		RemoteMCP:    slices.Contains(a.Allow, gateRemote),
+		RawGrammar:   slices.Contains(a.Allow, gateGrammar),
 	}
 }
 

@@ -83,7 +83,10 @@ func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[
 
 // Caps is what a model can do, as far as it is known without loading it.
 func (n *Node) Caps(m catalog.Model) translate.Caps {
-	return translate.Caps{Vision: m.Vision, Reasoning: append([]string{}, m.Reasoning.Options...)}
+	return translate.Caps{
+		Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
+		Reasoning: append([]string{}, m.Reasoning.Options...),
+	}
 }
 
 // Use is what a request needs of its model. The zero value is one slot, and the settings' word for the rest.

@@ -44,6 +44,7 @@ type Gates struct {
 	EphemeralMCP bool // native chat: MCP servers that a request names
 	PluginMCP    bool // native chat: the MCP servers of mcp.json
 	RemoteMCP    bool // /v1/responses: MCP servers that a request names
+	RawGrammar   bool // chat and text completions: a grammar that a request brings
 }
 
 // Budget is how much memory may be taken: a share of the machine's, or a size. The zero value is no bound.

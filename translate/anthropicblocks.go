@@ -71,9 +71,9 @@ func (c *conversation) toolUse(path string, block gjson.Result) *Error {
 	case input.Exists() && input.Type != gjson.Null && !input.IsObject():
 		return wrongPlace(path+".input", "an object", input)
 	}
-	arguments := "{}"
-	if input.IsObject() {
-		arguments = input.Raw
+	arguments, err := callArguments(path+".input", input)
+	if err != nil {
+		return err
 	}
 	t := &c.turn
 	if len(t.calls) > 0 {

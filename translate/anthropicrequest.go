@@ -66,7 +66,7 @@ func (m *Messages) Upstream() (*Body, *Error) {
 
 // messagesNumbers are the numbers of a request: Anthropic's, and after them those of the OpenAI-style endpoints that shape
 // the sampling, too.
-var messagesNumbers = []nativeNumber{
+var messagesNumbers = []numberField{
 	{name: "max_tokens", min: 1, max: math.MaxInt32, whole: true, engine: "max_tokens"},
 	{name: "temperature", max: 1, engine: "temperature"},
 	{name: "top_p", max: 1, engine: "top_p"},
@@ -136,6 +136,10 @@ func (m *Messages) parseFormat(body *Body) *Error {
 	schema := format.Get("schema")
 	if !schema.IsObject() {
 		return wrongPlace(path+".schema", "an object", schema)
+	}
+	var work schemaWork
+	if err := work.check(path+".schema", schema); err != nil {
+		return err
 	}
 	m.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
 	return nil

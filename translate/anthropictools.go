@@ -60,6 +60,7 @@ func functionsOf(tools gjson.Result, wanted string) (functions string, offered [
 		return "", nil, wrongPlace("tools", "an array", tools)
 	}
 	all := []byte{'['}
+	var work schemaWork
 	for i, tool := range tools.Array() {
 		path := "tools." + itoa(i)
 		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
@@ -72,6 +73,9 @@ func functionsOf(tools gjson.Result, wanted string) (functions string, offered [
 			return "", nil, wrongPlace(path+".name", "a name", name)
 		case !schema.IsObject():
 			return "", nil, wrongPlace(path+".input_schema", "an object", schema)
+		}
+		if err := work.check(path+".input_schema", schema); err != nil {
+			return "", nil, err
 		}
 		offered = append(offered, name.Str)
 		if wanted != "" && name.Str != wanted {

@@ -19,9 +19,9 @@ const maxWhole = 1 << 53
 
 // Body is a request's JSON object, scanned once: valid throughout, its top-level fields found.
 type Body struct {
-	Raw    []byte
-	fields []field
-	marks  marks
+	Raw      []byte
+	fields   []field
+	messages messageList // empty unless the field "messages" is an array
 }
 
 // field is where a top-level field stands in Raw. from is its key's opening quote; value and to bound its value.
@@ -30,7 +30,7 @@ type field struct {
 	from, value, to int
 }
 
-// Scan checks that raw is one JSON object in UTF-8 with no field given twice, in one pass. Raw is kept, not copied.
+// Scan checks that raw is one JSON object in UTF-8 in which no object has a name twice, in one pass. Raw is kept, not copied.
 func Scan(raw []byte) (*Body, *Error) {
 	s := scanner{data: raw}
 	if s.space(); s.pos >= len(raw) {
@@ -43,10 +43,10 @@ func Scan(raw []byte) (*Body, *Error) {
 		return nil, Invalid("invalid_json", "", "The request body must be a JSON object.")
 	}
 	b := &Body{Raw: raw, fields: make([]field, 0, 12)}
+	s.list = &b.messages
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}
-	b.marks = s.marks
 	if s.space(); s.pos < len(raw) {
 		return nil, s.unexpected("after the JSON object")
 	}
@@ -158,20 +158,32 @@ func typeName(v gjson.Result) string {
 // Edit is a set of changes to a body's top-level fields. The zero value changes nothing.
 type Edit struct {
 	changes []change
+	// only has the names of the fields that stay if they aren't changed and aren't null; nil: all stay.
+	only map[string]bool
+}
+
+// keeps tells whether a field stays that isn't changed.
+func (e *Edit) keeps(b *Body, f *field) bool {
+	return e.only == nil || e.only[string(f.key)] && says(b.Raw[f.value:f.to])
 }
 
 type change struct {
 	key, value string // an empty value removes the field
 }
 
-// Set gives a field a value, which is JSON.
-func (e *Edit) Set(key, value string) { e.changes = append(e.changes, change{key, value}) }
+// Set gives a field a value, which is JSON. Of several changes of one field the last counts.
+func (e *Edit) Set(key, value string) {
+	if c := e.find(key); c != nil {
+		c.value = value
+		return
+	}
+	e.changes = append(e.changes, change{key, value})
+}
 
 // Remove takes a field away.
-func (e *Edit) Remove(key string) { e.changes = append(e.changes, change{key: key}) }
+func (e *Edit) Remove(key string) { e.Set(key, "") }
 
-// Apply is the body's bytes with the changes made: one copy, in which everything that isn't changed is as it was. A key
-// may stand in one change only.
+// Apply is the body's bytes with the changes made: one copy, in which everything that isn't changed is as it was.
 func (e *Edit) Apply(b *Body) []byte {
 	grow := 2
 	for _, c := range e.changes {
@@ -182,7 +194,7 @@ func (e *Edit) Apply(b *Body) []byte {
 	for i := range b.fields {
 		f := &b.fields[i]
 		c := e.find(string(f.key))
-		if c != nil && c.value == "" {
+		if c != nil && c.value == "" || c == nil && !e.keeps(b, f) {
 			continue
 		}
 		out = appendComma(out)
@@ -217,7 +229,7 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 	for i := range b.fields {
 		f := &b.fields[i]
 		c := e.find(string(f.key))
-		if c != nil && c.value == "" {
+		if c != nil && c.value == "" || c == nil && !e.keeps(b, f) {
 			end(to)
 			continue
 		}

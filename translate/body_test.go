@@ -53,7 +53,7 @@ func TestBody_GetCopies(t *testing.T) {
 func TestBody_String(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		`"tiny"`: "tiny", `""`: "", `null`: "", `"a\u0062\n\"c\""`: "ab\n\"c\"", `"\ud83c\udf89"`: "🎉", `"\ud800"`: "\ufffd",
+		`"tiny"`: "tiny", `""`: "", `null`: "", `"a\u0062\n\"c\""`: "ab\n\"c\"", `"\ud83c\udf89"`: "🎉",
 	} {
 		got, err := scanned(t, `{"model":`+value+`}`).String("model")
 		if err != nil || got != want {

@@ -1,9 +1,6 @@
 package translate
 
 import (
-	"bytes"
-	"regexp"
-
 	"github.com/tidwall/gjson"
 )
 
@@ -24,38 +21,37 @@ type Chat struct {
 }
 
 // ParseChat reads a chat request. What is wrong with it, or can't be done with the model, is refused here, before anything
-// is loaded.
+// is loaded. What isn't known here is not sent to an engine.
 func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 	if err := checkTypes(body); err != nil {
 		return nil, err
 	}
-	if err := checkMessages(body, caps); err != nil {
+	c := &Chat{N: 1}
+	if err := parseSampling(body, nil, caps, &c.edit); err != nil {
 		return nil, err
 	}
-	c := &Chat{N: 1}
-	for _, parse := range []func(*Body) *Error{c.parseN, c.parseLimits, c.parseStop, c.parseTools, c.parseFormat, c.mendCalls} {
+	for _, parse := range []func(*Body) *Error{c.parseN, c.parseLogprobs, c.parsePenalty, c.parseTools, c.parseFormat, parseTemplate} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
 	}
+	c.HasStop = hasStop(body, &c.edit)
 	if err := c.parseEffort(body, caps); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, c.parseMessages(body, caps)
 }
 
-// chatTypes are the types of the fields that we know of. The engine would take some of the wrong ones for others, and
-// refuse the rest only after it was loaded. Others than these are the engine's to judge.
+// chatTypes are the types of the fields that don't shape the sampling. The engine would take some of the wrong ones for others,
+// and refuse the rest only after it was loaded.
 var chatTypes = map[string]jsonType{
-	"temperature": isANumber, "top_p": isANumber, "top_k": isANumber, "min_p": isANumber, "typical_p": isANumber,
-	"presence_penalty": isANumber, "frequency_penalty": isANumber, "repeat_penalty": isANumber,
-	"seed": isANumber, "n": isANumber, "max_tokens": isANumber, "max_completion_tokens": isANumber, "n_predict": isANumber,
-	"top_logprobs": isANumber, "ttl": isANumber,
+	"n": isANumber, "ttl": isANumber,
 	"stream": isABoolean, "logprobs": isABoolean, "parallel_tool_calls": isABoolean,
+	"add_generation_prompt": isABoolean, "continue_final_message": isABoolean,
 	"draft_model": isAString, "reasoning_effort": isAString,
 	"tools": isAnArray, "messages": isAnArray,
 	"response_format": isAnObject, "stream_options": isAnObject, "chat_template_kwargs": isAnObject,
-	"stop": isAString | isAnArray, "tool_choice": isAString | isAnObject, "logit_bias": isAnObject | isAnArray,
+	"tool_choice": isAString | isAnObject, "repetition_penalty": isANumber,
 }
 
 func checkTypes(body *Body) *Error {
@@ -68,52 +64,6 @@ func checkTypes(body *Body) *Error {
 		}
 	}
 	return nil
-}
-
-// checkMessages looks at no more of the messages than their beginning, unless there are images.
-func checkMessages(body *Body, caps Caps) *Error {
-	messages := body.Value("messages")
-	if messages == nil {
-		return Missing("messages")
-	}
-	if bytes.TrimLeft(messages[1:], " \t\r\n")[0] == ']' {
-		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
-	}
-	if body.marks&markImage == 0 {
-		return nil
-	}
-	return checkImages(gjson.ParseBytes(messages), caps)
-}
-
-func checkImages(messages gjson.Result, caps Caps) (bad *Error) {
-	messages.ForEach(func(_, message gjson.Result) bool {
-		if content := message.Get("content"); content.IsArray() {
-			content.ForEach(func(_, part gjson.Result) bool {
-				if part.Get("type").Str == "image_url" {
-					bad = checkImage(part.Get("image_url"), caps)
-				}
-				return bad == nil
-			})
-		}
-		return bad == nil
-	})
-	return bad
-}
-
-func checkImage(image gjson.Result, caps Caps) *Error {
-	url := image.Get("url").Str
-	if image.Type == gjson.String {
-		url = image.Str
-	}
-	switch {
-	case !caps.Vision:
-		return Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
-	case len(url) < 5 || url[:5] != "data:":
-		return Invalid("invalid_image_url", "messages",
-			`An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
-	default:
-		return nil
-	}
 }
 
 func (c *Chat) parseN(body *Body) (err *Error) {
@@ -131,49 +81,37 @@ func (c *Chat) parseN(body *Body) (err *Error) {
 	return err
 }
 
-// parseLimits makes a limit of any negative number what the engine takes for none.
-func (c *Chat) parseLimits(body *Body) *Error {
-	for _, name := range limits {
-		n, _, err := body.Int(name)
-		if err != nil {
-			return err
-		}
-		if n < -1 {
-			c.edit.Set(name, "-1")
-		}
+// parseLogprobs refuses what the engine would, before it is loaded.
+func (c *Chat) parseLogprobs(body *Body) *Error {
+	if says(body.Value("top_logprobs")) && string(body.Value("logprobs")) != "true" {
+		return Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)
 	}
 	return nil
 }
 
-func (c *Chat) parseStop(body *Body) *Error {
-	value := body.Value("stop")
-	switch {
-	case value == nil, string(value) == "null":
-		return nil
-	case value[0] == '"':
-		c.HasStop = len(value) > 2
+// parsePenalty takes repetition_penalty, as other servers call it, for repeat_penalty.
+func (c *Chat) parsePenalty(body *Body) *Error { return renamePenalty(body, &c.edit) }
+
+func renamePenalty(body *Body, e *Edit) *Error {
+	raw := body.Value("repetition_penalty")
+	if !says(raw) || says(body.Value("repeat_penalty")) {
 		return nil
 	}
-	for _, s := range gjson.ParseBytes(value).Array() {
-		if s.Type != gjson.String {
-			return Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has `+typeName(s)+`.`)
-		}
-		c.HasStop = c.HasStop || s.Str != ""
+	f := *samplingNumbers["repeat_penalty"]
+	f.name = "repetition_penalty"
+	if err := f.check(gjson.ParseBytes(raw)); err != nil {
+		return err
 	}
+	e.Set("repeat_penalty", string(raw))
 	return nil
 }
 
-// noArguments is how clients write that a call has none. It can't stand inside a string, where the quotes would be escaped.
-var noArguments = regexp.MustCompile(`"arguments"[ \t\r\n]*:[ \t\r\n]*""`)
-
-// mendCalls makes an empty object of arguments that are an empty string, as models write them that call a tool without
-// parameters. The engine refuses a conversation that has them.
-func (c *Chat) mendCalls(body *Body) *Error {
-	if body.marks&markNoArguments == 0 {
-		return nil
+// hasStop tells whether there are stop strings. The edit takes away those that are empty.
+func hasStop(body *Body, e *Edit) bool {
+	if c := e.find("stop"); c != nil {
+		return c.value != ""
 	}
-	c.edit.Set("messages", string(noArguments.ReplaceAll(body.Value("messages"), []byte(`"arguments":"{}"`))))
-	return nil
+	return says(body.Value("stop"))
 }
 
 // jsonType is a set of JSON's types.

@@ -12,8 +12,11 @@ func (c *Chat) parseFormat(body *Body) *Error {
 	switch kind := format.Get("type"); {
 	case kind.Type != gjson.String:
 		return Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)
-	case kind.Str == "text", kind.Str == "json_object":
+	case kind.Str == "text":
+		c.edit.Remove("response_format")
 		return nil
+	case kind.Str == "json_object":
+		return c.jsonObject(format.Get("schema"))
 	case kind.Str != "json_schema":
 		return Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "`+kind.Str+`".`)
 	}
@@ -32,8 +35,27 @@ func (c *Chat) parseFormat(body *Body) *Error {
 	if strict := holder.Get("strict"); strict.Exists() && strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String {
 		return wrongType("response_format.json_schema.strict", "a boolean or a string", strict)
 	}
-	if !holder.Get("schema").Exists() {
-		c.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
+	var work schemaWork
+	if err := work.check("response_format.json_schema.schema", schema); err != nil {
+		return err
 	}
+	c.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
+	return nil
+}
+
+// jsonObject is the format of any object, or of one that follows llama-server's own place for a schema.
+func (c *Chat) jsonObject(schema gjson.Result) *Error {
+	if schema.Type == gjson.Null {
+		c.edit.Set("response_format", `{"type":"json_object"}`)
+		return nil
+	}
+	if !schema.IsObject() {
+		return wrongType("response_format.schema", "an object", schema)
+	}
+	var work schemaWork
+	if err := work.check("response_format.schema", schema); err != nil {
+		return err
+	}
+	c.edit.Set("response_format", `{"type":"json_object","schema":`+schema.Raw+`}`)
 	return nil
 }

@@ -6,36 +6,120 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// maxTools bounds the tools of one request.
+const maxTools = 1024
+
+// chatTool is a tool of a request.
+type chatTool struct {
+	name string
+	json string // what is known of it
+}
+
 // parseTools reads which tools may be called. The engine knows of tool_choice only the words: a choice that names functions
 // is made by giving the model no others.
 func (c *Chat) parseTools(body *Body) *Error {
-	parallel := body.Value("parallel_tool_calls")
-	c.SingleCall = string(parallel) == "false"
-	choice := gjson.ParseBytes(body.Value("tool_choice"))
+	c.SingleCall = string(body.Value("parallel_tool_calls")) == "false"
+	tools, err := readTools(body.Get("tools"))
+	if err != nil {
+		return err
+	}
+	choice := body.Get("tool_choice")
 	if choice.IsObject() {
-		return c.chooseTools(body, choice)
+		return c.chooseTools(tools, choice)
 	}
 	switch choice.Str {
 	case "", "auto":
-		return nil
 	case "none":
 		// The engine would still describe them to the model, and leave the calls that it makes in the text.
-		c.edit.Remove("tools")
-		return nil
+		tools = nil
 	case "required":
-		if len(gjson.ParseBytes(body.Value("tools")).Array()) == 0 {
+		if len(tools) == 0 {
 			return Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)
 		}
-		return nil
 	default:
 		return Invalid("invalid_value", "tool_choice",
 			`"tool_choice" must be "none", "auto", "required", or an object that names a function, not "`+choice.Str+`".`)
 	}
+	c.offer(tools, choice.Str)
+	return nil
+}
+
+// offer tells the engine of tools, and whether one must be called.
+func (c *Chat) offer(tools []chatTool, mode string) {
+	if len(tools) == 0 {
+		c.edit.Remove("tools")
+		c.edit.Remove("tool_choice")
+		return
+	}
+	all := []byte{'['}
+	for _, tool := range tools {
+		all = append(appendComma(all), tool.json...)
+	}
+	c.edit.Set("tools", string(append(all, ']')))
+	if mode == "required" {
+		c.edit.Set("tool_choice", `"required"`)
+	} else {
+		c.edit.Remove("tool_choice")
+	}
+}
+
+// readTools reads the tools' definitions.
+func readTools(v gjson.Result) ([]chatTool, *Error) {
+	if v.Type == gjson.Null {
+		return nil, nil
+	}
+	items := v.Array()
+	if len(items) > maxTools {
+		return nil, Invalid("invalid_value", "tools", `"tools" must hold at most `+itoa(maxTools)+` tools.`)
+	}
+	tools := make([]chatTool, len(items))
+	var work schemaWork
+	for i, item := range items {
+		var err *Error
+		if tools[i], err = readTool("tools["+itoa(i)+"]", item, &work); err != nil {
+			return nil, err
+		}
+	}
+	return tools, nil
+}
+
+func readTool(path string, tool gjson.Result, work *schemaWork) (chatTool, *Error) {
+	function := tool.Get("function")
+	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
+	switch kind := tool.Get("type"); {
+	case !tool.IsObject():
+		return chatTool{}, wrongType(path, "an object", tool)
+	case kind.Type != gjson.Null && kind.Str != "function":
+		return chatTool{}, Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function": this server runs no other tools.`)
+	case function.Type == gjson.Null:
+		return chatTool{}, Missing(path + ".function")
+	case !function.IsObject():
+		return chatTool{}, wrongType(path+".function", "an object", function)
+	case name.Type != gjson.String || name.Str == "":
+		return chatTool{}, Missing(path + ".function.name")
+	case len(name.Str) > maxNameLength:
+		return chatTool{}, Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must have at most `+itoa(maxNameLength)+` bytes.`)
+	case description.Type != gjson.String && description.Type != gjson.Null:
+		return chatTool{}, wrongType(path+".function.description", "a string", description)
+	case parameters.Type != gjson.Null && !parameters.IsObject():
+		return chatTool{}, wrongType(path+".function.parameters", "an object", parameters)
+	}
+	out := appendString([]byte(`{"type":"function","function":{"name":`), name.Str)
+	if description.Str != "" {
+		out = append(append(out, `,"description":`...), description.Raw...)
+	}
+	if parameters.IsObject() {
+		if err := work.check(path+".function.parameters", parameters); err != nil {
+			return chatTool{}, err
+		}
+		out = append(append(out, `,"parameters":`...), parameters.Raw...)
+	}
+	return chatTool{name.Str, string(append(out, `}}`...))}, nil
 }
 
 // chooseTools reads the forms {"type":"function","function":{"name":…}} and
 // {"type":"allowed_tools","allowed_tools":{"mode":"auto"|"required","tools":[…]}}.
-func (c *Chat) chooseTools(body *Body, choice gjson.Result) *Error {
+func (c *Chat) chooseTools(tools []chatTool, choice gjson.Result) *Error {
 	var wanted []gjson.Result
 	mode := "required"
 	switch choice.Get("type").Str {
@@ -54,14 +138,13 @@ func (c *Chat) chooseTools(body *Body, choice gjson.Result) *Error {
 	for _, w := range wanted {
 		names[w.Get("function.name").Str] = true
 	}
-	kept := []byte{'['}
+	var kept []chatTool
 	var offered []string
-	for _, tool := range gjson.ParseBytes(body.Value("tools")).Array() {
-		name := tool.Get("function.name").Str
-		offered = append(offered, name)
-		if names[name] {
-			kept = append(appendComma(kept), tool.Raw...)
-			names[name] = false
+	for _, tool := range tools {
+		offered = append(offered, tool.name)
+		if names[tool.name] {
+			kept = append(kept, tool)
+			names[tool.name] = false
 		}
 	}
 	for _, w := range wanted {
@@ -69,11 +152,10 @@ func (c *Chat) chooseTools(body *Body, choice gjson.Result) *Error {
 			return unknownTool(name, offered)
 		}
 	}
-	if len(kept) == 1 {
+	if len(kept) == 0 {
 		return Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)
 	}
-	c.edit.Set("tools", string(append(kept, ']')))
-	c.edit.Set("tool_choice", `"`+mode+`"`)
+	c.offer(kept, mode)
 	return nil
 }
 

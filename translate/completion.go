@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,11 +24,19 @@ type Completion struct {
 	Stop      []string
 	Seed      int
 	HasSeed   bool
+
+	edit Edit // of the fields that shape the sampling
 }
 
-// ParseCompletion reads a request for text completions.
-func ParseCompletion(body *Body) (*Completion, *Error) {
+// ParseCompletion reads a request for text completions. What isn't known here is not sent to an engine.
+func ParseCompletion(body *Body, caps Caps) (*Completion, *Error) {
 	c := &Completion{N: 1, Logprobs: -1, MaxTokens: -1}
+	if err := parseSampling(body, llamaTextFields, caps, &c.edit); err != nil {
+		return nil, err
+	}
+	if err := renamePenalty(body, &c.edit); err != nil {
+		return nil, err
+	}
 	for _, parse := range []func(*Body) *Error{c.parsePrompt, c.parseCounts, c.parseLimit, c.parseStop, c.parseSuffix} {
 		if err := parse(body); err != nil {
 			return nil, err
@@ -84,7 +93,9 @@ func (c *Completion) parseLogprobs(body *Body) *Error {
 	if err != nil || !given {
 		return err
 	}
-	c.Logprobs = n
+	if c.Logprobs = n; n > maxLogprobs {
+		return Invalid("invalid_value", "logprobs", `"logprobs" must be from 0 to `+itoa(maxLogprobs)+`.`)
+	}
 	if c.Echo {
 		return Invalid("unsupported_value", "logprobs",
 			`"logprobs" can't be had together with "echo": the engine tells no log probabilities of a prompt's tokens. Leave out one of the two.`)
@@ -102,30 +113,19 @@ func (c *Completion) parseLimit(body *Body) *Error {
 			return err
 		}
 		if given {
-			c.MaxTokens = max(-1, n)
+			c.MaxTokens = min(max(-1, n), math.MaxInt32)
 			return nil
 		}
 	}
 	return nil
 }
 
-func (c *Completion) parseStop(body *Body) *Error {
-	v := body.Get("stop")
-	if !v.Exists() || v.Type == gjson.Null {
+func (c *Completion) parseStop(body *Body) (err *Error) {
+	if !says(body.Value("stop")) {
 		return nil
 	}
-	if v.Type != gjson.String && !v.IsArray() {
-		return wrongType("stop", "a string or an array of strings", v)
-	}
-	for _, s := range v.Array() {
-		if s.Type != gjson.String {
-			return Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has `+typeName(s)+`.`)
-		}
-		if s.Str != "" { // which would end every answer before it begins
-			c.Stop = append(c.Stop, s.Str)
-		}
-	}
-	return nil
+	c.Stop, err = stopStrings(body.Get("stop"))
+	return err
 }
 
 func (c *Completion) parseSuffix(body *Body) (err *Error) {
@@ -195,7 +195,7 @@ func areTokens(items []gjson.Result) bool {
 }
 
 func isToken(v gjson.Result) bool {
-	return v.Type == gjson.Number && v.Num >= 0 && v.Num <= maxWhole && !strings.ContainsAny(v.Raw, ".eE-")
+	return v.Type == gjson.Number && v.Num >= 0 && v.Num <= math.MaxInt32 && !strings.ContainsAny(v.Raw, ".eE-")
 }
 
 // isTokens tells whether one of texts is an array of token ids.

@@ -28,7 +28,7 @@ func TestCompletion_Requests(t *testing.T) {
 		`{"prompt":"","n_predict":3}`,
 	} {
 		body := scanned(t, request)
-		c, err := ParseCompletion(body)
+		c, err := ParseCompletion(body, Caps{})
 		if err != nil {
 			t.Errorf("%s: %v", request, err)
 			continue
@@ -88,7 +88,7 @@ func TestParseCompletion_Refuses(t *testing.T) {
 		`{"prompt":"a","seed":"a"}`:                            "invalid_type seed",
 		`{"prompt":"a","n":99999999999,"best_of":99999999999}`: "invalid_value best_of",
 	} {
-		_, err := ParseCompletion(scanned(t, request))
+		_, err := ParseCompletion(scanned(t, request), Caps{})
 		if err == nil {
 			t.Errorf("%s is taken", request)
 			continue
@@ -198,7 +198,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		var made [][]byte
-		if c, err := ParseCompletion(body); err == nil {
+		if c, err := ParseCompletion(body, Caps{}); err == nil {
 			made = append(made, LlamaServer{}.Completion(body, c, len(c.Prompts)-1, c.BestOf-1).Body)
 		}
 		if e, err := ParseEmbedding(body); err == nil {

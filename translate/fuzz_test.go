@@ -3,6 +3,7 @@ package translate
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -20,7 +21,7 @@ var bodies = []string{
 }
 
 // FuzzScan holds Scan against encoding/json: it accepts the objects that encoding/json does, but for our limits, for bytes
-// that aren't UTF-8, and for names given twice.
+// that aren't UTF-8, for half surrogate pairs, and for names given twice in an object.
 func FuzzScan(f *testing.F) {
 	for _, body := range bodies {
 		f.Add([]byte(body))
@@ -48,21 +49,65 @@ func isWanted(tb testing.TB, raw []byte) bool {
 	if !utf8.Valid(raw) || !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' || depth(raw) > maxDepth {
 		return false
 	}
+	return !hasHalfPair(raw) && !hasRepeatedName(tb, raw) && len(topLevel(tb, raw)) <= maxFields
+}
+
+// hasRepeatedName tells whether a name stands twice in one object of valid JSON.
+func hasRepeatedName(tb testing.TB, raw []byte) bool {
+	tb.Helper()
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := dec.Token(); err != nil {
-		tb.Fatal(err)
+	dec.UseNumber()
+	type level struct {
+		names map[string]bool // nil for an array
+		value bool            // the next string is a value
 	}
-	n := 0
-	for ; dec.More(); n++ {
-		var skipped json.RawMessage
-		if _, err := dec.Token(); err != nil {
-			tb.Fatal(err)
+	var open []level
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return false
 		}
-		if err := dec.Decode(&skipped); err != nil {
-			tb.Fatal(err)
+		top := len(open) - 1
+		name, isString := token.(string)
+		if isString && top >= 0 && open[top].names != nil && !open[top].value {
+			if open[top].names[name] {
+				return true
+			}
+			open[top].names[name], open[top].value = true, true
+			continue
+		}
+		if top >= 0 && token != json.Delim('}') && token != json.Delim(']') {
+			open[top].value = false
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{names: map[string]bool{}})
+		case json.Delim('['):
+			open = append(open, level{})
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:top]
 		}
 	}
-	return n <= maxFields && n == len(topLevel(tb, raw))
+}
+
+// hasHalfPair tells whether valid JSON has an escape for half a surrogate pair.
+func hasHalfPair(raw []byte) bool {
+	high := false // the escape just before was the first half
+	for i := 0; i < len(raw); i++ {
+		var unit uint64
+		if raw[i] == '\\' && raw[i+1] == 'u' {
+			unit, _ = strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
+			i += 5
+		} else if raw[i] == '\\' {
+			i++
+		}
+		isHigh, isLow := unit >= 0xD800 && unit < 0xDC00, unit >= 0xDC00 && unit < 0xE000
+		if high != isLow {
+			return true
+		}
+		high = isHigh
+	}
+	return high
 }
 
 // depth is how deep valid JSON is nested.

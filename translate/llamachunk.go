@@ -35,7 +35,7 @@ func isLlamaEnvelope(key []byte) bool {
 // parse reads a chunk. It is false for what isn't a JSON object whose parts are of the right kinds.
 func (c *llamaChunk) parse(data []byte) bool {
 	*c = llamaChunk{thinking: -1}
-	s := scanner{data: data}
+	s := scanner{data: data, lenient: true}
 	s.space()
 	o := objectScan{s: &s}
 	for o.next() {

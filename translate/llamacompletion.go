@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/tidwall/gjson"
 )
@@ -33,18 +34,13 @@ const completionFields = `["content","stop","stop_type","stopping_word","truncat
 // Completion asks llama-server's own endpoints, not its OpenAI-style one: they say why generation ended, and how many
 // tokens there were, without being asked to; and the one that fills gaps speaks as the other.
 func (LlamaServer) Completion(body *Body, c *Completion, prompt, candidate int) Upstream {
-	var e Edit
+	e := Edit{slices.Clone(c.edit.changes), llamaTextFields}
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("response_fields", completionFields)
-	for _, ours := range []string{"model", "stream_options", "ttl", "draft_model", "preset", "n", "best_of", "echo", "logprobs", "suffix", "max_completion_tokens", "max_tokens"} {
-		e.Remove(ours)
-	}
 	e.Set("n_predict", itoa(c.MaxTokens))
 	if len(c.Stop) > 0 {
 		e.Set("stop", string(appendJSON(nil, c.Stop)))
-	} else {
-		e.Remove("stop")
 	}
 	if c.HasSeed && c.Seed >= 0 { // else the engine takes one by chance
 		e.Set("seed", itoa((c.Seed+candidate)%(1<<32-1)))
@@ -58,7 +54,6 @@ func (LlamaServer) Completion(body *Body, c *Completion, prompt, candidate int) 
 	}
 	e.Set("input_prefix", string(c.Prompts[prompt]))
 	e.Set("input_suffix", string(appendJSON(nil, c.Suffix)))
-	e.Remove("prompt")
 	return Upstream{"/infill", e.Apply(body)}
 }
 

@@ -139,7 +139,7 @@ func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
 		return dst, false
 	}
 	text := data[len(r.before) : len(data)-len(r.after)]
-	s := scanner{data: text}
+	s := scanner{data: text, lenient: true}
 	if text[0] != '"' || s.str() != nil || s.pos != len(text) {
 		return dst, false
 	}

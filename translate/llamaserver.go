@@ -12,15 +12,13 @@ import (
 // LlamaServer is the wire of llama.cpp's llama-server, as measured on version 0.7.0.
 type LlamaServer struct{}
 
-// Chat asks for a stream in any case: only so does the engine notice at once that nobody listens any more, and tell how
-// far the prompt is. What a client wants in one piece is gathered from it.
+// Chat sends the fields of llamaChatFields alone. It asks for a stream in any case: only so does the engine notice at once that
+// nobody listens any more, and tell how far the prompt is. What a client wants in one piece is gathered from it.
 func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte {
-	e := Edit{slices.Clip(chat.edit.changes)}
+	e := Edit{slices.Clone(chat.edit.changes), llamaChatFields}
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
-	e.Remove("ttl") // ours, not the engine's
-	e.Remove("draft_model")
 	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // the choices of one seed differ, and are always the same
 		e.Set("seed", itoa((chat.Seed+choice)%(1<<32-1)))
 	}

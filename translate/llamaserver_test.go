@@ -24,10 +24,18 @@ func upstream(t *testing.T, body string, caps Caps) ([]byte, *Error) {
 	return bytes.Join(LlamaServer{}.Chat(b, chat, 0, false), nil), nil
 }
 
+// tinyPNG is a picture of one pixel, in base64.
+const tinyPNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+
+// call is a call of the tool a as the engine is told of it. The arguments are the inside of a JSON string.
+func call(arguments string) string {
+	return `{"type":"function","function":{"name":"a","arguments":"` + arguments + `"}}`
+}
+
 func TestLlamaServer_Chat(t *testing.T) {
 	t.Parallel()
 	blind, sees := Caps{}, Caps{Vision: true}
-	image := `"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:,"}}]}]`
+	image := `"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + tinyPNG + `"}}]}]`
 	tests := map[string]struct {
 		body string
 		caps Caps
@@ -41,19 +49,28 @@ func TestLlamaServer_Chat(t *testing.T) {
 			`{"stream_options":{"include_usage":true},"return_progress":true,` + hello + `,"stream":true}`,
 		},
 		"ttl is ours": {`{"ttl":300,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
-		"ttl in a tool": {
-			`{` + hello + `,"tools":[{"ttl":1}]}`, blind, `{` + hello + `,"tools":[{"ttl":1}],` + asked + `}`,
-		},
 		"unknown fields": {
-			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70}`, blind,
-			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70,` + asked + `}`,
+			`{"x_new": {"b":1.50,"a":[ 1e2 ],"n":"\u00e9\/"} ,` + hello + `,"temperature":0.70,"id_slot":1,"n_cmpl":9,"lora":[],"cache_prompt":false,"metadata":{"a":"b"}}`, blind,
+			`{` + hello + `,"temperature":0.70,` + asked + `}`,
 		},
-		"n is one":         {`{"n":1,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
-		"n is two":         {`{"n":2,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
-		"draft is ours":    {`{"draft_model":"d",` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
-		"no limit":         {`{"max_tokens":-7,"max_completion_tokens":-1,` + hello + `}`, blind, `{"max_tokens":-1,"max_completion_tokens":-1,` + hello + `,` + asked + `}`},
-		"n is null":        {`{"n":null,` + hello + `}`, blind, `{"n":null,` + hello + `,` + asked + `}`},
-		"image for vision": {`{` + image + `}`, sees, `{` + image + `,` + asked + `}`},
+		"fields that shape the sampling": {
+			`{` + hello + `,"min_p":0.1,"typical_p":1,"dry_multiplier":0.8,"mirostat":2,"samplers":["top_k","min_p"],"logit_bias":{"5":-100,"7":false},"seed":-5}`, blind,
+			`{` + hello + `,"min_p":0.1,"typical_p":1,"dry_multiplier":0.8,"mirostat":2,"samplers":["top_k","min_p"],"logit_bias":{"5":-100,"7":false},"seed":-1,` + asked + `}`,
+		},
+		"windows of penalties": {
+			`{` + hello + `,"repeat_last_n":2000000000,"dry_penalty_last_n":-1}`, Caps{MaxContext: 512},
+			`{` + hello + `,"repeat_last_n":512,"dry_penalty_last_n":512,` + asked + `}`,
+		},
+		"stops that are empty":      {`{` + hello + `,"stop":["","a"]}`, blind, `{` + hello + `,"stop":["a"],` + asked + `}`},
+		"a stop that is empty":      {`{` + hello + `,"stop":""}`, blind, `{` + hello + `,` + asked + `}`},
+		"the penalty's other name":  {`{` + hello + `,"repetition_penalty":1.1}`, blind, `{` + hello + `,"repeat_penalty":1.1,` + asked + `}`},
+		"a grammar that is allowed": {`{` + hello + `,"grammar":"root ::= \"a\""}`, Caps{RawGrammar: true}, `{` + hello + `,"grammar":"root ::= \"a\"",` + asked + `}`},
+		"n is one":                  {`{"n":1,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"n is two":                  {`{"n":2,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"draft is ours":             {`{"draft_model":"d",` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"no limit":                  {`{"max_tokens":-7,"max_completion_tokens":-1,` + hello + `}`, blind, `{"max_tokens":-1,"max_completion_tokens":-1,` + hello + `,` + asked + `}`},
+		"n is null":                 {`{"n":null,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
+		"image for vision":          {`{` + image + `}`, sees, `{` + image + `,` + asked + `}`},
 		"image_url in text": {
 			`{"messages":[{"role":"user","content":"what is \"type\":\"image_url\"?"}]}`, blind,
 			`{"messages":[{"role":"user","content":"what is \"type\":\"image_url\"?"}],` + asked + `}`,
@@ -62,28 +79,35 @@ func TestLlamaServer_Chat(t *testing.T) {
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"image_url"}]}]}`, blind,
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"image_url"}]}],` + asked + `}`,
 		},
-		"image_url in a call": {
-			`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"image_url"}]}]}`, blind,
-			`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"type":"image_url"}]}],` + asked + `}`,
+		"an image's URL alone": {
+			`{"messages":[{"role":"user","content":[{"type":"image\u005furl","image_url":"data:image/png;base64,` + tinyPNG + `","detail":"low"}]}]}`, sees,
+			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + tinyPNG + `"}}]}],` + asked + `}`,
 		},
-		"odd messages": {`{"messages":["image_url",{"content":["image_url"]},1]}`, blind, `{"messages":["image_url",{"content":["image_url"]},1],` + asked + `}`},
+		"what isn't known of a message": {
+			`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","cache_control":{},"reasoning":"r","refusal":null},{"role":"user","cont\u0065nt":"c"}]}`, blind,
+			`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","reasoning_content":"r"},{"role":"user","content":"c"}],` + asked + `}`,
+		},
 		"a tool by its name": {
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}, {"type":"function","function":{"name":"b"}}],"tool_choice":{"type":"function","function":{"name":"b"}}}`, blind,
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"b"}}],"tool_choice":"required",` + asked + `}`,
 		},
 		"tools that are allowed": {
 			`{` + hello + `,"tools":[{"function":{"name":"a"}},{"function":{"name":"b"}},{"function":{"name":"c"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"c"}},{"type":"function","function":{"name":"a"}}]}}}`, blind,
-			`{` + hello + `,"tools":[{"function":{"name":"a"}},{"function":{"name":"c"}}],"tool_choice":"auto",` + asked + `}`,
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"c"}}],` + asked + `}`,
 		},
 		"calls without arguments": {
 			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":""}},{"function":{"name":"a","arguments": ""}},{"function":{"name":"a","arguments":"{}"}}]},{"role":"tool","content":"\"arguments\":\"\""}]}`, blind,
-			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"a","arguments":"{}"}},{"function":{"name":"a","arguments":"{}"}}]},{"role":"tool","content":"\"arguments\":\"\""}],` + asked + `}`,
+			`{"messages":[{"role":"assistant","content":null,"tool_calls":[` + call("{}") + `,` + call("{}") + `,` + call("{}") + `]},{"role":"tool","content":"\"arguments\":\"\""}],` + asked + `}`,
 		},
-		"no tools":       {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"none"}`, blind, `{` + hello + `,"tool_choice":"none",` + asked + `}`},
-		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required",` + asked + `}`},
+		"calls whose arguments are no object": {
+			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1","function":{"name":"a","arguments":"{\"b\":"}},{"function":{"name":"a","arguments":"7"}},{"function":{"name":"a","arguments":{"x":1}}},{"function":{"name":"a"}}]}]}`, blind,
+			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1",` + call(`{\"arguments\":\"{\\\"b\\\":\"}`)[1:] + `,` + call(`{\"arguments\":\"7\"}`) + `,` + call(`{\"x\":1}`) + `,` + call("{}") + `]}],` + asked + `}`,
+		},
+		"no tools":       {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"none"}`, blind, `{` + hello + `,` + asked + `}`},
+		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"tool_choice":"required",` + asked + `}`},
 		"a schema in its place": {
 			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `}`, blind,
-			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `,` + asked + `}`,
+			`{"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}},` + hello + `,` + asked + `}`,
 		},
 		"a schema without its holder": {
 			`{"response_format":{"type":"json_schema","schema":{"type":"object"}},` + hello + `}`, blind,
@@ -95,7 +119,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Reasoning: []string{}}, `{` + hello + `,` + asked + `}`},
 		"nulls": {
 			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `}`, blind,
-			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `,` + asked + `}`,
+			`{` + hello + `,` + asked + `}`,
 		},
 	}
 	for name, tt := range tests {
@@ -132,14 +156,31 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 		"messages a number":  {`{"messages":7}`, messages("the number 7")},
 		"image":              {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]}`, noImages},
 		"image behind text": {
-			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":{},"type":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
+			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":{},"typ\u0065":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
 			noImages,
 		},
+		"a video": {`{"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"data:,"}}]}]}`, Invalid("unsupported_content", "messages[0].content[0].type",
+			`"messages[0].content[0]" is of type "video_url", which this server does not take: send text or images.`)},
+		"a part of no type":         {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, Invalid("invalid_value", "messages[0].content[0].type", `"messages[0].content[0].type" must be "text" or "image_url".`)},
+		"messages that are none":    {`{"messages":["image_url"]}`, Invalid("invalid_type", "messages[0]", `"messages[0]" must be an object, not a string.`)},
+		"a message of no role":      {`{"messages":[{"content":"a"}]}`, Missing("messages[0].role")},
+		"a message of nothing":      {`{"messages":[{"role":"user"}]}`, Missing("messages[0].content")},
+		"a call of nothing":         {`{"messages":[{"role":"assistant","tool_calls":[{"type":"image_url"}]}]}`, Missing("messages[0].tool_calls[0].function.name")},
+		"a window of less than all": {`{"repeat_last_n":-2,` + hello + `}`, Invalid("invalid_value", "repeat_last_n", `"repeat_last_n" must be at least -1, which stands for the whole context.`)},
+		"many log probabilities":    {`{"logprobs":true,"top_logprobs":765,` + hello + `}`, Invalid("invalid_value", "top_logprobs", `"top_logprobs" must be from 0 to 20, not 765.`)},
+		"log probabilities of none": {`{"top_logprobs":5,` + hello + `}`, Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)},
+		"a bias of a word":          {`{"logit_bias":{"5":"much"},` + hello + `}`, Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most 1024 of them.`)},
+		"a grammar": {`{"grammar":"root ::= \"a\"",` + hello + `}`, &Error{Kind: KindForbidden, Code: "gate_closed", Param: "grammar",
+			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`}},
+		"a template's own":       {`{"chat_template_kwargs":{"messages":[]},` + hello + `}`, Invalid("invalid_value", "chat_template_kwargs", `"chat_template_kwargs" must not have "messages": the engine sets that.`)},
+		"a tool of another kind": {`{"tools":[{"type":"web_search"}],` + hello + `}`, Invalid("invalid_value", "tools[0].type", `"tools[0].type" must be "function": this server runs no other tools.`)},
+		"arguments that are deep": {`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"` + nested("[", "", "]", 65) + `"}}]}]}`,
+			Invalid("invalid_value", "messages[0].tool_calls[0].function.arguments", `"messages[0].tool_calls[0].function.arguments" must not be nested more than 64 levels deep.`)},
 		"n is much":                  {`{"n":10001,` + hello + `}`, noChoices},
 		"n is none":                  {`{"n":0,` + hello + `}`, noChoices},
 		"n is a half":                {`{"n":0.5,` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not the number 0.5.`)},
 		"n is a word":                {`{"n":"1",` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a number, not a string.`)},
-		"a limit that is a word":     {`{"max_tokens":"5",` + hello + `}`, Invalid("invalid_type", "max_tokens", `"max_tokens" must be a number, not a string.`)},
+		"a limit that is a word":     {`{"max_tokens":"5",` + hello + `}`, Invalid("invalid_type", "max_tokens", `"max_tokens" must be a whole number, not a string.`)},
 		"a temperature of a word":    {`{"temperature":"hot",` + hello + `}`, Invalid("invalid_type", "temperature", `"temperature" must be a number, not a string.`)},
 		"tools that are none":        {`{"tools":3,` + hello + `}`, Invalid("invalid_type", "tools", `"tools" must be an array, not the number 3.`)},
 		"a stop that is a number":    {`{"stop":3,` + hello + `}`, Invalid("invalid_type", "stop", `"stop" must be a string or an array, not the number 3.`)},

@@ -3,7 +3,6 @@ package translate
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -68,16 +67,8 @@ func (c *NativeChat) parseConversation(body *Body) *Error {
 	return err
 }
 
-// nativeNumber is a numeric field of the native chat.
-type nativeNumber struct {
-	name     string
-	min, max float64 // both allowed, but for a min of 0 where it has to be more
-	above    bool    // more than min
-	whole    bool
-	engine   string // the name of the engine's field; empty: it has none
-}
-
-var nativeNumbers = []nativeNumber{
+// nativeNumbers are the numeric fields of the native chat.
+var nativeNumbers = []numberField{
 	{name: "temperature", max: 1, engine: "temperature"},
 	{name: "top_p", max: 1, engine: "top_p"},
 	{name: "min_p", max: 1, engine: "min_p"},
@@ -105,43 +96,11 @@ func (c *NativeChat) parseNumbers(body *Body) *Error {
 	return nil
 }
 
-func (f nativeNumber) check(v gjson.Result) *Error {
-	isWrongType := v.Type != gjson.Number || (f.whole && v.Num != math.Trunc(v.Num))
-	switch {
-	case isWrongType && f.whole:
-		return wrongType(f.name, "a whole number", v)
-	case isWrongType:
-		return wrongType(f.name, "a number", v)
-	case v.Num >= f.min && v.Num <= f.max && (!f.above || v.Num > f.min):
-		return nil
-	}
-	wanted := "from " + number(f.min) + " to " + number(f.max)
-	if f.max == math.MaxInt32 {
-		wanted = "at least " + number(f.min)
-	}
-	if f.above {
-		wanted = "above " + number(f.min)
-	}
-	return Invalid("invalid_value", f.name, `"`+f.name+`" must be `+wanted+`, not `+v.Raw+`.`)
-}
-
-func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
-
 // nativeOthers are fields that the specification doesn't have, but the engine does.
-var nativeOthers = []string{"seed", "stop", "presence_penalty", "frequency_penalty", "logit_bias"}
+var nativeOthers = map[string]bool{"seed": true, "stop": true, "presence_penalty": true, "frequency_penalty": true, "logit_bias": true}
 
 func (c *NativeChat) parseOthers(body *Body) *Error {
-	for _, name := range nativeOthers {
-		value := body.Value(name)
-		if !says(value) {
-			continue
-		}
-		if want := chatTypes[name]; want&typeOf(value) == 0 {
-			return wrongType(name, want.String(), gjson.ParseBytes(value))
-		}
-		c.edit.Set(name, string(value))
-	}
-	return nil
+	return parseSampling(body, nativeOthers, Caps{}, &c.edit)
 }
 
 // says tells whether a field has a value other than null.

@@ -107,6 +107,39 @@ func TestScan_Refuses(t *testing.T) {
 	}
 }
 
+// TestScan_RefusesDuplicatesWithin: two readers of JSON could take different ones.
+func TestScan_RefusesDuplicatesWithin(t *testing.T) {
+	t.Parallel()
+	many := manyFields(3 * manyNames)
+	for name, body := range map[string]string{
+		"a message":        `{"messages":[{"role":"user","content":"a","role":"system"}]}`,
+		"a part":           `{"messages":[{"role":"user","content":[{"type":"text","typ\u0065":"image_url","text":"a"}]}]}`,
+		"an image":         `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"a","url":"b"}}]}]}`,
+		"a schema":         `{"response_format":{"json_schema":{"schema":{}},"json_schema":{}}}`,
+		"among many":       `{"a":` + many[:len(many)-1] + `,"f1":0}}`,
+		"the last of many": `{"a":` + many[:len(many)-1] + `,"x":0,"x":0}}`,
+		"after an object":  `{"a":{"b":{"c":1},"b":2}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := Scan([]byte(body)); err == nil || err.Code != "duplicate_field" {
+				t.Errorf("%s: %v", body, err)
+			}
+		})
+	}
+}
+
+func TestScan_RefusesHalfSurrogatePairs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`\ud800`, `\uDC00`, `\ud800a`, `\ud800\u0041`, `\ud800\ud800`, `\udc00\ud800`, `\uDBFF\n`, `a\udfff`} {
+		for _, body := range []string{`{"a":"` + text + `"}`, `{"` + text + `":1}`, `{"messages":[{"role":"user","content":"` + text + `"}]}`} {
+			if _, err := Scan([]byte(body)); err == nil || !strings.Contains(err.Message, "half a surrogate pair") {
+				t.Errorf("%s: %v", body, err)
+			}
+		}
+	}
+}
+
 func TestScan_RefusesDuplicates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -141,13 +174,11 @@ func TestScan_Accepts(t *testing.T) {
 		"space everywhere":       " \r\n\t{ \"a\" : [ 1 , { } , [ ] ] , \"b\" :\nnull } \n",
 		"numbers":                `{"a":[0,-0,1,-1,10,0.5,-0.5,1e5,1E5,1e+5,1e-5,0e0,1.25E-10,1e999,123456789012345678901234567890]}`,
 		"escapes":                `{"a":"\"\\\/\b\f\n\r\t\u0000\u00e9\uD83C\udf89"}`,
-		"lone surrogates":        `{"a":"\ud800","b":"\udc00x","c":"\udc00\ud800"}`,
-		"surrogates in names":    `{"\ud800a":1,"\ud800b":2}`,
-		"surrogate and escape":   `{"\ud800\u0041":1,"\ud800\u0042":2}`,
+		"surrogates in names":    `{"\ud83c\udf89":1,"\uD83C\uDF88":2}`,
 		"delete character":       "{\"a\":\"\x7f\"}",
 		"not ASCII":              `{"日本":"🎉é"}`,
 		"line separators":        "{\"a\":\"\u2028\u2029\"}",
-		"same name further in":   `{"a":{"a":{"a":1,"a":2}}}`,
+		"same name further in":   `{"a":{"a":{"a":1,"b":2},"b":[{"a":1},{"a":1}]},"b":{"a":3}}`,
 		"names differ by case":   `{"model":1,"Model":2}`,
 		"names differ by space":  `{"model":1,"model ":2}`,
 		"objects as deep":        nested(`{"a":`, "1", `}`, maxDepth),

@@ -10,37 +10,58 @@ import (
 
 // scanner validates JSON in one pass, by RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it refuses what
 // isn't JSON, so that an engine is never loaded for a request that it would only refuse.
+//
+// Of a request it also refuses what two readers of JSON may take for different things: a name that stands twice in one
+// object, and half a surrogate pair.
 type scanner struct {
-	data  []byte
-	pos   int
-	marks marks
+	data    []byte
+	pos     int
+	lenient bool // the JSON is an engine's: names may repeat
+	deep    bool // it is nested too deep
+	names   [][]byte
+	list    *messageList // nil unless the messages are being read
 }
 
-// marks are what was met on the way, however deep: so that what is rare needn't be looked for again.
-type marks uint8
+// manyNames is the number of names in one object from which a map finds a repeated one quicker than a search.
+const manyNames = 24
 
-const (
-	markImage       marks = 1 << iota // a field "type" whose value is "image_url"
-	markNoArguments                   // a field "arguments" whose value is ""
-)
+// names are those of one object, so far.
+type objectNames struct {
+	scanner *scanner
+	from    int                 // in the scanner's names
+	many    map[string]struct{} // nil while there are few
+}
 
-// mark looks at a field that was read.
-func (s *scanner) mark(key, value []byte) {
-	switch len(key) {
-	case len(`"type"`):
-		if string(value) == `"image_url"` && string(key) == `"type"` {
-			s.marks |= markImage
+// add is false for a name that is there already.
+func (n *objectNames) add(name []byte) bool {
+	s := n.scanner
+	switch few := s.names[n.from:]; {
+	case n.many != nil:
+		if _, ok := n.many[string(name)]; ok {
+			return false
 		}
-	case len(`"arguments"`):
-		if string(value) == `""` && string(key) == `"arguments"` {
-			s.marks |= markNoArguments
+		n.many[string(name)] = struct{}{}
+		return true
+	case len(few) < manyNames:
+		for _, other := range few {
+			if bytes.Equal(other, name) {
+				return false
+			}
 		}
+		s.names = append(s.names, name)
+		return true
+	default:
+		n.many = make(map[string]struct{}, 2*manyNames)
+		for _, other := range few {
+			n.many[string(other)] = struct{}{}
+		}
+		return n.add(name)
 	}
 }
 
-// isObject tells whether data is a JSON object and nothing else.
+// isObject tells whether data, which an engine sent, is a JSON object and nothing else.
 func isObject(data []byte) bool {
-	s := scanner{data: data}
+	s := scanner{data: data, lenient: true}
 	if s.space(); s.pos >= len(data) || data[s.pos] != '{' || s.object(0) != nil {
 		return false
 	}
@@ -78,7 +99,12 @@ func (s *scanner) field() (field, *Error) {
 		return f, err
 	}
 	f.value = s.pos
-	err := s.value(1)
+	var err *Error
+	if s.list != nil && s.pos < len(s.data) && s.data[s.pos] == '[' && string(f.key) == "messages" {
+		err = s.messages()
+	} else {
+		err = s.value(1)
+	}
 	f.to = s.pos
 	return f, err
 }
@@ -140,20 +166,22 @@ func (s *scanner) object(depth int) *Error {
 	if s.space(); s.take('}') {
 		return nil
 	}
+	names := objectNames{scanner: s, from: len(s.names)}
+	defer func() { s.names = s.names[:names.from] }()
 	for {
 		from := s.pos
 		if err := s.key(); err != nil {
 			return err
 		}
-		key := s.data[from:s.pos]
+		if name := s.data[from:s.pos]; !s.lenient && !names.add(unquoted(name)) {
+			return repeated(name)
+		}
 		if err := s.colon(); err != nil {
 			return err
 		}
-		from = s.pos
 		if err := s.value(depth + 1); err != nil {
 			return err
 		}
-		s.mark(key, s.data[from:s.pos])
 		s.space()
 		if s.take('}') {
 			return nil
@@ -223,9 +251,15 @@ func (s *scanner) str() *Error {
 			return nil
 		case '\\':
 			n := escape(data[i:])
-			if n == 0 {
+			switch {
+			case n == 0:
 				s.pos = i
 				return s.unexpected("in a string: a bad escape")
+			case n == 6 && !s.lenient && isSurrogate(data[i:]):
+				if !isPair(data[i:]) {
+					return Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+itoa(i)+", which is no character: send both halves, or UTF-8.")
+				}
+				n = 12
 			}
 			i += n
 		default:
@@ -256,6 +290,23 @@ func escape(p []byte) int {
 	default:
 		return 0
 	}
+}
+
+// isSurrogate tells whether an escape of six bytes is half of a surrogate pair.
+func isSurrogate(p []byte) bool { return p[2]|0x20 == 'd' && (p[3] >= '8') }
+
+// isPair tells whether p begins with both halves, in order.
+func isPair(p []byte) bool {
+	isHigh := p[3] == '8' || p[3] == '9' || p[3]|0x20 == 'a' || p[3]|0x20 == 'b'
+	if !isHigh || len(p) < 12 || p[6] != '\\' || escape(p[6:]) != 6 {
+		return false
+	}
+	next := p[9] | 0x20
+	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
+}
+
+func repeated(name []byte) *Error {
+	return Invalid("duplicate_field", "", string(name)+" is given twice in one object of the request body.")
 }
 
 func (s *scanner) number() *Error {
@@ -296,6 +347,7 @@ func (s *scanner) literal(word string) *Error {
 }
 
 func (s *scanner) tooDeep() *Error {
+	s.deep = true
 	return Invalid("invalid_json", "", "The request body is nested more than "+itoa(maxDepth)+" levels deep.")
 }
 

@@ -7,6 +7,9 @@ type Wire interface {
 	// to say why it stopped where its answer alone doesn't show it.
 	Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte
 
+	// Drops names the fields of a chat request that the engine isn't sent.
+	Drops(body *Body, chat *Chat) []string
+
 	// Decoder reads the engine's answer to a body that Chat made.
 	Decoder() Decoder
 
@@ -24,7 +27,9 @@ type Wire interface {
 
 // Caps is what is known of a model and its engine without loading it.
 type Caps struct {
-	Vision bool // takes images
+	Vision     bool // takes images
+	MaxContext int  // the longest context, in tokens; 0: that isn't known
+	RawGrammar bool // requests may bring a grammar of their own
 
 	// Reasoning is what the model offers for choosing how much it thinks: some of the native API's words "off", "low",
 	// "medium", "high" and "on". Empty: it offers nothing, as far as its files tell; nil: that isn't known.

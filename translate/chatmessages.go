@@ -1,0 +1,290 @@
+package translate
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// The bounds of a conversation. No honest one comes near.
+const (
+	maxMessages   = 16384
+	maxParts      = 4096 // of one message's content
+	maxCalls      = 256  // of one message
+	maxNameLength = 256  // bytes of a role, a name or an id
+)
+
+// parseMessages checks the messages. Plain ones are sent as they stand; the others are put together anew of what is known of
+// them, so that the engine reads nothing that wasn't looked at here.
+func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
+	list := &body.messages
+	switch {
+	case !says(body.Value("messages")):
+		return Missing("messages")
+	case len(list.messages) == 0:
+		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
+	case len(list.messages) > maxMessages:
+		return Invalid("invalid_value", "messages", `"messages" must hold at most `+itoa(maxMessages)+` messages.`)
+	}
+	first := 0
+	for first < len(list.messages) && isPlain(body.Raw, list.of(list.messages[first])) {
+		first++
+	}
+	if first == len(list.messages) {
+		return nil
+	}
+	r := messageRewriter{caps: caps, dst: append(make([]byte, 0, len(body.Value("messages"))+64), '[')}
+	for i, m := range list.messages {
+		r.path = "messages[" + itoa(i) + "]"
+		r.dst = appendComma(r.dst)
+		raw := body.Raw[m.from:m.to]
+		if i < first || i > first && isPlain(body.Raw, list.of(m)) {
+			r.dst = append(r.dst, raw...)
+		} else if err := r.message(gjson.ParseBytes(raw)); err != nil {
+			return err
+		}
+	}
+	c.edit.Set("messages", string(append(r.dst, ']')))
+	return nil
+}
+
+// plainRoles are the roles of the messages that may be plain, as JSON.
+var plainRoles = map[string]bool{`"system"`: true, `"developer"`: true, `"user"`: true, `"assistant"`: true, `"tool"`: true}
+
+// isPlain tells whether a message has nothing but a common role, a text and names, without an escape in a field's name.
+func isPlain(raw []byte, fields []field) bool {
+	var hasRole, hasContent bool
+	for i := range fields {
+		f := &fields[i]
+		value := raw[f.value:f.to]
+		if raw[f.from+1+len(f.key)] != '"' { // the name is written with escapes
+			return false
+		}
+		switch string(f.key) {
+		case "role":
+			if hasRole = plainRoles[string(value)]; !hasRole {
+				return false
+			}
+		case "content":
+			if hasContent = value[0] == '"'; !hasContent {
+				return false
+			}
+		case "name", "tool_call_id":
+			if value[0] != '"' || len(value) > maxNameLength {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return hasRole && hasContent
+}
+
+// messageRewriter puts messages together of what is known of them.
+type messageRewriter struct {
+	caps   Caps
+	path   string // of the message
+	dst    []byte
+	images imageCount
+}
+
+func (r *messageRewriter) message(m gjson.Result) *Error {
+	if !m.IsObject() {
+		return wrongType(r.path, "an object", m)
+	}
+	role := m.Get("role")
+	switch {
+	case role.Type == gjson.Null:
+		return Missing(r.path + ".role")
+	case role.Type != gjson.String:
+		return wrongType(r.path+".role", "a string", role)
+	case role.Str == "" || len(role.Str) > maxNameLength:
+		return Invalid("invalid_value", r.path+".role", `"`+r.path+`.role" must be "system", "developer", "user", "assistant" or "tool".`)
+	}
+	r.dst = appendString(append(r.dst, `{"role":`...), role.Str)
+	if err := r.content(m, role.Str); err != nil {
+		return err
+	}
+	for _, name := range []string{"name", "tool_call_id"} {
+		if err := r.name(name, m.Get(name)); err != nil {
+			return err
+		}
+	}
+	if err := r.reasoning(m); err != nil {
+		return err
+	}
+	if err := r.calls(m.Get("tool_calls")); err != nil {
+		return err
+	}
+	r.dst = append(r.dst, '}')
+	return nil
+}
+
+// content reads a message's content. An assistant's that only calls tools has none, and a tool may answer nothing.
+func (r *messageRewriter) content(m gjson.Result, role string) *Error {
+	content := m.Get("content")
+	switch path := r.path + ".content"; {
+	case content.Type == gjson.String:
+		r.dst = appendString(append(r.dst, `,"content":`...), content.Str)
+		return nil
+	case content.IsArray():
+		return r.parts(path, content.Array())
+	case content.Type != gjson.Null:
+		return wrongType(path, "a string or an array", content)
+	case role == "assistant":
+		r.dst = append(r.dst, `,"content":null`...)
+		return nil
+	case role == "tool":
+		r.dst = append(r.dst, `,"content":""`...)
+		return nil
+	default:
+		return Missing(path)
+	}
+}
+
+// parts reads a content in parts. Where all are texts they stay texts, since templates differ in what they make of them.
+func (r *messageRewriter) parts(path string, parts []gjson.Result) *Error {
+	if len(parts) > maxParts {
+		return Invalid("invalid_value", path, `"`+path+`" must hold at most `+itoa(maxParts)+` parts.`)
+	}
+	r.dst = append(r.dst, `,"content":[`...)
+	for i, part := range parts {
+		if i > 0 {
+			r.dst = append(r.dst, ',')
+		}
+		if err := r.part(path+"["+itoa(i)+"]", part); err != nil {
+			return err
+		}
+	}
+	r.dst = append(r.dst, ']')
+	return nil
+}
+
+func (r *messageRewriter) part(path string, part gjson.Result) *Error {
+	if !part.IsObject() {
+		return wrongType(path, "an object", part)
+	}
+	switch kind := part.Get("type"); kind.Str {
+	case "text", "refusal":
+		text := part.Get(kind.Str)
+		if text.Type != gjson.String {
+			return wrongType(path+"."+kind.Str, "a string", text)
+		}
+		r.dst = append(appendString(append(r.dst, `{"type":"text","text":`...), text.Str), '}')
+		return nil
+	case "image_url":
+		return r.image(path+".image_url", part.Get("image_url"))
+	case "input_audio", "file", "video_url", "input_video":
+		return Invalid("unsupported_content", path+".type", `"`+path+`" is of type "`+kind.Str+`", which this server does not take: send text or images.`)
+	default:
+		return Invalid("invalid_value", path+".type", `"`+path+`.type" must be "text" or "image_url".`)
+	}
+}
+
+// image reads an image, of the form {"url":"data:…"} or of the URL alone, and writes what was found in it.
+func (r *messageRewriter) image(path string, image gjson.Result) *Error {
+	url := image
+	if image.IsObject() {
+		path += ".url"
+		url = image.Get("url")
+	}
+	switch {
+	case !r.caps.Vision:
+		return Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
+	case url.Type != gjson.String:
+		return wrongType(path, "a string", url)
+	case !strings.HasPrefix(url.Str, "data:"):
+		return Invalid("invalid_image_url", "messages",
+			`An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
+	}
+	found, err := r.images.read(path, url.Str)
+	if err != nil {
+		return err
+	}
+	r.dst = append(append(append(r.dst, `{"type":"image_url","image_url":{"url":"data:`...), found.Type...), `;base64,`...)
+	r.dst = append(base64.StdEncoding.AppendEncode(r.dst, found.Data), `"}}`...)
+	return nil
+}
+
+// name reads a string that names something.
+func (r *messageRewriter) name(name string, v gjson.Result) *Error {
+	switch path := r.path + "." + name; {
+	case v.Type == gjson.Null:
+		return nil
+	case v.Type != gjson.String:
+		return wrongType(path, "a string", v)
+	case len(v.Str) > maxNameLength:
+		return Invalid("invalid_value", path, `"`+path+`" must have at most `+itoa(maxNameLength)+` bytes.`)
+	default:
+		r.dst = appendString(append(append(append(r.dst, `,"`...), name...), `":`...), v.Str)
+		return nil
+	}
+}
+
+// reasoning reads earlier thinking, under either of its names.
+func (r *messageRewriter) reasoning(m gjson.Result) *Error {
+	for _, name := range []ReasoningField{ReasoningContent, ReasoningPlain} {
+		thought := m.Get(string(name))
+		switch {
+		case thought.Type == gjson.String && thought.Str != "":
+			r.dst = appendString(append(r.dst, `,"reasoning_content":`...), thought.Str)
+			return nil
+		case thought.Type != gjson.String && thought.Type != gjson.Null:
+			return wrongType(r.path+"."+string(name), "a string", thought)
+		}
+	}
+	return nil
+}
+
+// calls reads the calls that an assistant's message made.
+func (r *messageRewriter) calls(v gjson.Result) *Error {
+	path := r.path + ".tool_calls"
+	calls := v.Array()
+	switch {
+	case v.Type == gjson.Null:
+		return nil
+	case !v.IsArray():
+		return wrongType(path, "an array", v)
+	case len(calls) == 0:
+		return nil
+	case len(calls) > maxCalls:
+		return Invalid("invalid_value", path, `"`+path+`" must hold at most `+itoa(maxCalls)+` calls.`)
+	}
+	r.dst = append(r.dst, `,"tool_calls":[`...)
+	for i, call := range calls {
+		if i > 0 {
+			r.dst = append(r.dst, ',')
+		}
+		if err := r.call(path+"["+itoa(i)+"]", call); err != nil {
+			return err
+		}
+	}
+	r.dst = append(r.dst, ']')
+	return nil
+}
+
+func (r *messageRewriter) call(path string, call gjson.Result) *Error {
+	id, name := call.Get("id"), call.Get("function.name")
+	switch {
+	case !call.IsObject():
+		return wrongType(path, "an object", call)
+	case id.Type != gjson.String && id.Type != gjson.Null:
+		return wrongType(path+".id", "a string", id)
+	case name.Type != gjson.String:
+		return Missing(path + ".function.name")
+	case len(id.Str) > maxNameLength || len(name.Str) > maxNameLength:
+		return Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+itoa(maxNameLength)+` bytes.`)
+	}
+	arguments, err := callArguments(path+".function.arguments", call.Get("function.arguments"))
+	if err != nil {
+		return err
+	}
+	r.dst = append(r.dst, '{')
+	if id.Str != "" {
+		r.dst = append(appendString(append(r.dst, `"id":`...), id.Str), ',')
+	}
+	r.dst = appendString(append(r.dst, `"type":"function","function":{"name":`...), name.Str)
+	r.dst = append(appendString(append(r.dst, `,"arguments":`...), arguments), `}}`...)
+	return nil
+}
