@@ -43,7 +43,8 @@ func Scan(raw []byte) (*Body, *Error) {
 		return nil, Invalid("invalid_json", "", "The request body must be a JSON object.")
 	}
 	b := &Body{Raw: raw, fields: make([]field, 0, 12)}
-	s.list = &b.messages
+	var names [manyNames][]byte // of most bodies, all that are open at a time
+	s.names, s.list = names[:0], &b.messages
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}

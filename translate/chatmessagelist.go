@@ -51,7 +51,6 @@ func (s *scanner) message() *Error {
 		return nil
 	}
 	names := objectNames{scanner: s, from: len(s.names)}
-	defer func() { s.names = s.names[:names.from] }()
 	for {
 		f := field{from: s.pos}
 		if err := s.key(); err != nil {
@@ -71,6 +70,7 @@ func (s *scanner) message() *Error {
 		s.list.fields = append(s.list.fields, f)
 		s.space()
 		if s.take('}') {
+			s.names = s.names[:names.from]
 			return nil
 		}
 		if !s.take(',') {

@@ -44,7 +44,7 @@ func (n *objectNames) add(name []byte) bool {
 		return true
 	case len(few) < manyNames:
 		for _, other := range few {
-			if bytes.Equal(other, name) {
+			if len(other) == len(name) && string(other) == string(name) {
 				return false
 			}
 		}
@@ -167,7 +167,6 @@ func (s *scanner) object(depth int) *Error {
 		return nil
 	}
 	names := objectNames{scanner: s, from: len(s.names)}
-	defer func() { s.names = s.names[:names.from] }()
 	for {
 		from := s.pos
 		if err := s.key(); err != nil {
@@ -184,6 +183,7 @@ func (s *scanner) object(depth int) *Error {
 		}
 		s.space()
 		if s.take('}') {
+			s.names = s.names[:names.from]
 			return nil
 		}
 		if !s.take(',') {
