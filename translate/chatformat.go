@@ -9,6 +9,9 @@ func (c *Chat) parseFormat(body *Body) *Error {
 		return nil
 	}
 	format := gjson.ParseBytes(value)
+	if grammar := body.Get("grammar"); grammar.Str != "" && format.Get("type").Str != "text" {
+		return Invalid("invalid_value", "grammar", `"grammar" and "response_format" can't be combined: leave out one of them.`)
+	}
 	switch kind := format.Get("type"); {
 	case kind.Type != gjson.String:
 		return Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)

@@ -23,6 +23,9 @@ func (c *Chat) parseTools(body *Body) *Error {
 	if err != nil {
 		return err
 	}
+	if len(tools) > 0 && body.Get("grammar").Str != "" {
+		return Invalid("invalid_value", "grammar", `"grammar" and "tools" can't be combined: leave out one of them.`)
+	}
 	choice := body.Get("tool_choice")
 	if choice.IsObject() {
 		return c.chooseTools(tools, choice)
