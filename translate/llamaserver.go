@@ -92,6 +92,8 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"All non-assistant messages must contain", "invalid_value", "messages"},
 	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
 	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
+	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
+	{"The model produced output that does not match the expected", "format_not_met", "response_format"}, // of an answer that the request began
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 

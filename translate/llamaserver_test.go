@@ -234,6 +234,14 @@ func TestLlamaServer_Fault(t *testing.T) {
 			400, `{"error":{"code":400,"message":"Invalid tool_choice: zzz","type":"invalid_request_error"}}`,
 			refusedFor("invalid_value", "tool_choice", "Invalid tool_choice: zzz"),
 		},
+		"500 about a grammar that ends": {
+			500, `{"error":{"code":500,"message":"got exception: Unexpected empty grammar stack after accepting piece: a (30)","type":"server_error"}}`,
+			refusedFor("invalid_value", "grammar", "got exception: Unexpected empty grammar stack after accepting piece: a (30)"),
+		},
+		"500 about a format that isn't met": {
+			500, `{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}`,
+			refusedFor("format_not_met", "response_format", "The model produced output that does not match the expected peg-native format"),
+		},
 		"400 with its library's prefix": {
 			400, `{"error":{"code":400,"message":"Field 'temperature': [json.exception.type_error.302] type must be number, but is string","type":"invalid_request_error"}}`,
 			refusedFor("invalid_type", "temperature", "Field 'temperature': type must be number, but is string"),
