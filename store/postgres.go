@@ -167,10 +167,13 @@ func advice(code string) string {
 	return "The server's log says more"
 }
 
-func (p *postgres) group() int   { return 1 } // several in one transaction could wait for each other in a circle
-func (p *postgres) writers() int { return postgresWriters }
-func (p *postgres) name() string { return p.address }
-func (p *postgres) close() error { return p.db.Close() }
+func (p *postgres) group() int              { return 1 } // several in one transaction could wait for each other in a circle
+func (p *postgres) writers() int            { return postgresWriters }
+func (p *postgres) patience() time.Duration { return 30 * time.Second }
+func (p *postgres) isLocked(error) bool     { return false } // the server lets those wait who have to
+func (p *postgres) tidy() time.Duration     { return 0 }     // the server's autovacuum does
+func (p *postgres) name() string            { return p.address }
+func (p *postgres) close() error            { return p.db.Close() }
 
 func (p *postgres) lock(t *tx) error {
 	_, err := t.exec("SELECT pg_advisory_xact_lock($1)", int64(migrationLock))
