@@ -109,6 +109,20 @@ func TestSQLite_CloseWhileLocked(t *testing.T) {
 	}
 }
 
+// TestSQLite_FullDisk: SQLite says the same of a disk that is full and of a database that may have no more pages.
+func TestSQLite_FullDisk(t *testing.T) {
+	t.Parallel()
+	s := open(t, backends[0].at(t))
+	root := stored(t, s, turn(nil, "root"))
+	_, err := s.db.(*sqliteFile).conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1") // it keeps those that it has
+	must(t, err)
+	if err := s.Put(t.Context(), turn(root, strings.Repeat("long", 10_000))); !errors.Is(err, ErrFull) {
+		t.Errorf("Put gives %v", err)
+	}
+	must(t, s.Delete(t.Context(), "", root.ID))
+	sound(t, s)
+}
+
 // TestSQLite_OneBadTurn has some of a group fail in the middle of their statements. One may end the whole transaction, as a full
 // disk does.
 func TestSQLite_OneBadTurn(t *testing.T) {

@@ -142,6 +142,8 @@ func (p *postgres) explain(err error) error {
 	switch {
 	case err == nil || ours(err) || errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, &refused) && refused.Code == "53100":
+		return fmt.Errorf("the store at %s: %w. %w", p.address, err, ErrFull)
 	case errors.As(err, &refused):
 		return fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
 	}
@@ -157,8 +159,6 @@ func advice(code string) string {
 		return "Make the database with `createdb`, or name another one"
 	case code == "42501" || code == "3F000":
 		return "The user needs the right to make and change tables there: GRANT CREATE, USAGE ON SCHEMA"
-	case code == "53100":
-		return "The server's disk is full"
 	case code == "53300":
 		return fmt.Sprintf("The server has too few connections: lmcaddy takes up to %d", postgresConns)
 	case code == "25006":

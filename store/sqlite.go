@@ -163,7 +163,7 @@ func (s *sqliteFile) explain(err error) error {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
 		advice = "Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup"
 	case lib.SQLITE_FULL:
-		advice = "The disk is full: make room, or bound the age and number of the conversations that are kept"
+		return fmt.Errorf("the store %s: %w. %w", s.path, err, ErrFull)
 	case lib.SQLITE_IOERR:
 		advice = "The disk didn't do what it should: look at the system's log. Network drives are no place for this file"
 	default:
