@@ -34,18 +34,21 @@ func (j *job) do(t *tx) error {
 // write has a writer run a function in a transaction. Once a writer has taken it, it runs to its end: then ctx's error means that nothing
 // was written. The function may run more than once, the last time counts.
 func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
-	j := &job{ctx: ctx, by: time.Now().Add(s.patience), size: size, run: run, done: make(chan error, 1)}
+	var late <-chan time.Time
+	by, isBounded := ctx.Deadline()
+	if !isBounded {
+		by, late = time.Now().Add(s.patience), time.After(s.patience)
+	}
+	j := &job{ctx: ctx, by: by, size: size, run: run, done: make(chan error, 1)}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	late := time.NewTimer(s.patience)
-	defer late.Stop()
 	select {
 	case s.queue <- j:
 		return <-j.done
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-late.C:
+	case <-late:
 		return fmt.Errorf("the store %s was busy for %s with what came before", s.db.name(), s.patience)
 	case <-s.closing:
 		return ErrClosed
