@@ -76,7 +76,9 @@ func (c *call) asError(err error) *translate.Error {
 	}
 }
 
-func isDiskFull(err error) bool { return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) }
+func isDiskFull(err error) bool {
+	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC)
+}
 
 func (c *call) asRefused(e supervisor.Error) *translate.Error {
 	switch e.Kind {

@@ -20,7 +20,7 @@ func filesWith(t *testing.T, home *harness.Home, wanted []byte) (found []string)
 	t.Helper()
 	err := filepath.WalkDir(home.Dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
-			return nil //nolint:nilerr // it went meanwhile
+			return nil // also of what went meanwhile
 		}
 		if content, err := os.ReadFile(path); err == nil && bytes.Contains(content, wanted) {
 			found = append(found, path)

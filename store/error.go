@@ -11,7 +11,7 @@ import (
 var ErrClosed = errors.New("the store is closed")
 
 // ErrFull is in the errors of what couldn't be written because the disk is full.
-var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept") //nolint:staticcheck // it ends another error's text, as a sentence
+var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept")
 
 // NotFound says that an owner has no turn of that id: it was never stored, was deleted, or is another's. Which of these it
 // is, isn't told.

@@ -70,7 +70,7 @@ func TestReadImage_OnlyPictures(t *testing.T) {
 		"a film":           {base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x20ftypisom")), `"x" holds an image that is not a PNG, JPEG, GIF, BMP or WebP file.`},
 		"a piece":          {pixel[:40], `"x" holds an image that is damaged, or of a variant that this server can't read.`},
 		"too many bytes":   {strings.Repeat("AAAA", 10<<20), `"x" holds an image that is larger than 20 MiB: send a smaller one.`},
-		"too many pixels":  {strings.TrimPrefix(pngURL(t, 64_001, 1000), head), `"x" holds an image that is 64001 pixels wide and 1000 high, and may have no more than 64 million pixels as a png file.`},
+		"too many pixels":  {strings.TrimPrefix(pngURL(t, 64_001, 1000), head), `"x" holds an image that is 64001 pixels wide and 1000 high, and may have no more than 64 million pixels as a PNG file.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

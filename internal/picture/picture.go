@@ -16,6 +16,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"strings"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/webp"
@@ -95,7 +96,7 @@ func check(data []byte) (*format, Info, error) {
 			return nil, Info{}, errDamaged
 		case info.Pixels() > f.pixels:
 			return nil, Info{}, Error(fmt.Sprintf("is %d pixels wide and %d high, and may have no more than %d million pixels as a %s file",
-				info.Width, info.Height, f.pixels/1_000_000, f.name))
+				info.Width, info.Height, f.pixels/1_000_000, strings.ToUpper(f.name)))
 		}
 		return f, info, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
-// pngColor are the color types of a PNG file, and the samples of a pixel of each.
+// The color types of a PNG file.
 const (
 	pngGray      = 0
 	pngRGB       = 2
@@ -19,6 +19,7 @@ const (
 	pngRGBA      = 6
 )
 
+// pngSamples are the numbers that a pixel has, by the color type.
 var pngSamples = map[byte]int64{pngGray: 1, pngRGB: 3, pngPalette: 1, pngGrayAlpha: 2, pngRGBA: 4}
 
 // pngFile is what is kept of a PNG file.
@@ -40,8 +41,8 @@ func stripPNG(data []byte, info Info) ([]byte, error) {
 		if len(rest) < 12 {
 			return nil, errCutOff
 		}
-		n, kind := binary.BigEndian.Uint32(rest), string(rest[4:8])
-		if uint64(n) > uint64(len(rest)-12) {
+		n, kind := int64(binary.BigEndian.Uint32(rest)), string(rest[4:8])
+		if n > int64(len(rest)-12) {
 			return nil, errCutOff
 		}
 		chunk, content := rest[:12+n], rest[8:8+n]
