@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -64,12 +65,19 @@ func (c *call) asError(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
+	case isDiskFull(err):
+		c.api.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
+		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, so that nothing can be stored. Free some space on it, and try again."}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
 		c.api.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
 	}
+}
+
+func isDiskFull(err error) bool {
+	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC)
 }
 
 func (c *call) asRefused(e supervisor.Error) *translate.Error {

@@ -150,6 +150,12 @@ func (r *nativeRun) notKept(err error) error {
 		return r.call.noPrevious(err)
 	}
 	r.call.api.Log.Error("an answer could not be stored", "request", r.call.id, "error", err)
+	if isDiskFull(err) {
+		return &translate.Error{
+			Kind: translate.KindDiskFull, Code: notStored,
+			Message: `The answer could not be stored: the server's disk is full. Free some space on it, or send "store": false.`,
+		}
+	}
 	return &translate.Error{
 		Kind: translate.KindInternal, Code: notStored,
 		Message: `The answer could not be stored; the server's log says why. With "store": false it can be had without.`,

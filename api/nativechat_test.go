@@ -234,7 +234,7 @@ func TestNative_ImagesNeedAModelThatTakesThem(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	withOthers(s)
-	const url = "data:image/png;base64,AAEC"
+	const url = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAADklEQVR4nGL6DwgAAP//AQUBAlrdOc0AAAAASUVORK5CYII="
 	image := `"input":[{"type":"text","content":"Say:"},{"type":"image","data_url":"` + url + `"}]`
 	first := s.do("POST", "/api/v1/chat", `{"model":"tinyvision",`+image+`}`)
 	if first.status != 200 || !strings.Contains(s.sent()[0], `{"type":"image_url","image_url":{"url":"`+url+`"}}`) {

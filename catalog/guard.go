@@ -15,27 +15,67 @@ import (
 // few bytes could ask for more memory than there is, which ends the process. So these numbers are looked at first.
 const (
 	splitTensors = "split.tensors.count"
-	maxTensors   = 1 << 20 // the largest models have some ten thousand
+	maxTensors   = 1 << 16 // the largest models have some ten thousand
 	blockCount   = ".block_count"
 	maxBlocks    = 1 << 12 // the engine has 512 at most
 	maxKey       = 1 << 16 // in bytes, as the format has it
 	maxText      = 1 << 40 // in bytes; beyond any file
 	maxName      = 1 << 8  // in bytes, of the texts that are kept
-	maxArray     = 1 << 24 // the largest vocabularies have some hundred thousand entries
+	maxArray     = 1 << 22 // the largest vocabularies have some hundred thousand entries
+	maxPairs     = 1 << 16 // of a key and a value; models have less than a hundred
+	maxHeader    = 1 << 27 // in bytes; a vocabulary of 256 thousand tokens with its merges has about 12 MiB
 )
 
 var (
 	errTooManyTensors = fmt.Errorf("its header can't be read: it speaks of more than %d tensors", maxTensors)
 	errTooManyBlocks  = fmt.Errorf("its header can't be read: it speaks of more than %d layers", maxBlocks)
 	errTooLongArray   = fmt.Errorf("its header can't be read: it has an array of more than %d items", maxArray)
+	errTooManyPairs   = fmt.Errorf("its header can't be read: it speaks of more than %d keys", maxPairs)
+	errTooLongHeader  = fmt.Errorf("its header can't be read: it is longer than %d MiB", maxHeader>>20)
 	errNotUnderstood  = errors.New("its header can't be read: it is not as the format has it")
 )
 
-// checkMetadata walks over a header's metadata. A header that ends too early is for the parser to tell of.
-func checkMetadata(f io.Reader) error {
-	m := metadata{Reader: bufio.NewReaderSize(f, metadataBuffer), order: binary.LittleEndian, wide: 8}
+// allowance is what the headers of a model's files may have together. A file that has holes is as large as it says, and takes no
+// room on the disk: without a bound, whoever may download could have the catalog read zeros for minutes.
+type allowance struct {
+	bytes          int64
+	pairs, tensors uint64
+}
+
+func newAllowance() *allowance { return &allowance{maxHeader, maxPairs, maxTensors} }
+
+// take takes n from what is left.
+func take(left *uint64, n uint64, tooMany error) error {
+	if n > *left {
+		return tooMany
+	}
+	*left -= n
+	return nil
+}
+
+// allowed reads no more than is left.
+type allowed struct {
+	io.Reader
+	left *allowance
+}
+
+func (r allowed) Read(p []byte) (int, error) {
+	if r.left.bytes <= 0 {
+		return 0, errTooLongHeader
+	}
+	n, err := r.Reader.Read(p[:min(int64(len(p)), r.left.bytes)])
+	r.left.bytes -= int64(n)
+	return n, err
+}
+
+// checkHeader walks over a header's metadata and its list of tensors. A header that ends too early is for the parser to tell of.
+func checkHeader(f io.Reader, left *allowance) error {
+	m := newMetadata(f, left)
 	err := m.walk()
-	for _, ours := range []error{errTooManyTensors, errTooManyBlocks, errTooLongArray, errNotUnderstood} {
+	if err == nil {
+		err = m.tensors()
+	}
+	for _, ours := range []error{errTooManyTensors, errTooManyBlocks, errTooLongArray, errTooManyPairs, errTooLongHeader, errNotUnderstood} {
 		if errors.Is(err, ours) {
 			return err
 		}
@@ -49,11 +89,17 @@ const metadataBuffer = 64 << 10
 // metadata reads the key-value pairs of a GGUF header.
 type metadata struct {
 	*bufio.Reader
-	order binary.ByteOrder
-	wide  int64 // the size of a length, in bytes
+	left    *allowance
+	order   binary.ByteOrder
+	wide    int64  // the size of a length, in bytes
+	entries uint64 // the number of tensors in this file, known after walk
 
 	// visit may read a value itself, and then says that it is done. Without it, values are passed over.
 	visit func(m *metadata, key string, kind uint64) (done bool, err error)
+}
+
+func newMetadata(f io.Reader, left *allowance) *metadata {
+	return &metadata{Reader: bufio.NewReaderSize(allowed{f, left}, metadataBuffer), left: left, order: binary.LittleEndian, wide: 8}
 }
 
 // The types of values, by the format's numbers.
@@ -76,14 +122,45 @@ func (m *metadata) walk() error {
 	if m.order.Uint32(head[4:]) == 1 {
 		m.wide = 4
 	}
-	if _, err := m.length(); err != nil { // the number of tensors in this file
+	var err error
+	if m.entries, err = m.length(); err != nil {
+		return err
+	}
+	if err := take(&m.left.tensors, m.entries, errTooManyTensors); err != nil {
 		return err
 	}
 	pairs, err := m.length()
+	if err == nil {
+		err = take(&m.left.pairs, pairs, errTooManyPairs)
+	}
 	for ; err == nil && pairs > 0; pairs-- {
 		err = m.pair()
 	}
 	return err
+}
+
+// tensors walks over what follows the pairs.
+func (m *metadata) tensors() error {
+	for range m.entries {
+		length, err := m.length()
+		if err != nil {
+			return err
+		}
+		if length > maxKey {
+			return errNotUnderstood
+		}
+		if err := m.pass(int64(length)); err != nil {
+			return err
+		}
+		dimensions, err := m.uint(4)
+		if err != nil || dimensions == 0 || dimensions > 4 { // the parser goes no further either
+			return err
+		}
+		if err := m.pass(int64(dimensions)*m.wide + 4 + 8); err != nil { // their lengths, a type, an offset
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *metadata) pair() error {
@@ -207,6 +284,9 @@ func (m *metadata) arrayHead() (kind, length uint64, err error) {
 func (m *metadata) length() (uint64, error) { return m.uint(m.wide) }
 
 func (m *metadata) pass(n int64) error {
+	if n > m.left.bytes+int64(m.Buffered()) {
+		return errTooLongHeader
+	}
 	for n > 0 {
 		some, err := m.Discard(int(min(n, math.MaxInt32)))
 		if err != nil {

@@ -6,9 +6,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestCheckMetadata(t *testing.T) {
+func TestCheckHeader(t *testing.T) {
 	t.Parallel()
 	shipped, err := os.ReadFile("../testdata/models/lmcaddy/tinychat/tinychat-f16.gguf")
 	if err != nil {
@@ -43,7 +46,7 @@ func TestCheckMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := checkMetadata(bytes.NewReader(tt.content)); err != tt.want { //nolint:errorlint // the very errors
+			if err := checkHeader(bytes.NewReader(tt.content), newAllowance()); err != tt.want { //nolint:errorlint // the very errors
 				t.Errorf("%v, want %v", err, tt.want)
 			}
 		})
@@ -71,9 +74,108 @@ func TestReadHeader_AHostileFileEndsNothing(t *testing.T) {
 	}
 }
 
-// FuzzCheckMetadata sees that the walk ends, without a panic, whatever it walks over.
-func FuzzCheckMetadata(f *testing.F) {
+// counting counts what is read.
+type counting struct {
+	*os.File
+	read int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.File.Read(p)
+	c.read += int64(n)
+	return n, err
+}
+
+// hugeFiles are files with holes, as large as a model, whose headers promise more than models have.
+func hugeFiles() map[string]struct {
+	start []byte
+	want  error
+	read  int64 // at most
+} {
+	le := binary.LittleEndian
+	head := func(tensors, pairs uint64, more ...byte) []byte {
+		return append(le.AppendUint64(le.AppendUint64([]byte("GGUF\x03\x00\x00\x00"), tensors), pairs), more...)
+	}
+	value := func(kind uint32, more ...byte) []byte {
+		return append(le.AppendUint32(append(le.AppendUint64(nil, 1), 'a'), kind), more...)
+	}
+	number := func(n uint64) []byte { return le.AppendUint64(nil, n) }
+	array := func(kind uint32, length uint64) []byte { return append(le.AppendUint32(nil, kind), number(length)...) }
+	type huge = struct {
+		start []byte
+		want  error
+		read  int64
+	}
+	return map[string]huge{
+		"pairs":                  {head(0, 600_000_000), errTooManyPairs, metadataBuffer},
+		"pairs by the exabyte":   {head(0, 1<<63), errTooManyPairs, metadataBuffer},
+		"as many as may be":      {head(0, maxPairs), nil, 2 << 20},
+		"tensors":                {head(300_000_000, 0), errTooManyTensors, metadataBuffer},
+		"a text":                 {head(0, 1, value(ggufString, number(7<<30)...)...), errTooLongHeader, metadataBuffer},
+		"an array of numbers":    {head(0, 1, value(ggufArray, array(10, maxArray+1)...)...), errTooLongArray, metadataBuffer},
+		"an array of texts":      {head(0, 1, value(ggufArray, array(ggufString, maxArray)...)...), nil, 34 << 20},
+		"a text up to the bound": {head(0, 1, value(ggufString, number(maxHeader-metadataBuffer)...)...), nil, maxHeader},
+		"a tensor's name":        {head(1, 0, number(7<<30)...), errNotUnderstood, metadataBuffer},
+		"a key":                  {head(0, 1, number(7<<30)...), errNotUnderstood, metadataBuffer},
+	}
+}
+
+// TestCheckHeader_ReadsLittle of a file that isn't what it says.
+func TestCheckHeader_ReadsLittle(t *testing.T) {
+	t.Parallel()
+	for name, tt := range hugeFiles() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, err := os.Open(hugeFile(t, t.TempDir(), "huge.gguf", tt.start))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			counted := &counting{File: f}
+			if err := checkHeader(counted, newAllowance()); err != tt.want { //nolint:errorlint // the very error
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			if counted.read > tt.read {
+				t.Errorf("%d bytes were read, more than %d", counted.read, tt.read)
+			}
+		})
+	}
+}
+
+func hugeFile(t *testing.T, dir, name string, start []byte) string {
+	t.Helper()
+	path := write(t, dir, name, start)
+	if err := os.Truncate(path, 8<<30); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestCatalog_HugeFilesAreBrokenModels: they are listed with the reason, and those that can be used beside them.
+func TestCatalog_HugeFilesAreBrokenModels(t *testing.T) {
+	t.Parallel()
+	c, root := catalogOf(t, files{"pub/good/good.gguf": llama("Good", nil).bytes(), "pub/split/split-00001-of-00002.gguf": llama("Split", nil).bytes()})
+	want := map[string]error{"pub/good": nil, "pub/split": errTooManyPairs}
+	hugeFile(t, root, "pub/split/split-00002-of-00002.gguf", hugeFiles()["pairs"].start)
+	for name, huge := range hugeFiles() {
+		if huge.want != nil {
+			key := "pub/" + strings.NewReplacer(" ", "-", "'", "").Replace(name)
+			hugeFile(t, root, key+"/x.gguf", huge.start)
+			want[key] = huge.want
+		}
+	}
+	got := map[string]error{}
+	for _, m := range models(t, c) {
+		got[m.Key] = m.Err
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzCheckHeader sees that the walk ends, without a panic, whatever it walks over.
+func FuzzCheckHeader(f *testing.F) {
 	f.Add(llama("x", nil).bytes())
 	f.Add(llama("x", map[string]any{splitTensors: uint32(2)}).bytes())
-	f.Fuzz(func(_ *testing.T, content []byte) { _ = checkMetadata(bytes.NewReader(content)) })
+	f.Fuzz(func(_ *testing.T, content []byte) { _ = checkHeader(bytes.NewReader(content), newAllowance()) })
 }

@@ -82,7 +82,30 @@ func check(path string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("it can't be read: %w", err)
 	}
-	return checkMetadata(f)
+	left := newAllowance()
+	if err := checkHeader(f, left); err != nil {
+		return err
+	}
+	return checkParts(path, left)
+}
+
+// checkParts looks at the headers of a split model's other parts, up to one that can't be opened: that is for the parser to tell of.
+func checkParts(path string, left *allowance) error {
+	for _, part := range gguf.CompleteShardGGUFFilename(path) {
+		if part == path {
+			continue
+		}
+		f, err := os.Open(part)
+		if err != nil {
+			return nil
+		}
+		err = checkHeader(f, left)
+		_ = f.Close() // it was only read
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read parses the header. Odd values in it may make the parser panic: that is an error, too.

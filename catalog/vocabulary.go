@@ -1,9 +1,7 @@
 package catalog
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -128,7 +126,8 @@ func readVocabulary(m Model, seed maphash.Seed) (vocabulary, error) {
 	}
 	defer f.Close()
 	r := vocabularyReader{seed: seed, numbers: map[string]uint64{}}
-	meta := metadata{Reader: bufio.NewReaderSize(f, metadataBuffer), order: binary.LittleEndian, wide: 8, visit: r.visit}
+	meta := newMetadata(f, newAllowance())
+	meta.visit = r.visit
 	switch err := meta.walk(); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fail(errors.New("its header ends too early"))

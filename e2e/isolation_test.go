@@ -100,9 +100,7 @@ func TestIsolation(t *testing.T) {
 	defer listener.Close()
 	for _, model := range []string{harness.Model, visionModel} {
 		t.Run(model, func(t *testing.T) {
-			h := harness.NewHome(t)
-			addVision(t, h)
-			s := harness.Start(h, harness.Config{})
+			s := harness.Start(withVision(t), harness.Config{})
 			s.Post(harness.LoadPath, harness.Fields{"model": model}).Want(t, http.StatusOK)
 			before := fmt.Sprint(s.Engines())
 			for _, a := range attacks(listener.URL + "/image.png") {

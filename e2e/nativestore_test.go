@@ -71,21 +71,8 @@ func picture(t *testing.T, c color.Color) harness.Fields {
 
 const visionModel = "lmcaddy/tinyvision"
 
-// addVision puts the model that sees into a home.
-func addVision(t *testing.T, home *harness.Home) {
-	t.Helper()
-	for _, file := range []string{"tinyvision-q4_0.gguf", "mmproj-tinyvision-f16.gguf"} {
-		content, err := os.ReadFile(filepath.Join("..", "testdata", "models", filepath.FromSlash(visionModel), file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		home.AddModel(visionModel, file, content)
-	}
-}
-
 func TestNativeChat_SeesImages(t *testing.T) {
-	home := harness.NewHome(t)
-	addVision(t, home)
+	home := withVision(t)
 	s := harness.Start(home, harness.Config{})
 	say := harness.Fields{"type": "text", "content": "Say:"}
 	look := func(c color.Color) harness.Fields {

@@ -59,6 +59,7 @@ func remove(t *tx, owner, id string) error {
 			break
 		}
 		blobs.add(images)
+		t.deletes = true
 		at = parent
 	}
 	if removed == 0 {

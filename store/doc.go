@@ -11,6 +11,12 @@
 // write-ahead logging with synchronous=FULL, one fsync for each group of turns that wait at the same time; with PostgreSQL it is
 // the server's own promise (Open warns if its fsync or synchronous_commit is off).
 //
+// # What is deleted
+//
+// Soon after [Store.Delete] and [Store.Prune], what they removed is gone from SQLite's files: it is overwritten, the write-ahead
+// log is emptied, and the file shrinks. The text of a turn that others continue stays until the last of these is deleted. With
+// PostgreSQL it is the server's autovacuum that does what it does.
+//
 // # Who writes
 //
 // All writing goes through writers, goroutines that a Store owns: one for SQLite, which takes whatever waits and commits it as

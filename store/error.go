@@ -10,6 +10,9 @@ import (
 // ErrClosed is what every method gives after Close.
 var ErrClosed = errors.New("the store is closed")
 
+// ErrFull is in the errors of what couldn't be written because the disk is full.
+var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept")
+
 // NotFound says that an owner has no turn of that id: it was never stored, was deleted, or is another's. Which of these it
 // is, isn't told.
 type NotFound struct{ ID string }

@@ -16,8 +16,7 @@ func TestSQLite_Locked(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
 	s := open(t, at)
-	_, err := s.db.(*sqliteFile).conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 50")
-	must(t, err)
+	s.patience = 300 * time.Millisecond
 	root := stored(t, s, turn(nil, "root"))
 	other, err := sql.Open("sqlite", "file:"+at.Path)
 	must(t, err)
@@ -42,6 +41,88 @@ func TestSQLite_Locked(t *testing.T) {
 	sound(t, s)
 }
 
+// TestSQLite_LockedForAWhile: those that can wait are stored once the other program is done, though others of their group give
+// up before, and more come meanwhile than fit into one.
+func TestSQLite_LockedForAWhile(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	other, err := sql.Open("sqlite", "file:"+at.Path)
+	must(t, err)
+	t.Cleanup(func() { must(t, other.Close()) })
+	other.SetMaxOpenConns(1)
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	must(t, err)
+	var hasty, all sync.WaitGroup
+	for range groupJobs {
+		all.Go(func() {
+			if err := s.Put(t.Context(), turn(nil, "patient")); err != nil {
+				t.Errorf("Put gives %v", err)
+			}
+		})
+	}
+	for n := range 50 {
+		hasty.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*10*time.Millisecond)
+			defer cancel()
+			switch err := s.Put(ctx, turn(nil, "hasty")); {
+			case err == nil:
+				t.Error("Put stored a turn while the database was locked")
+			case !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "end it"):
+				t.Errorf("Put gives %v", err)
+			}
+		})
+	}
+	hasty.Wait() // each by its own deadline, and not one after the other
+	_, err = other.ExecContext(t.Context(), "COMMIT")
+	must(t, err)
+	all.Wait()
+	if n := rows(t, s, "turns"); n != groupJobs {
+		t.Errorf("%d turns are stored", n)
+	}
+	sound(t, s)
+}
+
+// TestSQLite_CloseWhileLocked doesn't wait for the other program.
+func TestSQLite_CloseWhileLocked(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	other, err := sql.Open("sqlite", "file:"+at.Path)
+	must(t, err)
+	t.Cleanup(func() { must(t, other.Close()) })
+	other.SetMaxOpenConns(1)
+	_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+	must(t, err)
+	s.patience = time.Hour
+	taken, result := make(chan struct{}), make(chan error)
+	go func() {
+		j := &job{ctx: t.Context(), by: time.Now().Add(time.Hour), run: func(*tx) error { return nil }, done: make(chan error, 1)}
+		s.queue <- j
+		close(taken)
+		result <- <-j.done
+	}()
+	<-taken
+	must(t, s.Close())
+	if err := <-result; !errors.Is(err, ErrClosed) {
+		t.Errorf("what waited gets %v", err)
+	}
+}
+
+// TestSQLite_FullDisk: SQLite says the same of a disk that is full and of a database that may have no more pages.
+func TestSQLite_FullDisk(t *testing.T) {
+	t.Parallel()
+	s := open(t, backends[0].at(t))
+	root := stored(t, s, turn(nil, "root"))
+	_, err := s.db.(*sqliteFile).conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1") // it keeps those that it has
+	must(t, err)
+	if err := s.Put(t.Context(), turn(root, strings.Repeat("long", 10_000))); !errors.Is(err, ErrFull) {
+		t.Errorf("Put gives %v", err)
+	}
+	must(t, s.Delete(t.Context(), "", root.ID))
+	sound(t, s)
+}
+
 // TestSQLite_OneBadTurn has some of a group fail in the middle of their statements. One may end the whole transaction, as a full
 // disk does.
 func TestSQLite_OneBadTurn(t *testing.T) {
@@ -57,7 +138,7 @@ func TestSQLite_OneBadTurn(t *testing.T) {
 			var group []*job
 			var want []error
 			add := func(ctx context.Context, err error, run func(*tx) error) {
-				group, want = append(group, &job{ctx: ctx, run: run, done: make(chan error, 1)}), append(want, err)
+				group, want = append(group, &job{ctx: ctx, by: time.Now().Add(time.Hour), run: run, done: make(chan error, 1)}), append(want, err)
 			}
 			var good []*Turn
 			for n := range 3 {

@@ -21,7 +21,12 @@ func migrate(ctx context.Context, db database) error {
 	if err != nil {
 		return err
 	}
-	return migrateTo(ctx, db, scripts)
+	for by := time.Now().Add(db.patience()); ; {
+		err := migrateTo(ctx, db, scripts)
+		if !db.isLocked(err) || ctx.Err() != nil || time.Now().After(by) {
+			return err
+		}
+	}
 }
 
 // scripts gives the text of each migration.

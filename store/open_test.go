@@ -207,7 +207,7 @@ func TestSQLite_ReadOnly(t *testing.T) {
 	at := backends[0].at(t)
 	must(t, open(t, at).Close())
 	db := &sqliteFile{path: at.Path}
-	err := db.connect(t.Context(), "mode=ro")
+	err := db.explain(db.connect(t.Context(), "mode=ro"))
 	if err == nil {
 		err = migrate(t.Context(), db)
 	}

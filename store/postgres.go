@@ -142,6 +142,8 @@ func (p *postgres) explain(err error) error {
 	switch {
 	case err == nil || ours(err) || errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, &refused) && refused.Code == "53100":
+		return fmt.Errorf("the store at %s: %w. %w", p.address, err, ErrFull)
 	case errors.As(err, &refused):
 		return fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
 	}
@@ -157,8 +159,6 @@ func advice(code string) string {
 		return "Make the database with `createdb`, or name another one"
 	case code == "42501" || code == "3F000":
 		return "The user needs the right to make and change tables there: GRANT CREATE, USAGE ON SCHEMA"
-	case code == "53100":
-		return "The server's disk is full"
 	case code == "53300":
 		return fmt.Sprintf("The server has too few connections: lmcaddy takes up to %d", postgresConns)
 	case code == "25006":
@@ -167,10 +167,13 @@ func advice(code string) string {
 	return "The server's log says more"
 }
 
-func (p *postgres) group() int   { return 1 } // several in one transaction could wait for each other in a circle
-func (p *postgres) writers() int { return postgresWriters }
-func (p *postgres) name() string { return p.address }
-func (p *postgres) close() error { return p.db.Close() }
+func (p *postgres) group() int              { return 1 } // several in one transaction could wait for each other in a circle
+func (p *postgres) writers() int            { return postgresWriters }
+func (p *postgres) patience() time.Duration { return 30 * time.Second }
+func (p *postgres) isLocked(error) bool     { return false } // the server lets those wait who have to
+func (p *postgres) tidy() time.Duration     { return 0 }     // the server's autovacuum does
+func (p *postgres) name() string            { return p.address }
+func (p *postgres) close() error            { return p.db.Close() }
 
 func (p *postgres) lock(t *tx) error {
 	_, err := t.exec("SELECT pg_advisory_xact_lock($1)", int64(migrationLock))

@@ -130,6 +130,7 @@ func oldest(t *tx, p piece) ([]family, error) {
 
 // remove removes a family, or the end of one that is too large for one piece. It gives the number of turns.
 func (f family) remove(t *tx, blobs released) (removed int, err error) {
+	t.deletes = true
 	query, args := deleteTurns, []any{f.id}
 	if f.turns > pruneTurns {
 		query, args = deleteDeepest, []any{f.id, pruneTurns}

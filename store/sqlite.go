@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -18,6 +19,10 @@ import (
 
 // sqliteReaders is how many may read at the same time. More don't read more: it is one disk.
 const sqliteReaders = 4
+
+// sqlitePatience is how long a statement waits for another program's lock, and so does a checkpoint for those who still read
+// what was there before. It is short: in between it is found out who can't wait any longer.
+const sqlitePatience = "PRAGMA busy_timeout = 100"
 
 // sqliteFile is a SQLite database: one connection that writes, and a pool that reads.
 type sqliteFile struct {
@@ -27,6 +32,9 @@ type sqliteFile struct {
 	session *session
 	reading *sql.DB
 	reader  *session
+
+	returnsPages bool // empty pages can be cut off
+	untidy       bool // something was deleted, and may be in the files still
 }
 
 // openSQLite opens the file at path, or makes it.
@@ -38,8 +46,15 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w. Name a file in a folder that lmcaddy may write to", path, err)
 	}
-	s := &sqliteFile{path: path}
-	if err := s.connect(ctx, ""); err != nil {
+	s := &sqliteFile{path: path, untidy: true} // a process before may have been killed before it had tidied up
+	err = s.connect(ctx, "")
+	if err == nil {
+		err = s.makeOver(ctx, log)
+	}
+	if err == nil {
+		_, err = s.conn.ExecContext(ctx, sqlitePatience)
+	}
+	if err != nil {
 		return nil, errors.Join(s.explain(err), s.close())
 	}
 	return s, nil
@@ -75,7 +90,7 @@ func makeFile(path string, log *slog.Logger) error {
 func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
 	// fullfsync: on macOS fsync alone leaves data in the disk's cache.
 	uri := s.uri(access, "busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)",
-		"journal_size_limit(67108864)", "cache_size(-16384)", "temp_store(MEMORY)")
+		"journal_size_limit(67108864)", "cache_size(-16384)", "temp_store(MEMORY)", "auto_vacuum(INCREMENTAL)", "secure_delete(ON)")
 	if s.writing, err = sql.Open("sqlite", uri); err != nil {
 		return err
 	}
@@ -116,6 +131,7 @@ func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
 	err := do(t)
 	if err == nil {
 		if _, err = t.exec("COMMIT"); err == nil {
+			s.untidy = s.untidy || t.deletes
 			return nil
 		}
 	}
@@ -124,6 +140,11 @@ func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
 }
 
 func (s *sqliteFile) read(_ context.Context, do func(querier) error) error { return do(s.reader) }
+
+func (s *sqliteFile) isLocked(err error) bool {
+	failure, ok := errors.AsType[*sqlite.Error](err)
+	return ok && failure.Code()&0xff == lib.SQLITE_BUSY
+}
 
 // explain says what to do about an error of SQLite's.
 func (s *sqliteFile) explain(err error) error {
@@ -140,9 +161,9 @@ func (s *sqliteFile) explain(err error) error {
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_CANTOPEN, lib.SQLITE_AUTH:
 		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file and its folder"
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		advice = "Another program has kept the database locked for more than 5 seconds: end it, such as an open sqlite3 shell or a backup"
+		advice = "Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup"
 	case lib.SQLITE_FULL:
-		advice = "The disk is full: make room, or bound the age and number of the conversations that are kept"
+		return fmt.Errorf("the store %s: %w. %w", s.path, err, ErrFull)
 	case lib.SQLITE_IOERR:
 		advice = "The disk didn't do what it should: look at the system's log. Network drives are no place for this file"
 	default:
@@ -151,10 +172,11 @@ func (s *sqliteFile) explain(err error) error {
 	return fmt.Errorf("the store %s: %w. %s", s.path, err, advice)
 }
 
-func (s *sqliteFile) group() int     { return groupJobs }
-func (s *sqliteFile) writers() int   { return 1 }
-func (s *sqliteFile) lock(*tx) error { return nil } // BEGIN IMMEDIATE has done it
-func (s *sqliteFile) name() string   { return s.path }
+func (s *sqliteFile) patience() time.Duration { return 10 * time.Second }
+func (s *sqliteFile) group() int              { return groupJobs }
+func (s *sqliteFile) writers() int            { return 1 }
+func (s *sqliteFile) lock(*tx) error          { return nil } // BEGIN IMMEDIATE has done it
+func (s *sqliteFile) name() string            { return s.path }
 
 func (s *sqliteFile) schema(script string) string {
 	return strings.NewReplacer("{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID").Replace(script)

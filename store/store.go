@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // Options say where a store is.
@@ -21,12 +22,13 @@ type Options struct {
 
 // Store keeps conversations. Its methods may be called at the same time.
 type Store struct {
-	db      database
-	queue   chan *job
-	closing chan struct{}
-	once    sync.Once
-	writers sync.WaitGroup
-	closed  error
+	db       database
+	patience time.Duration
+	queue    chan *job
+	closing  chan struct{}
+	once     sync.Once
+	writers  sync.WaitGroup
+	closed   error
 }
 
 // database is what differs between SQLite and PostgreSQL.
@@ -38,11 +40,16 @@ type database interface {
 	read(ctx context.Context, do func(q querier) error) error
 	// explain turns the database's errors into ones that say what to do. The store's own errors stay as they are.
 	explain(err error) error
-	group() int           // how many jobs at most are committed as one transaction
-	writers() int         // how many transactions at most are run at the same time
-	lock(*tx) error       // keeps other processes from migrating until the transaction ends
-	schema(string) string // a migration in its own SQL
-	name() string         // for errors
+	// isLocked tells whether an error of transact is that another program keeps the database locked: nothing was written.
+	isLocked(err error) bool
+	// tidy does a piece of what is left to do after something was deleted, and tells when to go on; 0: that was all.
+	tidy() (pause time.Duration)
+	patience() time.Duration // how long a write waits at most whose context has no deadline
+	group() int              // how many jobs at most are committed as one transaction
+	writers() int            // how many transactions at most are run at the same time
+	lock(*tx) error          // keeps other processes from migrating until the transaction ends
+	schema(string) string    // a migration in its own SQL
+	name() string            // for errors
 	close() error
 }
 
@@ -73,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // start runs the writers of a database that is ready.
 func start(db database) *Store {
-	s := &Store{db: db, queue: make(chan *job), closing: make(chan struct{})}
+	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{})}
 	for range db.writers() {
 		s.writers.Go(s.writer)
 	}

@@ -14,10 +14,12 @@ type querier interface {
 
 // tx is a transaction under way.
 type tx struct {
-	ctx   context.Context
-	q     querier
-	skip  string // what keeps a SELECT from waiting for rows that another transaction has locked, and locks the rest
-	again bool   // what it does may have been done before: the connection broke
+	ctx  context.Context
+	q    querier
+	skip string // what keeps a SELECT from waiting for rows that another transaction has locked, and locks the rest
+	// deletes is set by what removes something that is to be gone from the disk.
+	deletes bool
+	again   bool // what it does may have been done before: the connection broke
 }
 
 // exec runs a statement and gives the number of rows that it changed.

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -11,13 +14,11 @@ const (
 	groupBytes = 16 << 20
 )
 
-// patience bounds what is written to a database elsewhere, with what it may wait for a connection or for others' locks.
-const patience = 30 * time.Second
-
 // job is something to write.
 type job struct {
 	ctx  context.Context
-	size int // in bytes, about
+	by   time.Time // when it fails if another program still keeps the database locked
+	size int       // in bytes, about
 	run  func(*tx) error
 	done chan error
 }
@@ -33,7 +34,12 @@ func (j *job) do(t *tx) error {
 // write has a writer run a function in a transaction. Once a writer has taken it, it runs to its end: then ctx's error means that nothing
 // was written. The function may run more than once, the last time counts.
 func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
-	j := &job{ctx: ctx, size: size, run: run, done: make(chan error, 1)}
+	var late <-chan time.Time
+	by, isBounded := ctx.Deadline()
+	if !isBounded {
+		by, late = time.Now().Add(s.patience), time.After(s.patience)
+	}
+	j := &job{ctx: ctx, by: by, size: size, run: run, done: make(chan error, 1)}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -42,14 +48,18 @@ func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error 
 		return <-j.done
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-late:
+		return fmt.Errorf("the store %s was busy for %s with what came before", s.db.name(), s.patience)
 	case <-s.closing:
 		return ErrClosed
 	}
 }
 
-// writer commits what comes, until the store is closed.
+// writer commits what comes, until the store is closed, and tidies up after it.
 func (s *Store) writer() {
 	var group []*job
+	tidying, isDue := time.NewTimer(tidyPause), true
+	defer tidying.Stop()
 	for {
 		select {
 		case <-s.closing:
@@ -58,13 +68,25 @@ func (s *Store) writer() {
 			group = s.gather(append(group[:0], j))
 			s.commit(group)
 			clear(group)
+			if !isDue { // else it would never come to it while turns follow each other closely
+				tidying.Reset(tidyPause)
+				isDue = true
+			}
+		case <-tidying.C:
+			pause := s.db.tidy()
+			if isDue = pause > 0; isDue {
+				tidying.Reset(pause)
+			}
 		}
 	}
 }
 
 // gather adds to a group what waits already.
 func (s *Store) gather(group []*job) []*job {
-	size := group[0].size
+	size := 0
+	for _, j := range group {
+		size += j.size
+	}
 	for len(group) < s.db.group() && size < groupBytes {
 		select {
 		case j := <-s.queue:
@@ -77,16 +99,36 @@ func (s *Store) gather(group []*job) []*job {
 	return group
 }
 
-// commit writes a group, and tells each of it what became of it.
+// commit writes a group, and tells each of it what became of it. While another program keeps the database locked the group
+// grows by what comes, and loses those that can't wait any longer.
 func (s *Store) commit(group []*job) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if len(group) == 1 {
-		group[0].done <- s.db.transact(ctx, group[0].do)
+	results, err := s.attempt(group)
+	for s.db.isLocked(err) {
+		if group = s.gather(s.patient(group, err)); len(group) == 0 {
+			return
+		}
+		results, err = s.attempt(group)
+	}
+	if err != nil && len(group) > 1 { // one may be to blame, such as by its size on a disk that is almost full
+		for i := range group {
+			s.commit(group[i : i+1 : i+1])
+		}
 		return
 	}
-	results := make([]error, len(group))
-	err := s.db.transact(ctx, func(t *tx) (fatal error) {
+	for i, j := range group {
+		j.done <- cmp.Or(err, s.db.explain(results[i]))
+	}
+}
+
+// attempt runs a group as one transaction. It gives the error of the transaction, or what became of each job.
+func (s *Store) attempt(group []*job) (results []error, err error) {
+	ctx, cancel := context.WithDeadline(context.Background(), group[0].by)
+	defer cancel()
+	results = make([]error, len(group))
+	if len(group) == 1 { // without a savepoint
+		return results, s.db.transact(ctx, group[0].do)
+	}
+	return results, s.db.transact(ctx, func(t *tx) (fatal error) {
 		for i, j := range group {
 			if results[i], fatal = t.attempt(j.do); fatal != nil {
 				return fatal
@@ -94,13 +136,22 @@ func (s *Store) commit(group []*job) {
 		}
 		return nil
 	})
-	if err != nil { // one may be to blame, such as by its size on a disk that is almost full
-		for i := range group {
-			s.commit(group[i : i+1])
+}
+
+// patient gives those of a group that can wait longer, and tells the others the error.
+func (s *Store) patient(group []*job, err error) []*job {
+	var left []*job
+	for _, j := range group {
+		switch {
+		case s.isClosed():
+			j.done <- ErrClosed
+		case errors.Is(j.ctx.Err(), context.Canceled):
+			j.done <- j.ctx.Err()
+		case j.ctx.Err() != nil, time.Now().After(j.by):
+			j.done <- err
+		default:
+			left = append(left, j)
 		}
-		return
 	}
-	for i, j := range group {
-		j.done <- s.db.explain(results[i])
-	}
+	return left
 }

@@ -177,9 +177,11 @@ func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *Err
 		return nil, Invalid("unsupported_content", path, path+": The model does not take images: choose a model with vision.")
 	}
 	media, data, url := source.Get("media_type"), source.Get("data"), source.Get("url")
+	var image *Image
+	var err *Error
 	switch kind := source.Get("type").Str; {
-	case kind == "url" && strings.HasPrefix(url.Str, "data:image/"):
-		return []turnPart{{image: inside(url)}}, nil
+	case kind == "url" && strings.HasPrefix(url.Str, "data:"):
+		image, err = c.images.read(path+".url", url.Str)
 	case kind == "url", kind == "file":
 		return nil, Invalid("invalid_image_url", path, path+`: must be of type "base64": this server fetches no images, and keeps no files.`)
 	case kind != "base64":
@@ -188,8 +190,13 @@ func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *Err
 		return nil, badPlace(path+".media_type", `must be an image's, such as "image/png".`)
 	case data.Type != gjson.String || data.Str == "":
 		return nil, wrongPlace(path+".data", "a base64 string", data)
+	default:
+		image, err = c.images.decode(path+".data", data.Str)
 	}
-	return []turnPart{{image: "data:" + inside(media) + ";base64," + inside(data)}}, nil
+	if err != nil {
+		return nil, err
+	}
+	return []turnPart{{image: image.dataURL()}}, nil
 }
 
 // document makes text of a document, between tags that name it.

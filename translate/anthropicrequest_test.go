@@ -35,10 +35,12 @@ var messagesRequests = []struct {
 	{"an empty message", `"messages":[{"role":"user","content":[]}]`, agentModel},
 	{"a prefill", `"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"I say:"}]`, agentModel},
 	{"a prefill of nothing", `"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"text","text":" \n"}]}]`, agentModel},
-	{"an image", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO\/w=="}},{"type":"text","text":"What is it?"}]}]`, agentModel},
-	{"an image as a data URL", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"data:image/png;base64,iVBO"}}]}]`, agentModel},
+	{"an image", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"\u0069` + pixel[1:] + `"}},{"type":"text","text":"What is it?"}]}]`, agentModel},
+	{"an image as a data URL", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"data:image/png;base64,` + pixel + `"}}]}]`, agentModel},
 	{"an image elsewhere", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]`, agentModel},
 	{"an image for a model without vision", `"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]`, Caps{}},
+	{"an image that is none", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]`, agentModel},
+	{"a film as an image", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"data:video/mp4;base64,AAAAIGZ0eXBpc29t"}}]}]`, agentModel},
 	{"documents", `"messages":[{"role":"user","content":[{"type":"document","title":"My \"notes\"","context":"old","source":{"type":"text","media_type":"text/plain","data":"Line 1\nLine 2"}},` +
 		`{"type":"document","source":{"type":"content","content":"Whole"}},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"Part"}]}},{"type":"text","text":"Sum up."}]}]`, agentModel},
 	{"a PDF", `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"}}]}]`, agentModel},
@@ -56,7 +58,7 @@ var messagesRequests = []struct {
 		`{"type":"tool_use","id":"t1","name":"a","input":{"x": "y"}},{"type":"tool_use","id":"t2","name":"b"},{"type":"server_tool_use","id":"t3","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"t3","content":[]}]},` +
 		`{"role":"user","content":[{"type":"text","text":"A reminder."},{"type":"tool_result","tool_use_id":"t1","content":"Rain"},{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"Broken"}]}]}]`, agentModel},
 	{"results of all sorts", `"messages":[{"role":"user","content":"Now"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"},` +
-		`{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"See"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}},{"type":"tool_reference","tool_name":"b"},` +
+		`{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"See"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}},{"type":"tool_reference","tool_name":"b"},` +
 		`{"type":"document","source":{"type":"text","data":"Doc"}}]}]}]`, agentModel},
 	{"a result with an image for a model without vision", `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]}]`, Caps{}},
 	{"thoughts that were not shown", `"thinking":{"type":"adaptive","display":"omitted"},"messages":[{"role":"user","content":"Now"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"lmo1SSAiY2FsbCI="},` +

@@ -33,6 +33,7 @@ func outlineOf(messages gjson.Result) messagesOutline {
 // side is one turn, as in Anthropic's API. Texts are kept as they are written, as the insides of JSON strings.
 type conversation struct {
 	caps   Caps
+	images images
 	replay bool // the thinking of this message is given back
 	system []string
 	turn   turn

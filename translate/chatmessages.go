@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"encoding/base64"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -86,7 +85,7 @@ type messageRewriter struct {
 	caps   Caps
 	path   string // of the message
 	dst    []byte
-	images imageCount
+	images images
 }
 
 func (r *messageRewriter) message(m gjson.Result) *Error {
@@ -202,8 +201,7 @@ func (r *messageRewriter) image(path string, image gjson.Result) *Error {
 	if err != nil {
 		return err
 	}
-	r.dst = append(append(append(r.dst, `{"type":"image_url","image_url":{"url":"data:`...), found.Type...), `;base64,`...)
-	r.dst = append(base64.StdEncoding.AppendEncode(r.dst, found.Data), `"}}`...)
+	r.dst = append(append(append(r.dst, `{"type":"image_url","image_url":{"url":"`...), found.dataURL()...), `"}}`...)
 	return nil
 }
 

@@ -157,49 +157,12 @@ func TestParseNativeChat_Reads(t *testing.T) {
 	}
 }
 
-func TestParseDataURL(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]*Image{
-		"data:image/png;base64,AAEC":               {Type: "image/png", Data: []byte{0, 1, 2}},
-		"DATA:IMAGE/JPEG;BASE64,AAE=":              {Type: "image/jpeg", Data: []byte{0, 1}},
-		"data:image/png;base64,AAE":                {Type: "image/png", Data: []byte{0, 1}}, // some leave the padding out
-		"data:image/png;charset=utf-8;base64,AAEC": {Type: "image/png", Data: []byte{0, 1, 2}},
-		"data:image/svg+xml;base64,AAEC":           {Type: "image/svg+xml", Data: []byte{0, 1, 2}},
-		"data:image/vnd.ms-photo;base64,AA\r\nEC":  {Type: "image/vnd.ms-photo", Data: []byte{0, 1, 2}},
-		"":                                          nil,
-		"AAEC":                                      nil,
-		"data:image/png,AAEC":                       nil,
-		"data:image/png;base64":                     nil,
-		"data:image/png;base64,":                    nil,
-		"data:image/png;base64,A":                   nil,
-		"data:image/png;base64,*":                   nil,
-		"data:;base64,AAEC":                         nil,
-		"data:image/;base64,AAEC":                   nil,
-		"data:text/plain;base64,AAEC":               nil,
-		"https://example.org/a.png":                 nil,
-		`data:image/a"}},{"x":"y;base64,AAEC`:       nil, // it goes into the engine's request as it is
-		"data:image/a\\;base64,AAEC":                nil,
-		"data:image/a\n;base64,AAEC":                nil,
-		"xdata:image/png;base64,AAEC":               nil,
-		"data:image/png;base64;base64x,AAEC":        nil,
-		"data:application/png;image/png;base64,AAE": nil,
-	} {
-		got, err := parseDataURL("input[0].data_url", url)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", url, diff)
-		}
-		if (err == nil) != (want != nil) {
-			t.Errorf("%q: %v", url, err)
-		}
-	}
-}
-
 // FuzzNativeChat: whatever a client sends is refused as the client's mistake, or becomes a body that the engine can be
 // sent, and can be told again as it was.
 func FuzzNativeChat(f *testing.F) {
 	for _, body := range append(bodies,
 		`{"model":"m","input":"hi","system_prompt":"s","previous_response_id":"resp_1","store":false,"reasoning":"off","context_length":9}`,
-		`{"input":[{"type":"message","content":"a"},{"type":"image","data_url":"data:image/png;base64,AAEC"}],"temperature":0.5,"top_k":1e2}`,
+		`{"input":[{"type":"message","content":"a"},{"type":"image","data_url":"data:image/png;base64,`+pixel+`"}],"temperature":0.5,"top_k":1e2}`,
 		`{"input":[{"type":"image","data_url":"data:image/\";base64,AAEC"}],"stop":["a"],"seed":1}`,
 		`{"input":"hi","preset":"p","max_output_tokens":1,"integrations":[1],"temperature":2}`,
 	) {

@@ -1,10 +1,7 @@
 package translate
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"regexp"
-	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -23,9 +20,10 @@ func parseNativeInput(input gjson.Result, caps Caps) (Item, *Error) {
 		return item, wrongType("input", "a string or an array", input)
 	}
 	var bad *Error
+	var all images
 	input.ForEach(func(_, part gjson.Result) bool {
 		var p Part
-		p, bad = parseNativePart("input["+itoa(len(item.Parts))+"]", part, caps)
+		p, bad = parseNativePart("input["+itoa(len(item.Parts))+"]", part, caps, &all)
 		item.Parts = append(item.Parts, p)
 		return bad == nil
 	})
@@ -35,7 +33,7 @@ func parseNativeInput(input gjson.Result, caps Caps) (Item, *Error) {
 	return item, bad
 }
 
-func parseNativePart(where string, part gjson.Result, caps Caps) (Part, *Error) {
+func parseNativePart(where string, part gjson.Result, caps Caps, all *images) (Part, *Error) {
 	if !part.IsObject() {
 		return Part{}, wrongType(where, "an object", part)
 	}
@@ -58,7 +56,7 @@ func parseNativePart(where string, part gjson.Result, caps Caps) (Part, *Error) 
 		if err != nil {
 			return Part{}, err
 		}
-		image, err := parseDataURL(where+".data_url", url)
+		image, err := all.read(where+".data_url", url)
 		return Part{Image: image}, err
 	default:
 		return Part{}, Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind.Str+`".`)
@@ -77,31 +75,6 @@ func requiredString(where, name string, object gjson.Result) (string, *Error) {
 	}
 }
 
-// imageType is what the engine is given as it is.
-var imageType = regexp.MustCompile(`^image/[a-z0-9][a-z0-9.+-]*$`)
-
-// parseDataURL reads an image of the form data:image/png;base64,….
-func parseDataURL(where, url string) (*Image, *Error) {
-	bad := Invalid("invalid_image_url", where, `"`+where+`" must be a base64 data URL of an image, such as "data:image/png;base64,…".`)
-	head, encoded, found := strings.Cut(url, ",")
-	kind, ok := strings.CutPrefix(strings.ToLower(head), "data:")
-	kind, isBase64 := strings.CutSuffix(kind, ";base64")
-	if !found || !ok || !isBase64 {
-		return nil, bad
-	}
-	if kind, _, _ = strings.Cut(kind, ";"); !imageType.MatchString(kind) {
-		return nil, bad
-	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		data, err = base64.RawStdEncoding.DecodeString(encoded)
-	}
-	if err != nil || len(data) == 0 {
-		return nil, bad
-	}
-	return &Image{Type: kind, Data: data}, nil
-}
-
 // NativeInput makes of what a request added to a conversation what it was in the native API: the system prompt, nil where
 // there was none, and the items of the input, each as JSON.
 func NativeInput(items []Item) (system *string, input []json.RawMessage) {
@@ -114,8 +87,7 @@ func NativeInput(items []Item) (system *string, input []json.RawMessage) {
 		}
 		for _, part := range items[i].Parts {
 			if part.Image != nil {
-				url := "data:" + part.Image.Type + ";base64," + base64.StdEncoding.EncodeToString(part.Image.Data)
-				input = append(input, appendJSON(nil, nativeImage{"image", url}))
+				input = append(input, appendJSON(nil, nativeImage{"image", part.Image.dataURL()}))
 			} else {
 				input = append(input, appendJSON(nil, nativeText{ItemMessage, part.Text}))
 			}

@@ -39,6 +39,6 @@ func (s *Jobs) checkSpace(j *job) error {
 	if others > 0 {
 		beside = ", beside " + sized(others) + " of other downloads"
 	}
-	return errorf(NoSpace, "The disk has too little room: %s are to be fetched%s, and %s are free in %s. Free some space, or put the models folder on another disk.",
-		sized(need), beside, sized(free), s.models)
+	return errorf(NoSpace, "The disk has too little room: %s are to be fetched%s, and %s are free, of which %s have to stay free. "+
+		"Free some space, or put the models folder on another disk.", sized(need), beside, sized(free), sized(spareBytes))
 }

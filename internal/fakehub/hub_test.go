@@ -150,3 +150,29 @@ func TestHub_KillAndRevive(t *testing.T) {
 		t.Errorf("%d %q", code, body)
 	}
 }
+
+// changing is a file that is replaced while it is sent: the server asks for its size.
+type changing struct {
+	fakehub.Content
+	change func()
+}
+
+func (c *changing) Size() int64 {
+	if c.change != nil {
+		c.change()
+	}
+	return c.Content.Size()
+}
+
+func TestReplace_WhileTheFileIsSent(t *testing.T) {
+	t.Parallel()
+	hub := fakehub.Start(t)
+	file := &changing{Content: fakehub.Text("old")}
+	hub.Add("a/b", fakehub.Files{"x.txt": file})
+	file.change = func() { hub.Replace("a/b", "x.txt", fakehub.Text("new")) }
+	for _, want := range []string{"old", "new"} {
+		if _, body, _ := get(t, hub.URL+"/a/b/resolve/main/x.txt"); body != want {
+			t.Errorf("it sent %q, want %q", body, want)
+		}
+	}
+}

@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// repo is a repository with its latest commit.
+// repo is a repository with its latest commit. Requests read it without a lock, so one that is in Hub.repos never changes:
+// another takes its place.
 type repo struct {
 	name   string
 	commit string
@@ -68,13 +69,21 @@ func (h *Hub) Replace(repo, path string, content Content) {
 func (h *Hub) change(repo, name string, change func(*file)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r := h.repos[strings.ToLower(repo)]; r != nil {
-		for _, f := range r.files {
-			if f.path == name {
-				change(f)
-			}
+	key := strings.ToLower(repo)
+	old := h.repos[key]
+	if old == nil {
+		return
+	}
+	r := *old
+	r.files = slices.Clone(old.files)
+	for i, f := range r.files {
+		if f.path == name {
+			changed := *f
+			change(&changed)
+			r.files[i] = &changed
 		}
 	}
+	h.repos[key] = &r
 }
 
 // find is a repository and the rest of a path that begins with its name.

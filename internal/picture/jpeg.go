@@ -1,0 +1,125 @@
+package picture
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// The markers of a JPEG file that matter here.
+const (
+	jpegBaseline    = 0xc0 // the frames that engines decode: this, 0xc1 and 0xc2
+	jpegProgressive = 0xc2
+	jpegHuffman     = 0xc4
+	jpegRestart     = 0xd0 // to 0xd7
+	jpegEnd         = 0xd9
+	jpegScan        = 0xda
+	jpegQuantize    = 0xdb
+	jpegInterval    = 0xdd
+	jpegJFIF        = 0xe0
+	jpegAdobe       = 0xee
+	jpegLastApp     = 0xef
+	jpegComment     = 0xfe
+)
+
+// maxScans bounds the passes over all pixels that a progressive file can ask for with a few bytes each. Encoders make ten.
+const maxScans = 64
+
+// jfif is the segment of that name without a thumbnail. That it is there tells decoders how the colors are meant.
+const jfif = "\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
+
+// jpegFile is what is kept of a JPEG file.
+type jpegFile struct {
+	out    []byte
+	frames int
+	scans  int
+	isJFIF bool
+}
+
+// stripJPEG keeps the segments that the pixels are made of.
+func stripJPEG(data []byte, _ Info) ([]byte, error) {
+	j := jpegFile{out: append(make([]byte, 0, len(data)), 0xff, 0xd8)}
+	for rest := data[2:]; ; {
+		// Some writers leave bytes between segments. Decoders skip them.
+		i := bytes.IndexByte(rest, 0xff)
+		if i < 0 || i+1 >= len(rest) {
+			return nil, errCutOff
+		}
+		marker := rest[i+1]
+		rest = rest[i+1:]
+		switch {
+		case marker == 0xff: // it fills
+			continue
+		case marker == 0, marker&^7 == jpegRestart:
+			rest = rest[1:]
+			continue
+		case marker == jpegEnd && j.scans == 0:
+			return nil, errDamaged
+		case marker == jpegEnd:
+			return append(j.out, 0xff, jpegEnd), nil
+		case len(rest) < 3:
+			return nil, errCutOff
+		}
+		n := int(binary.BigEndian.Uint16(rest[1:]))
+		if n < 2 {
+			return nil, errDamaged
+		}
+		if len(rest) < 1+n {
+			return nil, errCutOff
+		}
+		segment := rest[:1+n]
+		rest = rest[len(segment):]
+		if !j.keep(marker, segment) {
+			return nil, errDamaged
+		}
+		if marker == jpegScan {
+			end := scanEnd(rest)
+			j.out = append(j.out, rest[:end]...)
+			rest = rest[end:]
+		}
+	}
+}
+
+// keep takes a segment, or leaves it out. It tells whether the segment is in its place.
+func (j *jpegFile) keep(marker byte, segment []byte) bool {
+	content := segment[3:]
+	switch {
+	case marker >= jpegBaseline && marker <= jpegProgressive:
+		j.frames++
+		if j.frames > 1 {
+			return false
+		}
+	case marker == jpegScan:
+		j.scans++
+		if j.frames == 0 || j.scans > maxScans {
+			return false
+		}
+	case marker == jpegHuffman, marker == jpegQuantize, marker == jpegInterval:
+	case marker == jpegJFIF && bytes.HasPrefix(content, []byte("JFIF\x00")):
+		if !j.isJFIF {
+			j.out, j.isJFIF = append(j.out, jfif...), true
+		}
+		return true
+	case marker == jpegAdobe && len(content) >= 12 && bytes.HasPrefix(content, []byte("Adobe")):
+		j.out = append(append(j.out, 0xff, jpegAdobe, 0, 14), content[:12]...)
+		return true
+	default:
+		return marker >= jpegJFIF && marker <= jpegLastApp || marker == jpegComment
+	}
+	j.out = append(append(j.out, 0xff), segment...)
+	return true
+}
+
+// scanEnd is the length of the pixels at the beginning of data: up to a marker that isn't theirs.
+func scanEnd(data []byte) int {
+	for at := 0; ; {
+		i := bytes.IndexByte(data[at:], 0xff)
+		if i < 0 || at+i+1 >= len(data) {
+			return len(data)
+		}
+		at += i
+		if next := data[at+1]; next != 0 && next&^7 != jpegRestart {
+			return at
+		}
+		at += 2
+	}
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// within waits until a condition holds, and fails the test if it doesn't come to that.
+func within(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not yet: %s", what)
+		}
+	}
+}
+
+// onDisk gives the texts that the files of a database still have somewhere.
+func onDisk(t *testing.T, path string, texts []string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob(path + "*")
+	must(t, err)
+	var all []byte
+	for _, f := range files {
+		content, err := os.ReadFile(f)
+		must(t, err)
+		all = append(all, content...)
+	}
+	for _, text := range texts {
+		if bytes.Contains(all, []byte(text)) {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+func sizeOf(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	return info.Size()
+}
+
+// marked is a turn whose text and image have a mark, and fill many pages or only a part of one.
+func marked(parent *Turn, mark string, size int) *Turn {
+	return turn(parent, mark+strings.Repeat("x", size)+mark).withImage(mark + " in an image" + strings.Repeat("y", size))
+}
+
+// TestSQLite_WhatIsDeletedIsGone searches the files of an open store for it.
+func TestSQLite_WhatIsDeletedIsGone(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	r := rand.New(rand.NewPCG(1, 2))
+	var deleted, kept []*Turn
+	var gone, stay []string
+	for n := range 400 {
+		mark := fmt.Sprintf("mark-%d-%x", n, r.Uint64())
+		made := marked(nil, mark, []int{10, 300, 1500, 5000, 60_000}[r.IntN(5)])
+		stored(t, s, made)
+		if r.IntN(2) == 0 {
+			deleted, gone = append(deleted, made), append(gone, mark)
+		} else {
+			kept, stay = append(kept, made), append(stay, mark)
+		}
+	}
+	if found := onDisk(t, at.Path, gone); len(found) != len(gone) {
+		t.Fatalf("before they are deleted %d of %d are found", len(found), len(gone))
+	}
+	for _, turn := range deleted {
+		must(t, s.Delete(t.Context(), "", turn.ID))
+	}
+	within(t, "deleted texts are gone", func() bool { return len(onDisk(t, at.Path, gone)) == 0 })
+	if found := onDisk(t, at.Path, stay); len(found) != len(stay) {
+		t.Errorf("%d of %d are left of those that weren't deleted", len(found), len(stay))
+	}
+	for _, turn := range kept {
+		must(t, second(s.Get(t.Context(), "", turn.ID)))
+	}
+	sound(t, s)
+}
+
+// TestSQLite_WhatIsContinuedIsGoneWithTheLast: the text of a turn that others continue is needed until these are deleted.
+func TestSQLite_WhatIsContinuedIsGoneWithTheLast(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	root := marked(nil, "first-words", 5000)
+	leaf := marked(root, "last-words", 100)
+	stored(t, s, root, leaf)
+	must(t, s.Delete(t.Context(), "", root.ID))
+	if said := texts(t, s, "", leaf.ID); len(said) != 2 || !strings.HasPrefix(said[0], "first-words") {
+		t.Errorf("the rest of the conversation: %.100q", said)
+	}
+	must(t, s.Delete(t.Context(), "", leaf.ID))
+	within(t, "both are gone", func() bool { return len(onDisk(t, at.Path, []string{"first-words", "last-words"})) == 0 })
+}
+
+// TestSQLite_AReaderDelaysTidying only for as long as it reads.
+func TestSQLite_AReaderDelaysTidying(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	made := stored(t, s, marked(nil, "secret", 5000))
+	must(t, s.db.read(t.Context(), func(q querier) error {
+		return each(t.Context(), q, "SELECT id FROM turns UNION ALL SELECT 'another'", nil, func(func(...any) error) error {
+			if made == nil {
+				return nil
+			}
+			err := s.Delete(context.Background(), "", made.ID)
+			if err == nil {
+				err = s.Put(context.Background(), turn(nil, "writing goes on"))
+			}
+			made = nil
+			return err
+		})
+	}))
+	within(t, "it is gone", func() bool { return len(onDisk(t, at.Path, []string{"secret"})) == 0 })
+}
+
+func TestSQLite_ReturnsTheRoomOfWhatIsPruned(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	const each = 20 << 10
+	for n := range 1000 {
+		stored(t, s, turn(nil, fmt.Sprint(n)+strings.Repeat("x", each)))
+	}
+	within(t, "it is large", func() bool { return sizeOf(t, at.Path)+sizeOf(t, at.Path+"-wal") > 1000*each })
+	removed, err := s.Prune(t.Context(), Bounds{Number: 10})
+	if err != nil || removed != 990 {
+		t.Fatalf("%d were removed, %v", removed, err)
+	}
+	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 3<<20 && sizeOf(t, at.Path+"-wal") == 0 })
+	stored(t, s, turn(nil, "afterwards"))
+	sound(t, s)
+}
+
+// TestSQLite_MakesOverAnOlderStore, with what it still has of texts that were deleted.
+func TestSQLite_MakesOverAnOlderStore(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	kept := stored(t, s, marked(nil, "kept", 1000))
+	deleted := stored(t, s, marked(nil, "deleted-long-ago", 9000))
+	must(t, s.Close())
+	older, err := sql.Open("sqlite", "file:"+at.Path)
+	must(t, err)
+	older.SetMaxOpenConns(1)
+	for _, statement := range []string{"PRAGMA auto_vacuum = NONE", "VACUUM", "PRAGMA secure_delete = OFF", "DELETE FROM turns WHERE id = '" + deleted.ID + "'"} {
+		_, err := older.ExecContext(t.Context(), statement)
+		must(t, err)
+	}
+	must(t, older.Close())
+	if len(onDisk(t, at.Path, []string{"deleted-long-ago"})) == 0 {
+		t.Fatal("the older store has nothing of the deleted text")
+	}
+
+	var log strings.Builder
+	at.Log = slog.New(slog.NewTextHandler(&log, nil))
+	again := open(t, at)
+	must(t, second(again.Get(t.Context(), "", kept.ID)))
+	if !strings.Contains(log.String(), "was made over") {
+		t.Errorf("the log says %s", log.String())
+	}
+	within(t, "it is gone", func() bool { return len(onDisk(t, at.Path, []string{"deleted-long-agox"})) == 0 })
+	for n := range 200 {
+		stored(t, again, turn(nil, fmt.Sprint(n)+strings.Repeat("x", 20<<10)))
+	}
+	must(t, second(again.Prune(t.Context(), Bounds{Number: 1})))
+	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 3<<20 })
+}

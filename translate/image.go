@@ -1,0 +1,84 @@
+package translate
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/picture"
+)
+
+// The bounds of a request's images together.
+const (
+	maxImages      = 64
+	maxImagePixels = 256_000_000
+)
+
+// images reads the images of one request.
+type images struct {
+	number int
+	pixels int64
+}
+
+// readImage reads a data URL of an image that is the only one; [images.read] reads several.
+func readImage(where, dataURL string) (*Image, *Error) { return new(images).read(where, dataURL) }
+
+// read gives the image of a data URL as it may be stored, and sent to an engine: a PNG or JPEG file without metadata, whatever
+// the client called it. where is the field that the URL is in.
+func (m *images) read(where, dataURL string) (*Image, *Error) {
+	encoded, ok := cutDataURL(dataURL)
+	if !ok {
+		return nil, Invalid("invalid_image_url", where,
+			`"`+where+`" must be a base64 data URL of an image, such as "data:image/png;base64,…": this server fetches no images.`)
+	}
+	return m.decode(where, encoded)
+}
+
+// decode is [images.read] for base64 that is no URL.
+func (m *images) decode(where, encoded string) (*Image, *Error) {
+	if m.number++; m.number > maxImages {
+		return nil, badImage(where, "is one of more than "+itoa(maxImages)+" images: send fewer in one request.")
+	}
+	// A line break may follow every 64 characters or so.
+	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/32*33 {
+		return nil, badImage(where, "holds an image that is larger than "+itoa(picture.MaxBytes>>20)+" MiB: send a smaller one.")
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		data, err = base64.RawStdEncoding.DecodeString(encoded) // some leave the padding out
+	}
+	if err != nil || len(data) == 0 {
+		return nil, badImage(where, "holds no valid base64.")
+	}
+	info, err := picture.Check(data)
+	if err == nil {
+		if m.pixels += info.Pixels(); m.pixels > maxImagePixels {
+			return nil, badImage(where, "holds an image with which the request's images have more than "+itoa(maxImagePixels/1_000_000)+
+				" million pixels together: send smaller or fewer images.")
+		}
+		data, info, err = picture.Normalize(data)
+	}
+	if err != nil {
+		return nil, badImage(where, "holds an image that "+err.Error()+".")
+	}
+	return &Image{Type: info.Type, Data: data}, nil
+}
+
+func badImage(where, is string) *Error { return Invalid("invalid_image", where, `"`+where+`" `+is) }
+
+// imageType is the media type of an image.
+var imageType = regexp.MustCompile(`^image/[a-z0-9][a-z0-9.+-]*$`)
+
+// cutDataURL gives the base64 of an image of the form data:image/png;base64,….
+func cutDataURL(url string) (encoded string, ok bool) {
+	head, encoded, found := strings.Cut(url, ",")
+	kind, isData := strings.CutPrefix(strings.ToLower(head), "data:")
+	kind, isBase64 := strings.CutSuffix(kind, ";base64")
+	kind, _, _ = strings.Cut(kind, ";")
+	return encoded, found && isData && isBase64 && imageType.MatchString(kind)
+}
+
+// dataURL is the image as engines and clients are told it.
+func (i *Image) dataURL() string {
+	return "data:" + i.Type + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+}
