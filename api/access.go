@@ -195,11 +195,7 @@ func (c *call) models() ([]node.ModelState, error) {
 // admit begins a request that asks a model: it counts against the limits of its token until it ends.
 func (c *call) admit() error {
 	done, err := c.node.Admit(c.r.Context(), c.who)
-	var limit *node.LimitError
-	switch {
-	case errors.As(err, &limit):
-		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	c.ends = append(c.ends, done)

@@ -89,6 +89,7 @@ type call struct {
 	stream  *stream
 	held    *heldBuffer    // the request's body; nil before it was read
 	read    bool           // it was read to its end
+	claim   node.BodyClaim // the memory that is counted for it
 	who     *node.Identity // nil: anybody, on a site without authentication
 	ends    []func()       // what is to be done when the request has ended
 }
@@ -104,6 +105,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c.held != nil {
 			c.held.Release()
 		}
+		c.claim.Release()
 	}()
 	defer c.recover()
 	if err := c.serve(); err != nil {

@@ -44,10 +44,16 @@ func (c *call) asError(err error) *translate.Error {
 		used    *node.InUseError
 		unknown *store.NotFound
 		tooDeep *store.TooDeep
+		limit   *node.LimitError
+		busy    *node.BusyError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &limit):
+		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
+	case errors.As(err, &busy):
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):

@@ -26,16 +26,17 @@ type request struct {
 // request reads the body and finds the model. Nothing is loaded yet.
 func (c *call) request() (*request, error) { return c.requestWith((*translate.Body).WithDefaults) }
 
-// requestWith is request where a preset is applied in another way.
+// requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
+// is refused costs no memory.
 func (c *call) requestWith(apply applyPreset) (*request, error) {
+	if err := c.admit(); err != nil {
+		return nil, err
+	}
 	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
 	if body, err = c.withPreset(body, apply); err != nil {
-		return nil, err
-	}
-	if err := c.admit(); err != nil {
 		return nil, err
 	}
 	name, err := model(body)

@@ -48,6 +48,7 @@ type Node struct {
 
 	tokens   tokens // that were used
 	meter    *meter
+	bodies   bodies   // of requests
 	failures failures // by wrong tokens
 
 	settings atomic.Pointer[Settings] // those in force
