@@ -36,8 +36,14 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body, err = c.withPreset(body, apply); err != nil {
+	plain := body
+	if body, err = c.withPreset(plain, apply); err != nil {
 		return nil, err
+	}
+	if body != plain {
+		if err := c.claim.Grow(int64(len(body.Raw))); err != nil {
+			return nil, err
+		}
 	}
 	name, err := model(body)
 	if err != nil {
