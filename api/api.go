@@ -91,6 +91,7 @@ type call struct {
 	read    bool           // it was read to its end
 	claim   node.BodyClaim // the memory that is counted for it
 	who     *node.Identity // nil: anybody, on a site without authentication
+	running *node.Running  // nil: without a token, or before that is known
 	ends    []func()       // what is to be done when the request has ended
 }
 
@@ -130,6 +131,7 @@ func (c *call) serve() error {
 	if refused := c.refuseForeign(); refused != nil {
 		return refused
 	}
+	c.follow(found.scope)
 	return found.endpoint(c)
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -87,6 +88,7 @@ func (c *call) body() (*translate.Body, error) {
 	}
 	c.claim = c.node.ClaimBody(c.payer())
 	incoming := c.timely(http.MaxBytesReader(c.w, c.r.Body, limit))
+	defer incoming.leave()
 	decoded, decoding, err := c.decoded(incoming)
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ func (c *call) body() (*translate.Body, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
 		return nil, translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
-	case isRefusal(err):
+	case isRefusal(err), errors.Is(err, context.Canceled):
 		return nil, err
 	case err != nil:
 		return nil, translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")

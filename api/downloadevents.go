@@ -44,7 +44,7 @@ func (c *call) downloadEvents() error {
 	for {
 		select {
 		case <-c.r.Context().Done():
-			return nil
+			return c.r.Context().Err()
 		case <-alive.C:
 			s.send([]byte(":\n\n"))
 		case job, ok := <-updates:

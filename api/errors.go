@@ -18,7 +18,10 @@ import (
 // fail answers with an error, in the client's dialect: by a status where nothing has been sent, else by an event of the
 // stream that has begun.
 func (c *call) fail(err error) {
-	if c.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+	ctx := c.r.Context()
+	if ended := node.Ended(ctx); ended != nil {
+		err = ended // whatever it looks like from here
+	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return // the client has gone; there is nobody to tell
 	}
 	e := c.asError(err)
@@ -46,10 +49,15 @@ func (c *call) asError(err error) *translate.Error {
 		tooDeep *store.TooDeep
 		limit   *node.LimitError
 		busy    *node.BusyError
+		ended   *node.EndedError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &ended) && ended.Narrowed:
+		return &translate.Error{Kind: translate.KindForbidden, Message: ended.Message}
+	case errors.As(err, &ended):
+		return unauthorized(ended.Message)
 	case errors.As(err, &limit):
 		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
 	case errors.As(err, &busy):
