@@ -175,11 +175,11 @@ func (c *call) job(j fetch.Job) nativeJob {
 	switch j.State {
 	case fetch.Downloading:
 		rate := math.Round(j.BytesPerSecond)
-		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), j.Reason
+		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
-		n.Error = nativeFault(asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
+		n.Error = nativeFault(c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
 	default:
 	}
 	return n

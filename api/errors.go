@@ -65,13 +65,13 @@ func (c *call) asError(err error) *translate.Error {
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: broken.Error()}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
 		return c.asRefused(refused)
 	case errors.As(err, &fetched):
-		return asFetched(fetched)
+		return c.asFetched(fetched)
 	case errors.As(err, &kept):
-		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: kept.Error()}
+		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.node.HidePaths(kept.Error())}
 	case errors.As(err, &used):
 		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
 	case errors.As(err, &unknown):
@@ -100,7 +100,7 @@ func (c *call) asRefused(e supervisor.Error) *translate.Error {
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
 		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}
 }
 
@@ -124,9 +124,9 @@ var fetchKinds = map[fetch.Kind]struct {
 	fetch.Cancelled:      {translate.KindConflict, "cancelled"},
 }
 
-func asFetched(e *fetch.Error) *translate.Error {
+func (c *call) asFetched(e *fetch.Error) *translate.Error {
 	as := fetchKinds[e.Kind] // the zero value is a fault of ours
-	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: e.Message, RetryAfter: e.RetryAfter}
+	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 }
 
 // writeJSON answers with a body in one piece.

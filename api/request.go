@@ -67,9 +67,22 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 		}
 		rq.use.Draft = draft.Model.Key
 	}
+	rq.use.TTL = c.boundTTL(rq.use.TTL, rq.target.Model.Key)
 	rq.wire = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
 	return rq, nil
+}
+
+// boundTTL is a request's ttl, but no longer than the settings have it: to keep a model loaded for longer takes the right to
+// load it.
+func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
+	if ttl == nil || c.who.May(node.ScopeModelsManage) {
+		return ttl
+	}
+	if longest := c.node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
+		return &longest
+	}
+	return ttl
 }
 
 // about makes another field the one that an error is about.

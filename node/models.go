@@ -78,6 +78,12 @@ func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
 	return m, err
 }
 
+// LongestTTL is how long a model that is loaded on first use may stay idle, as the settings say; 0: for ever.
+func (n *Node) LongestTTL(key string) time.Duration {
+	s := n.settings.Load()
+	return timeToLive(s, s.Models[key], LoadOptions{})
+}
+
 // Wire is the wire format of the engine that runs a model.
 func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[m.Format]].wire }
 

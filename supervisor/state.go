@@ -165,7 +165,8 @@ type Failure struct {
 	Count   int       // in a row
 	At      time.Time // the last one
 	Until   time.Time // when it may be tried again
-	Message string
+	Message string    // for operators
+	Told    string    // for clients, where the message may have what others asked; empty: the message
 	changed time.Time // of the model's file: a new file is a new chance
 }
 
