@@ -12,6 +12,9 @@ import (
 // one; those that are in the names of our own folders are known.
 var absolutePath = regexp.MustCompile(`(^|[\s"'` + "`" + `(=\[,])((?:[A-Za-z]:)?[/\\](?:[^\s"'` + "`" + `()\[\],;|]*[/\\])?)([^\s"'` + "`" + `()\[\],;|/\\]*)`)
 
+// quotedPath is one in quotes, which may have spaces and what else ends others.
+var quotedPath = regexp.MustCompile(`(['"])(?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]([^'"/\\\n]*)['"]`)
+
 // HidePaths takes the folders of this machine out of a text that is for clients. Of a path its last element is left.
 func (n *Node) HidePaths(text string) string {
 	if !strings.ContainsAny(text, `/\`) {
@@ -29,6 +32,7 @@ func (n *Node) HidePaths(text string) string {
 			text = strings.ReplaceAll(text, folder, separator+filepath.Base(folder))
 		}
 	}
+	text = quotedPath.ReplaceAllString(text, "$1$2$1")
 	return absolutePath.ReplaceAllStringFunc(text, func(found string) string {
 		m := absolutePath.FindStringSubmatch(found)
 		if path := m[2] + m[3]; strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/") {

@@ -19,6 +19,7 @@ func TestHidePaths(t *testing.T) {
 		"/opt/our engine/bin/llama-server can't be started: fork/exec /opt/our engine/bin/llama-server: permission denied": "llama-server can't be started: fork/exec llama-server: permission denied",
 		"in \"/home/ann lee/.lmcaddy\", or /etc/ssl/private/key.pem.":                                                      "in \".lmcaddy\", or key.pem.",
 		"path=/usr/lib/x.so, C:\\Users\\Ann\\m.gguf (/tmp/y)":                                                              "path=x.so, m.gguf (y)",
+		"failed to open '/srv/another place/deep/a (1).gguf' and \"/x y/z\"":                                               "failed to open 'a (1).gguf' and \"z\"",
 		"/a": "a",
 	} {
 		if got := n.HidePaths(text); got != want {
