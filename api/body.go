@@ -100,7 +100,7 @@ func (c *call) body() (*translate.Body, error) {
 	}
 	var beyond *http.MaxBytesError
 	switch {
-	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded), int64(len(c.held.data)) > limit:
+	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return nil, tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
@@ -126,11 +126,12 @@ func tooLarge(limit int64) *translate.Error {
 	}
 }
 
-// isRefusal tells whether there is no room for the body.
+// isRefusal tells whether the body is too large, or there is no room for it.
 func isRefusal(err error) bool {
 	var busy *node.BusyError
 	var limit *node.LimitError
-	return errors.As(err, &busy) || errors.As(err, &limit)
+	var known *translate.Error
+	return errors.As(err, &busy) || errors.As(err, &limit) || errors.As(err, &known)
 }
 
 // payer is whom the memory of the request's body is counted for: its owner, or the address of a client that has none.
@@ -145,33 +146,73 @@ func (c *call) payer() string {
 	return "address " + host
 }
 
-// readAll reads the body into the buffer, no more than a byte beyond the limit. Each part of the buffer is counted before it
-// is made.
+// readAll reads the body into the buffer. Each part of it is counted before it is made. What the client has told the length
+// of is read into one buffer; else there are several, so that a body of which the end is withheld leaves no garbage.
 func (c *call) readAll(from io.Reader, limit int64, isEncoded bool) error {
-	told := max(c.r.ContentLength, 0)
-	size := int(min(told, firstPart)) + endOfBody
-	for counted := 0; ; {
-		if err := c.claim.Grow(int64(size - counted)); err != nil {
+	told := int(max(c.r.ContentLength, 0)) + endOfBody
+	size := min(told, firstPart+endOfBody)
+	if err := c.claim.Grow(int64(size)); err != nil {
+		return err
+	}
+	c.held.grow(size)
+	var parts [][]byte // those that are full
+	full := 0          // their bytes
+	for {
+		read, err := fill(from, c.held.data, size)
+		c.held.data = read
+		switch total := full + len(read); {
+		case int64(total) > limit:
+			return tooLarge(limit)
+		case err == io.EOF:
+			return c.join(parts, total, size)
+		case err != nil:
 			return err
-		}
-		counted = size
-		c.held.grow(size)
-		for len(c.held.data) < size {
-			n, err := from.Read(c.held.data[len(c.held.data):size])
-			c.held.data = c.held.data[:len(c.held.data)+n]
-			switch {
-			case err == io.EOF:
-				return nil
-			case err != nil, int64(len(c.held.data)) > limit:
+		case !isEncoded && total < told: // there are no parts
+			next := min(told, growth*size)
+			if err := c.claim.Grow(int64(next - size)); err != nil {
 				return err
 			}
+			size = next
+			c.held.grow(size)
+		default:
+			parts, full = append(parts, read), total
+			size = max(total/growth, firstPart)
+			if err := c.claim.Grow(int64(size)); err != nil {
+				return err
+			}
+			c.held.data = make([]byte, 0, size)
 		}
-		next := size + max(size/growth, firstPart)
-		if isWhole := int(told) + endOfBody; !isEncoded && size < isWhole {
-			next = min(isWhole, growth*size)
-		}
-		size = int(min(int64(next), limit+endOfBody))
 	}
+}
+
+// fill reads into a buffer until it has so many bytes. Its capacity may be larger, if it was used before.
+func fill(from io.Reader, buf []byte, size int) ([]byte, error) {
+	for len(buf) < size {
+		n, err := from.Read(buf[len(buf):size])
+		if buf = buf[:len(buf)+n]; err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// join makes one buffer of the parts and what is in the buffer, for which size bytes are counted.
+func (c *call) join(parts [][]byte, total, size int) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	if err := c.claim.Grow(int64(total)); err != nil {
+		return err
+	}
+	whole := make([]byte, 0, total)
+	counted := size
+	for _, part := range parts {
+		whole = append(whole, part...)
+		counted += len(part)
+	}
+	c.held.data = append(whole, c.held.data...)
+	c.claim.Shrink(int64(counted))
+	return nil
 }
 
 // decoded undoes the body's Content-Encoding, and tells how much memory is counted for that.

@@ -9,7 +9,7 @@ import (
 
 // How much memory the bodies of requests may take, where nobody says.
 const (
-	bodyShare     = 8         // this part of the machine's memory
+	bodyShare     = 16        // this part of the machine's memory
 	leastBodies   = 256 << 20 // bytes, on small machines
 	ownersPart    = 4         // this part of it for each owner
 	smallBody     = 64 << 10  // bytes of each body that count for the server alone, so that small bodies cost no lock
