@@ -138,6 +138,16 @@ func (c *call) identify(needed node.Scope) error {
 	return err
 }
 
+// follow has the request end when its token no longer allows it.
+func (c *call) follow(needed node.Scope) {
+	ctx, running := c.node.Follow(c.r.Context(), c.who, needed)
+	if running == nil {
+		return
+	}
+	c.r, c.running = c.r.WithContext(ctx), running
+	c.ends = append(c.ends, running.End)
+}
+
 // owner is whom the request's conversations belong to.
 func (c *call) owner() string { return c.who.ID() }
 
@@ -145,11 +155,17 @@ func (c *call) owner() string { return c.who.ID() }
 func (c *call) find(name string) (node.Target, error) {
 	target, err := c.node.Find(c.r.Context(), name)
 	var missing *catalog.NotFoundError
+	var broken *node.BrokenModelError
 	switch {
+	case errors.As(err, &broken) && !c.who.MayUse(broken.Key):
+		return target, notAllowed(name)
 	case errors.As(err, &missing) && c.isRestricted():
 		return target, c.notAmongTheirs(name)
 	case err == nil && !c.who.MayUse(target.Model.Key):
-		return target, notAllowed(target.Model.Key)
+		return target, notAllowed(name)
+	}
+	if err == nil {
+		c.running.Uses(target.Model.Key)
 	}
 	return target, err
 }
@@ -170,10 +186,11 @@ func (c *call) notAmongTheirs(name string) error {
 	return &catalog.NotFoundError{Name: name, Known: keys}
 }
 
-func notAllowed(key string) *translate.Error {
+// notAllowed is the error about a model by the name that the client gave: an alias doesn't tell what it stands for.
+func notAllowed(name string) *translate.Error {
 	return &translate.Error{
 		Kind: translate.KindForbidden, Code: "model_not_allowed", Param: "model",
-		Message: "This API token may not use the model " + key + ".",
+		Message: "This API token may not use the model " + quoted(name) + ".",
 	}
 }
 
@@ -195,11 +212,7 @@ func (c *call) models() ([]node.ModelState, error) {
 // admit begins a request that asks a model: it counts against the limits of its token until it ends.
 func (c *call) admit() error {
 	done, err := c.node.Admit(c.r.Context(), c.who)
-	var limit *node.LimitError
-	switch {
-	case errors.As(err, &limit):
-		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	c.ends = append(c.ends, done)
@@ -216,7 +229,7 @@ func (c *call) mayUseInstance(id string) error {
 	}
 	for _, in := range c.node.Instances() {
 		if key := in.Spec.Model.Key; in.ID == id && !c.who.MayUse(key) {
-			return notAllowed(key)
+			return notAllowed(id)
 		}
 	}
 	return nil

@@ -16,6 +16,9 @@ func (c *call) messages() error {
 	if err != nil {
 		return err
 	}
+	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
+		return err
+	}
 	run := &messagesRun{call: c, rq: rq, ask: ask, id: "msg_" + strings.ToLower(rand.Text())}
 	run.body = rq.wire.Chat(upstream, &ask.Chat, 0, true)
 	defer func() { c.used(rq, run.tally.Usage()) }()

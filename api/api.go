@@ -89,7 +89,9 @@ type call struct {
 	stream  *stream
 	held    *heldBuffer    // the request's body; nil before it was read
 	read    bool           // it was read to its end
+	claim   node.BodyClaim // the memory that is counted for it
 	who     *node.Identity // nil: anybody, on a site without authentication
+	running *node.Running  // nil: without a token, or before that is known
 	ends    []func()       // what is to be done when the request has ended
 }
 
@@ -104,6 +106,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if c.held != nil {
 			c.held.Release()
 		}
+		c.claim.Release()
 	}()
 	defer c.recover()
 	if err := c.serve(); err != nil {
@@ -128,6 +131,7 @@ func (c *call) serve() error {
 	if refused := c.refuseForeign(); refused != nil {
 		return refused
 	}
+	c.follow(found.scope)
 	return found.endpoint(c)
 }
 

@@ -1,11 +1,12 @@
 package api
 
 import (
-	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -14,20 +15,33 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// maxHint bounds how much memory a request's own word about its length is believed for.
-const maxHint = maxKept
-
 // maxKept bounds the buffers that are kept for other requests, in bytes.
 const maxKept = 4 << 20
+
+// How a body's buffer grows. A client's word about its length is believed for a little, and after that for as much as is
+// there three times over; without it, the buffer is a quarter larger than what is there.
+const (
+	firstPart = 64 << 10
+	growth    = 4
+	endOfBody = 512 // bytes of room, in which the end of the body is found
+)
+
+// What decoding takes beside the body, in bytes. Larger windows than RFC 9659 has for HTTP are refused.
+const (
+	gzipMemory    = 64 << 10
+	maxZstdWindow = 8 << 20
+	zstdMemory    = maxZstdWindow + 256<<10
+)
 
 // heldBuffer has a request's body. It is used again when nobody holds it any more: the endpoint doesn't, and no upstream
 // request, which may be read for a while after it has failed.
 type heldBuffer struct {
-	bytes.Buffer
+	data    []byte
 	holders atomic.Int32
 }
 
@@ -35,9 +49,16 @@ var heldBuffers = sync.Pool{New: func() any { return new(heldBuffer) }}
 
 func holdBuffer() *heldBuffer {
 	b := heldBuffers.Get().(*heldBuffer)
-	b.Reset()
+	b.data = b.data[:0]
 	b.Hold()
 	return b
+}
+
+// grow makes room for so many bytes in all.
+func (b *heldBuffer) grow(size int) {
+	if size > cap(b.data) {
+		b.data = append(make([]byte, 0, size), b.data...)
+	}
 }
 
 // Hold says that somebody reads the buffer.
@@ -45,7 +66,7 @@ func (b *heldBuffer) Hold() { b.holders.Add(1) }
 
 // Release says that somebody no longer does.
 func (b *heldBuffer) Release() {
-	if b.holders.Add(-1) == 0 && b.Cap() <= maxKept {
+	if b.holders.Add(-1) == 0 && cap(b.data) <= maxKept {
 		heldBuffers.Put(b)
 	}
 }
@@ -59,63 +80,169 @@ func (b *heldBuffer) keeper() supervisor.Keeper {
 }
 
 // body reads the request's body to its end, decoded, and scans it. To the end, since only then does the server notice at
-// once that the client goes away.
+// once that the client disconnects. What it takes is counted until the request ends.
 func (c *call) body() (*translate.Body, error) {
 	limit := c.api.MaxBody
+	if c.r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	c.claim = c.node.ClaimBody(c.payer())
 	incoming := c.timely(http.MaxBytesReader(c.w, c.r.Body, limit))
-	decoded, err := c.decoded(incoming)
+	defer incoming.leave()
+	decoded, decoding, err := c.decoded(incoming)
 	if err != nil {
 		return nil, err
 	}
 	defer decoded.Close()
-	buf := holdBuffer()
-	c.held = buf
-	buf.Grow(int(min(max(c.r.ContentLength, 0), maxHint)) + bytes.MinRead)
-	if _, err = buf.ReadFrom(io.LimitReader(decoded, limit+1)); err == nil {
+	c.held = holdBuffer()
+	if err = c.readAll(decoded, limit, decoding > 0); err == nil {
 		incoming.end()
 	}
-	var tooLarge *http.MaxBytesError
+	var beyond *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge), errors.Is(err, zstd.ErrDecoderSizeExceeded), int64(buf.Len()) > limit:
-		return nil, &translate.Error{
-			Kind:    translate.KindTooLarge,
-			Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),
-		}
+	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return nil, tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.w.Header().Set("Connection", "close")
 		return nil, translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
+	case isRefusal(err), errors.Is(err, context.Canceled):
+		return nil, err
 	case err != nil:
 		return nil, translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
 	}
 	c.read = true
-	body, bad := translate.Scan(buf.Bytes())
+	c.claim.Shrink(decoding)
+	body, bad := translate.Scan(c.held.data)
 	if bad != nil {
 		return nil, bad
 	}
 	return body, nil
 }
 
-// decoded undoes the body's Content-Encoding.
-func (c *call) decoded(body io.Reader) (io.ReadCloser, error) {
+func tooLarge(limit int64) *translate.Error {
+	return &translate.Error{
+		Kind:    translate.KindTooLarge,
+		Message: fmt.Sprintf("The request body is larger than %d bytes, the most that this server takes.", limit),
+	}
+}
+
+// isRefusal tells whether the body is too large, or there is no room for it.
+func isRefusal(err error) bool {
+	var busy *node.BusyError
+	var limit *node.LimitError
+	var known *translate.Error
+	return errors.As(err, &busy) || errors.As(err, &limit) || errors.As(err, &known)
+}
+
+// payer is whom the memory of the request's body is counted for: its owner, or the address of a client that has none.
+func (c *call) payer() string {
+	if owner := c.owner(); owner != "" {
+		return owner
+	}
+	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	if err != nil {
+		host = c.r.RemoteAddr
+	}
+	return "address " + host
+}
+
+// readAll reads the body into the buffer. Each part of it is counted before it is made. What the client has told the length
+// of is read into one buffer; else there are several, so that a body of which the end is withheld leaves no garbage.
+func (c *call) readAll(from io.Reader, limit int64, isEncoded bool) error {
+	told := int(max(c.r.ContentLength, 0)) + endOfBody
+	size := min(told, firstPart+endOfBody)
+	if err := c.claim.Grow(int64(size)); err != nil {
+		return err
+	}
+	c.held.grow(size)
+	var parts [][]byte // those that are full
+	full := 0          // their bytes
+	for {
+		read, err := fill(from, c.held.data, size)
+		c.held.data = read
+		switch total := full + len(read); {
+		case int64(total) > limit:
+			return tooLarge(limit)
+		case err == io.EOF:
+			return c.join(parts, total, size)
+		case err != nil:
+			return err
+		case !isEncoded && total < told: // there are no parts
+			next := min(told, growth*size)
+			if err := c.claim.Grow(int64(next - size)); err != nil {
+				return err
+			}
+			size = next
+			c.held.grow(size)
+		default:
+			parts, full = append(parts, read), total
+			size = max(total/growth, firstPart)
+			if err := c.claim.Grow(int64(size)); err != nil {
+				return err
+			}
+			c.held.data = make([]byte, 0, size)
+		}
+	}
+}
+
+// fill reads into a buffer until it has so many bytes. Its capacity may be larger, if it was used before.
+func fill(from io.Reader, buf []byte, size int) ([]byte, error) {
+	for len(buf) < size {
+		n, err := from.Read(buf[len(buf):size])
+		if buf = buf[:len(buf)+n]; err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// join makes one buffer of the parts and what is in the buffer, for which size bytes are counted.
+func (c *call) join(parts [][]byte, total, size int) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	if err := c.claim.Grow(int64(total)); err != nil {
+		return err
+	}
+	whole := make([]byte, 0, total)
+	counted := size
+	for _, part := range parts {
+		whole = append(whole, part...)
+		counted += len(part)
+	}
+	c.held.data = append(whole, c.held.data...)
+	c.claim.Shrink(int64(counted))
+	return nil
+}
+
+// decoded undoes the body's Content-Encoding, and tells how much memory is counted for that.
+func (c *call) decoded(body io.Reader) (_ io.ReadCloser, memory int64, _ error) {
 	encoding := strings.ToLower(strings.TrimSpace(c.r.Header.Get("Content-Encoding")))
 	switch encoding {
 	case "", "identity":
-		return io.NopCloser(body), nil
+		return io.NopCloser(body), 0, nil
 	case "gzip", "x-gzip":
+		if err := c.claim.Grow(gzipMemory); err != nil {
+			return nil, 0, err
+		}
 		zr, err := gzip.NewReader(body)
 		if err != nil {
-			return nil, translate.Invalid("unreadable_body", "", "The request body is not the gzip that its Content-Encoding says.")
+			return nil, 0, translate.Invalid("unreadable_body", "", "The request body is not the gzip that its Content-Encoding says.")
 		}
-		return zr, nil
+		return zr, gzipMemory, nil
 	case "zstd":
-		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.api.MaxBody, 1<<20))), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, translate.Invalid("unreadable_body", "", "The request body is not the zstd that its Content-Encoding says.")
+		if err := c.claim.Grow(zstdMemory); err != nil {
+			return nil, 0, err
 		}
-		return zr.IOReadCloser(), nil
+		zr, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(c.api.MaxBody, 1<<20))),
+			zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, 0, translate.Invalid("unreadable_body", "", "The request body is not the zstd that its Content-Encoding says.")
+		}
+		return zr.IOReadCloser(), zstdMemory, nil
 	default:
 		c.w.Header().Set("Accept-Encoding", "gzip, zstd")
-		return nil, &translate.Error{
+		return nil, 0, &translate.Error{
 			Kind:    translate.KindUnsupportedEncoding,
 			Message: fmt.Sprintf("The Content-Encoding %q is not known here: send the body plain, or as gzip or zstd.", encoding),
 		}

@@ -28,6 +28,9 @@ func (c *call) chatCompletions() error {
 		return bad
 	}
 	c.noteDropped(rq, ask)
+	if err := c.reserveChat(rq, rq.body, ask); err != nil {
+		return err
+	}
 	run := &chatRun{
 		call: c, rq: rq, ask: ask,
 		id: "chatcmpl-" + strings.ToLower(rand.Text()), created: time.Now().Unix(),

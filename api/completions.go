@@ -21,6 +21,9 @@ func (c *call) completions() error {
 	if bad != nil {
 		return bad
 	}
+	if err := c.reserveCompletion(rq, ask); err != nil {
+		return err
+	}
 	run := &textRun{call: c, rq: rq, ask: ask, candidates: make([]*translate.TextChoice, len(ask.Prompts)*ask.BestOf)}
 	run.left = len(run.candidates)
 	if rq.stream {

@@ -59,9 +59,21 @@ func (c *call) download() error {
 	if err != nil {
 		return err
 	}
-	job, err := jobs.Start(c.r.Context(), fetch.Request{Model: name, Quantization: quantization, Owner: c.owner()})
+	job, err := jobs.Start(c.r.Context(), fetch.Request{
+		Model: name, Quantization: quantization, Owner: c.owner(),
+		May: func(folder, quantization string, isChosen bool) error {
+			if !c.who.MayFetch(folder, quantization, isChosen) {
+				return notAllowed(name)
+			}
+			return nil
+		},
+		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
+	})
 	if err != nil {
 		return err
+	}
+	if !c.maySee(job) { // one that another has begun, by another name of the same files
+		return notAllowed(name)
 	}
 	answer := nativeStarted{ID: job.ID, Status: job.State}
 	if job.ID != "" {
@@ -78,6 +90,9 @@ func (c *call) listDownloads() error {
 	}
 	list := nativeJobs{Jobs: []nativeJob{}}
 	for _, job := range slices.Backward(jobs.List()) {
+		if !c.maySee(job) {
+			continue
+		}
 		list.Jobs = append(list.Jobs, c.job(job))
 	}
 	return c.answer(list)
@@ -85,28 +100,60 @@ func (c *call) listDownloads() error {
 
 // downloadStatus is GET /api/v1/models/download/status/{job_id}.
 func (c *call) downloadStatus() error {
-	return c.withJob(func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
+	return c.withJob(c.seeJob, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
 }
 
 // pauseDownload is POST /api/v1/models/download/{job_id}/pause: the answer comes when nothing is fetched any more.
 func (c *call) pauseDownload() error {
-	return c.withJob(func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
+	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
 }
 
 // resumeDownload is POST /api/v1/models/download/{job_id}/resume.
 func (c *call) resumeDownload() error {
-	return c.withJob(func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
+	return c.withJob(c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
 }
 
 // cancelDownload is POST /api/v1/models/download/{job_id}/cancel: what was fetched is deleted.
 func (c *call) cancelDownload() error {
-	return c.withJob(func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Cancel(ctx, id) })
+	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Cancel(ctx, id) })
 }
 
-// withJob does something with the job that the path names, and answers with the job.
-func (c *call) withJob(do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
+// maySee tells whether the request's identity may know of a job, or of files that make none.
+func (c *call) maySee(j fetch.Job) bool {
+	_, ok := c.node.JobKey(c.r.Context(), c.who, j)
+	return ok
+}
+
+// seeJob is an error about a job that the request's identity may not know of: the same as about one that there isn't.
+func (c *call) seeJob(j fetch.Job) error {
+	if !c.maySee(j) {
+		return fetch.NoJob(j.ID)
+	}
+	return nil
+}
+
+// mayChange is an error about a job that the request's identity may not pause, resume and cancel.
+func (c *call) mayChange(j fetch.Job) error {
+	if err := c.seeJob(j); err != nil || c.who.MayChangeJob(j) {
+		return err
+	}
+	return &translate.Error{
+		Kind: translate.KindForbidden, Code: "not_your_download",
+		Message: "The download " + j.ID + " is another's: only who began it, or an administrator, may change it.",
+	}
+}
+
+// withJob does something with the job that the path names, if it may, and answers with the job.
+func (c *call) withJob(may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
 	jobs, err := c.node.Downloads()
 	if err != nil {
+		return err
+	}
+	found, err := jobs.Get(c.param)
+	if err != nil {
+		return err
+	}
+	if err := may(found); err != nil {
 		return err
 	}
 	job, err := do(c.r.Context(), jobs, c.param)
@@ -128,11 +175,11 @@ func (c *call) job(j fetch.Job) nativeJob {
 	switch j.State {
 	case fetch.Downloading:
 		rate := math.Round(j.BytesPerSecond)
-		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), j.Reason
+		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
-		n.Error = nativeFault(asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
+		n.Error = nativeFault(c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
 	default:
 	}
 	return n

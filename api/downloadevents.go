@@ -28,6 +28,15 @@ func (c *call) downloadEvents() error {
 	if err != nil {
 		return err
 	}
+	found, err := jobs.Get(c.param)
+	if err != nil {
+		return err
+	}
+	key, ok := c.node.JobKey(c.r.Context(), c.who, found)
+	if !ok {
+		return fetch.NoJob(c.param)
+	}
+	c.running.Uses(key)
 	updates, stop, err := jobs.Watch(c.param)
 	if err != nil {
 		return err
@@ -44,7 +53,7 @@ func (c *call) downloadEvents() error {
 	for {
 		select {
 		case <-c.r.Context().Done():
-			return nil
+			return c.r.Context().Err()
 		case <-alive.C:
 			s.send([]byte(":\n\n"))
 		case job, ok := <-updates:

@@ -27,7 +27,11 @@ func (c *call) embeddings() error {
 	if bad != nil {
 		return bad
 	}
-	return refined(c.whole(rq, rq.wire.Embeddings(rq.body, e), func(instance string, answer []byte) ([]byte, *translate.Error) {
+	upstream := rq.wire.Embeddings(rq.body, e)
+	if err := c.reserveTexts(rq, len(e.Inputs), len(rq.body.Raw), upstream); err != nil {
+		return err
+	}
+	return refined(c.whole(rq, upstream, func(instance string, answer []byte) ([]byte, *translate.Error) {
 		got, bad := rq.wire.Embedded(answer, len(e.Inputs))
 		if bad != nil {
 			return nil, bad
@@ -50,7 +54,11 @@ func (c *call) rerank() error {
 	if bad != nil {
 		return bad
 	}
-	return refined(c.whole(rq, rq.wire.Rerank(rq.body, r), func(instance string, answer []byte) ([]byte, *translate.Error) {
+	upstream := rq.wire.Rerank(rq.body, r)
+	if err := c.reserveTexts(rq, len(r.Documents), len(r.Documents)*len(rq.body.Raw), upstream); err != nil {
+		return err
+	}
+	return refined(c.whole(rq, upstream, func(instance string, answer []byte) ([]byte, *translate.Error) {
 		got, bad := rq.wire.Reranked(answer, len(r.Documents))
 		if bad != nil {
 			return nil, bad

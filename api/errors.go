@@ -19,7 +19,10 @@ import (
 // fail answers with an error, in the client's dialect: by a status where nothing has been sent, else by an event of the
 // stream that has begun.
 func (c *call) fail(err error) {
-	if c.r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+	ctx := c.r.Context()
+	if ended := node.Ended(ctx); ended != nil {
+		err = ended // whatever it looks like from here
+	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return // the client has gone; there is nobody to tell
 	}
 	e := c.asError(err)
@@ -45,20 +48,31 @@ func (c *call) asError(err error) *translate.Error {
 		used    *node.InUseError
 		unknown *store.NotFound
 		tooDeep *store.TooDeep
+		limit   *node.LimitError
+		busy    *node.BusyError
+		ended   *node.EndedError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &ended) && ended.Narrowed:
+		return &translate.Error{Kind: translate.KindForbidden, Message: ended.Message}
+	case errors.As(err, &ended):
+		return unauthorized(ended.Message)
+	case errors.As(err, &limit):
+		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
+	case errors.As(err, &busy):
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: broken.Error()}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
 		return c.asRefused(refused)
 	case errors.As(err, &fetched):
-		return asFetched(fetched)
+		return c.asFetched(fetched)
 	case errors.As(err, &kept):
-		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: kept.Error()}
+		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.node.HidePaths(kept.Error())}
 	case errors.As(err, &used):
 		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
 	case errors.As(err, &unknown):
@@ -94,7 +108,7 @@ func (c *call) asRefused(e supervisor.Error) *translate.Error {
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
 		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
-		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
+		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}
 }
 
@@ -118,9 +132,9 @@ var fetchKinds = map[fetch.Kind]struct {
 	fetch.Cancelled:      {translate.KindConflict, "cancelled"},
 }
 
-func asFetched(e *fetch.Error) *translate.Error {
+func (c *call) asFetched(e *fetch.Error) *translate.Error {
 	as := fetchKinds[e.Kind] // the zero value is a fault of ours
-	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: e.Message, RetryAfter: e.RetryAfter}
+	return &translate.Error{Kind: as.kind, Code: as.code, Param: e.Param, Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 }
 
 // writeJSON answers with a body in one piece.

@@ -94,7 +94,7 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 	var broken []brokenModel
 	for _, m := range all {
 		if c.who.MayUse(m.Key) {
-			broken = append(broken, brokenModel{m.Key, c.node.ShortPath(m.Path), m.Err.Error()})
+			broken = append(broken, brokenModel{m.Key, c.node.HidePaths(c.node.ShortPath(m.Path)), c.node.HidePaths(m.Err.Error())})
 		}
 	}
 	if len(broken) == 0 {

@@ -43,8 +43,12 @@ func (c *call) nativeChat() error {
 	if bad != nil {
 		return bad
 	}
-	run.body = rq.wire.Chat(upstream, &translate.Chat{N: 1}, 0, false)
 	rq.use.ContextLength = ask.ContextLength
+	chat := &translate.Chat{N: 1}
+	if err := c.reserveChat(rq, upstream, chat); err != nil {
+		return err
+	}
+	run.body = rq.wire.Chat(upstream, chat, 0, false)
 	defer func() { c.used(rq, run.out.Answer.Used()) }()
 	if rq.stream {
 		return run.streamed()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -26,6 +27,8 @@ func (r *nativeRun) streamed() error {
 	s.close() // from here on nobody else writes
 	if err == nil {
 		err = r.keep(store.Completed)
+	} else if ended := node.Ended(r.call.r.Context()); ended != nil {
+		err = ended
 	} else if gone := r.call.r.Context().Err(); gone != nil {
 		return gone // whatever it looks like from here
 	}

@@ -26,17 +26,24 @@ type request struct {
 // request reads the body and finds the model. Nothing is loaded yet.
 func (c *call) request() (*request, error) { return c.requestWith((*translate.Body).WithDefaults) }
 
-// requestWith is request where a preset is applied in another way.
+// requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
+// is refused costs no memory.
 func (c *call) requestWith(apply applyPreset) (*request, error) {
+	if err := c.admit(); err != nil {
+		return nil, err
+	}
 	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
-	if body, err = c.withPreset(body, apply); err != nil {
+	plain := body
+	if body, err = c.withPreset(plain, apply); err != nil {
 		return nil, err
 	}
-	if err := c.admit(); err != nil {
-		return nil, err
+	if body != plain {
+		if err := c.claim.Grow(int64(len(body.Raw))); err != nil {
+			return nil, err
+		}
 	}
 	name, err := model(body)
 	if err != nil {
@@ -60,9 +67,22 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 		}
 		rq.use.Draft = draft.Model.Key
 	}
+	rq.use.TTL = c.boundTTL(rq.use.TTL, rq.target.Model.Key)
 	rq.wire = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
 	return rq, nil
+}
+
+// boundTTL is a request's ttl, but no longer than the settings have it: to keep a model loaded for longer takes the right to
+// load it.
+func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
+	if ttl == nil || c.who.May(node.ScopeModelsManage) {
+		return ttl
+	}
+	if longest := c.node.LongestTTL(key); longest > 0 && (*ttl <= 0 || *ttl > longest) {
+		return &longest
+	}
+	return ttl
 }
 
 // about makes another field the one that an error is about.

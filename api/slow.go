@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -18,6 +19,8 @@ const (
 type timely struct {
 	io.Reader
 
+	ctx       context.Context //nolint:containedctx // of the request
+	stop      func() bool     // what ends the wait for more when the request's token no longer allows it; nil: nothing
 	deadlines *http.ResponseController
 	patience  time.Duration
 	from      time.Time
@@ -25,12 +28,19 @@ type timely struct {
 }
 
 func (c *call) timely(body io.Reader) *timely {
-	return &timely{Reader: body, deadlines: http.NewResponseController(c.w), patience: c.api.bodyPatience, from: time.Now()}
+	t := &timely{Reader: body, ctx: c.r.Context(), deadlines: http.NewResponseController(c.w), patience: c.api.bodyPatience, from: time.Now()}
+	if c.running != nil {
+		t.stop = context.AfterFunc(t.ctx, func() { _ = t.deadlines.SetReadDeadline(time.Unix(1, 0)) })
+	}
+	return t
 }
 
 func (t *timely) Read(p []byte) (int, error) {
 	deadline := t.from.Add(t.patience + time.Duration(t.read/bodyRate)*time.Second)
 	_ = t.deadlines.SetReadDeadline(deadline) // of what has none, nothing can be asked
+	if err := t.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := t.Reader.Read(p)
 	t.read += int64(n)
 	return n, err
@@ -44,4 +54,12 @@ func (c *call) hurry() {
 }
 
 // end lets the connection be silent again, as it is while an answer is on its way.
-func (t *timely) end() { _ = t.deadlines.SetReadDeadline(time.Time{}) }
+func (t *timely) end() {
+	if t.leave() {
+		_ = t.deadlines.SetReadDeadline(time.Time{})
+	}
+}
+
+// leave keeps the end of the request's context from the connection, which others may use after it. It is false where that
+// has ended already.
+func (t *timely) leave() bool { return t.stop == nil || t.stop() }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -223,5 +225,57 @@ func TestLimits(t *testing.T) {
 		s.fake.Release("go")
 		fine(<-first)
 		fine(ask(secret, "hi"))
+	})
+}
+
+// What requests may use is set aside while they are under way: however many come at once, and whatever they ask for, a day's
+// use exceeds its limit by no more than one prompt.
+func TestLimits_TokensADayOfManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: strings.Repeat("word ", 300)}}}}))
+	const limit, prompt = 50, 7
+	for name, tt := range map[string]struct{ path, body string }{
+		"chat":           {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`},
+		"chat, max":      {"/v1/chat/completions", `{"model":"tinychat","max_tokens":200,"messages":[{"role":"user","content":"hi"}]}`},
+		"chat, n":        {"/v1/chat/completions", `{"model":"tinychat","n":3,"messages":[{"role":"user","content":"hi"}]}`},
+		"chat, streamed": {"/v1/chat/completions", `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`},
+		"n_predict":      {"/v1/chat/completions", `{"model":"tinychat","n_predict":-1,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`},
+		"messages":       {"/v1/messages", `{"model":"tinychat","max_tokens":2000,"messages":[{"role":"user","content":"hi"}]}`},
+		"native":         {"/api/v1/chat", `{"model":"tinychat","input":"hi"}`},
+		"completions":    {"/v1/completions", `{"model":"tinychat","prompt":"x","best_of":3,"max_tokens":100}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := *s
+			s.t = t
+			secret, made := s.token(node.Token{Limits: node.Limits{TokensPerDay: limit}})
+			var all sync.WaitGroup
+			var answered atomic.Int64
+			for range 100 {
+				all.Go(func() {
+					switch got := s.with(secret, "POST", tt.path, tt.body); {
+					case got.status == 200:
+						answered.Add(1)
+					case got.status != 429 || got.header.Get("Retry-After") == "":
+						t.Errorf("%d %v %s", got.status, got.header, got.body)
+					}
+				})
+			}
+			all.Wait()
+			if answered.Load() == 0 {
+				t.Error("none is answered")
+			}
+			used := s.usedBy(made.ID, "lmcaddy/tinychat", answered.Load())
+			if got := used.TokensIn + used.TokensOut; got > limit+prompt {
+				t.Errorf("%d tokens are used, of %d", got, limit)
+			}
+		})
+	}
+	t.Run("too many choices", func(t *testing.T) {
+		secret, _ := s.token(node.Token{Limits: node.Limits{TokensPerDay: limit}})
+		got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","n":100,"messages":[{"role":"user","content":"hi"}]}`)
+		if got.status != 429 || !strings.Contains(got.body, "50 more tokens today") {
+			t.Errorf("%d %s", got.status, got.body)
+		}
 	})
 }

@@ -50,6 +50,10 @@ type App struct {
 	// How many requests may wait for each model; more are refused. 0: no bound. Default: 512.
 	Queue *int `json:"queue,omitempty"`
 
+	// How much memory the bodies of all requests may take together, in bytes: those that are being read, that wait and that
+	// are being answered. One token may take a quarter of it. Default: a sixteenth of the machine's memory, at least 256 MiB.
+	BodyMemory int64 `json:"body_memory,omitempty"`
+
 	// What becomes of a load that nobody waits for any more: "finish" or "stop". Default: finish.
 	AbandonedLoads string `json:"abandoned_loads,omitempty"`
 

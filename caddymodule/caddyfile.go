@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 
@@ -49,6 +48,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		max_loaded <n>                    # 0: as many as memory holds
 //		memory_budget <share>|<size>
 //		queue <n>                         # 0: no bound
+//		body_memory <size>
 //		abandoned_loads finish|stop
 //		stall_timeout <duration>
 //		store sqlite|postgres <url> {
@@ -216,7 +216,7 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	for nesting := h.Nesting(); h.NextBlock(nesting); {
 		switch word := h.Val(); word {
 		case "max_body":
-			if err := size(h.Dispenser, &handler.MaxBody); err != nil {
+			if err := size(h.Dispenser, &handler.MaxBody, mostBody); err != nil {
 				return nil, err
 			}
 		case "cors":
@@ -271,14 +271,17 @@ func onOff(d *caddyfile.Dispenser) (bool, error) {
 	return value == "on", err
 }
 
-func size(d *caddyfile.Dispenser, to *int64) error {
+// mostBody bounds the bodies that a site may take, in bytes.
+const mostBody = 2 << 30
+
+func size(d *caddyfile.Dispenser, to *int64, most uint64) error {
 	word, value := d.Val(), ""
 	if err := oneArg(d, &value); err != nil {
 		return err
 	}
 	n, err := humanize.ParseBytes(value)
-	if err != nil || n < 1 || n > math.MaxInt32 {
-		return d.Errf("%s: %q is not a size between 1 byte and 2 GiB, such as 64MiB", word, value)
+	if err != nil || n < 1 || n >= most {
+		return d.Errf("%s: %q is not a size between 1 byte and %s, such as 64MiB", word, value, humanize.IBytes(most))
 	}
 	*to = int64(n)
 	return nil

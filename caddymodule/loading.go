@@ -18,6 +18,7 @@ const (
 	defaultIdleTTL      = time.Hour
 	defaultQueue        = 512
 	defaultMemoryBudget = "85%"
+	mostBodyMemory      = 1 << 40
 )
 
 // loading makes settings of what is said of when models are loaded and unloaded.
@@ -30,7 +31,7 @@ func (a *App) loading() error {
 	if a.Queue != nil {
 		s.Queue = *a.Queue
 	}
-	s.MaxLoaded = a.MaxLoaded
+	s.MaxLoaded, s.BodyMemory = a.MaxLoaded, a.BodyMemory
 	s.AbandonLoads = a.AbandonedLoads == "stop"
 	s.StallTimeout = time.Duration(a.StallTimeout)
 	budget := a.MemoryBudget
@@ -88,6 +89,8 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 	case "queue":
 		a.Queue = new(int)
 		return true, wholeNumber(d, 0, a.Queue)
+	case "body_memory":
+		return true, size(d, &a.BodyMemory, mostBodyMemory)
 	case "abandoned_loads":
 		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
 	case "stall_timeout":

@@ -58,8 +58,7 @@ func (n *Node) Downloads() (*fetch.Jobs, error) {
 // DownloadedKey is the key of the model that a job brings. While the files aren't there, or where they are elsewhere, it is
 // that of the repository, to which @ and a quantization may come.
 func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
-	publisher, repo, _ := strings.Cut(j.Folder, "/")
-	key := catalog.Key(publisher, repo)
+	key := keyOf(j.Folder, "")
 	if j.State != fetch.Completed || len(j.Files) == 0 {
 		return key
 	}
@@ -67,6 +66,47 @@ func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
 		return m.Key
 	}
 	return key
+}
+
+// keyOf is the key of the model in a folder, publisher/name, in a quantization; empty: in whichever.
+func keyOf(folder, quantization string) string {
+	publisher, repo, _ := strings.Cut(folder, "/")
+	key := catalog.Key(publisher, repo)
+	if quantization != "" {
+		key += "@" + strings.ToLower(quantization)
+	}
+	return key
+}
+
+// MayFetch tells whether an identity may have the model in a folder, publisher/name. Before its quantization is chosen,
+// it is enough that it may use one.
+func (i *Identity) MayFetch(folder, quantization string, isChosen bool) bool {
+	key := keyOf(folder, "")
+	return i.MayUse(key) || i.MayUse(keyOf(folder, quantization)) || !isChosen && quantization == "" && i.MayUseSome(key)
+}
+
+// JobKey is the key by which an identity may use the model of a download. It is false for one that may not use it by any: the
+// download is none of its business then.
+func (n *Node) JobKey(ctx context.Context, who *Identity, j fetch.Job) (string, bool) {
+	for _, key := range []string{keyOf(j.Folder, ""), keyOf(j.Folder, j.Quantization)} {
+		if who.MayUse(key) {
+			return key, true
+		}
+	}
+	key := n.DownloadedKey(ctx, j)
+	return key, who.MayUse(key)
+}
+
+// MayChangeJob tells whether an identity may pause, resume and cancel a download that it may see: its own, and, for an
+// administrator, every one. What nobody in particular has started is for all who may use every model.
+func (i *Identity) MayChangeJob(j fetch.Job) bool {
+	if i == nil || i.May(ScopeAdmin) {
+		return true
+	}
+	if j.Owner == "" {
+		return !i.isRestricted()
+	}
+	return j.Owner == i.Owner
 }
 
 // pathOf is the path of a file of a job.

@@ -22,6 +22,7 @@ func (n *Node) enforce() {
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.budget.Store(n.budgetOf(s.MemoryBudget))
+	n.bodies.bound.Store(s.bodyMemory())
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])

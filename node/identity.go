@@ -66,6 +66,18 @@ func (i *Identity) MayUse(key string) bool {
 	})
 }
 
+// MayUseSome tells whether the identity may use a model of a repository, in some quantization, by the key without any.
+func (i *Identity) MayUseSome(key string) bool {
+	return i.MayUse(key) || slices.ContainsFunc(i.Models, func(pattern string) bool {
+		bare, _, _ := strings.Cut(pattern, "@")
+		ok, _ := path.Match(bare, key)
+		return ok
+	})
+}
+
+// isRestricted tells whether there may be models that the identity may not use.
+func (i *Identity) isRestricted() bool { return i != nil && len(i.Models) > 0 }
+
 // ID is what the identity's usage is counted under: its owner; empty for anybody.
 func (i *Identity) ID() string {
 	if i == nil {

@@ -78,6 +78,12 @@ func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
 	return m, err
 }
 
+// LongestTTL is how long a model that is loaded on first use may stay idle, as the settings say; 0: for ever.
+func (n *Node) LongestTTL(key string) time.Duration {
+	s := n.settings.Load()
+	return timeToLive(s, s.Models[key], LoadOptions{})
+}
+
 // Wire is the wire format of the engine that runs a model.
 func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[m.Format]].wire }
 
@@ -94,7 +100,7 @@ type Use struct {
 	Slots         int            // how many sequences the engine is to generate at a time; 0: one
 	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
 	TTL           *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
-	Owner         string         // who asks, see [Identity]: noted if this request loads the model
+	Owner         string         // who asks, see [Identity]: a model's queue is shared among owners, and its loads note them
 	Draft         string         // the model that speculative decoding is to use, by any of its names
 
 	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
@@ -105,7 +111,7 @@ type Use struct {
 // supervisor's, of Find's or the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
 	want := supervisor.Want{
-		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Watch: u.Watch, Priority: u.Priority,
+		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Owner: u.Owner, Watch: u.Watch, Priority: u.Priority,
 		MayLoad: n.settings.Load().JIT,
 	}
 	var err error

@@ -48,7 +48,9 @@ type Node struct {
 
 	tokens   tokens // that were used
 	meter    *meter
+	bodies   bodies   // of requests
 	failures failures // by wrong tokens
+	running  running  // requests under way, by tokens
 
 	settings atomic.Pointer[Settings] // those in force
 
@@ -87,6 +89,7 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 		stores:   map[string]*store.Store{},
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
 		meter:    newMeter(),
+		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		pruning:  make(chan struct{}, 1),
 	}
 	n.catalog.SetSummary(dir.Catalog())
@@ -100,6 +103,7 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 	}, log.With("part", "supervisor"))
 	n.background.Go(n.prune)
 	n.background.Go(n.note)
+	n.background.Go(n.watchTokens)
 	return n, nil
 }
 

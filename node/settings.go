@@ -25,6 +25,7 @@ type Settings struct {
 	MaxLoaded    int           // instances at a time; 0: as many as memory holds
 	MemoryBudget Budget        // that all instances may take together
 	Queue        int           // waiting requests for each model; 0: no bound
+	BodyMemory   int64         // bytes that the bodies of all requests may take together; 0: chosen by the machine's memory
 	AbandonLoads bool          // end a load that nobody waits for any more
 	StallTimeout time.Duration // how long an engine that is to say something may say nothing; 0: five minutes
 
@@ -84,6 +85,9 @@ func (s Settings) Validate() error {
 	}
 	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 {
 		return errors.New("max_loaded, queue, idle_ttl and stall_timeout must not be negative")
+	}
+	if s.BodyMemory < 0 {
+		return errors.New("body_memory must not be negative")
 	}
 	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 {
 		return errors.New("store: max_age and max_turns must not be negative")

@@ -71,6 +71,11 @@ func tokenOf(t store.Token) Token {
 	return Token{t.ID, t.Name, r.Scopes, r.Models, r.Limits, t.Created, t.Expires, t.LastUsed}
 }
 
+// identity is who has the token.
+func (t Token) identity() *Identity {
+	return &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}
+}
+
 func (t *Token) stored() (store.Token, error) {
 	r, err := json.Marshal(rights{t.Scopes, t.Models, t.Limits})
 	return store.Token{ID: t.ID, Name: t.Name, Rights: r, Created: t.Created, Expires: t.Expires}, err

@@ -27,6 +27,9 @@ type meter struct {
 	running map[string]int                      // requests under way, by owner
 	recent  map[string][]time.Time              // when requests began, by owner: those of the last minute
 	today   map[string]spent                    // by owner
+
+	reserved map[string]int64 // tokens that requests under way may still use, by owner
+	settled  chan struct{}    // closed when one of them ends; nil: nobody waits for that
 }
 
 type usageKey struct{ Owner, Model string }
@@ -40,7 +43,7 @@ type spent struct {
 func newMeter() *meter {
 	return &meter{
 		pending: map[store.UsageKey]store.UsageCount{}, total: map[usageKey]store.UsageCount{},
-		running: map[string]int{}, recent: map[string][]time.Time{}, today: map[string]spent{},
+		running: map[string]int{}, recent: map[string][]time.Time{}, today: map[string]spent{}, reserved: map[string]int64{},
 	}
 }
 
@@ -68,7 +71,7 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 	case l.RequestsPerMinute > 0 && len(recent) >= l.RequestsPerMinute:
 		return nil, &LimitError{"This token has made as many requests as it may in a minute.", time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute])}
 	case l.TokensPerDay > 0 && m.today[who.Owner].tokens >= int64(l.TokensPerDay):
-		return nil, &LimitError{"This token has used as many tokens as it may in a day (UTC).", time.Until(now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour))}
+		return nil, dayIsOver()
 	}
 	if l.RequestsPerMinute > 0 {
 		m.recent[who.Owner] = append(recent, now)

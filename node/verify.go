@@ -101,8 +101,7 @@ func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now
 		hash, err := hex.DecodeString(stored.Hash)
 		if err == nil && subtle.ConstantTimeCompare(hash, sum[:]) == 1 {
 			t := tokenOf(stored)
-			k.who = &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}
-			k.expires, k.err = t.Expires, nil
+			k.who, k.expires, k.err = t.identity(), t.Expires, nil
 		}
 	}
 	n.tokens.mu.Lock()
@@ -119,8 +118,9 @@ func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now
 	return k, nil
 }
 
-// forgetTokens has every token looked up again.
+// forgetTokens has every token looked up again, also those of requests under way.
 func (n *Node) forgetTokens() {
+	defer n.running.recheck()
 	n.tokens.mu.Lock()
 	defer n.tokens.mu.Unlock()
 	clear(n.tokens.looked)

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,7 +25,11 @@ const (
 	insertToken = `INSERT INTO tokens (id, hash, name, rights, created, expires, last_used) VALUES ($1, $2, $3, $4, $5, $6, 0)
 		ON CONFLICT (id) DO NOTHING`
 
-	selectToken  = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id = $1`
+	selectToken = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id = $1`
+	// selectSomeTokens is followed by a list of ids.
+	selectSomeTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id IN `
+	manyTokens       = 500 // of one such query
+
 	selectTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens ORDER BY created, id`
 
 	updateToken = `UPDATE tokens SET name = $2, rights = $3, expires = $4 WHERE id = $1`
@@ -79,6 +86,34 @@ func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token,
 		})
 	})
 	return all, err
+}
+
+// TokensByID gives those of some tokens that there are, in no order.
+func (s *Store) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
+	var all []Token
+	for some := range slices.Chunk(ids, manyTokens) {
+		var places strings.Builder
+		args := make([]any, 0, len(some))
+		for _, id := range some {
+			if !possible(id) {
+				continue
+			}
+			if len(args) > 0 {
+				places.WriteString(", ")
+			}
+			args = append(args, id)
+			fmt.Fprintf(&places, "$%d", len(args))
+		}
+		if len(args) == 0 {
+			continue
+		}
+		found, err := s.tokens(ctx, selectSomeTokens+"("+places.String()+")", args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // UpdateToken changes a token's name, rights and expiry. *[NotFound] is that there is none.

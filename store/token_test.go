@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,14 @@ func TestToken(t *testing.T) {
 		got, err := s.Token(ctx, "bb")
 		if diff := cmp.Diff(b, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		for _, ids := range [][]string{{"bb"}, {"bb", "nobody", "\x00"}, append(make([]string, 0, 1201), append(strings.Split(strings.Repeat("x ", 1200), " "), "bb")...)} {
+			if some, err := s.TokensByID(ctx, ids); err != nil || len(some) != 1 || !cmp.Equal(some[0], b) {
+				t.Errorf("%d ids: %+v, %v", len(ids), some, err)
+			}
+		}
+		if none, err := s.TokensByID(ctx, nil); err != nil || len(none) != 0 {
+			t.Errorf("%+v, %v", none, err)
 		}
 		must(t, s.DeleteToken(ctx, "a"))
 		for name, err := range map[string]error{

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func loadFailed(in *Instance, reason string, hadNoMemory bool) Error {
 func backingOff(key string, f *Failure, now time.Time) Error {
 	after := max(f.Until.Sub(now).Round(time.Second), time.Second)
 	return Error{Kind: LoadFailed, RetryAfter: after, Message: fmt.Sprintf(
-		"The model %s failed %d times in a row, and is tried again in %s. The last time: %s", key, f.Count, after, f.Message)}
+		"The model %s failed %d times in a row, and is tried again in %s. The last time: %s", key, f.Count, after, cmp.Or(f.Told, f.Message))}
 }
 
 func queueFull(key string, waiting int, after time.Duration) Error {

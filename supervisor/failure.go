@@ -57,6 +57,7 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 	}
 	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
 	failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
+	failure.Told = "its engine ended by itself" // its last words may quote what others asked
 	if spec := in.nextSpec(); spec.Keep && in.Status != Draining {
 		s.again(in.ID, spec, failure.Until)
 	}
@@ -103,7 +104,7 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 	if f == nil || s.now.Sub(f.At) > forgetAfter || !f.changed.Equal(spec.Model.Changed) {
 		f = &Failure{changed: spec.Model.Changed}
 	}
-	f.Count, f.At, f.Message, f.Until = f.Count+1, s.now, message, s.now
+	f.Count, f.At, f.Message, f.Told, f.Until = f.Count+1, s.now, message, "", s.now
 	if f.Count > freeFailures {
 		delay := firstDelay
 		for n := freeFailures + 1; n < f.Count && delay < maxDelay; n++ {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -280,4 +281,25 @@ func TestFailure_CondemnedBeforeItIsReadyIsTheLoadsOwnMatter(t *testing.T) {
 	p.on(user(1, "a"), Spawn{"a", 1})
 	p.on(Condemned{1, "it hangs"})
 	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+}
+
+// What an engine wrote after it was ready may quote what somebody asked: operators see it, clients don't.
+func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	const words = "exit status 1; its last words: prompt: my password is hunter2"
+	for range 4 {
+		p.on(user(1, "a"), Spawn{"a", p.st.LastGen + 1})
+		gen := p.st.LastGen
+		p.on(ready(gen), Loaded{gen}, Grant{1, gen, 1, true})
+		p.on(Exited{Gen: gen, Reason: words}, Crashed{"a", "a", words})
+		p.now = p.st.Failures["a"].Until
+	}
+	f := p.st.Failures["a"]
+	if !strings.Contains(f.Message, "hunter2") {
+		t.Errorf("operators aren't told: %q", f.Message)
+	}
+	if got := backingOff("a", f, f.At).Message; strings.Contains(got, "hunter2") || !strings.HasSuffix(got, "its engine ended by itself") {
+		t.Errorf("clients are told %q", got)
+	}
 }

@@ -1,5 +1,7 @@
 package supervisor
 
+import "slices"
+
 // place is where somebody with priority may stand: before those without who wait for the same model, as far as they
 // haven't been overtaken too often.
 func (s *stepper) place(w *Waiter) int {
@@ -20,19 +22,62 @@ func (s *stepper) place(w *Waiter) int {
 	return at
 }
 
-// boundQueue refuses who has just come if too many wait already.
+// takeTurn moves who has just come forward, so that the owners who wait for a model take turns: its owner's second request
+// stands before everybody else's third. The first of each owner is passed by nobody, so each turn serves one of every
+// owner's, and none is kept waiting by how many others send. Who waits for other models is passed by no more than before:
+// the model's waiters change places among themselves.
+func (s *stepper) takeTurn(w *Waiter) {
+	if w.Kind != WaitSlots || w.Priority || !slices.ContainsFunc(s.st.Waiters, func(o *Waiter) bool { return o.Key == w.Key && o.Owner != w.Owner }) {
+		return
+	}
+	var places []int // of the model's waiters who may be passed, and at last of w
+	var turns []int  // of them
+	turn := map[string]int{}
+	for i, other := range s.st.Waiters {
+		if other.gone || other.Kind != WaitSlots || other.Key != w.Key {
+			continue
+		}
+		if !other.Priority {
+			places, turns = append(places, i), append(turns, turn[other.Owner])
+		}
+		turn[other.Owner]++
+	}
+	last := len(places) - 1
+	at := last
+	for at > 0 && turns[at-1] > turns[last] {
+		at--
+	}
+	for i := last; i > at; i-- {
+		s.st.Waiters[places[i]] = s.st.Waiters[places[i-1]]
+	}
+	s.st.Waiters[places[at]] = w
+}
+
+// boundQueue refuses somebody if too many wait already: who has just come, or in its place the newest of the owner that has
+// more who wait than the others, and than the newcomer's. So no owner can fill the queue for others.
 func (s *stepper) boundQueue(w Waiter) {
 	if w.Kind != WaitSlots || s.st.Limits.Queue <= 0 {
 		return
 	}
-	waiting := 0
+	waiting, isNew := 0, false
+	of := map[string]int{}
 	for _, other := range s.st.Waiters {
 		if other.Kind == WaitSlots && other.Key == w.Key {
 			waiting++
+			of[other.Owner]++
+			isNew = isNew || other.ID == w.ID
 		}
 	}
-	if waiting > s.st.Limits.Queue { // who has been served already isn't found any more
-		s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting)), func(o *Waiter) bool { return o.ID == w.ID && o.Kind == WaitSlots })
-		s.sweep()
+	if waiting <= s.st.Limits.Queue || !isNew { // who has been served already isn't found any more
+		return
 	}
+	refused := w.ID
+	most := of[w.Owner]
+	for _, other := range s.st.Waiters { // the last of those who have the most
+		if other.Kind == WaitSlots && other.Key == w.Key && !other.Priority && of[other.Owner] >= most && of[other.Owner] > of[w.Owner] {
+			refused, most = other.ID, of[other.Owner]
+		}
+	}
+	s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting)), func(o *Waiter) bool { return o.ID == refused && o.Kind == WaitSlots })
+	s.sweep()
 }

@@ -109,3 +109,79 @@ func TestQueue_PriorityDoesNotPassALoad(t *testing.T) {
 	p.on(first(2, "a"))
 	p.waits(1, 2)
 }
+
+// of is a user of an owner.
+func of(owner string, id uint64, key string) Asked {
+	asked := user(id, key)
+	asked.Waiter.Owner = owner
+	return asked
+}
+
+func TestQueue_OwnersTakeTurns(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.busy(specOf("b", 1))
+	for n := range uint64(3) {
+		p.on(of("ann", 10+n, "a"))
+	}
+	p.on(of("cat", 30, "b")) // keeps its place
+	p.on(of("ann", 13, "a"))
+	p.on(of("bob", 20, "a"))
+	p.waits(10, 20, 11, 30, 12, 13)
+	p.on(of("bob", 21, "a"))
+	p.waits(10, 20, 11, 30, 21, 12, 13)
+	p.on(of("eve", 40, "a"))
+	p.waits(10, 20, 40, 30, 11, 21, 12, 13)
+	p.on(of("ann", 14, "a"))
+	p.on(of("cat", 31, "b"))
+	p.waits(10, 20, 40, 30, 11, 21, 12, 13, 14, 31)
+	p.on(back(1), Grant{10, 1, 1, false})
+	p.on(of("eve", 41, "a"))
+	p.waits(20, 40, 30, 11, 21, 12, 41, 13, 31, 14)
+}
+
+// Who comes back again and again delays another's by one turn each time, and no more.
+func TestQueue_TurnsStarveNobody(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	for n := range uint64(500) {
+		p.on(of("ann", 1000+n, "a"))
+	}
+	for n := range uint64(100) {
+		p.on(of("bob", 1+n, "a"))
+		p.on(back(1), Grant{1000 + n, 1, 1, false})
+		p.on(back(1), Grant{1 + n, 1, 1, false})
+	}
+}
+
+func TestQueue_TurnsLeavePriorityFirst(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.on(of("ann", 1, "a"))
+	p.on(of("ann", 2, "a"))
+	p.on(first(3, "a"))
+	p.on(loader(4, "c"), Spawn{"c", 2})
+	p.on(of("bob", 5, "a"))
+	p.waits(3, 1, 5, 4, 2)
+}
+
+func TestQueue_IsSharedFairly(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Queue: 4})
+	p.busy(specOf("a", 1))
+	full := queueFull("a", 4, time.Second)
+	for n := range uint64(4) {
+		p.on(of("ann", 10+n, "a"))
+	}
+	p.on(of("ann", 14, "a"), Refuse{14, full})
+	p.on(of("bob", 20, "a"), Refuse{13, full})
+	p.on(of("bob", 21, "a"), Refuse{12, full})
+	p.on(of("bob", 22, "a"), Refuse{22, full}) // as many as the other
+	p.on(of("ann", 15, "a"), Refuse{15, full})
+	p.on(of("eve", 30, "a"), Refuse{21, full})
+	p.on(of("eve", 31, "a"), Refuse{31, full}) // nobody has more than two
+	p.waits(10, 20, 30, 11)
+}

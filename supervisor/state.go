@@ -130,6 +130,7 @@ type Waiter struct {
 	Instance string // WaitSlots: the one, if it must be; else any of the key. WaitLoad, WaitUnload, WaitRestart: the one.
 	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: any or none
 	Slots    int    // WaitSlots: how many
+	Owner    string // WaitSlots: who asks; the queue is shared fairly among owners
 	Spec     *Spec  // what to load with, if it comes to that
 	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
 	Priority bool   // WaitSlots: goes before those without, within bounds
@@ -164,7 +165,8 @@ type Failure struct {
 	Count   int       // in a row
 	At      time.Time // the last one
 	Until   time.Time // when it may be tried again
-	Message string
+	Message string    // for operators
+	Told    string    // for clients, where the message may have what others asked; empty: the message
 	changed time.Time // of the model's file: a new file is a new chance
 }
 

@@ -80,6 +80,7 @@ func (s *stepper) asked(w Waiter) {
 		at = s.place(&w)
 	}
 	s.st.Waiters = slices.Insert(s.st.Waiters, at, &w)
+	s.takeTurn(&w)
 }
 
 // askedToUnload begins to unload. It is false when there is nothing to wait for.

@@ -98,6 +98,7 @@ type Want struct {
 	Instance string // this one alone; empty: any of the key
 	Draft    string // the key of the draft model that the instance must have; empty: any or none
 	Slots    int    // more than an instance has is what it has
+	Owner    string // who asks; the queue is shared fairly among owners
 	Spec     *Spec  // what to load with
 	MayLoad  bool   // whether a model that isn't loaded is to be
 	Priority bool   // whether to go before those without, which have waited for less than maxOvertakes of these
@@ -109,7 +110,7 @@ type Want struct {
 func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 	a, err := s.wait(ctx, w.Watch, Waiter{
 		Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Draft: w.Draft, Slots: max(1, w.Slots), Spec: w.Spec,
-		MayLoad: w.MayLoad, Priority: w.Priority,
+		MayLoad: w.MayLoad, Priority: w.Priority, Owner: w.Owner,
 	})
 	if err != nil {
 		return nil, err

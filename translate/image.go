@@ -20,9 +20,6 @@ type images struct {
 	pixels int64
 }
 
-// readImage reads a data URL of an image that is the only one; [images.read] reads several.
-func readImage(where, dataURL string) (*Image, *Error) { return new(images).read(where, dataURL) }
-
 // read gives the image of a data URL as it may be stored, and sent to an engine: a PNG or JPEG file without metadata, whatever
 // the client called it. where is the field that the URL is in.
 func (m *images) read(where, dataURL string) (*Image, *Error) {

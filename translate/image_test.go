@@ -50,7 +50,7 @@ func TestReadImage(t *testing.T) {
 		"xdata:image/png;base64," + pixel:    nil,
 		"data:a/b;image/png;base64," + pixel: nil,
 	} {
-		got, err := readImage("input[0].data_url", url)
+		got, err := new(images).read("input[0].data_url", url)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", url, diff)
 		}
@@ -74,7 +74,7 @@ func TestReadImage_OnlyPictures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := readImage("x", head+tt.encoded)
+			_, err := new(images).read("x", head+tt.encoded)
 			if diff := cmp.Diff(Invalid("invalid_image", "x", tt.message), err); diff != "" {
 				t.Error(diff)
 			}

@@ -84,7 +84,8 @@ type record struct {
 	StartedAt    time.Time `json:"started_at"`
 	CompletedAt  time.Time `json:"completed_at,omitzero"`
 
-	elsewhere string // another folder that has the files; empty: none
+	elsewhere string         // another folder that has the files; empty: none
+	mayResume func(Job) bool // of a plan; see [Request]
 }
 
 // sameAs tells whether two records are of the same files.

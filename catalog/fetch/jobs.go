@@ -198,7 +198,12 @@ func (s *Jobs) find(id string) (*job, error) {
 	if j := s.jobs[id]; j != nil {
 		return j, nil
 	}
-	return nil, errorf(JobNotFound, "There is no download job %q. GET /api/v1/models/download lists them.", id)
+	return nil, NoJob(id)
+}
+
+// NoJob is the error about a job that there isn't.
+func NoJob(id string) *Error {
+	return errorf(JobNotFound, "There is no download job %q. GET /api/v1/models/download lists them.", id)
 }
 
 // Watch gives a channel on which the latest state of a job can be read: at once, and whenever it has changed. It is closed

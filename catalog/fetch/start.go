@@ -18,10 +18,16 @@ type Request struct {
 	Quantization string
 	// Owner is who asks, for the record; empty: nobody in particular.
 	Owner string
+	// May tells why the model of a folder, publisher/name, may not be fetched, in a quantization; nil: it may. It is asked
+	// before the hub is, with the quantization that was asked for, and with what was chosen after that.
+	May func(folder, quantization string, isChosen bool) error
+	// MayResume tells whether a job may be resumed that somebody else may have paused; nil: it may.
+	MayResume func(Job) bool
 }
 
-// Start begins a download, or joins the one of the same files: one that is paused or has failed goes on. What is there
-// already is no job. The error is an [*Error] or the context's.
+// Start begins a download, or joins the one of the same files: one that is paused or has failed goes on, unless it may not be
+// resumed; one that has failed is the caller's then. What is there already is no job. The error is an [*Error], May's or the
+// context's.
 func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	r, err := s.hubs.Load().parse(request.Model)
 	if err != nil {
@@ -29,6 +35,11 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	}
 	if request.Quantization != "" && !r.fromURL {
 		return Job{}, errorf(NotImplemented, "A quantization can be chosen for a model's URL only. Give %s instead of %q.", r.hub.page(r.repo), request.Model).about("quantization")
+	}
+	if request.May != nil {
+		if err := request.May(r.folder, request.Quantization, false); err != nil {
+			return Job{}, err
+		}
 	}
 	if there, ok := s.completedBefore(request); ok {
 		return there, nil
@@ -44,6 +55,12 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
+	if request.May != nil {
+		if err := request.May(rec.Folder, rec.Quantization, true); err != nil {
+			return Job{}, err
+		}
+	}
+	rec.mayResume = request.MayResume
 	return s.begin(rec)
 }
 
@@ -200,8 +217,11 @@ func (s *Jobs) join(j *job, rec *record) (Job, bool) {
 	case Downloading:
 		return j.now(), true
 	case Paused, Failed:
-		if s.ctx.Err() != nil {
+		if s.ctx.Err() != nil || rec.mayResume != nil && !rec.mayResume(j.now()) {
 			return j.now(), true
+		}
+		if j.record.State == Failed {
+			j.record.Owner = rec.Owner
 		}
 		files := slices.Clone(j.record.Files) // the last run may still read them
 		for i := range files {                // as the hub has them now
@@ -230,6 +250,7 @@ func (s *Jobs) add(j *job) (Job, error) {
 	for s.jobs[j.record.ID] != nil {
 		j.record.ID = newID()
 	}
+	j.record.mayResume = nil
 	j.record.StartedAt = time.Now().UTC().Truncate(time.Millisecond)
 	s.jobs[j.record.ID] = j
 	s.forget()

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// padded is a chat of about so many bytes.
+func padded(text string, size int) string {
+	return `{"model":"tinychat","messages":[{"role":"user","content":"` + text + `"}],"user":"` + strings.Repeat("a", size) + `"}`
+}
+
+// part sends the header of a chat and some of its body, and gives what is answered to that.
+func (s *server) part(secret, body string, header ...string) *bufio.Reader {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_, err = fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s\r\n%s", secret, strings.Join(append(header, ""), "\r\n"), body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return bufio.NewReader(conn)
+}
+
+func read(t *testing.T, from *bufio.Reader) answer {
+	t.Helper()
+	resp, err := http.ReadResponse(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(body)}
+}
+
+// A token's limits are taken before a body is read: else all that a limit keeps from the engine is held in memory.
+func TestBody_LimitsComeFirst(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	secret, _ := s.token(node.Token{Limits: node.Limits{Concurrent: 2}})
+	body := gzipped(padded("hi", 1<<20))
+	for range 2 {
+		s.part(secret, body[:len(body)-8], "Content-Encoding: gzip", "Content-Length: "+strconv.Itoa(len(body)))
+	}
+	other, _ := s.token(node.Token{})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // until both are admitted
+		got := read(t, s.part(secret, "", "Expect: 100-continue", "Content-Length: 1000000"))
+		if got.status == 429 && got.code() == "rate_limit_exceeded" && got.header.Get("Retry-After") == "1" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("without a byte of its body: %d %s", got.status, got.body)
+		}
+	}
+	if got := s.with(other, "POST", "/v1/chat/completions", padded("hi", 0)); got.status != 200 {
+		t.Errorf("another's: %d %s", got.status, got.body)
+	}
+}
+
+func TestBody_MemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Contains: "wait", Gate: "go"}}}, func(_ *Config, settings *node.Settings) {
+		settings.BodyMemory = 4 << 20
+	}))
+	refused := func(got answer, status int, code string) {
+		t.Helper()
+		if got.status != status || got.code() != code || got.header.Get("Retry-After") != "1" {
+			t.Errorf("%d %v %s, want %d %s", got.status, got.header, got.body, status, code)
+		}
+	}
+	var secrets [5]string
+	for i := range secrets {
+		secrets[i], _ = s.token(node.Token{})
+	}
+	ask := func(secret string, size int) answer {
+		return s.with(secret, "POST", "/v1/chat/completions", padded("wait", size))
+	}
+	held := make(chan answer, 4)
+	for i := range 4 { // a quarter each; alone, each may have more
+		go func() { held <- ask(secrets[i], 1000<<10) }()
+	}
+	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() < 4000<<10; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the bodies of requests under way are not counted")
+		}
+	}
+	refused(ask(secrets[0], 200<<10), 503, "server_busy")
+	refused(ask(secrets[4], 200<<10), 503, "server_busy")
+	refused(s.with(secrets[4], "POST", "/api/v1/models/load", padded("wait", 200<<10)), 503, "server_busy")
+	s.fake.Release("go")
+	for range 4 {
+		if got := <-held; got.status != 200 {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are never given back", s.node.HeldBodies())
+		}
+	}
+}
+
+func TestBody_MemoryOfEachToken(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil, func(_ *Config, settings *node.Settings) { settings.BodyMemory = 4 << 20 }))
+	greedy, _ := s.token(node.Token{})
+	other, _ := s.token(node.Token{})
+	body := padded("hi", 900<<10)
+	s.part(greedy, body[:len(body)-8], "Content-Length: "+strconv.Itoa(len(body)))
+	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() < 900<<10; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the body is not read")
+		}
+	}
+	if got := s.with(greedy, "POST", "/v1/chat/completions", body); got.status != 429 || got.code() != "rate_limit_exceeded" || got.header.Get("Retry-After") != "1" {
+		t.Errorf("%d %v %s", got.status, got.header, got.body)
+	}
+	if got := s.with(greedy, "POST", "/v1/chat/completions", padded("hi", 1000)); got.status != 200 {
+		t.Errorf("a small one: %d %s", got.status, got.body)
+	}
+	if got := s.with(other, "POST", "/v1/chat/completions", body); got.status != 200 {
+		t.Errorf("another's: %d %s", got.status, got.body)
+	}
+}
+
+// What has been read decides how much memory is taken, not what the client says of its body.
+func TestBody_BufferGrowsWithWhatComes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		told, sent int
+		encoded    bool
+		most       float64 // times what came
+	}{
+		"told and sent":     {4 << 20, 4 << 20, false, 1.01},
+		"told":              {64 << 20, 1 << 20, false, 4.1},
+		"told, little":      {64 << 20, 100, false, 700},
+		"untold":            {0, 10 << 20, false, 1.26},
+		"encoded":           {1000, 10 << 20, true, 1.26},
+		"encoded, untold":   {0, 1 << 20, true, 1.26},
+		"more than is told": {1000, 1 << 20, true, 1.26},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, nil)
+			c := &call{api: New(Config{}), node: s.node, r: &http.Request{ContentLength: int64(tt.told)}, held: new(heldBuffer)}
+			c.claim = s.node.ClaimBody("somebody")
+			sent := bytes.Repeat([]byte("x"), tt.sent)
+			err := c.readAll(iotest.HalfReader(bytes.NewReader(sent)), 64<<20, tt.encoded)
+			if err != nil || !bytes.Equal(c.held.data, sent) {
+				t.Fatalf("%d bytes, %v", len(c.held.data), err)
+			}
+			if held := s.node.HeldBodies(); float64(held) > tt.most*float64(tt.sent) {
+				t.Errorf("%d bytes are counted for %d", held, tt.sent)
+			}
+			c.claim.Release()
+		})
+	}
+}

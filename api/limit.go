@@ -1,0 +1,53 @@
+package api
+
+import (
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// reserve sets aside what a request may use of its token's day, until the request ends, and counts the memory of what was
+// made of its body. It tells how many tokens each choice may have; negative: as many as the request says.
+func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error) {
+	if err := c.claim.Grow(int64(made)); err != nil {
+		return 0, err
+	}
+	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.use, need)
+	if err != nil {
+		return 0, err
+	}
+	c.ends = append(c.ends, done)
+	if need.Completion >= 0 && each >= need.Completion {
+		return -1, nil
+	}
+	return each, nil
+}
+
+// reserveChat is reserve for a chat. body is what the engine is to be sent.
+func (c *call) reserveChat(rq *request, body *translate.Body, chat *translate.Chat) error {
+	made := 0
+	if body != rq.body {
+		made = len(body.Raw)
+	}
+	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: body.TokenLimit()}, made)
+	if err == nil && each >= 0 {
+		chat.LimitTokens(each)
+	}
+	return err
+}
+
+// reserveCompletion is reserve for text completions: each candidate's request has a copy of the body.
+func (c *call) reserveCompletion(rq *request, ask *translate.Completion) error {
+	candidates := len(ask.Prompts) * ask.BestOf
+	need := node.Need{Bytes: len(rq.body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
+	each, err := c.reserve(rq, need, min(candidates, choicesAtOnce)*len(rq.body.Raw))
+	if err == nil && each >= 0 {
+		ask.LimitTokens(each)
+	}
+	return err
+}
+
+// reserveTexts is reserve for texts that nothing is generated for, of so many bytes.
+func (c *call) reserveTexts(rq *request, texts, bytes int, ask translate.Upstream) error {
+	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(ask.Body))
+	return err
+}

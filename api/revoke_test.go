@@ -1,0 +1,237 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/fakehub"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// Whatever runs for a token ends when the token does.
+func TestRevoke_EndsWhatRuns(t *testing.T) {
+	t.Parallel()
+	const messages = `"messages":[{"role":"user","content":"hi"}]`
+	for name, tt := range map[string]struct {
+		path, body string
+		status     int // 200: it had begun
+	}{
+		"chat, streamed":       {"/v1/chat/completions", `{"model":"tinychat","stream":true,` + messages + `}`, 200},
+		"chat":                 {"/v1/chat/completions", `{"model":"tinychat",` + messages + `}`, 401},
+		"chat, n":              {"/v1/chat/completions", `{"model":"tinychat","n":2,` + messages + `}`, 401},
+		"v0 chat":              {"/api/v0/chat/completions", `{"model":"tinychat",` + messages + `}`, 401},
+		"completion, streamed": {"/v1/completions", `{"model":"tinychat","stream":true,"prompt":"hi"}`, 200},
+		"completion":           {"/v1/completions", `{"model":"tinychat","prompt":["hi","ho"]}`, 401},
+		"messages, streamed":   {"/v1/messages", `{"model":"tinychat","stream":true,"max_tokens":9,` + messages + `}`, 200},
+		"messages":             {"/v1/messages", `{"model":"tinychat","max_tokens":9,` + messages + `}`, 401},
+		"native, streamed":     {"/api/v1/chat", `{"model":"tinychat","stream":true,"input":"hi"}`, 200},
+		"native":               {"/api/v1/chat", `{"model":"tinychat","input":"hi"}`, 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{
+				Answer: fakeengine.Answer{Text: "one two three four"}, Cues: []fakeengine.Cue{{After: 2, Gate: "never"}},
+			}}}))
+			secret, made := s.token(node.Token{})
+			other, _ := s.token(node.Token{})
+			answered := make(chan answer, 1)
+			go func() { answered <- s.with(secret, "POST", tt.path, tt.body) }()
+			s.fake.Wait(t, fakeengine.At("never"))
+			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+				t.Fatal(err)
+			}
+			got := s.within(answered, time.Second)
+			if got.status != tt.status || !strings.Contains(got.body, "has been revoked") {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+			if kind := gjson.Get(got.body, "error.type").Str; tt.status == 401 && got.header.Get("Www-Authenticate") == "" {
+				t.Errorf("%s, %v", kind, got.header)
+			}
+			if got := s.with(other, "GET", "/v1/models", ""); got.status != 200 {
+				t.Errorf("another's: %d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+// within waits for an answer, which has to come in time.
+func (s *server) within(answered <-chan answer, most time.Duration) answer {
+	s.t.Helper()
+	begun := time.Now()
+	select {
+	case got := <-answered:
+		if took := time.Since(begun); took > most {
+			s.t.Errorf("it took %v", took)
+		}
+		return got
+	case <-time.After(time.Minute):
+		s.t.Fatal("it goes on")
+		return answer{}
+	}
+}
+
+func TestRevoke_EndsWhatWaits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		script     fakeengine.Script
+		path, body string
+	}{
+		"for a slot": {fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "never"}}}, "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`},
+		"for a load": {fakeengine.Script{Load: fakeengine.Load{Gate: "never"}}, "/api/v1/models/load", `{"model":"tinychat"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open := serve(t, &tt.script, func(_ *Config, s *node.Settings) { s.LlamaServer.Parallel = 1 })
+			s := guarded(open)
+			if tt.script.Load.Gate == "" {
+				go func() { _, _ = s.Client().Post(open.URL+tt.path, "", strings.NewReader(tt.body)) }()
+				s.fake.Wait(t, fakeengine.At("never"))
+			}
+			secret, made := s.token(node.Token{})
+			answered := make(chan answer, 1)
+			go func() { answered <- s.with(secret, "POST", tt.path, tt.body) }()
+			for deadline := time.Now().Add(time.Minute); s.node.Overview().Waiting["lmcaddy/tinychat"] == 0 && tt.script.Load.Gate == ""; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("nobody waits")
+				}
+			}
+			if tt.script.Load.Gate != "" {
+				s.fake.Wait(t, fakeengine.At("never"))
+			}
+			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.within(answered, time.Second); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+func TestRevoke_EndsABodyThatIsRead(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	secret, made := s.token(node.Token{})
+	from := s.part(secret, `{"model":`, "Content-Length: 1000")
+	for deadline := time.Now().Add(time.Minute); s.node.HeldBodies() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the body is not read")
+		}
+	}
+	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan answer, 1)
+	go func() { answered <- read(t, from) }()
+	if got := s.within(answered, time.Second); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// Another server of the same store changes the token behind this one's back.
+func TestRevoke_ByAnother(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(s *server, made node.Token) error
+		status int
+		want   string
+	}{
+		"revoked": {func(s *server, made node.Token) error {
+			return s.node.Conversations().DeleteToken(s.t.Context(), made.ID)
+		}, 401, "has been revoked"},
+		"expired": {func(s *server, made node.Token) error {
+			made.Expires = time.Now().Add(50 * time.Millisecond)
+			_, err := node.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+			return err
+		}, 401, "has expired"},
+		"no scope": {func(s *server, made node.Token) error {
+			made.Scopes = []node.Scope{node.ScopeModelsRead}
+			_, err := node.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+			return err
+		}, 403, "no longer has the scope inference"},
+		"no model": {func(s *server, made node.Token) error {
+			made.Models = []string{"other/*"}
+			_, err := node.UpdateToken(s.t.Context(), s.node.Conversations(), made)
+			return err
+		}, 403, "may no longer use the model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "never"}}}))
+			secret, made := s.token(node.Token{})
+			answered := make(chan answer, 1)
+			go func() {
+				answered <- s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`)
+			}()
+			s.fake.Wait(t, fakeengine.At("never"))
+			if err := tt.change(s, made); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.within(answered, 2*time.Second); got.status != tt.status || !strings.Contains(got.body, tt.want) {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
+func TestRevoke_LeavesWhatMayGoOn(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}))
+	secret, made := s.token(node.Token{})
+	answered := make(chan answer, 1)
+	go func() {
+		answered <- s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`)
+	}()
+	s.fake.Wait(t, fakeengine.At("go"))
+	made.Name, made.Models, made.Scopes = "other", []string{"lmcaddy/*"}, []node.Scope{node.ScopeInference}
+	if _, err := s.node.UpdateToken(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	for i := range 3 { // each has the tokens in use looked up
+		if got := s.with(admin, "PATCH", "/api/v1/tokens/"+made.ID, `{"name":"`+strconv.Itoa(i)+`"}`); got.status != 200 {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	s.fake.Release("go")
+	if got := s.within(answered, time.Minute); got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestRevoke_EndsTheEventsOfADownload(t *testing.T) {
+	t.Parallel()
+	open, hub := serveWithHub(t)
+	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
+	s := guarded(open)
+	secret, made := s.token(node.Token{})
+	id := open.start("acme/tiny-GGUF")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+downloadPath+"/"+id+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", secret)
+	resp, err := s.Client().Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	defer resp.Body.Close()
+	answered := make(chan answer, 1)
+	go func() {
+		body, _ := io.ReadAll(resp.Body)
+		answered <- answer{body: string(body)}
+	}()
+	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.within(answered, time.Second); !strings.Contains(got.body, "has been revoked") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
