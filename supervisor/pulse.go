@@ -56,11 +56,11 @@ type pulse struct {
 	paused    time.Time              // since when nobody waits; zero: somebody does
 	left      bool                   // a client has disconnected, and its request may still be under way
 	leftAt    time.Time
-	deaf      bool                   // the engine refuses connections
-	strayed   time.Time              // when an exchange was first seen that is in none of the engine's slots
-	slowest   time.Duration          // the longest silence that ended
-	token     time.Duration          // the longest time for a token of a prompt; 0: not known
-	mark      string                 // what the engine was at when it was last asked
+	deaf      bool          // the engine refuses connections
+	strayed   time.Time     // when an exchange was first seen that is in none of the engine's slots
+	slowest   time.Duration // the longest silence that ended
+	token     time.Duration // the longest time for a token of a prompt; 0: not known
+	mark      string        // what the engine was at when it was last asked
 	marked    time.Time
 	timer     *time.Timer
 	armed     bool
