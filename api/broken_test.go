@@ -83,7 +83,7 @@ func TestBroken_OnlyOnce(t *testing.T) {
 	}
 }
 
-func stallSoon(c *Config, _ *node.Settings) { c.Stall = time.Second }
+func stallSoon(_ *Config, s *node.Settings) { s.StallTimeout = 2 * time.Second }
 
 func TestStall_IsAnErrorAtLast(t *testing.T) {
 	t.Parallel()

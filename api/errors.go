@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
@@ -53,7 +53,8 @@ func (c *call) asError(err error) *translate.Error {
 	case errors.As(err, &broken):
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: broken.Error()}
 	case errors.As(err, &refused):
-		return c.asRefused(refused)
+		about, _ := errors.AsType[*notLeased](err)
+		return c.asRefused(refused, about)
 	case errors.As(err, &fetched):
 		return asFetched(fetched)
 	case errors.As(err, &kept):
@@ -72,20 +73,26 @@ func (c *call) asError(err error) *translate.Error {
 	}
 }
 
-func (c *call) asRefused(e supervisor.Error) *translate.Error {
+func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error {
 	switch e.Kind {
 	case supervisor.NotLoaded:
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
 	case supervisor.NoInstance:
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
 	case supervisor.Closing:
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: e.Message, RetryAfter: 5 * time.Second}
+		return shuttingDown(e.Message)
 	case supervisor.QueueFull:
 		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case supervisor.NeverFits:
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
-		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
+		key := ""
+		if about != nil {
+			key = about.key
+		}
+		if skipped, ok := c.api.loadErrors.tell(key); ok {
+			c.api.Log.Error("a model could not be loaded", "request", c.id, "model", key, "error", e.Message, "not_logged", skipped)
+		}
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	}
 }
@@ -122,7 +129,12 @@ func (c *call) writeJSON(status int, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	c.begun = true
 	c.w.WriteHeader(status)
-	if c.r.Method != http.MethodHead {
-		_, _ = c.w.Write(body) // a client that has gone is no concern of ours
+	if c.r.Method == http.MethodHead {
+		return
+	}
+	for piece := range slices.Chunk(body, bodyPiece) {
+		if c.write(piece, len(body) > bodyPiece) != nil {
+			return // a client that has gone is no concern of ours
+		}
 	}
 }

@@ -49,6 +49,7 @@ type Node struct {
 	tokens   tokens // that were used
 	meter    *meter
 	failures failures // by wrong tokens
+	suspects *suspects
 
 	settings atomic.Pointer[Settings] // those in force
 
@@ -88,6 +89,7 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
 		meter:    newMeter(),
 		pruning:  make(chan struct{}, 1),
+		suspects: newSuspects(),
 	}
 	n.catalog.SetSummary(dir.Catalog())
 	n.settings.Store(&Settings{})

@@ -26,7 +26,8 @@ type Settings struct {
 	MemoryBudget Budget        // that all instances may take together
 	Queue        int           // waiting requests for each model; 0: no bound
 	AbandonLoads bool          // end a load that nobody waits for any more
-	StallTimeout time.Duration // how long an engine that is to say something may say nothing; 0: five minutes
+	StallTimeout time.Duration // how long an engine may get no further; 0: five minutes
+	SlowClient   time.Duration // how long a client may take nothing of its answer; 0: a minute
 
 	Gates Gates // what is allowed of what is closed by default
 
@@ -81,8 +82,8 @@ func (s Settings) Validate() error {
 	if s.LlamaServer.Parallel < 0 {
 		return fmt.Errorf("engine llama_server: parallel %d: must be at least 1", s.LlamaServer.Parallel)
 	}
-	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 {
-		return errors.New("max_loaded, queue, idle_ttl and stall_timeout must not be negative")
+	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
+		return errors.New("max_loaded, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
 	}
 	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 {
 		return errors.New("store: max_age and max_turns must not be negative")

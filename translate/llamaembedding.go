@@ -10,9 +10,12 @@ import (
 )
 
 // Embeddings asks for base64 in any case: it is a quarter as long as numbers, and exact.
-func (LlamaServer) Embeddings(body *Body, _ *Embedding) Upstream {
+func (LlamaServer) Embeddings(body *Body, ask *Embedding) Upstream {
 	var e Edit
 	e.Set("encoding_format", `"base64"`)
+	if ask.isPart {
+		e.Set("input", string(appendJSON(nil, ask.Inputs)))
+	}
 	for _, ours := range []string{"model", "dimensions", "ttl", "draft_model", "preset", "stream", "stream_options"} {
 		e.Remove(ours)
 	}
