@@ -43,6 +43,7 @@ type Config struct {
 
 	headerAfter  time.Duration // see headerAfter
 	bodyPatience time.Duration // see bodyPatience
+	maxGathered  int64         // see maxGathered
 }
 
 // API serves the endpoints.
@@ -65,6 +66,9 @@ func New(c Config) *API {
 	}
 	if c.bodyPatience == 0 {
 		c.bodyPatience = bodyPatience
+	}
+	if c.maxGathered == 0 {
+		c.maxGathered = maxGathered
 	}
 	return &API{Config: c}
 }

@@ -34,7 +34,7 @@ func (c *call) embeddings() error {
 		}
 		if i == 0 {
 			got = &translate.Embedded{}
-			if len(part.Vectors[0])*len(e.Inputs) > maxGathered {
+			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.api.maxGathered {
 				return tooMuch()
 			}
 		}
@@ -104,7 +104,7 @@ func (c *call) inParts(rq *request, n int, part func(int) translate.Upstream, an
 			for i := range n {
 				ask := part(i)
 				err := c.converse(ctx, lease, ask.Path, rq.target, [][]byte{ask.Body}, func(up *upstream) error {
-					said, err := up.all(ctx, maxGathered)
+					said, err := up.all(ctx, c.api.maxGathered)
 					if err != nil {
 						return err
 					}

@@ -24,7 +24,7 @@ func (c *call) gather(ev translate.Event) error {
 }
 
 func (c *call) gatherBytes(n int) error {
-	if c.gathered.Add(int64(n)) > maxGathered {
+	if c.gathered.Add(int64(n)) > c.api.maxGathered {
 		return tooMuch()
 	}
 	return nil

@@ -165,7 +165,7 @@ func (r *textRun) prompt(ctx context.Context, up *upstream, raw json.RawMessage)
 	}
 	ask := r.rq.wire.Detokenize(raw)
 	err := r.call.converse(ctx, up.lease, ask.Path, r.rq.target, [][]byte{ask.Body}, func(up *upstream) error {
-		answer, err := up.all(ctx, maxGathered)
+		answer, err := up.all(ctx, r.call.api.maxGathered)
 		if err != nil {
 			return err
 		}
