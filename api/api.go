@@ -31,6 +31,9 @@ type Config struct {
 	// KeepAlive is how often a stream of text completions has a comment while there is nothing to tell; 0: 15 seconds.
 	KeepAlive time.Duration
 	Log       *slog.Logger
+	// Exiting is closed when the server begins to shut down: streams of events without an end of their own then end. nil: they
+	// go on for as long as they may.
+	Exiting <-chan struct{}
 
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string

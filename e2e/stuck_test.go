@@ -245,3 +245,23 @@ func askHTTP2(conn net.Conn, body string) error {
 	}
 	return nil
 }
+
+// TestStuck_ADownloadsEventsDoNotDelayAShutdown: they would go on for as long as the download does.
+func TestStuck_ADownloadsEventsDoNotDelayAShutdown(t *testing.T) {
+	h := newHub(t, 1<<16)
+	config := h.config()
+	config.Grace = "60s"
+	s := harness.Start(withEngine(t), config)
+	id := download(s, tinyRepo)
+	response, err := http.Get(s.Base + downloadPath + "/" + id + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if status := s.Stop(syscall.SIGTERM, slack); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	if _, err := io.ReadAll(response.Body); err != nil {
+		t.Errorf("the stream was cut: %v", err)
+	}
+}
