@@ -265,3 +265,18 @@ func TestStuck_ADownloadsEventsDoNotDelayAShutdown(t *testing.T) {
 		t.Errorf("the stream was cut: %v", err)
 	}
 }
+
+// TestStuck_AStreamThatAShutdownCuts says so: its engine isn't to blame.
+func TestStuck_AStreamThatAShutdownCuts(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{Grace: "500ms"})
+	st := s.Stream(harness.Long(8000))
+	st.WaitContent()
+	if status := s.Stop(syscall.SIGTERM, 500*time.Millisecond+slack); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	st.WaitEnd()
+	all := st.Chunks()
+	if code := all[len(all)-1].Get("error.code").Str; code != "shutting_down" {
+		t.Errorf("the last event: %s", all[len(all)-1].Raw)
+	}
+}
