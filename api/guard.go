@@ -60,7 +60,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 	case supervisor.ShutDown:
 		found.told = shuttingDown("The server is shutting down.")
 	}
-	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "loss", found.loss.Kind, "error", err)
+	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
 	return &found
 }
 

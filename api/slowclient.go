@@ -23,6 +23,7 @@ var errSlowClient = errors.New("the client stopped reading")
 // writing watches over the writes to a client. One that takes nothing for too long has its request cancelled.
 type writing struct {
 	timer *time.Timer
+	limit time.Duration // how long a write may take
 
 	mu   sync.Mutex
 	over bool // the writer is no longer ours
@@ -30,11 +31,11 @@ type writing struct {
 
 // write writes to the client, and flushes where that is asked for. Only one goroutine may do so at a time.
 func (c *call) write(p []byte, flush bool) error {
-	limit := c.slowClient()
 	if c.writing.timer == nil {
-		c.writing.timer = time.AfterFunc(limit, c.giveUpClient)
+		c.writing.limit = c.slowClient()
+		c.writing.timer = time.AfterFunc(c.writing.limit, c.giveUpClient)
 	} else {
-		c.writing.timer.Reset(limit)
+		c.writing.timer.Reset(c.writing.limit)
 	}
 	defer c.writing.timer.Stop()
 	if _, err := c.w.Write(p); err != nil {

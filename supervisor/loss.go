@@ -30,6 +30,12 @@ const (
 	ShutDown                 // it was ended since the server shuts down
 )
 
+var lossNames = [...]string{
+	Unharmed: "unharmed", Ended: "ended", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
+}
+
+func (k LossKind) String() string { return lossNames[k] }
+
 // deathWatch bounds how long Lost waits: a process whose connection broke because it died has ended by then.
 const deathWatch = time.Second
 

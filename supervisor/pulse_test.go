@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -136,9 +137,9 @@ func TestPulse_SlowIsNotHung(t *testing.T) {
 	for name, silent := range map[string]bool{"one speaks": false, "only the slots tell": true} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
-				done := 0
+				var done atomic.Int32
 				p.slots = func(context.Context) (string, error) {
-					one := strings.Trim(strings.Replace(reading, "512", string(rune('0'+done%10))+"12", 1), "[]")
+					one := strings.Trim(strings.Replace(reading, "512", string(rune('0'+done.Load()%10))+"12", 1), "[]")
 					return "[" + strings.Join([]string{one, one, one, one}, ",") + "]", nil
 				}
 				var all []*exchange
@@ -147,7 +148,7 @@ func TestPulse_SlowIsNotHung(t *testing.T) {
 				}
 				for range 4 * 17 { // batches of 40 s
 					p.silence(40 * time.Second)
-					done++
+					done.Add(1)
 					if !silent {
 						all[0].got(told("512", "40000"), nil)
 						all[0].wait()
