@@ -70,9 +70,10 @@ func (r *messagesRun) whole() error {
 		answer = &translate.MessagesAnswer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall,
 		}
-		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) {
+		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			answer.Add(ev)
+			return r.call.gather(ev)
 		}, nil))
 	})
 	if err != nil {
@@ -93,9 +94,10 @@ func (r *messagesRun) streamed() error {
 	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
 		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
 		frames = frames[:0]
-		err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) {
+		err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			frames = out.Append(frames, ev)
+			return nil
 		}, func() {
 			s.send(frames) // that the client has gone shows by the context
 			frames = frames[:0]
@@ -117,10 +119,19 @@ func (c *call) countTokens() error {
 		return err
 	}
 	rq.use.Priority = true // it takes no time, and agents ask before they ask for more
-	return inMessagesWords(c.whole(rq, rq.wire.Count(upstream, &ask.Chat), func(_ string, answer []byte) ([]byte, *translate.Error) {
-		tokens, bad := rq.wire.Counted(answer)
-		return translate.CountBody(tokens), bad
-	}))
+	tokens := 0
+	_, err = c.inParts(rq, 1, func(int) translate.Upstream { return rq.wire.Count(upstream, &ask.Chat) }, func(_ int, said []byte) error {
+		var bad *translate.Error
+		if tokens, bad = rq.wire.Counted(said); bad != nil {
+			return bad
+		}
+		return nil
+	})
+	if err != nil {
+		return inMessagesWords(err)
+	}
+	c.writeJSON(http.StatusOK, translate.CountBody(tokens))
+	return nil
 }
 
 // messagesWords are what the Messages API calls the fields of the engine's request.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/node"
@@ -26,11 +27,13 @@ const DefaultMaxBody = 64 << 20
 type Config struct {
 	// Node gives the node. It may wait until there is one, but not beyond the context.
 	Node    func(context.Context) (*node.Node, error)
-	MaxBody int64         // of a request, in bytes, decoded; 0: DefaultMaxBody
-	Stall   time.Duration // how long an engine may be silent amid a request; 0: five minutes
+	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
 	// KeepAlive is how often a stream of text completions has a comment while there is nothing to tell; 0: 15 seconds.
 	KeepAlive time.Duration
 	Log       *slog.Logger
+	// Exiting is closed when the server begins to shut down: streams of events without an end of their own then end. nil: they
+	// go on for as long as they may.
+	Exiting <-chan struct{}
 
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string
@@ -43,21 +46,20 @@ type Config struct {
 
 	headerAfter  time.Duration // see headerAfter
 	bodyPatience time.Duration // see bodyPatience
+	maxGathered  int64         // see maxGathered
 }
 
 // API serves the endpoints.
 type API struct {
 	Config
-	encoded encodedModels
+	encoded    encodedModels
+	loadErrors quiet
 }
 
 // New makes an API.
 func New(c Config) *API {
 	if c.MaxBody == 0 {
 		c.MaxBody = DefaultMaxBody
-	}
-	if c.Stall == 0 {
-		c.Stall = defaultStall
 	}
 	if c.KeepAlive == 0 {
 		c.KeepAlive = defaultKeepAlive
@@ -67,6 +69,9 @@ func New(c Config) *API {
 	}
 	if c.bodyPatience == 0 {
 		c.bodyPatience = bodyPatience
+	}
+	if c.maxGathered == 0 {
+		c.maxGathered = maxGathered
 	}
 	return &API{Config: c}
 }
@@ -93,11 +98,18 @@ type call struct {
 	who     *node.Identity // nil: anybody, on a site without authentication
 	running *node.Running  // nil: without a token, or before that is known
 	ends    []func()       // what is to be done when the request has ended
+
+	cancel   context.CancelCauseFunc // ends the request, whose context it is
+	writing  writing
+	gathered atomic.Int64 // bytes that are kept of answers
 }
 
 // ServeHTTP answers a request for a path that the API owns.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{api: a, w: w, r: r, id: requestID(r), dialect: dialectOf(r)}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	c := &call{api: a, w: w, r: r.WithContext(ctx), id: requestID(r), dialect: dialectOf(r), cancel: cancel}
+	defer c.endWriting()
 	c.tellID()
 	defer func() {
 		for _, end := range c.ends {

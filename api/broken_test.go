@@ -72,18 +72,7 @@ func (s *server) requests() (n int) {
 	return n
 }
 
-func TestBroken_OnlyOnce(t *testing.T) {
-	t.Parallel()
-	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 1, Do: fakeengine.Crash}}}}})
-	if got := s.chat(""); got.status != 502 || got.code() != "engine_failed" {
-		t.Errorf("%d %s", got.status, got.body)
-	}
-	if n := s.requests(); n != 2 {
-		t.Errorf("the engines were asked %d times", n)
-	}
-}
-
-func stallSoon(c *Config, _ *node.Settings) { c.Stall = time.Second }
+func stallSoon(_ *Config, s *node.Settings) { s.StallTimeout = 2 * time.Second }
 
 func TestStall_IsAnErrorAtLast(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
@@ -124,9 +123,10 @@ func (r *chatRun) read(choice int, up *upstream) error {
 	}
 	gathered := new(translate.ChatChoice)
 	var tally translate.Tally
-	err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) {
+	err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
 		tally.Add(ev)
 		gathered.Add(ev)
+		return r.call.gather(ev)
 	}, nil)
 	if err == nil || r.call.r.Context().Err() != nil { // what the client didn't wait for was generated for it, too
 		r.count(tally.Usage())
@@ -150,21 +150,4 @@ func (r *chatRun) count(u translate.Usage) {
 func (r *chatRun) whole() []byte {
 	b := translate.ChatBody{Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, Extra: r.call.extra(r.instance, r.rq.use.Draft)}
 	return b.AppendBody(nil, r.gathered)
-}
-
-// rounds has the choices made, as many at a time as the model's instance has slots for. The slots are given back between
-// two rounds, so that a large n doesn't keep others out. A round of which the client has seen nothing is made again where
-// its engine ended.
-func (r *chatRun) rounds(ctx context.Context) error {
-	for first := 0; first < r.ask.N; {
-		made, err := r.round(ctx, first, true)
-		if isBrokenOff(err) {
-			made, err = r.round(ctx, first, false)
-		}
-		if err != nil {
-			return told(err)
-		}
-		first += made
-	}
-	return nil
 }

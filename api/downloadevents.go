@@ -22,7 +22,8 @@ type downloadEvent struct {
 }
 
 // downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the job as it is, and one whenever it has
-// changed, up to the state that ends it. One that is paused isn't at its end.
+// changed, up to the state that ends it. One that is paused isn't at its end. A stream ends early when the server shuts down, which it
+// would otherwise delay.
 func (c *call) downloadEvents() error {
 	jobs, err := c.node.Downloads()
 	if err != nil {
@@ -54,6 +55,8 @@ func (c *call) downloadEvents() error {
 		select {
 		case <-c.r.Context().Done():
 			return c.r.Context().Err()
+		case <-c.api.Exiting:
+			return nil
 		case <-alive.C:
 			s.send([]byte(":\n\n"))
 		case job, ok := <-updates:

@@ -1,15 +1,13 @@
 package api
 
 import (
-	"io"
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
-
-// maxAnswer bounds what an engine may answer in one piece: the vectors of as many texts as one request may have.
-const maxAnswer = 512 << 20
 
 // embeddings is POST /v1/embeddings and POST /api/v0/embeddings.
 func (c *call) embeddings() error {
@@ -27,18 +25,35 @@ func (c *call) embeddings() error {
 	if bad != nil {
 		return bad
 	}
-	upstream := rq.wire.Embeddings(rq.body, e)
-	if err := c.reserveTexts(rq, len(e.Inputs), len(rq.body.Raw), upstream); err != nil {
+	if err := c.reserveTexts(rq, len(e.Inputs), len(rq.body.Raw)); err != nil {
 		return err
 	}
-	return refined(c.whole(rq, upstream, func(instance string, answer []byte) ([]byte, *translate.Error) {
-		got, bad := rq.wire.Embedded(answer, len(e.Inputs))
+	parts := e.Parts()
+	var got *translate.Embedded
+	instance, err := c.inParts(rq, len(parts), func(i int) translate.Upstream { return rq.wire.Embeddings(rq.body, parts[i]) }, func(i int, said []byte) error {
+		part, bad := rq.wire.Embedded(said, len(parts[i].Inputs))
 		if bad != nil {
-			return nil, bad
+			return bad
 		}
-		c.used(rq, translate.Usage{Prompt: got.Prompt})
-		return e.Body(instance, got)
-	}), e.Refine)
+		if i == 0 {
+			got = &translate.Embedded{}
+			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.api.maxGathered {
+				return tooMuch()
+			}
+		}
+		got.Join(part)
+		return nil
+	})
+	if err != nil {
+		return refined(err, e.Refine)
+	}
+	c.used(rq, translate.Usage{Prompt: got.Prompt})
+	body, bad := e.Body(instance, got)
+	if bad != nil {
+		return bad
+	}
+	c.writeJSON(http.StatusOK, body)
+	return nil
 }
 
 // rerank is POST /v1/rerank.
@@ -54,33 +69,59 @@ func (c *call) rerank() error {
 	if bad != nil {
 		return bad
 	}
-	upstream := rq.wire.Rerank(rq.body, r)
-	if err := c.reserveTexts(rq, len(r.Documents), len(r.Documents)*len(rq.body.Raw), upstream); err != nil {
+	if err := c.reserveTexts(rq, len(r.Documents), len(r.Documents)*len(rq.body.Raw)); err != nil {
 		return err
 	}
-	return refined(c.whole(rq, upstream, func(instance string, answer []byte) ([]byte, *translate.Error) {
-		got, bad := rq.wire.Reranked(answer, len(r.Documents))
-		if bad != nil {
-			return nil, bad
-		}
-		c.used(rq, translate.Usage{Prompt: got.Prompt})
-		return r.Body(instance, got), nil
-	}), r.Refine)
-}
-
-// whole asks the engine for what can't be streamed, and answers with what is made of it.
-func (c *call) whole(rq *request, ask translate.Upstream, answer func(instance string, said []byte) ([]byte, *translate.Error)) error {
-	ctx := c.r.Context()
-	return c.exchange(ctx, ask.Path, rq.target, rq.use, [][]byte{ask.Body}, func(up *upstream) error {
-		said, err := io.ReadAll(io.LimitReader(up, maxAnswer))
-		if err != nil {
-			return c.notAnswered(ctx, up.lease, err)
-		}
-		body, bad := answer(up.lease.Instance.ID, said)
+	parts := r.Parts()
+	var got *translate.Reranked
+	instance, err := c.inParts(rq, len(parts), func(i int) translate.Upstream { return rq.wire.Rerank(rq.body, parts[i]) }, func(i int, said []byte) error {
+		part, bad := rq.wire.Reranked(said, len(parts[i].Documents))
 		if bad != nil {
 			return bad
 		}
-		c.writeJSON(http.StatusOK, body)
+		if i == 0 {
+			got = &translate.Reranked{}
+		}
+		got.Join(part)
 		return nil
 	})
+	if err != nil {
+		return refined(err, r.Refine)
+	}
+	c.used(rq, translate.Usage{Prompt: got.Prompt})
+	c.writeJSON(http.StatusOK, r.Body(instance, got))
+	return nil
+}
+
+// inParts asks the engine for what can't be streamed, part by part on one lease, so that it shows that it gets on, and a
+// client that disconnects doesn't leave much behind. It tells which instance answered. Where the engine is lost it begins
+// from the first part again.
+func (c *call) inParts(rq *request, n int, part func(int) translate.Upstream, answered func(i int, said []byte) error) (instance string, _ error) {
+	ctx := c.r.Context()
+	all := func() (bodies [][]byte) {
+		for i := range n {
+			bodies = append(bodies, part(i).Body)
+		}
+		return bodies
+	}
+	err := c.guarded(ctx, rq.target, rq.use, all, func(use node.Use) error {
+		return c.leased(ctx, rq.target, use, func(lease *supervisor.Lease) error {
+			instance = lease.Instance.ID
+			for i := range n {
+				ask := part(i)
+				err := c.converse(ctx, lease, ask.Path, rq.target, [][]byte{ask.Body}, func(up *upstream) error {
+					said, err := up.all(ctx, c.api.maxGathered)
+					if err != nil {
+						return err
+					}
+					return answered(i, said)
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return instance, err
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
@@ -68,7 +68,8 @@ func (c *call) asError(err error) *translate.Error {
 	case errors.As(err, &broken):
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(broken.Error())}
 	case errors.As(err, &refused):
-		return c.asRefused(refused)
+		about, _ := errors.AsType[*notLeased](err)
+		return c.asRefused(refused, about)
 	case errors.As(err, &fetched):
 		return c.asFetched(fetched)
 	case errors.As(err, &kept):
@@ -94,20 +95,26 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC)
 }
 
-func (c *call) asRefused(e supervisor.Error) *translate.Error {
+func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error {
 	switch e.Kind {
 	case supervisor.NotLoaded:
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
 	case supervisor.NoInstance:
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
 	case supervisor.Closing:
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: e.Message, RetryAfter: 5 * time.Second}
+		return shuttingDown(e.Message)
 	case supervisor.QueueFull:
 		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case supervisor.NeverFits:
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "model_too_large", Param: "model", Message: e.Message}
 	default:
-		c.api.Log.Error("a model could not be loaded", "request", c.id, "error", e.Message)
+		key := ""
+		if about != nil {
+			key = about.key
+		}
+		if skipped, ok := c.api.loadErrors.tell(key); ok {
+			c.api.Log.Error("a model could not be loaded", "request", c.id, "model", key, "error", e.Message, "not_logged", skipped)
+		}
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}
 }
@@ -144,7 +151,12 @@ func (c *call) writeJSON(status int, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	c.begun = true
 	c.w.WriteHeader(status)
-	if c.r.Method != http.MethodHead {
-		_, _ = c.w.Write(body) // a client that has gone is no concern of ours
+	if c.r.Method == http.MethodHead {
+		return
+	}
+	for piece := range slices.Chunk(body, bodyPiece) {
+		if c.write(piece, len(body) > bodyPiece) != nil {
+			return // a client that has gone is no concern of ours
+		}
 	}
 }

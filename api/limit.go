@@ -46,8 +46,9 @@ func (c *call) reserveCompletion(rq *request, ask *translate.Completion) error {
 	return err
 }
 
-// reserveTexts is reserve for texts that nothing is generated for, of so many bytes.
-func (c *call) reserveTexts(rq *request, texts, bytes int, ask translate.Upstream) error {
-	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(ask.Body))
+// reserveTexts is reserve for texts that nothing is generated for, of so many bytes. The engine gets them in parts, which are
+// together about as large as the body.
+func (c *call) reserveTexts(rq *request, texts, bytes int) error {
+	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(rq.body.Raw))
 	return err
 }

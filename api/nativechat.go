@@ -106,7 +106,10 @@ func (r *nativeRun) whole() error {
 		if up.lease.LoadTime > 0 {
 			answer.Add(loadEnd(up.lease))
 		}
-		return retryable(up.decode(r.rq.wire.Decoder(), answer.Add, nil))
+		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
+			answer.Add(ev)
+			return r.call.gather(ev)
+		}, nil))
 	})
 	if err == nil {
 		err = r.keep(store.Completed)

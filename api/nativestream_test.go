@@ -102,7 +102,7 @@ func TestNativeStream_FaultsAreToldInOrder(t *testing.T) {
 		"nonsense":    {firstProcess(amid(fakeengine.Garbage)), nativeThoughts + nativeMessage, "internal_error", "engine_failed", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
 		"a fault":     {firstProcess(amid(fakeengine.Fault)), nativeThoughts + nativeMessage, "invalid_request", "context_length_exceeded", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
 		"a stall":     {firstProcess(amid(fakeengine.Hang)), nativeThoughts + nativeMessage, "internal_error", "engine_stalled", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
-		"twice dead":  {&fakeengine.Script{Rules: []fakeengine.Rule{both}}, nativePrompt, "internal_error", "engine_failed", `[]`},
+		"twice dead":  {&fakeengine.Script{Rules: []fakeengine.Rule{both}}, nativePrompt, "invalid_request", "request_crashes_engine", `[]`},
 		"first stall": {firstProcess(fakeengine.Rule{Contains: "fault", Cues: []fakeengine.Cue{{Do: fakeengine.Hang}}}), nativePrompt, "internal_error", "engine_stalled", `[]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }
 // stream is an answer of server-sent events. Its header goes with the first event, or a while after the engine has begun
 // to answer, whichever is earlier.
 type stream struct {
-	call  *call
-	flush *http.ResponseController
-
+	call   *call
 	mu     sync.Mutex // the header may be sent by the timer
 	timer  *time.Timer
 	headed bool
@@ -37,7 +35,7 @@ type stream struct {
 
 // newStream makes an answer of events, of which nothing is sent yet. It has to be closed before the endpoint returns.
 func (c *call) newStream() *stream {
-	c.stream = &stream{call: c, flush: http.NewResponseController(c.w)}
+	c.stream = &stream{call: c}
 	return c.stream
 }
 
@@ -51,7 +49,7 @@ func (s *stream) await() {
 			defer s.mu.Unlock()
 			if !s.headed && !s.closed {
 				s.header()
-				_ = s.flush.Flush() // what is wrong with the connection shows with the first chunk
+				_ = s.call.write(nil, true) // what is wrong with the connection shows with the first chunk
 			}
 		})
 	}
@@ -138,10 +136,7 @@ func (s *stream) write(events []byte) bool {
 		s.last = time.Now()
 	}
 	s.sent = s.sent || events[0] != ':' // a comment that keeps the connection alive is no answer
-	if _, err := s.call.w.Write(events); err != nil {
-		return false
-	}
-	return s.flush.Flush() == nil
+	return s.call.write(events, true) == nil
 }
 
 // fail tells of an error where the stream has begun: an event that the official clients raise on.
@@ -185,22 +180,21 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 		return nil
 	}
 	if hasSent {
-		return up.fault(fault)
+		return fault
 	}
-	return retryable(up.fault(fault))
+	return retryable(fault)
 }
 
-// decode reads an engine's stream to its end. A Fault is returned. After the events of each read, flush is called, where
+// decode reads an engine's stream to its end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
 // it isn't nil.
-func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event), flush func()) error {
+func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) error, flush func()) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	emit := func(ev translate.Event) error {
 		if fault, ok := ev.(translate.Fault); ok {
 			return fault.Err
 		}
-		each(ev)
-		return nil
+		return each(ev)
 	}
 	if flush == nil {
 		flush = func() {}
@@ -216,8 +210,5 @@ func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event),
 			break // whether or not it is the end: the decoder knows if anything is missing
 		}
 	}
-	if err := decoder.Close(emit); err != nil {
-		return u.fault(err)
-	}
-	return nil
+	return decoder.Close(emit)
 }

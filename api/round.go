@@ -3,20 +3,36 @@ package api
 import (
 	"context"
 	"sync"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// round has some choices made at a time, from the first on, each by an upstream request on a slot of its own. It tells how
-// many. The first failure ends them all. isFirst says that the round may be made again.
-func (r *chatRun) round(ctx context.Context, first int, isFirst bool) (int, error) {
-	use := r.rq.use
-	use.Slots = r.ask.N - first
-	lease, err := r.call.node.Acquire(ctx, r.rq.target, use)
-	if err != nil {
-		return 0, err
+// rounds has the choices made, as many at a time as the model's instance has slots for. The slots are given back between
+// two rounds, so that a large n doesn't keep others out. A round of which the client has seen nothing is made again where
+// its engine ended.
+func (r *chatRun) rounds(ctx context.Context) error {
+	for first := 0; first < r.ask.N; {
+		made := 0
+		err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.body(first) }, func(use node.Use) error {
+			use.Slots = max(use.Slots, r.ask.N-first)
+			return r.call.leased(ctx, r.rq.target, use, func(lease *supervisor.Lease) error {
+				made = min(r.ask.N-first, max(1, lease.Instance.Spec.Parallel))
+				return r.round(ctx, lease, first, made)
+			})
+		})
+		if err != nil {
+			return err
+		}
+		first += made
 	}
-	defer lease.Release()
+	return nil
+}
+
+// round has n choices made at a time, from the first on, each by an upstream request on a slot of its own. The first
+// failure ends them all.
+func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n int) error {
 	r.begin(lease.Instance)
-	n := min(use.Slots, max(1, lease.Instance.Spec.Parallel))
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -43,12 +59,9 @@ func (r *chatRun) round(ctx context.Context, first int, isFirst bool) (int, erro
 		panic(fault) // where it costs one request, not the process
 	default:
 	}
-	err = context.Cause(ctx)
-	if r.stream != nil && r.stream.sent {
-		err = told(err) // another choice has begun to be sent
+	err := context.Cause(ctx)
+	if broken, ok := err.(*brokenOff); ok && r.stream != nil && r.stream.sent {
+		return broken.told // another choice has begun to be sent
 	}
-	if isBrokenOff(err) && isFirst {
-		r.call.awaitDeath(r.call.r.Context(), lease, err)
-	}
-	return n, err
+	return err
 }

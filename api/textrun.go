@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -106,9 +104,13 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	sent := false
 	var frames []byte
 	var tally translate.Tally
-	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) {
+	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) error {
 		tally.Add(ev)
 		frames = choice.Append(frames, ev)
+		if r.stream == nil {
+			return r.call.gather(ev)
+		}
+		return nil
 	}, func() {
 		if len(frames) > 0 {
 			sent = true
@@ -162,23 +164,18 @@ func (r *textRun) prompt(ctx context.Context, up *upstream, raw json.RawMessage)
 		return text, nil
 	}
 	ask := r.rq.wire.Detokenize(raw)
-	resp, err := up.lease.Post(ctx, ask.Path, ask.Body)
-	if err != nil {
-		return "", r.call.notAnswered(ctx, up.lease, err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, r.call.api.MaxBody))
-	switch {
-	case err != nil:
-		return "", r.call.notAnswered(ctx, up.lease, err)
-	case resp.StatusCode != http.StatusOK:
-		return "", r.rq.wire.Fault(resp.StatusCode, answer)
-	}
-	text, bad := r.rq.wire.Detokenized(answer)
-	if bad != nil {
-		return "", bad
-	}
-	return text, nil
+	err := r.call.converse(ctx, up.lease, ask.Path, r.rq.target, [][]byte{ask.Body}, func(up *upstream) error {
+		answer, err := up.all(ctx, r.call.api.maxGathered)
+		if err != nil {
+			return err
+		}
+		var bad *translate.Error
+		if text, bad = r.rq.wire.Detokenized(answer); bad != nil {
+			return bad
+		}
+		return r.call.gatherBytes(len(text))
+	})
+	return text, err
 }
 
 // complete takes a candidate, and tells a client that streams that it is complete. With the last one the stream ends.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -18,107 +17,43 @@ const chatPath = "/v1/chat/completions"
 // maxFault bounds how much of an engine's error is read.
 const maxFault = 64 << 10
 
-// defaultStall is how long an engine may be silent amid a request. llama-server breaks its silence every 30 s while a
-// stream is open, whatever it is busy with, so only a process that is stuck as a whole is silent for so long.
-const defaultStall = 5 * time.Minute
-
-// errStalled ends the upstream request of an engine that has been silent for too long.
-var errStalled = errors.New("the engine is silent")
-
 // errPanicked ends the other upstream requests of a request that made a part of it panic.
 var errPanicked = errors.New("a fault of ours")
 
 // upstream is an engine's answer: status 200, its body still to be read. It comes with the slots that it was asked on.
 type upstream struct {
+	io.Reader
+
+	call  *call
 	lease *supervisor.Lease
-	ctx   context.Context // of the upstream request
-	body  io.Reader
-	watch *time.Timer
-	limit time.Duration
-}
-
-// Read reads the answer. Silence counts only while somebody listens: a client may be slow.
-func (u *upstream) Read(p []byte) (int, error) {
-	u.watch.Reset(u.limit)
-	n, err := u.body.Read(p)
-	u.watch.Stop()
-	return n, err
-}
-
-// fault is what a reader that found one has to return: that the engine was silent for too long is the reason of what
-// looks like a broken answer.
-func (u *upstream) fault(found error) error {
-	if errors.Is(context.Cause(u.ctx), errStalled) {
-		return stalled(u.lease)
-	}
-	return found
 }
 
 // exchange sends an engine one request, and has its answer read. A request of which the client has seen nothing yet, since
 // the engine ended before or amid its answer, is sent once more; the supervisor has a fresh instance for it by then. read
 // has to return such a failure as [retryable]; it is called again then, and has to begin from the start.
 func (c *call) exchange(ctx context.Context, path string, target node.Target, use node.Use, body [][]byte, read func(*upstream) error) error {
-	err := c.attempt(ctx, path, target, use, body, read, true)
-	if isBrokenOff(err) {
-		err = c.attempt(ctx, path, target, use, body, read, false)
-	}
-	return told(err)
+	return c.guarded(ctx, target, use, func() [][]byte { return body }, func(use node.Use) error {
+		return c.leased(ctx, target, use, func(lease *supervisor.Lease) error {
+			return c.converse(ctx, lease, path, target, body, read)
+		})
+	})
 }
 
-// brokenOff is a failure after which the same request may be sent again.
-type brokenOff struct{ err error }
-
-func (e *brokenOff) Error() string { return e.err.Error() }
-
-func isBrokenOff(err error) bool {
-	var e *brokenOff
-	return errors.As(err, &e)
-}
-
-// told is an error as it is to be told when nothing more is tried.
-func told(err error) error {
-	if e, ok := errors.AsType[*brokenOff](err); ok {
-		return e.err
-	}
-	return err
-}
-
-// retryable marks a failure of an answer of which the client has seen nothing: where the engine ended, the request may be
-// sent again. Other failures stay as they are.
-func retryable(err error) error {
-	var e *translate.Error
-	if errors.As(err, &e) && e.IsBrokenOff() {
-		return &brokenOff{err}
-	}
-	return err
-}
-
-func (c *call) attempt(ctx context.Context, path string, target node.Target, use node.Use, body [][]byte, read func(*upstream) error, isFirst bool) error {
+// leased has something done on a lease. Where that fails since the engine broke off, the error says what became of it.
+func (c *call) leased(ctx context.Context, target node.Target, use node.Use, do func(*supervisor.Lease) error) error {
 	lease, err := c.node.Acquire(ctx, target, use)
 	if err != nil {
-		return err
+		return &notLeased{target.Model.Key, err}
 	}
 	defer lease.Release()
-	err = c.converse(ctx, lease, path, target, body, read)
-	if isBrokenOff(err) && isFirst {
-		c.awaitDeath(ctx, lease, err)
-	}
-	return err
-}
-
-// awaitDeath waits until the supervisor knows that an engine has ended, so that the next lease is of another.
-func (c *call) awaitDeath(ctx context.Context, lease *supervisor.Lease, err error) {
-	hasDied := lease.Died(ctx)
-	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "has_died", hasDied, "error", err)
+	defer c.releaseIfSlow(lease)()
+	return c.examined(lease, do(lease))
 }
 
 // converse sends one request on a lease, which may be one of several on it, and has its answer read.
 func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path string, target node.Target, body [][]byte, read func(*upstream) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	limit := c.api.Stall
-	watch := time.AfterFunc(limit, func() { cancel(errStalled) })
-	defer watch.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	resp, err := lease.PostPieces(ctx, path, supervisor.Payload{Pieces: body, Keeper: c.held.keeper()})
 	if err != nil {
 		return c.notAnswered(ctx, lease, err)
@@ -128,32 +63,32 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		return c.node.Wire(target.Model).Fault(resp.StatusCode, said)
 	}
-	if err := read(&upstream{lease, ctx, resp.Body, watch, limit}); err != nil {
+	if err := read(&upstream{resp.Body, c, lease}); err != nil {
 		return err
 	}
 	lease.Answered()
 	return nil
 }
 
+// all reads an answer in one piece, of at most so many bytes.
+func (u *upstream) all(ctx context.Context, most int64) ([]byte, error) {
+	said, err := io.ReadAll(io.LimitReader(u, most+1))
+	switch {
+	case err != nil:
+		return nil, u.call.notAnswered(ctx, u.lease, err)
+	case int64(len(said)) > most:
+		return nil, tooMuch()
+	}
+	return said, nil
+}
+
 func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
 	if ctx.Err() != nil {
-		if errors.Is(context.Cause(ctx), errStalled) {
-			return stalled(lease)
-		}
 		return ctx.Err()
 	}
 	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
-	return &brokenOff{&translate.Error{
+	return &brokenOff{again: true, cause: err, told: &translate.Error{
 		Kind:    translate.KindEngineFailed,
 		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",
 	}}
-}
-
-// stalled gives an engine up that is silent: it would be as silent to the next request.
-func stalled(lease *supervisor.Lease) error {
-	lease.Condemn("it stopped answering amid a request")
-	return &translate.Error{
-		Kind:    translate.KindStalled,
-		Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
-	}
 }

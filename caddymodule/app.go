@@ -57,8 +57,12 @@ type App struct {
 	// What becomes of a load that nobody waits for any more: "finish" or "stop". Default: finish.
 	AbandonedLoads string `json:"abandoned_loads,omitempty"`
 
-	// How long an engine that is loading or answering may say nothing before it counts as hung. Default: 5m.
+	// How long an engine may get no further, while it loads or answers, before it counts as hung, at most: once the speed of
+	// an engine is known, one that hangs amid requests is ended sooner. Default: 5m.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty"`
+
+	// How long a client may take nothing of its answer before its request is cancelled. Default: 1m.
+	SlowClientTimeout caddy.Duration `json:"slow_client_timeout,omitempty"`
 
 	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
 	ListModels string `json:"list_models,omitempty"`
@@ -201,7 +205,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading(), a.hubs(replace)); err != nil {
+	if err := errors.Join(err, a.loading(), a.hubs(replace), watchExit(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app

@@ -51,6 +51,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		body_memory <size>
 //		abandoned_loads finish|stop
 //		stall_timeout <duration>
+//		slow_client_timeout <duration>
 //		store sqlite|postgres <url> {
 //			max_age <duration>            # 0: for ever
 //			max_turns <n>                 # 0: any number

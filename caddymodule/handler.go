@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -36,7 +35,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	a := app.(*App)
 	c := configOf(ctx, a)
-	c.MaxBody, c.Stall, c.CORS = h.MaxBody, time.Duration(a.StallTimeout), h.CORS
+	c.MaxBody, c.CORS = h.MaxBody, h.CORS
 	h.api = api.New(c)
 	return nil
 }

@@ -33,7 +33,7 @@ func (a *App) loading() error {
 	}
 	s.MaxLoaded, s.BodyMemory = a.MaxLoaded, a.BodyMemory
 	s.AbandonLoads = a.AbandonedLoads == "stop"
-	s.StallTimeout = time.Duration(a.StallTimeout)
+	s.StallTimeout, s.SlowClient = time.Duration(a.StallTimeout), time.Duration(a.SlowClientTimeout)
 	budget := a.MemoryBudget
 	if budget == "" {
 		budget = defaultMemoryBudget
@@ -95,6 +95,8 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
 	case "stall_timeout":
 		return true, duration(d, &a.StallTimeout)
+	case "slow_client_timeout":
+		return true, duration(d, &a.SlowClientTimeout)
 	default:
 		return false, nil
 	}

@@ -152,5 +152,5 @@ func isReachable(listen string) bool {
 
 // configOf is what the API of a site stands on.
 func configOf(ctx caddy.Context, a *App) api.Config {
-	return api.Config{Node: a.Node, Log: ctx.Slogger(), ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
+	return api.Config{Node: a.Node, Log: ctx.Slogger(), Exiting: exiting, ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
 }

@@ -49,7 +49,7 @@ type service struct {
 
 // service is the API with this configuration's settings. Who can connect may do everything.
 func (a *App) service() *service {
-	all := api.New(api.Config{Node: a.Node, Stall: time.Duration(a.StallTimeout), Log: a.log})
+	all := api.New(api.Config{Node: a.Node, Log: a.log, Exiting: exiting})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))

@@ -51,6 +51,7 @@ type Node struct {
 	bodies   bodies   // of requests
 	failures failures // by wrong tokens
 	running  running  // requests under way, by tokens
+	suspects *suspects
 
 	settings atomic.Pointer[Settings] // those in force
 
@@ -91,6 +92,7 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 		meter:    newMeter(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		pruning:  make(chan struct{}, 1),
+		suspects: newSuspects(),
 	}
 	n.catalog.SetSummary(dir.Catalog())
 	n.settings.Store(&Settings{})

@@ -27,7 +27,8 @@ type Settings struct {
 	Queue        int           // waiting requests for each model; 0: no bound
 	BodyMemory   int64         // bytes that the bodies of all requests may take together; 0: chosen by the machine's memory
 	AbandonLoads bool          // end a load that nobody waits for any more
-	StallTimeout time.Duration // how long an engine that is to say something may say nothing; 0: five minutes
+	StallTimeout time.Duration // how long an engine may get no further; 0: five minutes
+	SlowClient   time.Duration // how long a client may take nothing of its answer; 0: a minute
 
 	Gates Gates // what is allowed of what is closed by default
 
@@ -83,8 +84,8 @@ func (s Settings) Validate() error {
 	if s.LlamaServer.Parallel < 0 {
 		return fmt.Errorf("engine llama_server: parallel %d: must be at least 1", s.LlamaServer.Parallel)
 	}
-	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 {
-		return errors.New("max_loaded, queue, idle_ttl and stall_timeout must not be negative")
+	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
+		return errors.New("max_loaded, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
 	}
 	if s.BodyMemory < 0 {
 		return errors.New("body_memory must not be negative")

@@ -19,6 +19,12 @@ type Process interface {
 	Level(line string) slog.Level
 	// Health is the path that answers with 200 once requests can be sent. It is asked of an engine that doesn't tell.
 	Health() string
+	// Activity is the path that tells what a busy engine is at. It is asked only when the engine says nothing by itself.
+	Activity() string
+	// Work reads an answer to that; false: it says nothing.
+	Work(answer []byte) (Work, bool)
+	// Pace reads, from a piece of an answer, how far its prompt is; false: it isn't told.
+	Pace(piece []byte) (Pace, bool)
 	// Stop is what ends the process, step by step; after the last its whole group is killed.
 	Stop() []StopStep
 }
@@ -76,6 +82,19 @@ const (
 	SignalBuffer                               // so much memory was taken for good
 	SignalFlashAttention                       // whether it is used
 )
+
+// Work is what an engine is at.
+type Work struct {
+	Busy   int    // requests that it works on
+	Tokens int    // of prompts, that it is evaluating now; at most a batch of them at a time
+	Mark   string // changes whenever the engine gets on
+}
+
+// Pace is how far a prompt is.
+type Pace struct {
+	Tokens int           // that were evaluated
+	Time   time.Duration // that took
+}
 
 // StopStep is one attempt to end a process. When it hasn't ended after Wait, the next is made.
 type StopStep struct {

@@ -48,7 +48,8 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 	})
 }
 
-// crashed has an instance that is to be kept started again; another's model is loaded again by who wants it.
+// crashed has an instance that is to be kept started again; another's model is loaded again by who wants it. Amid requests
+// it isn't counted as a failure of the model: those requests may be the reason, and others must not pay for them.
 func (s *stepper) crashed(in *Instance, ev Exited) {
 	s.st.remove(in)
 	reason := ev.Reason
@@ -56,10 +57,16 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 		reason = in.Trouble
 	}
 	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
-	failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
-	failure.Told = "its engine ended by itself" // its last words may quote what others asked
+	at := s.now
+	if in.InUse == 0 && in.Leaving != ForSilence {
+		failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
+		failure.Told = "its engine ended by itself" // its last words may quote what others asked
+		at = failure.Until
+	} else if f := s.st.Failures[in.Spec.Model.Key]; f != nil && f.Until.After(at) {
+		at = f.Until
+	}
 	if spec := in.nextSpec(); spec.Keep && in.Status != Draining {
-		s.again(in.ID, spec, failure.Until)
+		s.again(in.ID, spec, at)
 	}
 }
 

@@ -90,8 +90,8 @@ func TestFault_CrashInTheMiddleOfAStream(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("an answer that broke off ended well")
 	}
-	if !lease.Died(t.Context()) {
-		t.Error("that it died isn't known")
+	if got, want := lease.Lost(t.Context(), nil), (Loss{Ended, true}); got != want {
+		t.Errorf("the loss is %+v, want %+v", got, want)
 	}
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })
 	next := works(t, s) // before the first is released
@@ -248,7 +248,7 @@ func TestFault_AHangingEngineIsReplaced(t *testing.T) {
 	}()
 	fake.Wait(t, fakeengine.At("never"))
 	fake.Set(func(script *fakeengine.Script) { script.Rules = nil })
-	hung.Condemn("it hangs")
+	hung.process.pulse.condemn("it hangs")
 	if err := <-ended; err == nil {
 		t.Error("the request on the engine that hung ended well")
 	}

@@ -33,6 +33,7 @@ func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Respo
 
 // PostPieces is Post of a body in several pieces.
 func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*http.Response, error) {
+	sent := l.process.pulse.begin(ctx, l)
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(l.process.ctx, cancel)
 	launched := l.process.launched.Load()
@@ -40,6 +41,7 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
 		cancel()
+		sent.end()
 		return nil, err
 	}
 	req.Body, req.ContentLength = body.reader(), body.size()
@@ -57,11 +59,14 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 		resp, err = l.process.client.Do(req)
 	}
 	if err != nil {
+		sent.got(nil, err)
+		sent.end()
 		detach()
 		cancel()
 		return nil, err
 	}
-	resp.Body = &leasedBody{resp.Body, func() { detach(); cancel() }}
+	sent.answered()
+	resp.Body = &leasedBody{resp.Body, sent, func() { detach(); cancel() }}
 	return resp, nil
 }
 
@@ -71,35 +76,13 @@ func wasClosedIdle(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// deathWatch bounds how long Died waits: a process whose connection broke because it died has ended by then.
-const deathWatch = time.Second
-
-// Died tells, after Post has failed, whether the instance's process has ended. If so, the supervisor knows it, and the next
-// Acquire gives another instance.
-func (l *Lease) Died(ctx context.Context) bool {
-	timer := time.NewTimer(deathWatch)
-	defer timer.Stop()
-	select {
-	case <-l.process.exited:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// Condemn says that the instance no longer answers: it is ended, with whatever it is doing, and the next Acquire gives
-// another. It is for an engine that hangs; of one that dies the supervisor knows by itself.
-func (l *Lease) Condemn(reason string) {
-	l.supervisor.send(message{event: Condemned{l.grant.Gen, reason}})
-}
-
 // Answered says that the engine has answered a request to its end: whatever went wrong with the model before is forgotten.
 func (l *Lease) Answered() { l.answered.Store(true) }
 
 // Release gives the slots back. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {
+		l.process.pulse.forget(l)
 		l.supervisor.send(message{event: Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots, Held: time.Since(l.granted),
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
@@ -109,11 +92,20 @@ func (l *Lease) Release() {
 
 type leasedBody struct {
 	io.ReadCloser
-	end func()
+	sent *exchange
+	end  func()
+}
+
+func (b *leasedBody) Read(p []byte) (int, error) {
+	b.sent.wait()
+	n, err := b.ReadCloser.Read(p)
+	b.sent.got(p[:n], err)
+	return n, err
 }
 
 func (b *leasedBody) Close() error {
 	err := b.ReadCloser.Close()
+	b.sent.end()
 	b.end()
 	return err
 }

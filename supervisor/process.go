@@ -35,6 +35,8 @@ type process struct {
 	exited   chan struct{}
 	output   logRing
 	loading  loading
+	pulse    *pulse
+	ending   atomic.Pointer[Reason] // why we end it; nil: we don't
 }
 
 // launched is what is known once the process runs.

@@ -131,7 +131,7 @@ func TestRenew_UnloadingWhatIsToComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.idle(specOf("a", 1))
-	p.busy(kept(specOf("b", 1)))
+	p.idle(kept(specOf("b", 1)))
 	p.on(configure(1, renewed(specOf("a", 1))), Stop{1, ForSettings})
 	p.on(unloader(1, "a")) // its process still ends
 	p.on(stopped(1), Grant{Waiter: 1})

@@ -293,6 +293,7 @@ func (s *Supervisor) spawn(e Spawn) {
 		"memory", gibibytes(in.Claim))
 	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(message{event: ev}) })
 	s.running[e.Gen] = p
+	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
 	engine, ok := s.engines[in.Spec.Engine]
 	if !ok {
 		p.cancel()
@@ -308,6 +309,7 @@ func (s *Supervisor) stop(e Stop) {
 		s.counts.stopped(in.Spec.Model.Key, e.Reason)
 	}
 	if p := s.running[e.Gen]; p != nil {
+		p.ending.Store(&e.Reason)
 		p.stop()
 	}
 }

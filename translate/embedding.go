@@ -24,12 +24,50 @@ type Embedding struct {
 	Inputs     []json.RawMessage // each a string, or an array of token ids
 	Dimensions int               // how many of each vector's; 0: all
 	Base64     bool              // little-endian float32 in base64, not numbers
+
+	isPart bool // of a request with more inputs
 }
 
 // Embedded is an engine's answer to a request for embeddings.
 type Embedded struct {
 	Vectors [][]byte // each little-endian float32
 	Prompt  int      // tokens of all inputs
+}
+
+// Join adds the vectors of the inputs that follow.
+func (e *Embedded) Join(next *Embedded) {
+	e.Vectors = append(e.Vectors, next.Vectors...)
+	e.Prompt += next.Prompt
+}
+
+// An engine is asked for the vectors or ranks of so many texts at a time, and of so many bytes of them unless one is longer.
+const (
+	partInputs = 32
+	partBytes  = 32 << 10
+)
+
+// parts cuts texts into what an engine is asked for at a time.
+func parts[T ~string | ~[]byte](texts []T) (parts [][]T) {
+	first, size := 0, 0
+	for i, text := range texts {
+		if i > first && (i-first == partInputs || size+len(text) > partBytes) {
+			parts = append(parts, texts[first:i])
+			first, size = i, 0
+		}
+		size += len(text)
+	}
+	return append(parts, texts[first:])
+}
+
+// Parts are requests for some of the inputs each, in order. An engine says nothing before it has all vectors of a request.
+func (e *Embedding) Parts() []*Embedding {
+	var all []*Embedding
+	for _, inputs := range parts(e.Inputs) {
+		part := *e
+		part.Inputs, part.isPart = inputs, len(inputs) < len(e.Inputs)
+		all = append(all, &part)
+	}
+	return all
 }
 
 // ParseEmbedding reads a request for embeddings.

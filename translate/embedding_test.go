@@ -50,9 +50,9 @@ func TestParseEmbedding_Refuses(t *testing.T) {
 func TestEmbedding_AsksTheEngine(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]string{
-		`{"model":"m","input":"a","user":"u"}`:                                  `{"input":"a","user":"u","encoding_format":"base64"}`,
+		`{"model":"m","input":"a","user":"u"}`:                                  `{"input":"a","encoding_format":"base64"}`,
 		`{"input":["a","b"],"encoding_format":"float","dimensions":2,"ttl":60}`: `{"input":["a","b"],"encoding_format":"base64"}`,
-		`{"input":[[1,2],[3]],"encoding_format":null,"embd_normalize":2}`:       `{"input":[[1,2],[3]],"encoding_format":"base64","embd_normalize":2}`,
+		`{"input":[[1,2],[3]],"encoding_format":null,"embd_normalize":2}`:       `{"input":[[1,2],[3]],"encoding_format":"base64"}`,
 	} {
 		body := scanned(t, request)
 		e, err := ParseEmbedding(body)

@@ -10,11 +10,11 @@ import (
 )
 
 // Embeddings asks for base64 in any case: it is a quarter as long as numbers, and exact.
-func (LlamaServer) Embeddings(body *Body, _ *Embedding) Upstream {
-	var e Edit
+func (LlamaServer) Embeddings(body *Body, ask *Embedding) Upstream {
+	e := Edit{only: map[string]bool{"input": true}}
 	e.Set("encoding_format", `"base64"`)
-	for _, ours := range []string{"model", "dimensions", "ttl", "draft_model", "preset", "stream", "stream_options"} {
-		e.Remove(ours)
+	if ask.isPart {
+		e.Set("input", string(appendJSON(nil, ask.Inputs)))
 	}
 	return Upstream{"/v1/embeddings", e.Apply(body)}
 }
@@ -65,11 +65,8 @@ func llamaTooLong(message string) (tokens, limit int, ok bool) {
 
 // Rerank asks for all of the ranks: which of them the client sees is ours to say.
 func (LlamaServer) Rerank(body *Body, r *Rerank) Upstream {
-	var e Edit
+	e := Edit{only: map[string]bool{"query": true}}
 	e.Set("documents", string(appendJSON(nil, r.Documents)))
-	for _, ours := range []string{"model", "top_n", "return_documents", "ttl", "draft_model", "preset", "stream", "stream_options"} {
-		e.Remove(ours)
-	}
 	return Upstream{"/v1/rerank", e.Apply(body)}
 }
 

@@ -28,6 +28,23 @@ type Reranked struct {
 	Prompt int       // tokens of all pairs of the query and a document
 }
 
+// Join adds the scores of the documents that follow.
+func (r *Reranked) Join(next *Reranked) {
+	r.Scores = append(r.Scores, next.Scores...)
+	r.Prompt += next.Prompt
+}
+
+// Parts are requests for the ranks of some of the documents each, in order.
+func (r *Rerank) Parts() []*Rerank {
+	var all []*Rerank
+	for _, documents := range parts(r.Documents) {
+		part := *r
+		part.Documents = documents
+		all = append(all, &part)
+	}
+	return all
+}
+
 // ParseRerank reads a request for ranks. A document is a string, or an object with a text.
 func ParseRerank(body *Body) (*Rerank, *Error) {
 	query, err := body.String("query")

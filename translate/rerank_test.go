@@ -19,7 +19,7 @@ func TestRerank(t *testing.T) {
 			`{"query":"q","documents":["a","<b>","c"]}`, first + `,"document":{"text":"<b>"}}`,
 		},
 		`{"query":"q","documents":["a","b","c"],"top_n":9,"other":1}`: {
-			`{"query":"q","documents":["a","b","c"],"other":1}`, first + `},` + second + `},` + third + `}`,
+			`{"query":"q","documents":["a","b","c"]}`, first + `},` + second + `},` + third + `}`,
 		},
 	} {
 		body := scanned(t, request)

@@ -3,6 +3,7 @@ package harness
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,3 +140,24 @@ func (p Process) signal(t testing.TB, sig syscall.Signal) {
 }
 
 func (p Process) kill() { _ = syscall.Kill(p.PID, syscall.SIGKILL) }
+
+// Listens tells whether the engine accepts connections.
+func (p Process) Listens() bool {
+	host := slices.Index(p.Args, "--host")
+	port := slices.Index(p.Args, "--port")
+	if host < 0 || host+1 >= len(p.Args) {
+		return false
+	}
+	network, address := "tcp", ""
+	if strings.HasSuffix(p.Args[host+1], ".sock") {
+		network, address = "unix", p.Args[host+1]
+	} else if port >= 0 && port+1 < len(p.Args) {
+		address = net.JoinHostPort(p.Args[host+1], p.Args[port+1])
+	}
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}

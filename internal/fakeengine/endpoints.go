@@ -98,9 +98,13 @@ func (v *server) listSlots(w http.ResponseWriter, r *http.Request, _ string) {
 		(&apiError{Code: http.StatusServiceUnavailable, Message: "no slot available", Type: "unavailable_error"}).write(w)
 		return
 	}
-	all := make([]object, len(free))
+	all, told := make([]object, len(free)), v.slots.told()
 	for id := range free {
 		all[id] = object{"id": id, "n_ctx": v.context, "speculative": v.args.draft != "", "is_processing": !free[id]}
+		if s := told[id]; s.task > 0 {
+			all[id]["id_task"], all[id]["n_prompt_tokens"], all[id]["n_prompt_tokens_processed"] = s.task, s.prompt, s.processed
+			all[id]["next_token"] = []object{{"n_decoded": s.spoke}}
+		}
 	}
 	writeBody(w, http.StatusOK, encode(all))
 }

@@ -111,6 +111,7 @@ func (g *generation) run(body string) (err error) {
 	logf('I', "slot launch_slot_: id %2d | task %d | processing task, is_child = 0", g.held[0], g.n)
 	g.journal.tell(Event{Kind: Serving, N: g.n, Slot: g.held[0]})
 	g.begin = time.Now()
+	g.tell(0, 0)
 	if err := g.readPrompt(); err != nil {
 		return err
 	}
@@ -136,7 +137,9 @@ func (g *generation) readPrompt() error {
 		return err
 	}
 	for at := g.cached; g.ask.progress && at < g.prompt; {
+		from := at
 		at = min(at+max(1, g.args.batch), g.prompt)
+		g.tell(at, from)
 		if err := g.wait("", g.rule.PromptDelay); err != nil {
 			return err
 		}
@@ -162,6 +165,7 @@ func (g *generation) speak() error {
 			return err
 		}
 		g.sent++
+		g.tell(g.prompt, g.prompt)
 	}
 	return g.cues(len(g.plan.pieces))
 }
@@ -193,6 +197,10 @@ func (g *generation) act(c *Cue) error {
 		g.die(d, "crash")
 	case Hang:
 		return g.hold("", nil)
+	case Stick:
+		g.stickOnce.Do(func() { close(g.stuck) })
+		g.journal.tell(Event{Kind: Stuck, N: g.n})
+		return g.check()
 	case Cut:
 		return errCut
 	case Garbage:
@@ -236,6 +244,7 @@ func (g *generation) hold(gate string, timer <-chan time.Time) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
+		g.stick()
 		if gate != "" && g.isOpen(gate) {
 			return nil
 		}
@@ -252,6 +261,20 @@ func (g *generation) hold(gate string, timer <-chan time.Time) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// stick never returns once the loop is stuck. The slot stays taken, whether or not the client is there.
+func (g *generation) stick() {
+	select {
+	case <-g.stuck:
+		select {}
+	default:
+	}
+}
+
+// tell notes how far the request is, for GET /slots.
+func (g *generation) tell(prompt, processed int) {
+	g.slots.tell(g.held, slotState{g.n, prompt, processed, g.sent})
 }
 
 // frozen is what a request in flight is when the process was asked to stop: silent until its client goes.

@@ -101,10 +101,13 @@ type process struct {
 	ending   sync.Mutex    // held for good by whoever ends the process
 	stopOnce sync.Once     // guards stopping
 	stopping chan struct{} // closed: requests in flight send nothing more
+
+	stickOnce sync.Once     // guards stuck
+	stuck     chan struct{} // closed: the loop turns no more
 }
 
 func newProcess(self string) (*process, error) {
-	p := &process{self: self, dir: filepath.Dir(self), argv: os.Args[1:], stopping: make(chan struct{})}
+	p := &process{self: self, dir: filepath.Dir(self), argv: os.Args[1:], stopping: make(chan struct{}), stuck: make(chan struct{})}
 	var err error
 	p.journal, err = openJournal(p.dir)
 	return p, err

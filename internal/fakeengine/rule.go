@@ -104,6 +104,9 @@ const (
 	Crash Action = "crash"
 	// Hang sends nothing more (but pings) and waits for the client to go.
 	Hang Action = "hang"
+	// Stick hangs the loop for good: no request gets any further, whether or not its client is there, and no slot is given back. Only
+	// the endpoints that generate nothing answer.
+	Stick Action = "stick"
 	// Cut closes the connection in the middle of the answer.
 	Cut Action = "cut"
 	// Garbage writes bytes into the answer, and goes on.

@@ -94,11 +94,17 @@ func (v *server) addresses() []string {
 	return all
 }
 
-// drain takes no more connections, waits until no generating request is in flight, and then a moment for the last bytes.
-func (v *server) drain() {
+// close takes no more connections. The idle ones end, too.
+func (v *server) close() {
 	for _, l := range v.listeners {
 		_ = l.Close()
 	}
+	v.http.SetKeepAlivesEnabled(false)
+}
+
+// drain takes no more connections, waits until no generating request is in flight, and then a moment for the last bytes.
+func (v *server) drain() {
+	v.close()
 	v.mu.Lock()
 	for v.count > v.over {
 		v.idle.Wait()

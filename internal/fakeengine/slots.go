@@ -12,6 +12,14 @@ type slots struct {
 	all   int
 	free  []int
 	queue []*waiter
+	tells []slotState // of each slot, or of the last request that it served
+}
+
+// slotState is what GET /slots tells of a slot.
+type slotState struct {
+	task             int // the request's number; 0: none yet
+	prompt           int // tokens that were handed to the model
+	processed, spoke int // tokens of the prompt that were evaluated, and tokens generated
 }
 
 type waiter struct {
@@ -20,7 +28,7 @@ type waiter struct {
 }
 
 func newSlots(n int) *slots {
-	s := &slots{all: n}
+	s := &slots{all: n, tells: make([]slotState, n)}
 	for i := range n {
 		s.free = append(s.free, i)
 	}
@@ -79,6 +87,22 @@ func (s *slots) serve() {
 		w.given <- slices.Clone(s.free[:w.n])
 		s.free = slices.Delete(s.free, 0, w.n)
 	}
+}
+
+// tell notes what a request's slots do.
+func (s *slots) tell(ids []int, state slotState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		s.tells[id] = state
+	}
+}
+
+// told is what the slots do.
+func (s *slots) told() []slotState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tells)
 }
 
 // isFree reports which slots are free.

@@ -5,6 +5,8 @@ package fakeengine_test
 import (
 	"errors"
 	"io"
+	"net"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,15 +26,15 @@ func (r *engine) signal(sig syscall.Signal) {
 	}
 }
 
-func TestSignal_ChildModeIgnoresSIGTERMWhenIdle(t *testing.T) {
+func TestSignal_ChildModeClosesTheListenerAndLivesOn(t *testing.T) {
 	t.Parallel()
 	r := ready(t, nil, childMode)
 	r.signal(syscall.SIGTERM)
 	r.asked("SIGTERM")
 	r.signal(syscall.SIGINT)
 	r.asked("SIGINT")
-	if status, _ := r.ask(chatPath, chatBody("")); status != 200 {
-		t.Errorf("status %d", status)
+	if conn, err := net.Dial("tcp", strings.TrimPrefix(r.url(""), "http://")); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("connection %v, error %v", conn, err)
 	}
 	r.say(exitLine)
 	r.wantExit("exit status 0")

@@ -24,6 +24,7 @@ func frame(data []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", data) }
 
 // check is done before anything is sent.
 func (g *generation) check() error {
+	g.stick()
 	select {
 	case <-g.ctx.Done():
 		return errGone

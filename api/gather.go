@@ -1,0 +1,37 @@
+package api
+
+import "github.com/lmcaddy/lmcaddy/translate"
+
+// maxGathered bounds what is kept of one request's answers until they are whole, in bytes: of all its choices together.
+const maxGathered = 64 << 20
+
+// gather counts what is kept of an answer.
+func (c *call) gather(ev translate.Event) error {
+	n := 0
+	switch ev := ev.(type) {
+	case translate.Text:
+		n = len(ev.Text)
+	case translate.Reasoning:
+		n = len(ev.Text)
+	case translate.CallStart:
+		n = len(ev.ID) + len(ev.Name)
+	case translate.CallArgs:
+		n = len(ev.Text)
+	case translate.Logprobs:
+		n = len(ev.Content)
+	}
+	return c.gatherBytes(n)
+}
+
+func (c *call) gatherBytes(n int) error {
+	if c.gathered.Add(int64(n)) > c.api.maxGathered {
+		return tooMuch()
+	}
+	return nil
+}
+
+// tooMuch refuses an answer that is too large to be kept.
+func tooMuch() *translate.Error {
+	return translate.Invalid("answer_too_large", "",
+		"The answer is larger than 64 MiB, which is as much as is kept for one request. Ask for a stream, or for fewer choices (n), tokens, log probabilities or inputs.")
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// everySlot asks for all slots of an instance, so that a request has it to itself.
+const everySlot = 1 << 20
+
+// brokenOff is a failure that the engine is the reason of: it ended, it hangs, or the connection broke.
+type brokenOff struct {
+	told  *translate.Error // what the client is told if nothing more is tried
+	cause error            // the connection's own error; may be nil
+	again bool             // the client has seen nothing: the same request may be sent again
+	loss  supervisor.Loss
+}
+
+func (e *brokenOff) Error() string { return e.told.Error() }
+
+// Unwrap gives what the client is told.
+func (e *brokenOff) Unwrap() error { return e.told }
+
+// retryable marks a failure of an answer of which the client has seen nothing: where the engine ended, the request may be
+// sent again. Other failures stay as they are.
+func retryable(err error) error {
+	if e, ok := errors.AsType[*translate.Error](err); ok && e.IsBrokenOff() {
+		return &brokenOff{told: e, again: true}
+	}
+	return err
+}
+
+// examined finds out what became of the engine that an exchange failed on.
+func (c *call) examined(lease *supervisor.Lease, err error) error {
+	broken, ok := errors.AsType[*brokenOff](err)
+	if !ok {
+		e, isFault := errors.AsType[*translate.Error](err)
+		if !isFault || !e.IsBrokenOff() {
+			return err
+		}
+		broken = &brokenOff{told: e}
+	}
+	ctx := c.r.Context()
+	found := *broken
+	found.loss = lease.Lost(ctx, broken.cause)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch found.loss.Kind {
+	case supervisor.Hung:
+		found.told = &translate.Error{
+			Kind:    translate.KindStalled,
+			Message: "The engine of " + lease.Instance.ID + " has stopped answering, and is being ended. Try again: the next request finds a fresh one.",
+		}
+	case supervisor.ShutDown:
+		found.told = shuttingDown("The server is shutting down.")
+	}
+	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
+	return &found
+}
+
+// guarded makes an attempt at a request, and another where the engine was lost and the client has seen nothing.
+//
+// A request that was being processed when an engine was lost is suspected of being the reason. It is then sent to an
+// instance that it has to itself: if that is lost as well, nobody else's request was the reason, and this one is refused
+// from then on. Those who were beside it are answered by their second attempt.
+func (c *call) guarded(ctx context.Context, target node.Target, use node.Use, body func() [][]byte, try func(node.Use) error) error {
+	key := target.Model.Key
+	known := c.node.Suspicion(key, body)
+	for isFirst := true; ; isFirst = false {
+		switch known {
+		case node.Convicted:
+			return crashesEngine()
+		case node.Suspected:
+			use.Slots = everySlot
+		}
+		err := try(use)
+		broken, ok := errors.AsType[*brokenOff](err)
+		if !ok {
+			if err == nil && known == node.Suspected {
+				c.node.Acquit(key, body)
+			}
+			return err
+		}
+		loss := broken.loss
+		if loss.Kind == supervisor.Ended || loss.Kind == supervisor.Hung {
+			known = c.node.Blame(key, body, loss.Alone)
+		}
+		isCulprit := loss.Kind == supervisor.Hung && loss.Alone // it would only hang again
+		switch {
+		case broken.again && known == node.Convicted:
+			return crashesEngine()
+		case !broken.again, !isFirst, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
+			return broken.told
+		}
+	}
+}
+
+// crashesEngine refuses a request that has ended two engines.
+func crashesEngine() *translate.Error {
+	return translate.Invalid("request_crashes_engine", "",
+		"This request made the model's engine crash or hang twice, and is refused for an hour. Change it: other sampling parameters, schema, images or prompt. The engine's log says more.")
+}
+
+func shuttingDown(message string) *translate.Error {
+	return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: message, RetryAfter: 5 * time.Second}
+}
+
+// notLeased is why no instance of a model could be had.
+type notLeased struct {
+	key string // of the model
+	err error
+}
+
+func (e *notLeased) Error() string { return e.err.Error() }
+
+// Unwrap gives the supervisor's error.
+func (e *notLeased) Unwrap() error { return e.err }

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"sync"
+	"time"
+)
+
+// quietTime is how long a message about a model isn't repeated.
+const quietTime = time.Second
+
+// quiet keeps a message from being logged for each of many requests.
+type quiet struct {
+	mu    sync.Mutex
+	about map[string]*lastTold
+}
+
+// lastTold is a message about one model.
+type lastTold struct {
+	at      time.Time
+	skipped int // since
+}
+
+// tell tells whether a message about a model is to be logged now, and how many weren't since the last time.
+func (q *quiet) tell(key string) (skipped int, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.about == nil {
+		q.about = map[string]*lastTold{}
+	}
+	last := q.about[key]
+	if last == nil {
+		last = &lastTold{}
+		q.about[key] = last
+	}
+	if time.Since(last.at) < quietTime {
+		last.skipped++
+		return 0, false
+	}
+	skipped = last.skipped
+	*last = lastTold{at: time.Now()}
+	return skipped, true
+}

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func said(words ...string) func() [][]byte {
+	return func() (body [][]byte) {
+		for _, w := range words {
+			body = append(body, []byte(w))
+		}
+		return body
+	}
+}
+
+func TestSuspects(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		alone bool
+		want  Suspicion
+	}
+	for name, steps := range map[string][]step{
+		"twice alone":               {{true, Suspected}, {true, Convicted}},
+		"beside others, then alone": {{false, Suspected}, {true, Convicted}},
+		"always beside others":      {{false, Suspected}, {false, Suspected}, {false, Suspected}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := &Node{suspects: newSuspects()}
+			for i, s := range steps {
+				if got := n.Blame("m", said("a", "b"), s.alone); got != s.want {
+					t.Fatalf("step %d: %d, want %d", i, got, s.want)
+				}
+			}
+			want := steps[len(steps)-1].want
+			if got := n.Suspicion("m", said("ab")); got != want {
+				t.Errorf("in one piece: %d, want %d", got, want)
+			}
+			for _, other := range []Suspicion{n.Suspicion("n", said("ab")), n.Suspicion("m", said("ba"))} {
+				if other != Unsuspected {
+					t.Error("another request is suspected, too")
+				}
+			}
+			n.Acquit("m", said("ab"))
+			if got := n.Suspicion("m", said("ab")); got != Unsuspected {
+				t.Errorf("acquitted, and still %d", got)
+			}
+		})
+	}
+}
+
+func TestSuspects_AreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &Node{suspects: newSuspects()}
+		n.Blame("m", said("first"), true)
+		for i := range maxSuspects {
+			time.Sleep(time.Millisecond)
+			n.Blame("m", said(strconv.Itoa(i)), true)
+		}
+		if len(n.suspects.known) != maxSuspects || n.Suspicion("m", said("first")) != Unsuspected {
+			t.Errorf("%d are known, among them the oldest", len(n.suspects.known))
+		}
+		time.Sleep(suspectTime)
+		if got := n.Suspicion("m", said("0")); got != Unsuspected {
+			t.Errorf("after %v: %d", suspectTime, got)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+)
+
+// stallSoon is a limit that hung engines reach soon.
+func stallSoon() Options {
+	return Options{Stall: stallAfterFirstWords(time.Second)}
+}
+
+// sent sends a request, and tells how it ended.
+func sent(ctx context.Context, lease *Lease) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := chat(ctx, lease)
+		ended <- err
+	}()
+	return ended
+}
+
+func TestLoss_OfAStuckEngine(t *testing.T) {
+	t.Parallel()
+	stuck := []fakeengine.Rule{{Times: 1, Cues: []fakeengine.Cue{{After: 1, Gate: "stick", Do: fakeengine.Stick}}}}
+	for name, leaves := range map[string]bool{"its client waits": false, "its client has left": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, fake := startWith(t, &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: stuck}}}}, stallSoon(), nil)
+			lease := acquire(t, s, want("m", 1))
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			ended := sent(ctx, lease)
+			fake.Wait(t, fakeengine.At("stick"))
+			fake.Release("stick")
+			fake.Wait(t, fakeengine.Is(fakeengine.Stuck))
+			if leaves {
+				leave()
+				<-ended
+				lease.Release()
+			} else {
+				err := <-ended
+				if got, want := lease.Lost(t.Context(), err), (Loss{Hung, true}); got != want {
+					t.Errorf("the loss is %+v, want %+v", got, want)
+				}
+				lease.Release()
+			}
+			eventually(t, "it is ended", func() bool {
+				for _, in := range s.Instances() {
+					if in.PID == lease.Instance.PID && in.Status == Ready {
+						return false
+					}
+				}
+				return true
+			})
+			if works(t, s).Instance.PID == lease.Instance.PID {
+				t.Error("the stuck engine was lent again")
+			}
+			if o := s.Overview(); len(o.Failing) > 0 {
+				t.Errorf("the model is left alone: %+v", o.Failing)
+			}
+		})
+	}
+}
+
+// A slow engine isn't ended, though each of its steps takes nearly as long as it may be silent, and though one request hears
+// nothing at all for longer.
+func TestLoss_ASlowEngineLivesOn(t *testing.T) {
+	t.Parallel()
+	s, fake := startWith(t, &fakeengine.Script{Rules: []fakeengine.Rule{
+		{Contains: "never", Gate: "never"},
+		{PromptTokens: 5, PromptDelay: 700 * time.Millisecond},
+	}}, stallSoon(), nil)
+	spec := fakeSpec("m", 2)
+	spec.Args = []string{"-b", "1"}
+	silent := acquire(t, s, Want{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
+	slow := acquire(t, s, Want{Key: "m", Slots: 1, Spec: spec, MayLoad: true})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	go func() {
+		resp, err := silent.Post(ctx, "/v1/chat/completions", []byte(`{"messages":[{"role":"user","content":"never"}],"stream":true}`))
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	fake.Wait(t, fakeengine.At("never"))
+	resp, err := slow.Post(t.Context(), "/v1/chat/completions", []byte(`{"messages":[{"role":"user","content":"hi"}]}`))
+	if err != nil {
+		t.Fatal(err) // no stream: only the list of slots tells that it gets on
+	}
+	_ = resp.Body.Close()
+	if c := s.Counts()["m"]; c.Crashes != 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestLoss_TheServerShutsDown(t *testing.T) {
+	t.Parallel()
+	s, fake := start(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 1, Gate: "never"}}}}})
+	lease := acquire(t, s, want("m", 1))
+	ended := sent(t.Context(), lease)
+	fake.Wait(t, fakeengine.At("never"))
+	s.Close()
+	if err := <-ended; err == nil || strings.Contains(err.Error(), "EOF") {
+		t.Errorf("error %v", err)
+	}
+	if got := lease.Lost(t.Context(), nil); got.Kind != ShutDown {
+		t.Errorf("the loss is %+v", got)
+	}
+}

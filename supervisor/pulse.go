@@ -1,0 +1,408 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// How a busy engine is watched.
+const (
+	lookEvery   = 5 * time.Second // after such a silence the engine is asked what it is at, and again after each such time
+	lookAfter   = 2 * time.Second // the same, after a client has disconnected
+	lookTimeout = 3 * time.Second // for an answer that an engine gives at once
+	maxLook     = 1 << 20         // bytes of that answer
+
+	// patienceFactor is how many times as long as ever before, or as its work should take, an engine may take to get on.
+	patienceFactor = 10
+	// leastPatience is the shortest silence that an engine is given up for; leastPatienceLeft counts after a client has
+	// disconnected, since the engine should then be idle soon.
+	leastPatience     = 30 * time.Second
+	leastPatienceLeft = 10 * time.Second
+	// tokenTime is assumed for a token of a prompt until the engine's own pace is known. Only hardware that is hardly
+	// usable is slower.
+	tokenTime = 250 * time.Millisecond
+	// paceTokens is how many tokens a measurement of the pace must span. Shorter ones measure the overhead.
+	paceTokens = 64
+)
+
+// reasonDeaf is why an engine is ended that has closed its listener, as llama-server does on SIGTERM and SIGINT.
+const reasonDeaf = "it no longer accepts connections"
+
+// pulse watches whether a process that was sent requests gets on. What counts is the process as a whole: an engine works
+// through the prompts of several requests one after the other, and says nothing to those that wait. So a byte of any
+// answer is progress. After a silence the engine is asked what it is at; if that changes, it is progress, too. An
+// engine without progress for longer than it ever took, or than its present work can take, is condemned.
+//
+// A timer runs while requests are under way. Nothing is asked of an engine that answers.
+type pulse struct {
+	engine  Process
+	batch   int  // tokens of a prompt that are evaluated at a time
+	slow    bool // the engine has work whose duration can't be told in advance: images
+	stall   func() time.Duration
+	condemn func(reason string)
+	ask     func(ctx context.Context, path string) (*http.Response, error)
+	ctx     context.Context // ends with the process
+
+	mu        sync.Mutex
+	exchanges map[*exchange]struct{} // those that have neither been answered to their end nor been given up
+	waiting   int                    // exchanges that wait for bytes
+	since     time.Time              // the last progress, or when waiting for it began
+	paused    time.Time              // since when nobody waits; zero: somebody does
+	left      bool                   // a client has disconnected, and its request may still be under way
+	leftAt    time.Time
+	deaf      bool          // the engine refuses connections
+	strayed   time.Time     // when an exchange was first seen that is in none of the engine's slots
+	slowest   time.Duration // the longest silence that ended
+	token     time.Duration // the longest time for a token of a prompt; 0: not known
+	mark      string        // what the engine was at when it was last asked
+	marked    time.Time
+	timer     *time.Timer
+	armed     bool
+}
+
+// exchange is one request on its way through an engine.
+type exchange struct {
+	pulse *pulse
+	lease *Lease
+	ctx   context.Context // of who asks
+
+	// Of the pulse's lock:
+	waits  bool
+	since  time.Time // its own last byte
+	paced  bool      // its answer has begun with other things than progress: no pace is to be had any more
+	pace   Pace      // as last told
+	ended  bool      // the answer came to its end
+	broken bool      // it broke off, and not by the client
+}
+
+// begin counts a request that is about to be sent.
+func (u *pulse) begin(ctx context.Context, l *Lease) *exchange {
+	x := &exchange{pulse: u, lease: l, ctx: ctx}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.exchanges == nil {
+		u.exchanges = map[*exchange]struct{}{}
+	}
+	if len(u.exchanges) == 0 && !u.left {
+		u.since, u.paused = time.Now(), time.Time{}
+	}
+	u.exchanges[x] = struct{}{}
+	u.waitsFor(x)
+	return x
+}
+
+// wait says that the exchange waits for bytes. While its client is slow it doesn't.
+func (x *exchange) wait() {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsFor(x)
+}
+
+// waitsFor needs the lock, as do all methods below that aren't an exchange's.
+func (u *pulse) waitsFor(x *exchange) {
+	now := time.Now()
+	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
+		u.since = u.since.Add(now.Sub(u.paused))
+	}
+	u.waiting++
+	u.paused = time.Time{}
+	x.waits, x.since = true, now
+	u.arm(u.every())
+}
+
+func (u *pulse) waitsNoMore(x *exchange) {
+	if !x.waits {
+		return
+	}
+	x.waits = false
+	if u.waiting--; u.waiting == 0 {
+		u.paused = time.Now()
+	}
+}
+
+// got says how a wait ended. Comments aren't progress: an engine sends them while its loop hangs.
+func (x *exchange) got(piece []byte, err error) {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsNoMore(x)
+	if len(piece) > 0 && piece[0] != ':' {
+		u.progress()
+		u.measure(x, piece)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		x.ended = true
+	case err != nil && x.ctx.Err() == nil:
+		x.broken = true
+	}
+}
+
+// answered says that the header of an answer has come.
+func (x *exchange) answered() { x.got([]byte{0}, nil) }
+
+// end says that nothing more is read. One that broke off stays, since it may be why the engine has ended.
+func (x *exchange) end() {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsNoMore(x)
+	if x.broken || (!x.ended && u.hasBroken(x.lease)) {
+		return
+	}
+	delete(u.exchanges, x)
+	if !x.ended && u.ctx.Err() == nil {
+		u.left, u.leftAt = true, time.Now()
+		u.arm(lookAfter)
+	}
+}
+
+// hasBroken tells whether another exchange of a lease has broken off: that ends the lease's others.
+func (u *pulse) hasBroken(l *Lease) bool {
+	for x := range u.exchanges {
+		if x.lease == l && x.broken {
+			return true
+		}
+	}
+	return false
+}
+
+// forget takes a lease's exchanges out. While the process lives, none of them can be why it has ended.
+func (u *pulse) forget(l *Lease) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ctx.Err() != nil {
+		return
+	}
+	for x := range u.exchanges {
+		if x.lease == l {
+			delete(u.exchanges, x)
+		}
+	}
+}
+
+// isAlone tells whether no other lease's request can be why the process has ended.
+func (u *pulse) isAlone(l *Lease) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for x := range u.exchanges {
+		if x.lease != l {
+			return false
+		}
+	}
+	return !u.left
+}
+
+func (u *pulse) isDeaf() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.deaf
+}
+
+// refuse condemns a process that refuses connections.
+func (u *pulse) refuse() {
+	u.mu.Lock()
+	u.deaf = true
+	u.mu.Unlock()
+	u.condemn(reasonDeaf)
+}
+
+func (u *pulse) progress() {
+	now := time.Now()
+	u.slowest = max(u.slowest, now.Sub(u.since))
+	u.since = now
+}
+
+// measure learns the pace at which prompts are read, as long as an answer tells it.
+func (u *pulse) measure(x *exchange, piece []byte) {
+	if x.paced || len(piece) == 1 {
+		return
+	}
+	pace, ok := u.engine.Pace(piece)
+	if !ok {
+		x.paced = true
+		return
+	}
+	tokens, took := pace.Tokens-x.pace.Tokens, pace.Time-x.pace.Time
+	if tokens >= paceTokens && took > 0 {
+		u.token = max(u.token, took/time.Duration(tokens))
+	}
+	if tokens >= paceTokens || x.pace == (Pace{}) {
+		x.pace = pace
+	}
+}
+
+func (u *pulse) every() time.Duration { return min(lookEvery, u.stall()/4) }
+
+func (u *pulse) arm(in time.Duration) {
+	switch {
+	case u.armed:
+		return
+	case u.timer == nil:
+		u.timer = time.AfterFunc(in, u.check)
+	default:
+		u.timer.Reset(in)
+	}
+	u.armed = true
+}
+
+// check is what the timer does.
+func (u *pulse) check() {
+	u.mu.Lock()
+	every := u.every()
+	silent := time.Since(u.since)
+	idle := u.waiting == 0 && !u.left
+	quiet := u.left || silent >= every || u.hasStray()
+	if idle || !quiet || u.ctx.Err() != nil {
+		u.armed = u.ctx.Err() != nil
+		if !idle {
+			u.arm(every - silent)
+		}
+		u.mu.Unlock()
+		return
+	}
+	u.mu.Unlock()
+	seen := u.look()
+	u.mu.Lock()
+	u.armed = u.ctx.Err() != nil
+	reason := u.judge(seen)
+	if u.deaf = u.deaf || seen.refused; reason == "" && (u.waiting > 0 || u.left) {
+		u.arm(every)
+	}
+	u.mu.Unlock()
+	if reason != "" && u.ctx.Err() == nil {
+		u.condemn(reason)
+	}
+}
+
+// sight is what a look at an engine shows.
+type sight struct {
+	refused bool // it accepts no connection
+	frozen  bool // it answers nothing at all
+	pending bool // it answers, but not yet what it is at: in some builds only its loop does
+	known   bool // work is
+	work    Work
+}
+
+// look asks the engine what it is at.
+func (u *pulse) look() sight {
+	status, body, err := u.get(u.engine.Activity())
+	switch {
+	case isRefused(err):
+		return sight{refused: true}
+	case err != nil:
+		_, _, err := u.get(u.engine.Health())
+		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil}
+	case status != http.StatusOK:
+		return sight{}
+	}
+	work, ok := u.engine.Work(body)
+	return sight{known: ok, work: work}
+}
+
+func (u *pulse) get(path string) (status int, body []byte, _ error) {
+	ctx, cancel := context.WithTimeout(u.ctx, lookTimeout)
+	defer cancel()
+	resp, err := u.ask(ctx, path)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxLook))
+	return resp.StatusCode, body, err
+}
+
+// judge tells why the engine is to be ended; empty: it isn't.
+func (u *pulse) judge(seen sight) string {
+	if seen.refused {
+		return reasonDeaf
+	}
+	now := time.Now()
+	if seen.known {
+		isComparable := !u.marked.Before(u.since) && !u.marked.IsZero()
+		if isComparable && seen.work.Mark != u.mark {
+			u.since = now
+		}
+		u.mark, u.marked = seen.work.Mark, now
+		gotOn := u.since.After(u.leftAt)
+		if seen.work.Busy == 0 || (gotOn && seen.work.Busy <= len(u.exchanges)) {
+			u.left = false
+		}
+		if u.isStuckOutside(seen.work, now) {
+			return fmt.Sprintf("a request got no further for %s before the model was reached", u.stall())
+		}
+	} else if !seen.frozen && !seen.pending {
+		u.left = false // it can't be asked
+	}
+	if silent := now.Sub(u.since); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
+		return fmt.Sprintf("it got no further for %s", silent.Round(time.Second))
+	}
+	return ""
+}
+
+// hasStray tells whether an exchange has been silent for so long that others' progress no longer explains it.
+func (u *pulse) hasStray() bool {
+	stall := u.stall()
+	for x := range u.exchanges {
+		if x.waits && time.Since(x.since) > stall {
+			return true
+		}
+	}
+	u.strayed = time.Time{}
+	return false
+}
+
+// isStuckOutside tells whether a request hangs in a part of the engine that isn't its loop, while the loop gets on. Seen
+// once, it may be on its way from one to the other.
+func (u *pulse) isStuckOutside(work Work, now time.Time) bool {
+	if !u.hasStray() || work.Busy >= len(u.exchanges) {
+		u.strayed = time.Time{}
+		return false
+	}
+	if u.strayed.IsZero() {
+		u.strayed = now
+	}
+	return now.Sub(u.strayed) >= u.every()
+}
+
+// patience is for how long the engine may get no further.
+func (u *pulse) patience(seen sight) time.Duration {
+	stall, least := u.stall(), leastPatience
+	if u.left {
+		least = leastPatienceLeft
+	}
+	if seen.frozen {
+		return min(least, stall)
+	}
+	if !seen.known && !seen.pending {
+		return stall
+	}
+	tokens := u.batch
+	if seen.known {
+		tokens = min(tokens, seen.work.Tokens)
+	}
+	if tokens > 0 && u.slow {
+		return stall
+	}
+	token := u.token
+	if token == 0 {
+		token = tokenTime
+	}
+	expected := max(u.slowest, time.Duration(tokens)*token)
+	return min(max(least, patienceFactor*expected), stall)
+}
+
+// refusedOnWindows is WSAECONNREFUSED, which package syscall has no name for.
+const refusedOnWindows = syscall.Errno(10061)
+
+// isRefused tells whether nobody listens where an engine should.
+func isRefused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || errors.Is(err, refusedOnWindows)
+}

@@ -1,0 +1,342 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// patient is a pulse over an engine that isn't there: what it answers is the test's to say.
+type patient struct {
+	*pulse
+	t         *testing.T
+	lease     Lease
+	slots     func(context.Context) (string, error)
+	health    error
+	asked     int
+	condemned string
+	at        time.Duration // when it was condemned
+	from      time.Time
+}
+
+// during has a test watch a pulse in a bubble.
+func during(t *testing.T, test func(p *patient)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		p := &patient{from: time.Now()}
+		p.slots = func(context.Context) (string, error) { return idleSlots, nil }
+		p.pulse = &pulse{
+			engine: &LlamaServer{}, batch: 2048, stall: func() time.Duration { return 5 * time.Minute }, ctx: ctx,
+			condemn: func(reason string) { p.condemned, p.at = reason, time.Since(p.from); cancel() },
+			ask:     p.answer,
+		}
+		p.t = t
+		test(p)
+	})
+}
+
+func (p *patient) answer(ctx context.Context, path string) (*http.Response, error) {
+	said, err := "{}", p.health
+	if path == "/slots" {
+		p.asked++
+		said, err = p.slots(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(said))}, nil
+}
+
+const (
+	idleSlots = `[{"id":0,"is_processing":false},{"id":1,"is_processing":false}]`
+	// decoding is a slot amid its answer, reading one amid the batch from 512 to 2560.
+	decoding = `[{"id":0,"is_processing":true,"id_task":7,"n_prompt_tokens":9,"n_prompt_tokens_processed":9,"next_token":[{"n_decoded":4}]}]`
+	reading  = `[{"id":0,"is_processing":true,"id_task":7,"n_prompt_tokens":2560,"n_prompt_tokens_processed":512,"next_token":[{"n_decoded":0}]}]`
+)
+
+func (p *patient) stuckAt(slots string) {
+	p.slots = func(context.Context) (string, error) { return slots, nil }
+}
+
+// silence waits for bytes until the engine is condemned, or so long.
+func (p *patient) silence(d time.Duration) {
+	select {
+	case <-p.ctx.Done():
+	case <-time.After(d):
+	}
+	synctest.Wait()
+}
+
+// gives up sees when the engine was condemned.
+func (p *patient) gaveUp(after time.Duration, reason string) {
+	p.t.Helper()
+	if !strings.Contains(p.condemned, reason) || p.condemned == "" || p.at < after || p.at > after+lookEvery+2*lookTimeout {
+		p.t.Errorf("condemned at %v: %q; want it soon after %v: %q", p.at, p.condemned, after, reason)
+	}
+}
+
+func (p *patient) lives() {
+	p.t.Helper()
+	if p.condemned != "" {
+		p.t.Errorf("condemned at %v: %s", p.at, p.condemned)
+	}
+}
+
+// told is a chunk that tells a pace.
+func told(tokens, ms string) []byte {
+	return []byte(`data: {"prompt_progress":{"total":9000,"cache":0,"processed":` + tokens + `,"time_ms":` + ms + "}}\n\n")
+}
+
+func TestPulse_AHangIsSeenSoon(t *testing.T) {
+	for name, tt := range map[string]struct {
+		slots func(context.Context) (string, error)
+		after time.Duration
+		why   string
+	}{
+		"amid an answer":          {func(context.Context) (string, error) { return decoding, nil }, leastPatience, "got no further for 30s"},
+		"before it reads":         {func(context.Context) (string, error) { return strings.Replace(reading, "2560", "512", 1), nil }, leastPatience, "got no further"},
+		"no connection":           {func(context.Context) (string, error) { return "", syscall.ECONNREFUSED }, 0, reasonDeaf},
+		"a batch at unknown pace": {func(context.Context) (string, error) { return reading, nil }, 5 * time.Minute, "got no further"},
+		"without a list of slots": {func(context.Context) (string, error) { return "no JSON", nil }, 5 * time.Minute, "got no further"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(p *patient) {
+				p.slots = tt.slots
+				p.begin(p.t.Context(), &p.lease)
+				p.silence(time.Hour)
+				p.gaveUp(tt.after, tt.why)
+			})
+		})
+	}
+}
+
+func TestPulse_AFrozenProcessIsSeenSoonWhateverItDid(t *testing.T) {
+	during(t, func(p *patient) {
+		p.slots = func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+		p.health = context.DeadlineExceeded
+		p.slow = true
+		p.begin(p.t.Context(), &p.lease)
+		p.silence(time.Hour)
+		p.gaveUp(leastPatience, "got no further")
+	})
+}
+
+// Four long prompts, one after the other: each request hears nothing for many minutes, but the engine gets on.
+func TestPulse_SlowIsNotHung(t *testing.T) {
+	for name, silent := range map[string]bool{"one speaks": false, "only the slots tell": true} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(p *patient) {
+				var done atomic.Int32
+				p.slots = func(context.Context) (string, error) {
+					one := strings.Trim(strings.Replace(reading, "512", string(rune('0'+done.Load()%10))+"12", 1), "[]")
+					return "[" + strings.Join([]string{one, one, one, one}, ",") + "]", nil
+				}
+				var all []*exchange
+				for range 4 {
+					all = append(all, p.begin(p.t.Context(), &p.lease))
+				}
+				for range 4 * 17 { // batches of 40 s
+					p.silence(40 * time.Second)
+					done.Add(1)
+					if !silent {
+						all[0].got(told("512", "40000"), nil)
+						all[0].wait()
+					}
+				}
+				p.lives()
+			})
+		})
+	}
+}
+
+func TestPulse_TheLimitFollowsThePace(t *testing.T) {
+	during(t, func(p *patient) {
+		p.stuckAt(reading) // 2048 tokens
+		x := p.begin(p.t.Context(), &p.lease)
+		x.got(told("0", "0"), nil)
+		x.wait()
+		time.Sleep(2 * time.Second)
+		x.got(told("512", "2048"), nil) // 4 ms for a token: 8 s for the batch
+		x.wait()
+		p.silence(time.Hour)
+		p.gaveUp(2*time.Second+10*2048*4*time.Millisecond, "got no further")
+	})
+}
+
+// Comments come from another thread than what hangs.
+func TestPulse_CommentsAreNoProgress(t *testing.T) {
+	during(t, func(p *patient) {
+		p.stuckAt(decoding)
+		x := p.begin(p.t.Context(), &p.lease)
+		for range 20 {
+			p.silence(4 * time.Second)
+			x.got([]byte(":\n\n"), nil)
+			x.wait()
+		}
+		p.gaveUp(leastPatience, "got no further")
+	})
+}
+
+func TestPulse_ASlowClientIsNotTheEnginesFault(t *testing.T) {
+	during(t, func(p *patient) {
+		p.stuckAt(decoding)
+		x := p.begin(p.t.Context(), &p.lease)
+		x.got([]byte("data: {}\n\n"), nil)
+		p.silence(time.Hour)
+		p.lives()
+		if p.asked > 0 {
+			t.Errorf("asked %d times while nobody waited", p.asked)
+		}
+	})
+}
+
+func TestPulse_WhoSpeaksIsNotAsked(t *testing.T) {
+	during(t, func(p *patient) {
+		x := p.begin(p.t.Context(), &p.lease)
+		for range 100 {
+			time.Sleep(time.Second)
+			x.got([]byte("data: {}\n\n"), nil)
+			x.wait()
+		}
+		if p.asked > 0 {
+			t.Errorf("asked %d times", p.asked)
+		}
+	})
+}
+
+func TestPulse_AfterAClientLeft(t *testing.T) {
+	for name, tt := range map[string]struct {
+		slots string
+		dies  bool
+	}{
+		"the engine is idle":                         {idleSlots, false},
+		"the engine goes on with nobody's request":   {decoding, true},
+		"the engine hangs before it reads a request": {strings.Replace(reading, "2560", "512", 1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(p *patient) {
+				p.stuckAt(tt.slots)
+				ctx, leave := context.WithCancel(p.t.Context())
+				x := p.begin(ctx, &p.lease)
+				time.Sleep(3 * time.Second)
+				leave()
+				x.got(nil, ctx.Err())
+				x.end()
+				p.silence(time.Hour)
+				if !tt.dies {
+					p.lives()
+					if p.asked != 1 {
+						t.Errorf("an idle engine was asked %d times", p.asked)
+					}
+					return
+				}
+				p.gaveUp(leastPatienceLeft, "got no further")
+			})
+		})
+	}
+}
+
+// Who comes and goes all the time must not keep the engine that it has hung from being seen.
+func TestPulse_LeavingAgainAndAgainDoesNotHideAHang(t *testing.T) {
+	during(t, func(p *patient) {
+		p.stuckAt(decoding)
+		for p.ctx.Err() == nil && time.Since(p.from) < time.Hour {
+			ctx, leave := context.WithCancel(p.t.Context())
+			x := p.begin(ctx, &p.lease)
+			p.silence(time.Second)
+			leave()
+			x.got(nil, ctx.Err())
+			x.end()
+		}
+		p.gaveUp(leastPatienceLeft, "got no further")
+	})
+}
+
+// A request may hang before the loop has it, while the loop serves others.
+func TestPulse_StuckOutsideTheLoop(t *testing.T) {
+	during(t, func(p *patient) {
+		p.stuckAt(decoding) // one slot is busy
+		p.begin(p.t.Context(), &p.lease)
+		other := p.begin(p.t.Context(), &Lease{})
+		for p.ctx.Err() == nil && time.Since(p.from) < time.Hour {
+			p.silence(time.Second)
+			other.got([]byte("data: {}\n\n"), nil)
+			other.wait()
+		}
+		p.gaveUp(5*time.Minute+lookEvery, "before the model was reached")
+	})
+}
+
+func TestPulse_WhoMayBeTheReason(t *testing.T) {
+	broke := errors.New("connection reset")
+	for name, tt := range map[string]struct {
+		play func(p *patient, mine *exchange)
+		want bool
+	}{
+		"nobody else": {func(*patient, *exchange) {}, true},
+		"another": {func(p *patient, _ *exchange) {
+			other := p.begin(p.t.Context(), &Lease{})
+			other.got(nil, broke)
+			other.end()
+		}, false},
+		"another that was answered": {func(p *patient, _ *exchange) {
+			other := p.begin(p.t.Context(), &Lease{})
+			other.got(nil, io.EOF)
+			other.end()
+		}, true},
+		"another that has just left": {func(p *patient, _ *exchange) { p.begin(p.t.Context(), &Lease{}).end() }, false},
+		"another choice of the same request, that was ended with it": {func(p *patient, _ *exchange) {
+			p.begin(p.t.Context(), &p.lease).end()
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(p *patient) {
+				mine := p.begin(p.t.Context(), &p.lease)
+				mine.got(nil, broke)
+				tt.play(p, mine)
+				mine.end()
+				if got := p.isAlone(&p.lease); got != tt.want {
+					t.Errorf("alone: %t, want %t", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestLlamaServer_Work(t *testing.T) {
+	t.Parallel()
+	e := &LlamaServer{}
+	for name, tt := range map[string]struct {
+		answer       string
+		busy, tokens int
+	}{
+		"idle":     {idleSlots, 0, 0},
+		"reading":  {reading, 1, 2048},
+		"decoding": {decoding, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, ok := e.Work([]byte(tt.answer))
+			if !ok || w.Busy != tt.busy || w.Tokens != tt.tokens {
+				t.Errorf("%+v, %t", w, ok)
+			}
+		})
+	}
+	if _, ok := e.Work([]byte(`{"error":{}}`)); ok {
+		t.Error("an error is no list of slots")
+	}
+	if pace, ok := e.Pace(bytes.Join([][]byte{told("0", "0"), told("512", "176.5")}, nil)); !ok || pace != (Pace{512, 176500 * time.Microsecond}) {
+		t.Errorf("pace %+v, %t", pace, ok)
+	}
+}
