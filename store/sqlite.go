@@ -131,7 +131,9 @@ func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
 	err := do(t)
 	if err == nil {
 		if _, err = t.exec("COMMIT"); err == nil {
-			s.untidy = s.untidy || t.deletes
+			if t.deletes {
+				s.untidy = true
+			}
 			return nil
 		}
 	}

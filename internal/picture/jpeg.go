@@ -33,6 +33,8 @@ type jpegFile struct {
 	frames int
 	scans  int
 	isJFIF bool
+
+	hasCodes, hasSteps bool // the tables without which there are no pixels
 }
 
 // stripJPEG keeps the segments that the pixels are made of.
@@ -90,10 +92,14 @@ func (j *jpegFile) keep(marker byte, segment []byte) bool {
 		}
 	case marker == jpegScan:
 		j.scans++
-		if j.frames == 0 || j.scans > maxScans {
+		if j.frames == 0 || !j.hasCodes || !j.hasSteps || j.scans > maxScans {
 			return false
 		}
-	case marker == jpegHuffman, marker == jpegQuantize, marker == jpegInterval:
+	case marker == jpegHuffman:
+		j.hasCodes = true
+	case marker == jpegQuantize:
+		j.hasSteps = true
+	case marker == jpegInterval:
 	case marker == jpegJFIF && bytes.HasPrefix(content, []byte("JFIF\x00")):
 		if !j.isJFIF {
 			j.out, j.isJFIF = append(j.out, jfif...), true

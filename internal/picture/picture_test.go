@@ -251,6 +251,7 @@ func TestNormalize_Refuses(t *testing.T) {
 		"PNG: two palettes":            {afterHeader(plainPNG, append(chunk("PLTE", []byte("abc")), chunk("PLTE", []byte("abc"))...)), "is damaged"},
 		"PNG: no pixels":               {append(header(1, 1, "\x08\x00\x00\x00\x00"), chunk("IEND", nil)...), "is damaged"},
 		"JPEG: no frame":               {[]byte("\xff\xd8\xff\xd9"), "is damaged"},
+		"JPEG: no tables":              {bytes.ReplaceAll(plainJPEG, []byte("\xff\xc4"), []byte("\xff\xee")), "is damaged"},
 		"JPEG: cut off":                {plainJPEG[:len(plainJPEG)-2], "is cut off"},
 		"JPEG: cut off in its tables":  {plainJPEG[:100], "is damaged"},
 		"JPEG: two frames":             {afterStart(plainJPEG, segment(0xc0, "\x08\x00\x10\x00\x10\x01\x01\x11\x00")), "is damaged"},
