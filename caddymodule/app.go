@@ -80,13 +80,17 @@ type App struct {
 	// variable HF_ENDPOINT, else huggingface.co, with the token in HF_TOKEN.
 	Hubs []Hub `json:"hubs,omitempty"`
 
+	// Names and addresses by which this machine is known, beside its own. Sites without authentication take requests for
+	// them, and TLS on demand makes certificates for them. Default: none.
+	Hosts []string `json:"hosts,omitempty"`
+
 	// Where conversations are stored, and for how long.
 	Store Store `json:"store,omitzero"`
 
 	log      *slog.Logger
 	settings node.Settings
 	gen      uint64
-	warnOpen func()               // of listeners without authentication
+	warnOpen func()               // of what anybody can use or make grow
 	grace    func() time.Duration // that of the HTTP app
 	opened   string               // the key of the node in the pool; empty before Start
 	socket   *socket
@@ -166,7 +170,10 @@ func (p pooled) Destruct() error {
 // Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Slogger()
-	a.warnOpen = func() { warnOpen(ctx, a.log) }
+	a.warnOpen = func() {
+		warnOpen(ctx, a.log)
+		warnOnDemand(ctx, a.log)
+	}
 	a.grace = func() time.Duration { return gracePeriod(ctx) }
 	a.started = make(chan struct{})
 	replace := caddy.NewReplacer()
@@ -226,6 +233,9 @@ func (a *App) Validate() error {
 		if err := oneOf("allow", gate, allGates...); err != nil {
 			return err
 		}
+	}
+	if err := checkHosts("hosts", a.Hosts); err != nil {
+		return err
 	}
 	return a.settings.Validate()
 }

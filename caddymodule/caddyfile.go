@@ -44,6 +44,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	lm {
 //		home <folder>
 //		models_dir <folder>               # may be repeated
+//		hosts <name or address...>        # of this machine, beside its own
 //		jit on|off
 //		idle_ttl <duration>               # 0: never
 //		max_loaded <n>                    # 0: as many as memory holds
@@ -107,6 +108,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		err := oneArg(d, &dir)
 		a.ModelsDirs = append(a.ModelsDirs, dir)
 		return err
+	case "hosts":
+		return hostArgs(d, &a.Hosts)
 	case "jit":
 		on, err := onOff(d)
 		a.JIT = &on
