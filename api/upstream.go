@@ -119,7 +119,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 	limit := c.api.Stall
 	watch := time.AfterFunc(limit, func() { cancel(errStalled) })
 	defer watch.Stop()
-	resp, err := lease.PostPieces(ctx, path, supervisor.Payload{Pieces: body, Keeper: c.held.keeper()})
+	resp, err := lease.PostPieces(ctx, path, lease.Pinned(supervisor.Payload{Pieces: body, Keeper: c.held.keeper()}, c.node.Wire(target.Model).Pin))
 	if err != nil {
 		return c.notAnswered(ctx, lease, err)
 	}

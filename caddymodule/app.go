@@ -56,6 +56,10 @@ type App struct {
 	// How long an engine that is loading or answering may say nothing before it counts as hung. Default: 5m.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty"`
 
+	// Whose prompts an engine's cache serves: with "shared", a request may be answered faster since somebody else began with
+	// the same text, and can tell; with "private", those of its own owner only. Default: shared.
+	PromptCache string `json:"prompt_cache,omitempty"`
+
 	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
 	ListModels string `json:"list_models,omitempty"`
 
@@ -224,6 +228,9 @@ func (a *App) Validate() error {
 		return err
 	}
 	if err := oneOf("abandoned_loads", a.AbandonedLoads, "finish", "stop"); err != nil {
+		return err
+	}
+	if err := oneOf("prompt_cache", a.PromptCache, "shared", "private"); err != nil {
 		return err
 	}
 	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {

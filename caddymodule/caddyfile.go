@@ -52,6 +52,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		queue <n>                         # 0: no bound
 //		abandoned_loads finish|stop
 //		stall_timeout <duration>
+//		prompt_cache shared|private
 //		store sqlite|postgres <url> {
 //			max_age <duration>            # 0: for ever
 //			max_turns <n>                 # 0: any number

@@ -31,6 +31,7 @@ func (a *App) loading() error {
 		s.Queue = *a.Queue
 	}
 	s.MaxLoaded = a.MaxLoaded
+	s.PrivatePrompts = a.PromptCache == "private"
 	s.AbandonLoads = a.AbandonedLoads == "stop"
 	s.StallTimeout = time.Duration(a.StallTimeout)
 	budget := a.MemoryBudget
@@ -90,6 +91,8 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		return true, wholeNumber(d, 0, a.Queue)
 	case "abandoned_loads":
 		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
+	case "prompt_cache":
+		return true, oneOfArgs(d, &a.PromptCache, "shared", "private")
 	case "stall_timeout":
 		return true, duration(d, &a.StallTimeout)
 	default:

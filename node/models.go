@@ -91,7 +91,7 @@ type Use struct {
 	Slots         int            // how many sequences the engine is to generate at a time; 0: one
 	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
 	TTL           *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
-	Owner         string         // who asks, see [Identity]: noted if this request loads the model
+	Owner         string         // who asks, see [Identity]: its prompts are kept apart from others' if the settings say so; noted if this request loads the model
 	Draft         string         // the model that speculative decoding is to use, by any of its names
 
 	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
@@ -103,7 +103,7 @@ type Use struct {
 func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
 	want := supervisor.Want{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Watch: u.Watch, Priority: u.Priority,
-		MayLoad: n.settings.Load().JIT,
+		MayLoad: n.settings.Load().JIT, Owner: u.Owner,
 	}
 	var err error
 	if want.Spec, err = n.firstUse(&t.Model, u); err != nil {

@@ -28,6 +28,9 @@ type Settings struct {
 	AbandonLoads bool          // end a load that nobody waits for any more
 	StallTimeout time.Duration // how long an engine that is to say something may say nothing; 0: five minutes
 
+	// PrivatePrompts has requests of different owners share no prompts that an engine has cached.
+	PrivatePrompts bool
+
 	Gates Gates // what is allowed of what is closed by default
 
 	Hubs []fetch.Hub // that models may be downloaded from; the first serves identifiers without a URL

@@ -53,6 +53,8 @@ type Instance struct {
 	LastUsed time.Time     // when it became ready, or the last request ended
 	Answered bool          // a request, to its end
 
+	book *slotBook // who used which slot; nil: owners aren't kept apart, or nobody has used it
+
 	promised bool // in this Step: an earlier waiter waits for its slots
 	wanted   bool // in this Step: somebody waits for it
 }
@@ -133,6 +135,7 @@ type Waiter struct {
 	Spec     *Spec  // what to load with, if it comes to that
 	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
 	Priority bool   // WaitSlots: goes before those without, within bounds
+	Owner    string // WaitSlots: on whose behalf
 	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
 	Since    time.Time
 

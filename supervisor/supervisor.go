@@ -72,6 +72,7 @@ type answer struct {
 	process *process
 	grant   Grant
 	info    Info
+	loans   []loan // where the instance keeps owners apart
 	err     *Error
 }
 
@@ -101,6 +102,7 @@ type Want struct {
 	Spec     *Spec  // what to load with
 	MayLoad  bool   // whether a model that isn't loaded is to be
 	Priority bool   // whether to go before those without, which have waited for less than maxOvertakes of these
+	Owner    string // on whose behalf; where owners are kept apart, it gets slots that it used before, if any is free
 	Watch    *Watch // told how the wait goes; nil: nobody
 }
 
@@ -109,12 +111,15 @@ type Want struct {
 func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 	a, err := s.wait(ctx, w.Watch, Waiter{
 		Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Draft: w.Draft, Slots: max(1, w.Slots), Spec: w.Spec,
-		MayLoad: w.MayLoad, Priority: w.Priority,
+		MayLoad: w.MayLoad, Priority: w.Priority, Owner: w.Owner,
 	})
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now()}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now(), pins: make([]pin, len(a.loans))}
+	for i, l := range a.loans {
+		lease.pins[i].loan = l
+	}
 	if a.grant.SawLoad {
 		lease.LoadTime = a.info.LoadTime
 	}
@@ -171,7 +176,7 @@ func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, 
 	}
 	s.send(message{event: GaveUp{w.ID}})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // the grant was quicker
-		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots}})
+		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter}})
 	}
 	return answer{}, ctx.Err()
 }
@@ -259,6 +264,9 @@ func (s *Supervisor) carryOut(effect Effect) {
 		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.find(e.Gen); in != nil {
 			a.info = s.info(in)
+			if in.book != nil {
+				a.loans = in.book.lentTo(e.Waiter)
+			}
 		}
 		s.reply(e.Waiter, a)
 	case Refuse:
