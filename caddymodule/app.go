@@ -261,11 +261,11 @@ func (a *App) Start() error {
 		return err
 	}
 	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
-		n, err := node.Open(dir, a.log)
+		lock, err := reserve(dir)
 		if err != nil {
 			return nil, err
 		}
-		return pooled{n, openSocket(dir, a.log)}, nil
+		return pooled{lock.Open(a.log), openSocket(dir, a.log)}, nil
 	})
 	if err != nil {
 		return err
@@ -293,11 +293,7 @@ func (a *App) openHome() (home.Dir, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := dir.Make(); err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(string(dir))
-	return home.Dir(real), err
+	return realHome(dir)
 }
 
 // Stop takes the settings out of force. The engines go on: requests may still be under way.
