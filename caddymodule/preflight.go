@@ -82,7 +82,7 @@ const maxSocketPath = 103
 
 // checkSocket tells of a path that is too long for a socket, which the system calls an invalid argument.
 func checkSocket(address string) error {
-	parsed, err := caddy.ParseNetworkAddress(address)
+	parsed, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceKnown(address, ""))
 	if err != nil || !parsed.IsUnixNetwork() {
 		return nil
 	}

@@ -121,7 +121,7 @@ func serveConfig(listen string, app *App, handlers ...json.RawMessage) *caddy.Co
 	}
 	noPersist := false
 	return &caddy.Config{
-		Admin:   &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &noPersist}},
+		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
 		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
 	}
 }
