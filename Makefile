@@ -11,7 +11,6 @@ LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The engine's tests run one at a time, with one thread: they measure behaviour, not the machine.
 TEST_HOME   := $(CACHE)/home
-LMCADDY_HOME ?= $(HOME)/.lmcaddy
 SHIPPED     := testdata/models/lmcaddy/tinychat
 
 export CGO_ENABLED = 0
@@ -28,12 +27,13 @@ $(BIN): $(GO_SOURCES)
 
 .PHONY: run
 run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234
-	@mkdir -p -m 700 "$(LMCADDY_HOME)" && mkdir -p "$(LMCADDY_HOME)/models/lmcaddy"
-	@test -e "$(LMCADDY_HOME)/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$(LMCADDY_HOME)/models/lmcaddy/tinychat"
-	LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) runtime get llama.cpp --if-missing
-	@echo "Serving on http://127.0.0.1:1234; Ctrl-C ends it. The README has a first request."
+	@# The shell looks at the variable, not make, for which a $$ in a path would mean something.
 	@# exec: Ctrl-C and the exit status are lmcaddy's own
-	@exec env LMCADDY_HOME="$(LMCADDY_HOME)" $(BIN) run --config Caddyfile
+	@home="$${LMCADDY_HOME:-$$HOME/.lmcaddy}" && mkdir -p -m 700 "$$home" && mkdir -p "$$home/models/lmcaddy" && \
+	{ test -e "$$home/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$$home/models/lmcaddy/tinychat"; } && \
+	$(BIN) runtime get llama.cpp --if-missing && \
+	echo "Serving on http://127.0.0.1:1234; Ctrl-C ends it. The README has a first request." && \
+	exec $(BIN) run --config Caddyfile
 
 .PHONY: test
 test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test

@@ -39,6 +39,8 @@ type Config struct {
 	CORS []string
 	// CORSOf gives the origins of a request's site, where CORS doesn't; nil: CORS does.
 	CORSOf func(*http.Request) []string
+	// Hosts are names and addresses of this machine, beside its own, in lower case.
+	Hosts []string
 	// ServesHost tells whether a request's host is a name that the configuration gives this site; nil: it gives none.
 	ServesHost func(*http.Request) bool
 	// RootCertificate is that of the server's own certificate authority, in PEM; nil, or an error: there is none.

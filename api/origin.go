@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/lmcaddy/lmcaddy/internal/machine"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -65,26 +65,93 @@ func allows(origins []string, origin string) bool {
 	return slices.Contains(origins, origin) || slices.Contains(origins, "*")
 }
 
-// refuseForeign keeps web pages out of a site without authentication: those of other sites, and those that have given
-// their own name this machine's address (DNS rebinding). Programs that are no browsers don't send an Origin.
+// refuseForeign keeps web pages of other origins out, where a browser sends all that a request needs by itself: on sites
+// without authentication, and for identities that another authentication has found, such as basic authentication or a client
+// certificate. A page can send a token only if it knows it, and the socket of the home is out of its reach.
+//
+// A site without authentication also refuses the names of other hosts: a page can have its own name point to this machine
+// (DNS rebinding), and is of the same origin then.
 func (c *call) refuseForeign() *translate.Error {
-	if c.who != nil {
+	if c.who == node.Local || c.who == node.Nobody || c.who != nil && c.who.Token != "" {
 		return nil
 	}
-	if host := c.r.Host; !isOurs(host) && (c.api.ServesHost == nil || !c.api.ServesHost(c.r)) {
-		return foreign("the host name " + quoted(host) + " is not one of this machine's. If it should be, name it in the Caddyfile " +
-			"as the site's address, or use lm_auth")
+	if c.who == nil && !c.isForThisMachine() {
+		return foreign("the host name " + quoted(c.r.Host) + " is not one of this machine's. If it should be, add it to hosts in the " +
+			"Caddyfile's lm, or to --hosts of lmcaddy serve, or use lm_auth")
 	}
 	origin := c.r.Header.Get("Origin")
-	if origin == "" || allows(c.api.origins(c.r), origin) {
+	u, err := url.Parse(origin)
+	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	origins := c.api.origins(c.r)
+	if slices.Contains(origins, origin) || isWeb && c.who == nil && allows(origins, origin) {
 		return nil
 	}
-	u, err := url.Parse(origin)
-	isWeb := err != nil || u.Scheme == "http" || u.Scheme == "https" || u.Scheme == ""
-	if isWeb && (err != nil || u.Host == "" || (u.Host != c.r.Host && !isThisMachine(u.Hostname()))) {
-		return foreign("it is from a web page of " + quoted(origin) + ", and cors in the Caddyfile doesn't name that")
+	if origin != "" && !isWeb {
+		return foreign("its origin is " + quoted(origin) + ", so it is from a file, an extension or a desktop app that runs in a browser's " +
+			"engine. If it is to use the API, name this origin in the Caddyfile's cors, or use a token with lm_auth")
 	}
-	return nil
+	if c.isSameOrigin(u) {
+		return nil
+	}
+	page := "another site"
+	if origin != "" {
+		page = quoted(origin)
+	}
+	return foreign("it is from a web page of " + page + ", and cors in the Caddyfile doesn't name that. " +
+		"A program that isn't a web page sends neither Origin nor Sec-Fetch-Site")
+}
+
+// isSameOrigin tells whether a request is from a page of the API's own site, from its user, or from no browser at all.
+// Without authentication, other pages of this machine may ask, too, unless the browser calls them another site.
+func (c *call) isSameOrigin(origin *url.URL) bool {
+	switch c.r.Header.Get("Sec-Fetch-Site") { // no page can set it
+	case "same-origin", "none":
+		return true
+	case "same-site", "cross-site":
+		return false
+	}
+	if origin.Host == "" {
+		return true
+	}
+	if origin.Host == c.r.Host {
+		return c.r.TLS == nil || origin.Scheme == "https" // behind another proxy the site may be https without our knowing
+	}
+	name := machine.Normal(origin.Hostname())
+	return c.who == nil && (machine.IsLocalhost(name) || name == machine.Hostname())
+}
+
+// isForThisMachine tells whether the host that a request names can only mean this machine. On a loopback address that is a
+// name for it which no name server is asked for; on others, it may also be an address, or a name, of this machine on its
+// network. The configuration adds to both.
+func (c *call) isForThisMachine() bool {
+	host := c.r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = machine.Normal(strings.Trim(host, "[]"))
+	if host == "" || machine.IsLocalhost(host) || host == machine.Hostname() || slices.Contains(c.api.Hosts, host) {
+		return true
+	}
+	if c.api.ServesHost != nil && c.api.ServesHost(c.r) {
+		return true
+	}
+	if !c.isFromNetwork() {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return machine.HasAddress(ip)
+	}
+	return slices.Contains(machine.Names(), host)
+}
+
+// isFromNetwork tells whether the request came in at an address that other machines may reach.
+func (c *call) isFromNetwork() bool {
+	local, ok := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	return err == nil && !at.Addr().Unmap().IsLoopback()
 }
 
 func foreign(why string) *translate.Error {
@@ -98,40 +165,4 @@ func quoted(s string) string {
 		s = s[:enough] + "…"
 	}
 	return `"` + s + `"`
-}
-
-var hostName = sync.OnceValue(func() string {
-	name, _ := os.Hostname()
-	return strings.ToLower(name)
-})
-
-// isThisMachine tells whether a host's name, or its address, can only mean this machine. Any other address may be that of
-// anybody's web server.
-func isThisMachine(name string) bool {
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if ip, err := netip.ParseAddr(name); err == nil {
-		return ip.IsLoopback()
-	}
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || name != "" && name == hostName()
-}
-
-// isOurs tells whether a host, with or without a port, can only mean this machine or its network: an address, the
-// machine's own name, or a name that no public name server answers for.
-func isOurs(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if _, err := netip.ParseAddr(host); err == nil || host == "" {
-		return true
-	}
-	if host == hostName() || !strings.Contains(host, ".") {
-		return true
-	}
-	for _, private := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
-		if strings.HasSuffix(host, private) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,10 +1,16 @@
 package api
 
 import (
+	"context"
+	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/internal/machine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -20,51 +26,180 @@ func (s *server) asked(method, path, host string, header ...string) answer {
 func TestOrigin_ForeignPagesAreKeptOut(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil, func(c *Config, _ *node.Settings) {
-		c.CORS = []string{"https://app.example"}
+		c.CORS = []string{"https://app.example", "app://obsidian.md"}
+		c.Hosts = []string{"server.lan", "203.0.113.7"}
 		c.ServesHost = func(r *http.Request) bool { return r.Host == "models.example:1234" }
 	})
 	for _, tt := range []struct {
-		host, origin string
-		status       int
+		host, origin, site string // site: Sec-Fetch-Site
+		status             int
 	}{
-		{"", "", 200},
-		{"localhost:1234", "", 200},
-		{"192.168.1.7", "", 200},
-		{"[::1]:1234", "", 200},
-		{"my-pc.local", "", 200},
-		{"my-pc", "", 200},
-		{"models.example:1234", "", 200},
-		{"rebound.example", "", 403},
-		{"127.0.0.1.nip.io", "", 403},
-		{"localhost.evil.example", "", 403},
-		{"rebound.example", "http://rebound.example", 403},
-		{"", "https://app.example", 200},
-		{"", "https://app.example.evil.example", 403},
-		{"", "http://app.example", 403},
-		{"", "https://evil.example", 403},
-		{"", "http://6.6.6.6", 403},
-		{"", "http://192.168.1.66", 403},
-		{"", "http://router.lan", 403},
-		{"", "null", 403},
-		{"", "http://", 403},
-		{"", "http://localhost:3000", 200},
-		{"", "http://[::1]:3000", 200},
-		{"my-pc.local:1234", "http://my-pc.local:1234", 200},
-		{"", "vscode-webview://abc", 200},
-		{"", "chrome-extension://abc", 200},
+		{"", "", "", 200},
+		{"localhost:1234", "", "", 200},
+		{"LOCALHOST.:1234", "", "", 200},
+		{"app.localhost", "", "", 200},
+		{"127.0.0.2:1234", "", "", 200},
+		{"[::1]:1234", "", "", 200},
+		{"[::1]", "", "", 200},
+		{machine.Hostname() + ":1234", "", "", 200},
+		{"server.lan:1234", "", "", 200},
+		{"203.0.113.7", "", "", 200},
+		{"models.example:1234", "", "", 200},
+		{"192.168.1.7", "", "", 403}, // it isn't where the request came in
+		{"my-pc.local", "", "", 403},
+		{"my-pc", "", "", 403},
+		{"other.lan", "", "", 403},
+		{"my-pc.local:1234", "http://my-pc.local:1234", "", 403},
+		{"my-pc:1234", "http://my-pc:1234", "same-origin", 403},
+		{"rebound.example", "", "", 403},
+		{"127.0.0.1.nip.io", "", "", 403},
+		{"localhost.evil.example", "", "", 403},
+		{"rebound.example", "http://rebound.example", "", 403},
+		{"rebound.example", "http://rebound.example", "same-origin", 403},
+		{"", "https://app.example", "", 200},
+		{"", "https://app.example", "cross-site", 200},
+		{"", "https://app.example.evil.example", "", 403},
+		{"", "http://app.example", "", 403},
+		{"", "https://evil.example", "", 403},
+		{"", "http://6.6.6.6", "", 403},
+		{"", "http://192.168.1.66", "", 403},
+		{"", "http://router.lan", "", 403},
+		{"", "http://", "", 403},
+		{"", "http://localhost:3000", "", 200},
+		{"", "http://[::1]:3000", "", 200},
+		{"", "http://localhost:3000", "same-site", 403},
+		{"", "http://localhost:3000", "cross-site", 403},
+		{"", "", "cross-site", 403},
+		{"", "", "same-site", 403},
+		{"", "", "same-origin", 200},
+		{"", "", "none", 200},
+		{"", "null", "", 403},
+		{"", "null", "same-origin", 403},
+		{"", "file://", "", 403},
+		{"", "vscode-webview://abc", "", 403},
+		{"", "chrome-extension://abc", "none", 403},
+		{"", "app://obsidian.md", "cross-site", 200},
+		{"", "app://obsidian.md.evil", "", 403},
 	} {
-		header := []string{}
-		if tt.origin != "" {
-			header = []string{"Origin", tt.origin}
-		}
 		for _, path := range []string{"/v1/models", "/api/v1/health"} {
-			got := s.asked("GET", path, tt.host, header...)
+			got := s.asked("GET", path, tt.host, "Origin", tt.origin, "Sec-Fetch-Site", tt.site)
 			if got.status != tt.status || tt.status == 403 && got.code() != "foreign_origin" {
-				t.Errorf("host %q, origin %q: %d %s", tt.host, tt.origin, got.status, got.body)
+				t.Errorf("host %q, origin %q, site %q: %d %s", tt.host, tt.origin, tt.site, got.status, got.body)
 			}
 		}
 	}
 }
+
+// A listener that other machines can reach is asked for by what this machine is called there.
+func TestOrigin_HostsOnTheNetwork(t *testing.T) {
+	t.Parallel()
+	own := ownAddress(t)
+	a := New(Config{Node: serve(t, nil).nodeOf, Log: slog.New(slog.DiscardHandler), Hosts: []string{"server.lan"}})
+	names := machine.Names()
+	for _, tt := range []struct {
+		at, host string
+		status   int
+	}{
+		{"192.0.2.1:1234", "127.0.0.1:1234", 200},
+		{"192.0.2.1:1234", net.JoinHostPort(own, "1234"), 200},
+		{"192.0.2.1:1234", "server.lan", 200},
+		{"192.0.2.1:1234", names[len(names)-1], 200},
+		{"192.0.2.1:1234", "192.0.2.1", 403}, // no interface has it
+		{"192.0.2.1:1234", "my-pc.local", 403},
+		{"192.0.2.1:1234", "rebound.example", 403},
+		{"127.0.0.1:1234", strings.Split(machine.Hostname(), ".")[0] + ".local", 403},
+		{"[::ffff:127.0.0.1]:1234", strings.Split(machine.Hostname(), ".")[0] + ".local", 403},
+		{"[2001:db8::1]:1234", "server.lan", 200},
+		{"[2001:db8::1]:1234", "[2001:db8::1]:1234", 403},
+	} {
+		ctx := context.WithValue(t.Context(), http.LocalAddrContextKey, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.at)))
+		r := httptest.NewRequest(http.MethodGet, "/v1/models", nil).WithContext(ctx)
+		r.Host = tt.host
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, r)
+		if w.Code != tt.status {
+			t.Errorf("at %s, host %q: %d %s", tt.at, tt.host, w.Code, w.Body)
+		}
+	}
+}
+
+// ownAddress is one of this machine's, not of loopback if it has another.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	own := "127.0.0.1"
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if ip := netip.MustParsePrefix(a.String()).Addr(); !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
+			own = ip.String()
+		}
+	}
+	return own
+}
+
+// A browser sends what basic authentication, client certificates and their like take by itself, whoever made the request.
+func TestOrigin_WhatABrowserSendsByItself(t *testing.T) {
+	t.Parallel()
+	open := serve(t, nil)
+	secret, _ := open.token(node.Token{})
+	ann := &node.Identity{Owner: "user:ann", Name: "ann", Scopes: node.DefaultScopes}
+	for name, tt := range map[string]struct {
+		origin, site, token string
+		cors                []string
+		status              int
+	}{
+		"no browser":                    {status: 200},
+		"her own page":                  {origin: "http://models.example", status: 200},
+		"her own page, in any words":    {origin: "http://other.example", site: "same-origin", status: 200},
+		"typed by her":                  {site: "none", status: 200},
+		"another page":                  {origin: "https://evil.example", status: 403},
+		"another page's image":          {site: "cross-site", status: 403},
+		"a sister site":                 {origin: "http://other.models.example", site: "same-site", status: 403},
+		"her own page on another port":  {origin: "http://models.example:8080", status: 403},
+		"a page of her machine":         {origin: "http://localhost:3000", status: 403},
+		"a sandbox":                     {origin: "null", status: 403},
+		"an allowed page":               {origin: "https://app.example", site: "cross-site", cors: []string{"https://app.example"}, status: 200},
+		"an allowed app":                {origin: "tauri://localhost", cors: []string{"tauri://localhost"}, status: 200},
+		"any page, but with her rights": {origin: "https://evil.example", cors: []string{"*"}, status: 403},
+		"another page that has a token": {origin: "https://evil.example", site: "cross-site", token: "Bearer " + secret, status: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := New(Config{Node: open.nodeOf, Log: slog.New(slog.DiscardHandler), CORS: tt.cors})
+			r := httptest.NewRequest(http.MethodGet, "http://models.example/v1/models", nil)
+			for key, value := range map[string]string{"Origin": tt.origin, "Sec-Fetch-Site": tt.site, "Authorization": tt.token} {
+				if value != "" {
+					r.Header.Set(key, value)
+				}
+			}
+			w := httptest.NewRecorder()
+			if r, ok := a.Admit(w, r, ann, "192.0.2.1"); ok {
+				a.ServeHTTP(w, r)
+			}
+			if w.Code != tt.status || tt.status == 403 && !strings.Contains(w.Body.String(), "foreign_origin") {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// Who connects to the home's socket is no web page, whatever it sends.
+func TestOrigin_TheSocketIsExempt(t *testing.T) {
+	t.Parallel()
+	a := New(Config{Node: serve(t, nil).nodeOf, Log: slog.New(slog.DiscardHandler)})
+	r := httptest.NewRequest(http.MethodGet, "http://lmcaddy/v1/models", nil)
+	r.Header.Set("Origin", "null")
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r.WithContext(WithIdentity(t.Context(), node.Local)))
+	if w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// nodeOf gives the server's node to another API.
+func (s *server) nodeOf(context.Context) (*node.Node, error) { return s.node, nil }
 
 // With a token, pages can't do anything that isn't meant: they'd have to know it.
 func TestOrigin_WithATokenAnyHostWillDo(t *testing.T) {

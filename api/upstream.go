@@ -54,7 +54,7 @@ func (c *call) leased(ctx context.Context, target node.Target, use node.Use, do 
 func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path string, target node.Target, body [][]byte, read func(*upstream) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := lease.PostPieces(ctx, path, supervisor.Payload{Pieces: body, Keeper: c.held.keeper()})
+	resp, err := lease.PostPieces(ctx, path, lease.Pinned(supervisor.Payload{Pieces: body, Keeper: c.held.keeper()}, c.node.Wire(target.Model).Pin))
 	if err != nil {
 		return c.notAnswered(ctx, lease, err)
 	}

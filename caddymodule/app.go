@@ -64,6 +64,10 @@ type App struct {
 	// How long a client may take nothing of its answer before its request is cancelled. Default: 1m.
 	SlowClientTimeout caddy.Duration `json:"slow_client_timeout,omitempty"`
 
+	// Whose prompts an engine's cache serves: with "shared", a request may be answered faster since somebody else began with
+	// the same text, and can tell; with "private", those of its own owner only. Default: shared.
+	PromptCache string `json:"prompt_cache,omitempty"`
+
 	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
 	ListModels string `json:"list_models,omitempty"`
 
@@ -88,13 +92,17 @@ type App struct {
 	// variable HF_ENDPOINT, else huggingface.co, with the token in HF_TOKEN.
 	Hubs []Hub `json:"hubs,omitempty"`
 
+	// Names and addresses by which this machine is known, beside its own. Sites without authentication take requests for
+	// them, and TLS on demand makes certificates for them. Default: none.
+	Hosts []string `json:"hosts,omitempty"`
+
 	// Where conversations are stored, and for how long.
 	Store Store `json:"store,omitzero"`
 
 	log      *slog.Logger
 	settings node.Settings
 	gen      uint64
-	warnOpen func()               // of listeners without authentication
+	warnOpen func()               // of what anybody can use or make grow
 	grace    func() time.Duration // that of the HTTP app
 	opened   string               // the key of the node in the pool; empty before Start
 	socket   *socket
@@ -174,7 +182,10 @@ func (p pooled) Destruct() error {
 // Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Slogger()
-	a.warnOpen = func() { warnOpen(ctx, a.log) }
+	a.warnOpen = func() {
+		warnOpen(ctx, a.log)
+		warnOnDemand(ctx, a.log)
+	}
 	a.grace = func() time.Duration { return gracePeriod(ctx) }
 	a.started = make(chan struct{})
 	replace := caddy.NewReplacer()
@@ -227,6 +238,9 @@ func (a *App) Validate() error {
 	if err := oneOf("abandoned_loads", a.AbandonedLoads, "finish", "stop"); err != nil {
 		return err
 	}
+	if err := oneOf("prompt_cache", a.PromptCache, "shared", "private"); err != nil {
+		return err
+	}
 	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {
 		return err
 	}
@@ -234,6 +248,9 @@ func (a *App) Validate() error {
 		if err := oneOf("allow", gate, allGates...); err != nil {
 			return err
 		}
+	}
+	if err := checkHosts("hosts", a.Hosts); err != nil {
+		return err
 	}
 	return a.settings.Validate()
 }
@@ -252,11 +269,11 @@ func (a *App) Start() error {
 		return err
 	}
 	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
-		n, err := node.Open(dir, a.log)
+		lock, err := reserve(dir)
 		if err != nil {
 			return nil, err
 		}
-		return pooled{n, openSocket(dir, a.log)}, nil
+		return pooled{lock.Open(a.log), openSocket(dir, a.log)}, nil
 	})
 	if err != nil {
 		return err
@@ -284,11 +301,7 @@ func (a *App) openHome() (home.Dir, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := dir.Make(); err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(string(dir))
-	return home.Dir(real), err
+	return realHome(dir)
 }
 
 // Stop takes the settings out of force. The engines go on: requests may still be under way.

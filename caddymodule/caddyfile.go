@@ -43,6 +43,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //	lm {
 //		home <folder>
 //		models_dir <folder>               # may be repeated
+//		hosts <name or address...>        # of this machine, beside its own
 //		jit on|off
 //		idle_ttl <duration>               # 0: never
 //		max_loaded <n>                    # 0: as many as memory holds
@@ -52,6 +53,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		abandoned_loads finish|stop
 //		stall_timeout <duration>
 //		slow_client_timeout <duration>
+//		prompt_cache shared|private
 //		store sqlite|postgres <url> {
 //			max_age <duration>            # 0: for ever
 //			max_turns <n>                 # 0: any number
@@ -108,6 +110,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		err := oneArg(d, &dir)
 		a.ModelsDirs = append(a.ModelsDirs, dir)
 		return err
+	case "hosts":
+		return hostArgs(d, &a.Hosts)
 	case "jit":
 		on, err := onOff(d)
 		a.JIT = &on

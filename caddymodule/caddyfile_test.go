@@ -3,6 +3,8 @@ package caddymodule
 import (
 	"encoding/json"
 	"flag"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
 )
@@ -98,6 +101,7 @@ func TestCaddyfile_ExamplesAreValid(t *testing.T) {
 			if err := caddy.Validate(&config); err != nil {
 				t.Error(err)
 			}
+			wantNoOtherPorts(t, file, string(body))
 		})
 	}
 	if left, err := os.ReadDir(os.Getenv("LMCADDY_HOME")); err != nil || len(left) > 0 {
@@ -124,11 +128,42 @@ func TestCaddyfile_DocumentsAreValid(t *testing.T) {
 			}
 			if _, err := adapt(t, file, []byte(block)); err != nil {
 				t.Errorf("%s: %v:\n%s", file, err, block)
+			} else {
+				wantNoOtherPorts(t, file, block)
 			}
 			shown++
 		}
 	}
 	if shown < 3 {
 		t.Errorf("only %d Caddyfiles are shown", shown)
+	}
+}
+
+// wantNoOtherPorts sees that a Caddyfile opens no port that it doesn't name: Caddy adds port 80 to sites with TLS, which an
+// ordinary user may not open. Nor does it warn of anything.
+func wantNoOtherPorts(t *testing.T, file, text string) {
+	t.Helper()
+	t.Setenv("HF_TOKEN", "x")
+	ctx, err := provisioned(t, text)
+	if err != nil {
+		t.Errorf("%s: %v:\n%s", file, err, text)
+		return
+	}
+	var log strings.Builder
+	warnOnDemand(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+	warnOpen(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+	if log.Len() > 0 {
+		t.Errorf("%s: %s:\n%s", file, &log, text)
+	}
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return // it shows options alone
+	}
+	for name, server := range app.(*caddyhttp.App).Servers {
+		for _, listen := range server.Listen {
+			if _, port, err := net.SplitHostPort(listen); err != nil || !strings.Contains(text, ":"+port) {
+				t.Errorf("%s: server %s listens on %s, which the Caddyfile doesn't name:\n%s", file, name, listen, text)
+			}
+		}
 	}
 }

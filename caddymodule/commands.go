@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -63,8 +64,12 @@ func Prepare() {
 	if err != nil {
 		exit(err)
 	}
-	settle(dir)
-	if len(os.Args) < 2 || os.Args[1] != "run" {
+	command := ""
+	if len(os.Args) > 1 {
+		command = os.Args[1]
+	}
+	settle(dir, command == "run" || command == "serve")
+	if command != "run" {
 		return
 	}
 	if _, err := os.Stat("Caddyfile"); len(os.Args) == 2 && os.IsNotExist(err) {
@@ -78,7 +83,10 @@ func Prepare() {
 
 // settle has Caddy keep its own state, such as certificates, inside the home too. Caddy reads some of it from the
 // environment and some from variables that are set before main.
-func settle(dir home.Dir) {
+func settle(dir home.Dir, isServer bool) {
+	if strings.Contains(string(dir), "|") {
+		exit(fmt.Errorf("the home folder %s has a | in its path, which can't be in a socket's: choose another with LMCADDY_HOME", dir))
+	}
 	for _, name := range []string{home.Variable, "XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
 		if err := os.Setenv(name, string(dir)); err != nil {
 			exit(err)
@@ -88,6 +96,9 @@ func settle(dir home.Dir) {
 	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
 	if os.Getenv("CADDY_ADMIN") == "" {
 		caddy.DefaultAdminListen = "unix/" + dir.AdminSocket() + "|0600"
+		if isServer && strings.ContainsAny(string(dir), "{}") { // a server looks for placeholders in it; commands take it as it is
+			caddy.DefaultAdminListen = strings.Replace(caddy.DefaultAdminListen, string(dir), "{env."+home.Variable+"}", 1)
+		}
 	}
 }
 

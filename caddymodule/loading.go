@@ -32,6 +32,7 @@ func (a *App) loading() error {
 		s.Queue = *a.Queue
 	}
 	s.MaxLoaded, s.BodyMemory = a.MaxLoaded, a.BodyMemory
+	s.PrivatePrompts = a.PromptCache == "private"
 	s.AbandonLoads = a.AbandonedLoads == "stop"
 	s.StallTimeout, s.SlowClient = time.Duration(a.StallTimeout), time.Duration(a.SlowClientTimeout)
 	budget := a.MemoryBudget
@@ -93,6 +94,8 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		return true, size(d, &a.BodyMemory, mostBodyMemory)
 	case "abandoned_loads":
 		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
+	case "prompt_cache":
+		return true, oneOfArgs(d, &a.PromptCache, "shared", "private")
 	case "stall_timeout":
 		return true, duration(d, &a.StallTimeout)
 	case "slow_client_timeout":

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,9 +20,29 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
+// reserved are the locks that preflight has taken, by the real path of the home, until the app takes them over.
+var reserved sync.Map
+
+// reserve gives the lock on a home to whoever opens it: the one that preflight took, or a new one.
+func reserve(dir home.Dir) (*node.Lock, error) {
+	if lock, ok := reserved.LoadAndDelete(dir); ok {
+		return lock.(*node.Lock), nil
+	}
+	return node.Reserve(dir)
+}
+
+// realHome makes the home folder, and gives its real path: two names of one folder are one home.
+func realHome(dir home.Dir) (home.Dir, error) {
+	if err := dir.Make(); err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(string(dir))
+	return home.Dir(real), err
+}
+
 // preflight refuses to start a second server on the same home or on the same port. Caddy itself would take the admin
 // socket of a running server away before it noticed, and would share the port with it, so that every other request went
-// to the wrong one. A configuration that isn't known beforehand may be nil; what can be checked without it is.
+// to the wrong one. So the lock on the home is taken first, and kept: of two that start at once only one comes further. A configuration that isn't known beforehand may be nil; what can be checked without it is.
 func preflight(config []byte) error {
 	dir, err := home.FromEnvironment()
 	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {
@@ -30,9 +51,14 @@ func preflight(config []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := node.CheckFree(dir); err != nil {
+	if dir, err = realHome(dir); err != nil {
 		return err
 	}
+	lock, err := reserve(dir)
+	if err != nil {
+		return err
+	}
+	reserved.Store(dir, lock)
 	if err := checkSocket(cmp.Or(gjson.GetBytes(config, "admin.listen").Str, caddy.DefaultAdminListen)); err != nil {
 		return err
 	}
@@ -56,7 +82,7 @@ const maxSocketPath = 103
 
 // checkSocket tells of a path that is too long for a socket, which the system calls an invalid argument.
 func checkSocket(address string) error {
-	parsed, err := caddy.ParseNetworkAddress(address)
+	parsed, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceKnown(address, ""))
 	if err != nil || !parsed.IsUnixNetwork() {
 		return nil
 	}

@@ -42,9 +42,40 @@ func TestPreflight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := fmt.Sprintf(`{"admin":{"listen":%q},"apps":{"lm":{"home":%q},"http":{"servers":{"a":{"listen":[%q]}}}}}`, tt.admin, tt.home, tt.listen)
 			err := preflight([]byte(config))
+			if dir, err := realHome(home.Dir(tt.home)); err == nil && tt.home == free {
+				lock, err := reserve(dir) // for the next case
+				if err != nil || lock.Release() != nil {
+					t.Fatal(err)
+				}
+			}
 			if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Of two servers that start at once, the one that comes first keeps the other out, before either has begun.
+func TestPreflight_KeepsTheHome(t *testing.T) {
+	t.Parallel()
+	dir, err := realHome(home.Dir(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := preflight(fmt.Appendf(nil, `{"admin":{"listen":"off"},"apps":{"lm":{"home":%q}}}`, dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.Reserve(dir); err == nil {
+		t.Error("another server may begin on the home")
+	}
+	lock, err := reserve(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Open(slog.New(slog.DiscardHandler)).Close(); err != nil {
+		t.Error(err)
+	}
+	if lock, err = node.Reserve(dir); err != nil || lock.Release() != nil {
+		t.Errorf("the home isn't free again: %v", err)
 	}
 }

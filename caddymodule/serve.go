@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/machine"
 )
 
 const (
@@ -34,6 +35,7 @@ func serveCommand(cmd *cobra.Command) {
 	cmd.Flags().StringArray("models-dir", nil, "A further folder of models (may be repeated)")
 	cmd.Flags().Bool("require-auth", false, "Ask for a token (lmcaddy token create)")
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
+	cmd.Flags().StringArray("hosts", nil, "A further name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(allGates, ", ")+" (may be repeated)")
 	cmd.RunE = caddycmd.WrapCommandFuncForCobra(serve)
 }
@@ -56,6 +58,13 @@ func serve(flags caddycmd.Flags) (int, error) {
 	for i := range dirs {
 		dirs[i] = absolute(dirs[i])
 	}
+	hosts, err := flags.GetStringArray("hosts")
+	if err != nil {
+		return caddy.ExitCodeFailedStartup, err
+	}
+	for i := range hosts {
+		hosts[i] = machine.Normal(hosts[i])
+	}
 	dir, err := home.FromEnvironment()
 	if err == nil {
 		err = dir.Make()
@@ -63,7 +72,7 @@ func serve(flags caddycmd.Flags) (int, error) {
 	if err != nil {
 		return caddy.ExitCodeFailedStartup, err
 	}
-	config := serveConfig(listen, &App{ModelsDirs: dirs, Allow: gates}, site...)
+	config := serveConfig(listen, &App{ModelsDirs: dirs, Hosts: hosts, Allow: gates}, site...)
 	encoded, err := json.Marshal(config)
 	if err != nil {
 		return caddy.ExitCodeFailedStartup, err
@@ -112,7 +121,7 @@ func serveConfig(listen string, app *App, handlers ...json.RawMessage) *caddy.Co
 	}
 	noPersist := false
 	return &caddy.Config{
-		Admin:   &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &noPersist}},
+		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
 		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
 	}
 }

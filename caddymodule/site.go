@@ -60,12 +60,12 @@ func rootCertificate(ctx caddy.Context) func() ([]byte, error) {
 
 // checkCORS tells what is wrong with an origin, if anything.
 func checkCORS(origin string) error {
-	if origin == "*" {
+	if origin == "*" || origin == "null" || origin == "file://" { // the latter two are files'
 		return nil
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-		return errors.New("cors " + origin + ": an origin is a scheme and a host, such as https://app.example, or * for all")
+		return errors.New("cors " + origin + ": an origin is a scheme and a host, such as https://app.example or app://obsidian.md, null for files, or * for all websites")
 	}
 	return nil
 }
@@ -152,5 +152,5 @@ func isReachable(listen string) bool {
 
 // configOf is what the API of a site stands on.
 func configOf(ctx caddy.Context, a *App) api.Config {
-	return api.Config{Node: a.Node, Log: ctx.Slogger(), Exiting: exiting, ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
+	return api.Config{Node: a.Node, Log: ctx.Slogger(), Exiting: exiting, Hosts: a.Hosts, ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
 }

@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/quic-go/quic-go/http3"
@@ -38,9 +43,13 @@ func startLAN(t *testing.T) *lan {
 	plain, port := harness.FreePort(t), harness.FreePort(t)
 	s := h.Launch(plain, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(`{
 	grace_period 15s
-	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
 	skip_install_trust
+	auto_https disable_redirects
+	on_demand_tls {
+		permission lm
+	}
 	lm {
+		hosts models.example.org
 		engine llama_server {
 			args --threads 1
 		}
@@ -53,12 +62,12 @@ http://:%d {
 }
 
 :%d {
-	bind 127.0.0.2
+	bind 127.0.0.2 127.0.0.1
 	tls internal {
 		on_demand
 	}
 	log {
-		output file {$LMCADDY_HOME}/access.log
+		output file {env.LMCADDY_HOME}/access.log
 		format filter {
 			wrap json
 			fields {
@@ -228,6 +237,58 @@ func (l *lan) wantNoSecrets(t *testing.T, tokens ...string) {
 		t.Errorf("the access log: %v\n%.600s", err, access)
 	}
 	wantNoSecrets(t, l.Server, tokens...)
+}
+
+// Anybody can ask for a certificate of any name. Those of this machine's own are made, and no others leave a trace.
+func TestLAN_CertificatesForThisMachineAlone(t *testing.T) {
+	l := startLAN(t)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(l.base, "https://"))
+	shake := func(name string) error { // which isn't sent if it is an address
+		address := "127.0.0.2"
+		if net.ParseIP(name) != nil {
+			address = name
+		}
+		conn, err := tls.Dial("tcp", net.JoinHostPort(address, port), &tls.Config{ServerName: name, RootCAs: l.roots})
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"localhost", "127.0.0.1", "127.0.0.2", hostname, strings.ToUpper(hostname), "app.localhost", "models.example.org"} {
+		if err := shake(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	before := files(t, l.Dir)
+	random := rand.New(rand.NewPCG(13, 0))
+	for i := range 300 {
+		name := fmt.Sprintf("%x.%s", random.Uint64(), []string{"example", "local", "lan", hostname, "models.example.org"}[i%5])
+		if err := shake(name); err == nil {
+			t.Errorf("there is a certificate for %q", name)
+		}
+	}
+	if diff := cmp.Diff(before, files(t, l.Dir)); diff != "" {
+		t.Errorf("the refused have left files (-before +after):\n%s", diff)
+	}
+	if err := shake("localhost"); err != nil {
+		t.Errorf("after those: %v", err)
+	}
+}
+
+// files are those below a folder.
+func files(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return paths
 }
 
 func TestToken_BeforeTheServerRuns(t *testing.T) {

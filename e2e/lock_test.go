@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
@@ -75,5 +79,44 @@ func TestLock_SecondServerThatIsConfiguredOnStandardInputRefusesToStart(t *testi
 	}
 	if a := first.Chat(harness.Ask(capital)); a.Content != paris {
 		t.Errorf("the first answers %q", a.Content)
+	}
+}
+
+// Of two that start at once one serves, with all that belongs to it, and the other leaves nothing changed.
+func TestLock_TwoStartsAtOnce(t *testing.T) {
+	home := harness.NewHome(t)
+	for range 20 {
+		var both [2]*harness.Server
+		for i := range both {
+			config := harness.Config{Port: harness.FreePort(t)}
+			both[i] = home.Begin(config.Port, "run", "--adapter", "caddyfile", "--config", home.WriteFile("Caddyfile"+strconv.Itoa(i), config.String()))
+		}
+		harness.Eventually(t, harness.Patience, "one of them refuses to start", func() bool { return both[0].HasEnded() || both[1].HasEnded() })
+		winner, loser := both[0], both[1]
+		if winner.HasEnded() {
+			winner, loser = loser, winner
+		}
+		if status := loser.WaitEnd(harness.Patience); status == 0 || !strings.Contains(loser.Log(), "in use by another lmcaddy") {
+			t.Errorf("status %d: %s", status, loser.Log())
+		}
+		for name, url := range map[string]string{"admin.sock": "http://localhost/config/", "lmcaddy.sock": "http://lmcaddy/v1/models"} {
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(home.Dir, "run", name))
+			}}}
+			harness.Eventually(t, harness.Patience, name+" answers", func() bool {
+				if winner.HasEnded() {
+					t.Fatalf("both have ended: %s", winner.Log())
+				}
+				resp, err := client.Get(url)
+				if err != nil {
+					return false
+				}
+				_ = resp.Body.Close()
+				return resp.StatusCode == http.StatusOK
+			})
+		}
+		if status := winner.Stop(syscall.SIGINT, harness.Patience); status != 0 {
+			t.Errorf("the winner ended with status %d", status)
+		}
 	}
 }

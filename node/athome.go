@@ -12,14 +12,11 @@ import (
 // WithStoreOf does something with a home's own store while nobody else uses the home. A home that a process uses is an error
 // that names it.
 func WithStoreOf(ctx context.Context, dir home.Dir, do func(*store.Store) error) (err error) {
-	if err := dir.Make(); err != nil {
-		return err
-	}
-	lock, err := takeLock(dir)
+	lock, err := Reserve(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = errors.Join(err, lock.Release()) }()
 	s, err := store.Open(ctx, store.Options{Path: dir.Database()})
 	if err != nil {
 		return fmt.Errorf("opening the store of tokens: %w", err)

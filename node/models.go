@@ -100,7 +100,7 @@ type Use struct {
 	Slots         int            // how many sequences the engine is to generate at a time; 0: one
 	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
 	TTL           *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
-	Owner         string         // who asks, see [Identity]: a model's queue is shared among owners, and its loads note them
+	Owner         string         // who asks, see [Identity]: a model's queue is shared among owners, and its loads note them; prompts are kept apart if the settings say so
 	Draft         string         // the model that speculative decoding is to use, by any of its names
 
 	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back

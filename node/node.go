@@ -9,16 +9,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
@@ -34,7 +28,7 @@ type Node struct {
 	home       home.Dir
 	log        *slog.Logger
 	logs       logSwitch
-	lock       *flock.Flock
+	lock       *Lock
 	catalog    *catalog.Catalog
 	supervisor *supervisor.Supervisor
 	runtimes   *runtimes.Store
@@ -73,17 +67,19 @@ type Node struct {
 // Open makes the home folder where it is missing, takes its lock, and starts a node with no settings. A home that another
 // process uses is an error that names it. The log is used until settings bring another.
 func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
-	if err := dir.Make(); err != nil {
-		return nil, err
-	}
-	lock, err := takeLock(dir)
+	lock, err := Reserve(dir)
 	if err != nil {
 		return nil, err
 	}
-	logs := newLogSwitch(first.Handler())
+	return lock.Open(first), nil
+}
+
+// Open starts a node with no settings on the home that is locked. The lock is the node's from then on.
+func (l *Lock) Open(first *slog.Logger) *Node {
+	dir, logs := l.home, newLogSwitch(first.Handler())
 	log := slog.New(logs)
 	n := &Node{
-		home: dir, log: log, logs: logs, lock: lock,
+		home: dir, log: log, logs: logs, lock: l,
 		catalog:  catalog.New(log.With("part", "catalog")),
 		runtimes: runtimes.Open(dir.Runtimes(), log.With("part", "runtimes")),
 		live:     map[uint64]Settings{},
@@ -106,43 +102,7 @@ func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
 	n.background.Go(n.prune)
 	n.background.Go(n.note)
 	n.background.Go(n.watchTokens)
-	return n, nil
-}
-
-// CheckFree tells whether a home is free to be opened. It is for telling the user early; Open decides.
-func CheckFree(dir home.Dir) error {
-	if err := dir.Make(); err != nil {
-		return err
-	}
-	lock, err := takeLock(dir)
-	if err != nil {
-		return err
-	}
-	return lock.Unlock()
-}
-
-// takeLock makes this process the only one on the home.
-func takeLock(dir home.Dir) (*flock.Flock, error) {
-	lock := flock.New(dir.Lock(), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	switch held, err := lock.TryLock(); {
-	case err != nil:
-		return nil, fmt.Errorf("locking the home folder %s: %w", dir, err)
-	case !held:
-		return nil, fmt.Errorf("the home folder %s is in use by another lmcaddy%s: stop that one, or give this one a home of its own with LMCADDY_HOME", dir, holder(dir))
-	}
-	if err := os.WriteFile(dir.Lock(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("writing %s: %w", dir.Lock(), err), lock.Unlock())
-	}
-	return lock, nil
-}
-
-// holder tells who has the lock, as far as it is known.
-func holder(dir home.Dir) string {
-	content, err := os.ReadFile(dir.Lock())
-	if pid := strings.TrimSpace(string(content)); err == nil && pid != "" {
-		return " (process " + pid + ")"
-	}
-	return ""
+	return n
 }
 
 // Home is the folder that the node lives in.
@@ -185,5 +145,5 @@ func (n *Node) Close() error {
 	for _, s := range n.stores {
 		err = errors.Join(err, s.Close())
 	}
-	return errors.Join(err, n.lock.Unlock())
+	return errors.Join(err, n.lock.Release())
 }

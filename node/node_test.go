@@ -80,8 +80,8 @@ func TestOpen_OneNodeForAHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, try := range map[string]func() error{
-		"Open":      func() error { _, err := Open(dir, slog.New(slog.DiscardHandler)); return err },
-		"CheckFree": func() error { return CheckFree(dir) },
+		"Open":    func() error { _, err := Open(dir, slog.New(slog.DiscardHandler)); return err },
+		"Reserve": func() error { _, err := Reserve(dir); return err },
 	} {
 		err := try()
 		if err == nil || !strings.Contains(err.Error(), string(dir)) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {

@@ -30,6 +30,9 @@ type Settings struct {
 	StallTimeout time.Duration // how long an engine may get no further; 0: five minutes
 	SlowClient   time.Duration // how long a client may take nothing of its answer; 0: a minute
 
+	// PrivatePrompts has requests of different owners share no prompts that an engine has cached.
+	PrivatePrompts bool
+
 	Gates Gates // what is allowed of what is closed by default
 
 	Hubs []fetch.Hub // that models may be downloaded from; the first serves identifiers without a URL

@@ -111,6 +111,7 @@ func (n *Node) spec(m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 		Origin: origin{s, o},
 	}
 	if m.Type == catalog.TypeLLM {
+		spec.Private = s.PrivatePrompts
 		spec.BatchSize, spec.FlashAttention, spec.OffloadKV = o.BatchSize, o.FlashAttention, o.OffloadKV
 		if err := checkExperts(m, o.Experts); err != nil {
 			return nil, err
@@ -164,7 +165,7 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 	}
 	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
 	n.checkpoints(spec, budget)
-	if spec.Model.Type == catalog.TypeLLM {
+	if spec.Model.Type == catalog.TypeLLM && !spec.Private { // that cache is common to all slots, and isn't asked for those chosen by name
 		spec.PromptCache = promptCache(spec.Args, budget, spec.Memory+spec.Reserve)
 		spec.Reserve += spec.PromptCache
 	}

@@ -19,6 +19,9 @@ type (
 
 		Answered bool   // what they were lent for came to its end
 		Key      string // of the model, where it was Answered
+
+		Waiter uint64 // to whom they were lent, where the instance keeps owners apart
+		Used   []int  // which of them the engine has begun to use for it
 	}
 	// Signalled is what a process says of itself.
 	Signalled struct {

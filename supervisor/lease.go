@@ -24,6 +24,9 @@ type Lease struct {
 	granted    time.Time
 	answered   atomic.Bool
 	release    sync.Once
+
+	pins   []pin        // where the instance keeps owners apart: the slots
+	pinned atomic.Int32 // bodies that have named one
 }
 
 // Post sends a JSON body to a path of the engine's. The answer's body ends early when the engine is stopped or ctx ends.
@@ -65,6 +68,9 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 		cancel()
 		return nil, err
 	}
+	if body.pin != nil && resp.StatusCode == http.StatusOK {
+		body.pin.used.Store(true) // the engine says nothing before it has begun with the prompt
+	}
 	sent.answered()
 	resp.Body = &leasedBody{resp.Body, sent, func() { detach(); cancel() }}
 	return resp, nil
@@ -86,6 +92,7 @@ func (l *Lease) Release() {
 		l.supervisor.send(message{event: Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots, Held: time.Since(l.granted),
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
+			Waiter: l.grant.Waiter, Used: l.usedSlots(),
 		}})
 	})
 }

@@ -12,6 +12,8 @@ import (
 type Payload struct {
 	Pieces [][]byte // sent one after the other
 	Keeper Keeper   // of their memory; nil: it is left to the garbage collector
+
+	pin *pin // the slot that it names; nil: none
 }
 
 // Keeper keeps memory that is used again. A request's body may be read for a while after the request has failed.

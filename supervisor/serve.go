@@ -201,6 +201,7 @@ func (s *stepper) promise(w *Waiter) {
 func (s *stepper) grant(w *Waiter, in *Instance) {
 	slots := min(w.Slots, in.Spec.Parallel)
 	in.InUse += slots
+	in.lendSlots(slots, w)
 	in.LastUsed = s.now
 	if in.Next != nil {
 		in.LateGrants++

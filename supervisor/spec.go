@@ -20,6 +20,7 @@ type Spec struct {
 	Experts        int      // of a mixture of experts, how many answer; 0: as many as the model says
 	PromptCache    int64    // bytes of prompts' states that the engine may keep beside its slots
 	Checkpoints    int      // of a context that can't be cut back, how many the engine may keep for each slot; 0: its choice
+	Private        bool     // requests of different owners share no prompts: each is given slots by name
 	Args           []string // further arguments, by the operator's hand
 
 	// What follows is no concern of the process.
@@ -36,7 +37,7 @@ type Spec struct {
 func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
-		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && slices.Equal(s.Args, o.Args) &&
+		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.Args, o.Args) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
 }
 

@@ -53,6 +53,8 @@ type Instance struct {
 	LastUsed time.Time     // when it became ready, or the last request ended
 	Answered bool          // a request, to its end
 
+	book *slotBook // who used which slot; nil: owners aren't kept apart, or nobody has used it
+
 	promised bool // in this Step: an earlier waiter waits for its slots
 	wanted   bool // in this Step: somebody waits for it
 }
@@ -130,7 +132,7 @@ type Waiter struct {
 	Instance string // WaitSlots: the one, if it must be; else any of the key. WaitLoad, WaitUnload, WaitRestart: the one.
 	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: any or none
 	Slots    int    // WaitSlots: how many
-	Owner    string // WaitSlots: who asks; the queue is shared fairly among owners
+	Owner    string // WaitSlots: who asks; the queue is shared fairly among owners, and where they are kept apart each has slots of its own
 	Spec     *Spec  // what to load with, if it comes to that
 	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
 	Priority bool   // WaitSlots: goes before those without, within bounds

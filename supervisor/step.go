@@ -134,6 +134,9 @@ func (s *stepper) returned(ev Returned) {
 		return
 	}
 	in.InUse -= ev.Slots
+	if in.book != nil {
+		in.book.giveBack(ev.Waiter, ev.Used)
+	}
 	in.LastUsed = s.now
 	if in.Status == Draining && in.InUse == 0 {
 		s.stop(in, in.Leaving)

@@ -72,6 +72,7 @@ type answer struct {
 	process *process
 	grant   Grant
 	info    Info
+	loans   []loan // where the instance keeps owners apart
 	err     *Error
 }
 
@@ -98,7 +99,7 @@ type Want struct {
 	Instance string // this one alone; empty: any of the key
 	Draft    string // the key of the draft model that the instance must have; empty: any or none
 	Slots    int    // more than an instance has is what it has
-	Owner    string // who asks; the queue is shared fairly among owners
+	Owner    string // who asks: the queue is shared fairly among owners, and slots are where owners are kept apart
 	Spec     *Spec  // what to load with
 	MayLoad  bool   // whether a model that isn't loaded is to be
 	Priority bool   // whether to go before those without, which have waited for less than maxOvertakes of these
@@ -115,7 +116,10 @@ func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now()}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now(), pins: make([]pin, len(a.loans))}
+	for i, l := range a.loans {
+		lease.pins[i].loan = l
+	}
 	if a.grant.SawLoad {
 		lease.LoadTime = a.info.LoadTime
 	}
@@ -172,7 +176,7 @@ func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, 
 	}
 	s.send(message{event: GaveUp{w.ID}})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // the grant was quicker
-		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots}})
+		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter}})
 	}
 	return answer{}, ctx.Err()
 }
@@ -260,6 +264,9 @@ func (s *Supervisor) carryOut(effect Effect) {
 		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.find(e.Gen); in != nil {
 			a.info = s.info(in)
+			if in.book != nil {
+				a.loans = in.book.lentTo(e.Waiter)
+			}
 		}
 		s.reply(e.Waiter, a)
 	case Refuse:

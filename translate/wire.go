@@ -16,6 +16,10 @@ type Wire interface {
 	// Rewriter turns the engine's answer to a body that Chat made into what the client is to see of it.
 	Rewriter(opts RewriteOptions) Rewriter
 
+	// Pin has the engine use one slot for a body that it is sent, and without reuse none of what the slot keeps of earlier
+	// prompts. The body itself is left as it is.
+	Pin(body [][]byte, slot int, reuse bool) [][]byte
+
 	// Fault reads an answer whose status isn't 200.
 	Fault(status int, body []byte) *Error
 

@@ -38,6 +38,14 @@ func Start(h *Home, c Config) *Server {
 // Launch starts lmcaddy with arguments, and waits until it answers on a port.
 func (h *Home) Launch(port int, args ...string) *Server {
 	h.T.Helper()
+	s := h.Begin(port, args...)
+	s.waitReady()
+	return s
+}
+
+// Begin starts lmcaddy with arguments, to serve on a port, and doesn't wait for it.
+func (h *Home) Begin(port int, args ...string) *Server {
+	h.T.Helper()
 	out, err := os.CreateTemp(h.Work, "log")
 	if err != nil {
 		h.T.Fatal(err)
@@ -62,7 +70,6 @@ func (h *Home) Launch(port int, args ...string) *Server {
 		close(s.exited)
 	}()
 	h.T.Cleanup(s.cleanup)
-	s.waitReady()
 	return s
 }
 

@@ -1,0 +1,179 @@
+package caddymodule
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+	"github.com/caddyserver/certmagic"
+
+	"github.com/lmcaddy/lmcaddy/internal/machine"
+)
+
+func init() { caddy.RegisterModule(new(Permission)) }
+
+// Permission has TLS on demand make certificates for this machine alone: for its names and the addresses of its
+// interfaces, for localhost, and for the names that the configuration gives. A client can't have any others made by
+// asking for them.
+type Permission struct {
+	// Further names and addresses, such as those under which a router forwards to this machine. Default: none.
+	Names []string `json:"names,omitempty"`
+
+	hosts []string // those of the app
+	sites func() []string
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Permission) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "tls.permission.lm", New: func() caddy.Module { return new(Permission) }}
+}
+
+// Provision finds the app. The sites are asked for later: they are provisioned after TLS.
+func (p *Permission) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("lm")
+	if err != nil {
+		return err
+	}
+	p.hosts = app.(*App).Hosts
+	p.sites = func() []string { return siteNames(ctx) }
+	return nil
+}
+
+// Validate checks the names.
+func (p *Permission) Validate() error { return checkHosts("permission lm: names", p.Names) }
+
+// CertificateAllowed returns nil for a name, or an address, that this machine serves.
+func (p *Permission) CertificateAllowed(ctx context.Context, name string) error {
+	hello, _ := ctx.Value(certmagic.ClientHelloInfoCtxKey).(*tls.ClientHelloInfo)
+	if p.allows(name, hello) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q is no name or address of this machine, and neither hosts nor the permission's names have it",
+		caddytls.ErrPermissionDenied, name)
+}
+
+// allows tells whether a certificate may be made. What it allows to other machines is a short list: of each address there is
+// one spelling, and the many names and addresses that mean localhost are for connections from this machine.
+func (p *Permission) allows(name string, hello *tls.ClientHelloInfo) bool {
+	if slices.Contains(p.hosts, name) || slices.Contains(p.Names, name) {
+		return true
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip.String() == name && !ip.Is4In6() && (machine.HasAddress(ip) || ip.IsLoopback() && localAddress(hello) == ip)
+	}
+	return name == "localhost" || slices.Contains(machine.Names(), name) || slices.Contains(p.sites(), name) ||
+		machine.IsLocalhost(name) && localAddress(hello).IsLoopback()
+}
+
+// localAddress is this end's address of a connection.
+func localAddress(hello *tls.ClientHelloInfo) netip.Addr {
+	if hello == nil || hello.Conn == nil {
+		return netip.Addr{}
+	}
+	at, _ := netip.ParseAddrPort(hello.Conn.LocalAddr().String())
+	return at.Addr().Unmap()
+}
+
+// siteNames are the names that the configuration gives its sites, but for those with a wildcard.
+func siteNames(ctx caddy.Context) (names []string) {
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return nil
+	}
+	for _, server := range app.(*caddyhttp.App).Servers {
+		for _, policy := range server.TLSConnPolicies {
+			names = append(names, machine.Normal(policy.DefaultSNI))
+		}
+		for _, route := range server.Routes {
+			for _, set := range route.MatcherSets {
+				for _, m := range set {
+					if hosts, ok := m.(*caddyhttp.MatchHost); ok {
+						names = append(names, *hosts...)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
+// UnmarshalCaddyfile reads
+//
+//	permission lm {
+//		names <name or address...>
+//	}
+func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // lm
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if word := d.Val(); word != "names" {
+			return d.Errf("permission lm: unknown option %q", word)
+		}
+		if err := hostArgs(d, &p.Names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hostArgs reads names of hosts, which are kept in their normal form.
+func hostArgs(d *caddyfile.Dispenser, to *[]string) error {
+	word, from := d.Val(), len(*to)
+	if err := someArgs(d, to); err != nil {
+		return err
+	}
+	for i, name := range (*to)[from:] {
+		(*to)[from+i] = machine.Normal(name)
+	}
+	return wrap(d, checkHosts(word, (*to)[from:]))
+}
+
+// checkHosts tells which of some names isn't that of one host.
+func checkHosts(word string, names []string) error {
+	for _, name := range names {
+		ip, err := netip.ParseAddr(name)
+		isAddress := err == nil && ip.String() == name
+		if !isAddress && (name == "" || name != machine.Normal(name) || strings.ContainsAny(name, "*/:[]{}@ ")) {
+			return fmt.Errorf("%s: %q is not a name or an address of a host, such as server.lan or 192.168.1.7, without a port", word, name)
+		}
+	}
+	return nil
+}
+
+// warnOnDemand warns of TLS on demand that makes a certificate, which is three files, for any name that anybody asks for.
+func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
+	app, err := ctx.AppIfConfigured("tls")
+	if err != nil {
+		return
+	}
+	automation := app.(*caddytls.TLS).Automation
+	if automation == nil || automation.OnDemand != nil {
+		return
+	}
+	for _, policy := range automation.Policies {
+		subjects := policy.Subjects()
+		if policy.OnDemand && (len(subjects) == 0 || slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(s, "*") })) {
+			log.Warn("anybody who can reach a site with on_demand can have any number of certificates made: " +
+				"put on_demand_tls { permission lm } into the global options")
+			return
+		}
+	}
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Permission)(nil)
+	_ caddy.Validator             = (*Permission)(nil)
+	_ caddyfile.Unmarshaler       = (*Permission)(nil)
+	_ caddytls.OnDemandPermission = (*Permission)(nil)
+)

@@ -1,0 +1,19 @@
+package translate
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Pin has the engine use one slot for a body that it is sent, and without reuse none of what the slot keeps of earlier prompts.
+func (LlamaServer) Pin(body [][]byte, slot int, reuse bool) [][]byte {
+	fields := `,"id_slot":` + itoa(slot)
+	if !reuse {
+		fields += `,"cache_prompt":false`
+	}
+	pinned := slices.Clone(body)
+	last := &pinned[len(pinned)-1]
+	end := bytes.LastIndexByte(*last, '}')
+	*last = append(slices.Clone((*last)[:end]), fields+"}"...)
+	return pinned
+}
