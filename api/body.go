@@ -98,17 +98,8 @@ func (c *call) body() (*translate.Body, error) {
 	if err = c.readAll(decoded, limit, decoding > 0); err == nil {
 		incoming.end()
 	}
-	var beyond *http.MaxBytesError
-	switch {
-	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return nil, tooLarge(limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.w.Header().Set("Connection", "close")
-		return nil, translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
-	case isRefusal(err), errors.Is(err, context.Canceled):
-		return nil, err
-	case err != nil:
-		return nil, translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
+	if err != nil {
+		return nil, c.unreadable(err)
 	}
 	c.read = true
 	c.claim.Shrink(decoding)
@@ -117,6 +108,22 @@ func (c *call) body() (*translate.Body, error) {
 		return nil, bad
 	}
 	return body, nil
+}
+
+// unreadable is the error of a body that couldn't be read.
+func (c *call) unreadable(err error) error {
+	var beyond *http.MaxBytesError
+	switch {
+	case errors.As(err, &beyond), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return tooLarge(c.api.MaxBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.w.Header().Set("Connection", "close")
+		return translate.Invalid("slow_body", "", "The request body came too slowly, or its end is missing.")
+	case isRefusal(err), errors.Is(err, context.Canceled):
+		return err
+	default:
+		return translate.Invalid("unreadable_body", "", "The request body can't be read: "+err.Error()+".")
+	}
 }
 
 func tooLarge(limit int64) *translate.Error {
