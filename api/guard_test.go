@@ -17,7 +17,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-
 // says is a chat whose user says something.
 func (s *server) says(text, more string) answer {
 	s.t.Helper()
