@@ -131,19 +131,25 @@ func TestStream_InOnePieceIsAskedAgainOfAnotherEngine(t *testing.T) {
 	}
 }
 
-func TestStream_InOnePieceOfTwoEnginesThatDieIsAnError(t *testing.T) {
+// TestStream_InOnePieceOfTwoEnginesThatDieIsRefused: it may be the reason, and is refused from then on.
+func TestStream_InOnePieceOfTwoEnginesThatDieIsRefused(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	replied := s.Go(harness.ChatPath, harness.Long(30000))
 	killBusy(t, s, killBusy(t, s, 0))
-	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusBadGateway)
-	wantOpenAIError(t, reply, "server_error", "engine_failed")
+	reply := harness.Wait(t, "the reply", replied).Want(t, http.StatusBadRequest)
+	wantOpenAIError(t, reply, "invalid_request_error", "request_crashes_engine")
+	again := s.Post(harness.ChatPath, harness.Long(30000)).Want(t, http.StatusBadRequest)
+	wantOpenAIError(t, again, "invalid_request_error", "request_crashes_engine")
+	if a := s.Chat(harness.Ask(capital)); a.Content != paris {
+		t.Errorf("another request: %q", a.Content)
+	}
 }
 
 func TestStream_AfterAnEngineHasDiedTheNextRequestStartsItAnew(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	dead := map[int]bool{}
-	for range 5 { // the client may be quicker to ask again than the server to notice
-		st := s.Stream(harness.Long(8000))
+	for i := range 5 { // the client may be quicker to ask again than the server to notice
+		st := s.Stream(harness.Long(8000 - i)) // the same request would be refused the third time
 		st.WaitContent()
 		engine := s.Engine()
 		if dead[engine.PID] {
