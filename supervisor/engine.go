@@ -27,6 +27,8 @@ type Process interface {
 type Launch struct {
 	*Spec
 	Instance string // the name by which the engine is to call the model
+	Folder   string // of this launch alone; empty: there is none
+	Socket   string // in it, that the engine is to listen on; empty: it is to listen on the port
 	Port     int    // on 127.0.0.1
 	APIKey   string // what the engine is to demand, if it can
 }
@@ -36,6 +38,7 @@ type Build struct {
 	Engine  string // e.g. "llama.cpp"
 	Version string // e.g. "b11669"
 	Path    string
+	Sockets bool              // it can listen on a Unix socket
 	Flags   map[string]string // the command-line flags that it knows, e.g. "--no-ui", and what its help says of them
 	Devices []Device          // that it can use beside the processor; empty: none
 }

@@ -11,14 +11,16 @@ import (
 
 // Command is a llama-server for one model. Flags that moved between versions are chosen by what the build knows.
 func (e *LlamaServer) Command(l Launch, b Build) Cmd {
-	args := []string{
-		"-m", l.Model.Path,
-		"--host", "127.0.0.1",
-		"--port", strconv.Itoa(l.Port),
-		"-a", l.Instance,
-		"-c", strconv.Itoa(l.ContextLength * l.Parallel),
-		"-np", strconv.Itoa(l.Parallel),
+	listen := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(l.Port)}
+	if l.Socket != "" {
+		listen = []string{"--host", l.Socket}
 	}
+	args := append([]string{"-m", l.Model.Path}, listen...)
+	args = append(args,
+		"-a", l.Instance,
+		"-c", strconv.Itoa(l.ContextLength*l.Parallel),
+		"-np", strconv.Itoa(l.Parallel),
+	)
 	if flag := b.first("--no-ui", "--no-webui"); flag != "" {
 		args = append(args, flag)
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +55,7 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 		return Build{}, err
 	}
 	build := Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: llamaFlags(help)}
+	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
 	if _, ok := build.Flags["--list-devices"]; ok {
 		if devices, err := ask(ctx, path, "--list-devices"); err == nil {
 			build.Devices = llamaDevices(devices)

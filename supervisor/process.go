@@ -42,7 +42,8 @@ type launched struct {
 	process *os.Process
 	group   group
 	pid     int
-	port    int
+	address string // where it listens: the socket's path, or 127.0.0.1 and a port
+	socket  string // empty: it listens on a port
 	apiKey  string
 	build   Build
 	stdin   io.WriteCloser
@@ -57,7 +58,7 @@ func (l *launched) kill() {
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
 	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{})}
-	p.client = &http.Client{Transport: newTransport()}
+	p.client = &http.Client{Transport: newTransport(p.dial)}
 	p.loading.ready = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -89,8 +90,11 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		return err
 	}
-	if l.Port, err = freePort(); err != nil {
+	if err := p.settle(&l, build); err != nil {
 		return err
+	}
+	if l.Folder != "" {
+		defer os.RemoveAll(l.Folder)
 	}
 	l.APIKey = rand.Text()
 	mark := p.options.mark(p.gen)
@@ -116,14 +120,17 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
-	now := &launched{cmd.Process, group, cmd.Process.Pid, l.Port, l.APIKey, build, stdin, engine.Stop()}
+	now := &launched{
+		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, apiKey: l.APIKey,
+		build: build, stdin: stdin, steps: engine.Stop(),
+	}
 	entry := mark.write(now.pid, p.log)
 	p.launched.Store(now) // before its output is read: it may be ready at once
-	p.log.Info("engine launched", "pid", now.pid, "port", l.Port, "engine", build.Engine, "version", build.Version)
+	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version)
 	if p.ctx.Err() != nil {
 		now.kill() // it was to stop before it had begun
 	}
-	unwatch := p.watch(engine, l, out)
+	unwatch := p.watch(engine, out)
 	err = cmd.Wait()
 	now.group.kill() // whatever it has left
 	mark.killAll(now.pid)
@@ -134,13 +141,13 @@ func (p *process) execute(engine Process, l Launch) error {
 
 // watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the
 // end of the output.
-func (p *process) watch(engine Process, l Launch, out *outputs) func() {
+func (p *process) watch(engine Process, out *outputs) func() {
 	p.loading.begin(p.options, p.stalled)
 	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)
 	watched, unwatch := context.WithCancel(p.ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.sample(watched, p.launched.Load().pid) })
-	watchers.Go(func() { p.poll(watched, engine.Health(), l) })
+	watchers.Go(func() { p.poll(watched, engine.Health()) })
 	return func() {
 		out.drain()
 		p.loading.end()
