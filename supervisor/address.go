@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -16,17 +17,21 @@ const dialTimeout = 5 * time.Second
 // errEnded is why no connection is made to a port: whoever listens there now isn't the engine.
 var errEnded = errors.New("the engine has ended")
 
-// settle chooses where a launch listens: a socket in a folder of its own, where the build can, else a port.
+// settle gives a launch its folders, and chooses where it listens: on a socket in its own, where the build can, else on a port.
 func (p *process) settle(l *Launch, b Build) error {
-	if b.Sockets {
-		dir, err := p.options.folders.make()
-		if err == nil {
-			l.Folder, l.Socket = dir, filepath.Join(dir, socketName)
-			return nil
-		}
-		p.log.Warn("the engine gets a port instead of a socket", "error", err)
-	}
 	var err error
+	if b.Sockets || l.isConfined() {
+		if l.Folder, err = p.options.folders.make(); err != nil {
+			p.log.Warn("the engine gets no folder, so it listens on a port", "error", err)
+		}
+	}
+	if l.isConfined() && b.mayUseGPU() && p.options.Cache != "" && os.MkdirAll(p.options.Cache, 0o700) == nil {
+		l.Cache = p.options.Cache
+	}
+	if b.Sockets && l.Folder != "" {
+		l.Socket = filepath.Join(l.Folder, socketName)
+		return nil
+	}
 	l.Port, err = freePort()
 	return err
 }

@@ -28,6 +28,11 @@ func maxSocketPath() int {
 	return 103
 }
 
+// isSocketPath tells whether an engine can be told to listen at a path: llama-server takes several hosts, separated by commas.
+func isSocketPath(path string) bool {
+	return len(path) <= maxSocketPath() && !strings.ContainsRune(path, ',')
+}
+
 // folders gives each launch a folder of its own: for the engine's socket and for what it writes. Other users of the machine
 // can't enter it.
 type folders struct {
@@ -44,7 +49,7 @@ func (f *folders) make() (string, error) {
 	if f.journal != "" {
 		_ = os.MkdirAll(f.journal, 0o700) // what it is good for is seen below
 	}
-	if f.journal != "" && len(filepath.Join(dir, socketName)) <= maxSocketPath() {
+	if f.journal != "" && isSocketPath(filepath.Join(dir, socketName)) {
 		if err := os.Mkdir(dir, 0o700); err == nil {
 			return dir, nil
 		}
@@ -64,7 +69,7 @@ func (f *folders) makeShort() (string, error) {
 	if f.short != "" {
 		return f.short, nil
 	}
-	errs := []error{errors.New("no folder's path is short enough for a socket")}
+	errs := []error{errors.New("no folder is a place for sockets")}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
 		if info, err := os.Stat(parent); err != nil || !filepath.IsAbs(parent) || (info.Mode()&0o002 != 0 && info.Mode()&os.ModeSticky == 0) {
 			continue // where others may rename what is in it, nothing is safe
@@ -76,8 +81,8 @@ func (f *folders) makeShort() (string, error) {
 			continue
 		case !isPrivate(dir):
 			err = fmt.Errorf("%s isn't this user's alone", dir)
-		case len(filepath.Join(dir, strings.Repeat("x", nameLength), socketName)) > maxSocketPath():
-			err = fmt.Errorf("%s is too long", dir)
+		case !isSocketPath(filepath.Join(dir, strings.Repeat("x", nameLength), socketName)):
+			err = fmt.Errorf("%s is no place for sockets", dir)
 		case f.journal != "":
 			_ = os.Symlink(dir, filepath.Join(f.journal, shortLink)) // for the next start; a clean end needs none
 		}

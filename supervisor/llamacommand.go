@@ -43,12 +43,13 @@ func (e *LlamaServer) Command(l Launch, b Build) Cmd {
 	}
 	args = append(args, l.kind()...)
 	args = append(args, l.tuning(b)...)
-	env := append(engine.Environment(),
+	env := append(engine.Environment(b.Script), l.places()...)
+	env = append(env,
 		"LLAMA_API_KEY="+l.APIKey,    // in the environment, which others can't read, not in the arguments, which they can
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
 	)
-	return Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env}
+	return Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: l.needs()}
 }
 
 // kind is what a model that doesn't chat needs. Such a model takes the whole of an input in one physical batch.

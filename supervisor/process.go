@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +33,7 @@ type process struct {
 	stopOnce sync.Once
 	exited   chan struct{}
 	output   logRing
+	confined bool // it was started in a sandbox
 	loading  loading
 }
 
@@ -45,6 +45,7 @@ type launched struct {
 	address string // where it listens: the socket's path, or 127.0.0.1 and a port
 	socket  string // empty: it listens on a port
 	apiKey  string
+	sandbox string
 	build   Build
 	stdin   io.WriteCloser
 	steps   []StopStep
@@ -64,16 +65,15 @@ func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Even
 	return p
 }
 
-// run launches the engine and waits for its end. It keeps its thread for as long as the engine lives.
+// run launches the engine and waits for its end.
 func (p *process) run(engine Process, l Launch) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	ended := Exited{Gen: p.gen}
 	err := p.execute(engine, l)
 	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
 	if words := p.output.last(lastWords); words != "" {
 		ended.Reason += "; its last words: " + words
 	}
+	ended.Reason += p.sandboxHint(err)
 	if p.ctx.Err() != nil {
 		ended.Reason, ended.Killed = p.loading.whyStopped(), false
 	}
@@ -99,9 +99,14 @@ func (p *process) execute(engine Process, l Launch) error {
 	l.APIKey = rand.Text()
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
-	cmd := exec.Command(command.Path, command.Args...)
-	cmd.Env = append(command.Env, mark.variable())
-	cmd.SysProcAttr = ownGroup()
+	box, confined, err := p.confine(&l, &command, build)
+	if err != nil {
+		return fmt.Errorf("the engine's sandbox: %w", err)
+	}
+	if box != nil {
+		defer box.Close()
+	}
+	cmd := command.forExec(l.Folder, mark)
 	stdin, err := cmd.StdinPipe() // open for as long as we live: the engine ends when it closes
 	if err != nil {
 		return err
@@ -112,9 +117,11 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	defer out.close()
-	if err := cmd.Start(); err != nil {
+	endThread, err := startOnThread(box, cmd.Start)
+	defer endThread()
+	if err != nil {
 		_ = stdin.Close()
-		return fmt.Errorf("%s can't be started: %w", command.Path, err)
+		return fmt.Errorf("%s can't be started: %w", cmd.Path, err)
 	}
 	group, err := adopt(cmd.Process)
 	if err != nil {
@@ -122,11 +129,11 @@ func (p *process) execute(engine Process, l Launch) error {
 	}
 	now := &launched{
 		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, apiKey: l.APIKey,
-		build: build, stdin: stdin, steps: engine.Stop(),
+		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(),
 	}
 	entry := mark.write(now.pid, p.log)
 	p.launched.Store(now) // before its output is read: it may be ready at once
-	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version)
+	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
 	if p.ctx.Err() != nil {
 		now.kill() // it was to stop before it had begun
 	}
@@ -137,6 +144,14 @@ func (p *process) execute(engine Process, l Launch) error {
 	entry.remove()
 	unwatch()
 	return describeExit(err)
+}
+
+func (c Cmd) forExec(dir string, m mark) *exec.Cmd {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Env = append(c.Env, m.variable())
+	cmd.Dir = dir // llama-server loads libraries that it finds where it was started
+	cmd.SysProcAttr = ownGroup()
+	return cmd
 }
 
 // watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the

@@ -49,7 +49,7 @@ func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap fu
 }
 
 func fakeSpec(key string, parallel int) *Spec {
-	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel}
+	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
 }
 
 func want(key string, parallel int) Want {
