@@ -33,6 +33,7 @@ type process struct {
 	stopOnce sync.Once
 	exited   chan struct{}
 	output   logRing
+	lines    lineLog
 	confined bool // it was started in a sandbox
 	loading  loading
 }
@@ -58,7 +59,7 @@ func (l *launched) kill() {
 }
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
-	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{})}
+	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: lineLog{log: log}}
 	p.client = &http.Client{Transport: newTransport(p.dial)}
 	p.loading.ready = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -214,9 +215,7 @@ func (p *process) keepLine(engine Process, line string) {
 		return
 	}
 	p.output.add(line)
-	if p.log.Enabled(p.ctx, level) {
-		p.log.Log(p.ctx, level, "engine", "line", line)
-	}
+	p.lines.write(p.ctx, level, line)
 }
 
 // becomeReady may be called by whoever sees it first.
