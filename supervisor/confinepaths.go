@@ -25,7 +25,7 @@ var (
 	}
 	systemDevices = []string{"/dev/null"}
 	// systemLoaders start dynamically linked programs; a start script's are not known beforehand.
-	systemLoaders = []string{"/lib64/ld-*.so*", "/lib/ld-*.so*", "/lib/*/ld-*.so*"}
+	systemLoaders = []string{"/lib64/ld-*.so*", "/lib/ld-*.so*", "/lib/*-linux-*/ld-*.so*"}
 	// scriptTools are what a start script may run to find out where it is, beside its own shell.
 	scriptTools = []string{"sh", "bash", "env", "readlink", "realpath", "dirname", "basename"}
 )
