@@ -44,7 +44,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 		t.Fatal(err)
 	}
 	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
-	settings := node.Settings{JIT: true, LlamaServer: node.EngineSettings{Path: s.fake.Path}}
+	settings := node.Settings{JIT: true, LlamaServer: node.EngineSettings{Path: s.fake.Path, Unconfined: true}}
 	config := Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(&config, &settings)

@@ -54,14 +54,19 @@ func (c *call) leased(ctx context.Context, target node.Target, use node.Use, do 
 func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path string, target node.Target, body [][]byte, read func(*upstream) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := lease.PostPieces(ctx, path, lease.Pinned(supervisor.Payload{Pieces: body, Keeper: c.held.keeper()}, c.node.Wire(target.Model).Pin))
+	wire := c.node.Wire(target.Model)
+	payload := supervisor.Payload{Pieces: body, Keeper: c.held.keeper()}
+	if wire.Generates(path) {
+		payload = lease.Pinned(payload, wire.Pin)
+	}
+	resp, err := lease.PostPieces(ctx, path, payload)
 	if err != nil {
 		return c.notAnswered(ctx, lease, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
-		return c.node.Wire(target.Model).Fault(resp.StatusCode, said)
+		return wire.Fault(resp.StatusCode, said)
 	}
 	if err := read(&upstream{resp.Body, c, lease}); err != nil {
 		return err

@@ -126,6 +126,13 @@ type Engine struct {
 
 	// Arguments that are added to those of every instance.
 	Args []string `json:"args,omitempty"`
+
+	// Whether each instance runs in a sandbox, where the system has one: Linux with Landlock. Default: true.
+	Sandbox *bool `json:"sandbox,omitempty"`
+
+	// Files and folders that an instance may read, and execute, in its sandbox, beside the model, the runtime, the system's
+	// libraries and the GPUs: for instance what its arguments name.
+	SandboxRead []string `json:"sandbox_read,omitempty"`
 }
 
 // Model is the settings of one model.
@@ -212,6 +219,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	if e := a.Engines.LlamaServer; e != nil {
 		a.settings.LlamaServer = node.EngineSettings{Path: resolve(e.Path), Parallel: e.Parallel, Args: e.Args}
+		a.settings.LlamaServer.Unconfined = e.Sandbox != nil && !*e.Sandbox
+		for _, path := range e.SandboxRead {
+			a.settings.LlamaServer.Readable = append(a.settings.LlamaServer.Readable, absolute(resolve(path)))
+		}
 	}
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()

@@ -65,6 +65,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			path <file>
 //			parallel <n>
 //			args <argument...>
+//			sandbox on|off
+//			sandbox_read <path...>        # may be repeated
 //		}
 //		model <key> {
 //			alias <name...>
@@ -156,6 +158,12 @@ func (a *App) engine(d *caddyfile.Dispenser) error {
 			err = wholeNumber(d, 1, &e.Parallel)
 		case "args":
 			err = someArgs(d, &e.Args)
+		case "sandbox":
+			var on bool
+			on, err = onOff(d)
+			e.Sandbox = &on
+		case "sandbox_read":
+			err = someArgs(d, &e.SandboxRead)
 		default:
 			err = d.Errf("engine %s: unknown option %q", kind, word)
 		}

@@ -51,7 +51,8 @@ type reported struct {
 	Expires     time.Time `json:"expires_at,omitzero"`
 
 	PID           int    `json:"pid,omitempty"`
-	Port          int    `json:"port,omitempty"` // on 127.0.0.1
+	Address       string `json:"address,omitempty"` // where the engine listens: the path of its socket, or 127.0.0.1 and a port
+	Sandbox       string `json:"sandbox,omitempty"` // what confines the engine; "off"; or "not available" and why
 	Engine        string `json:"engine,omitempty"`
 	EngineVersion string `json:"engine_version,omitempty"`
 }
@@ -100,7 +101,7 @@ func newReported(in supervisor.Info) reported {
 		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: in.Leaving, Renewing: in.Renewing,
 		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
 		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
-		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Port: in.Port,
+		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Address: in.Address, Sandbox: in.Sandbox,
 		Engine: in.Build.Engine, EngineVersion: in.Build.Version,
 	}
 	r.Owner = node.OwnerOf(in)

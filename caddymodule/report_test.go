@@ -30,23 +30,23 @@ func everything() supervisor.Overview {
 			{
 				ID: "a/idle", Spec: specOf("a/idle", nil), Status: supervisor.Ready, LoadTime: 1500 * time.Millisecond,
 				LoadedAt: noon.Add(-2 * time.Hour), LastUsed: noon.Add(-10 * time.Second), Expires: noon.Add(time.Hour - 10*time.Second),
-				Memory: 4 << 30, Resident: 3 << 30, PID: 101, Port: 4001, Build: build,
+				Memory: 4 << 30, Resident: 3 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
 			},
 			{
 				ID: "a/idle:2", Spec: specOf("a/idle", func(s *supervisor.Spec) { s.TTL, s.Pinned = 0, true }), Status: supervisor.Ready, InUse: 3,
 				LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
-				Memory: 4 << 30, Resident: 1 << 30, PID: 102, Port: 4002, Build: build,
+				Memory: 4 << 30, Resident: 1 << 30, PID: 102, Address: "127.0.0.1:4002", Build: build,
 			},
 			{
 				ID: "b/busy", Spec: specOf("b/busy", func(s *supervisor.Spec) { s.Draft = &catalog.Model{Key: "b/draft"} }), Status: supervisor.Ready,
 				InUse: 1, Renewing: true, LoadTime: time.Second, LoadedAt: noon.Add(-time.Minute), LastUsed: noon.Add(-5 * time.Second),
-				Memory: 2 << 30, Resident: 2 << 30, PID: 103, Port: 4003, Build: build,
+				Memory: 2 << 30, Resident: 2 << 30, PID: 103, Address: "127.0.0.1:4003", Build: build,
 			},
-			{ID: "c/loading", Spec: specOf("c/loading", nil), Status: supervisor.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second), Memory: 1 << 30, PID: 104, Port: 4004, Build: build},
+			{ID: "c/loading", Spec: specOf("c/loading", nil), Status: supervisor.Loading, Progress: 0.45, LastUsed: noon.Add(-time.Second), Memory: 1 << 30, PID: 104, Address: "127.0.0.1:4004", Build: build},
 			{ID: "d/starting", Spec: specOf("d/starting", nil), Status: supervisor.Starting, LastUsed: noon, Memory: 512 << 20},
 			{
 				ID: "e/leaving", Spec: specOf("e/leaving", nil), Status: supervisor.Draining, Leaving: supervisor.ForRoom, InUse: 1,
-				LoadTime: time.Second, LoadedAt: noon.Add(-time.Hour), LastUsed: noon.Add(-time.Minute), Memory: 1 << 30, PID: 105, Port: 4005, Build: build,
+				LoadTime: time.Second, LoadedAt: noon.Add(-time.Hour), LastUsed: noon.Add(-time.Minute), Memory: 1 << 30, PID: 105, Address: "127.0.0.1:4005", Build: build,
 			},
 		},
 		Coming: []supervisor.Coming{

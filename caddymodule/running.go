@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // statusPath is where the home's socket tells of the process that serves it.
@@ -24,6 +26,7 @@ type running struct {
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
 	Addresses []string  `json:"addresses"` // of its sites, as URLs; none while it is starting
+	Sandbox   string    `json:"sandbox"`   // that engines are started in: what it is made of, "off", or "not available" and why
 }
 
 var processStarted = time.Now()
@@ -39,7 +42,17 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(running{ // a client that has gone is no concern of ours
 		Version: version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: activeAddresses(),
+		Sandbox: activeSandbox(),
 	})
+}
+
+// activeSandbox is what the configuration in force has engines started in.
+func activeSandbox() string {
+	app, err := caddy.ActiveContext().AppIfConfigured("lm")
+	if err == nil && app.(*App).settings.LlamaServer.Unconfined {
+		return supervisor.SandboxOff
+	}
+	return supervisor.SandboxState()
 }
 
 // activeAddresses are those of the sites of the configuration in force.

@@ -74,6 +74,9 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		if len(p.Addresses) > 0 {
 			fmt.Fprintf(&text, "It serves %s.\n", strings.Join(p.Addresses, ", "))
 		}
+		if p.Sandbox != "" { // an older server tells nothing of it
+			fmt.Fprintf(&text, "Engines' sandbox: %s.\n", p.Sandbox)
+		}
 	} else {
 		fmt.Fprintf(&text, "A server answers at %s.\n", s.Server)
 	}

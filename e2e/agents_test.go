@@ -86,7 +86,7 @@ func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
 		}}},
 	}})
 	c := withClaude
-	c.Engine = []string{"path " + engine}
+	c.Engine = []string{"path " + engine, "sandbox off"} // it writes beside its executable
 	s := harness.Start(harness.NewHome(t), c)
 	for name, more := range map[string][]string{"with few tools": {"--bare"}, "with all that it has": nil} {
 		t.Run(name, func(t *testing.T) {

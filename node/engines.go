@@ -20,7 +20,7 @@ var engineOf = map[catalog.Format]string{catalog.FormatGGUF: llamaServer}
 
 func (n *Node) newEngines() map[string]engine {
 	return map[string]engine{
-		llamaServer: {translate.LlamaServer{}, &supervisor.LlamaServer{Locate: n.locateLlamaServer}},
+		llamaServer: {translate.LlamaServer{}, &supervisor.LlamaServer{Locate: n.locateLlamaServer, Runtimes: n.home.Runtimes()}},
 	}
 }
 

@@ -97,6 +97,7 @@ func (l *Lock) Open(first *slog.Logger) *Node {
 	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
 	n.supervisor = supervisor.New(processes(n.engines), supervisor.Options{
 		Journal: dir.Engines(),
+		Cache:   dir.EngineCache(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 	}, log.With("part", "supervisor"))
 	n.background.Go(n.prune)

@@ -130,7 +130,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	n := open(t, withModel(t))
 	settings := Settings{
-		LlamaServer: EngineSettings{Path: fake.Path},
+		LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true},
 		Models:      map[string]ModelSettings{"lmcaddy/tinychat": {Preload: true, ContextLength: 700, Parallel: 3, Args: []string{"--threads", "1"}}},
 	}
 	push(t, n, 1, settings)
@@ -162,7 +162,7 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	push(t, n, 1, Settings{JIT: true, LlamaServer: EngineSettings{Path: fake.Path}})
+	push(t, n, 1, Settings{JIT: true, LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true}})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
 	n := open(t, dir)
-	push(t, n, 1, Settings{JIT: true, LlamaServer: EngineSettings{Path: fake.Path}})
+	push(t, n, 1, Settings{JIT: true, LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true}})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)

@@ -63,6 +63,9 @@ type EngineSettings struct {
 	Path     string   // of the executable; empty: the selected runtime, else the one on PATH
 	Parallel int      // requests at a time for each instance; 0: defaultParallel
 	Args     []string // added to the arguments of every instance
+
+	Unconfined bool     // run it without a sandbox, also where the system has one
+	Readable   []string // files and folders that it may read, and execute, in its sandbox, beside those that it is known to need
 }
 
 // ModelSettings is what a configuration says of a model.

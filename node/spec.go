@@ -105,10 +105,13 @@ func (n *Node) spec(m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 		Engine: engineOf[m.Format],
 		Model:  m,
 		Args:   slices.Concat(s.LlamaServer.Args, ms.Args),
-		Pinned: ms.Pinned,
-		Keep:   o.ByHand || ms.Pinned || ms.Preload,
-		TTL:    timeToLive(s, ms, o),
-		Origin: origin{s, o},
+
+		Unconfined: s.LlamaServer.Unconfined,
+		Readable:   s.LlamaServer.Readable,
+		Pinned:     ms.Pinned,
+		Keep:       o.ByHand || ms.Pinned || ms.Preload,
+		TTL:        timeToLive(s, ms, o),
+		Origin:     origin{s, o},
 	}
 	if m.Type == catalog.TypeLLM {
 		spec.Private = s.PrivatePrompts

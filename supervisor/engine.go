@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
 // Process is the half of an engine that is a process: how it is launched, what its output means, how it is stopped. The
@@ -32,7 +34,10 @@ type Process interface {
 // Launch is a Spec with what is chosen anew for each process.
 type Launch struct {
 	*Spec
+	Cache    string // a folder for what may be made once for all launches, such as compiled shaders; empty: there is none
 	Instance string // the name by which the engine is to call the model
+	Folder   string // of this launch alone; empty: there is none
+	Socket   string // in it, that the engine is to listen on; empty: it is to listen on the port
 	Port     int    // on 127.0.0.1
 	APIKey   string // what the engine is to demand, if it can
 }
@@ -42,6 +47,9 @@ type Build struct {
 	Engine  string // e.g. "llama.cpp"
 	Version string // e.g. "b11669"
 	Path    string
+	Root    string            // the folder of the runtime that it is part of; empty: it isn't part of one
+	Script  bool              // it is a script that starts the engine
+	Sockets bool              // it can listen on a Unix socket
 	Flags   map[string]string // the command-line flags that it knows, e.g. "--no-ui", and what its help says of them
 	Devices []Device          // that it can use beside the processor; empty: none
 }
@@ -55,9 +63,10 @@ type Device struct {
 
 // Cmd is a command to run.
 type Cmd struct {
-	Path string
-	Args []string
-	Env  []string // all of its environment
+	Path  string
+	Args  []string
+	Env   []string      // all of its environment
+	Needs sandbox.Rules // beside its executable, its folder, where it listens, and what any program needs
 }
 
 // Signal is what a line of an engine's output says.

@@ -228,7 +228,7 @@ func TestFault_AnotherListensOnItsPort(t *testing.T) {
 	stranger := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })}
 	go func() { _ = stranger.Serve(l) }()
 	t.Cleanup(func() { _ = stranger.Close() })
-	s, fake := startWith(t, nil, Options{}, func(p Process) Process {
+	s, fake := startWith(t, &fakeengine.Script{NoSockets: true}, Options{}, func(p Process) Process {
 		return &portTaker{Process: p, port: l.Addr().(*net.TCPAddr).Port}
 	})
 	works(t, s)

@@ -15,6 +15,9 @@ func adopt(p *os.Process) (group, error) { return groupOf(p.Pid), nil }
 
 func groupOf(pid int) group { return group(pid) }
 
+// looksEnded tells whether a process has ended, from what the system lists.
+func looksEnded(p *os.Process) bool { return p.Signal(syscall.Signal(0)) != nil || isZombie(p.Pid) }
+
 func (g group) terminate() error { return syscall.Kill(-int(g), syscall.SIGTERM) }
 
 // kill ends what is left of the group. That nothing is left is no error.

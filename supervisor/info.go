@@ -24,7 +24,8 @@ type Info struct {
 	Memory   int64     // bytes that it is counted with
 	Resident int64     // bytes of the machine's memory that it held when that was last looked at; 0 before
 	PID      int       // 0 before it is launched
-	Port     int       // that it listens on, on 127.0.0.1; 0 before it is launched
+	Address  string    // where it listens: the path of a socket, or 127.0.0.1 and a port; empty before it is launched
+	Sandbox  string    // what confines the process, or why nothing does; empty before it is launched
 	Build    Build     // zero before it is launched
 	Renewing bool      // it is started again with other settings once it is idle
 	applied  Applied
@@ -148,7 +149,7 @@ func (s *Supervisor) info(in *Instance) Info {
 	}
 	if p := s.running[in.Gen]; p != nil {
 		if launched := p.launched.Load(); launched != nil {
-			info.PID, info.Port, info.Build = launched.pid, launched.port, launched.build
+			info.PID, info.Address, info.Build, info.Sandbox = launched.pid, launched.address, launched.build, launched.sandbox
 		}
 	}
 	return info

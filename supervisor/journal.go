@@ -114,6 +114,7 @@ func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 		_ = os.Remove(file)
 	}
 	endMarked(ctx, ownerOf(journal)+"/", 0, log)
+	removeFolders(journal)
 }
 
 // endMarked ends the processes whose mark is run, or begins so if that ends in a slash, and those that they start meanwhile;

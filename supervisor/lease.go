@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -40,8 +39,7 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(l.process.ctx, cancel)
 	launched := l.process.launched.Load()
-	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(launched.port)) + path
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), nil)
 	if err != nil {
 		cancel()
 		sent.end()
@@ -117,7 +115,7 @@ func (b *leasedBody) Close() error {
 	return err
 }
 
-func newTransport() *http.Transport {
+func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
 		// llama-server closes an idle connection after 5 s; to be first spares a failed request.
 		IdleConnTimeout:     4 * time.Second,
@@ -126,13 +124,4 @@ func newTransport() *http.Transport {
 		ReadBufferSize:      32 << 10, // as much as one read, write and flush of a stream can carry
 		DialContext:         dial,
 	}
-}
-
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: 5 * time.Second}
-	conn, err := dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	return wholeConn{conn}, nil
 }

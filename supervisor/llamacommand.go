@@ -11,14 +11,16 @@ import (
 
 // Command is a llama-server for one model. Flags that moved between versions are chosen by what the build knows.
 func (e *LlamaServer) Command(l Launch, b Build) Cmd {
-	args := []string{
-		"-m", l.Model.Path,
-		"--host", "127.0.0.1",
-		"--port", strconv.Itoa(l.Port),
-		"-a", l.Instance,
-		"-c", strconv.Itoa(l.ContextLength * l.Parallel),
-		"-np", strconv.Itoa(l.Parallel),
+	listen := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(l.Port)}
+	if l.Socket != "" {
+		listen = []string{"--host", l.Socket}
 	}
+	args := append([]string{"-m", l.Model.Path}, listen...)
+	args = append(args,
+		"-a", l.Instance,
+		"-c", strconv.Itoa(l.ContextLength*l.Parallel),
+		"-np", strconv.Itoa(l.Parallel),
+	)
 	if flag := b.first("--no-ui", "--no-webui"); flag != "" {
 		args = append(args, flag)
 	}
@@ -41,12 +43,13 @@ func (e *LlamaServer) Command(l Launch, b Build) Cmd {
 	}
 	args = append(args, l.kind()...)
 	args = append(args, l.tuning(b)...)
-	env := append(engine.Environment(),
+	env := append(engine.Environment(b.Script), l.places()...)
+	env = append(env,
 		"LLAMA_API_KEY="+l.APIKey,    // in the environment, which others can't read, not in the arguments, which they can
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
 	)
-	return Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env}
+	return Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: l.needs()}
 }
 
 // kind is what a model that doesn't chat needs. Such a model takes the whole of an input in one physical batch.

@@ -98,6 +98,7 @@ func TestLlamaCommand(t *testing.T) {
 		want string
 	}{
 		"of a new build": {newHelp, chat(func(*Spec) {}), begin + "--no-ui --offline -lv 4 --cache-ram 0"},
+		"on a socket":    {oldHelp, chat(func(*Spec) {}), "-m /models/m.gguf --host /run/s.sock -a m -c 1024 -np 2 --no-webui"},
 		"of an old one":  {oldHelp, chat(func(*Spec) {}), begin + "--no-webui"},
 		"everything, new": {newHelp, everything, begin + "--no-ui --offline -lv 4 --cache-ram 100 --ctx-checkpoints 3 --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa on --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --spec-type draft-simple --threads 1"},
@@ -112,6 +113,9 @@ func TestLlamaCommand(t *testing.T) {
 		"a build that tells nothing": {"", chat(func(*Spec) {}), strings.TrimSuffix(begin, " ")},
 	} {
 		launch := Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
+		if name == "on a socket" {
+			launch.Socket = "/run/s.sock"
+		}
 		cmd := (&LlamaServer{}).Command(launch, Build{Path: "/bin/llama-server", Flags: llamaFlags(c.help)})
 		if got := strings.Join(cmd.Args, " "); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
@@ -127,6 +131,7 @@ func TestSupervisor_OldBuilds(t *testing.T) {
 	t.Parallel()
 	old := fakeengine.Script{
 		NoChildProtocol: true,
+		NoSockets:       true,
 		Version:         "4242 (abcdef)",
 		RemoveFlags: []string{
 			"-fa", "--flash-attn", "-cram", "--cache-ram", "-lv", "--verbosity", "--log-verbosity", "--offline", "--spec-type", "--list-devices",

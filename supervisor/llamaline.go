@@ -32,10 +32,10 @@ func (e *LlamaServer) Line(line string) []Signal {
 		return llamaStateSignals(state)
 	}
 	switch {
-	case strings.Contains(line, "listening on http"):
+	case strings.Contains(line, "listening on http"), strings.Contains(line, "listening on unix"):
 		return []Signal{{Kind: SignalReady}} // after the load, in all versions
 	case strings.Contains(line, "couldn't bind"):
-		return []Signal{{Kind: SignalPortTaken}, {Kind: SignalTrouble, Text: "its port was taken by another program"}}
+		return []Signal{{Kind: SignalPortTaken}, {Kind: SignalTrouble, Text: "it couldn't listen on its socket or port"}}
 	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
 		return llamaFlash(line)
 	}

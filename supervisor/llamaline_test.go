@@ -20,8 +20,9 @@ func TestLlamaLine(t *testing.T) {
 		llamaState + `{"state":`:                                                {{}},
 		llamaState + `[]`:                                                       {{}},
 		"0.00.104.518 I srv  llama_server: listening on http://127.0.0.1:18100": {{Kind: SignalReady}},
+		"0.00.104.518 I srv  llama_server: listening on unix:///run/s.sock":     {{Kind: SignalReady}},
 		"0.00.001.000 E srv         start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 18104": {
-			{Kind: SignalPortTaken}, {Kind: SignalTrouble, Text: "its port was taken by another program"},
+			{Kind: SignalPortTaken}, {Kind: SignalTrouble, Text: "it couldn't listen on its socket or port"},
 		},
 		"0.00.080.100 E llama_model_load: error loading model: unknown model architecture: 'foobar'": trouble("unknown model architecture: 'foobar'"),
 		"0.00.080.100 E gguf_init_from_file: failed to open GGUF file '/nope.gguf' (No such file)":   trouble("gguf_init_from_file: failed to open GGUF file '/nope.gguf' (No such file)"),

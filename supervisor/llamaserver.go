@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +20,9 @@ import (
 type LlamaServer struct {
 	// Locate finds the executable. It is asked for each launch, since what is installed may change.
 	Locate func() (string, error)
+	// Runtimes is a folder whose folders are each a whole runtime. An executable in one of them may use all of it. Empty:
+	// there is none.
+	Runtimes string
 
 	mu     sync.Mutex
 	probed map[string]probedBuild // by path
@@ -53,6 +59,8 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 		return Build{}, err
 	}
 	build := Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: llamaFlags(help)}
+	build.Root, build.Script = e.rootOf(path), engine.IsScript(path)
+	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
 	if _, ok := build.Flags["--list-devices"]; ok {
 		if devices, err := ask(ctx, path, "--list-devices"); err == nil {
 			build.Devices = llamaDevices(devices)
@@ -60,6 +68,19 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 	}
 	e.remember(path, probedBuild{build, info.Size(), info.ModTime()})
 	return build, nil
+}
+
+// rootOf is the folder of the runtime that an executable is part of; empty if it is of none.
+func (e *LlamaServer) rootOf(path string) string {
+	below, err := filepath.Rel(e.Runtimes, path)
+	if e.Runtimes == "" || err != nil || !filepath.IsLocal(below) {
+		return ""
+	}
+	name, rest, _ := strings.Cut(filepath.ToSlash(below), "/")
+	if rest == "" {
+		return ""
+	}
+	return filepath.Join(e.Runtimes, name)
 }
 
 func (e *LlamaServer) known(path string) (probedBuild, bool) {

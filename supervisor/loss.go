@@ -2,9 +2,7 @@ package supervisor
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -90,8 +88,7 @@ func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 // ask sends a GET request to a path of the engine's.
 func (p *process) ask(ctx context.Context, path string) (*http.Response, error) {
 	launched := p.launched.Load()
-	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(launched.port)) + path
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(path), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func TestEndLeftovers_EndsWhatAnEngineOfAKilledServerHasStarted(t *testing.T) {
 	_ = server.Process.Kill()
 	_ = server.Wait()
 	fake.WaitGone(t, engine.PID)
-	if files, _ := filepath.Glob(filepath.Join(journal, "*")); len(files) != 1 || !fakeengine.Alive(child.PID) {
+	if files, _ := filepath.Glob(filepath.Join(journal, "*")); len(files) != 2 || !fakeengine.Alive(child.PID) {
 		t.Fatalf("the crash left %v in the journal, its engine's child alive: %t", files, fakeengine.Alive(child.PID))
 	}
 	EndLeftovers(t.Context(), journal, slog.New(slog.DiscardHandler))

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -123,6 +125,13 @@ func (r *logRing) add(line string) {
 	}
 	r.lines[r.next] = line
 	r.next = (r.next + 1) % ringLines
+}
+
+// contains tells whether any line matches.
+func (r *logRing) contains(pattern *regexp.Regexp) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.lines, pattern.MatchString)
 }
 
 // last is the newest lines, as many as n, in one; empty if there are none.

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +33,8 @@ type process struct {
 	stopOnce sync.Once
 	exited   chan struct{}
 	output   logRing
+	lines    lineLog
+	confined bool // it was started in a sandbox
 	loading  loading
 	pulse    *pulse
 	ending   atomic.Pointer[Reason] // why we end it; nil: we don't
@@ -44,8 +45,10 @@ type launched struct {
 	process *os.Process
 	group   group
 	pid     int
-	port    int
+	address string // where it listens: the socket's path, or 127.0.0.1 and a port
+	socket  string // empty: it listens on a port
 	apiKey  string
+	sandbox string
 	build   Build
 	stdin   io.WriteCloser
 	steps   []StopStep
@@ -58,23 +61,22 @@ func (l *launched) kill() {
 }
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
-	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{})}
-	p.client = &http.Client{Transport: newTransport()}
+	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: lineLog{log: log}}
+	p.client = &http.Client{Transport: newTransport(p.dial)}
 	p.loading.ready = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// run launches the engine and waits for its end. It keeps its thread for as long as the engine lives.
+// run launches the engine and waits for its end.
 func (p *process) run(engine Process, l Launch) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	ended := Exited{Gen: p.gen}
 	err := p.execute(engine, l)
 	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
 	if words := p.output.last(lastWords); words != "" {
 		ended.Reason += "; its last words: " + words
 	}
+	ended.Reason += p.sandboxHint(err)
 	if p.ctx.Err() != nil {
 		ended.Reason, ended.Killed = p.loading.whyStopped(), false
 	}
@@ -91,15 +93,23 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		return err
 	}
-	if l.Port, err = freePort(); err != nil {
+	if err := p.settle(&l, build); err != nil {
 		return err
+	}
+	if l.Folder != "" {
+		defer os.RemoveAll(l.Folder)
 	}
 	l.APIKey = rand.Text()
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
-	cmd := exec.Command(command.Path, command.Args...)
-	cmd.Env = append(command.Env, mark.variable())
-	cmd.SysProcAttr = ownGroup()
+	box, confined, err := p.confine(&l, &command, build)
+	if err != nil {
+		return fmt.Errorf("the engine's sandbox: %w", err)
+	}
+	if box != nil {
+		defer box.Close()
+	}
+	cmd := command.forExec(l.Folder, mark)
 	stdin, err := cmd.StdinPipe() // open for as long as we live: the engine ends when it closes
 	if err != nil {
 		return err
@@ -110,22 +120,27 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	defer out.close()
-	if err := cmd.Start(); err != nil {
+	endThread, err := startOnThread(box, cmd.Start)
+	defer endThread()
+	if err != nil {
 		_ = stdin.Close()
-		return fmt.Errorf("%s can't be started: %w", command.Path, err)
+		return fmt.Errorf("%s can't be started: %w", cmd.Path, err)
 	}
 	group, err := adopt(cmd.Process)
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
-	now := &launched{cmd.Process, group, cmd.Process.Pid, l.Port, l.APIKey, build, stdin, engine.Stop()}
+	now := &launched{
+		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, apiKey: l.APIKey,
+		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(),
+	}
 	entry := mark.write(now.pid, p.log)
 	p.launched.Store(now) // before its output is read: it may be ready at once
-	p.log.Info("engine launched", "pid", now.pid, "port", l.Port, "engine", build.Engine, "version", build.Version)
+	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
 	if p.ctx.Err() != nil {
 		now.kill() // it was to stop before it had begun
 	}
-	unwatch := p.watch(engine, l, out)
+	unwatch := p.watch(engine, out)
 	err = cmd.Wait()
 	now.group.kill() // whatever it has left
 	mark.killAll(now.pid)
@@ -134,15 +149,23 @@ func (p *process) execute(engine Process, l Launch) error {
 	return describeExit(err)
 }
 
+func (c Cmd) forExec(dir string, m mark) *exec.Cmd {
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Env = append(c.Env, m.variable())
+	cmd.Dir = dir // llama-server loads libraries that it finds where it was started
+	cmd.SysProcAttr = ownGroup()
+	return cmd
+}
+
 // watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the
 // end of the output.
-func (p *process) watch(engine Process, l Launch, out *outputs) func() {
+func (p *process) watch(engine Process, out *outputs) func() {
 	p.loading.begin(p.options, p.stalled)
 	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)
 	watched, unwatch := context.WithCancel(p.ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.sample(watched, p.launched.Load().pid) })
-	watchers.Go(func() { p.poll(watched, engine.Health(), l) })
+	watchers.Go(func() { p.poll(watched, engine.Health()) })
 	return func() {
 		out.drain()
 		p.loading.end()
@@ -194,9 +217,7 @@ func (p *process) keepLine(engine Process, line string) {
 		return
 	}
 	p.output.add(line)
-	if p.log.Enabled(p.ctx, level) {
-		p.log.Log(p.ctx, level, "engine", "line", line)
-	}
+	p.lines.write(p.ctx, level, line)
 }
 
 // becomeReady may be called by whoever sees it first.

@@ -2,10 +2,7 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -17,10 +14,11 @@ const (
 )
 
 // poll asks an engine that doesn't tell its state whether it is ready.
-func (p *process) poll(ctx context.Context, path string, l Launch) {
+func (p *process) poll(ctx context.Context, path string) {
 	wait := time.NewTimer(pollAfter)
 	defer wait.Stop()
-	url := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port)) + path
+	// It has connections of its own: an idle one would keep an engine from ending.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}, Timeout: 5 * time.Second}
 	for {
 		select {
 		case <-ctx.Done():
@@ -32,7 +30,7 @@ func (p *process) poll(ctx context.Context, path string, l Launch) {
 		if p.loading.tells.Load() {
 			return
 		}
-		if isHealthy(ctx, url, l.APIKey) {
+		if isHealthy(ctx, client, engineURL(path)) {
 			p.becomeReady()
 			return
 		}
@@ -40,30 +38,16 @@ func (p *process) poll(ctx context.Context, path string, l Launch) {
 	}
 }
 
-// pollClient has connections of its own: an idle one would keep an engine from ending.
-var pollClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-
-func isHealthy(ctx context.Context, url, apiKey string) bool {
+// isHealthy asks without the key: while the engine is loading, its port may still be another program's.
+func isHealthy(ctx context.Context, client *http.Client, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}
-	req.Header.Set("Authorization", "Bearer "+apiKey)
-	resp, err := pollClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return false
 	}
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
-}
-
-// freePort finds a port that nobody listens on. Another program may still take it before the engine does; then the
-// engine says so, and another is tried.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("no free port for the engine: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -22,6 +22,8 @@ type Spec struct {
 	Checkpoints    int      // of a context that can't be cut back, how many the engine may keep for each slot; 0: its choice
 	Private        bool     // requests of different owners share no prompts: each is given slots by name
 	Args           []string // further arguments, by the operator's hand
+	Unconfined     bool     // run it without a sandbox
+	Readable       []string // further files and folders that it may read, and execute, in its sandbox
 
 	// What follows is no concern of the process.
 
@@ -38,6 +40,7 @@ func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
 		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.Args, o.Args) &&
+		s.Unconfined == o.Unconfined && slices.Equal(s.Readable, o.Readable) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
 }
 

@@ -13,13 +13,18 @@ import (
 
 // Options is what a supervisor is to know beside its engines.
 type Options struct {
-	// Journal is a folder in which each running engine has a file, so that [EndLeftovers] finds it after a crash. Empty:
-	// there is none.
+	// Journal is a folder in which each running engine has a file, so that [EndLeftovers] finds it after a crash, and a
+	// folder with its socket. Empty: there is none, and the sockets are in a temporary folder.
 	Journal string
+	// Cache is a folder for what engines may make once for all launches, such as compiled shaders. Empty: there is none.
+	Cache string
 	// Stall is how long a loading engine may say nothing; 0: five minutes. It may be asked for at any time.
 	Stall func() time.Duration
 
-	id string // of this supervisor, among those of one process
+	id      string // of this supervisor, among those of one process
+	folders *folders
+
+	tellOnce *sync.Once // that there is no sandbox
 }
 
 const defaultStall = 5 * time.Minute
@@ -78,7 +83,7 @@ type answer struct {
 
 // New starts a supervisor over engines, by their names.
 func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
-	options.id = rand.Text()
+	options.id, options.folders, options.tellOnce = rand.Text(), &folders{journal: options.Journal}, new(sync.Once)
 	s := &Supervisor{
 		log:     log,
 		engines: engines,
@@ -157,6 +162,7 @@ func (s *Supervisor) Close() {
 	s.send(message{event: Closed{}})
 	<-s.done
 	s.processes.Wait()
+	s.options.folders.close()
 }
 
 func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, error) {

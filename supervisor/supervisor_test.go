@@ -49,7 +49,7 @@ func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap fu
 }
 
 func fakeSpec(key string, parallel int) *Spec {
-	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel}
+	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
 }
 
 func want(key string, parallel int) Want {
@@ -105,7 +105,7 @@ func TestSupervisor_LaunchesWithWhatItWasTold(t *testing.T) {
 	}
 	began := fake.Wait(t, fakeengine.Is(fakeengine.Started))
 	line := strings.Join(began.Argv, " ")
-	for _, part := range []string{"-m /models/a/b.gguf", "--host 127.0.0.1", "-a a/b", "-c 1024", "-np 2", "--threads 1", "--no-ui", "--offline"} {
+	for _, part := range []string{"-m /models/a/b.gguf", "--host " + info.Address, "-a a/b", "-c 1024", "-np 2", "--threads 1", "--no-ui", "--offline"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("arguments %q lack %q", line, part)
 		}

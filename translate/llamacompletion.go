@@ -50,11 +50,11 @@ func (LlamaServer) Completion(body *Body, c *Completion, prompt, candidate int) 
 	}
 	if c.Suffix == "" {
 		e.Set("prompt", string(c.Prompts[prompt]))
-		return Upstream{"/completion", e.Apply(body)}
+		return Upstream{llamaTextPath, e.Apply(body)}
 	}
 	e.Set("input_prefix", string(c.Prompts[prompt]))
 	e.Set("input_suffix", string(appendJSON(nil, c.Suffix)))
-	return Upstream{"/infill", e.Apply(body)}
+	return Upstream{llamaInfillPath, e.Apply(body)}
 }
 
 // probabilities is how many of the likeliest tokens the engine has to tell: one, for the token itself, where only that is

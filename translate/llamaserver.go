@@ -9,6 +9,13 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// Where llama-server generates.
+const (
+	llamaChatPath   = "/v1/chat/completions"
+	llamaTextPath   = "/completion"
+	llamaInfillPath = "/infill"
+)
+
 // LlamaServer is the wire of llama.cpp's llama-server, as measured on version 0.7.0.
 type LlamaServer struct{}
 

@@ -316,3 +316,15 @@ func TestLlamaServer_Fault(t *testing.T) {
 		})
 	}
 }
+
+func TestLlamaServer_Generates(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"/v1/chat/completions": true, "/completion": true, "/infill": true,
+		"/detokenize": false, "/v1/chat/completions/input_tokens": false, "/v1/embeddings": false, "/v1/rerank": false,
+	} {
+		if got := (LlamaServer{}).Generates(path); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}

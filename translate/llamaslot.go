@@ -5,6 +5,11 @@ import (
 	"slices"
 )
 
+// Generates tells chats and completions from what is only counted or turned into text.
+func (LlamaServer) Generates(path string) bool {
+	return path == llamaChatPath || path == llamaTextPath || path == llamaInfillPath
+}
+
 // Pin has the engine use one slot for a body that it is sent, and without reuse none of what the slot keeps of earlier prompts.
 func (LlamaServer) Pin(body [][]byte, slot int, reuse bool) [][]byte {
 	fields := `,"id_slot":` + itoa(slot)

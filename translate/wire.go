@@ -20,6 +20,10 @@ type Wire interface {
 	// prompts. The body itself is left as it is.
 	Pin(body [][]byte, slot int, reuse bool) [][]byte
 
+	// Generates tells whether a request to a path of the engine's takes a slot and uses what is cached there: only such a
+	// request is pinned.
+	Generates(path string) bool
+
 	// Fault reads an answer whose status isn't 200.
 	Fault(status int, body []byte) *Error
 

@@ -76,13 +76,13 @@ func executable(t testing.TB, home *harness.Home) string {
 func look(t testing.TB, engine harness.Process, port int) launch {
 	// A start script puts words of its own before those that lmcaddy has given.
 	own := slices.Index(engine.Args, "-m")
-	at := slices.Index(engine.Args, "--port") + 1
+	host := slices.Index(engine.Args, "--host") + 1 // a socket's path
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", engine.PID))
-	if err != nil || own < 0 || at == 0 {
+	if err != nil || own < 0 || host == 0 {
 		t.Fatalf("how was the engine started? %v, %v", engine.Args, err)
 	}
-	l := launch{args: slices.Clone(engine.Args[own:])}
-	l.args[at-own] = strconv.Itoa(port)
+	l := launch{args: append(slices.Clone(engine.Args[own:]), "--port", strconv.Itoa(port))}
+	l.args[host-own] = "127.0.0.1"
 	for variable := range bytes.SplitSeq(bytes.TrimSuffix(environ, []byte{0}), []byte{0}) {
 		if bytes.HasPrefix(variable, []byte("LMCADDY_")) {
 			continue // a mark, by which lmcaddy would take this engine for its own, and end it

@@ -23,9 +23,10 @@ const (
 // The file may have just been written. When another goroutine starts a process at that moment, the child has the file open
 // for writing until it has become its program, and the system calls ours busy (golang.org/issue/22315): it is tried again.
 func Ask(ctx context.Context, path, flag string) (output string, err error) {
+	isScript := IsScript(path)
 	for wait := time.Millisecond; ; wait *= 2 {
 		cmd := exec.CommandContext(ctx, path, flag)
-		cmd.Env = Environment()
+		cmd.Env = Environment(isScript)
 		cmd.WaitDelay = outputDelay
 		out, err := cmd.CombinedOutput()
 		if !errors.Is(err, syscall.ETXTBSY) || wait > busyPatience {

@@ -43,6 +43,9 @@ func (s *Script) flags() []Flag {
 	heading := ""
 	for _, f := range slices.Concat(commonFlags(), samplingFlags(), speculativeFlags(), serverFlags()) {
 		heading = cmp.Or(f.section, heading)
+		if s.NoSockets && slices.Contains(f.Names, "--host") {
+			f.Help = "ip address to listen (default: 127.0.0.1)"
+		}
 		f.Names = slices.DeleteFunc(f.Names, func(n string) bool { return slices.Contains(s.RemoveFlags, n) })
 		if len(f.Names) > 0 {
 			f.section, heading = heading, ""

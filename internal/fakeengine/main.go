@@ -145,7 +145,7 @@ func (p *process) run() {
 
 	logf('I', "srv  llama_server: initializing ...")
 	p.server = newServer(p, s)
-	if !p.server.listen(s.PortTaken) {
+	if !p.server.listen(s.PortTaken, s.NoSockets) {
 		logf('E', "srv  llama_server: exiting due to HTTP server error")
 		p.exit(1, "port in use")
 	}

@@ -26,6 +26,8 @@ type Script struct {
 	NoChildProtocol bool
 	// Silent is a build that also writes no log: only its port tells how it is.
 	Silent bool
+	// NoSockets is an older build that knows no Unix sockets: its help doesn't speak of them, and a --host that names one is refused.
+	NoSockets bool
 	// TrainContext is the model's n_ctx_train in tokens. Default 131072.
 	TrainContext int
 	// Infill says that the model has the tokens by which gaps are filled.
@@ -74,8 +76,8 @@ type Load struct {
 	Fail *Death
 }
 
-// Stop is how a process takes requests to end. The zero value is as measured on the real one: in child mode SIGTERM does nothing to an
-// idle server; the exit line and end of file end it; with a request in flight SIGTERM and the exit line freeze it until its client goes.
+// Stop is how a process takes requests to end. The zero value is as measured on the real one: in child mode SIGTERM closes
+// an idle server's listener, and the process lives on; the exit line and end of file end it; with a request in flight SIGTERM and the exit line freeze it until its client goes.
 type Stop struct {
 	// IgnoreTerm ignores SIGTERM and SIGINT, from the start on (a loading process otherwise dies of them at once).
 	IgnoreTerm bool

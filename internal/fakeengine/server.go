@@ -49,7 +49,7 @@ func newServer(p *process, s *Script) *server {
 
 // listen binds all hosts, tells that the process has started, and reports success. The port is bound before the load, as the real one
 // does.
-func (v *server) listen(refuse bool) bool {
+func (v *server) listen(refuse, noSockets bool) bool {
 	v.port = v.args.port
 	for _, host := range v.args.hosts {
 		network, address := "tcp", net.JoinHostPort(host, strconv.Itoa(v.port))
@@ -57,13 +57,16 @@ func (v *server) listen(refuse bool) bool {
 			network, address = "unix", host
 		}
 		l, err := net.Listen(network, address)
-		if err != nil || refuse {
+		if err != nil || refuse || network == "unix" && noSockets {
 			v.tellStarted(v.port)
 			logf('E', "srv         start: couldn't bind HTTP server socket, hostname: %s, port: %d", host, v.port)
 			return false
 		}
-		if tcp, ok := l.Addr().(*net.TCPAddr); ok {
-			v.port = tcp.Port
+		switch l := l.(type) {
+		case *net.TCPListener:
+			v.port = l.Addr().(*net.TCPAddr).Port
+		case *net.UnixListener:
+			l.SetUnlinkOnClose(false) // the real one leaves its file
 		}
 		v.listeners = append(v.listeners, l)
 	}
@@ -74,7 +77,7 @@ func (v *server) listen(refuse bool) bool {
 func (v *server) serve() {
 	for _, l := range v.listeners {
 		go func() {
-			if err := v.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			if err := v.http.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 				logf('E', "srv  llama_server: %v", err)
 			}
 		}()
@@ -94,17 +97,21 @@ func (v *server) addresses() []string {
 	return all
 }
 
-// close takes no more connections. The idle ones end, too.
-func (v *server) close() {
+// hangUp takes no more connections and closes those that are idle. Requests in flight stay.
+func (v *server) hangUp() {
+	v.closeListeners()
+	go func() { _ = v.http.Shutdown(context.Background()) }()
+}
+
+func (v *server) closeListeners() {
 	for _, l := range v.listeners {
 		_ = l.Close()
 	}
-	v.http.SetKeepAlivesEnabled(false)
 }
 
 // drain takes no more connections, waits until no generating request is in flight, and then a moment for the last bytes.
 func (v *server) drain() {
-	v.close()
+	v.closeListeners()
 	v.mu.Lock()
 	for v.count > v.over {
 		v.idle.Wait()

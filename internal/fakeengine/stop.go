@@ -35,15 +35,15 @@ func (p *process) watchSignals() {
 	}()
 }
 
-// interrupted is what a signal does. In child mode the real server closes its listener, freezes what is in flight, and lives on. All that
-// comes before the event: who has seen that knows that nothing more is sent.
+// interrupted is what a signal does. In child mode the real server freezes what is in flight, closes its listener and lives on: whoever
+// connects afterwards is refused. Both come before the event: who has seen that knows that nothing more is sent, and nothing taken.
 func (p *process) interrupted(stop Stop, reason string, count int) {
 	ends := !stop.IgnoreTerm && (!p.child || stop.TermWorks)
 	if ends || !stop.IgnoreTerm && p.server.inFlight() > 0 {
 		p.freeze()
 	}
 	if !ends && !stop.IgnoreTerm {
-		p.server.close()
+		p.server.hangUp()
 	}
 	p.journal.tell(Event{Kind: Asked, Reason: reason})
 	switch {

@@ -3,10 +3,12 @@
 package fakeengine_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
-	"strings"
+	"net/http"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -26,18 +28,45 @@ func (r *engine) signal(sig syscall.Signal) {
 	}
 }
 
-func TestSignal_ChildModeClosesTheListenerAndLivesOn(t *testing.T) {
+// The process lives on without its listener, also where that is a Unix socket, whose file stays.
+func TestSignal_ChildModeClosesItsListenerAndLivesOn(t *testing.T) {
 	t.Parallel()
-	r := ready(t, nil, childMode)
-	r.signal(syscall.SIGTERM)
-	r.asked("SIGTERM")
-	r.signal(syscall.SIGINT)
-	r.asked("SIGINT")
-	if conn, err := net.Dial("tcp", strings.TrimPrefix(r.url(""), "http://")); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("connection %v, error %v", conn, err)
+	for name, socket := range map[string]string{"a port": "", "a socket": filepath.Join(t.TempDir(), "e.sock")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r *engine
+			if socket == "" {
+				r = ready(t, nil, childMode)
+			} else {
+				r = ready(t, nil, childMode, "--host", socket)
+				r.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, "unix", socket)
+				}}
+			}
+			if status, _ := r.ask(chatPath, chatBody("")); status != 200 {
+				t.Errorf("status %d", status)
+			}
+			r.signal(syscall.SIGTERM)
+			r.asked("SIGTERM")
+			r.signal(syscall.SIGINT)
+			r.asked("SIGINT")
+			r.client.CloseIdleConnections()
+			if resp, err := r.do(chatPath, chatBody("")); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("error %v, want a refused connection", err)
+				if err == nil {
+					resp.Body.Close()
+				}
+			}
+			r.say(exitLine)
+			r.wantExit("exit status 0")
+		})
 	}
-	r.say(exitLine)
-	r.wantExit("exit status 0")
+}
+
+func TestHost_ABuildWithoutSockets(t *testing.T) {
+	t.Parallel()
+	r := start(t, fakeengine.Install(t, &fakeengine.Script{NoSockets: true}), childMode, "--host", filepath.Join(t.TempDir(), "e.sock"))
+	r.wantExit("exit status 1")
 }
 
 func TestSignal_ChildModeFreezesWhatIsInFlight(t *testing.T) {

@@ -65,6 +65,9 @@ func (d Dir) Database() string { return filepath.Join(string(d), "lmcaddy.db") }
 // Engines is where the running engines are written down, so that they are found after a crash.
 func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
 
+// EngineCache is where engines keep what they compile for GPUs. It may be deleted.
+func (d Dir) EngineCache() string { return filepath.Join(string(d), "cache", "engines") }
+
 // AdminSocket is where Caddy's admin endpoint listens unless a configuration says otherwise.
 func (d Dir) AdminSocket() string { return filepath.Join(d.Run(), "admin.sock") }
 

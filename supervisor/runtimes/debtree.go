@@ -11,9 +11,11 @@ import (
 
 // startScript becomes the engine by exec, so that the process keeps its id and is killed like any other. It uses the C
 // library that the packages came with, by way of that library's own loader. It finds the tree from where it lies itself,
-// so the tree may be moved, and may be reached by way of links.
+// so the tree may be moved, and may be reached by way of links. The engine gets a PATH on which it finds no helpers.
 const startScript = `#!/bin/sh
 root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+PATH=/dev/null
+export PATH
 exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/usr/bin/llama-server" "$@"
 `
 

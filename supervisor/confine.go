@@ -1,0 +1,93 @@
+package supervisor
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+)
+
+// SandboxOff is what Info.Sandbox says of an engine for which the operator has switched the sandbox off.
+const SandboxOff = "off"
+
+// SandboxState tells what engines are confined by on this machine, or why they aren't.
+func SandboxState() string {
+	state, err := sandbox.State()
+	if err != nil {
+		return err.Error()
+	}
+	return state
+}
+
+// isConfined tells whether a launch runs in a sandbox.
+func (l *Launch) isConfined() bool {
+	_, err := sandbox.State()
+	return err == nil && !l.Unconfined
+}
+
+// confine prepares the sandbox of a launch; nil if it gets none. The state is for people.
+func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state string, err error) {
+	state = SandboxState()
+	switch {
+	case l.Unconfined:
+		return nil, SandboxOff, nil
+	case !l.isConfined():
+		p.options.tellOnce.Do(func() { p.log.Info("engines run without a sandbox", "sandbox", state) })
+		return nil, state, nil
+	}
+	rules := cmd.Needs
+	rules.Read = withShards(rules.Read)
+	rules.Execute = append(slices.Clone(rules.Execute), l.Readable...)
+	allowSystem(&rules)
+	allowExecutable(&rules, cmd.Path, b.Root)
+	if b.mayUseGPU() {
+		allowGPU(&rules)
+	}
+	rules.Write = slices.Clone(rules.Write)
+	for _, dir := range []string{l.Folder, l.Cache} {
+		if dir != "" {
+			rules.Write = append(rules.Write, dir)
+		}
+	}
+	if l.Socket == "" {
+		rules.Bind = append(slices.Clone(rules.Bind), l.Port)
+	}
+	box, err = sandbox.Prepare(rules)
+	p.confined = err == nil
+	return box, state, err
+}
+
+// firstShard ends the path of the first part of a split model.
+var firstShard = regexp.MustCompile(`-00001-of-\d{5}\.gguf$`)
+
+// withShards adds the further parts of split models. An engine finds them by the first one's name.
+func withShards(paths []string) []string {
+	all := slices.Clone(paths)
+	for _, path := range paths {
+		if at := firstShard.FindStringIndex(path); at != nil {
+			shards, _ := filepath.Glob(quoteGlob(path[:at[0]]) + "-?????" + path[at[0]+len("-00001"):])
+			all = append(all, shards...)
+		}
+	}
+	return all
+}
+
+var quoteGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace
+
+// mayUseGPU tells whether an engine may find devices: it has told of some, or it can't tell.
+func (b Build) mayUseGPU() bool { return len(b.Devices) > 0 || !b.knows("--list-devices") }
+
+// denial is how programs and libraries say that something was refused to them, or that they found no device.
+var denial = regexp.MustCompile(`(?i)permission denied|not permitted|address family not supported|cannot open shared object|no cuda-capable device|failed to initiali[sz]e|initializationfailed`)
+
+// sandboxHint says how to find out whether the sandbox made a load fail. It is empty where that can't be.
+func (p *process) sandboxHint(err error) string {
+	if !p.confined || p.loading.isOver() || (!errors.Is(err, fs.ErrPermission) && !p.output.contains(denial)) {
+		return ""
+	}
+	return ". It ran in the sandbox: if it needs more than that allows, name what it needs by sandbox_read in its engine block, or add `sandbox off` there"
+}

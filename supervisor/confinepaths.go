@@ -1,0 +1,128 @@
+package supervisor
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/engine"
+	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+)
+
+// What any program needs that is linked dynamically. No folder here may hold what is private: there is no /etc, no home, and of
+// /usr only what isn't data, since models are kept there, too.
+var (
+	systemRead = []string{
+		"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
+		"/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store",
+		"/usr/share/locale", "/usr/share/zoneinfo", "/etc/localtime",
+		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies", // else OpenSSL refuses to begin
+		"/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory",
+		"/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/dev/urandom", "/dev/random", "/dev/zero",
+	}
+	systemDevices = []string{"/dev/null"}
+	// systemLoaders start dynamically linked programs; a start script's are not known beforehand.
+	systemLoaders = []string{"/lib64/ld-*.so*", "/lib/ld-*.so*", "/lib/*-linux-*/ld-*.so*"}
+	// scriptTools are what a start script may run to find out where it is, beside its own shell.
+	scriptTools = []string{"sh", "bash", "env", "readlink", "realpath", "dirname", "basename"}
+)
+
+// What GPUs need, by the documents of their makers.
+var (
+	gpuDevices = []string{
+		"/dev/nvidia*", "/dev/nvidia-caps", // with /dev/nvidiactl, -uvm, -uvm-tools, -modeset
+		"/dev/dri", "/dev/kfd", "/dev/accel", // Mesa, ROCm, Intel; neural processors
+		"/dev/dxg", // WSL
+		"/dev/shm", // ROCm's and CUDA's processes share memory by it
+	}
+	gpuRead = []string{
+		"/proc", // CUDA reads /proc/self, whose place isn't known before the start. The kernel keeps what is private of other processes.
+		"/sys",  // which devices there are, and their topology
+		"/etc/vulkan", "/etc/OpenCL", "/etc/glvnd", "/etc/drirc", "/etc/nvidia", "/etc/amd",
+		"/usr/share/vulkan", "/usr/share/glvnd", "/usr/share/drirc.d", "/usr/share/libdrm", "/usr/share/nvidia",
+		"/usr/local/cuda*", "/opt/cuda*", "/opt/rocm*", "/opt/amdgpu*", "/opt/intel",
+		"/run/opengl-driver", "/run/opengl-driver-32", // NixOS
+	}
+)
+
+func allowSystem(r *sandbox.Rules) {
+	r.Read = append(slices.Clone(r.Read), systemRead...)
+	for dir := range strings.SplitSeq(os.Getenv("LD_LIBRARY_PATH"), ":") {
+		if filepath.IsAbs(dir) {
+			r.Read = append(r.Read, dir)
+		}
+	}
+	r.Devices = append(slices.Clone(r.Devices), systemDevices...)
+	r.Execute = append(r.Execute, expand(systemLoaders)...)
+}
+
+func allowGPU(r *sandbox.Rules) {
+	r.Read = append(r.Read, expand(gpuRead)...)
+	r.Devices = append(r.Devices, expand(gpuDevices)...)
+}
+
+// expand is what is there of some patterns.
+func expand(patterns []string) []string {
+	var paths []string
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern)
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
+// allowExecutable allows an engine's executable, with what it brings along: all of root, the folder of the runtime that it is
+// part of; without one the libraries beside it. Its folder may be one that is full of other things.
+func allowExecutable(r *sandbox.Rules, path, root string) {
+	r.Execute = append(r.Execute, path)
+	if root != "" {
+		r.Execute = append(r.Execute, root)
+	}
+	for _, path := range reallyAt(path) {
+		dir := filepath.Dir(path)
+		r.List = append(r.List, dir) // backends are looked for beside the executable
+		r.Read = append(r.Read, expand([]string{quoteGlob(dir) + "/*.so*"})...)
+		if filepath.Base(dir) == "bin" {
+			prefix := filepath.Dir(dir)
+			r.Read = append(r.Read, filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib64"))
+		}
+	}
+	if engine.IsScript(path) {
+		for _, tool := range scriptTools {
+			r.Execute = append(r.Execute, "/bin/"+tool, "/usr/bin/"+tool)
+		}
+		return
+	}
+	if loader := loaderOf(path); loader != "" {
+		r.Execute = append(r.Execute, loader)
+	}
+}
+
+// reallyAt is a path, and what it is a link to if it is one.
+func reallyAt(path string) []string {
+	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
+		return []string{path, target}
+	}
+	return []string{path}
+}
+
+// loaderOf is the program by which an executable is started; empty if it needs none.
+func loaderOf(path string) string {
+	file, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP && part.Filesz < 4096 {
+			name := make([]byte, part.Filesz)
+			if _, err := part.ReadAt(name, 0); err == nil {
+				return strings.TrimRight(string(name), "\x00")
+			}
+		}
+	}
+	return ""
+}

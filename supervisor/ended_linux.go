@@ -1,0 +1,22 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasEnded tells whether a process has ended, also while nobody has waited for it yet.
+func hasEnded(p *os.Process) bool {
+	ended := false
+	err := p.WithHandle(func(handle uintptr) {
+		fds := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}} //nolint:gosec // file descriptors fit
+		n, err := unix.Poll(fds, 0)
+		ended = err == nil && n > 0
+	})
+	if errors.Is(err, os.ErrNoHandle) { // an older kernel
+		return looksEnded(p)
+	}
+	return ended || err != nil
+}

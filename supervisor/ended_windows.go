@@ -1,0 +1,17 @@
+package supervisor
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// hasEnded tells whether a process has ended, also while nobody has waited for it yet.
+func hasEnded(p *os.Process) bool {
+	ended := false
+	err := p.WithHandle(func(handle uintptr) {
+		state, _ := windows.WaitForSingleObject(windows.Handle(handle), 0)
+		ended = state == windows.WAIT_OBJECT_0
+	})
+	return ended || err != nil
+}

@@ -1,0 +1,62 @@
+package supervisor
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+)
+
+func TestLoggable(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"plain, with\ttab":          "plain, with\ttab",
+		"\x1b[2Jgone\x07":           "\uFFFD[2Jgone\uFFFD",
+		"a\rb\u2028c\u202Ed\u0085e": "a\uFFFDb\uFFFDc\uFFFDd\uFFFDe",
+		"Größe 大":                   "Größe 大",
+	} {
+		if got := loggable(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+	if got := loggable(strings.Repeat("大", 10_000)); len(got) > maxLoggedLine+len("…") || !utf8.ValidString(got) || !strings.HasSuffix(got, "大…") {
+		t.Errorf("a long line: %d bytes, ending in %q", len(got), got[len(got)-8:])
+	}
+}
+
+// What an engine writes can neither fill the disk nor hide that it was cut.
+func TestLineLog_IsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		level         slog.Level
+		first, second int // lines in the first moment, and ten seconds later
+	}{
+		"what it says":         {slog.LevelDebug, burstLines, burstLines},
+		"what it calls errors": {slog.LevelWarn, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var text bytes.Buffer
+				l := lineLog{log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+				const all = 1000
+				for _, want := range []int{c.first, c.second} {
+					text.Reset()
+					for range all {
+						l.write(t.Context(), c.level, "noise")
+					}
+					if got := strings.Count(text.String(), "line=noise"); got != want {
+						t.Errorf("%d lines were logged, want %d", got, want)
+					}
+					time.Sleep(10 * time.Second)
+				}
+				if !strings.Contains(text.String(), "were dropped\" number=") {
+					t.Errorf("that lines were dropped isn't told:\n%.300s", text.String())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,9 @@
+package supervisor
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func isMainThread() bool { return unix.Gettid() == os.Getpid() }
