@@ -58,9 +58,15 @@ func (o *outputs) read(emit func(string), heard func()) {
 
 // drain waits for the end of the outputs, but not for ever.
 func (o *outputs) drain() {
-	timer := time.AfterFunc(outputDelay, o.close)
-	defer timer.Stop()
+	closed := make(chan struct{})
+	timer := time.AfterFunc(outputDelay, func() {
+		o.close()
+		close(closed)
+	})
 	o.readers.Wait()
+	if !timer.Stop() {
+		<-closed // a reader may end before its file is closed
+	}
 }
 
 // close does no harm to what is closed already.
