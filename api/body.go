@@ -170,7 +170,7 @@ func (c *call) readAll(from io.Reader, limit int64, isEncoded bool) error {
 		switch total := full + len(read); {
 		case int64(total) > limit:
 			return tooLarge(limit)
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return c.join(parts, total, size)
 		case err != nil:
 			return err

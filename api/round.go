@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/lmcaddy/lmcaddy/node"
@@ -60,7 +61,7 @@ func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n i
 	default:
 	}
 	err := context.Cause(ctx)
-	if broken, ok := err.(*brokenOff); ok && r.stream != nil && r.stream.sent {
+	if broken, ok := errors.AsType[*brokenOff](err); ok && r.stream != nil && r.stream.sent {
 		return broken.told // another choice has begun to be sent
 	}
 	return err

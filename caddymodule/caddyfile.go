@@ -296,7 +296,7 @@ func size(d *caddyfile.Dispenser, to *int64, most uint64) error {
 	if err != nil || n < 1 || n >= most {
 		return d.Errf("%s: %q is not a size between 1 byte and %s, such as 64MiB", word, value, humanize.IBytes(most))
 	}
-	*to = int64(n)
+	*to = int64(n) //nolint:gosec // less than most
 	return nil
 }
 

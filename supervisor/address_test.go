@@ -91,7 +91,7 @@ func TestEndLeftovers_RemovesFolders(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := os.Chmod(short, c.mode); err != nil { //nolint:gosec // that is the case
+			if err := os.Chmod(short, c.mode); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Symlink(short, filepath.Join(journal, shortLink)); err != nil {

@@ -115,7 +115,7 @@ func loaderOf(path string) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	for _, part := range file.Progs {
 		if part.Type == elf.PT_INTERP && part.Filesz < 4096 {
 			name := make([]byte, part.Filesz)

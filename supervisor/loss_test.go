@@ -40,7 +40,9 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 			fake.Wait(t, fakeengine.Is(fakeengine.Stuck))
 			if leaves {
 				leave()
-				<-ended
+				if err := <-ended; err == nil {
+					t.Error("the request was answered")
+				}
 				lease.Release()
 			} else {
 				err := <-ended

@@ -31,7 +31,7 @@ func TestLoss_AnEngineWithoutItsListenerIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			fake.Wait(t, fakeengine.Is(fakeengine.Asked))
-			err := error(nil)
+			var err error
 			if busy == nil {
 				_, err = chat(t.Context(), lease)
 			} else {

@@ -97,7 +97,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	if l.Folder != "" {
-		defer os.RemoveAll(l.Folder)
+		defer func() { _ = os.RemoveAll(l.Folder) }()
 	}
 	l.APIKey = rand.Text()
 	mark := p.options.mark(p.gen)

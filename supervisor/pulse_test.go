@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -139,7 +140,7 @@ func TestPulse_SlowIsNotHung(t *testing.T) {
 			during(t, func(p *patient) {
 				var done atomic.Int32
 				p.slots = func(context.Context) (string, error) {
-					one := strings.Trim(strings.Replace(reading, "512", string(rune('0'+done.Load()%10))+"12", 1), "[]")
+					one := strings.Trim(strings.Replace(reading, "512", strconv.Itoa(int(done.Load()%10))+"12", 1), "[]")
 					return "[" + strings.Join([]string{one, one, one, one}, ",") + "]", nil
 				}
 				var all []*exchange

@@ -136,7 +136,7 @@ func (w *schemaWork) reference(ref gjson.Result) (int, *Error) {
 		return n, nil
 	}
 	target := w.root
-	for _, name := range strings.Split(ref.Str[2:], "/") {
+	for name := range strings.SplitSeq(ref.Str[2:], "/") {
 		target = member(target, name)
 	}
 	if !target.Exists() {

@@ -110,7 +110,7 @@ func Prepare(r Rules) (*Box, error) {
 		return nil, k.err
 	}
 	attr, size := k.handled()
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // a system call takes no other pointer
 	if errno != 0 {
 		return nil, fmt.Errorf("making a Landlock ruleset: %w", errno)
 	}
@@ -147,8 +147,8 @@ func (b *Box) allow(r *Rules, handled unix.LandlockRulesetAttr) error {
 			if handled.Access_net == 0 {
 				continue // an older kernel: all ports are open
 			}
-			rule := portRule{kind.right, uint64(port)} //nolint:gosec // ports aren't negative
-			if err := b.add(rulePort, unsafe.Pointer(&rule)); err != nil {
+			rule := portRule{kind.right, uint64(port)}                     //nolint:gosec // ports aren't negative
+			if err := b.add(rulePort, unsafe.Pointer(&rule)); err != nil { //nolint:gosec // a system call takes no other pointer
 				return fmt.Errorf("allowing port %d: %w", port, err)
 			}
 		}
@@ -165,7 +165,7 @@ func (b *Box) allowPath(path string, rights uint64) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (b *Box) allowPath(path string, rights uint64) error {
 	}
 	// The kernel's struct is packed; Go's is only longer, at its end.
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)} //nolint:gosec // file descriptors fit
-	return b.add(rulePath, unsafe.Pointer(&rule))
+	return b.add(rulePath, unsafe.Pointer(&rule))                                      //nolint:gosec // a system call takes no other pointer
 }
 
 func (b *Box) add(kind uintptr, rule unsafe.Pointer) error {

@@ -47,7 +47,7 @@ func (f *filter) when(comparison uint16, value uint32, body func()) {
 	(*f)[at].Jf = uint8(len(*f) - at - 1) //nolint:gosec // bodies are short
 }
 
-func refuse(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) }
+func refuse(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) } //nolint:gosec // error numbers are small
 
 // newFilter makes the filter of the sandbox; nil where its calls aren't known.
 func newFilter(r *Rules) []unix.SockFilter {
@@ -108,9 +108,9 @@ func enterFilter(program []unix.SockFilter) error {
 	if len(program) == 0 {
 		return nil
 	}
-	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]} //nolint:gosec // it is short
-	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0)
-	if err != nil && !errors.Is(err, unix.EINVAL) { // that is a kernel without filters
+	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}                                 //nolint:gosec // it is short
+	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0) //nolint:gosec // a system call takes no other pointer
+	if err != nil && !errors.Is(err, unix.EINVAL) {                                                        // that is a kernel without filters
 		return fmt.Errorf("setting the filter of system calls: %w", err)
 	}
 	return nil
