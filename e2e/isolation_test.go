@@ -96,7 +96,7 @@ func attacks(url string) []attack {
 // the engine is the one of the start, and nothing was fetched.
 func TestIsolation(t *testing.T) {
 	var fetched atomic.Int32
-	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fetched.Add(1) }))
+	listener := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fetched.Add(1) }))
 	defer listener.Close()
 	for _, model := range []string{harness.Model, visionModel} {
 		t.Run(model, func(t *testing.T) {
@@ -128,10 +128,9 @@ func tryAttack(t *testing.T, s *harness.Server, model string, a attack) {
 		more = `,"max_tokens":8`
 	}
 	got := s.Post(path, `{"model":"`+model+`",`+a.fields+more+`}`)
-	if got.Status != a.status || !strings.Contains(got.Body, a.says) {
-		if !(model == harness.Model && got.Status == 400 && strings.Contains(got.Body, "vision")) { // refused before that
-			t.Errorf("status %d, want %d and %q: %.500s", got.Status, a.status, a.says, got.Body)
-		}
+	isBlind := model == harness.Model && got.Status == 400 && strings.Contains(got.Body, "vision") // it was refused before that
+	if !isBlind && (got.Status != a.status || !strings.Contains(got.Body, a.says)) {
+		t.Errorf("status %d, want %d and %q: %.500s", got.Status, a.status, a.says, got.Body)
 	}
 	(<-beside).Want(t, http.StatusOK)
 	s.Post(harness.ChatPath, other).Want(t, http.StatusOK)
