@@ -186,10 +186,15 @@ func TestErrors_WithoutAnEngineSayWhatToDo(t *testing.T) {
 		says   []string
 	}{
 		"none at all":              {without, harness.Config{}, []string{"lmcaddy runtime get llama.cpp"}},
-		"the configured is absent": {missing, harness.Config{Engine: []string{"path " + nowhere}}, []string{nowhere, "correct the path"}},
+		"the configured is absent": {missing, harness.Config{Engine: []string{"path " + nowhere}}, []string{"llama-server doesn't exist", "correct the path"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Start(c.home.In(t), c.config)
+			defer func() {
+				if c.home == missing && !strings.Contains(s.Log(), nowhere) {
+					t.Errorf("the log doesn't say %q", nowhere)
+				}
+			}()
 			for _, request := range []harness.Fields{harness.Ask(capital), harness.Ask(capital).With("stream", true)} {
 				reply := s.Post(harness.ChatPath, request).Want(t, http.StatusServiceUnavailable)
 				wantOpenAIError(t, reply, "server_error", "model_load_failed")
@@ -197,6 +202,9 @@ func TestErrors_WithoutAnEngineSayWhatToDo(t *testing.T) {
 					if !strings.Contains(reply.Get("error.message").Str, text) {
 						t.Errorf("the message doesn't say %q: %s", text, reply.Body)
 					}
+				}
+				if strings.Contains(reply.Body, missing.Work) {
+					t.Errorf("the message names a folder of the server: %s", reply.Body)
 				}
 			}
 		})
