@@ -66,21 +66,6 @@ type pulse struct {
 	armed     bool
 }
 
-// exchange is one request on its way through an engine.
-type exchange struct {
-	pulse *pulse
-	lease *Lease
-	ctx   context.Context // of who asks
-
-	// Of the pulse's lock:
-	waits  bool
-	since  time.Time // its own last byte
-	paced  bool      // its answer has begun with other things than progress: no pace is to be had any more
-	pace   Pace      // as last told
-	ended  bool      // the answer came to its end
-	broken bool      // it broke off, and not by the client
-}
-
 // begin counts a request that is about to be sent.
 func (u *pulse) begin(ctx context.Context, l *Lease) *exchange {
 	x := &exchange{pulse: u, lease: l, ctx: ctx}
@@ -97,15 +82,7 @@ func (u *pulse) begin(ctx context.Context, l *Lease) *exchange {
 	return x
 }
 
-// wait says that the exchange waits for bytes. While its client is slow it doesn't.
-func (x *exchange) wait() {
-	u := x.pulse
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.waitsFor(x)
-}
-
-// waitsFor needs the lock, as do all methods below that aren't an exchange's.
+// waitsFor needs the lock, as do all methods below but forget, isAlone, isDeaf, refuse, check, look and get.
 func (u *pulse) waitsFor(x *exchange) {
 	now := time.Now()
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
@@ -124,43 +101,6 @@ func (u *pulse) waitsNoMore(x *exchange) {
 	x.waits = false
 	if u.waiting--; u.waiting == 0 {
 		u.paused = time.Now()
-	}
-}
-
-// got says how a wait ended. Comments aren't progress: an engine sends them while its loop hangs.
-func (x *exchange) got(piece []byte, err error) {
-	u := x.pulse
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.waitsNoMore(x)
-	if len(piece) > 0 && piece[0] != ':' {
-		u.progress()
-		u.measure(x, piece)
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		x.ended = true
-	case err != nil && x.ctx.Err() == nil:
-		x.broken = true
-	}
-}
-
-// answered says that the header of an answer has come.
-func (x *exchange) answered() { x.got([]byte{0}, nil) }
-
-// end says that nothing more is read. One that broke off stays, since it may be why the engine has ended.
-func (x *exchange) end() {
-	u := x.pulse
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.waitsNoMore(x)
-	if x.broken || (!x.ended && u.hasBroken(x.lease)) {
-		return
-	}
-	delete(u.exchanges, x)
-	if !x.ended && u.ctx.Err() == nil {
-		u.left, u.leftAt = true, time.Now()
-		u.arm(lookAfter)
 	}
 }
 

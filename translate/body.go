@@ -21,7 +21,7 @@ const maxWhole = 1 << 53
 type Body struct {
 	Raw      []byte
 	fields   []field
-	messages messageList // empty unless the field "messages" is an array
+	messages []messageSpan // empty unless the field "messages" is an array
 }
 
 // field is where a top-level field stands in Raw. from is its key's opening quote; value and to bound its value.

@@ -1,35 +1,27 @@
 package translate
 
-// messageList is where the messages of a request stand in its body: the elements of the field "messages", and the fields of
-// those that are objects. It is found in the one pass over the body, so that plain messages needn't be looked at again.
-type messageList struct {
-	messages []messageSpan
-	fields   []field
+// messageSpan is where a message of a request stands in its body: an element of the field "messages".
+type messageSpan struct {
+	from, to int
+	plain    bool // it has nothing but a common role, a text and names, without an escape in a field's name
 }
-
-// messageSpan is where a message stands in the body. Its fields are those from fields on, up to the next message's.
-type messageSpan struct{ from, to, fields, end int }
-
-// of gives the fields of a message; none for what is no object.
-func (l *messageList) of(m messageSpan) []field { return l.fields[m.fields:m.end] }
 
 // messages reads the array of messages at the position.
 func (s *scanner) messages() *Error {
-	l := s.list
-	l.messages = make([]messageSpan, 0, 8)
-	l.fields = make([]field, 0, 16)
+	list := make([]messageSpan, 0, 8)
+	defer func() { *s.list = list }()
 	s.pos++
 	if s.space(); s.take(']') {
 		return nil
 	}
 	for {
-		m := messageSpan{from: s.pos, fields: len(l.fields)}
-		err := s.message()
-		if err != nil {
+		m := messageSpan{from: s.pos}
+		var err *Error
+		if m.plain, err = s.message(); err != nil {
 			return err
 		}
-		m.to, m.end = s.pos, len(l.fields)
-		l.messages = append(l.messages, m)
+		m.to = s.pos
+		list = append(list, m)
 		s.space()
 		if s.take(']') {
 			return nil
@@ -41,41 +33,58 @@ func (s *scanner) messages() *Error {
 	}
 }
 
-// message reads one message, and notes its fields.
-func (s *scanner) message() *Error {
+// message reads one message, and tells whether it is plain.
+func (s *scanner) message() (plain bool, _ *Error) {
 	if s.pos >= len(s.data) || s.data[s.pos] != '{' {
-		return s.value(2)
+		return false, s.value(2)
 	}
 	s.pos++
 	if s.space(); s.take('}') {
-		return nil
+		return false, nil
 	}
 	names := objectNames{scanner: s, from: len(s.names)}
+	plain = true
+	var hasRole, hasContent bool
 	for {
-		f := field{from: s.pos}
+		from := s.pos
 		if err := s.key(); err != nil {
-			return err
+			return false, err
 		}
-		if f.key = unquoted(s.data[f.from:s.pos]); !names.add(f.key) {
-			return repeated(s.data[f.from:s.pos])
+		name := s.data[from:s.pos]
+		if !names.add(unquoted(name)) {
+			return false, repeated(name)
 		}
 		if err := s.colon(); err != nil {
-			return err
+			return false, err
 		}
-		f.value = s.pos
+		from = s.pos
 		if err := s.value(3); err != nil {
-			return err
+			return false, err
 		}
-		f.to = s.pos
-		s.list.fields = append(s.list.fields, f)
+		value := s.data[from:s.pos]
+		switch string(name) {
+		case `"role"`:
+			hasRole = true
+			plain = plain && plainRoles[string(value)]
+		case `"content"`:
+			hasContent = true
+			plain = plain && value[0] == '"'
+		case `"name"`, `"tool_call_id"`:
+			plain = plain && value[0] == '"' && len(value) <= maxNameLength
+		default:
+			plain = false
+		}
 		s.space()
 		if s.take('}') {
 			s.names = s.names[:names.from]
-			return nil
+			return plain && hasRole && hasContent, nil
 		}
 		if !s.take(',') {
-			return s.unexpected("where ',' or '}' is expected")
+			return false, s.unexpected("where ',' or '}' is expected")
 		}
 		s.space()
 	}
 }
+
+// plainRoles are the roles of the messages that may be plain, as JSON.
+var plainRoles = map[string]bool{`"system"`: true, `"developer"`: true, `"user"`: true, `"assistant"`: true, `"tool"`: true}

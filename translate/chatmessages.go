@@ -17,28 +17,28 @@ const (
 // parseMessages checks the messages. Plain ones are sent as they stand; the others are put together anew of what is known of
 // them, so that the engine reads nothing that wasn't looked at here.
 func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
-	list := &body.messages
+	list := body.messages
 	switch {
 	case !says(body.Value("messages")):
 		return Missing("messages")
-	case len(list.messages) == 0:
+	case len(list) == 0:
 		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
-	case len(list.messages) > maxMessages:
+	case len(list) > maxMessages:
 		return Invalid("invalid_value", "messages", `"messages" must hold at most `+itoa(maxMessages)+` messages.`)
 	}
 	first := 0
-	for first < len(list.messages) && isPlain(body.Raw, list.of(list.messages[first])) {
+	for first < len(list) && list[first].plain {
 		first++
 	}
-	if first == len(list.messages) {
+	if first == len(list) {
 		return nil
 	}
 	r := messageRewriter{caps: caps, dst: append(make([]byte, 0, len(body.Value("messages"))+64), '[')}
-	for i, m := range list.messages {
+	for i, m := range list {
 		r.path = "messages[" + itoa(i) + "]"
 		r.dst = appendComma(r.dst)
 		raw := body.Raw[m.from:m.to]
-		if i < first || i > first && isPlain(body.Raw, list.of(m)) {
+		if m.plain {
 			r.dst = append(r.dst, raw...)
 		} else if err := r.message(gjson.ParseBytes(raw)); err != nil {
 			return err
@@ -46,38 +46,6 @@ func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
 	}
 	c.edit.Set("messages", string(append(r.dst, ']')))
 	return nil
-}
-
-// plainRoles are the roles of the messages that may be plain, as JSON.
-var plainRoles = map[string]bool{`"system"`: true, `"developer"`: true, `"user"`: true, `"assistant"`: true, `"tool"`: true}
-
-// isPlain tells whether a message has nothing but a common role, a text and names, without an escape in a field's name.
-func isPlain(raw []byte, fields []field) bool {
-	var hasRole, hasContent bool
-	for i := range fields {
-		f := &fields[i]
-		value := raw[f.value:f.to]
-		if raw[f.from+1+len(f.key)] != '"' { // the name is written with escapes
-			return false
-		}
-		switch string(f.key) {
-		case "role":
-			if hasRole = plainRoles[string(value)]; !hasRole {
-				return false
-			}
-		case "content":
-			if hasContent = value[0] == '"'; !hasContent {
-				return false
-			}
-		case "name", "tool_call_id":
-			if value[0] != '"' || len(value) > maxNameLength {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return hasRole && hasContent
 }
 
 // messageRewriter puts messages together of what is known of them.

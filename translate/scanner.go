@@ -19,7 +19,7 @@ type scanner struct {
 	lenient bool // the JSON is an engine's: names may repeat
 	deep    bool // it is nested too deep
 	names   [][]byte
-	list    *messageList // nil unless the messages are being read
+	list    *[]messageSpan // where the messages of a request are noted; nil: nowhere
 }
 
 // manyNames is the number of names in one object from which a map finds a repeated one quicker than a search.

@@ -60,14 +60,15 @@ func awaitExit(input io.Reader) {
 	}
 }
 
-// answerChat streams as many events as the request's max_tokens says, with its pause_us between them.
+// answerChat streams as many events as the request's max_tokens says, with as many microseconds between them as its seed
+// says: lmcaddy sends an engine no field that it doesn't know.
 func answerChat(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet { // whoever wants to know whether a proxy is up
 		fmt.Fprint(w, `{"object":"list","data":[]}`)
 		return
 	}
 	head, err := readAll(r.Body)
-	events, pause := numberIn(head, `"max_tokens":`), numberIn(head, `"pause_us":`)
+	events, pause := numberIn(head, `"max_tokens":`), numberIn(head, `"seed":`)
 	if err != nil || events < shortest {
 		http.Error(w, `{"error":{"code":400,"message":"max_tokens has to be near the beginning","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return

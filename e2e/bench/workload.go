@@ -43,7 +43,7 @@ func (w workload) request(t target) []byte {
 
 func (w workload) body(stream bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"model":"lmcaddy/tinychat","max_tokens":%d,"pause_us":%d,"stream":%5t,"temperature":0.7,"messages":[`, w.events, w.pauseUS, stream)
+	fmt.Fprintf(&b, `{"model":"lmcaddy/tinychat","max_tokens":%d,"seed":%d,"stream":%5t,"temperature":0.7,"messages":[`, w.events, w.pauseUS, stream)
 	b.WriteString(`{"role":"system","content":"Answer briefly."}`)
 	for i := 0; b.Len() < w.size; i++ {
 		text, role := said[i%len(said)], "user"
