@@ -40,8 +40,11 @@ func ParseMessagesCount(body *Body, caps Caps) (*Messages, *Error) {
 		return nil, wrongType("messages", "an array", given)
 	}
 	outline := outlineOf(given)
-	if outline.length == 0 {
+	switch {
+	case outline.length == 0:
 		return nil, Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
+	case outline.length > maxMessages:
+		return nil, badPlace("messages", "must hold at most "+itoa(maxMessages)+" messages.")
 	}
 	thinks, err := m.parseThinking(body, caps, outline.endsInPrefill)
 	if err != nil {

@@ -224,3 +224,28 @@ func FuzzParseMessages(f *testing.F) {
 		}
 	})
 }
+
+func TestParseMessages_Bounds(t *testing.T) {
+	t.Parallel()
+	many := func(n int, item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	const message = `{"role":"user","content":"a"}`
+	tool := `{"name":"a","input_schema":{"type":"object"}}`
+	for name, tt := range map[string]struct{ fields, says string }{
+		"messages": {`"messages":` + many(maxMessages+1, message), "at most 16384 messages"},
+		"blocks":   {`"messages":[{"role":"user","content":` + many(maxParts+1, `{"type":"text","text":"a"}`) + `}]`, "at most 4096 blocks"},
+		"tools":    {`"messages":[` + message + `],"tools":` + many(maxTools+1, tool), "at most 1024 tools"},
+		"a schema": {`"messages":[` + message + `],"tools":[{"name":"a","input_schema":{"type":"object","properties":{"a":{"pattern":"(a?){99}"}}}}]`, "may be empty"},
+		"a format": {`"messages":[` + message + `],"output_config":{"format":{"type":"json_schema","schema":{"pattern":"(a?){99}"}}}`, "may be empty"},
+		"an input": {`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"a","input":{"a":` + nested("[", "", "]", 64) + `}}]}]`, "levels deep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := ParseMessages(scanned(t, `{"max_tokens":1,`+tt.fields+`}`), Caps{})
+			if err == nil || err.Status() != 400 || !strings.Contains(err.Message, tt.says) {
+				t.Errorf("error %v, want one that says %q", err, tt.says)
+			}
+		})
+	}
+}

@@ -58,6 +58,8 @@ func functionsOf(tools gjson.Result, wanted string) (functions string, offered [
 		return "", nil, nil
 	case !tools.IsArray():
 		return "", nil, wrongPlace("tools", "an array", tools)
+	case len(tools.Array()) > maxTools:
+		return "", nil, badPlace("tools", "must hold at most "+itoa(maxTools)+" tools.")
 	}
 	all := []byte{'['}
 	var work schemaWork

@@ -112,6 +112,9 @@ func (c *conversation) message(path, role string, message gjson.Result, begun bo
 		c.turn.parts = append(c.turn.parts, turnPart{text: inside(content)})
 		return nil
 	}
+	if len(content.Array()) > maxParts {
+		return badPlace(path+".content", "must hold at most "+itoa(maxParts)+" blocks.")
+	}
 	read := c.userBlock
 	if role == "assistant" {
 		read = c.assistantBlock
