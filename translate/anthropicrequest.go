@@ -57,9 +57,10 @@ func ParseMessagesCount(body *Body, caps Caps) (*Messages, *Error) {
 	return m, err
 }
 
-// Upstream makes the chat request that an engine's wire takes. It is OpenAI-style.
+// Upstream makes the chat request that an engine's wire takes, once. It is OpenAI-style.
 func (m *Messages) Upstream() (*Body, *Error) {
 	raw := append(append(make([]byte, 0, len(m.messages)+1024), `{"messages":`...), m.messages...)
+	m.messages = nil // a large conversation is kept once
 	fields := m.edit.Apply(&Body{})
 	if len(fields) > len("{}") {
 		raw = append(raw, ',')
