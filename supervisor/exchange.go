@@ -9,9 +9,10 @@ import (
 
 // exchange is one request on its way through an engine.
 type exchange struct {
-	pulse *pulse
-	lease *Lease
-	ctx   context.Context // of who asks
+	pulse  *pulse
+	lease  *Lease
+	ctx    context.Context // of who asks
+	tokens int             // that its prompt can have
 
 	// Of the pulse's lock:
 	waits  bool
@@ -62,6 +63,10 @@ func (x *exchange) end() {
 	}
 	delete(u.exchanges, x)
 	if !x.ended && u.ctx.Err() == nil {
+		if !u.left {
+			u.leftTokens = 0
+		}
+		u.leftTokens += x.tokens
 		u.left, u.leftAt = true, time.Now()
 		u.arm(lookAfter)
 	}

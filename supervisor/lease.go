@@ -35,7 +35,7 @@ func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Respo
 
 // PostPieces is Post of a body in several pieces.
 func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*http.Response, error) {
-	sent := l.process.pulse.begin(ctx, l)
+	sent := l.process.pulse.begin(ctx, l, body.size())
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(l.process.ctx, cancel)
 	launched := l.process.launched.Load()

@@ -24,11 +24,14 @@ const (
 	// disconnected, since the engine should then be idle soon.
 	leastPatience     = 30 * time.Second
 	leastPatienceLeft = 10 * time.Second
-	// tokenTime is assumed for a token of a prompt until the engine's own pace is known. Only hardware that is hardly
-	// usable is slower.
+	// tokenTime is assumed for a token of a prompt, at most, until the engine's own pace is known. Only hardware that is
+	// hardly usable is slower.
 	tokenTime = 250 * time.Millisecond
-	// paceTokens is how many tokens a measurement of the pace must span. Shorter ones measure the overhead.
-	paceTokens = 64
+	// paceTokens is how many tokens a measurement of the pace must span. Short ones measure the overhead, too, which makes for
+	// more patience.
+	paceTokens = 8
+	// templateTokens is how many tokens a model's template may add to a prompt, which has no more than its body has bytes.
+	templateTokens = 256
 )
 
 // reasonDeaf is why an engine is ended that has closed its listener, as llama-server does on SIGTERM and SIGINT.
@@ -49,26 +52,27 @@ type pulse struct {
 	ask     func(ctx context.Context, path string) (*http.Response, error)
 	ctx     context.Context // ends with the process
 
-	mu        sync.Mutex
-	exchanges map[*exchange]struct{} // those that have neither been answered to their end nor been given up
-	waiting   int                    // exchanges that wait for bytes
-	since     time.Time              // the last progress, or when waiting for it began
-	paused    time.Time              // since when nobody waits; zero: somebody does
-	left      bool                   // a client has disconnected, and its request may still be under way
-	leftAt    time.Time
-	deaf      bool          // the engine refuses connections
-	strayed   time.Time     // when an exchange was first seen that is in none of the engine's slots
-	slowest   time.Duration // the longest silence that ended
-	token     time.Duration // the longest time for a token of a prompt; 0: not known
-	mark      string        // what the engine was at when it was last asked
-	marked    time.Time
-	timer     *time.Timer
-	armed     bool
+	mu         sync.Mutex
+	exchanges  map[*exchange]struct{} // those that have neither been answered to their end nor been given up
+	waiting    int                    // exchanges that wait for bytes
+	since      time.Time              // the last progress, or when waiting for it began
+	paused     time.Time              // since when nobody waits; zero: somebody does
+	left       bool                   // a client has disconnected, and its request may still be under way
+	leftAt     time.Time
+	leftTokens int           // of the prompts of clients that have disconnected since the engine was last idle, at most
+	deaf       bool          // the engine refuses connections
+	strayed    time.Time     // when an exchange was first seen that is in none of the engine's slots
+	slowest    time.Duration // the longest silence that ended
+	token      time.Duration // the longest time for a token of a prompt; 0: not known
+	mark       string        // what the engine was at when it was last asked
+	marked     time.Time
+	timer      *time.Timer
+	armed      bool
 }
 
-// begin counts a request that is about to be sent.
-func (u *pulse) begin(ctx context.Context, l *Lease) *exchange {
-	x := &exchange{pulse: u, lease: l, ctx: ctx}
+// begin counts a request that is about to be sent, with a body of so many bytes.
+func (u *pulse) begin(ctx context.Context, l *Lease, bodyBytes int64) *exchange {
+	x := &exchange{pulse: u, lease: l, ctx: ctx, tokens: int(bodyBytes) + templateTokens}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.exchanges == nil {
@@ -172,7 +176,7 @@ func (u *pulse) measure(x *exchange, piece []byte) {
 	}
 	tokens, took := pace.Tokens-x.pace.Tokens, pace.Time-x.pace.Time
 	if tokens >= paceTokens && took > 0 {
-		u.token = max(u.token, took/time.Duration(tokens))
+		u.token = min(max(u.token, took/time.Duration(tokens)), tokenTime)
 	}
 	if tokens >= paceTokens || x.pace == (Pace{}) {
 		x.pace = pace
@@ -324,19 +328,30 @@ func (u *pulse) patience(seen sight) time.Duration {
 	if !seen.known && !seen.pending {
 		return stall
 	}
-	tokens := u.batch
+	tokens := min(u.batch, u.mostTokens())
 	if seen.known {
 		tokens = min(tokens, seen.work.Tokens)
 	}
 	if tokens > 0 && u.slow {
 		return stall
 	}
-	token := u.token
-	if token == 0 {
-		token = tokenTime
+	if u.token == 0 {
+		least = max(least, time.Duration(tokens)*tokenTime)
 	}
-	expected := max(u.slowest, time.Duration(tokens)*token)
+	expected := max(u.slowest, time.Duration(tokens)*u.token)
 	return min(max(least, patienceFactor*expected), stall)
+}
+
+// mostTokens is how many tokens the prompts under way can have.
+func (u *pulse) mostTokens() int {
+	most := 0
+	if u.left {
+		most = u.leftTokens
+	}
+	for x := range u.exchanges {
+		most += x.tokens
+	}
+	return most
 }
 
 // refusedOnWindows is WSAECONNREFUSED, which package syscall has no name for.

@@ -114,7 +114,7 @@ func TestPulse_AHangIsSeenSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
 				p.slots = tt.slots
-				p.begin(p.t.Context(), &p.lease)
+				p.begin(p.t.Context(), &p.lease, 1<<20)
 				p.silence(time.Hour)
 				p.gaveUp(tt.after, tt.why)
 			})
@@ -127,7 +127,7 @@ func TestPulse_AFrozenProcessIsSeenSoonWhateverItDid(t *testing.T) {
 		p.slots = func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 		p.health = context.DeadlineExceeded
 		p.slow = true
-		p.begin(p.t.Context(), &p.lease)
+		p.begin(p.t.Context(), &p.lease, 1<<20)
 		p.silence(time.Hour)
 		p.gaveUp(leastPatience, "got no further")
 	})
@@ -145,7 +145,7 @@ func TestPulse_SlowIsNotHung(t *testing.T) {
 				}
 				var all []*exchange
 				for range 4 {
-					all = append(all, p.begin(p.t.Context(), &p.lease))
+					all = append(all, p.begin(p.t.Context(), &p.lease, 1<<20))
 				}
 				for range 4 * 17 { // batches of 40 s
 					p.silence(40 * time.Second)
@@ -164,7 +164,7 @@ func TestPulse_SlowIsNotHung(t *testing.T) {
 func TestPulse_TheLimitFollowsThePace(t *testing.T) {
 	during(t, func(p *patient) {
 		p.stuckAt(reading) // 2048 tokens
-		x := p.begin(p.t.Context(), &p.lease)
+		x := p.begin(p.t.Context(), &p.lease, 1<<20)
 		x.got(told("0", "0"), nil)
 		x.wait()
 		time.Sleep(2 * time.Second)
@@ -179,7 +179,7 @@ func TestPulse_TheLimitFollowsThePace(t *testing.T) {
 func TestPulse_CommentsAreNoProgress(t *testing.T) {
 	during(t, func(p *patient) {
 		p.stuckAt(decoding)
-		x := p.begin(p.t.Context(), &p.lease)
+		x := p.begin(p.t.Context(), &p.lease, 1<<20)
 		for range 20 {
 			p.silence(4 * time.Second)
 			x.got([]byte(":\n\n"), nil)
@@ -192,7 +192,7 @@ func TestPulse_CommentsAreNoProgress(t *testing.T) {
 func TestPulse_ASlowClientIsNotTheEnginesFault(t *testing.T) {
 	during(t, func(p *patient) {
 		p.stuckAt(decoding)
-		x := p.begin(p.t.Context(), &p.lease)
+		x := p.begin(p.t.Context(), &p.lease, 1<<20)
 		x.got([]byte("data: {}\n\n"), nil)
 		p.silence(time.Hour)
 		p.lives()
@@ -207,7 +207,7 @@ func TestPulse_ASlowClientIsNotTheEnginesFault(t *testing.T) {
 
 func TestPulse_WhoSpeaksIsNotAsked(t *testing.T) {
 	during(t, func(p *patient) {
-		x := p.begin(p.t.Context(), &p.lease)
+		x := p.begin(p.t.Context(), &p.lease, 1<<20)
 		for range 100 {
 			time.Sleep(time.Second)
 			x.got([]byte("data: {}\n\n"), nil)
@@ -232,7 +232,7 @@ func TestPulse_AfterAClientLeft(t *testing.T) {
 			during(t, func(p *patient) {
 				p.stuckAt(tt.slots)
 				ctx, leave := context.WithCancel(p.t.Context())
-				x := p.begin(ctx, &p.lease)
+				x := p.begin(ctx, &p.lease, 1<<20)
 				time.Sleep(3 * time.Second)
 				leave()
 				x.got(nil, ctx.Err())
@@ -257,7 +257,7 @@ func TestPulse_LeavingAgainAndAgainDoesNotHideAHang(t *testing.T) {
 		p.stuckAt(decoding)
 		for p.ctx.Err() == nil && time.Since(p.from) < time.Hour {
 			ctx, leave := context.WithCancel(p.t.Context())
-			x := p.begin(ctx, &p.lease)
+			x := p.begin(ctx, &p.lease, 1<<20)
 			p.silence(time.Second)
 			leave()
 			x.got(nil, ctx.Err())
@@ -271,8 +271,8 @@ func TestPulse_LeavingAgainAndAgainDoesNotHideAHang(t *testing.T) {
 func TestPulse_StuckOutsideTheLoop(t *testing.T) {
 	during(t, func(p *patient) {
 		p.stuckAt(decoding) // one slot is busy
-		p.begin(p.t.Context(), &p.lease)
-		other := p.begin(p.t.Context(), &Lease{})
+		p.begin(p.t.Context(), &p.lease, 1<<20)
+		other := p.begin(p.t.Context(), &Lease{}, 1<<20)
 		for p.ctx.Err() == nil && time.Since(p.from) < time.Hour {
 			p.silence(time.Second)
 			other.got([]byte("data: {}\n\n"), nil)
@@ -290,23 +290,23 @@ func TestPulse_WhoMayBeTheReason(t *testing.T) {
 	}{
 		"nobody else": {func(*patient, *exchange) {}, true},
 		"another": {func(p *patient, _ *exchange) {
-			other := p.begin(p.t.Context(), &Lease{})
+			other := p.begin(p.t.Context(), &Lease{}, 1<<20)
 			other.got(nil, broke)
 			other.end()
 		}, false},
 		"another that was answered": {func(p *patient, _ *exchange) {
-			other := p.begin(p.t.Context(), &Lease{})
+			other := p.begin(p.t.Context(), &Lease{}, 1<<20)
 			other.got(nil, io.EOF)
 			other.end()
 		}, true},
-		"another that has just left": {func(p *patient, _ *exchange) { p.begin(p.t.Context(), &Lease{}).end() }, false},
+		"another that has just left": {func(p *patient, _ *exchange) { p.begin(p.t.Context(), &Lease{}, 1<<20).end() }, false},
 		"another choice of the same request, that was ended with it": {func(p *patient, _ *exchange) {
-			p.begin(p.t.Context(), &p.lease).end()
+			p.begin(p.t.Context(), &p.lease, 1<<20).end()
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
-				mine := p.begin(p.t.Context(), &p.lease)
+				mine := p.begin(p.t.Context(), &p.lease, 1<<20)
 				mine.got(nil, broke)
 				tt.play(p, mine)
 				mine.end()
@@ -342,5 +342,41 @@ func TestLlamaServer_Work(t *testing.T) {
 	}
 	if pace, ok := e.Pace(bytes.Join([][]byte{told("0", "0"), told("512", "176.5")}, nil)); !ok || pace != (Pace{512, 176500 * time.Microsecond}) {
 		t.Errorf("pace %+v, %t", pace, ok)
+	}
+}
+
+func TestPulse_Patience(t *testing.T) {
+	t.Parallel()
+	work := func(tokens int) sight { return sight{known: true, work: Work{Busy: 1, Tokens: tokens}} }
+	for name, tt := range map[string]struct {
+		pulse *pulse
+		seen  sight
+		want  time.Duration
+	}{
+		"nothing is known":                      {&pulse{batch: 2048}, sight{}, 5 * time.Minute},
+		"it answers nothing":                    {&pulse{batch: 2048}, sight{frozen: true}, 30 * time.Second},
+		"it answers nothing, a client left":     {&pulse{batch: 2048, left: true}, sight{frozen: true}, 10 * time.Second},
+		"it generates":                          {&pulse{batch: 2048}, work(0), 30 * time.Second},
+		"it generates, a client left":           {&pulse{batch: 2048, left: true}, work(0), 10 * time.Second},
+		"a short prompt":                        {&pulse{batch: 2048}, work(40), 30 * time.Second},
+		"a short prompt, a client left":         {&pulse{batch: 2048, left: true}, work(40), 10 * time.Second},
+		"a prompt of no known pace":             {&pulse{batch: 2048}, work(400), 100 * time.Second},
+		"a batch of no known pace":              {&pulse{batch: 2048}, work(9000), 5 * time.Minute},
+		"a batch at a known pace":               {&pulse{batch: 512, token: 10 * time.Millisecond}, work(9000), 51200 * time.Millisecond},
+		"a quick pace":                          {&pulse{batch: 512, token: 10 * time.Microsecond}, work(9000), 30 * time.Second},
+		"it was slow before":                    {&pulse{batch: 512, token: 10 * time.Microsecond, slowest: 6 * time.Second}, work(0), time.Minute},
+		"images, whose time can't be told":      {&pulse{batch: 512, token: 10 * time.Microsecond, slow: true}, work(40), 5 * time.Minute},
+		"only its loop tells, of short prompts": {&pulse{batch: 2048, token: 40 * time.Millisecond, left: true, leftTokens: -1<<20 + 500}, sight{pending: true}, 200 * time.Second},
+		"only its loop tells, which doesn't":    {&pulse{batch: 512, token: 10 * time.Microsecond}, sight{pending: true}, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := tt.pulse
+			u.exchanges = map[*exchange]struct{}{{tokens: 1 << 20}: {}}
+			u.stall = func() time.Duration { return 5 * time.Minute }
+			if got := u.patience(tt.seen); got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
 	}
 }

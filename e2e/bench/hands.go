@@ -87,6 +87,9 @@ func look(t testing.TB, engine harness.Process, port int) launch {
 		if bytes.HasPrefix(variable, []byte("LMCADDY_")) {
 			continue // a mark, by which lmcaddy would take this engine for its own, and end it
 		}
+		if bytes.HasPrefix(variable, []byte("PATH=")) {
+			continue // the engine's own leads nowhere; a start script needs the shell's
+		}
 		l.env = append(l.env, string(variable))
 		if key, ok := strings.CutPrefix(string(variable), "LLAMA_API_KEY="); ok {
 			l.apiKey = key
