@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Activity lists the slots. llama-server 0.7.0 answers at once, even amid a batch, with the state at the loop's last turn;
-// other builds have the loop answer.
+// Activity lists the slots. llama-server 0.7.0 answers at once amid a batch, with the state at the loop's last turn, but not
+// while it samples; other builds have the loop answer.
 func (e *LlamaServer) Activity() string { return "/slots" }
 
 // llamaSlot is what a slot says of itself.
