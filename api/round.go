@@ -62,7 +62,7 @@ func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n i
 	}
 	err := context.Cause(ctx)
 	if broken, ok := errors.AsType[*brokenOff](err); ok && r.stream != nil && r.stream.sent {
-		return broken.told // another choice has begun to be sent
+		return &brokenOff{told: broken.told, cause: broken.cause} // another choice has begun to be sent: it can't be sent again
 	}
 	return err
 }

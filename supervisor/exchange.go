@@ -41,13 +41,24 @@ func (x *exchange) got(piece []byte, err error) {
 		u.progress()
 		u.measure(x, piece)
 	}
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		x.ended = true
-	case err != nil && x.ctx.Err() == nil:
-		x.broken = true
+	} else if err != nil {
+		x.breaks()
 	}
 }
+
+// failed says that no answer has come. The transport's error is io.EOF, too, where the engine closed the connection.
+func (x *exchange) failed() {
+	u := x.pulse
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waitsNoMore(x)
+	x.breaks()
+}
+
+// breaks needs the lock. An exchange that its client has ended isn't broken.
+func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
 
 // answered says that the header of an answer has come.
 func (x *exchange) answered() { x.got([]byte{0}, nil) }

@@ -60,7 +60,7 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 		resp, err = l.process.client.Do(req)
 	}
 	if err != nil {
-		sent.got(nil, err)
+		sent.failed()
 		sent.end()
 		detach()
 		cancel()

@@ -300,6 +300,11 @@ func TestPulse_WhoMayBeTheReason(t *testing.T) {
 			other.end()
 		}, true},
 		"another that has just left": {func(p *patient, _ *exchange) { p.begin(p.t.Context(), &Lease{}, 1<<20).end() }, false},
+		"another, that was not answered at all": {func(p *patient, _ *exchange) {
+			other := p.begin(p.t.Context(), &Lease{}, 1<<20)
+			other.failed()
+			other.end()
+		}, false},
 		"another choice of the same request, that was ended with it": {func(p *patient, _ *exchange) {
 			p.begin(p.t.Context(), &p.lease, 1<<20).end()
 		}, true},
