@@ -161,11 +161,11 @@ func (c *call) find(name string) (node.Target, error) {
 		return target, notAllowed(name)
 	case errors.As(err, &missing) && c.isRestricted():
 		return target, c.notAmongTheirs(name)
-	case err == nil && !c.who.MayUse(target.Model.Key):
+	case err == nil && !c.who.MayUse(target.Model.FullKey()):
 		return target, notAllowed(name)
 	}
 	if err == nil {
-		c.running.Uses(target.Model.Key)
+		c.running.Uses(target.Model.FullKey())
 	}
 	return target, err
 }
@@ -202,7 +202,7 @@ func (c *call) models() ([]node.ModelState, error) {
 	}
 	var may []node.ModelState
 	for _, m := range all {
-		if c.who.MayUse(m.Key) {
+		if c.who.MayUse(m.FullKey()) {
 			may = append(may, m)
 		}
 	}
@@ -228,7 +228,7 @@ func (c *call) mayUseInstance(id string) error {
 		return nil
 	}
 	for _, in := range c.node.Instances() {
-		if key := in.Spec.Model.Key; in.ID == id && !c.who.MayUse(key) {
+		if in.ID == id && !c.who.MayUse(in.Spec.Model.FullKey()) {
 			return notAllowed(id)
 		}
 	}

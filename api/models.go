@@ -93,7 +93,7 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 	}
 	var broken []brokenModel
 	for _, m := range all {
-		if c.who.MayUse(m.Key) {
+		if c.who.MayUse(m.FullKey()) {
 			broken = append(broken, brokenModel{m.Key, c.node.HidePaths(c.node.ShortPath(m.Path)), c.node.HidePaths(m.Err.Error())})
 		}
 	}

@@ -56,6 +56,21 @@ func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 	}
 }
 
+// TestAccess_AVariantByItsName: a token for a quantization is good as long as that model is there, whatever its key is by now.
+func TestAccess_AVariantByItsName(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	for models, want := range map[string]int{"lmcaddy/tinychat@f16": 200, "lmcaddy/tinychat": 200, "lmcaddy/tinychat@q8_0": 403} {
+		secret, _ := s.token(node.Token{Models: []string{models}})
+		if got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`); got.status != want {
+			t.Errorf("%s: %d %s", models, got.status, got.body)
+		}
+		if got := s.with(secret, "GET", "/v1/models", ""); gjson.Get(got.body, "data.#").Int() == 1 != (want == 200) {
+			t.Errorf("%s: %s", models, got.body)
+		}
+	}
+}
+
 func TestAccess_ConversationsBelongToTheirOwners(t *testing.T) {
 	t.Parallel()
 	open := serve(t, nil)

@@ -33,7 +33,7 @@ func TestHeader_OfTheShippedModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Model{
-		Key: "lmcaddy/tinychat", Publisher: "lmcaddy", DisplayName: "Tinychat",
+		Key: "lmcaddy/tinychat", Variants: []string{"f16", "tinychat-f16"}, Publisher: "lmcaddy", DisplayName: "Tinychat",
 		Path:      filepath.Join(root, "lmcaddy", "tinychat", "tinychat-f16.gguf"),
 		SizeBytes: info.Size(), Changed: info.ModTime(), Layout: LayoutPlain,
 		Description: "A small chat model for tests: greets, recalls a name, knows capitals, counts, repeats and calls tools. " +
@@ -172,7 +172,7 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 			tt.want.SizeBytes = int64(len(content))
 			c, root := catalogOf(t, files{"Pub/Tiny-GGUF/tiny.gguf": content})
 			tt.want.Path = filepath.Join(root, "Pub", "Tiny-GGUF", "tiny.gguf")
-			if diff := cmp.Diff([]Model{tt.want}, models(t, c), cmpopts.IgnoreFields(Model{}, "Changed")); diff != "" {
+			if diff := cmp.Diff([]Model{tt.want}, models(t, c), cmpopts.IgnoreFields(Model{}, "Changed", "Variants")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -235,7 +235,7 @@ func TestHeader_SaysWhatIsWrongWithAFile(t *testing.T) {
 			}
 			m.Err, m.Changed = nil, time.Time{}
 			want := Model{
-				Key: "pub/tiny", Publisher: "pub", DisplayName: "tiny", Path: filepath.Join(root, "pub", "tiny", "tiny.gguf"),
+				Key: "pub/tiny", Variants: []string{"tiny"}, Publisher: "pub", DisplayName: "tiny", Path: filepath.Join(root, "pub", "tiny", "tiny.gguf"),
 				SizeBytes: int64(len(tt.content)), Layout: LayoutPlain, Format: FormatGGUF,
 			}
 			if diff := cmp.Diff(want, m); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,22 +30,25 @@ func newListing(models []Model) *listing {
 		if m.Err == nil {
 			l.known = append(l.known, m.Key)
 		}
-		for _, name := range otherNames(m.Key) {
+		for _, name := range otherNames(m) {
 			l.byName[name] = append(l.byName[name], i)
 		}
 	}
 	return l
 }
 
-// otherNames are what a model goes by besides its key: without the publisher, the quantization or both.
-func otherNames(key string) []string {
-	repo, _, variant := strings.Cut(key, "@")
-	_, bare, _ := strings.Cut(key, "/")
-	if !variant {
-		return []string{bare}
+// otherNames are what a model goes by besides its key: without the publisher, with any of its variants or none.
+func otherNames(m Model) []string {
+	repo, _, _ := strings.Cut(m.Key, "@")
+	_, bare, _ := strings.Cut(repo, "/")
+	names := []string{repo, bare}
+	for _, variant := range m.Variants {
+		names = append(names, repo+"@"+variant, bare+"@"+variant)
 	}
-	_, bareRepo, _ := strings.Cut(repo, "/")
-	return []string{bare, repo, bareRepo}
+	if _, short, _ := strings.Cut(m.Key, "/"); !slices.Contains(names, short) {
+		names = append(names, short)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == m.Key })
 }
 
 // maxNamed bounds how many keys an error's text has.
@@ -75,7 +79,8 @@ func enumerate(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// Lookup finds a model by its key, in any case, or by its name without the publisher where only one model has it. A name
+// Lookup finds a model by its key, in any case, or by its name without the publisher where only one publisher has it. Of a
+// repository's variants a name without one means the oldest, so that it goes on meaning the same when others come. A name
 // that isn't known, or whose file couldn't be used or has changed, is looked for on disk again. The error is a
 // [*NotFoundError] or the context's.
 func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
@@ -90,6 +95,26 @@ func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
 		return Model{}, err
 	}
 	return l.lookup(name)
+}
+
+// LookupOnly is like [Catalog.Lookup], but takes a name without a variant only where there is no choice.
+func (c *Catalog) LookupOnly(ctx context.Context, name string) (Model, error) {
+	m, err := c.Lookup(ctx, name)
+	if err != nil || !strings.Contains(m.Key, "@") || strings.Contains(name, "@") {
+		return m, err
+	}
+	l, err := c.listing(ctx, false)
+	if err != nil {
+		return Model{}, err
+	}
+	missing := &NotFoundError{Name: name}
+	for _, i := range l.byName[normal(name)] {
+		missing.Ambiguous = append(missing.Ambiguous, l.models[i].Key)
+	}
+	if len(missing.Ambiguous) < 2 {
+		return m, nil
+	}
+	return Model{}, missing
 }
 
 // isAsItWas tells whether the model's file is still the one that was read.
@@ -127,22 +152,28 @@ func (l *listing) lookup(name string) (Model, error) {
 	return Model{}, err
 }
 
-// plainOf is the one that is meant by a name which all of these go by: the only one, or the one without a variant if all
-// are of its repository.
+// plainOf is the one that is meant by a name which all of these go by: the one without a variant if all are of its
+// repository, else the oldest of them. A name of several repositories means none.
 func plainOf(near []Model) (int, bool) {
-	plain := -1
+	if len(near) == 0 {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(near[0].Key, "@")
+	plain, oldest := -1, 0
 	for i, m := range near {
-		repo, _, variant := strings.Cut(m.Key, "@")
-		first, _, _ := strings.Cut(near[0].Key, "@")
+		repo, _, hasVariant := strings.Cut(m.Key, "@")
 		if repo != first {
 			return 0, false
 		}
-		if !variant {
+		if !hasVariant {
 			plain = i
 		}
+		if m.Changed.Before(near[oldest].Changed) {
+			oldest = i
+		}
 	}
-	if len(near) == 1 {
-		return 0, true
+	if plain >= 0 {
+		return plain, true
 	}
-	return plain, plain >= 0
+	return oldest, true
 }

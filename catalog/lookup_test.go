@@ -2,14 +2,17 @@ package catalog
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestLookup(t *testing.T) {
 	t.Parallel()
-	c, _ := catalogOf(t, files{
+	c, root := catalogOf(t, files{
 		"Pub/One-GGUF/a.gguf": f32,
 		"pub/Two/a.gguf":      f32, "pub/Two/b.gguf": f16,
 		"pub/same/a.gguf": f32, "other/same/a.gguf": f32,
@@ -20,6 +23,7 @@ func TestLookup(t *testing.T) {
 		"pub/lost/a.gguf":      nil,
 		"Flat @ file-f32.gguf": f32,
 	})
+	age(t, root, "pub/Two/a.gguf")
 	known := []string{"good/mixed", "local/flat---file", "other/same", "pub/half", "pub/one", "pub/same", "pub/two@f16", "pub/two@f32"}
 	tests := map[string]struct {
 		name string
@@ -41,13 +45,16 @@ func TestLookup(t *testing.T) {
 		"a good one beside a broken":        {name: "pub/half", want: "pub/half"},
 		"bare, a good one beside a broken":  {name: "half", want: "pub/half"},
 		"bare, a broken one of another":     {name: "mixed", want: "good/mixed"},
-		"repository of two":                 {name: "pub/two", err: &NotFoundError{Name: "pub/two", Ambiguous: []string{"pub/two@f16", "pub/two@f32"}}},
-		"bare repository of two":            {name: "two", err: &NotFoundError{Name: "two", Ambiguous: []string{"pub/two@f16", "pub/two@f32"}}},
+		"repository of two":                 {name: "pub/two", want: "pub/two@f32"},
+		"bare repository of two":            {name: "two", want: "pub/two@f32"},
+		"a file's name of two":              {name: "pub/two@b", want: "pub/two@f16"},
 		"bare name of two publishers":       {name: "Same", err: &NotFoundError{Name: "Same", Ambiguous: []string{"other/same", "pub/same"}}},
 		"bare name of two broken":           {name: "lost", err: &NotFoundError{Name: "lost", Ambiguous: []string{"bad/lost", "pub/lost"}}},
 		"unknown":                           {name: "pub/none", err: &NotFoundError{Name: "pub/none", Known: known}},
 		"unknown quantization":              {name: "pub/two@q8_0", err: &NotFoundError{Name: "pub/two@q8_0", Known: known}},
-		"quantization of a repo of one":     {name: "pub/one@f32", err: &NotFoundError{Name: "pub/one@f32", Known: known}},
+		"quantization of a repo of one":     {name: "pub/one@F32", want: "pub/one"},
+		"the same without the publisher":    {name: "one@f32", want: "pub/one"},
+		"another quantization":              {name: "pub/one@q8_0", err: &NotFoundError{Name: "pub/one@q8_0", Known: known}},
 		"only the publisher":                {name: "pub", err: &NotFoundError{Name: "pub", Known: known}},
 		"the folder's name with its ending": {name: "pub/one-gguf", err: &NotFoundError{Name: "pub/one-gguf", Known: known}},
 		"empty":                             {name: "", err: &NotFoundError{Known: known}},
@@ -84,13 +91,65 @@ func TestLookup_AcrossRoots(t *testing.T) {
 	c, _ := catalogOf(t, nil)
 	c.SetRoots([]string{first, second})
 	for name, want := range map[string]string{
-		"p/same": "p/same", "same": "p/same", "p/same@f16": "p/same@f16", "same@f16": "p/same@f16", "same@f32": "", "other": "",
+		"p/same": "p/same", "same": "p/same", "p/same@f16": "p/same@f16", "same@f16": "p/same@f16", "same@f32": "p/same", "other": "",
 		"other@f16": "p/other@f16",
 	} {
 		m, err := c.Lookup(t.Context(), name)
 		if m.Key != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %q, want %q; %v", name, m.Key, want, err)
 		}
+	}
+}
+
+// TestLookup_NamesStay: a name that a model had goes on meaning it when others of its repository come or go.
+func TestLookup_NamesStay(t *testing.T) {
+	t.Parallel()
+	c, root := catalogOf(t, files{"pub/m/m-f32.gguf": f32})
+	age(t, root, "pub/m/m-f32.gguf")
+	means := func(want string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if m, err := c.Lookup(t.Context(), name); err != nil || m.Key != want {
+				t.Errorf("%s: %q, want %q; %v", name, m.Key, want, err)
+			}
+		}
+	}
+	first := []string{"pub/m", "m", "pub/m@f32", "m@f32", "pub/m@m-f32"}
+	means("pub/m", first...)
+	write(t, root, "pub/m/m-f16.gguf", f16)
+	refresh(t, c)
+	means("pub/m@f16", "pub/m@f16", "m@f16")
+	means("pub/m@f32", first...)
+	var missing *NotFoundError
+	if _, err := c.LookupOnly(t.Context(), "pub/m"); !errors.As(err, &missing) || len(missing.Ambiguous) != 2 {
+		t.Errorf("there is a choice: %v", err)
+	}
+	if m, err := c.LookupOnly(t.Context(), "m@F16"); err != nil || m.Key != "pub/m@f16" {
+		t.Errorf("%q, %v", m.Key, err)
+	}
+	if err := os.Remove(filepath.Join(root, "pub", "m", "m-f32.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	refresh(t, c)
+	means("pub/m", "pub/m", "m", "pub/m@f16", "m@f16")
+	if m, err := c.LookupOnly(t.Context(), "pub/m"); err != nil || m.Key != "pub/m" || m.FullKey() != "pub/m@f16" {
+		t.Errorf("%q, %q, %v", m.Key, m.FullKey(), err)
+	}
+}
+
+func refresh(t *testing.T, c *Catalog) {
+	t.Helper()
+	if err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// age makes a file an hour older.
+func age(t *testing.T, root, path string) {
+	t.Helper()
+	then := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(root, filepath.FromSlash(path)), then, then); err != nil {
+		t.Fatal(err)
 	}
 }
 

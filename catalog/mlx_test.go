@@ -162,7 +162,7 @@ func TestMLX(t *testing.T) {
 				m.Path = filepath.Join(root, "mlx-community", "Qwen3-4B-4bit")
 				want = []Model{m}
 			}
-			ignore := []string{"Changed"}
+			ignore := []string{"Changed", "Variants"}
 			if tt.want != nil && tt.want.Err != nil {
 				ignore = append(ignore, "SizeBytes")
 			}

@@ -8,7 +8,8 @@ import (
 
 // Model is what is known of a model without loading it.
 type Model struct {
-	Key         string // <publisher>/<repo>, lower case, with @<quantization> where the repo has several
+	Key         string   // <publisher>/<repo>, lower case, with @<quantization> where the repo has several
+	Variants    []string // what may follow the @ in its names, the best first, even where its repo has no other model
 	Publisher   string
 	DisplayName string
 
@@ -37,6 +38,14 @@ type Model struct {
 
 	// Err says why the file can't be used. Then only what doesn't come from its header is known.
 	Err error `json:"-"`
+}
+
+// FullKey is the key with a variant, which stays the same when other models of its repository come or go.
+func (m Model) FullKey() string {
+	if strings.Contains(m.Key, "@") || len(m.Variants) == 0 {
+		return m.Key
+	}
+	return m.Key + "@" + m.Variants[0]
 }
 
 // Layout is the order that a model's files are kept in: whose they are.

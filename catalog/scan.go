@@ -151,8 +151,8 @@ func (c *Catalog) claim(m *labelled, taken map[string]string) bool {
 	other, ok := taken[m.Key]
 	if ok && m.variant == "" && m.Err == nil {
 		key := m.Key
-		for _, suffix := range []string{m.Quantization.Name, quantizationOf(m.label), m.label} {
-			if m.Key = key + "@" + unsafeInKeys.Replace(normal(suffix)); suffix != "" && taken[m.Key] == "" {
+		for _, variant := range m.Variants {
+			if m.Key = key + "@" + variant; taken[m.Key] == "" {
 				ok = false
 				break
 			}
@@ -231,6 +231,11 @@ func modelOf(f *found, h header, s *scope) labelled {
 	m := labelled{Model: h.model, label: f.label}
 	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
 	m.DisplayName = cmp.Or(m.DisplayName, name)
+	for _, variant := range []string{m.Quantization.Name, quantizationOf(m.label), m.label} {
+		if variant = unsafeInKeys.Replace(normal(variant)); variant != "" && !slices.Contains(m.Variants, variant) {
+			m.Variants = append(m.Variants, variant)
+		}
+	}
 	if p := s.projector(f.label); p.path != "" && f.format == FormatGGUF {
 		m.Projector, m.Vision = p.path, p.vision
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (n *Node) openDownloads(s *Settings) {
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
 			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, GGUFOnly: true,
-			Memory: n.budget.Load, Listed: n.listed, Elsewhere: n.elsewhere, Log: n.log.With("part", "downloads"),
+			Memory: n.budget.Load, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
 			n.downloads.Store(jobs)
@@ -144,6 +145,19 @@ func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, e
 	return all[i], true, nil
 }
 
+// isHere tells where the catalog has a model of a folder, publisher/name, and of which quantization it is.
+func (n *Node) isHere(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool) {
+	variant := quantization
+	if file != "" {
+		variant = strings.TrimSuffix(path.Base(file), path.Ext(file))
+	}
+	m, err := n.catalog.Lookup(ctx, keyOf(folder, variant))
+	if err != nil || m.Err != nil || file != "" && quantization != "" { // those two may contradict each other
+		return "", "", false
+	}
+	return filepath.Dir(m.Path), m.Quantization.Name, true
+}
+
 // elsewhere is the folder of another program that has a repository's files already; empty: none. There they may have a
 // prefix, as in llama.cpp's cache.
 func (n *Node) elsewhere(repo string, sizes map[string]int64) string {
@@ -194,14 +208,14 @@ func (e *InUseError) Error() string { return e.Message }
 // not by aliases, which are for requests. may tells why the caller may not use a model; nil: it may. The error is may's, an
 // [*InUseError], a [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
 func (n *Node) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
-	m, err := n.lookup(ctx, name)
+	m, err := n.lookup(ctx, name, n.catalog.LookupOnly)
 	if err != nil {
 		if fetching := n.fetching(ctx, func(key, _ string) bool { return strings.EqualFold(key, name) }); fetching != nil {
 			return "", fetching
 		}
 		return "", err
 	}
-	if err := may(m.Key); err != nil {
+	if err := may(m.FullKey()); err != nil {
 		return "", err
 	}
 	for _, in := range n.supervisor.Instances() {

@@ -182,6 +182,34 @@ func TestDownloads_WhatAnotherProgramHasIsNotFetched(t *testing.T) {
 	}
 }
 
+// TestDownloads_TheHubIsNotAskedForWhatIsHere: however it came here, and by whichever of its names.
+func TestDownloads_TheHubIsNotAskedForWhatIsHere(t *testing.T) {
+	t.Parallel()
+	n, hub := withHub(t)
+	copyTo(t, shippedFile, filepath.Join(n.Home().Models(), "acme", "Tiny-GGUF", "tiny-Q4_K_M.gguf"))
+	if err := n.catalog.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start := func(model, quantization string) (fetch.Job, error) {
+		return jobsOf(t, n).Start(t.Context(), fetch.Request{Model: model, Quantization: quantization})
+	}
+	url := hub.URL + "/acme/Tiny-GGUF"
+	for _, asked := range [][2]string{{"acme/tiny-gguf", ""}, {url, ""}, {url, "q4_K_M"}, {url + "/blob/main/tiny-Q4_K_M.gguf", ""}} {
+		if job, err := start(asked[0], asked[1]); err != nil || job.State != fetch.AlreadyDownloaded {
+			t.Errorf("%s: %+v, %v", asked, job, err)
+		}
+	}
+	if asked := hub.Requests(); len(asked) > 0 {
+		t.Errorf("the hub was asked: %+v", asked)
+	}
+	for _, asked := range [][2]string{{url, "Q8_0"}, {url + "/blob/main/tiny-Q8_0.gguf", ""}, {url + "/tree/other", ""}} {
+		before := len(hub.Requests())
+		if job, err := start(asked[0], asked[1]); err == nil && job.State == fetch.AlreadyDownloaded || len(hub.Requests()) == before {
+			t.Errorf("%s: %+v, %v", asked, job, err)
+		}
+	}
+}
+
 func copyTo(t *testing.T, from, to string) {
 	t.Helper()
 	content, err := os.ReadFile(from)
@@ -227,6 +255,22 @@ func TestRemove_GoesByNoAlias(t *testing.T) {
 	push(t, n, 1, Settings{Log: slog.New(slog.DiscardHandler), Models: map[string]ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"*"}}}})
 	if _, err := n.Remove(t.Context(), "gpt-4", anyone); err == nil {
 		t.Error("the alias's model was removed")
+	}
+}
+
+// TestRemove_OnlyWhatIsNamed: a name that several variants go by isn't enough.
+func TestRemove_OnlyWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	n := open(t, withModel(t))
+	copyTo(t, shippedFile, filepath.Join(n.Home().Models(), "acme", "two", "two-a.gguf"))
+	copyTo(t, shippedFile, filepath.Join(n.Home().Models(), "acme", "two", "two-b.gguf"))
+	push(t, n, 1, Settings{})
+	var missing *catalog.NotFoundError
+	if _, err := n.Remove(t.Context(), "acme/two", anyone); !errors.As(err, &missing) || len(missing.Ambiguous) != 2 {
+		t.Errorf("%v", err)
+	}
+	if key, err := n.Remove(t.Context(), "two@two-a", anyone); err != nil || key != "acme/two@two-a" {
+		t.Errorf("%s, %v", key, err)
 	}
 }
 

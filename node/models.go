@@ -38,7 +38,7 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 // Find says which model, or which instance of it, goes by a name: an instance's id, a key, or a bare name. The error is a
 // [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	m, err := n.lookup(ctx, n.settings.Load().resolve(name))
+	m, err := n.lookup(ctx, n.settings.Load().resolve(name), n.catalog.Lookup)
 	if err == nil && m.Err == nil {
 		return Target{Model: m}, nil
 	}
@@ -55,8 +55,8 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 }
 
 // lookup asks the catalog for a model by its names, among them the identifiers that it can be downloaded by.
-func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
-	m, err := n.catalog.Lookup(ctx, name)
+func (n *Node) lookup(ctx context.Context, name string, find func(context.Context, string) (catalog.Model, error)) (catalog.Model, error) {
+	m, err := find(ctx, name)
 	missing, ok := errors.AsType[*catalog.NotFoundError](err)
 	if !ok || len(missing.Ambiguous) > 0 {
 		return m, err
@@ -71,7 +71,7 @@ func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
 		if strings.EqualFold(key, name) {
 			continue // it was asked for just now
 		}
-		if m, err := n.catalog.Lookup(ctx, key); err == nil {
+		if m, err := find(ctx, key); err == nil {
 			return m, nil
 		}
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// Listed is called when a model's files are in their place, with the absolute path of the one that makes a model of
 	// them. A job is completed when it returns nil: when the catalog lists the model. nil: nobody is asked.
 	Listed func(ctx context.Context, file string) error
+	// Here tells where the catalog has a model of a folder, publisher/name, in a quantization, or in whichever where that is
+	// empty, and in a file, or in whichever; and of which quantization it is. The hub isn't asked then. nil: nobody is asked.
+	Here func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
 	// Elsewhere tells which other folder has files of a repository, by their names and sizes; empty: none. nil: nobody is
 	// asked. What is there isn't fetched.
 	Elsewhere func(repo string, sizes map[string]int64) (dir string)
@@ -57,6 +60,7 @@ type Jobs struct {
 	state     *os.Root
 	listed    func(ctx context.Context, file string) error
 	memory    func() int64
+	here      func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
 	elsewhere func(repo string, sizes map[string]int64) string
 	free      func(dir string) (int64, error)
 	ggufOnly  bool
@@ -85,7 +89,7 @@ func open(o Options, tune tuning) (*Jobs, error) {
 		return nil, err
 	}
 	s := &Jobs{
-		models: o.Models, listed: o.Listed, memory: o.Memory, elsewhere: o.Elsewhere, free: o.Free, ggufOnly: o.GGUFOnly,
+		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, ggufOnly: o.GGUFOnly,
 		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, transport: outbound.NewTransport(), jobs: map[string]*job{},
 	}
 	s.hubs.Store(known)

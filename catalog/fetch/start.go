@@ -44,6 +44,12 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	if there, ok := s.completedBefore(request); ok {
 		return there, nil
 	}
+	if there, ok := s.isHere(ctx, request, r); ok {
+		if request.May != nil {
+			err = request.May(there.Folder, there.Quantization, true)
+		}
+		return there, err
+	}
 	listed, err := s.api(r.hub).list(ctx, r.repo, r.revision)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -75,6 +81,24 @@ func (s *Jobs) completedBefore(request Request) (Job, bool) {
 		j.mu.Unlock()
 		if rec.State == Completed && rec.Model == request.Model && rec.Asked == request.Quantization && s.areThere(rec.Files) {
 			return s.already(&rec), true
+		}
+	}
+	return Job{}, false
+}
+
+// isHere finds what the catalog has by the names of the repository, however it came here. Hubs beside the first may have
+// other models of the same name, so they are asked.
+func (s *Jobs) isHere(ctx context.Context, request Request, r ref) (Job, bool) {
+	if s.here == nil || r.dir != "" || r.hub.String() != s.hubs.Load().all[0].String() {
+		return Job{}, false
+	}
+	folders := []string{r.folder}
+	if r.revision == "" {
+		folders = append(folders, namesOf(r.repo)...)
+	}
+	for _, folder := range folders {
+		if dir, is, ok := s.here(ctx, folder, request.Quantization, r.file); ok {
+			return Job{State: AlreadyDownloaded, Model: request.Model, Repo: r.repo, Quantization: is, Folder: folder, Dir: dir}, true
 		}
 	}
 	return Job{}, false
