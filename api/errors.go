@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
@@ -83,6 +84,12 @@ func (c *call) asError(err error) *translate.Error {
 	case isDiskFull(err):
 		c.api.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, so that nothing can be stored. Free some space on it, and try again."}
+	case errors.Is(err, store.ErrAway):
+		c.api.Log.Error("the store is away", "request", c.id, "path", c.r.URL.Path, "error", err)
+		return &translate.Error{
+			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
+			Message: "The server's store of tokens and conversations can't be reached at the moment. Try again soon; the server's log says more.",
+		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:

@@ -57,6 +57,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		store sqlite|postgres <url> {
 //			max_age <duration>            # 0: for ever
 //			max_turns <n>                 # 0: any number
+//			token_grace <duration>        # for tokens while the store can't be asked; 0: none
 //		}
 //		allow ephemeral_mcp|plugin_mcp|remote_mcp...
 //		list_models loaded|all

@@ -21,12 +21,22 @@ type Store struct {
 
 	// How many turns are kept: beyond that, whole conversations go, the longest unused first. 0: any number. Default: 0.
 	MaxTurns int `json:"max_turns,omitempty"`
+
+	// For how long a token that was found valid stays so while the store can't be asked; 0: not at all. Default: 5m.
+	TokenGrace *caddy.Duration `json:"token_grace,omitempty"`
 }
 
+const defaultTokenGrace = 5 * time.Minute
+
 func (s Store) settings(resolve func(string) string) node.StoreSettings {
+	grace := defaultTokenGrace
+	if s.TokenGrace != nil {
+		grace = time.Duration(*s.TokenGrace)
+	}
 	return node.StoreSettings{
 		PostgresURL: resolve(s.PostgresURL),
 		Bounds:      store.Bounds{Age: time.Duration(s.MaxAge), Number: s.MaxTurns},
+		TokenGrace:  grace,
 	}
 }
 
@@ -35,6 +45,7 @@ func (s Store) settings(resolve func(string) string) node.StoreSettings {
 //	store sqlite|postgres <url> {
 //		max_age <duration>
 //		max_turns <n>
+//		token_grace <duration>
 //	}
 func (a *App) storeOption(d *caddyfile.Dispenser) error {
 	args := d.RemainingArgs()
@@ -65,6 +76,12 @@ func (a *App) storeOption(d *caddyfile.Dispenser) error {
 				return d.Errf("store: max_turns %q is no number of turns", value)
 			}
 			a.Store.MaxTurns = n
+		case "token_grace":
+			grace, err := caddy.ParseDuration(value)
+			if err != nil || grace < 0 {
+				return d.Errf("store: token_grace %q is no duration, such as 5m; 0 is none", value)
+			}
+			a.Store.TokenGrace = new(caddy.Duration(grace))
 		default:
 			return d.Errf("store: unknown option %q", word)
 		}

@@ -348,6 +348,56 @@ http://:%d {
 	wantFailed(t, h.Command("token", "ls"), "PostgreSQL", "start the server")
 }
 
+// TestToken_WhileTheStoreIsAway: what was found valid goes on being so for a while, and nothing else is let in.
+func TestToken_WhileTheStoreIsAway(t *testing.T) {
+	database := harness.Postgres(t)
+	h, port := harness.NewHome(t), harness.FreePort(t)
+	s := h.Launch(port, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(`{
+	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
+	lm {
+		store postgres %q
+	}
+}
+
+http://:%d {
+	bind 127.0.0.1
+	lm_auth
+	lm_api
+}
+`, database, port)))
+	token, other := created(t, h, "--name", "known"), created(t, h, "--name", "not seen yet")
+	chat := func(token string) int {
+		t.Helper()
+		body := `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"max_tokens":3}`
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Base+"/v1/chat/completions", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := chat(token); got != http.StatusOK {
+		t.Fatal(got)
+	}
+	harness.EndPostgres(t, database)
+	for ended := time.Now(); time.Since(ended) < 2*time.Second; { // what was looked up is fresh for half a second
+		if got := chat(token); got != http.StatusOK {
+			t.Fatalf("%d, %s after the database ended", got, time.Since(ended))
+		}
+	}
+	if got := chat(other); got != http.StatusServiceUnavailable {
+		t.Errorf("a token that was never seen: %d", got)
+	}
+	if got := chat("sk-lm-abcdefgh:aaaaaaaaaaaaaaaaaaaa"); got == http.StatusOK {
+		t.Error("a token that nobody has was let in")
+	}
+}
+
 // accepted tells whether a server takes a token that was an administrator's.
 func accepted(t *testing.T, s *harness.Server, token string) bool {
 	t.Helper()

@@ -18,6 +18,8 @@ const (
 type StoreSettings struct {
 	PostgresURL string       // of a PostgreSQL database; empty: a SQLite file in the home
 	Bounds      store.Bounds // of the conversations that are kept
+	// TokenGrace is for how long a token that was found valid stays so while the store can't be asked; 0: not at all.
+	TokenGrace time.Duration
 }
 
 // Conversations is the store in force.

@@ -96,8 +96,8 @@ func (s Settings) Validate() error {
 	if s.BodyMemory < 0 {
 		return errors.New("body_memory must not be negative")
 	}
-	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 {
-		return errors.New("store: max_age and max_turns must not be negative")
+	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 || s.Store.TokenGrace < 0 {
+		return errors.New("store: max_age, max_turns and token_grace must not be negative")
 	}
 	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
 		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")

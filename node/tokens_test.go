@@ -135,6 +135,60 @@ func TestTokens_ALookUpThatARevocationOvertakes(t *testing.T) {
 	}
 }
 
+// TestTokens_WhileTheStoreIsAway: what it has found valid stays so for the grace, and nothing else.
+func TestTokens_WhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		grace, ago time.Duration
+		expires    time.Duration
+		revoked    bool
+		want       bool
+	}{
+		"a minute ago":               {grace: 5 * time.Minute, ago: time.Minute, want: true},
+		"too long ago":               {grace: 5 * time.Minute, ago: 6 * time.Minute},
+		"no grace":                   {ago: time.Second},
+		"expired meanwhile":          {grace: 5 * time.Minute, ago: time.Minute, expires: -time.Second},
+		"revoked here, while it was": {grace: 5 * time.Minute, ago: time.Minute, revoked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := open(t, home.Dir(t.TempDir()))
+			push(t, n, 1, Settings{Store: StoreSettings{TokenGrace: tt.grace}})
+			secret, made := newToken(t, n)
+			other, _ := newToken(t, n)
+			if _, err := n.Verify(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+			if tt.revoked {
+				if err := n.RevokeToken(t.Context(), made.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := n.Conversations().Close(); err != nil {
+				t.Fatal(err)
+			}
+			n.tokens.mu.Lock()
+			for sum, k := range n.tokens.looked {
+				k.at = k.at.Add(-tt.ago)
+				if tt.expires != 0 {
+					k.expires = time.Now().Add(tt.expires)
+				}
+				n.tokens.looked[sum] = k
+			}
+			n.tokens.mu.Unlock()
+			for range 2 { // the second time without asking
+				who, err := n.Verify(t.Context(), secret)
+				if (err == nil) != tt.want || tt.want && who.Token != made.ID {
+					t.Errorf("%+v, %v", who, err)
+				}
+			}
+			if _, err := n.Verify(t.Context(), other); err == nil {
+				t.Error("a token that was never seen is valid")
+			}
+		})
+	}
+}
+
 func TestTokens_WithoutAServer(t *testing.T) {
 	t.Parallel()
 	dir := home.Dir(t.TempDir())

@@ -16,6 +16,12 @@ import (
 // another one on the same store after that.
 const tokenFresh = 500 * time.Millisecond
 
+// While the store can't be asked, a token that was found valid is believed for longer (see [StoreSettings]).
+const (
+	graceTimeout = 2 * time.Second // for the store's answer where there is such a token
+	graceRest    = 5 * time.Second // before the store is asked again
+)
+
 // ErrNoToken says that a token is none of ours: mistyped, expired or revoked.
 var ErrNoToken = errors.New("the token is not known")
 
@@ -31,7 +37,8 @@ type known struct {
 	who     *Identity
 	expires time.Time
 	err     error
-	at      time.Time
+	at      time.Time // when the store said so
+	rest    time.Time // until when the store isn't asked again, since it could not be
 }
 
 // tokens are those in use, with what was looked up of them.
@@ -53,13 +60,34 @@ func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
 	}
 	sum := sha256.Sum256([]byte(secret))
 	now := time.Now()
-	k, ok := n.tokens.remembered(sum, now)
-	if !ok {
-		var err error
-		if k, err = n.lookUp(ctx, id, sum, now); err != nil {
-			return nil, err
-		}
+	k, isFresh := n.tokens.remembered(sum, now)
+	if isFresh {
+		return k.who, k.valid(now)
 	}
+	hasGrace := k.who != nil && now.Sub(k.at) <= n.settings.Load().Store.TokenGrace
+	if hasGrace && now.Before(k.rest) {
+		n.tokens.use(&k, now)
+		return k.who, k.valid(now)
+	}
+	asking := ctx
+	if hasGrace {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, graceTimeout)
+		defer cancel()
+	}
+	found, err := n.lookUp(asking, id, sum, now)
+	switch {
+	case err == nil:
+		return found.who, found.valid(now)
+	case !hasGrace || ctx.Err() != nil:
+		return nil, err
+	}
+	k.rest = now.Add(graceRest)
+	if !n.tokens.goOn(sum, k) {
+		return nil, err
+	}
+	n.log.Warn("the store can't be asked about a token; it was valid, and goes on for a while", "token", id, "error", err)
+	n.tokens.use(&k, now)
 	return k.who, k.valid(now)
 }
 
@@ -71,18 +99,40 @@ func (k *known) valid(now time.Time) error {
 	return k.err
 }
 
-// remembered is a token that was looked up so short a while ago that it is believed. It counts as used.
-func (t *tokens) remembered(sum [sha256.Size]byte, now time.Time) (known, bool) {
+// remembered is a token that was looked up before. It is fresh, and counts as used, where that was so short a while ago
+// that it is believed.
+func (t *tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, ok := t.looked[sum]
 	if !ok || now.Sub(k.at) > tokenFresh {
-		return known{}, false
+		return k, false
 	}
 	if k.valid(now) == nil {
 		t.used[k.who.Token] = now
 	}
 	return k, true
+}
+
+// use notes that a token was used, if it is valid.
+func (t *tokens) use(k *known, now time.Time) {
+	if k.valid(now) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used[k.who.Token] = now
+}
+
+// goOn remembers a token that is believed though the store can't be asked. It is false if tokens were changed meanwhile.
+func (t *tokens) goOn(sum [sha256.Size]byte, k known) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.looked[sum]
+	if ok {
+		t.looked[sum] = k
+	}
+	return ok
 }
 
 // lookUp asks the store. That there is no such token is no error, but in what is looked up.

@@ -13,6 +13,14 @@ var ErrClosed = errors.New("the store is closed")
 // ErrFull is in the errors of what couldn't be written because the disk is full.
 var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept")
 
+// ErrAway is in the errors of a database that can't be reached or is kept locked by others: later it may be there again.
+var ErrAway = errors.New("the database is away")
+
+// away adds ErrAway to an error without changing what it says.
+type away struct{ error }
+
+func (e away) Unwrap() []error { return []error{e.error, ErrAway} }
+
 // NotFound says that an owner has no turn of that id: it was never stored, was deleted, or is another's. Which of these it
 // is, isn't told.
 type NotFound struct{ ID string }

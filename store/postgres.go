@@ -144,10 +144,15 @@ func (p *postgres) explain(err error) error {
 		return err
 	case errors.As(err, &refused) && refused.Code == "53100":
 		return fmt.Errorf("the store at %s: %w. %w", p.address, err, ErrFull)
-	case errors.As(err, &refused):
-		return fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
 	}
-	return fmt.Errorf("the store at %s: %w. Look whether the server runs and can be reached from here", p.address, err)
+	said := fmt.Errorf("the store at %s: %w. Look whether the server runs and can be reached from here", p.address, err)
+	if refused != nil {
+		said = fmt.Errorf("the store at %s: %w. %s", p.address, err, advice(refused.Code))
+	}
+	if _, isGone := again(err); isGone || errors.Is(err, context.DeadlineExceeded) {
+		return away{said}
+	}
+	return said
 }
 
 // advice says what to do about an error code of PostgreSQL's.

@@ -51,6 +51,30 @@ func Postgres(t testing.TB) string {
 	return "postgres://lmcaddy@/postgres?" + url.Values{"host": {dir}}.Encode()
 }
 
+// EndPostgres kills the PostgreSQL of a URL that [Postgres] gave.
+func EndPostgres(t testing.TB, database string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(filepath.Join(u.Query().Get("host"), "data", "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.SplitN(string(status), "\n", 2)[0])
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGQUIT)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, Patience, "PostgreSQL has ended", func() bool {
+		_, err := os.Stat(filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
+		return os.IsNotExist(err)
+	})
+}
+
 // serverCommand is a command of PostgreSQL's, which refuses to run as root: then it is another user's, and so is the folder.
 func serverCommand(t testing.TB, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
