@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -105,9 +106,12 @@ type App struct {
 	warnOpen func()               // of what anybody can use or make grow
 	grace    func() time.Duration // that of the HTTP app
 	opened   string               // the key of the node in the pool; empty before Start
-	socket   *socket
+	pooled   *pooled
 	node     *node.Node    // set before started is closed
 	started  chan struct{} // closed when the node can be used
+	requests underway
+	servers  map[*caddyhttp.Server]bool // whose connections are among the requests
+	retired  atomic.Bool                // a newer configuration takes its place
 }
 
 // Engines is how engines are run, by kind.
@@ -168,23 +172,8 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "lm", New: func() caddy.Module { return new(App) }}
 }
 
-// nodes are the open nodes, by the real paths of their homes.
-var nodes = caddy.NewUsagePool()
-
 // generation counts the apps that were started in this process.
 var generation atomic.Uint64
-
-// pooled is a node as the pool wants it.
-type pooled struct {
-	*node.Node
-	socket *socket
-}
-
-// Destruct closes the node when no configuration uses it any more.
-func (p pooled) Destruct() error {
-	p.socket.close()
-	return p.Close()
-}
 
 // Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
 func (a *App) Provision(ctx caddy.Context) error {
@@ -227,7 +216,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading(), a.hubs(replace), watchExit(ctx)); err != nil {
+	if err := errors.Join(err, a.loading(), a.hubs(replace), a.watchStop(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
@@ -279,26 +268,17 @@ func (a *App) Start() error {
 	if err != nil {
 		return err
 	}
-	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
-		lock, err := reserve(dir)
-		if err != nil {
-			return nil, err
-		}
-		return pooled{lock.Open(a.log), openSocket(dir, a.log)}, nil
-	})
-	if err != nil {
+	if a.pooled, err = a.open(dir); err != nil {
 		return err
 	}
-	a.opened = string(dir)
-	n := value.(pooled).Node
-	a.socket = value.(pooled).socket
+	n := a.pooled.Node
 	a.gen = generation.Add(1)
 	if err := n.Push(a.gen, a.settings); err != nil {
 		return err
 	}
 	a.node = n
 	close(a.started)
-	a.socket.push(a.gen, a.service())
+	a.pooled.socket.push(a.gen, a.service())
 	a.warnOpen()
 	return nil
 }
@@ -319,23 +299,23 @@ func (a *App) openHome() (home.Dir, error) {
 func (a *App) Stop() error {
 	if a.node != nil {
 		a.node.Pop(a.gen)
-		a.socket.pop(a.gen)
+		a.pooled.socket.pop(a.gen)
 	}
 	return nil
 }
 
-// Cleanup gives the node back. It runs after the last request of this configuration has been answered.
+// Cleanup gives the node back, once the last request of this configuration has been answered.
 func (a *App) Cleanup() error {
 	if a.opened == "" {
 		return nil
 	}
 	if a.node != nil {
 		a.node.Pop(a.gen)
-		a.socket.pop(a.gen)
+		a.pooled.socket.pop(a.gen)
 	}
-	_, err := nodes.Delete(a.opened)
+	key := a.opened
 	a.opened = ""
-	return err
+	return a.leave(key)
 }
 
 // Node is the node, once the app has started: the HTTP app may be quicker.

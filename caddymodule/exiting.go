@@ -4,33 +4,70 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 )
 
-// exiting is closed when the process begins to end, before the servers wait for their requests.
-var exiting = make(chan struct{})
+// The end of the process. Caddy waits for the newest configuration's requests, for its grace period, and for those of older
+// ones only as long as their own grace period lasts, which begins with the reload. So we wait for the rest.
+var (
+	// exiting is closed when the process begins to end, before the servers wait for their requests.
+	exiting = make(chan struct{})
+	// graceOver is closed when the grace period is over; never where it has no end.
+	graceOver = make(chan struct{})
 
-var beginExit = sync.OnceFunc(func() { close(exiting) })
+	// leaving are the configurations that are gone, but for their requests. Each has its node stay open.
+	leaving sync.WaitGroup
+	// graceLeft is the grace period of the last configuration that had a model server and was replaced, in nanoseconds. It
+	// counts where the newest configuration has none.
+	graceLeft atomic.Int64
 
-// watchExit has exiting closed in time. Caddy says of each configuration that it is stopping, also at a reload.
-func watchExit(ctx caddy.Context) error {
-	app, err := ctx.App("events")
-	if err != nil {
-		return fmt.Errorf("watching for the end of the process: %w", err)
-	}
-	return app.(*caddyevents.App).On("stopping", exitWatcher{})
+	beginOnce sync.Once
+)
+
+func init() {
+	caddy.OnExit(func(context.Context) {
+		beginExit(time.Duration(graceLeft.Load()))
+		leaving.Wait()
+	})
 }
 
-type exitWatcher struct{}
+// beginExit begins the grace period; 0: it has no end.
+func beginExit(grace time.Duration) {
+	beginOnce.Do(func() {
+		if grace > 0 {
+			time.AfterFunc(grace, func() { close(graceOver) })
+		}
+		nodes.Range(func(_, value any) bool {
+			value.(*pooled).beginEnd()
+			return true
+		})
+		close(exiting)
+	})
+}
 
-// Handle is told that a configuration is stopping.
-func (exitWatcher) Handle(context.Context, caddy.Event) error {
+// watchStop has the app told in time that its configuration stops.
+func (a *App) watchStop(ctx caddy.Context) error {
+	app, err := ctx.App("events")
+	if err != nil {
+		return fmt.Errorf("watching for the end of the configuration: %w", err)
+	}
+	return app.(*caddyevents.App).On("stopping", stopWatcher{a})
+}
+
+type stopWatcher struct{ app *App }
+
+// Handle is told that the app's configuration is about to stop, at the end of the process or since a newer one has started.
+func (w stopWatcher) Handle(context.Context, caddy.Event) error {
 	if caddy.Exiting() {
-		beginExit()
+		beginExit(w.app.grace())
+	} else {
+		w.app.retire()
 	}
 	return nil
 }
 
-var _ caddyevents.Handler = exitWatcher{} // interface guard
+var _ caddyevents.Handler = stopWatcher{} // interface guard

@@ -20,6 +20,7 @@ type Handler struct {
 	CORS []string `json:"cors,omitempty"`
 
 	api *api.API
+	app *App
 }
 
 // CaddyModule returns the Caddy module information.
@@ -36,15 +37,23 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	a := app.(*App)
 	c := configOf(ctx, a)
 	c.MaxBody, c.CORS = h.MaxBody, h.CORS
-	h.api = api.New(c)
+	h.api, h.app = api.New(c), a
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		a.watchServer(server)
+	}
 	return nil
 }
 
 // ServeHTTP answers what is the API's.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if h.app.retired.Load() && r.ProtoMajor < 3 {
+		w.Header().Set("Connection", "close") // as a GOAWAY, over HTTP/2
+	}
 	if !h.api.Owns(r.URL.Path) {
 		return next.ServeHTTP(w, r)
 	}
+	h.app.requests.begin()
+	defer h.app.requests.end()
 	h.api.ServeHTTP(w, r)
 	return nil
 }

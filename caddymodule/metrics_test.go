@@ -66,7 +66,7 @@ func TestCollector_Golden(t *testing.T) {
 	registry.MustRegister(fixed{everything(), map[string]supervisor.Counts{
 		"a/idle": {Loads: 1, LoadSeconds: 1.5, LoadBuckets: buckets},
 		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[supervisor.Reason]uint64{
-			supervisor.ForRoom: 3, supervisor.ForIdleness: 4, supervisor.ForRequest: 5, supervisor.ForSettings: 6, supervisor.ForNobody: 7, supervisor.ForSilence: 1,
+			supervisor.ForRoom: 3, supervisor.ForIdleness: 4, supervisor.ForRequest: 5, supervisor.ForSettings: 6, supervisor.ForNobody: 7, supervisor.ForSignal: 8, supervisor.ForSilence: 1,
 		}},
 	}})
 	wantGolden(t, "metrics.golden", scrape(t, registry))

@@ -128,8 +128,7 @@ func (s *socket) push(gen uint64, v *service) {
 	}
 }
 
-// pop takes a configuration's service away. It may be called again. The last one goes on answering what is under way, for
-// as long as its grace lasts.
+// pop takes a configuration's service away. It may be called again. The last one goes on answering.
 func (s *socket) pop(gen uint64) {
 	if s == nil {
 		return
@@ -138,9 +137,6 @@ func (s *socket) pop(gen uint64) {
 	defer s.mu.Unlock()
 	delete(s.live, gen)
 	s.choose()
-	if len(s.live) == 0 {
-		s.end()
-	}
 }
 
 // choose has the newest service answer. With none left, the last stays. s.mu is held.
@@ -175,6 +171,16 @@ func (s *socket) end() {
 			}
 		}()
 	})
+}
+
+// beginEnd takes no more requests. Those under way get the newest configuration's grace.
+func (s *socket) beginEnd() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end()
 }
 
 // close returns when the last request has been answered, or its grace is over.

@@ -141,6 +141,7 @@ func ending(t *testing.T, grace time.Duration) (s *socket, finish chan struct{},
 	}()
 	<-arrived
 	s.pop(1)
+	s.beginEnd()
 	if _, err := os.Stat(dir.Socket()); !os.IsNotExist(err) {
 		t.Errorf("the socket takes new connections: %v", err)
 	}

@@ -53,6 +53,41 @@ func TestShutdown_LetsAStreamEndWithinTheGracePeriod(t *testing.T) {
 	}
 }
 
+// TestShutdown_OfAWholeControlGroup is systemd's default: the engines get the signal, too.
+func TestShutdown_OfAWholeControlGroup(t *testing.T) {
+	for name, sig := range stopSignals {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Start(harness.NewHome(t), harness.Config{Grace: "60s", Engine: []string{"parallel 1"}})
+			st := s.Stream(harness.Long(700))
+			st.WaitContent()
+			engine := s.Engine()
+			engine.Pause(t)
+			queued := s.Go(harness.ChatPath, harness.Ask(capital))
+			harness.Eventually(t, harness.Patience, "a request waits", func() bool {
+				return strings.Contains(s.Command("ps").Output, "1 request in line")
+			})
+			if err := syscall.Kill(engine.PID, sig); err != nil {
+				t.Fatal(err)
+			}
+			s.Signal(sig)
+			harness.Eventually(t, harness.Patience, "nobody listens any more", func() bool { return !listens(s.Base) })
+			engine.Resume(t)
+			if a := st.Answer(); a.Finish != "length" || !strings.HasPrefix(a.Content, counted) {
+				t.Errorf("%q, %q", a.Finish, a.Content)
+			}
+			if a := harness.Wait(t, "the answer of the request that waited", queued).Answer(s); a.Content != paris {
+				t.Errorf("%q", a.Content)
+			}
+			if status := s.WaitEnd(slack); status != 0 {
+				t.Errorf("status %d", status)
+			}
+			if n := strings.Count(s.Log(), "engine launched"); n != 1 {
+				t.Errorf("%d engines were launched", n)
+			}
+		})
+	}
+}
+
 func TestShutdown_CutsAStreamThatOutlastsTheGracePeriod(t *testing.T) {
 	for name, sig := range stopSignals {
 		for engine, prepare := range map[string]func(*testing.T, *harness.Server){

@@ -97,7 +97,7 @@ func TestStuck_WhoLeavesAHangBehind(t *testing.T) {
 	wantReplaced(t, s, engine)
 }
 
-// TestStuck_AnEngineThatIsAskedToEnd lives on without its listener.
+// TestStuck_AnEngineThatIsAskedToEnd by a stranger finishes what it does, and makes way for another.
 func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
 	for name, sig := range stopSignals {
 		t.Run(name, func(t *testing.T) {
@@ -107,18 +107,26 @@ func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
 			if err := syscall.Kill(engine.PID, sig); err != nil {
 				t.Fatal(err)
 			}
-			harness.Eventually(t, harness.Patience, "its listener is closed", func() bool { return !engine.Listens() })
+			harness.Eventually(t, harness.Patience, "the engine has ended", func() bool { return !engine.Alive() })
 			wantReplaced(t, s, engine)
 		})
 		t.Run(name+" amid a stream", func(t *testing.T) {
 			s := startStalling(t)
-			st := s.Stream(harness.Long(8000))
+			st := s.Stream(harness.Long(700))
 			st.WaitContent()
 			engine := s.Engine()
+			engine.Pause(t)
 			if err := syscall.Kill(engine.PID, sig); err != nil {
 				t.Fatal(err)
 			}
-			st.WaitEnd()
+			harness.Eventually(t, harness.Patience, "the instance is draining", func() bool {
+				return strings.Contains(s.Command("ps").Output, "draining")
+			})
+			engine.Resume(t)
+			if a := st.Answer(); a.Finish != "length" {
+				t.Errorf("the stream's finish_reason is %q", a.Finish)
+			}
+			harness.Eventually(t, harness.Patience, "the engine has ended", func() bool { return !engine.Alive() })
 			wantReplaced(t, s, engine)
 		})
 	}

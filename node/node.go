@@ -48,6 +48,7 @@ type Node struct {
 	suspects *suspects
 
 	settings atomic.Pointer[Settings] // those in force
+	ending   atomic.Bool              // Close is to come soon
 
 	mu     sync.Mutex
 	live   map[uint64]Settings     // by the generation of the configuration
@@ -99,6 +100,7 @@ func (l *Lock) Open(first *slog.Logger) *Node {
 		Journal: dir.Engines(),
 		Cache:   dir.EngineCache(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
+		Ending:  n.ending.Load,
 	}, log.With("part", "supervisor"))
 	n.background.Go(n.prune)
 	n.background.Go(n.note)
@@ -133,6 +135,10 @@ func (n *Node) Pop(gen uint64) {
 	delete(n.live, gen)
 	n.enforce()
 }
+
+// BeginEnd says that Close comes once the requests under way have ended, or their time is over. Until then everything goes on,
+// but that engines are signalled as well is no news.
+func (n *Node) BeginEnd() { n.ending.Store(true) }
 
 // Close ends every engine and every download, and gives the home free. It returns when no process is left. Downloads go on
 // when the node is opened again.

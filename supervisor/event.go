@@ -38,6 +38,8 @@ type (
 		Gen    uint64
 		Reason string
 	}
+	// EndAsked says that a stranger has sent a process a signal to end. It answers as before.
+	EndAsked struct{ Gen uint64 }
 	// Exited says that a process has ended, with nothing of it left, or couldn't be started.
 	Exited struct {
 		Gen    uint64
@@ -61,6 +63,7 @@ func (Returned) event()   {}
 func (Signalled) event()  {}
 func (Measured) event()   {}
 func (Condemned) event()  {}
+func (EndAsked) event()   {}
 func (Exited) event()     {}
 func (Configured) event() {}
 func (Tick) event()       {}

@@ -8,10 +8,11 @@ import (
 	gopsutil "github.com/shirou/gopsutil/v3/process"
 )
 
-// sampleEvery is how often a process is asked what memory it takes.
+// sampleEvery is how often a process is looked at.
 const sampleEvery = 5 * time.Second
 
-// sample reports what memory a ready process takes, from the moment that it is ready on.
+// sample reports what memory a ready process takes, and whether it has been sent a signal to end, from the moment that it is
+// ready on. While the server itself is about to end, such a signal was meant for both, and the server sees to it.
 func (p *process) sample(ctx context.Context, pid int) {
 	select {
 	case <-ctx.Done():
@@ -23,6 +24,9 @@ func (p *process) sample(ctx context.Context, pid int) {
 	for {
 		if resident := residentMemory(ctx, pid); resident > 0 {
 			p.report(Measured{p.gen, resident})
+		}
+		if !p.options.isEnding() && isAskedToEnd(pid) {
+			p.report(EndAsked{p.gen})
 		}
 		select {
 		case <-ctx.Done():

@@ -119,6 +119,7 @@ const (
 	ForRequest  Reason = "unload"    // somebody asked for that
 	ForSettings Reason = "settings"  // it is started again with new ones
 	ForNobody   Reason = "abandoned" // nobody waits for its load any more
+	ForSignal   Reason = "signal"    // its process was sent SIGTERM, SIGINT or SIGHUP
 	ForSilence  Reason = "hung"      // it had stopped answering
 	ForClosing  Reason = "closing"   // the server shuts down
 )

@@ -30,6 +30,8 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.measured(ev)
 	case Condemned:
 		s.condemned(ev)
+	case EndAsked:
+		s.endAsked(ev)
 	case Exited:
 		s.exited(ev)
 	case Configured:
@@ -193,6 +195,14 @@ func (s *stepper) condemned(ev Condemned) {
 	}
 	in.Status = Stopping // one that was to go anyway goes for the same reason as before: it doesn't come back
 	s.do(Stop{in.Gen, ForSilence})
+}
+
+// endAsked unloads an instance once its requests have ended. What was sent a signal isn't started again by itself: memory
+// guards send one, too.
+func (s *stepper) endAsked(ev EndAsked) {
+	if in := s.st.find(ev.Gen); in != nil && in.Status == Ready {
+		s.leave(in, ForSignal)
+	}
 }
 
 func (s *stepper) exited(ev Exited) {

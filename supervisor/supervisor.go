@@ -20,6 +20,8 @@ type Options struct {
 	Cache string
 	// Stall is how long a loading engine may say nothing; 0: five minutes. It may be asked for at any time.
 	Stall func() time.Duration
+	// Ending tells whether the server is about to close the supervisor; nil: never before it does. It may be asked at any time.
+	Ending func() bool
 
 	id      string // of this supervisor, among those of one process
 	folders *folders
@@ -35,6 +37,8 @@ func (o *Options) stall() time.Duration {
 	}
 	return cmp.Or(o.Stall(), defaultStall)
 }
+
+func (o *Options) isEnding() bool { return o.Ending != nil && o.Ending() }
 
 // Supervisor runs the engines. Its methods may be called from any goroutine; its loop ends with Close.
 type Supervisor struct {

@@ -8,15 +8,15 @@ import (
 
 // startOnThread calls start on a thread of its own, inside the box unless that is nil, and keeps the thread until the function
 // that it returns is called. The kernel ends a child when the thread that started it ends, and confines a child as it does that
-// thread.
+// thread; a child also inherits the signals that the thread blocks.
 //
 // Go makes new threads from a thread that isn't locked, and destroys a locked one whose goroutine ends. So nothing but start is
-// ever confined.
+// ever confined, or kept from signals.
 func startOnThread(box *sandbox.Box, start func() error) (end func(), err error) {
 	started, ended := make(chan error, 1), make(chan struct{})
 	keep := func() {
-		var err error
-		if box != nil {
+		err := blockSignals()
+		if err == nil && box != nil {
 			err = box.Enter()
 		}
 		if err == nil {

@@ -1,0 +1,114 @@
+package caddymodule
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// underway is what a configuration is answering: requests to the API, and connections on which a request is answered. A
+// request's handler returns before the end of the answer is written, so the connections are watched as well; those of HTTP/3
+// can't be.
+type underway struct {
+	mu      sync.Mutex
+	count   int                   // of both
+	busy    map[net.Conn]struct{} // the connections among them
+	nothing chan struct{}         // closed when the count falls to 0; nil while it is
+	idled   time.Time             // when a connection last became idle
+}
+
+// begin counts a request. It has to be ended.
+func (u *underway) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.add()
+}
+
+func (u *underway) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.remove()
+}
+
+// add counts one more. u.mu is held.
+func (u *underway) add() {
+	if u.count == 0 {
+		u.nothing = make(chan struct{})
+	}
+	u.count++
+}
+
+// remove counts one less. u.mu is held.
+func (u *underway) remove() {
+	if u.count--; u.count == 0 {
+		close(u.nothing)
+		u.nothing = nil
+	}
+}
+
+// connState is told by an HTTP server what becomes of a connection.
+func (u *underway) connState(conn net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, wasBusy := u.busy[conn]
+	switch {
+	case state == http.StateActive && !wasBusy:
+		if u.busy == nil {
+			u.busy = map[net.Conn]struct{}{}
+		}
+		u.busy[conn] = struct{}{}
+		u.add()
+	case state != http.StateActive && wasBusy:
+		delete(u.busy, conn)
+		u.remove()
+	}
+	if state == http.StateIdle {
+		u.idled = time.Now()
+	}
+}
+
+// ended is closed once nothing is under way.
+func (u *underway) ended() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.nothing == nil {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	return u.nothing
+}
+
+// isNothing tells whether nothing is under way.
+func (u *underway) isNothing() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.count == 0
+}
+
+// wait waits until nothing is under way, or another channel is closed.
+func (u *underway) wait(over <-chan struct{}) {
+	select {
+	case <-u.ended():
+	case <-over:
+	}
+}
+
+// waitQuiet waits until no connection has become idle for the time that quiet says, at most for the time that most says. Who
+// has just got an answer may already have sent another request.
+func (u *underway) waitQuiet(quiet, most time.Duration) {
+	for end := time.Now().Add(most); ; {
+		u.mu.Lock()
+		next := u.idled.Add(quiet)
+		u.mu.Unlock()
+		if next.After(end) {
+			next = end
+		}
+		left := time.Until(next)
+		if left <= 0 {
+			return
+		}
+		time.Sleep(left)
+	}
+}
