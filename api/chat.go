@@ -91,12 +91,10 @@ func (r *chatRun) body(choice int) [][]byte {
 	return r.rq.wire.Chat(r.rq.body, r.ask, choice, r.call.dialect == translate.Native || r.rq.use.Draft != "")
 }
 
-// begin notes who answers. It is called before each round.
+// begin notes who answers. It is called again if another instance takes over, which is before the client has seen anything.
 func (r *chatRun) begin(in supervisor.Info) {
-	if r.instance.ID == "" {
-		r.instance = in
-	}
-	if r.stream != nil && r.tail == nil {
+	r.instance = in
+	if r.stream != nil {
 		r.tail = translate.NewChatTail(r.ask.N, r.rq.includeUsage, r.call.extra(r.instance, r.rq.use.Draft))
 	}
 }

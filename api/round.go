@@ -33,7 +33,9 @@ func (r *chatRun) rounds(ctx context.Context) error {
 // round has n choices made at a time, from the first on, each by an upstream request on a slot of its own. The first
 // failure ends them all.
 func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n int) error {
-	r.begin(lease.Instance)
+	if first == 0 {
+		r.begin(lease.Instance)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
