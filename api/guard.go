@@ -46,6 +46,16 @@ func retryable(err error) error {
 	return err
 }
 
+// isWasted tells whether what was generated in ctx counts for nobody, since its engine was lost: the client is answered by
+// another attempt, or by an error. What was generated for a client that has disconnected, or beside what failed, counts.
+func isWasted(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	_, is := errors.AsType[*brokenOff](err)
+	return is
+}
+
 // examined finds out what became of the engine that an exchange failed on.
 func (c *call) examined(lease *supervisor.Lease, err error) error {
 	broken, ok := errors.AsType[*brokenOff](err)

@@ -40,17 +40,17 @@ func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n i
 	defer cancel(nil)
 	var (
 		choices sync.WaitGroup
-		faults  = make(chan any, n)
+		faults  = make(chan *panicked, n)
 	)
 	for i := first; i < first+n; i++ {
 		choices.Go(func() {
 			defer func() {
 				if fault := recover(); fault != nil {
-					faults <- fault
+					faults <- asPanicked(fault)
 					cancel(errPanicked)
 				}
 			}()
-			err := r.call.converse(ctx, lease, chatPath, r.rq.target, r.body(i), func(up *upstream) error { return r.read(i, up) })
+			err := r.call.converse(ctx, lease, chatPath, r.rq.target, r.body(i), func(up *upstream) error { return r.read(ctx, i, up) })
 			if err != nil {
 				cancel(err) // only the first counts
 			}
@@ -59,7 +59,7 @@ func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n i
 	choices.Wait()
 	select {
 	case fault := <-faults:
-		panic(fault) // where it costs one request, not the process
+		fault.again()
 	default:
 	}
 	err := context.Cause(ctx)

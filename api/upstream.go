@@ -72,6 +72,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 		}
 		return fault
 	}
+	c.answered.Store(true)
 	if err := read(&upstream{resp.Body, c, lease}); err != nil {
 		return err
 	}
