@@ -134,6 +134,22 @@ func TestChoose_ALongPromptWaitsForTheLongOneToComeBack(t *testing.T) {
 	p.on(ready(3), Loaded{3}, Grant{3, 3, 1, true})
 }
 
+// The same where it crashed and is left alone for a while.
+func TestChoose_ALongPromptWaitsForTheLongOneThatCrashed(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(long(512))
+	p.on(loads(1, kept(long(1024))), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	p.on(died(2), Crashed{"a:2", "a", "exit status 1"}, Spawn{"a:2", 3})
+	p.on(died(3), Spawn{"a:2", 4})
+	p.on(died(4))
+	p.at(needs(2, 600, 600))
+	p.at(needs(3, 10, 20), Grant{3, 1, 1, false})
+	p.on(Tick{}, Spawn{"a:2", 5})
+	p.on(ready(5), Loaded{5}, Grant{2, 5, 1, true})
+}
+
 // Whoever names an instance waits for it while it is being started again.
 func TestChoose_TheOneThatIsNamedComesBack(t *testing.T) {
 	t.Parallel()
