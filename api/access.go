@@ -219,8 +219,12 @@ func (c *call) admit() error {
 	return nil
 }
 
-// used counts what the request has used of a model.
-func (c *call) used(rq *request, u translate.Usage) { c.node.Used(c.who, rq.target.Model.Key, u) }
+// used counts what the request has used of a model, if an engine has begun to answer it.
+func (c *call) used(rq *request, u translate.Usage) {
+	if c.answered.Load() {
+		c.node.Used(c.who, rq.target.Model.Key, u)
+	}
+}
 
 // mayUseInstance refuses an instance of a model that the request's identity may not use.
 func (c *call) mayUseInstance(id string) error {

@@ -67,6 +67,7 @@ func (r *messagesRun) whole() error {
 	var answer *translate.MessagesAnswer
 	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
 		in := up.lease.Instance
+		r.tally = translate.Tally{}
 		answer = &translate.MessagesAnswer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall,
 		}
@@ -84,16 +85,15 @@ func (r *messagesRun) whole() error {
 }
 
 // streamed answers by events. The stream begins once the engine has said how long the prompt is. Until then a refusal is
-// told by a status, unless the wait was so long that a comment had to keep the connection alive.
+// told by a status, unless the wait was so long that a ping had to keep the connection alive.
 func (r *messagesRun) streamed() error {
 	s := r.call.newStream()
 	defer s.close()
-	s.keepAlive(r.call.api.KeepAlive)
 	out := &translate.MessagesStream{ID: r.id, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall}
 	var frames []byte
 	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
 		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
-		frames = frames[:0]
+		frames, r.tally = frames[:0], translate.Tally{}
 		err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			frames = out.Append(frames, ev)
@@ -101,9 +101,6 @@ func (r *messagesRun) streamed() error {
 		}, func() {
 			s.send(frames) // that the client has gone shows by the context
 			frames = frames[:0]
-			if out.Begun() {
-				s.beatBy(translate.Ping)
-			}
 		})
 		if out.IsEmpty() {
 			return retryable(err)

@@ -11,7 +11,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -28,7 +27,7 @@ type Config struct {
 	// Node gives the node. It may wait until there is one, but not beyond the context.
 	Node    func(context.Context) (*node.Node, error)
 	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
-	// KeepAlive is how often a stream of text completions has a comment while there is nothing to tell; 0: 15 seconds.
+	// KeepAlive is after how long a silence a stream has a sign of life; 0: 15 seconds.
 	KeepAlive time.Duration
 	Log       *slog.Logger
 	// Exiting is closed when the server begins to shut down: streams of events without an end of their own then end. nil: they
@@ -104,6 +103,7 @@ type call struct {
 	cancel   context.CancelCauseFunc // ends the request, whose context it is
 	writing  writing
 	gathered atomic.Int64 // bytes that are kept of answers
+	answered atomic.Bool  // an engine has begun to answer
 }
 
 // ServeHTTP answers a request for a path that the API owns.
@@ -164,7 +164,8 @@ func (c *call) recover() {
 	case http.ErrAbortHandler:
 		panic(fault) // net/http's own way to cut a connection
 	default:
-		c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", fault, "stack", string(debug.Stack()))
+		p := asPanicked(fault)
+		c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
 		if c.begun {
 			panic(http.ErrAbortHandler) // a cut connection is the only thing left that no client takes for an answer
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
@@ -43,7 +44,7 @@ func (c *call) chatCompletions() error {
 	}
 	defer func() { c.used(rq, run.usage) }()
 	if ask.N == 1 {
-		err = c.exchange(c.r.Context(), chatPath, rq.target, rq.use, run.body(0), func(up *upstream) error { return run.read(0, up) })
+		err = c.exchange(c.r.Context(), chatPath, rq.target, rq.use, run.body(0), func(up *upstream) error { return run.read(c.r.Context(), 0, up) })
 	} else {
 		err = run.rounds(c.r.Context())
 	}
@@ -91,12 +92,10 @@ func (r *chatRun) body(choice int) [][]byte {
 	return r.rq.wire.Chat(r.rq.body, r.ask, choice, r.call.dialect == translate.Native || r.rq.use.Draft != "")
 }
 
-// begin notes who answers. It is called before each round.
+// begin notes who answers. It is called again if another instance takes over, which is before the client has seen anything.
 func (r *chatRun) begin(in supervisor.Info) {
-	if r.instance.ID == "" {
-		r.instance = in
-	}
-	if r.stream != nil && r.tail == nil {
+	r.instance = in
+	if r.stream != nil {
 		r.tail = translate.NewChatTail(r.ask.N, r.rq.includeUsage, r.call.extra(r.instance, r.rq.use.Draft))
 	}
 }
@@ -106,7 +105,7 @@ func (r *chatRun) envelope() translate.Envelope {
 }
 
 // read has the engine's answer to one choice read, and passed on where it is streamed.
-func (r *chatRun) read(choice int, up *upstream) error {
+func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 	if r.ask.N == 1 {
 		r.begin(up.lease.Instance)
 	}
@@ -128,11 +127,12 @@ func (r *chatRun) read(choice int, up *upstream) error {
 		gathered.Add(ev)
 		return r.call.gather(ev)
 	}, nil)
-	if err == nil || r.call.r.Context().Err() != nil { // what the client didn't wait for was generated for it, too
+	err = retryable(err)
+	if !isWasted(ctx, err) {
 		r.count(tally.Usage())
 	}
 	if err != nil {
-		return retryable(err)
+		return err
 	}
 	r.gathered[choice] = gathered
 	return nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -226,33 +225,6 @@ func TestCompletions_AClientThatGoesEndsAllChoices(t *testing.T) {
 		}
 		return gone == 3
 	})
-}
-
-func TestCompletions_ASilentStreamHasComments(t *testing.T) {
-	t.Parallel()
-	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}, func(c *Config, _ *node.Settings) { c.KeepAlive = time.Millisecond })
-	body := strings.NewReader(`{"model":"tinychat","prompt":"a","stream":true}`)
-	resp, err := s.Client().Post(s.URL+"/v1/completions", "application/json", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for n := 0; n < 3 && lines.Scan(); {
-		if lines.Text() == ":" {
-			n++
-		}
-	}
-	s.fake.Release("go")
-	last := ""
-	for lines.Scan() {
-		if lines.Text() != "" {
-			last = lines.Text()
-		}
-	}
-	if last != "data: [DONE]" {
-		t.Errorf("the last line is %q", last)
-	}
 }
 
 func TestV0_StopReasons(t *testing.T) {

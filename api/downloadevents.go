@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 )
@@ -46,19 +45,15 @@ func (c *call) downloadEvents() error {
 	s := c.newStream()
 	defer s.close()
 	if c.r.Method == http.MethodHead {
-		s.send([]byte(":\n\n")) // of which the client sees the header
+		s.send([]byte(comment)) // of which the client sees the header
 		return nil
 	}
-	alive := time.NewTicker(c.api.KeepAlive)
-	defer alive.Stop()
 	for {
 		select {
 		case <-c.r.Context().Done():
 			return c.r.Context().Err()
 		case <-c.api.Exiting:
 			return nil
-		case <-alive.C:
-			s.send([]byte(":\n\n"))
 		case job, ok := <-updates:
 			if !ok {
 				return nil
@@ -68,7 +63,6 @@ func (c *call) downloadEvents() error {
 				return err
 			}
 			s.send(frame)
-			alive.Reset(c.api.KeepAlive)
 		}
 	}
 }

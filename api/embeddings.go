@@ -29,7 +29,8 @@ func (c *call) embeddings() error {
 		return err
 	}
 	parts := e.Parts()
-	var got *translate.Embedded
+	got := &translate.Embedded{}
+	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
 	instance, err := c.inParts(rq, len(parts), func(i int) translate.Upstream { return rq.wire.Embeddings(rq.body, parts[i]) }, func(i int, said []byte) error {
 		part, bad := rq.wire.Embedded(said, len(parts[i].Inputs))
 		if bad != nil {
@@ -47,7 +48,6 @@ func (c *call) embeddings() error {
 	if err != nil {
 		return refined(err, e.Refine)
 	}
-	c.used(rq, translate.Usage{Prompt: got.Prompt})
 	body, bad := e.Body(instance, got)
 	if bad != nil {
 		return bad
@@ -73,7 +73,8 @@ func (c *call) rerank() error {
 		return err
 	}
 	parts := r.Parts()
-	var got *translate.Reranked
+	got := &translate.Reranked{}
+	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
 	instance, err := c.inParts(rq, len(parts), func(i int) translate.Upstream { return rq.wire.Rerank(rq.body, parts[i]) }, func(i int, said []byte) error {
 		part, bad := rq.wire.Reranked(said, len(parts[i].Documents))
 		if bad != nil {
@@ -88,7 +89,6 @@ func (c *call) rerank() error {
 	if err != nil {
 		return refined(err, r.Refine)
 	}
-	c.used(rq, translate.Usage{Prompt: got.Prompt})
 	c.writeJSON(http.StatusOK, r.Body(instance, got))
 	return nil
 }

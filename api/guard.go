@@ -26,6 +26,17 @@ func (e *brokenOff) Error() string { return e.told.Error() }
 // Unwrap gives what the client is told.
 func (e *brokenOff) Unwrap() error { return e.told }
 
+// outgrown is the refusal of a prompt that is longer than the context of the instance that was asked.
+type outgrown struct {
+	told *translate.Error
+	by   supervisor.Info
+}
+
+func (e *outgrown) Error() string { return e.told.Error() }
+
+// Unwrap gives what the client is told, unless another instance takes the prompt.
+func (e *outgrown) Unwrap() error { return e.told }
+
 // retryable marks a failure of an answer of which the client has seen nothing: where the engine ended, the request may be
 // sent again. Other failures stay as they are.
 func retryable(err error) error {
@@ -33,6 +44,16 @@ func retryable(err error) error {
 		return &brokenOff{told: e, again: true}
 	}
 	return err
+}
+
+// isWasted tells whether what was generated in ctx counts for nobody, since its engine was lost: the client is answered by
+// another attempt, or by an error. What was generated for a client that has disconnected, or beside what failed, counts.
+func isWasted(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	_, is := errors.AsType[*brokenOff](err)
+	return is
 }
 
 // examined finds out what became of the engine that an exchange failed on.
@@ -64,7 +85,8 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 	return &found
 }
 
-// guarded makes an attempt at a request, and another where the engine was lost and the client has seen nothing.
+// guarded makes an attempt at a request, and another where the engine was lost and the client has seen nothing. A prompt that
+// is too long for the instance that was asked is sent to one with a longer context, where the model has one.
 //
 // A request that was being processed when an engine was lost is suspected of being the reason. It is then sent to an
 // instance that it has to itself: if that is lost as well, nobody else's request was the reason, and this one is refused
@@ -72,7 +94,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 func (c *call) guarded(ctx context.Context, target node.Target, use node.Use, body func() [][]byte, try func(node.Use) error) error {
 	key := target.Model.Key
 	known := c.node.Suspicion(key, body)
-	for isFirst := true; ; isFirst = false {
+	for isFirst := true; ; {
 		switch known {
 		case node.Convicted:
 			return crashesEngine()
@@ -80,6 +102,9 @@ func (c *call) guarded(ctx context.Context, target node.Target, use node.Use, bo
 			use.Slots = everySlot
 		}
 		err := try(use)
+		if long, ok := errors.AsType[*outgrown](err); ok && c.node.Outgrown(target, &use, long.by) {
+			continue
+		}
 		broken, ok := errors.AsType[*brokenOff](err)
 		if !ok {
 			if err == nil && known == node.Suspected {
@@ -98,6 +123,7 @@ func (c *call) guarded(ctx context.Context, target node.Target, use node.Use, bo
 		case !broken.again, !isFirst, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
 			return broken.told
 		}
+		isFirst = false
 	}
 }
 

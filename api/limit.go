@@ -5,12 +5,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// reserve sets aside what a request may use of its token's day, until the request ends, and counts the memory of what was
-// made of its body. It tells how many tokens each choice may have; negative: as many as the request says.
+// reserve sets aside what a request may use of its token's day, until the request ends, counts the memory of what was made
+// of its body, and notes how long its prompts may be. It tells how many tokens each choice may have; negative: as many as the request says.
 func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error) {
 	if err := c.claim.Grow(int64(made)); err != nil {
 		return 0, err
 	}
+	rq.use.Needs(need)
 	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.use, need)
 	if err != nil {
 		return 0, err

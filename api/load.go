@@ -124,6 +124,7 @@ func (c *call) unload() error {
 	if id == "" {
 		return translate.Missing("instance_id")
 	}
+	id = c.node.InstanceID(c.r.Context(), id)
 	if err := c.mayUseInstance(id); err != nil {
 		return err
 	}

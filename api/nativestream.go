@@ -14,7 +14,6 @@ import (
 func (r *nativeRun) streamed() error {
 	s := r.call.newStream()
 	defer s.close()
-	s.keepAlive(r.call.api.KeepAlive)
 	watch := supervisor.NewWatch()
 	r.rq.use.Watch = watch
 	leased := r.follow(watch)

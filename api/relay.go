@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -9,34 +8,44 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// headerAfter is how long a stream's header waits for the first chunk. Until it is sent, a failure can be told by a
-// status; but proxies and clients that hear nothing at all give up after a while, and a long prompt takes minutes.
-const headerAfter = 2 * time.Second
+const (
+	// headerAfter is how long a stream's header waits for the first chunk once the engine has begun. Until it is sent, a
+	// failure can be told by a status.
+	headerAfter = 2 * time.Second
+	// defaultKeepAlive is how long a stream may be silent, from the request's acceptance on: through the queue, a load and a
+	// long prompt. Proxies give up after 30 to 60 seconds.
+	defaultKeepAlive = 15 * time.Second
+)
 
 // buffers are what streams are copied through.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// stream is an answer of server-sent events. Its header goes with the first event, or a while after the engine has begun
-// to answer, whichever is earlier.
+// stream is an answer of server-sent events. Its header goes with the first event, a while after the engine has begun to
+// answer, or with the first sign of life, whichever is earliest.
 type stream struct {
 	call   *call
 	mu     sync.Mutex // the header may be sent by the timer
 	timer  *time.Timer
 	headed bool
 	closed bool
-	sent   bool          // something that the client takes for an answer
-	alive  *time.Timer   // sends comments while there is nothing to tell; nil: nothing does
-	every  time.Duration // after how long a silence
-	last   time.Time     // when something was sent; with alive
-	beats  string        // what is sent then; empty: a comment
+	sent   bool        // something that the client takes for an answer
+	alive  *time.Timer // sends a sign of life after each silence
+	last   time.Time   // when something was sent
 
 	atFault []byte // JSON members that an error event has beside the error
 }
 
 // newStream makes an answer of events, of which nothing is sent yet. It has to be closed before the endpoint returns.
+//
+// From now on each silence of Config.KeepAlive is broken by a sign of life: proxies and clients that hear nothing give up. With
+// the first one the status is 200, so that a failure that comes later is told by an event.
 func (c *call) newStream() *stream {
-	c.stream = &stream{call: c}
-	return c.stream
+	s := &stream{call: c, last: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alive = time.AfterFunc(c.api.KeepAlive, s.beat)
+	c.stream = s
+	return s
 }
 
 // await starts the time after which the header is sent.
@@ -55,46 +64,37 @@ func (s *stream) await() {
 	}
 }
 
-// keepAlive has a comment sent after each silence of that length: proxies and clients that hear nothing give up.
-func (s *stream) keepAlive(every time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.alive == nil {
-		s.every, s.last = every, time.Now()
-		s.alive = time.AfterFunc(every, s.beat)
-	}
-}
-
-// beatBy makes an event of what is sent after a silence: some clients count only those as signs of life.
-func (s *stream) beatBy(event string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.beats = event
-}
-
+// beat sends a sign of life if the stream has been silent for long enough: a comment, which every client skips. In the
+// Messages API there is an event for it, and some of its clients count only events.
 func (s *stream) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
+	every := s.call.api.KeepAlive
 	silent := time.Since(s.last)
-	if silent >= s.every {
-		s.write([]byte(cmp.Or(s.beats, ":\n\n")))
+	if silent >= every {
+		sign := comment
+		if s.call.dialect == translate.Anthropic {
+			sign = translate.Ping
+		}
+		s.put([]byte(sign))
 		silent = 0
 	}
-	s.alive.Reset(s.every - silent)
+	s.alive.Reset(every - silent)
 }
+
+const comment = ":\n\n"
 
 // close keeps the timers from what is no longer the endpoint's.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, timer := range []*time.Timer{s.timer, s.alive} {
-		if timer != nil {
-			timer.Stop()
-		}
+	if s.timer != nil {
+		s.timer.Stop()
 	}
+	s.alive.Stop()
 	s.closed = true
 }
 
@@ -129,14 +129,17 @@ func (s *stream) write(events []byte) bool {
 	if len(events) == 0 {
 		return true
 	}
+	s.sent = s.sent || events[0] != ':' // an engine's comment is no answer
+	return s.put(events)
+}
+
+// put writes what may be no answer. It needs the lock.
+func (s *stream) put(p []byte) bool {
 	if !s.headed {
 		s.header()
 	}
-	if s.alive != nil {
-		s.last = time.Now()
-	}
-	s.sent = s.sent || events[0] != ':' // a comment that keeps the connection alive is no answer
-	return s.call.write(events, true) == nil
+	s.last = time.Now()
+	return s.call.write(p, true) == nil
 }
 
 // fail tells of an error where the stream has begun: an event that the official clients raise on.
@@ -162,7 +165,7 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 	for {
 		n, err := up.Read(*in)
 		if n > 0 && !s.pass(rewriter, out, (*in)[:n]) {
-			return nil // the client has gone
+			return s.call.r.Context().Err() // the client has disconnected
 		}
 		if err != nil {
 			break // whether or not it is the end: the rewriter knows if anything is missing

@@ -33,22 +33,24 @@ func (r *chatRun) rounds(ctx context.Context) error {
 // round has n choices made at a time, from the first on, each by an upstream request on a slot of its own. The first
 // failure ends them all.
 func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n int) error {
-	r.begin(lease.Instance)
+	if first == 0 {
+		r.begin(lease.Instance)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
 		choices sync.WaitGroup
-		faults  = make(chan any, n)
+		faults  = make(chan *panicked, n)
 	)
 	for i := first; i < first+n; i++ {
 		choices.Go(func() {
 			defer func() {
 				if fault := recover(); fault != nil {
-					faults <- fault
+					faults <- asPanicked(fault)
 					cancel(errPanicked)
 				}
 			}()
-			err := r.call.converse(ctx, lease, chatPath, r.rq.target, r.body(i), func(up *upstream) error { return r.read(i, up) })
+			err := r.call.converse(ctx, lease, chatPath, r.rq.target, r.body(i), func(up *upstream) error { return r.read(ctx, i, up) })
 			if err != nil {
 				cancel(err) // only the first counts
 			}
@@ -57,7 +59,7 @@ func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n i
 	choices.Wait()
 	select {
 	case fault := <-faults:
-		panic(fault) // where it costs one request, not the process
+		fault.again()
 	default:
 	}
 	err := context.Cause(ctx)

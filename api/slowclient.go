@@ -29,7 +29,11 @@ type writing struct {
 	over bool // the writer is no longer ours
 }
 
-// write writes to the client, and flushes where that is asked for. Only one goroutine may do so at a time.
+// errUnwritable ends the request of a client that can't be written to.
+var errUnwritable = errors.New("the client can't be written to")
+
+// write writes to the client, and flushes where that is asked for. Only one goroutine may do so at a time. An error has
+// cancelled the request. What can't be flushed is sent when the server gets to it.
 func (c *call) write(p []byte, flush bool) error {
 	if c.writing.timer == nil {
 		c.writing.limit = c.slowClient()
@@ -38,13 +42,15 @@ func (c *call) write(p []byte, flush bool) error {
 		c.writing.timer.Reset(c.writing.limit)
 	}
 	defer c.writing.timer.Stop()
-	if _, err := c.w.Write(p); err != nil {
-		return err
+	_, err := c.w.Write(p)
+	if err == nil && flush {
+		err = http.NewResponseController(c.w).Flush()
 	}
-	if !flush {
+	if err == nil || errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
-	return http.NewResponseController(c.w).Flush()
+	c.cancel(errUnwritable)
+	return err
 }
 
 func (c *call) slowClient() time.Duration {

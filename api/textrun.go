@@ -18,9 +18,6 @@ import (
 // them wait with those, so that one request can't fill the queue.
 const choicesAtOnce = 4
 
-// defaultKeepAlive is what proxies and clients put up with.
-const defaultKeepAlive = 15 * time.Second
-
 // textRun is a request for text completions on its way: one exchange with the engine for each candidate.
 type textRun struct {
 	call   *call
@@ -33,15 +30,17 @@ type textRun struct {
 	instance   supervisor.Info         // that it has begun with
 	candidates []*translate.TextChoice // those that are complete; first all of the first prompt
 	left       int                     // how many aren't
-	lost       translate.Usage         // by those that will never be, as nobody waits for them
+	lost       map[int]translate.Usage // by those that will never be, since they failed or nobody waits for them
 }
 
-// lose counts what was generated of a candidate that nobody waits for any more.
-func (r *textRun) lose(u translate.Usage) {
+// lose counts what was generated of a candidate that will never be complete.
+func (r *textRun) lose(i int, u translate.Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lost.Prompt += u.Prompt
-	r.lost.Completion += u.Completion
+	if r.lost == nil {
+		r.lost = map[int]translate.Usage{}
+	}
+	r.lost[i] = u
 }
 
 // all has every candidate generated. The first error ends them all.
@@ -54,13 +53,13 @@ func (r *textRun) all() error {
 	var (
 		workers sync.WaitGroup
 		next    = make(chan int)
-		fault   atomic.Value
+		fault   atomic.Pointer[panicked]
 	)
 	for range min(choicesAtOnce, len(r.candidates)) {
 		workers.Go(func() {
 			defer func() {
 				if f := recover(); f != nil {
-					fault.Store(&f)
+					fault.Store(asPanicked(f))
 					cancel(errPanicked)
 				}
 			}()
@@ -79,8 +78,8 @@ func (r *textRun) all() error {
 	}
 	close(next)
 	workers.Wait()
-	if f, ok := fault.Load().(*any); ok {
-		panic(*f) // where it costs one request, not the process
+	if f := fault.Load(); f != nil {
+		f.again()
 	}
 	return context.Cause(ctx)
 }
@@ -120,11 +119,15 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	})
 	switch {
 	case ctx.Err() != nil:
-		r.lose(tally.Usage())
+		r.lose(i, tally.Usage())
 		return ctx.Err()
-	case err != nil && !sent:
-		return retryable(err)
 	case err != nil:
+		if !sent {
+			err = retryable(err)
+		}
+		if !isWasted(ctx, err) {
+			r.lose(i, tally.Usage())
+		}
 		return err
 	}
 	r.complete(i, choice)
@@ -142,7 +145,6 @@ func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*translate.Te
 		r.instance = in
 		if r.stream != nil {
 			r.stream.await()
-			r.stream.keepAlive(r.call.api.KeepAlive)
 		}
 	}
 	r.mu.Unlock()
@@ -202,15 +204,22 @@ func (r *textRun) complete(i int, choice *translate.TextChoice) {
 	r.stream.send(r.answer.AppendDone(end))
 }
 
-// usage is what the complete candidates have used.
-func (r *textRun) usage() (u translate.Usage) {
-	complete := slices.DeleteFunc(slices.Clone(r.candidates), func(c *translate.TextChoice) bool { return c == nil })
-	if len(complete) > 0 {
-		u = translate.Total(complete, r.ask.BestOf).Usage
+// usage is what the candidates have used, complete or not. Each prompt counts once.
+func (r *textRun) usage() (total translate.Usage) {
+	prompt := 0
+	for i, c := range r.candidates {
+		u := r.lost[i]
+		if c != nil {
+			u = translate.Total([]*translate.TextChoice{c}, 1).Usage
+		}
+		if i%r.ask.BestOf == 0 {
+			prompt = 0
+		}
+		total.Prompt += max(0, u.Prompt-prompt)
+		prompt = max(prompt, u.Prompt)
+		total.Completion += u.Completion
 	}
-	u.Prompt += r.lost.Prompt
-	u.Completion += r.lost.Completion
-	return u
+	return total
 }
 
 // more is what the answer has beside the OpenAI-style fields.

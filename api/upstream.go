@@ -66,8 +66,13 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
-		return wire.Fault(resp.StatusCode, said)
+		fault := wire.Fault(resp.StatusCode, said)
+		if fault.Kind == translate.KindContextOverflow {
+			return &outgrown{fault, lease.Instance}
+		}
+		return fault
 	}
+	c.answered.Store(true)
 	if err := read(&upstream{resp.Body, c, lease}); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,11 +12,11 @@ import (
 
 // draft finds the model that is to draft for another, and sees that it can. It is nil where none is wanted. The error is a
 // [*translate.Error] or one of Find's.
-func (n *Node) draft(m catalog.Model, name string) (*catalog.Model, error) {
+func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalog.Model, error) {
 	if name == "" {
 		return nil, nil
 	}
-	target, err := n.Find(n.ctx, name)
+	target, err := n.Find(ctx, name)
 	if err != nil {
 		return nil, err
 	}

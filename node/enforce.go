@@ -75,7 +75,7 @@ func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
 	if found, err := n.catalog.Lookup(n.ctx, m.Key); err == nil && found.Err == nil {
 		m = found
 	}
-	spec, err := n.spec(m, from.options)
+	spec, err := n.spec(n.ctx, m, from.options)
 	if err != nil {
 		n.log.Warn("new settings can't be applied to a loaded model", "model", m.Key, "error", err)
 		return nil
@@ -95,7 +95,7 @@ func (n *Node) preload(key string) {
 	target, err := n.Find(n.ctx, key)
 	if err == nil {
 		var spec *supervisor.Spec
-		if spec, err = n.spec(target.Model, LoadOptions{ByHand: true}); err == nil {
+		if spec, err = n.spec(n.ctx, target.Model, LoadOptions{ByHand: true}); err == nil {
 			_, err = n.supervisor.Ensure(n.ctx, spec)
 		}
 	}

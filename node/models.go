@@ -35,7 +35,8 @@ func (e *BrokenModelError) Error() string {
 // Unwrap gives the reason.
 func (e *BrokenModelError) Unwrap() error { return e.Reason }
 
-// Find says which model, or which instance of it, goes by a name: an instance's id, a key, or a bare name. The error is a
+// Find says which model, or which instance of it, goes by a name: an instance's id, its number (key:1 is the first, whose
+// id is the key alone), a key, or a bare name. What is a key means any instance of the model. The error is a
 // [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	m, err := n.lookup(ctx, n.settings.Load().resolve(name), n.catalog.Lookup)
@@ -47,6 +48,9 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 		if strings.EqualFold(in.ID, strings.TrimSpace(name)) {
 			return Target{in.Spec.Model, in.ID}, nil
 		}
+	}
+	if t, ok := n.numbered(ctx, strings.TrimSpace(name)); ok {
+		return t, nil
 	}
 	if err == nil {
 		return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
@@ -105,17 +109,23 @@ type Use struct {
 
 	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
 	Watch    *supervisor.Watch // told how the wait goes; nil: nobody
+
+	context  supervisor.ContextNeed // see Needs
+	outgrown bool                   // an instance has refused the prompt as too long for it
 }
+
+// Needs notes how much context a request takes, by which an instance is chosen where the model has several.
+func (u *Use) Needs(need Need) { u.context = need.context() }
 
 // Acquire waits for slots of a target, loading it first if need be and if the settings allow it. The error is one of the
 // supervisor's, of Find's or the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
 	want := supervisor.Want{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Owner: u.Owner, Watch: u.Watch, Priority: u.Priority,
-		MayLoad: n.settings.Load().JIT,
+		MayLoad: n.settings.Load().JIT, Context: u.context,
 	}
 	var err error
-	if want.Spec, err = n.firstUse(&t.Model, u); err != nil {
+	if want.Spec, err = n.firstUse(ctx, &t.Model, u); err != nil {
 		return nil, err
 	}
 	if u.Draft != "" && want.Spec.Draft != nil {
@@ -132,7 +142,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease,
 // Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire.
 func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, watch *supervisor.Watch) (supervisor.Info, error) {
 	o.ByHand = true
-	spec, err := n.spec(m, o)
+	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return supervisor.Info{}, err
 	}

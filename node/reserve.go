@@ -34,7 +34,7 @@ func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, u U
 	if who == nil || who.Limits.TokensPerDay <= 0 {
 		return -1, func() {}, nil
 	}
-	spec, err := n.firstUse(m, u)
+	spec, err := n.firstUse(ctx, m, u)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -62,11 +63,11 @@ type madeSpec struct {
 }
 
 // firstUse is the Spec of a model that is loaded on first use.
-func (n *Node) firstUse(m *catalog.Model, u Use) (*supervisor.Spec, error) {
+func (n *Node) firstUse(ctx context.Context, m *catalog.Model, u Use) (*supervisor.Spec, error) {
 	options := LoadOptions{Draft: u.Draft, Owner: u.Owner}
 	if u.ContextLength != 0 {
 		options.TTL, options.ContextLength = u.TTL, u.ContextLength
-		return n.spec(*m, options)
+		return n.spec(ctx, *m, options)
 	}
 	settings, budget, key := n.settings.Load(), n.budget.Load(), m.Key
 	if u.Draft != "" {
@@ -80,7 +81,7 @@ func (n *Node) firstUse(m *catalog.Model, u Use) (*supervisor.Spec, error) {
 	}
 	if spec == nil {
 		var err error
-		if spec, err = n.spec(*m, LoadOptions{Draft: u.Draft}); err != nil {
+		if spec, err = n.spec(ctx, *m, LoadOptions{Draft: u.Draft}); err != nil {
 			return nil, err
 		}
 		n.specs.Store(key, madeSpec{settings, budget, m.Changed, spec})
@@ -98,7 +99,7 @@ func (n *Node) firstUse(m *catalog.Model, u Use) (*supervisor.Spec, error) {
 
 // spec is what a model is loaded with: what the request says, else the model's settings, else the engine's, else what fits.
 // The error is a [*translate.Error] or one of Find's.
-func (n *Node) spec(m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
+func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 	s := n.settings.Load()
 	ms := s.Models[m.Key]
 	spec := &supervisor.Spec{
@@ -122,7 +123,7 @@ func (n *Node) spec(m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 		if m.Experts > 0 {
 			spec.Experts = o.Experts
 		}
-		draft, err := n.draft(m, cmp.Or(o.Draft, ms.Draft))
+		draft, err := n.draft(ctx, m, cmp.Or(o.Draft, ms.Draft))
 		if err != nil {
 			return nil, err
 		}

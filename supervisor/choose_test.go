@@ -25,25 +25,146 @@ func TestChoose_TheInstanceWithTheDraftModel(t *testing.T) {
 	p.on(wantsDraft(2, "a", "d"))
 	p.on(wantsDraft(3, "a", "e"), Spawn{"a:3", 3})
 	p.on(ready(2), Loaded{2}, Grant{1, 2, 1, true})
-	p.on(user(4, "a"), Grant{4, 1, 1, false}) // any will do
+	p.on(user(4, "a"), Grant{4, 1, 1, false})
 	p.on(back(2), Grant{2, 2, 1, true})
 	p.on(back(2))
-	p.on(user(5, "a"), Grant{5, 2, 1, false})
+	p.on(user(5, "a")) // it didn't ask for one with a draft model
 	p.on(died(3), failed(3, "The model a:3 could not be loaded: exit status 1"))
+	p.on(back(1), Grant{5, 1, 1, false})
 }
 
-func TestChoose_OneLoadServesThoseWithAndWithoutADraft(t *testing.T) {
+func TestChoose_ADraftModelOfTheSettingsIsAskedForByAll(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(drafted("a", "d"))
+	p.on(asks(1, drafted("a", "d")), Grant{1, 1, 1, false})
+	p.on(back(1))
+	// New settings that take it away count for the instance once it is idle; until then it serves.
+	p.on(asks(2, drafted("a", "d")), Grant{2, 1, 1, false})
+	p.on(Configured{Specs: map[uint64]*Spec{1: specOf("a", 1)}})
+	p.on(user(3, "a"))
+	p.on(back(1), Grant{3, 1, 1, false})
+}
+
+func TestChoose_ALoadServesThoseWhoAskForTheSameDraft(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 2})
 	p.idle(specOf("x", 1))
 	p.idle(specOf("y", 1))
 	p.on(wantsDraft(1, "a", "d"), Stop{1, ForRoom})
-	p.on(user(2, "a"))                              // the one with the draft will do
-	p.on(wantsDraft(3, "a", "e"), Stop{2, ForRoom}) // that one won't
+	p.on(wantsDraft(2, "a", "d"))        // that one will do
+	p.on(user(3, "a"), Stop{2, ForRoom}) // it won't
 	p.on(stopped(1), Spawn{"a", 3})
 	p.on(ready(3), Loaded{3}, Grant{1, 3, 1, true})
 	p.on(back(3), Grant{2, 3, 1, true})
 	p.on(stopped(2), Spawn{"a:2", 4})
+}
+
+// long is a Spec with so many tokens of context, and two slots.
+func long(tokens int) *Spec {
+	return with(specOf("a", 2), func(s *Spec) { s.ContextLength = tokens })
+}
+
+// needs is a user whose request takes so much context.
+func needs(id uint64, likely, safe int) Asked {
+	asked := user(id, "a")
+	asked.Waiter.Context = ContextNeed{Likely: likely, Safe: safe}
+	return asked
+}
+
+// longAndShort has a model with two idle instances, the first of 1024 and the second of 512 tokens.
+func longAndShort(t *testing.T) *play {
+	p := newPlay(t, Limits{})
+	p.idle(long(1024))
+	p.on(loads(1, long(512)), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	return p
+}
+
+func TestChoose_TheLeastBusyThatFits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		likely, safe int
+		want         []uint64 // who serves the first, the second request and so on; 0: it waits
+	}{
+		"both fit":                {100, 500, []uint64{1, 2, 1, 2, 0}},
+		"the short one may":       {100, 600, []uint64{1, 1, 2, 2, 0}},
+		"the short one doesn't":   {600, 900, []uint64{1, 1, 0}},
+		"none does":               {2000, 8000, []uint64{1, 1, 0}},
+		"the long one surely may": {512, 1 << 20, []uint64{1, 1, 2, 2, 0}},
+		"nothing is known":        {0, 0, []uint64{1, 2, 1, 2, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := longAndShort(t)
+			for i, gen := range tt.want {
+				id := uint64(10 + i)
+				if gen == 0 {
+					p.on(needs(id, tt.likely, tt.safe))
+					p.waits(id)
+				} else {
+					p.on(needs(id, tt.likely, tt.safe), Grant{id, gen, 1, false})
+				}
+			}
+		})
+	}
+}
+
+// A request that waits for the longer instance doesn't keep the shorter one from others.
+func TestChoose_WhoWaitsForTheLongOneLeavesTheShortOne(t *testing.T) {
+	t.Parallel()
+	p := longAndShort(t)
+	p.on(needs(2, 600, 600), Grant{2, 1, 1, false})
+	p.on(needs(3, 600, 600), Grant{3, 1, 1, false})
+	p.on(needs(4, 600, 600))
+	p.on(needs(5, 10, 20), Grant{5, 2, 1, false})
+	p.on(back(1), Grant{4, 1, 1, false})
+}
+
+// Where the longer one is being started again, a long prompt waits for it rather than be refused by the shorter one.
+func TestChoose_ALongPromptWaitsForTheLongOneToComeBack(t *testing.T) {
+	t.Parallel()
+	p := longAndShort(t)
+	p.on(needs(2, 600, 600), Grant{2, 1, 1, false})
+	p.on(Configured{Specs: map[uint64]*Spec{1: with(long(1024), func(s *Spec) { s.BatchSize = 64 })}})
+	p.on(back(1), Stop{1, ForSettings})
+	p.on(needs(3, 600, 600))
+	p.on(needs(4, 10, 20), Grant{4, 2, 1, false})
+	p.on(stopped(1), Spawn{"a", 3})
+	p.on(ready(3), Loaded{3}, Grant{3, 3, 1, true})
+}
+
+// The same where it crashed and is left alone for a while.
+func TestChoose_ALongPromptWaitsForTheLongOneThatCrashed(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(long(512))
+	p.on(loads(1, kept(long(1024))), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	p.on(died(2), Crashed{"a:2", "a", "exit status 1"}, Spawn{"a:2", 3})
+	p.on(died(3), Spawn{"a:2", 4})
+	p.on(died(4))
+	p.at(needs(2, 600, 600))
+	p.at(needs(3, 10, 20), Grant{3, 1, 1, false})
+	p.on(Tick{}, Spawn{"a:2", 5})
+	p.on(ready(5), Loaded{5}, Grant{2, 5, 1, true})
+}
+
+// Whoever names an instance waits for it while it is being started again.
+func TestChoose_TheOneThatIsNamedComesBack(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(specOf("a", 1))
+	p.on(loads(1, kept(specOf("a", 1))), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	p.on(died(2), Crashed{"a:2", "a", "exit status 1"}, Spawn{"a:2", 3})
+	p.on(died(3), Spawn{"a:2", 4})
+	p.on(died(4)) // from the third time on it is left alone for a while
+	named := user(2, "a")
+	named.Waiter.Instance = "a:2"
+	p.at(named) // though another one is idle
+	p.on(Tick{}, Spawn{"a:2", 5})
+	p.on(ready(5), Loaded{5}, Grant{2, 5, 1, true})
 }
 
 func TestChoose_TheOneThatIsNamedWhileItIsThere(t *testing.T) {

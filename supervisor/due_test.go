@@ -33,7 +33,7 @@ func (w *world) checkDue() {
 
 func (w *world) isWanted(in *Instance) bool {
 	for _, waiter := range w.st.Waiters {
-		if w.st.named(waiter) == in || (w.st.named(waiter) == nil && waiter.uses() && in.matches(waiter)) {
+		if choice := w.st.choice(waiter); choice.has(in) {
 			return true
 		}
 	}
@@ -79,8 +79,9 @@ func (w *world) checkFirst(waiter *Waiter) {
 		if f := w.st.Failures[waiter.Key]; f != nil && f.Until.After(w.now) {
 			return
 		}
+		choice := w.st.choice(waiter)
 		for _, in := range w.st.Instances {
-			if in.matches(waiter) || w.st.named(waiter) == in {
+			if choice.has(in) {
 				return
 			}
 		}

@@ -45,6 +45,7 @@ func (w *world) limits() Limits {
 func (w *world) spec(key string) *Spec {
 	spec := specOf(key, 1+w.rand.IntN(3))
 	spec.Memory = 40 + 30*int64(key[0]-'a')
+	spec.ContextLength = 256 + 256*w.rand.IntN(2)
 	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
 	spec.Keep = w.rand.IntN(4) == 0
 	spec.Pinned = w.rand.IntN(40) == 0
@@ -212,6 +213,8 @@ func (w *world) ask() {
 	case 4:
 		draft := specOf("d", 1).Model
 		waiter.Draft, waiter.Spec.Draft = "d", &draft
+	case 5:
+		waiter.Context = ContextNeed{Likely: w.rand.IntN(600), Safe: w.rand.IntN(1200)}
 	}
 	w.waiting[w.asked] = waiter
 	w.step(Asked{waiter})

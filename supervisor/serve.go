@@ -23,9 +23,17 @@ func (s *stepper) serveAll() {
 		}
 	}
 	if !s.st.Closing {
+		if slices.ContainsFunc(s.effects, isSpawn) { // a longer instance is coming: who waits for it doesn't want the shorter
+			s.mark()
+		}
 		s.relieve()
 		s.expire()
 	}
+}
+
+func isSpawn(e Effect) bool {
+	_, ok := e.(Spawn)
+	return ok
 }
 
 // mayGoOn tells whether another round may lead to something, after one in which somebody was served: what somebody got to
@@ -70,9 +78,9 @@ func (s *stepper) mark() {
 		if w.gone || w.Kind == WaitUnload {
 			continue
 		}
-		named := s.st.named(w)
+		choice := s.st.choice(w)
 		for _, in := range s.st.Instances {
-			if in == named || (named == nil && w.uses() && in.matches(w)) {
+			if choice.has(in) {
 				in.wanted = true
 			}
 		}
@@ -153,11 +161,6 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	return true
 }
 
-// brings tells whether what a waiter wants loaded is what another wants to use.
-func (w *Waiter) brings(o *Waiter) bool {
-	return w.Key == o.Key && (o.Draft == "" || o.Draft == w.Spec.draft())
-}
-
 // follow joins a waiter to an earlier one for whose load there is no room yet, if that will do for both.
 func (s *stepper) follow(w *Waiter) bool {
 	i := slices.IndexFunc(s.loads, func(first *Waiter) bool { return first.brings(w) })
@@ -169,11 +172,11 @@ func (s *stepper) follow(w *Waiter) bool {
 	return true
 }
 
-// look finds the least busy instance that can serve a waiter now; else whether one will be able to, or is still leaving.
+// look finds the best instance that can serve a waiter now; else whether one will be able to, or is still leaving.
 func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
-	named := s.st.named(w)
+	choice := s.st.choice(w)
 	for _, in := range s.st.Instances {
-		if in != named && (named != nil || !in.matches(w)) {
+		if !choice.has(in) {
 			continue
 		}
 		if in.Status.IsLeaving() {
@@ -181,7 +184,7 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 			continue
 		}
 		hope = true
-		if in.canServe(w) && (w.Slots == 0 || !in.promised) && (best == nil || in.InUse < best.InUse) {
+		if in.canServe(w) && (w.Slots == 0 || !in.promised) && (best == nil || choice.prefers(in, best)) {
 			best = in
 		}
 	}
@@ -190,9 +193,9 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 
 // promise keeps later waiters from taking what an earlier one waits for.
 func (s *stepper) promise(w *Waiter) {
-	named := s.st.named(w)
+	choice := s.st.choice(w)
 	for _, in := range s.st.Instances {
-		if in == named || (named == nil && in.matches(w)) {
+		if choice.has(in) {
 			in.promised = true
 		}
 	}

@@ -71,11 +71,6 @@ func (in *Instance) canServe(w *Waiter) bool {
 		(in.Next == nil || in.LateGrants < maxOvertakes)
 }
 
-// matches tells whether the instance is one that the waiter may use.
-func (in *Instance) matches(w *Waiter) bool {
-	return in.Spec.Model.Key == w.Key && (w.Draft == "" || w.Draft == in.Spec.draft())
-}
-
 // isIdle tells whether nothing is asked of a ready instance.
 func (in *Instance) isIdle() bool { return in.Status == Ready && in.InUse == 0 }
 
@@ -131,7 +126,7 @@ type Waiter struct {
 	Kind     WaitKind
 	Key      string
 	Instance string // WaitSlots: the one, if it must be; else any of the key. WaitLoad, WaitUnload, WaitRestart: the one.
-	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: any or none
+	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: none, or the Spec's
 	Slots    int    // WaitSlots: how many
 	Owner    string // WaitSlots: who asks; the queue is shared fairly among owners, and where they are kept apart each has slots of its own
 	Spec     *Spec  // what to load with, if it comes to that
@@ -139,6 +134,7 @@ type Waiter struct {
 	Priority bool   // WaitSlots: goes before those without, within bounds
 	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
 	Since    time.Time
+	Context  ContextNeed // WaitSlots: tokens that the request takes
 
 	NotBefore time.Time // WaitRestart: when
 	Spared    bool      // WaitRestart: it ran out of memory

@@ -42,7 +42,12 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 	}
 	s.serveAll()
 	if asked, ok := ev.(Asked); ok {
+		waiting := len(s.st.Waiters)
 		s.boundQueue(asked.Waiter)
+		if len(s.st.Waiters) < waiting { // the load that was begun for it may be nobody else's
+			s.mark()
+			s.expire()
+		}
 	}
 	return s.effects
 }

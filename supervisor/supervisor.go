@@ -106,7 +106,8 @@ func New(engines map[string]Process, options Options, log *slog.Logger) *Supervi
 type Want struct {
 	Key      string
 	Instance string // this one alone; empty: any of the key
-	Draft    string // the key of the draft model that the instance must have; empty: any or none
+	Draft    string // the key of the draft model that the instance must have; empty: none, or the Spec's
+	Context  ContextNeed
 	Slots    int    // more than an instance has is what it has
 	Owner    string // who asks: the queue is shared fairly among owners, and slots are where owners are kept apart
 	Spec     *Spec  // what to load with
@@ -120,7 +121,7 @@ type Want struct {
 func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 	a, err := s.wait(ctx, w.Watch, Waiter{
 		Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Draft: w.Draft, Slots: max(1, w.Slots), Spec: w.Spec,
-		MayLoad: w.MayLoad, Priority: w.Priority, Owner: w.Owner,
+		MayLoad: w.MayLoad, Priority: w.Priority, Owner: w.Owner, Context: w.Context,
 	})
 	if err != nil {
 		return nil, err

@@ -54,9 +54,9 @@ func (s *Supervisor) tellWatches() {
 // it waits for one that is ready.
 func (st *State) loadingFor(w *Waiter) *Instance {
 	var best *Instance
-	named := st.named(w)
+	choice := st.choice(w)
 	for _, in := range st.Instances {
-		if in != named && (named != nil || !w.uses() || !in.matches(w)) {
+		if !choice.has(in) {
 			continue
 		}
 		if in.Status == Ready {

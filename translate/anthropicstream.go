@@ -24,7 +24,7 @@ type MessagesStream struct {
 	outcome       Outcome
 }
 
-// Ping is the event that breaks a silence. It has a meaning only after the stream has begun.
+// Ping is the event that breaks a silence, at any time, also before the stream has begun.
 const Ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
 // Begin says which instance answers, and how much context it has, in tokens. Where another engine has ended before anything
@@ -33,9 +33,6 @@ func (s *MessagesStream) Begin(instance string, contextLength int) {
 	s.model, s.contextLength = instance, contextLength
 	s.blanks, s.outcome = "", Outcome{}
 }
-
-// Begun tells whether the stream has.
-func (s *MessagesStream) Begun() bool { return s.begun }
 
 // IsEmpty tells whether nothing of the answer itself was told.
 func (s *MessagesStream) IsEmpty() bool { return s.blocks == 0 }
