@@ -114,6 +114,8 @@ func (r *chatRun) read(choice int, up *upstream) error {
 		rewriter := r.rq.wire.Rewriter(translate.RewriteOptions{
 			ReasoningField: r.reasoning,
 			SingleCall:     r.ask.SingleCall,
+			OnlyChosen:     r.ask.OnlyChosen,
+			Timings:        r.ask.Timings,
 			Envelope:       r.envelope(),
 			Choice:         choice,
 			Tail:           r.tail,
@@ -148,6 +150,9 @@ func (r *chatRun) count(u translate.Usage) {
 
 // whole is the answer in one piece.
 func (r *chatRun) whole() []byte {
-	b := translate.ChatBody{Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, Extra: r.call.extra(r.instance, r.rq.use.Draft)}
+	b := translate.ChatBody{
+		Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, OnlyChosen: r.ask.OnlyChosen,
+		Extra: r.call.extra(r.instance, r.rq.use.Draft),
+	}
 	return b.AppendBody(nil, r.gathered)
 }

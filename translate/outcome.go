@@ -19,10 +19,22 @@ func (o *Outcome) StopReason(contextLength int) StopReason {
 		return StopContext
 	case o.Reason == FinishLength:
 		return StopMaxTokens
+	case o.Reason == FinishStop && o.Stop.Reason != StopString:
+		return StopEOS
 	case o.Stop.Reason != "":
 		return o.Stop.Reason
 	default:
 		return StopEOS
+	}
+}
+
+// agree makes the reason fit the calls that the client is told: what was no call after all is content.
+func (o *Outcome) agree(calls int) {
+	switch {
+	case calls == 0 && o.Reason == FinishToolCalls:
+		o.Reason = FinishStop
+	case calls > 0 && o.Reason == FinishStop:
+		o.Reason = FinishToolCalls
 	}
 }
 

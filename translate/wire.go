@@ -78,6 +78,8 @@ type RewriteOptions struct {
 	IncludeUsage   bool           // the chunk with the usage, which is always asked of the engine
 	ReasoningField ReasoningField // the zero value is ReasoningPlain
 	SingleCall     bool           // of parallel tool calls only the first
+	OnlyChosen     bool           // log probabilities of the chosen tokens alone
+	Timings        bool           // the engine's own measurements
 	Envelope       Envelope       // what each chunk says of the answer
 	Extra          Extra          // what the last chunk has beside; may be nil
 
