@@ -23,7 +23,7 @@ type ChatBody struct {
 type ChatChoice struct {
 	text, reasoning strings.Builder
 	calls           []chatCall
-	args            [][]byte // of each call, as they come
+	args            [][]byte          // of each call, as they come
 	logprobs        []json.RawMessage // as the engine wrote them
 	outcome         Outcome
 }
