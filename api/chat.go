@@ -49,7 +49,7 @@ func (c *call) chatCompletions() error {
 	}
 	switch {
 	case err != nil && rq.stream:
-		run.stream.atFault = c.atFault(run.instance, rq.use.Draft)
+		run.stream.atFault = c.atFault(run.instance, rq.use.Draft, run.first)
 		return err
 	case err != nil, rq.stream:
 		return err
@@ -79,6 +79,7 @@ type chatRun struct {
 
 	mu    sync.Mutex
 	usage translate.Usage // so far
+	first time.Duration   // from the request's arrival to the first token; 0: there is none yet
 
 	stream *stream // nil for an answer in one piece
 	tail   *translate.ChatTail
@@ -119,6 +120,7 @@ func (r *chatRun) read(choice int, up *upstream) error {
 			Envelope:       r.envelope(),
 			Choice:         choice,
 			Tail:           r.tail,
+			SinceArrival:   r.sinceArrival,
 		})
 		defer func() { r.count(rewriter.Usage()) }()
 		return r.stream.relay(up, rewriter)
@@ -138,6 +140,17 @@ func (r *chatRun) read(choice int, up *upstream) error {
 	}
 	r.gathered[choice] = gathered
 	return nil
+}
+
+// sinceArrival is asked when a choice begins.
+func (r *chatRun) sinceArrival() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.call.sinceArrival()
+	if r.first == 0 {
+		r.first = now
+	}
+	return now
 }
 
 // count adds what a choice has used. The prompt is the same for all, and counts once.

@@ -114,6 +114,9 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress)).Total
 		return dst
 	}
+	if r.outcome.FirstToken == 0 && r.opts.SinceArrival != nil {
+		r.outcome.FirstToken = r.opts.SinceArrival()
+	}
 	if c.content != nil || c.reasoning != nil || c.calls != nil {
 		r.pieces++
 	}
