@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,9 @@ func TestNativeStream_ALoadEndsWhenItDoes(t *testing.T) {
 	second.until("model_load.start")
 	s.fake.Release("load")
 	loaded := second.until("model_load.end").data.Get("load_time_seconds").Num
+	if slices.ContainsFunc(s.fake.Events(), fakeengine.Is(fakeengine.Cancelled)) {
+		t.Error("it was told when the slot was free")
+	}
 	s.fake.Release("prompt")
 	order, _, result := second.rest()
 	wantOrder(t, order, strings.TrimSpace(nativePrompt+nativeMessage+" chat.end"))
