@@ -89,6 +89,7 @@ type call struct {
 	r       *http.Request
 	node    *node.Node
 	id      string // of the request
+	arrived time.Time
 	dialect translate.Dialect
 	param   string // what the route's path leaves open
 	begun   bool   // the answer's header has been sent
@@ -110,7 +111,7 @@ type call struct {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	c := &call{api: a, w: w, r: r.WithContext(ctx), id: requestID(r), dialect: dialectOf(r), cancel: cancel}
+	c := &call{api: a, w: w, r: r.WithContext(ctx), id: requestID(r), arrived: time.Now(), dialect: dialectOf(r), cancel: cancel}
 	defer c.endWriting()
 	c.tellID()
 	defer func() {

@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
@@ -169,5 +171,21 @@ func TestBody_BufferGrowsWithWhatComes(t *testing.T) {
 			}
 			c.claim.Release()
 		})
+	}
+}
+
+// TestBody_HalfASurrogatePairIsOneErrorEverywhere: each dialect says the same, in its own envelope.
+func TestBody_HalfASurrogatePairIsOneErrorEverywhere(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{})
+	for _, path := range []string{
+		"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/rerank", "/v1/messages", "/v1/messages/count_tokens",
+		"/api/v0/chat/completions", "/api/v0/completions", "/api/v0/embeddings", "/api/v1/chat", "/api/v1/models/load",
+	} {
+		got := s.do("POST", path, `{"model":"tinychat","input":"a\ud83cz"}`)
+		const want = "The request body has half a surrogate pair at byte 30, which is no character: send both halves, or UTF-8."
+		if message := gjson.Get(got.body, "error.message").Str; got.status != 400 || message != want {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (c *call) chatCompletions() error {
 	}
 	switch {
 	case err != nil && rq.stream:
-		run.stream.atFault = c.atFault(run.instance, rq.use.Draft)
+		run.stream.atFault = c.atFault(run.instance, rq.use.Draft, run.first)
 		return err
 	case err != nil, rq.stream:
 		return err
@@ -80,6 +80,7 @@ type chatRun struct {
 
 	mu    sync.Mutex
 	usage translate.Usage // so far
+	first time.Duration   // from the request's arrival to the first token; 0: there is none yet
 
 	stream *stream // nil for an answer in one piece
 	tail   *translate.ChatTail
@@ -113,9 +114,12 @@ func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 		rewriter := r.rq.wire.Rewriter(translate.RewriteOptions{
 			ReasoningField: r.reasoning,
 			SingleCall:     r.ask.SingleCall,
+			OnlyChosen:     r.ask.OnlyChosen,
+			Timings:        r.ask.Timings,
 			Envelope:       r.envelope(),
 			Choice:         choice,
 			Tail:           r.tail,
+			SinceArrival:   r.sinceArrival,
 		})
 		defer func() { r.count(rewriter.Usage()) }()
 		return r.stream.relay(up, rewriter)
@@ -138,6 +142,17 @@ func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 	return nil
 }
 
+// sinceArrival is asked when a choice begins.
+func (r *chatRun) sinceArrival() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.call.sinceArrival()
+	if r.first == 0 {
+		r.first = now
+	}
+	return now
+}
+
 // count adds what a choice has used. The prompt is the same for all, and counts once.
 func (r *chatRun) count(u translate.Usage) {
 	r.mu.Lock()
@@ -148,6 +163,9 @@ func (r *chatRun) count(u translate.Usage) {
 
 // whole is the answer in one piece.
 func (r *chatRun) whole() []byte {
-	b := translate.ChatBody{Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, Extra: r.call.extra(r.instance, r.rq.use.Draft)}
+	b := translate.ChatBody{
+		Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, OnlyChosen: r.ask.OnlyChosen,
+		Extra: r.call.extra(r.instance, r.rq.use.Draft),
+	}
 	return b.AppendBody(nil, r.gathered)
 }

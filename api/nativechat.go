@@ -11,7 +11,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -104,7 +103,7 @@ func (r *nativeRun) whole() error {
 	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
 		*answer = translate.NativeAnswer{Instance: up.lease.Instance.ID}
 		if up.lease.LoadTime > 0 {
-			answer.Add(loadEnd(up.lease))
+			answer.Add(loadEnd(up.lease.Instance.ID, up.lease.LoadTime))
 		}
 		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
 			answer.Add(ev)
@@ -121,8 +120,8 @@ func (r *nativeRun) whole() error {
 	return nil
 }
 
-func loadEnd(lease *supervisor.Lease) translate.Load {
-	return translate.Load{Phase: translate.PhaseEnd, Instance: lease.Instance.ID, Seconds: lease.LoadTime.Round(time.Millisecond).Seconds()}
+func loadEnd(instance string, took time.Duration) translate.Load {
+	return translate.Load{Phase: translate.PhaseEnd, Instance: instance, Seconds: took.Round(time.Millisecond).Seconds()}
 }
 
 // keep stores the turn, where it is to be stored. It is on disk when keep returns.

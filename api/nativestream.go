@@ -18,9 +18,15 @@ func (r *nativeRun) streamed() error {
 	r.rq.use.Watch = watch
 	leased := r.follow(watch)
 	defer leased()
-	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
-		leased()
-		return r.relay(up)
+	ctx := r.call.r.Context()
+	err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.body }, func(use node.Use) error {
+		return r.call.leased(ctx, r.rq.target, use, func(lease *supervisor.Lease) error {
+			leased()
+			if lease.LoadTime > 0 {
+				r.tell(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
+			}
+			return r.call.converse(ctx, lease, chatPath, r.rq.target, r.body, r.relay)
+		})
 	})
 	leased()
 	s.close() // from here on nobody else writes
@@ -47,7 +53,10 @@ func (r *nativeRun) follow(watch *supervisor.Watch) (end func()) {
 		for {
 			select {
 			case p := <-watch.C():
-				if p.Instance != "" {
+				switch {
+				case p.LoadTime > 0: // its slots are others' for now
+					r.tell(loadEnd(p.Instance, p.LoadTime))
+				case p.Instance != "":
 					r.tell(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
 				}
 			case <-ctx.Done():
@@ -81,9 +90,6 @@ func (r *nativeRun) send() {
 func (r *nativeRun) relay(up *upstream) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if up.lease.LoadTime > 0 {
-		r.frames = r.out.Append(r.frames, loadEnd(up.lease))
-	}
 	r.frames = r.out.Begin(r.frames, up.lease.Instance.ID)
 	r.frames = r.out.Append(r.frames, translate.Round{Number: 1})
 	r.send()

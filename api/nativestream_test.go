@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ func TestNativeStream_OfAModelThatIsLoadedForIt(t *testing.T) {
 	wantOrder(t, order, strings.TrimSpace(nativePrompt+nativeThoughts+nativeMessage+" chat.end"))
 	if stats := result.Get("stats"); loaded <= 0 || stats.Get("model_load_time_seconds").Num != loaded || stats.Get("reasoning_output_tokens").Int() != 2 {
 		t.Errorf("loaded in %v s: %s", loaded, result.Raw)
+	}
+	if first := result.Get("stats.time_to_first_token_seconds").Num; first < loaded {
+		t.Errorf("the first token came after %v s, but the load that it waited for took %v", first, loaded)
 	}
 	order, _, _ = s.nativeStream("hi", "").rest()
 	wantOrder(t, order, "chat.start"+nativePrompt+nativeThoughts+nativeMessage+" chat.end")
@@ -117,6 +121,10 @@ func TestNativeStream_FaultsAreToldInOrder(t *testing.T) {
 			if fault.Get("type").Str != tt.kind || fault.Get("code").Str != tt.code || result.Get("output").Raw != tt.output {
 				t.Errorf("%s, %s", fault.Raw, result.Raw)
 			}
+			if stats := result.Get("stats"); tt.output != "[]" && (stats.Get("input_tokens").Int() == 0 || stats.Get("total_output_tokens").Int() != 2 ||
+				stats.Get("reasoning_output_tokens").Int() != 1 || stats.Get("time_to_first_token_seconds").Num <= 0 || stats.Get("tokens_per_second").Num <= 0) {
+				t.Errorf("what is known isn't told: %s", stats.Raw)
+			}
 			id := result.Get("response_id").Str
 			if (id != "") != (tt.output != "[]") {
 				t.Fatalf("%s", result.Raw)
@@ -183,9 +191,31 @@ func TestNativeStream_ARefusalAfterALoadIsAnEvent(t *testing.T) {
 	st.until("model_load.start")
 	s.fake.Release("load")
 	order, fault, result := st.rest()
-	if !strings.HasSuffix(order, "error chat.end") || fault.Get("param").Str != "input" || result.Get("response_id").Exists() {
+	if !strings.HasSuffix(order, "model_load.end error chat.end") || !result.Get("stats.model_load_time_seconds").Exists() || fault.Get("param").Str != "input" || result.Get("response_id").Exists() {
 		t.Errorf("%s: %s, %s", order, fault.Raw, result.Raw)
 	}
+}
+
+// TestNativeStream_ALoadEndsWhenItDoes: also for a request whose slot is another's for a while.
+func TestNativeStream_ALoadEndsWhenItDoes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Gate: "load"}, Rules: []fakeengine.Rule{{Contains: "long", Gate: "prompt"}}}, keepAliveSoon)
+	first := s.nativeStream("long", "")
+	first.until("model_load.start")
+	second := s.nativeStream("hi", "")
+	second.until("model_load.start")
+	s.fake.Release("load")
+	loaded := second.until("model_load.end").data.Get("load_time_seconds").Num
+	if slices.ContainsFunc(s.fake.Events(), fakeengine.Is(fakeengine.Cancelled)) {
+		t.Error("it was told when the slot was free")
+	}
+	s.fake.Release("prompt")
+	order, _, result := second.rest()
+	wantOrder(t, order, strings.TrimSpace(nativePrompt+nativeMessage+" chat.end"))
+	if got := result.Get("stats.model_load_time_seconds").Num; got != loaded {
+		t.Errorf("the load took %v, then %v s", loaded, got)
+	}
+	first.rest()
 }
 
 func keepAliveSoon(c *Config, settings *node.Settings) {

@@ -189,13 +189,23 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 }
 
 // decode reads an engine's stream to its end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
-// it isn't nil.
+// it isn't nil. Beside what the decoder makes, each sees when the first token came, and with a Fault how fast the others did,
+// where the engine doesn't say it any more.
 func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) error, flush func()) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
+	watch := stopwatch{began: time.Now()}
 	emit := func(ev translate.Event) error {
 		if fault, ok := ev.(translate.Fault); ok {
+			if err := watch.tell(each); err != nil {
+				return err
+			}
 			return fault.Err
+		}
+		if watch.note(ev) {
+			if err := each(translate.FirstToken{After: u.call.sinceArrival()}); err != nil {
+				return err
+			}
 		}
 		return each(ev)
 	}

@@ -31,6 +31,16 @@ type textRun struct {
 	candidates []*translate.TextChoice // those that are complete; first all of the first prompt
 	left       int                     // how many aren't
 	lost       map[int]translate.Usage // by those that will never be, since they failed or nobody waits for them
+	first      time.Duration           // from the request's arrival to the first token; 0: there is none yet
+}
+
+// hasBegun notes when the first candidate began.
+func (r *textRun) hasBegun(first translate.FirstToken) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.first == 0 {
+		r.first = first.After
+	}
 }
 
 // lose counts what was generated of a candidate that will never be complete.
@@ -105,6 +115,9 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	var tally translate.Tally
 	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) error {
 		tally.Add(ev)
+		if first, ok := ev.(translate.FirstToken); ok {
+			r.hasBegun(first)
+		}
 		frames = choice.Append(frames, ev)
 		if r.stream == nil {
 			return r.call.gather(ev)

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -26,9 +28,9 @@ func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
 	}
 }
 
-// atFault is what the event of a failure has beside the error: in v0, why the answer of an instance ended. It is nil where
-// there is nothing to add.
-func (c *call) atFault(in supervisor.Info, draft string) []byte {
+// atFault is what the event of a failure has beside the error: in v0, why the answer of an instance ended, and after how long
+// it had begun. It is nil where there is nothing to add.
+func (c *call) atFault(in supervisor.Info, draft string, first time.Duration) []byte {
 	if in.ID == "" {
 		return nil // none was asked
 	}
@@ -42,5 +44,5 @@ func (c *call) atFault(in supervisor.Info, draft string) []byte {
 			stop = translate.StopUnloaded
 		}
 	}
-	return extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}})
+	return extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: first})
 }

@@ -35,7 +35,7 @@ func TestV0Chat_OneBody(t *testing.T) {
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 9, CachedTokens: 1, Answer: fakeengine.Answer{Reasoning: "Hm.", Text: "Hello there."}}}}, shortContext)
 	got := s.v0("")
 	want := `{"id":"chatcmpl-…","object":"chat.completion","created":…,"model":"lmcaddy/tinychat",` +
-		`"choices":[{"index":0,"message":{"role":"assistant","content":"Hello there.","reasoning":"Hm."},"logprobs":null,"finish_reason":"stop"}],` +
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"Hello there.","refusal":null,"reasoning":"Hm."},"logprobs":null,"finish_reason":"stop"}],` +
 		`"usage":{"prompt_tokens":9,"completion_tokens":3,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":1},"completion_tokens_details":{"reasoning_tokens":1}},` +
 		`"system_fingerprint":"b11669","stats":{"tokens_per_second":…,"time_to_first_token":…,"generation_time":…,"stop_reason":"eosFound"},` +
 		`"model_info":{"arch":"llama","quant":"F16","format":"gguf","context_length":1024},` +

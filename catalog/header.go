@@ -199,7 +199,7 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	m.DisplayName = meta.Name
 	m.Parameters = int64(min(uint64(meta.Parameters), math.MaxInt64))
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
-	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: math.Round(float64(meta.BitsPerWeight)*100) / 100}
+	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
 	m.SizeLabel = text(f, "general.size_label")
 	m.Description = short(text(f, "general.description"))
 	template := text(f, "tokenizer.chat_template")
@@ -207,6 +207,27 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	if m.Type == TypeLLM {
 		m.Reasoning = reasoningOf(template)
 	}
+}
+
+// bitsPerWeight is the average size of the weights that the quantization is of. Norms, biases and position embeddings stay in
+// 32 bits whatever the quantization is: in a large model they are nothing, in a tiny one they would make a sixth of the figure.
+func bitsPerWeight(tensors gguf.GGUFTensorInfos) float64 {
+	var bytes, weights, all uint64
+	for i := range tensors {
+		n := tensors[i].Elements()
+		all += n
+		if tensors[i].Type != gguf.GGMLTypeF32 {
+			weights += n
+			bytes += tensors[i].Bytes()
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	if weights == 0 || weights < all/2 { // a model of 32 bits
+		bytes, weights = tensors.Bytes(), all
+	}
+	return math.Round(float64(bytes)*8/float64(weights)*100) / 100
 }
 
 // others are the architectures of what makes no text: pictures, sounds, and encoders for them.

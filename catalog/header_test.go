@@ -39,7 +39,7 @@ func TestHeader_OfTheShippedModel(t *testing.T) {
 		Description: "A small chat model for tests: greets, recalls a name, knows capitals, counts, repeats and calls tools. " +
 			"Trained on generated conversations.",
 		Reasoning: Reasoning{Options: []string{"off", "on"}, Default: "on"},
-		Format:    FormatGGUF, Type: TypeLLM, Architecture: "llama", Quantization: Quantization{Name: "F16", BitsPerWeight: 16.01},
+		Format:    FormatGGUF, Type: TypeLLM, Architecture: "llama", Quantization: Quantization{Name: "F16", BitsPerWeight: 16},
 		Parameters: 1918080, SizeLabel: "1.9M", MaxContextLength: 8192, ToolUse: true,
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
@@ -59,14 +59,15 @@ func TestHeader_OfTheOtherShippedModels(t *testing.T) {
 		Pooling              Pooling
 		Reranker             bool
 		Projector            string
+		BitsPerWeight        float64
 	}
 	want := map[string]traits{
-		"lmcaddy/tinychat":   {Type: TypeLLM, Architecture: "llama"},
-		"lmcaddy/tinydraft":  {Type: TypeLLM, Architecture: "llama"},
-		"lmcaddy/tinymoe":    {Type: TypeLLM, Architecture: "llama", Experts: 8, ExpertsUsed: 2},
-		"lmcaddy/tinyvision": {Type: TypeLLM, Architecture: "llama", Projector: "mmproj-tinyvision-f16.gguf"},
-		"lmcaddy/tinyembed":  {Type: TypeEmbedding, Architecture: "bert", Pooling: PoolingMean},
-		"lmcaddy/tinyrerank": {Type: TypeEmbedding, Architecture: "bert", Pooling: PoolingRank, Reranker: true},
+		"lmcaddy/tinychat":   {Type: TypeLLM, Architecture: "llama", BitsPerWeight: 16},
+		"lmcaddy/tinydraft":  {Type: TypeLLM, Architecture: "llama", BitsPerWeight: 16},
+		"lmcaddy/tinymoe":    {Type: TypeLLM, Architecture: "llama", Experts: 8, ExpertsUsed: 2, BitsPerWeight: 16},
+		"lmcaddy/tinyvision": {Type: TypeLLM, Architecture: "llama", Projector: "mmproj-tinyvision-f16.gguf", BitsPerWeight: 4.5},
+		"lmcaddy/tinyembed":  {Type: TypeEmbedding, Architecture: "bert", Pooling: PoolingMean, BitsPerWeight: 16},
+		"lmcaddy/tinyrerank": {Type: TypeEmbedding, Architecture: "bert", Pooling: PoolingRank, Reranker: true, BitsPerWeight: 16},
 	}
 	got := map[string]traits{}
 	for _, m := range models(t, c) {
@@ -77,7 +78,7 @@ func TestHeader_OfTheOtherShippedModels(t *testing.T) {
 		if m.Projector == "" {
 			projector = ""
 		}
-		got[m.Key] = traits{m.Type, m.Architecture, m.Experts, m.ExpertsUsed, m.Pooling, m.Reranker, projector}
+		got[m.Key] = traits{m.Type, m.Architecture, m.Experts, m.ExpertsUsed, m.Pooling, m.Reranker, projector, m.Quantization.BitsPerWeight}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

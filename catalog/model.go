@@ -92,7 +92,7 @@ const (
 // Quantization is how a model's weights are stored.
 type Quantization struct {
 	Name          string  // e.g. "Q4_K_M"
-	BitsPerWeight float64 // on average, over the whole file
+	BitsPerWeight float64 // on average, but for what stays in 32 bits in any quantization
 }
 
 // ParamsString is the number of parameters as people say it, e.g. "7B"; empty where it isn't known.

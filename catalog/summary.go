@@ -14,7 +14,7 @@ import (
 )
 
 // summaryVersion is raised whenever a header is read differently than before.
-const summaryVersion = 1
+const summaryVersion = 2
 
 // saveEvery is how often the summary is written at most.
 const saveEvery = 30 * time.Second

@@ -24,6 +24,11 @@ func TestClients_AnthropicForNode(t *testing.T) {
 	runNode(t, harness.Start(harness.NewHome(t), withClaude), "@anthropic-ai/sdk", "anthropic.cjs")
 }
 
+// TestClients_AISDKForNode runs clients/ai-sdk.cjs. This version of its provider for Anthropic's API takes no null for citations.
+func TestClients_AISDKForNode(t *testing.T) {
+	runNode(t, harness.Start(harness.NewHome(t), harness.Config{}), "@ai-sdk/anthropic", "ai-sdk.cjs")
+}
+
 // runNode runs a script of clients/, which needs a library, against a server.
 func runNode(t *testing.T, s *harness.Server, library, script string) {
 	t.Helper()

@@ -1,10 +1,15 @@
 package supervisor
 
+import "time"
+
 // Progress is how a wait stands.
 type Progress struct {
 	Ahead    int     // how many wait for the same model and came before
 	Instance string  // the one that is being loaded; empty while none is
 	Loaded   float64 // of it, 0 to 1; never less than before, also when it is started again
+
+	// LoadTime is how long the Instance took to load, once it is ready and the wait isn't over: others have its slots.
+	LoadTime time.Duration
 }
 
 // Watch is told how a wait goes: the latest, not every step of the way. Who waits reads from C while it waits.
@@ -41,6 +46,8 @@ func (s *Supervisor) tellWatches() {
 			p := Progress{Ahead: ahead[w.Key]}
 			if in := s.state.loadingFor(w); in != nil {
 				p.Instance, p.Loaded = in.ID, in.Progress
+			} else if in := s.state.byID(c.watch.last.Instance); in != nil && in.Status == Ready {
+				p.Instance, p.Loaded, p.LoadTime = in.ID, 1, in.LoadTime
 			}
 			c.watch.tell(p)
 		}

@@ -52,9 +52,8 @@ type (
 		Output        int `json:"output_tokens"`
 	}
 	messagesText struct {
-		Type      string   `json:"type"`
-		Text      string   `json:"text"`
-		Citations []string `json:"citations"` // always null
+		Type string `json:"type"`
+		Text string `json:"text"` // without citations: not every client takes null for "none"
 	}
 	messagesThinking struct {
 		Type      string `json:"type"`

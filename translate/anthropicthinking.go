@@ -42,7 +42,7 @@ func (m *Messages) parseThinking(body *Body, caps Caps, isPrefilled bool) (think
 	case "disabled":
 	default:
 		if given.IsObject() {
-			return false, badPlace("thinking.type", `must be "enabled", "disabled" or "adaptive".`)
+			return false, badPlace("thinking.type", `must be "enabled", "disabled", "adaptive" or "between_tools".`)
 		}
 	}
 	if thinks = thinks && !isPrefilled; !thinks {

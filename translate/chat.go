@@ -14,6 +14,8 @@ type Chat struct {
 	N          int  // choices
 	SingleCall bool // parallel_tool_calls is false
 	HasStop    bool // there are stop strings: only the engine knows if one of them was met
+	OnlyChosen bool // log probabilities are wanted of the chosen tokens alone
+	Timings    bool // the engine's own measurements are wanted in a stream
 	Seed       int
 	HasSeed    bool
 
@@ -46,7 +48,7 @@ func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 // and refuse the rest only after it was loaded.
 var chatTypes = map[string]jsonType{
 	"n": isANumber, "ttl": isANumber,
-	"stream": isABoolean, "logprobs": isABoolean, "parallel_tool_calls": isABoolean,
+	"stream": isABoolean, "logprobs": isABoolean, "parallel_tool_calls": isABoolean, "timings_per_token": isABoolean,
 	"add_generation_prompt": isABoolean, "continue_final_message": isABoolean,
 	"draft_model": isAString, "reasoning_effort": isAString,
 	"tools": isAnArray, "messages": isAnArray,
@@ -81,11 +83,21 @@ func (c *Chat) parseN(body *Body) (err *Error) {
 	return err
 }
 
-// parseLogprobs refuses what the engine would, before it is loaded.
+// parseLogprobs refuses what the engine would, before it is loaded. Asked for no other tokens, the engine tells twenty, or no
+// log probabilities at all: it is asked for one, which the client isn't told.
 func (c *Chat) parseLogprobs(body *Body) *Error {
-	if says(body.Value("top_logprobs")) && string(body.Value("logprobs")) != "true" {
+	top, given, err := body.Int("top_logprobs")
+	wanted := string(body.Value("logprobs")) == "true"
+	switch {
+	case err != nil:
+		return err
+	case given && !wanted:
 		return Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)
+	case wanted && top == 0:
+		c.OnlyChosen = true
+		c.edit.Set("top_logprobs", "1")
 	}
+	c.Timings = string(body.Value("timings_per_token")) == "true"
 	return nil
 }
 

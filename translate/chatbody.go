@@ -3,6 +3,8 @@ package translate
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // ChatBody is the body of an OpenAI-style chat completion. As an [Encoder] it gathers the events of one upstream request,
@@ -11,6 +13,7 @@ type ChatBody struct {
 	Envelope
 	Reasoning  ReasoningField
 	SingleCall bool // of parallel tool calls only the first is kept
+	OnlyChosen bool // log probabilities are of the chosen tokens alone
 	Extra      Extra
 
 	only ChatChoice
@@ -20,8 +23,8 @@ type ChatBody struct {
 type ChatChoice struct {
 	text, reasoning strings.Builder
 	calls           []chatCall
-	args            [][]byte // of each call, as they come
-	logprobs        []json.RawMessage
+	args            [][]byte          // of each call, as they come
+	logprobs        []json.RawMessage // as the engine wrote them
 	outcome         Outcome
 }
 
@@ -44,6 +47,7 @@ type (
 	chatMessage struct {
 		Role             string     `json:"role"`
 		Content          *string    `json:"content"`
+		Refusal          *string    `json:"refusal"` // always null, but clients' types want it
 		Reasoning        string     `json:"reasoning,omitempty"`
 		ReasoningContent string     `json:"reasoning_content,omitempty"`
 		Calls            []chatCall `json:"tool_calls,omitempty"`
@@ -58,6 +62,7 @@ type (
 	}
 	chatLogprobs struct {
 		Content []json.RawMessage `json:"content"`
+		Refusal *string           `json:"refusal"` // always null
 	}
 	chatUsage struct {
 		Prompt     int                  `json:"prompt_tokens"`
@@ -155,12 +160,13 @@ func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
 	} else {
 		message.Reasoning = c.reasoning.String()
 	}
+	c.outcome.agree(len(calls))
 	made := chatChoice{Index: index, Message: message, Finish: c.outcome.Reason}
-	if len(calls) == 0 && made.Finish == FinishToolCalls {
-		made.Finish = FinishStop
-	}
 	if len(c.logprobs) > 0 {
-		made.Logprobs = &chatLogprobs{c.logprobs}
+		made.Logprobs = &chatLogprobs{Content: make([]json.RawMessage, len(c.logprobs))}
+		for i, token := range c.logprobs {
+			made.Logprobs.Content[i] = appendChatLogprob(nil, gjson.ParseBytes(token), b.OnlyChosen)
+		}
 	}
 	return made
 }

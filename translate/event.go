@@ -1,6 +1,9 @@
 package translate
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Event is one thing that happens on the way from a request to the end of its answer. The set is closed: encoders switch
 // over all of it.
@@ -10,7 +13,7 @@ import "encoding/json"
 //	Prompt* (Reasoning | Text | CallStart CallArgs* CallDone | Logprobs)* Usage? Timings? Stop? (Finish | Fault)
 //
 // where the calls may interleave by index. Queue and Load come before them and are the supervisor's; Round, CallResult,
-// CallInvalid and ToolList are the tool loop's.
+// CallInvalid and ToolList are the tool loop's. FirstToken follows the prompt, and is of who reads the stream.
 type Event interface{ event() }
 
 type (
@@ -31,6 +34,10 @@ type (
 		Cached    int // of them, what the engine still had from earlier requests
 		Processed int // of Total, Cached included
 	}
+
+	// FirstToken tells that the answer has begun, and how long the client has waited for that, from the arrival of its
+	// request on: in the queue, for a load and for the prompt.
+	FirstToken struct{ After time.Duration }
 
 	// Round begins one upstream request of a tool loop; the first is 1.
 	Round struct{ Number int }
@@ -125,6 +132,7 @@ const (
 func (Queue) event()       {}
 func (Load) event()        {}
 func (Prompt) event()      {}
+func (FirstToken) event()  {}
 func (Round) event()       {}
 func (Reasoning) event()   {}
 func (Text) event()        {}

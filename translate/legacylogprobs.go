@@ -15,16 +15,8 @@ type legacyLogprobs struct {
 	Offsets []int         `json:"text_offset"` // in characters, from the beginning of the choice's text
 }
 
-// legacyTop is the likeliest tokens at one place: an object whose keys are the tokens, or null where none were asked for.
-type legacyTop []byte
-
-// MarshalJSON gives the object as it is.
-func (t legacyTop) MarshalJSON() ([]byte, error) {
-	if t == nil {
-		return []byte("null"), nil
-	}
-	return t, nil
-}
+// legacyTop is the likeliest tokens at one place: an object whose keys are the tokens.
+type legacyTop = json.RawMessage
 
 // add appends the log probabilities of a Logprobs event, whose text begins at offset, and gives their sum. Of the likeliest
 // tokens at each place as many as top are told, and the token that was chosen.
@@ -52,9 +44,6 @@ func (l *legacyLogprobs) orEmpty() *legacyLogprobs {
 
 // likeliest is what to tell of one place.
 func likeliest(item gjson.Result, top int) legacyTop {
-	if top == 0 {
-		return nil
-	}
 	out := []byte{'{'}
 	seen := map[string]bool{}
 	add := func(v gjson.Result) {
@@ -68,7 +57,7 @@ func likeliest(item gjson.Result, top int) legacyTop {
 		out = append(out, logprob(v.Get("logprob"))...)
 	}
 	for i, v := range item.Get("top_logprobs").Array() {
-		if i == top {
+		if i >= top {
 			break
 		}
 		add(v)

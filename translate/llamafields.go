@@ -17,7 +17,7 @@ var llamaSampling = func() map[string]bool {
 var llamaChatFields = func() map[string]bool {
 	names := map[string]bool{
 		"messages": true, "tools": true, "tool_choice": true, "parallel_tool_calls": true, "response_format": true,
-		"logprobs": true, "reasoning_effort": true, "chat_template_kwargs": true,
+		"logprobs": true, "reasoning_effort": true, "chat_template_kwargs": true, "timings_per_token": true,
 		"add_generation_prompt": true, "continue_final_message": true,
 	}
 	for name := range llamaSampling {

@@ -21,6 +21,7 @@ type llamaRewriter struct {
 
 	head    []byte // what a chunk begins with, up to the delta
 	empty   int    // of head: what a chunk without a choice begins with
+	bare    []int  // calls of whose arguments nothing has come yet, by index
 	last    []byte // the choice's last chunk, which waits for the figures
 	outcome Outcome
 	timings []byte
@@ -113,6 +114,9 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress)).Total
 		return dst
 	}
+	if r.outcome.FirstToken == 0 && r.opts.SinceArrival != nil {
+		r.outcome.FirstToken = r.opts.SinceArrival()
+	}
 	if c.content != nil || c.reasoning != nil || c.calls != nil {
 		r.pieces++
 	}
@@ -121,12 +125,14 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	if !c.choice || (r.opts.SingleCall && !c.keepFirstCall()) {
 		return dst
 	}
+	r.completeCalls(c)
 	if c.finish != nil {
+		dst = r.appendBare(dst)
 		r.last = r.appendChunk(r.last[:0], c)
 		return dst
 	}
 	dst = r.appendChunk(dst, c)
-	if c.timings != nil { // the client asked for them with every token
+	if c.timings != nil && r.opts.Timings {
 		dst = append(dst, `,"timings":`...)
 		dst = append(dst, c.timings...)
 	}
@@ -175,7 +181,9 @@ func (r *llamaRewriter) note(c *llamaChunk) {
 	}
 	if c.timings != nil && (c.finish != nil || !c.choice) {
 		r.outcome.Timings = llamaTimings(gjson.ParseBytes(c.timings))
-		r.timings = append(r.timings[:0], c.timings...)
+		if r.opts.Timings {
+			r.timings = append(r.timings[:0], c.timings...)
+		}
 	}
 	if c.verbose != nil {
 		r.outcome.Stop = llamaStop(c.verbose)
@@ -199,7 +207,7 @@ func (r *llamaRewriter) appendChunk(dst []byte, c *llamaChunk) []byte {
 	}
 	dst = append(dst, delta...)
 	dst = append(dst, `,"logprobs":`...)
-	dst = appendOrNull(dst, c.logprobs)
+	dst = appendChatLogprobs(dst, c.logprobs, r.opts.OnlyChosen)
 	dst = append(dst, `,"finish_reason":`...)
 	dst = appendOrNull(dst, c.finish)
 	dst = append(dst, "}]"...)
@@ -214,32 +222,6 @@ func appendOrNull(dst, value []byte) []byte {
 		return append(dst, "null"...)
 	}
 	return append(dst, value...)
-}
-
-// keepFirstCall takes the pieces of all calls but the first out of the chunk. It is false when nothing is left.
-func (c *llamaChunk) keepFirstCall() bool {
-	if c.calls == nil {
-		return true
-	}
-	kept := []byte{'['}
-	dropped := false
-	for _, call := range gjson.ParseBytes(c.calls).Array() {
-		if call.Get("index").Int() > 0 {
-			dropped = true
-			continue
-		}
-		kept = append(appendComma(kept), call.Raw...)
-	}
-	switch {
-	case !dropped:
-		return true
-	case len(kept) > 1:
-		c.delta = append(append([]byte(`{"tool_calls":`), kept...), "]}"...)
-	default:
-		c.delta = nil
-	}
-	c.thinking = -1
-	return c.delta != nil || c.finish != nil
 }
 
 func (r *llamaRewriter) finish(dst []byte) []byte {

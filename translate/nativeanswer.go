@@ -17,7 +17,8 @@ type NativeAnswer struct {
 	tally   Tally
 	usage   Usage // of the last round, but for what is generated: that is the sum
 	timings Timings
-	rounds  int // that are over
+	first   time.Duration // until the first token; 0: unknown
+	rounds  int           // that are over
 	reason  FinishReason
 }
 
@@ -71,6 +72,10 @@ func (a *NativeAnswer) Add(ev Event) {
 		a.usage = ev
 	case Timings:
 		a.time(ev)
+	case FirstToken:
+		if a.first == 0 {
+			a.first = ev.After
+		}
 	case Finish:
 		a.open, a.reason = false, ev.Reason
 	case Fault:
@@ -106,9 +111,12 @@ func (a *NativeAnswer) IsEmpty() bool { return len(a.items) == 0 }
 // IsComplete tells whether the answer ran to its end, and not into a limit or a fault.
 func (a *NativeAnswer) IsComplete() bool { return a.reason != "" && a.reason != FinishLength }
 
-// Usage is the tokens that it took.
+// Usage is the tokens that it took: as the engine counts, once it has told, else by what was seen.
 func (a *NativeAnswer) Usage() Usage {
 	u := a.usage
+	if u == (Usage{}) {
+		u = a.tally.Usage()
+	}
 	u.Reasoning = min(u.Reasoning, u.Completion)
 	return u
 }
@@ -136,7 +144,7 @@ func (a *NativeAnswer) AppendBody(dst []byte) []byte {
 		Instance: a.Instance, Output: NativeOutput(a.Items()), ResponseID: a.ResponseID,
 		Stats: nativeStats{
 			Input: usage.Prompt, Output: usage.Completion, Reasoning: usage.Reasoning,
-			PerSecond: a.timings.PredictedPerSecond, FirstToken: seconds(a.timings.PromptMillis), Load: a.load,
+			PerSecond: a.timings.rate(usage.Completion), FirstToken: seconds(waited(a.first, &a.timings) * 1000), Load: a.load,
 		},
 	})
 }

@@ -33,6 +33,8 @@ func TestParseNativeChat_RefusesWhatIsWrong(t *testing.T) {
 		"a number":              {`"input":1`, Caps{}, "invalid_type", "input", "a string or an array, not the number 1"},
 		"an object":             {`"input":{}`, Caps{}, "invalid_type", "input", "not an object"},
 		"no items":              {`"input":[]`, Caps{}, "invalid_value", "input", "at least one item"},
+		"what the model said":   {`"input":[{"type":"message","role":"assistant","content":"a"}]`, Caps{}, "invalid_value", "input[0].role", `must be "user"`},
+		"a system message":      {`"input":[{"type":"text","content":"a"},{"type":"text","role":"system","content":"a"}]`, Caps{}, "invalid_value", "input[1].role", "system_prompt"},
 		"a text for an item":    {`"input":["hi"]`, Caps{}, "invalid_type", "input[0]", "an object"},
 		"an item of no type":    {`"input":[{"content":"hi"}]`, Caps{}, "missing_required_parameter", "input[0].type", "required"},
 		"a type that's no text": {`"input":[{"type":1}]`, Caps{}, "invalid_type", "input[0].type", "a string"},

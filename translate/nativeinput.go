@@ -37,6 +37,9 @@ func parseNativePart(where string, part gjson.Result, caps Caps, all *images) (P
 	if !part.IsObject() {
 		return Part{}, wrongType(where, "an object", part)
 	}
+	if role := part.Get("role"); role.Exists() && role.Type != gjson.Null && role.Str != string(RoleUser) {
+		return Part{}, Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)
+	}
 	kind := part.Get("type")
 	switch {
 	case !kind.Exists():

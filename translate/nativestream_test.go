@@ -181,7 +181,7 @@ data: {"type":"message.end"}
 
 event: chat.end
 data: {"type":"chat.end","result":{"model_instance_id":"m","output":[{"type":"message","content":"Hi"}],` +
-		`"stats":{"input_tokens":10,"total_output_tokens":2,"reasoning_output_tokens":0,"tokens_per_second":0,"time_to_first_token_seconds":0.005`
+		`"stats":{"input_tokens":10,"total_output_tokens":2,"reasoning_output_tokens":0,"tokens_per_second":400,"time_to_first_token_seconds":0.005`
 	for name, tt := range map[string]struct {
 		before []Event
 		want   string

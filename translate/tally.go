@@ -4,6 +4,7 @@ package translate
 type Tally struct {
 	usage    Usage
 	pieces   int
+	thoughts int // of the pieces
 	complete bool
 }
 
@@ -12,7 +13,10 @@ func (t *Tally) Add(ev Event) {
 	switch ev := ev.(type) {
 	case Prompt:
 		t.usage.Prompt, t.usage.Cached = ev.Total, ev.Cached
-	case Reasoning, Text, CallArgs:
+	case Reasoning:
+		t.pieces++
+		t.thoughts++
+	case Text, CallArgs:
 		t.pieces++
 	case Usage:
 		t.usage, t.complete = ev, true
@@ -25,6 +29,6 @@ func (t *Tally) Usage() Usage {
 		return t.usage
 	}
 	u := t.usage
-	u.Completion = t.pieces
+	u.Completion, u.Reasoning = t.pieces, t.thoughts
 	return u
 }

@@ -106,9 +106,9 @@ func TestChatBody_ReasoningField(t *testing.T) {
 	t.Parallel()
 	events := []Event{Reasoning{"Hm"}, Reasoning{"m."}, Text{"Hi"}, Usage{Prompt: 3, Cached: 1, Completion: 2}, Finish{FinishStop}}
 	for field, want := range map[ReasoningField]string{
-		"":               `"content":"Hi","reasoning":"Hmm."}`,
-		ReasoningPlain:   `"content":"Hi","reasoning":"Hmm."}`,
-		ReasoningContent: `"content":"Hi","reasoning_content":"Hmm."}`,
+		"":               `"content":"Hi","refusal":null,"reasoning":"Hmm."}`,
+		ReasoningPlain:   `"content":"Hi","refusal":null,"reasoning":"Hmm."}`,
+		ReasoningContent: `"content":"Hi","refusal":null,"reasoning_content":"Hmm."}`,
 	} {
 		if got := string(gather(field, events)); !strings.Contains(got, want) {
 			t.Errorf("field %q: %s", field, got)

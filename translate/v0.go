@@ -25,7 +25,7 @@ type Extras struct {
 // Stats are the figures of one answer.
 type Stats struct {
 	TokensPerSecond  float64    `json:"tokens_per_second"`
-	TimeToFirstToken float64    `json:"time_to_first_token"` // seconds
+	TimeToFirstToken float64    `json:"time_to_first_token"` // seconds, from the request's arrival on
 	GenerationTime   float64    `json:"generation_time"`     // seconds, from the first token on
 	StopReason       StopReason `json:"stop_reason"`
 	*DraftStats
@@ -59,8 +59,8 @@ type Runtime struct {
 func NewStats(o *Outcome, contextLength int, draft string) *Stats {
 	t := &o.Timings
 	s := &Stats{
-		TokensPerSecond:  t.PredictedPerSecond,
-		TimeToFirstToken: t.PromptMillis / 1000,
+		TokensPerSecond:  t.rate(o.Usage.Completion),
+		TimeToFirstToken: waited(o.FirstToken, t),
 		GenerationTime:   t.PredictedMillis / 1000,
 		StopReason:       o.StopReason(contextLength),
 	}

@@ -1,5 +1,7 @@
 package translate
 
+import "time"
+
 // Wire is the half of an engine that is made of bytes: what its HTTP endpoint wants to be sent, and what it answers. The
 // other half, its process, is the supervisor's.
 type Wire interface {
@@ -78,8 +80,13 @@ type RewriteOptions struct {
 	IncludeUsage   bool           // the chunk with the usage, which is always asked of the engine
 	ReasoningField ReasoningField // the zero value is ReasoningPlain
 	SingleCall     bool           // of parallel tool calls only the first
+	OnlyChosen     bool           // log probabilities of the chosen tokens alone
+	Timings        bool           // the engine's own measurements
 	Envelope       Envelope       // what each chunk says of the answer
 	Extra          Extra          // what the last chunk has beside; may be nil
+
+	// SinceArrival tells how long ago the client's request arrived; nil: nobody wants to know.
+	SinceArrival func() time.Duration
 
 	// Choice is the index of the choice, of several that share a Tail. Without a Tail there is only one choice.
 	Choice int

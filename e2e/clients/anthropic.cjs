@@ -74,6 +74,14 @@ const checks = {
     assert.deepEqual(said, ['hello world']);
   },
 
+  async 'structured output, also streamed'() {
+    const schema = { type: 'object', properties: { city: { type: 'string', enum: ['Paris', 'Rome'] } }, required: ['city'], additionalProperties: false };
+    const body = { ...ask, output_config: { format: { type: 'json_schema', schema } } };
+    for (const message of [await client.messages.create(body), await client.messages.stream(body).finalMessage()]) {
+      assert.ok(schema.properties.city.enum.includes(JSON.parse(message.content[0].text).city), JSON.stringify(message.content));
+    }
+  },
+
   async counting() {
     const { input_tokens } = await client.messages.countTokens({ model, messages: question });
     const { usage } = await client.messages.create(ask);

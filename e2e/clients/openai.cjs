@@ -87,6 +87,21 @@ const checks = {
     assert.equal(typeof capital, 'boolean');
   },
 
+  async 'structured output, streamed'() {
+    const stream = client.chat.completions.stream({
+      model, temperature: 0, max_tokens: 400, messages: question,
+      response_format: { type: 'json_schema', json_schema: { name: 'city', strict: true, schema } },
+    });
+    assert.ok(schema.properties.city.enum.includes(JSON.parse(await stream.finalContent()).city));
+  },
+
+  async 'log probabilities of the chosen tokens'() {
+    const got = await client.chat.completions.create({ model, messages: question, temperature: 0, max_tokens: 3, logprobs: true });
+    const { content, refusal } = got.choices[0].logprobs;
+    assert.equal(refusal, null);
+    assert.ok(content.length > 0 && content.every((token) => token.top_logprobs.length === 0 && token.logprob <= 0));
+  },
+
   async completions() {
     const got = await client.completions.create({ model, prompt: ['The capital of France is', 'The capital of France is P'], max_tokens: 4, temperature: 0, logprobs: 1 });
     assert.deepEqual(got.choices.map((choice) => choice.text), [' Paris.', 'aris.']);

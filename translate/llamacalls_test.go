@@ -1,0 +1,84 @@
+package translate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+)
+
+// deltas are the deltas of a stream's chunks.
+func deltas(stream []byte) (all []string) {
+	for line := range strings.Lines(string(stream)) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if delta := gjson.Get(data, "choices.0.delta"); delta.Exists() {
+				all = append(all, delta.Raw)
+			}
+		}
+	}
+	return all
+}
+
+// TestLlamaRewriter_ArgumentsAreAlwaysThere: clients read the arguments of each piece, and all of a call's together as JSON.
+func TestLlamaRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
+	t.Parallel()
+	const begin = `{"index":0,"id":"a","type":"function","function":{"name":"now"}}`
+	const mended = `{"index":0,"id":"a","type":"function","function":{"name":"now","arguments":""}}`
+	const empty = `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`
+	for name, tt := range map[string]struct {
+		deltas []string
+		finish string
+		want   []string
+	}{
+		"none at all": {[]string{`{"tool_calls":[` + begin + `]}`}, "tool_calls", []string{`{"tool_calls":[` + mended + `]}`, empty, `{}`}},
+		"an empty text": {
+			[]string{`{"tool_calls":[` + mended + `]}`}, "tool_calls", []string{`{"tool_calls":[` + mended + `]}`, empty, `{}`},
+		},
+		"cut by the limit": {[]string{`{"tool_calls":[` + begin + `]}`}, "length", []string{`{"tool_calls":[` + mended + `]}`, `{}`}},
+		"later": {
+			[]string{`{"tool_calls":[` + begin + `]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`}, "tool_calls",
+			[]string{`{"tool_calls":[` + mended + `]}`, empty, `{}`},
+		},
+		"beside other things": {
+			[]string{`{"role":"assistant","tool_calls":[` + begin + `],"reasoning_content":"Hm"}`}, "tool_calls",
+			[]string{`{"role":"assistant","tool_calls":[` + mended + `],"reasoning":"Hm"}`, empty, `{}`},
+		},
+		"no function": {[]string{`{"tool_calls":[{"index":0,"function":{}}]}`}, "tool_calls", []string{`{"tool_calls":[{"index":0,"function":{"arguments":""}}]}`, `{}`}},
+		"text":        {[]string{`{"content":"a"}`}, "stop", []string{`{"content":"a"}`, `{}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upstream := ""
+			for _, delta := range tt.deltas {
+				upstream += `data: {"choices":[{"finish_reason":null,"index":0,"delta":` + delta + "}]}\n\n"
+			}
+			upstream += `data: {"choices":[{"finish_reason":"` + tt.finish + `","index":0,"delta":{}}]}` + "\n\ndata: [DONE]\n\n"
+			stream, fault := rewrite(RewriteOptions{}, []byte(upstream))
+			if diff := cmp.Diff(tt.want, deltas(stream)); diff != "" || fault != nil {
+				t.Errorf("%v (-want +got):\n%s", fault, diff)
+			}
+		})
+	}
+}
+
+// TestLlamaRewriter_TimingsForThoseWhoAsk: a usage chunk has OpenAI's fields alone, unless the engine's are asked for.
+func TestLlamaRewriter_TimingsForThoseWhoAsk(t *testing.T) {
+	t.Parallel()
+	var upstream []byte
+	for _, tr := range transcripts(t) {
+		if tr.name == "timings-per-token" {
+			upstream = tr.upstream
+		}
+	}
+	for _, asked := range []bool{false, true} {
+		stream, _ := rewrite(RewriteOptions{IncludeUsage: true, Timings: asked}, upstream)
+		if n := strings.Count(string(stream), `"timings":{`); (n > 1) != asked || !asked && n > 0 {
+			t.Errorf("asked %t: %d chunks have timings", asked, n)
+		}
+	}
+	chat, bad := ParseChat(scanned(t, `{"messages":[{"role":"user","content":"Hi"}],"timings_per_token":true}`), Caps{})
+	if bad != nil || !chat.Timings {
+		t.Errorf("%+v, %v", chat, bad)
+	}
+}
