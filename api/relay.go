@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -164,7 +165,7 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 		if n > 0 && !s.pass(rewriter, out, (*in)[:n]) {
 			return nil // the client has gone
 		}
-		if err != nil {
+		if err != nil || rewriter.Cut() {
 			break // whether or not it is the end: the rewriter knows if anything is missing
 		}
 	}
@@ -185,7 +186,7 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 	return retryable(fault)
 }
 
-// decode reads an engine's stream to its end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
+// decode reads an engine's stream to the answer's end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
 // it isn't nil.
 func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) error, flush func()) error {
 	buf := buffers.Get().(*[]byte)
@@ -202,7 +203,9 @@ func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) 
 	defer flush()
 	for {
 		n, err := u.Read(*buf)
-		if fault := decoder.Feed((*buf)[:n], emit); fault != nil {
+		if fault := decoder.Feed((*buf)[:n], emit); errors.Is(fault, translate.ErrCut) {
+			return nil
+		} else if fault != nil {
 			return fault
 		}
 		flush()

@@ -90,6 +90,9 @@ func (m *Messages) dontThink(caps Caps) {
 	}
 }
 
+// isOff tells whether thinking is turned off altogether.
+func (m *Messages) isOff() bool { return m.edit.find("chat_template_kwargs") != nil }
+
 // think turns thinking on. A budget of 0 is none, an effort that is empty, too.
 func (m *Messages) think(budget int, effort string, caps Caps) {
 	if budget > 0 && (caps.Reasoning == nil || len(caps.Reasoning) > 0) {

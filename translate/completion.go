@@ -121,10 +121,7 @@ func (c *Completion) parseLimit(body *Body) *Error {
 }
 
 func (c *Completion) parseStop(body *Body) (err *Error) {
-	if !says(body.Value("stop")) {
-		return nil
-	}
-	c.Stop, err = stopStrings(body.Get("stop"))
+	c.Stop, err = parseStops(body)
 	return err
 }
 

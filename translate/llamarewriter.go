@@ -19,6 +19,9 @@ type llamaRewriter struct {
 	pieces int // of the answer, one to a token
 	prompt int // tokens, once the engine has told
 
+	singleCall bool // all calls but the first are dropped
+	thoughts   thoughtTokens
+
 	head    []byte // what a chunk begins with, up to the delta
 	empty   int    // of head: what a chunk without a choice begins with
 	last    []byte // the choice's last chunk, which waits for the figures
@@ -26,6 +29,7 @@ type llamaRewriter struct {
 	timings []byte
 
 	before, after []byte // what stood around the text of the last plain chunk: most chunks differ in nothing else
+	isTimed       bool   // behind after, each has the engine's timings
 }
 
 func newLlamaRewriter(opts RewriteOptions) *llamaRewriter {
@@ -73,6 +77,8 @@ func (r *llamaRewriter) Close(dst []byte) []byte {
 	return r.fail(dst, brokenOff())
 }
 
+func (r *llamaRewriter) Cut() bool { return false }
+
 func (r *llamaRewriter) Fault() *Error { return r.fault }
 
 func (r *llamaRewriter) Usage() Usage {
@@ -118,29 +124,28 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	}
 	r.note(c)
 	r.learn(data, c)
-	if !c.choice || (r.opts.SingleCall && !c.keepFirstCall()) {
+	if !c.choice || (r.singleCall && !c.keepFirstCall()) {
 		return dst
 	}
 	if c.finish != nil {
 		r.last = r.appendChunk(r.last[:0], c)
 		return dst
 	}
-	dst = r.appendChunk(dst, c)
-	if c.timings != nil { // the client asked for them with every token
-		dst = append(dst, `,"timings":`...)
-		dst = append(dst, c.timings...)
-	}
-	return append(dst, "}\n\n"...)
+	return append(r.appendChunk(dst, c), "}\n\n"...)
 }
 
 // appendLike appends a chunk that differs from the last plain one in its text alone, without parsing it.
 func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
-	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) || !bytes.HasSuffix(data, r.after) {
+	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) {
 		return dst, false
 	}
-	text := data[len(r.before) : len(data)-len(r.after)]
+	text := data[len(r.before):]
 	s := scanner{data: text, lenient: true}
-	if text[0] != '"' || s.str() != nil || s.pos != len(text) {
+	if text[0] != '"' || s.str() != nil {
+		return dst, false
+	}
+	text, rest := text[:s.pos], text[s.pos:]
+	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && !(r.isTimed && areTimings(rest[len(r.after):])) {
 		return dst, false
 	}
 	dst = append(dst, r.head...)
@@ -151,7 +156,7 @@ func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
 
 // learn keeps what stands around the text of a chunk that has nothing else to tell.
 func (r *llamaRewriter) learn(data []byte, c *llamaChunk) {
-	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil || c.timings != nil ||
+	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil ||
 		c.usage != nil || c.verbose != nil || c.others > 0 {
 		return
 	}
@@ -159,20 +164,30 @@ func (r *llamaRewriter) learn(data []byte, c *llamaChunk) {
 	if at < 0 || at+len(c.content) > len(data) || &data[at] != &c.content[0] {
 		return
 	}
+	end := len(data)
+	if r.isTimed = c.timings != nil; r.isTimed { // they differ from chunk to chunk
+		if end -= len(c.timings) + len("}"); end <= at+len(c.content) || !bytes.Equal(data[end:len(data)-1], c.timings) {
+			r.before = r.before[:0]
+			return
+		}
+	}
 	r.before = append(r.before[:0], data[:at]...)
-	r.after = append(r.after[:0], data[at+len(c.content):]...)
+	r.after = append(r.after[:0], data[at+len(c.content):end]...)
+}
+
+// areTimings tells whether a chunk's end is an object without anything in it but numbers, and the chunk's own brace.
+func areTimings(end []byte) bool {
+	inner, isEnd := bytes.CutSuffix(end, []byte("}}"))
+	return isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
 }
 
 // note keeps the figures, which may come with any chunk. The last ones count.
 func (r *llamaRewriter) note(c *llamaChunk) {
-	if c.thinking >= 0 {
-		r.outcome.Usage.Reasoning++
-	}
+	r.thoughts.note(c)
 	if c.usage != nil {
-		reasoning := r.outcome.Usage.Reasoning
 		r.outcome.Usage = llamaUsage(c.usage)
-		r.outcome.Usage.Reasoning = reasoning
 	}
+	r.outcome.Usage.Reasoning = r.thoughts.count
 	if c.timings != nil && (c.finish != nil || !c.choice) {
 		r.outcome.Timings = llamaTimings(gjson.ParseBytes(c.timings))
 		r.timings = append(r.timings[:0], c.timings...)

@@ -21,7 +21,7 @@ func upstream(t *testing.T, body string, caps Caps) ([]byte, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join(LlamaServer{}.Chat(b, chat, 0, false), nil), nil
+	return bytes.Join(LlamaServer{}.Chat(b, chat, 0), nil), nil
 }
 
 // tinyPNG is a picture of one pixel, in base64.

@@ -85,7 +85,6 @@ func indexed(fields []numberField) map[string]*numberField {
 // samplingOthers are the fields that shape how tokens are chosen and aren't one number.
 var samplingOthers = map[string]func(v gjson.Result, caps Caps, e *Edit) *Error{
 	"seed":                     parseSeed,
-	"stop":                     parseStop,
 	"logit_bias":               parseLogitBias,
 	"samplers":                 parseSamplers,
 	"ignore_eos":               parseSwitch("ignore_eos"),
@@ -144,25 +143,18 @@ func parseSeed(v gjson.Result, _ Caps, e *Edit) *Error {
 	return nil
 }
 
-// maxStops bounds the stop strings: each is looked for after each token.
-const maxStops = 256
+// The bounds of the stop strings: each is looked for after each token.
+const (
+	maxStops     = 256
+	maxStopBytes = 64 << 10 // of all of them
+)
 
-// parseStop leaves out empty strings, which would stop everything.
-func parseStop(v gjson.Result, _ Caps, e *Edit) *Error {
-	stops, err := stopStrings(v)
-	switch {
-	case err != nil:
-		return err
-	case len(stops) == 0:
-		e.Remove("stop")
-	case v.IsArray() && len(stops) < len(v.Array()):
-		e.Set("stop", string(appendJSON(nil, stops)))
+// parseStops reads the field "stop": a string, or an array of strings. Empty ones, which would stop everything, are left out.
+func parseStops(body *Body) (stops []string, _ *Error) {
+	v := body.Get("stop")
+	if v.Type == gjson.Null {
+		return nil, nil
 	}
-	return nil
-}
-
-// stopStrings reads stop strings, but for empty ones.
-func stopStrings(v gjson.Result) (stops []string, _ *Error) {
 	if v.Type != gjson.String && !v.IsArray() {
 		return nil, wrongType("stop", "a string or an array", v)
 	}
@@ -174,10 +166,19 @@ func stopStrings(v gjson.Result) (stops []string, _ *Error) {
 			stops = append(stops, s.Str)
 		}
 	}
-	if len(stops) > maxStops {
-		return nil, Invalid("invalid_value", "stop", `"stop" must hold at most `+itoa(maxStops)+` strings.`)
+	if !areStops(stops) {
+		return nil, Invalid("invalid_value", "stop", `"stop" must hold at most `+itoa(maxStops)+` strings, of `+itoa(maxStopBytes)+` bytes in all.`)
 	}
 	return stops, nil
+}
+
+// areStops tells whether stop strings are within the bounds.
+func areStops(stops []string) bool {
+	size := 0
+	for _, s := range stops {
+		size += len(s)
+	}
+	return len(stops) <= maxStops && size <= maxStopBytes
 }
 
 // The bounds of logit_bias. A bias beyond them is as good as infinite.
