@@ -2,6 +2,7 @@ package translate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tidwall/gjson"
 )
@@ -43,7 +44,8 @@ func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 	if err := c.parseEffort(body, caps); err != nil {
 		return nil, err
 	}
-	c.Thinks = caps.thinks() && body.Get("chat_template_kwargs").Get("enable_thinking").Type != gjson.False && unquote(body.Value("reasoning_effort")) != efforts[0]
+	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || unquote(body.Value("reasoning_effort")) == efforts[0]
+	c.Thinks = caps.thinks() && !(isOff && caps.canBeSilent())
 	return c, c.parseMessages(body, caps)
 }
 
@@ -113,6 +115,9 @@ func renamePenalty(body *Body, e *Edit) *Error {
 	e.Set("repeat_penalty", string(raw))
 	return nil
 }
+
+// canBeSilent tells whether a model's thinking can be turned off, as far as it is known.
+func (c *Caps) canBeSilent() bool { return c.Reasoning == nil || slices.Contains(c.Reasoning, "off") }
 
 // parseStops reads the stop strings, which the engine isn't sent: see [stopFinder].
 func (c *Chat) parseStops(body *Body) (err *Error) {

@@ -10,9 +10,12 @@ import (
 // call, and a weak one never comes to it. So the engine is told of the tools, but has to answer by a schema: one object with a
 // tool's name and its arguments. Of that answer we make the call.
 
-// maxForcedTokens bounds an answer that has to be a call where the request doesn't: what a schema allows may go on for the
-// whole context, and a weak model's does.
-const maxForcedTokens = 16384
+// The bounds of an answer that has to be a call where the request has none: what a schema allows may go on for the whole
+// context, and a weak model's does.
+const (
+	maxForcedTokens = 16384 // of all of it, thinking included
+	maxCallTokens   = 4096  // of the call
+)
 
 // forcedFormat is the response_format of an answer that has to be a call of one of the tools. References within their schemas
 // have to lead to where those stand in this one.
@@ -60,6 +63,8 @@ const maxCallHead = 4 << 10
 
 // callReader makes events of an answer that has to be a call, as it comes.
 type callReader struct {
+	limit    int // tokens, one to a piece; 0: none
+	pieces   int
 	state    callState
 	head     []byte // what has come before the arguments
 	depth    int    // of brackets in the arguments
@@ -79,6 +84,7 @@ const (
 
 // feed takes a piece of the answer.
 func (r *callReader) feed(piece string, emit func(Event) error) error {
+	r.pieces++
 	switch r.state {
 	case inCallHead:
 		return r.begin(piece, emit)
@@ -107,6 +113,11 @@ func (r *callReader) begin(piece string, emit func(Event) error) error {
 		return err
 	}
 	return r.arguments(rest, emit)
+}
+
+// isTooLong tells whether the call has come to its limit, and isn't over.
+func (r *callReader) isTooLong() bool {
+	return r.limit > 0 && r.pieces >= r.limit && r.state != afterCall
 }
 
 // end ends an answer that may be incomplete: what hasn't become a call is a text.

@@ -36,6 +36,9 @@ func newLlamaDecoder(chat *Chat) *llamaDecoder {
 	d := &llamaDecoder{}
 	if chat != nil && chat.Forced {
 		d.forced = &callReader{}
+		if chat.most > 0 {
+			d.forced.limit = maxCallTokens
+		}
 	} else if chat != nil && len(chat.Stops) > 0 {
 		d.stops = newStopFinder(chat.Stops)
 	}

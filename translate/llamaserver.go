@@ -29,7 +29,7 @@ func (LlamaServer) Chat(body *Body, chat *Chat, choice int) [][]byte {
 	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // the choices of one seed differ, and are always the same
 		e.Set("seed", itoa((chat.Seed+choice)%(1<<32-1)))
 	}
-	if chat.Thinks || len(chat.Stops) > 0 { // of how many tokens a thought is, or an answer that we end, nothing else tells
+	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // of how many tokens a thought is, or an answer that we end, nothing else tells
 		e.Set("timings_per_token", "true")
 	}
 	return e.Pieces(body)
@@ -79,6 +79,12 @@ func llamaFault(status int, e gjson.Result) *Error {
 
 // overflow is the error of a prompt that is longer than the context.
 func overflow(tokens, limit int) *Error {
+	if tokens == limit {
+		return &Error{
+			Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
+			Message: "The prompt has " + itoa(tokens) + " tokens, which is all of the context length and leaves no room for an answer. Shorten the prompt, or load the model with a larger context_length.",
+		}
+	}
 	return &Error{
 		Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
 		Message: "The prompt has " + itoa(tokens) + " tokens, but the context length is " + itoa(limit) +

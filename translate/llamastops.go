@@ -12,7 +12,13 @@ func (d *llamaDecoder) say(text string, logprobs []byte, emit func(Event) error)
 		if text == "" {
 			return nil
 		}
-		return d.forced.feed(text, emit)
+		if err := d.forced.feed(text, emit); err != nil || !d.forced.isTooLong() {
+			return err
+		}
+		if err := d.forced.end(emit); err != nil {
+			return err
+		}
+		return d.cut(FinishLength, emit)
 	}
 	probs := gjson.GetBytes(logprobs, "content")
 	if d.stops == nil {
@@ -32,7 +38,7 @@ func (d *llamaDecoder) say(text string, logprobs []byte, emit func(Event) error)
 	told := d.stops.feed(text)
 	switch {
 	case d.stops.met != "":
-		return d.cut(told, emit)
+		return d.stopAt(told, emit)
 	case len(d.stops.held) > 0: // the tokens aren't told apart from those that are held back
 		if told == "" {
 			return nil
@@ -69,8 +75,8 @@ func (d *llamaDecoder) release(emit func(Event) error) error {
 	return d.tell(d.stops.rest(), emit)
 }
 
-// cut ends the answer before a stop string. The engine would go on.
-func (d *llamaDecoder) cut(told string, emit func(Event) error) error {
+// stopAt ends the answer before a stop string.
+func (d *llamaDecoder) stopAt(told string, emit func(Event) error) error {
 	size := 0
 	for i, token := range d.probs { // those of the stop string aren't told
 		if size >= len(told) {
@@ -82,11 +88,16 @@ func (d *llamaDecoder) cut(told string, emit func(Event) error) error {
 	if err := d.tell(told, emit); err != nil {
 		return err
 	}
+	d.stop = Stop{StopString, d.stops.met}
+	return d.cut(FinishStop, emit)
+}
+
+// cut ends the answer. The engine would go on.
+func (d *llamaDecoder) cut(reason FinishReason, emit func(Event) error) error {
 	if d.usage = d.used(); d.usage == nil {
 		d.usage = &Usage{Prompt: d.prompt.Total, Cached: d.prompt.Cached, Completion: d.pieces}
 	}
-	d.stop = Stop{StopString, d.stops.met}
-	if err := d.end(Finish{FinishStop}, emit); err != nil {
+	if err := d.end(Finish{reason}, emit); err != nil {
 		return err
 	}
 	return ErrCut

@@ -28,18 +28,13 @@ func (f *numberField) check(v gjson.Result) *Error {
 		return nil
 	}
 	wanted := "from " + number(f.min) + " to " + number(f.max)
-	switch {
-	case f.above && f.max == math.MaxInt32:
-		wanted = "above " + number(f.min)
-	case f.above:
+	if f.above {
 		wanted = "above " + number(f.min) + ", and at most " + number(f.max)
-	case f.max == math.MaxInt32:
-		wanted = "at least " + number(f.min)
 	}
 	return Invalid("invalid_value", f.name, `"`+f.name+`" must be `+wanted+`, not `+v.Raw+`.`)
 }
 
-func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // samplingNumbers are the numbers by which a request of the OpenAI-style endpoints shapes how tokens are chosen: OpenAI's, and
 // those of llama-server that people use.
@@ -280,7 +275,7 @@ func parseWindow(name string) func(gjson.Result, Caps, *Edit) *Error {
 		}
 		switch {
 		case v.Num < -1:
-			return Invalid("invalid_value", name, `"`+name+`" must be at least -1, which stands for the whole context.`)
+			return Invalid("invalid_value", name, `"`+name+`" must be from 0 to the context's length in tokens, or -1 for the whole context.`)
 		case v.Num < 0, v.Num > float64(most):
 			e.Set(name, itoa(most))
 		}
