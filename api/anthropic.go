@@ -20,7 +20,7 @@ func (c *call) messages() error {
 		return err
 	}
 	run := &messagesRun{call: c, rq: rq, ask: ask, id: "msg_" + strings.ToLower(rand.Text())}
-	run.body = rq.wire.Chat(upstream, &ask.Chat, 0, true)
+	run.body = rq.wire.Chat(upstream, &ask.Chat, 0)
 	defer func() { c.used(rq, run.tally.Usage()) }()
 	if rq.stream {
 		err = run.streamed()
@@ -71,7 +71,7 @@ func (r *messagesRun) whole() error {
 		answer = &translate.MessagesAnswer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall,
 		}
-		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
+		return retryable(up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			answer.Add(ev)
 			return r.call.gather(ev)
@@ -94,7 +94,7 @@ func (r *messagesRun) streamed() error {
 	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
 		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
 		frames, r.tally = frames[:0], translate.Tally{}
-		err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
+		err := up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			frames = out.Append(frames, ev)
 			return nil

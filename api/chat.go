@@ -88,10 +88,8 @@ type chatRun struct {
 	gathered []*translate.ChatChoice // of an answer in one piece: those that are complete
 }
 
-// body is what the engine is sent for a choice. Why generation ended is told only where there are statistics.
-func (r *chatRun) body(choice int) [][]byte {
-	return r.rq.wire.Chat(r.rq.body, r.ask, choice, r.call.dialect == translate.Native || r.rq.use.Draft != "")
-}
+// body is what the engine is sent for a choice.
+func (r *chatRun) body(choice int) [][]byte { return r.rq.wire.Chat(r.rq.body, r.ask, choice) }
 
 // begin notes who answers. It is called again if another instance takes over, which is before the client has seen anything.
 func (r *chatRun) begin(in supervisor.Info) {
@@ -111,11 +109,8 @@ func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 		r.begin(up.lease.Instance)
 	}
 	if r.stream != nil {
-		rewriter := r.rq.wire.Rewriter(translate.RewriteOptions{
+		rewriter := r.rq.wire.Rewriter(r.ask, translate.RewriteOptions{
 			ReasoningField: r.reasoning,
-			SingleCall:     r.ask.SingleCall,
-			OnlyChosen:     r.ask.OnlyChosen,
-			Timings:        r.ask.Timings,
 			Envelope:       r.envelope(),
 			Choice:         choice,
 			Tail:           r.tail,
@@ -126,7 +121,7 @@ func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 	}
 	gathered := new(translate.ChatChoice)
 	var tally translate.Tally
-	err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
+	err := up.decode(r.rq.wire.Decoder(r.ask), func(ev translate.Event) error {
 		tally.Add(ev)
 		gathered.Add(ev)
 		return r.call.gather(ev)

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -86,7 +88,7 @@ func loadOptions(body *translate.Body) (o node.LoadOptions, _ *translate.Error) 
 			return o, bad
 		}
 		if given && (n < 1 || n > maxLoadNumber) {
-			return o, translate.Invalid("invalid_value", field.name, `"`+field.name+`" must be at least 1, and no more than a model can have.`)
+			return o, translate.Invalid("invalid_value", field.name, fmt.Sprintf(`"%s" must be from 1 to %d, and no more than the model can have.`, field.name, maxLoadNumber))
 		}
 		*field.to = n
 	}

@@ -43,11 +43,10 @@ func (c *call) nativeChat() error {
 		return bad
 	}
 	rq.use.ContextLength = ask.ContextLength
-	chat := &translate.Chat{N: 1}
-	if err := c.reserveChat(rq, upstream, chat); err != nil {
+	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
 		return err
 	}
-	run.body = rq.wire.Chat(upstream, chat, 0, false)
+	run.body = rq.wire.Chat(upstream, &ask.Chat, 0)
 	defer func() { c.used(rq, run.out.Answer.Used()) }()
 	if rq.stream {
 		return run.streamed()
@@ -105,7 +104,7 @@ func (r *nativeRun) whole() error {
 		if up.lease.LoadTime > 0 {
 			answer.Add(loadEnd(up.lease.Instance.ID, up.lease.LoadTime))
 		}
-		return retryable(up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
+		return retryable(up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
 			answer.Add(ev)
 			return r.call.gather(ev)
 		}, nil))

@@ -93,7 +93,7 @@ func (r *nativeRun) relay(up *upstream) error {
 	r.frames = r.out.Begin(r.frames, up.lease.Instance.ID)
 	r.frames = r.out.Append(r.frames, translate.Round{Number: 1})
 	r.send()
-	err := up.decode(r.rq.wire.Decoder(), func(ev translate.Event) error {
+	err := up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
 		r.frames = r.out.Append(r.frames, ev)
 		return r.call.gather(ev) // it is to be stored
 	}, r.send)

@@ -20,15 +20,15 @@ func withPresets(_ *Config, settings *node.Settings) {
 
 func TestPreset_GivesWhatTheRequestDoesNot(t *testing.T) {
 	t.Parallel()
-	const asked = `,"stream":true,"return_progress":true,"stream_options":{"include_usage":true}}`
+	const asked = `,"stream":true,"return_progress":true,"stream_options":{"include_usage":true},"timings_per_token":true}`
 	for name, tt := range map[string]struct{ body, want string }{
 		"all of it": {
 			`{"model":"tinychat","preset":"careful","messages":[{"role":"user","content":"hi"}]}`,
-			`{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"stop":["END"],"temperature":0.2` + asked,
+			`{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"temperature":0.2` + asked,
 		},
 		"but what is its own": {
 			`{"model":"tinychat","preset":"careful","temperature":0,"stop":null,"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]}`,
-			`{"temperature":0,"stop":["END"],"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]` + asked,
+			`{"temperature":0,"messages":[{"role":"system","content":"Speak."},{"role":"user","content":"hi"}]` + asked,
 		},
 		"a model": {
 			`{"preset":"bold","messages":[{"role":"user","content":"hi"}]}`,

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -167,7 +168,7 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 		if n > 0 && !s.pass(rewriter, out, (*in)[:n]) {
 			return s.call.r.Context().Err() // the client has disconnected
 		}
-		if err != nil {
+		if err != nil || rewriter.Cut() {
 			break // whether or not it is the end: the rewriter knows if anything is missing
 		}
 	}
@@ -188,7 +189,7 @@ func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
 	return retryable(fault)
 }
 
-// decode reads an engine's stream to its end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
+// decode reads an engine's stream to the answer's end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
 // it isn't nil. Beside what the decoder makes, each sees when the first token came, and with a Fault how fast the others did,
 // where the engine doesn't say it any more.
 func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) error, flush func()) error {
@@ -215,7 +216,9 @@ func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) 
 	defer flush()
 	for {
 		n, err := u.Read(*buf)
-		if fault := decoder.Feed((*buf)[:n], emit); fault != nil {
+		if fault := decoder.Feed((*buf)[:n], emit); errors.Is(fault, translate.ErrCut) {
+			return nil
+		} else if fault != nil {
 			return fault
 		}
 		flush()

@@ -126,7 +126,11 @@ func streamOptions(body *translate.Body) (stream, includeUsage bool, _ error) {
 	case !options.IsObject():
 		return false, false, translate.Invalid("invalid_type", "stream_options", `"stream_options" must be an object.`)
 	}
-	return stream, options.Get("include_usage").Bool(), nil
+	include := options.Get("include_usage")
+	if include.Exists() && include.Raw != "null" && !include.IsBool() {
+		return false, false, translate.Invalid("invalid_type", "stream_options.include_usage", `"stream_options.include_usage" must be a boolean.`)
+	}
+	return stream, include.Bool(), nil
 }
 
 // use reads the fields by which a request says how its model is to be loaded.

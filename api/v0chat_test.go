@@ -101,27 +101,6 @@ func TestV0Chat_StopReasons(t *testing.T) {
 	}
 }
 
-func TestChat_WhyItStoppedIsAskedOnlyWhereItIsTold(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		path, more string
-		want       bool
-	}{
-		"v0 with stop strings":     {v0Chat, `,"stop":["a"]`, true},
-		"v0 without":               {v0Chat, `,"stop":[]`, false},
-		"OpenAI with stop strings": {"/v1/chat/completions", `,"stop":["a"]`, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, nil)
-			s.do("POST", tt.path, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]`+tt.more+`}`)
-			if sent := s.fake.Wait(t, fakeengine.Is(fakeengine.Request)).Body; strings.Contains(sent, `"verbose":true`) != tt.want {
-				t.Errorf("%s", sent)
-			}
-		})
-	}
-}
-
 // TestChat_VerboseNeverLeaks: not even to who asks for it.
 func TestChat_VerboseNeverLeaks(t *testing.T) {
 	t.Parallel()

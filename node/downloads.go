@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (n *Node) isHere(ctx context.Context, folder, quantization, file string) (d
 	if err != nil || m.Err != nil || file != "" && quantization != "" { // those two may contradict each other
 		return "", "", false
 	}
-	return filepath.Dir(m.Path), m.Quantization.Name, true
+	return filepath.Dir(m.Path), cmp.Or(quantization, m.Quantization.Name), true
 }
 
 // elsewhere is the folder of another program that has a repository's files already; empty: none. There they may have a

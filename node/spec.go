@@ -163,6 +163,11 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 	spec.Parallel = parallel
 	if parallel == 0 {
 		spec.Parallel = defaultParallel
+	}
+	if spec.BatchSize > 0 { // a batch has a token of each slot, or the engine doesn't start
+		spec.Parallel = min(spec.Parallel, spec.BatchSize)
+	}
+	if parallel == 0 {
 		for spec.Parallel > 1 && !fits(spec.ContextLength, spec.Parallel, slotsShare) {
 			spec.Parallel--
 		}

@@ -17,7 +17,7 @@ type CountWire interface {
 
 // Count asks as for a chat, at an endpoint that applies the template and the tokenizer, and no more.
 func (w LlamaServer) Count(body *Body, chat *Chat) Upstream {
-	return Upstream{"/v1/chat/completions/input_tokens", bytes.Join(w.Chat(body, chat, 0, false), nil)}
+	return Upstream{"/v1/chat/completions/input_tokens", bytes.Join(w.Chat(body, chat, 0), nil)}
 }
 
 // Counted reads {"input_tokens":9}.

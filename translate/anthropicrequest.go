@@ -27,7 +27,7 @@ func ParseMessages(body *Body, caps Caps) (*Messages, *Error) {
 // ParseMessagesCount reads a request of POST /v1/messages/count_tokens, which is the same but for the limit.
 func ParseMessagesCount(body *Body, caps Caps) (*Messages, *Error) {
 	m := &Messages{Chat: Chat{N: 1}}
-	for _, parse := range []func(*Body) *Error{m.parseNumbers, m.parseStops, m.parseTools, m.parseFormat} {
+	for _, parse := range []func(*Body) *Error{m.parseNumbers, m.parseStops, m.parseFormat, m.parseTools} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -46,10 +46,14 @@ func ParseMessagesCount(body *Body, caps Caps) (*Messages, *Error) {
 	case outline.length > maxMessages:
 		return nil, badPlace("messages", "must hold at most "+itoa(maxMessages)+" messages.")
 	}
+	if m.Chat.Forced && outline.endsInPrefill {
+		return nil, badPlace("tool_choice", `demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)
+	}
 	thinks, err := m.parseThinking(body, caps, outline.endsInPrefill)
 	if err != nil {
 		return nil, err
 	}
+	m.Chat.Thinks = caps.thinks() && (thinks || !m.isOff())
 	if !thinks {
 		outline.replayFrom = math.MaxInt // thoughts are for a model that thinks
 	}
@@ -107,18 +111,16 @@ func (m *Messages) parseStops(body *Body) *Error {
 	case !given.IsArray():
 		return wrongType(name, "an array", given)
 	}
-	stops := []byte{'['}
 	for i, stop := range given.Array() {
 		if stop.Type != gjson.String {
 			return wrongPlace(name+"."+itoa(i), "a string", stop)
 		}
 		if stop.Str != "" {
-			stops = append(appendComma(stops), stop.Raw...)
+			m.Chat.Stops = append(m.Chat.Stops, stop.Str)
 		}
 	}
-	if len(stops) > 1 {
-		m.Chat.HasStop = true
-		m.edit.Set("stop", string(append(stops, ']')))
+	if !areStops(m.Chat.Stops) {
+		return badPlace(name, "must hold at most "+itoa(maxStops)+" strings, of "+itoa(maxStopBytes)+" bytes in all.")
 	}
 	return nil
 }
@@ -137,7 +139,7 @@ func (m *Messages) parseFormat(body *Body) *Error {
 	case format.Get("type").Str != "json_schema":
 		return badPlace(path+".type", `must be "json_schema".`)
 	}
-	schema := format.Get("schema")
+	schema := withoutNulls(format.Get("schema"))
 	if !schema.IsObject() {
 		return wrongPlace(path+".schema", "an object", schema)
 	}

@@ -136,8 +136,8 @@ func sentFor(tb testing.TB, request string, caps Caps) string {
 		tb.Fatalf("what was made of %s is wrong: %v", request, err)
 	}
 	told := ""
-	if m.Thinking != ThinkingHidden || m.Chat.SingleCall || m.Chat.HasStop {
-		told = fmt.Sprintf("\nthinking %d, one call %t, stop strings %t", m.Thinking, m.Chat.SingleCall, m.Chat.HasStop)
+	if m.Thinking != ThinkingHidden || m.Chat.SingleCall || m.Chat.Forced || m.Chat.Thinks || m.Chat.Stops != nil {
+		told = fmt.Sprintf("\nthinking %d, one call %t, forced %t, thinks %t, stop strings %q", m.Thinking, m.Chat.SingleCall, m.Chat.Forced, m.Chat.Thinks, m.Chat.Stops)
 	}
 	return string(upstream.Raw) + told
 }

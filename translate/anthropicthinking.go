@@ -71,10 +71,8 @@ func parseBudget(body *Body, budget gjson.Result) (int, *Error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case budget.Num < 1:
-		return 0, badPlace(path, "must be at least 1.")
-	case given && budget.Num >= float64(limit), budget.Num > math.MaxInt32:
-		return 0, badPlace(path, "must be less than max_tokens.")
+	case budget.Num < 1, given && budget.Num >= float64(limit), budget.Num > math.MaxInt32:
+		return 0, badPlace(path, "must be at least 1, and less than max_tokens.")
 	default:
 		return int(budget.Num), nil
 	}
@@ -82,13 +80,16 @@ func parseBudget(body *Body, budget gjson.Result) (int, *Error) {
 
 // dontThink turns thinking off, or as low as the model offers.
 func (m *Messages) dontThink(caps Caps) {
-	if caps.Reasoning == nil || slices.Contains(caps.Reasoning, "off") {
+	if caps.canBeSilent() {
 		m.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
 		m.edit.Set("reasoning_effort", `"none"`)
 	} else if offered := caps.efforts(); len(offered) > 0 {
 		m.edit.Set("reasoning_effort", `"`+nearestEffort(0, offered)+`"`)
 	}
 }
+
+// isOff tells whether thinking is turned off altogether.
+func (m *Messages) isOff() bool { return m.edit.find("chat_template_kwargs") != nil }
 
 // think turns thinking on. A budget of 0 is none, an effort that is empty, too.
 func (m *Messages) think(budget int, effort string, caps Caps) {

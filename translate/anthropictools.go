@@ -25,21 +25,27 @@ func (m *Messages) parseTools(body *Body) *Error {
 		return wrongPlace("tool_choice.name", "the name of a tool", choice.Get("name"))
 	}
 	tools, offered, err := functionsOf(body.Get("tools"), wanted)
+	isForced := kind.Str == "any" || wanted != ""
 	switch {
 	case err != nil:
 		return err
 	case kind.Str == "none": // the engine would still describe them to the model
 		return nil
-	case wanted != "" && tools == "":
+	case wanted != "" && len(tools) == 0:
 		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+listed(offered)+".")
-	case kind.Str == "any" && tools == "":
+	case kind.Str == "any" && len(tools) == 0:
 		return badPlace("tool_choice.type", `is "any", but there are no "tools" to call.`)
-	case tools == "":
+	case len(tools) == 0:
 		return nil
 	}
-	m.edit.Set("tools", tools)
-	if kind.Str == "any" || wanted != "" {
-		m.edit.Set("tool_choice", `"required"`)
+	all := []byte{'['}
+	for _, tool := range tools {
+		all = append(appendComma(all), tool.json...)
+	}
+	m.edit.Set("tools", string(append(all, ']')))
+	if isForced {
+		m.Chat.Forced = true
+		m.edit.Set("response_format", forcedFormat(tools))
 	}
 	return nil
 }
@@ -52,45 +58,43 @@ func listed(tools []string) string {
 }
 
 // functionsOf are the tools as the OpenAI-style API has them, or only the wanted one. It is empty where there are none.
-func functionsOf(tools gjson.Result, wanted string) (functions string, offered []string, _ *Error) {
+func functionsOf(tools gjson.Result, wanted string) (functions []chatTool, offered []string, _ *Error) {
 	switch {
 	case !tools.Exists(), tools.Type == gjson.Null:
-		return "", nil, nil
+		return nil, nil, nil
 	case !tools.IsArray():
-		return "", nil, wrongPlace("tools", "an array", tools)
+		return nil, nil, wrongPlace("tools", "an array", tools)
 	case len(tools.Array()) > maxTools:
-		return "", nil, badPlace("tools", "must hold at most "+itoa(maxTools)+" tools.")
+		return nil, nil, badPlace("tools", "must hold at most "+itoa(maxTools)+" tools.")
 	}
-	all := []byte{'['}
 	var work schemaWork
 	for i, tool := range tools.Array() {
 		path := "tools." + itoa(i)
 		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
 		switch {
 		case !tool.IsObject():
-			return "", nil, wrongPlace(path, "an object", tool)
+			return nil, nil, wrongPlace(path, "an object", tool)
 		case kind != "" && kind != "custom" && !schema.IsObject():
 			continue
 		case name.Type != gjson.String || name.Str == "":
-			return "", nil, wrongPlace(path+".name", "a name", name)
+			return nil, nil, wrongPlace(path+".name", "a name", name)
 		case !schema.IsObject():
-			return "", nil, wrongPlace(path+".input_schema", "an object", schema)
+			return nil, nil, wrongPlace(path+".input_schema", "an object", schema)
 		}
+		schema = withoutNulls(schema)
 		if err := work.check(path+".input_schema", schema); err != nil {
-			return "", nil, err
+			return nil, nil, err
 		}
 		offered = append(offered, name.Str)
 		if wanted != "" && name.Str != wanted {
 			continue
 		}
-		all = append(append(appendComma(all), `{"type":"function","function":{"name":`...), name.Raw...)
+		function := append([]byte(`{"type":"function","function":{"name":`), name.Raw...)
 		if description := tool.Get("description"); description.Type == gjson.String {
-			all = append(append(all, `,"description":`...), description.Raw...)
+			function = append(append(function, `,"description":`...), description.Raw...)
 		}
-		all = append(append(append(all, `,"parameters":`...), schema.Raw...), `}}`...)
+		function = append(append(append(function, `,"parameters":`...), schema.Raw...), `}}`...)
+		functions = append(functions, chatTool{name.Str, string(function), schema.Raw})
 	}
-	if len(all) == 1 {
-		return "", offered, nil
-	}
-	return string(append(all, ']')), offered, nil
+	return functions, offered, nil
 }

@@ -71,7 +71,7 @@ func BenchmarkRewriter(b *testing.B) {
 		b.SetBytes(length(reads))
 		b.ReportAllocs()
 		for b.Loop() {
-			r := LlamaServer{}.Rewriter(RewriteOptions{})
+			r := LlamaServer{}.Rewriter(&Chat{}, RewriteOptions{})
 			for _, p := range reads {
 				buf = r.Append(buf[:0], p)
 			}
@@ -102,7 +102,7 @@ func BenchmarkDecoder(b *testing.B) {
 			last = ev
 			return nil
 		}
-		d := LlamaServer{}.Decoder()
+		d := LlamaServer{}.Decoder(&Chat{})
 		for _, p := range reads {
 			if err := d.Feed(p, emit); err != nil {
 				b.Fatal(err)

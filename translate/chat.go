@@ -1,6 +1,9 @@
 package translate
 
 import (
+	"math"
+	"slices"
+
 	"github.com/tidwall/gjson"
 )
 
@@ -13,13 +16,16 @@ const maxChatChoices = 10_000
 type Chat struct {
 	N          int  // choices
 	SingleCall bool // parallel_tool_calls is false
-	HasStop    bool // there are stop strings: only the engine knows if one of them was met
 	OnlyChosen bool // log probabilities are wanted of the chosen tokens alone
 	Timings    bool // the engine's own measurements are wanted in a stream
+	Forced     bool // the answer has to be a call of one of the tools
+	Thinks     bool // the model may think before it answers
+	Stops      []string
 	Seed       int
 	HasSeed    bool
 
 	edit Edit
+	most int // tokens that each choice may have, whatever the token of who asks allows; 0: as many as the request says
 }
 
 // ParseChat reads a chat request. What is wrong with it, or can't be done with the model, is refused here, before anything
@@ -32,17 +38,21 @@ func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 	if err := parseSampling(body, nil, caps, &c.edit); err != nil {
 		return nil, err
 	}
-	for _, parse := range []func(*Body) *Error{c.parseN, c.parseLogprobs, c.parsePenalty, c.parseTools, c.parseFormat, parseTemplate} {
+	for _, parse := range []func(*Body) *Error{c.parseN, c.parseLogprobs, c.parsePenalty, c.parseStops, c.parseLimit, c.parseFormat, c.parseTools, parseTemplate} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
 	}
-	c.HasStop = hasStop(body, &c.edit)
 	if err := c.parseEffort(body, caps); err != nil {
 		return nil, err
 	}
+	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || unquote(body.Value("reasoning_effort")) == efforts[0]
+	c.Thinks = caps.thinks() && !(isOff && caps.canBeSilent())
 	return c, c.parseMessages(body, caps)
 }
+
+// thinks tells whether a model may think before it answers, as far as it is known.
+func (c *Caps) thinks() bool { return c.Reasoning == nil || len(c.Reasoning) > 0 }
 
 // chatTypes are the types of the fields that don't shape the sampling. The engine would take some of the wrong ones for others,
 // and refuse the rest only after it was loaded.
@@ -118,12 +128,26 @@ func renamePenalty(body *Body, e *Edit) *Error {
 	return nil
 }
 
-// hasStop tells whether there are stop strings. The edit takes away those that are empty.
-func hasStop(body *Body, e *Edit) bool {
-	if c := e.find("stop"); c != nil {
-		return c.value != ""
+// canBeSilent tells whether a model's thinking can be turned off, as far as it is known.
+func (c *Caps) canBeSilent() bool { return c.Reasoning == nil || slices.Contains(c.Reasoning, "off") }
+
+// parseStops reads the stop strings, which the engine isn't sent: see [stopFinder].
+func (c *Chat) parseStops(body *Body) (err *Error) {
+	c.Stops, err = parseStops(body)
+	c.edit.Remove("stop")
+	return err
+}
+
+// parseLimit refuses an answer of no tokens: the engine makes one nevertheless.
+func (c *Chat) parseLimit(body *Body) *Error {
+	for _, name := range limits {
+		if n, given, err := body.Int(name); err != nil {
+			return err
+		} else if given && n == 0 {
+			return Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
+		}
 	}
-	return says(body.Value("stop"))
+	return nil
 }
 
 // jsonType is a set of JSON's types.

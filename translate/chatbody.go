@@ -147,6 +147,9 @@ func (c *ChatChoice) Add(ev Event) {
 
 func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
 	calls, unparsed := c.wellFormed()
+	for i := range calls {
+		calls[i].ID = chatCallID(calls[i].ID, b.ID, index, i)
+	}
 	if b.SingleCall && len(calls) > 1 {
 		calls = calls[:1]
 	}
@@ -169,6 +172,14 @@ func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
 		}
 	}
 	return made
+}
+
+// chatCallID is the id of a call: the engine's where it gives one.
+func chatCallID(id, answer string, choice, call int) string {
+	if id != "" {
+		return id
+	}
+	return "call_" + strings.TrimPrefix(answer, "chatcmpl-") + "_" + itoa(choice) + "_" + itoa(call)
 }
 
 // wellFormed are the calls that a client can make. What the others are made of is content, as the model said it: a call

@@ -25,11 +25,11 @@ func (c *Chat) parseFormat(body *Body) *Error {
 	}
 	holder := format.Get("json_schema")
 	schema := holder.Get("schema")
-	if !schema.Exists() { // some clients leave out the holder
+	if schema.Type == gjson.Null { // some clients leave out the holder
 		schema = format.Get("schema")
 	}
-	switch {
-	case !schema.Exists():
+	switch schema = withoutNulls(schema); {
+	case schema.Type == gjson.Null:
 		return Missing("response_format.json_schema.schema")
 	case !schema.IsObject():
 		return wrongType("response_format.json_schema.schema", "an object", schema)
@@ -52,7 +52,7 @@ func (c *Chat) jsonObject(schema gjson.Result) *Error {
 		c.edit.Set("response_format", `{"type":"json_object"}`)
 		return nil
 	}
-	if !schema.IsObject() {
+	if schema = withoutNulls(schema); !schema.IsObject() {
 		return wrongType("response_format.schema", "an object", schema)
 	}
 	var work schemaWork

@@ -56,7 +56,7 @@ func TestParseChat_LogprobsOfTheChosenTokens(t *testing.T) {
 			t.Fatal(bad)
 		}
 		var sent strings.Builder
-		for _, piece := range (LlamaServer{}).Chat(body, chat, 0, false) {
+		for _, piece := range (LlamaServer{}).Chat(body, chat, 0) {
 			sent.Write(piece)
 		}
 		got := gjson.Get(sent.String(), "top_logprobs").Raw

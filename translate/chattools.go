@@ -11,8 +11,9 @@ const maxTools = 1024
 
 // chatTool is a tool of a request.
 type chatTool struct {
-	name string
-	json string // what is known of it
+	name       string
+	json       string // what is known of it
+	parameters string // the schema of its arguments; empty: none is known
 }
 
 // parseTools reads which tools may be called. The engine knows of tool_choice only the words: a choice that names functions
@@ -28,7 +29,7 @@ func (c *Chat) parseTools(body *Body) *Error {
 	}
 	choice := body.Get("tool_choice")
 	if choice.IsObject() {
-		return c.chooseTools(tools, choice)
+		return c.chooseTools(body, tools, choice)
 	}
 	switch choice.Str {
 	case "", "auto":
@@ -43,27 +44,37 @@ func (c *Chat) parseTools(body *Body) *Error {
 		return Invalid("invalid_value", "tool_choice",
 			`"tool_choice" must be "none", "auto", "required", or an object that names a function, not "`+choice.Str+`".`)
 	}
-	c.offer(tools, choice.Str)
-	return nil
+	return c.offer(body, tools, choice.Str)
 }
 
 // offer tells the engine of tools, and whether one must be called.
-func (c *Chat) offer(tools []chatTool, mode string) {
+func (c *Chat) offer(body *Body, tools []chatTool, mode string) *Error {
+	c.edit.Remove("tool_choice")
 	if len(tools) == 0 {
 		c.edit.Remove("tools")
-		c.edit.Remove("tool_choice")
-		return
+		return nil
 	}
 	all := []byte{'['}
 	for _, tool := range tools {
 		all = append(appendComma(all), tool.json...)
 	}
 	c.edit.Set("tools", string(append(all, ']')))
-	if mode == "required" {
-		c.edit.Set("tool_choice", `"required"`)
-	} else {
-		c.edit.Remove("tool_choice")
+	if mode != "required" {
+		return nil
 	}
+	if n := len(body.messages); n > 0 {
+		if last := body.messages[n-1]; gjson.GetBytes(body.Raw[last.from:last.to], "role").Str == "assistant" {
+			return Invalid("invalid_value", "tool_choice",
+				`"tool_choice" demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
+		}
+	}
+	c.Forced = true
+	c.edit.Set("response_format", forcedFormat(tools))
+	if body.TokenLimit() < 0 {
+		c.most = maxForcedTokens
+		c.LimitTokens(maxForcedTokens)
+	}
+	return nil
 }
 
 // readTools reads the tools' definitions.
@@ -111,18 +122,18 @@ func readTool(path string, tool gjson.Result, work *schemaWork) (chatTool, *Erro
 	if description.Str != "" {
 		out = append(append(out, `,"description":`...), description.Raw...)
 	}
-	if parameters.IsObject() {
+	if parameters = withoutNulls(parameters); parameters.IsObject() {
 		if err := work.check(path+".function.parameters", parameters); err != nil {
 			return chatTool{}, err
 		}
 		out = append(append(out, `,"parameters":`...), parameters.Raw...)
 	}
-	return chatTool{name.Str, string(append(out, `}}`...))}, nil
+	return chatTool{name.Str, string(append(out, `}}`...)), parameters.Raw}, nil
 }
 
 // chooseTools reads the forms {"type":"function","function":{"name":…}} and
 // {"type":"allowed_tools","allowed_tools":{"mode":"auto"|"required","tools":[…]}}.
-func (c *Chat) chooseTools(tools []chatTool, choice gjson.Result) *Error {
+func (c *Chat) chooseTools(body *Body, tools []chatTool, choice gjson.Result) *Error {
 	var wanted []gjson.Result
 	mode := "required"
 	switch choice.Get("type").Str {
@@ -158,8 +169,7 @@ func (c *Chat) chooseTools(tools []chatTool, choice gjson.Result) *Error {
 	if len(kept) == 0 {
 		return Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)
 	}
-	c.offer(kept, mode)
-	return nil
+	return c.offer(body, kept, mode)
 }
 
 func unknownTool(name string, offered []string) *Error {

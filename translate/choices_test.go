@@ -47,7 +47,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 	i := slices.IndexFunc(transcripts(t), func(tr transcript) bool { return tr.name == "two-calls" })
 	upstream := transcripts(t)[i].upstream
 	for name, pieces := range cuttings(upstream) {
-		stream, fault := rewrite(RewriteOptions{SingleCall: true}, pieces...)
+		stream, fault := rewriteFor(&Chat{SingleCall: true}, RewriteOptions{}, pieces...)
 		if fault != nil || bytes.Contains(stream, []byte(`"tool_calls":[{"index":1`)) || !bytes.Contains(stream, []byte(`"finish_reason":"tool_calls"`)) {
 			t.Fatalf("%s: fault %v, stream:\n%s", name, fault, stream)
 		}
@@ -58,7 +58,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 // TestRewriter_KeepsTheFirstOfCallsInOneChunk: this engine sends one at a time, but needn't.
 func TestRewriter_KeepsTheFirstOfCallsInOneChunk(t *testing.T) {
 	t.Parallel()
-	stream, fault := rewrite(RewriteOptions{SingleCall: true}, []byte(
+	stream, fault := rewriteFor(&Chat{SingleCall: true}, RewriteOptions{}, []byte(
 		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a"},{"index":1,"id":"b"}]}}]}`+"\n\n"+
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"c"}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"))
 	deltas := gjson.ParseBytes(bytes.ReplaceAll(stream, []byte("data: "), nil))
@@ -73,7 +73,7 @@ func merged(r *rand.Rand, usage bool, extra Extra, answers ...[][]byte) []byte {
 	tail := NewChatTail(len(answers), usage, extra)
 	rewriters := make([]Rewriter, len(answers))
 	for i := range answers {
-		rewriters[i] = LlamaServer{}.Rewriter(RewriteOptions{Envelope: envelope, Choice: i, Tail: tail})
+		rewriters[i] = LlamaServer{}.Rewriter(&Chat{}, RewriteOptions{Envelope: envelope, Choice: i, Tail: tail})
 	}
 	var dst []byte
 	for left := slices.Clone(answers); ; {

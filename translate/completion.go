@@ -57,14 +57,14 @@ func (c *Completion) parsePrompt(body *Body) (err *Error) {
 }
 
 func (c *Completion) parseCounts(body *Body) *Error {
-	n, given, err := count(body, "n", 1)
+	n, given, err := count(body, "n", 1, maxChoices)
 	if err != nil {
 		return err
 	}
 	if given {
 		c.N = n
 	}
-	if c.BestOf, given, err = count(body, "best_of", 1); err != nil {
+	if c.BestOf, given, err = count(body, "best_of", 1, maxChoices); err != nil {
 		return err
 	}
 	stream, err := body.Bool("stream")
@@ -74,7 +74,7 @@ func (c *Completion) parseCounts(body *Body) *Error {
 	case !given:
 		c.BestOf = c.N
 	case c.BestOf < c.N:
-		return Invalid("invalid_value", "best_of", `"best_of" must be at least "n", which is `+itoa(c.N)+`.`)
+		return Invalid("invalid_value", "best_of", `"best_of" must be from "n", which is `+itoa(c.N)+`, to `+itoa(maxChoices)+`.`)
 	case c.BestOf > c.N && stream:
 		return Invalid("invalid_value", "best_of", `"best_of" can't be streamed, since which answers are best is known only at the end: leave out "best_of" or "stream".`)
 	}
@@ -89,7 +89,7 @@ func (c *Completion) parseCounts(body *Body) *Error {
 }
 
 func (c *Completion) parseLogprobs(body *Body) *Error {
-	n, given, err := count(body, "logprobs", 0)
+	n, given, err := count(body, "logprobs", 0, maxLogprobs)
 	if err != nil || !given {
 		return err
 	}
@@ -121,10 +121,7 @@ func (c *Completion) parseLimit(body *Body) *Error {
 }
 
 func (c *Completion) parseStop(body *Body) (err *Error) {
-	if !says(body.Value("stop")) {
-		return nil
-	}
-	c.Stop, err = stopStrings(body.Get("stop"))
+	c.Stop, err = parseStops(body)
 	return err
 }
 
@@ -138,11 +135,12 @@ func (c *Completion) parseSuffix(body *Body) (err *Error) {
 	return nil
 }
 
-// count is a whole number that isn't less than least.
-func count(body *Body, key string, least int) (n int, given bool, err *Error) {
+// count is a whole number that isn't less than least. What is above most, which only the message names, is the caller's to
+// refuse.
+func count(body *Body, key string, least, most int) (n int, given bool, err *Error) {
 	n, given, err = body.Int(key)
 	if err == nil && given && n < least {
-		return 0, false, Invalid("invalid_value", key, `"`+key+`" must be at least `+itoa(least)+`.`)
+		return 0, false, Invalid("invalid_value", key, `"`+key+`" must be from `+itoa(least)+` to `+itoa(most)+`.`)
 	}
 	return n, given, err
 }

@@ -153,7 +153,7 @@ func TestDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 					}
 					return nil
 				}
-				d := LlamaServer{}.Decoder()
+				d := LlamaServer{}.Decoder(&Chat{})
 				err := d.Feed(bytes.Clone(tr.upstream), emit)
 				if err == nil {
 					err = d.Close(emit)

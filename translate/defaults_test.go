@@ -67,7 +67,7 @@ func FuzzChat(f *testing.F) {
 			}
 			return
 		}
-		sent := bytes.Join(LlamaServer{}.Chat(body, chat, 1, true), nil)
+		sent := bytes.Join(LlamaServer{}.Chat(body, chat, 1), nil)
 		if !json.Valid(sent) {
 			t.Fatalf("not JSON: %s", sent)
 		}

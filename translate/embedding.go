@@ -85,7 +85,7 @@ func ParseEmbedding(body *Body) (*Embedding, *Error) {
 		}
 	}
 	e := &Embedding{Inputs: inputs}
-	if e.Dimensions, _, err = count(body, "dimensions", 1); err != nil {
+	if e.Dimensions, _, err = count(body, "dimensions", 1, math.MaxInt32); err != nil {
 		return nil, err
 	}
 	format, err := body.String("encoding_format")

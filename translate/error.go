@@ -150,7 +150,11 @@ func (e *Error) anthropic(requestID string) anthropicError {
 	kind, message := kinds[e.Kind].anthropic, e.Message
 	switch named := strings.TrimPrefix(message, `"`); {
 	case e.Kind == KindContextOverflow && e.Tokens > 0:
-		message = "prompt is too long: " + itoa(e.Tokens) + " tokens > " + itoa(e.Limit) + " maximum"
+		most := e.Limit
+		if e.Tokens == most { // one is for the answer
+			most--
+		}
+		message = "prompt is too long: " + itoa(e.Tokens) + " tokens > " + itoa(most) + " maximum"
 	case e.Param != "" && !strings.HasPrefix(named, e.Param):
 		message = e.Param + ": " + message
 	}

@@ -78,7 +78,7 @@ func transcriptsIn(tb testing.TB, dir string) []transcript {
 // does with its buffer.
 func decode(tb testing.TB, pieces ...[]byte) []Event {
 	tb.Helper()
-	return decodeWith(tb, LlamaServer{}.Decoder(), pieces...)
+	return decodeWith(tb, LlamaServer{}.Decoder(&Chat{}), pieces...)
 }
 
 func decodeWith(tb testing.TB, d Decoder, pieces ...[]byte) []Event {
@@ -106,9 +106,14 @@ var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/t
 
 // rewrite is what a client sees of a stream that comes in these pieces, and how it went.
 func rewrite(opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
+	return rewriteFor(&Chat{}, opts, pieces...)
+}
+
+// rewriteFor is rewrite for what a chat request asks for.
+func rewriteFor(chat *Chat, opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
 	var dst []byte
 	opts.Envelope = envelope
-	r := LlamaServer{}.Rewriter(opts)
+	r := LlamaServer{}.Rewriter(chat, opts)
 	for _, p := range pieces {
 		buf := append([]byte(nil), p...)
 		dst = r.Append(dst, buf)

@@ -12,6 +12,9 @@ func (b *Body) TokenLimit() int {
 
 // LimitTokens lets each choice have no more than so many tokens, whatever the request says.
 func (c *Chat) LimitTokens(most int) {
+	if c.most > 0 {
+		most = min(most, c.most)
+	}
 	for _, name := range limits {
 		c.edit.Remove(name)
 	}

@@ -25,7 +25,7 @@ func TestLimitTokens(t *testing.T) {
 			t.Fatal(bad)
 		}
 		chat.LimitTokens(5)
-		sent := gjson.ParseBytes(bytes.Join(LlamaServer{}.Chat(body, chat, 0, false), nil))
+		sent := gjson.ParseBytes(bytes.Join(LlamaServer{}.Chat(body, chat, 0), nil))
 		if sent.Get("max_tokens").Raw != "5" || sent.Get("n_predict").Exists() || sent.Get("max_completion_tokens").Exists() {
 			t.Errorf("%s: %s", fields, sent)
 		}

@@ -14,14 +14,35 @@ type llamaDecoder struct {
 	frames   frames
 	chunk    llamaChunk
 	begun    bool // the answer has; the prompt makes no progress any more
+	prompt   Prompt
+	pieces   int // of the answer
 	reason   FinishReason
 	calls    int // how many calls have begun; the last of them may still be open
 	open     bool
-	thoughts int    // tokens of reasoning, one to a delta
-	usage    *Usage // these two may come with every chunk; the last ones count
-	timings  *Timings
+	thoughts thoughtTokens
+	usage    *Usage
+	figures  []byte // the timings, which may come with every chunk; the last ones count
 	stop     Stop
 	ended    bool
+
+	stops   *stopFinder       // nil without stop strings
+	probs   []json.RawMessage // the log probabilities of the text that it holds back
+	forced  *callReader       // nil unless the answer has to be a call
+	comment func()            // called for each comment; may be nil
+}
+
+// newLlamaDecoder makes a decoder for the answer to a chat request; nil: to one that asks for nothing that we see to.
+func newLlamaDecoder(chat *Chat) *llamaDecoder {
+	d := &llamaDecoder{}
+	if chat != nil && chat.Forced {
+		d.forced = &callReader{}
+		if chat.most > 0 {
+			d.forced.limit = maxCallTokens
+		}
+	} else if chat != nil && len(chat.Stops) > 0 {
+		d.stops = newStopFinder(chat.Stops)
+	}
+	return d
 }
 
 var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
@@ -44,17 +65,23 @@ func (d *llamaDecoder) Close(emit func(Event) error) error {
 	return d.end(Fault{brokenOff()}, emit)
 }
 
-// end emits the figures, as far as they are known, and the last event.
+// end emits what was held back, the figures, as far as they are known, and the last event.
 func (d *llamaDecoder) end(last Event, emit func(Event) error) error {
+	if err := d.release(emit); err != nil {
+		return err
+	}
 	d.ended = true
+	if d.usage == nil {
+		d.usage = d.used()
+	}
 	if d.usage != nil {
-		d.usage.Reasoning = d.thoughts
+		d.usage.Reasoning = d.thoughts.count
 		if err := emit(*d.usage); err != nil {
 			return err
 		}
 	}
-	if d.timings != nil {
-		if err := emit(*d.timings); err != nil {
+	if len(d.figures) > 0 {
+		if err := emit(llamaTimings(gjson.ParseBytes(d.figures))); err != nil {
 			return err
 		}
 	}
@@ -68,10 +95,15 @@ func (d *llamaDecoder) end(last Event, emit func(Event) error) error {
 
 func (d *llamaDecoder) frame(frame []byte, emit func(Event) error) error {
 	data := frameData(frame)
-	if d.ended || data == nil {
+	switch {
+	case d.ended:
 		return nil
-	}
-	if bytes.Equal(data, doneMark) {
+	case data == nil:
+		if d.comment != nil {
+			d.comment()
+		}
+		return nil
+	case bytes.Equal(data, doneMark):
 		return d.finish(emit)
 	}
 	c := &d.chunk
@@ -97,29 +129,26 @@ func (d *llamaDecoder) progress(p []byte, emit func(Event) error) error {
 	if d.begun {
 		return nil
 	}
-	return emit(promptProgress(gjson.ParseBytes(p)))
+	d.prompt = promptProgress(gjson.ParseBytes(p))
+	return emit(d.prompt)
 }
 
 func (d *llamaDecoder) choice(c *llamaChunk, emit func(Event) error) error {
 	if s := unquote(c.reasoning); s != "" {
-		d.thoughts++
+		if err := d.release(emit); err != nil {
+			return err
+		}
 		if err := emit(Reasoning{s}); err != nil {
 			return err
 		}
 	}
-	if s := unquote(c.content); s != "" {
-		if err := emit(Text{s}); err != nil {
-			return err
-		}
-	}
-	if c.logprobs != nil {
-		if l := gjson.GetBytes(c.logprobs, "content"); l.IsArray() {
-			if err := emit(Logprobs{json.RawMessage(l.Raw)}); err != nil {
-				return err
-			}
-		}
+	if err := d.say(unquote(c.content), c.logprobs, emit); err != nil {
+		return err
 	}
 	if c.calls != nil {
+		if err := d.release(emit); err != nil {
+			return err
+		}
 		for _, call := range gjson.ParseBytes(c.calls).Array() {
 			if err := d.call(call, emit); err != nil {
 				return err
@@ -128,6 +157,9 @@ func (d *llamaDecoder) choice(c *llamaChunk, emit func(Event) error) error {
 	}
 	if r := unquote(c.finish); r != "" {
 		d.reason = FinishReason(r)
+		if err := d.release(emit); err != nil {
+			return err
+		}
 		return d.callDone(emit)
 	}
 	return nil
@@ -163,15 +195,28 @@ func (d *llamaDecoder) callDone(emit func(Event) error) error {
 	return emit(CallDone{Index: d.calls - 1})
 }
 
+// used is the usage of an answer that ended before the engine told it, as its timings have it; nil where it sent none.
+func (d *llamaDecoder) used() *Usage {
+	t := gjson.ParseBytes(d.figures)
+	if !t.Get("predicted_n").Exists() {
+		return nil
+	}
+	cached := int(t.Get("cache_n").Int())
+	return &Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
+}
+
 // note keeps the figures.
 func (d *llamaDecoder) note(c *llamaChunk) {
+	d.thoughts.note(c)
+	if c.content != nil || c.reasoning != nil || c.calls != nil {
+		d.pieces++
+	}
 	if c.usage != nil && c.usage[0] == '{' {
 		u := llamaUsage(c.usage)
 		d.usage = &u
 	}
 	if c.timings != nil && c.timings[0] == '{' {
-		t := llamaTimings(gjson.ParseBytes(c.timings))
-		d.timings = &t
+		d.figures = append(d.figures[:0], c.timings...)
 	}
 	if c.verbose != nil {
 		d.stop = llamaStop(c.verbose)
@@ -211,6 +256,14 @@ func (d *llamaDecoder) finish(emit func(Event) error) error {
 	}
 	if err := d.callDone(emit); err != nil {
 		return err
+	}
+	if d.forced != nil {
+		if err := d.forced.end(emit); err != nil {
+			return err
+		}
+		if d.reason == FinishStop && d.forced.state == afterCall {
+			d.reason = FinishToolCalls
+		}
 	}
 	return d.end(Finish{d.reason}, emit)
 }

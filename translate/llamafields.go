@@ -32,7 +32,7 @@ var llamaTextFields = func() map[string]bool {
 	for name := range llamaSampling {
 		names[name] = true
 	}
-	for _, name := range append([]string{"stop", "seed", "n_probs", "top_logprobs", "reasoning_format", "reasoning_budget_message"}, limits...) {
+	for _, name := range append([]string{"seed", "n_probs", "top_logprobs", "reasoning_format", "reasoning_budget_message"}, limits...) {
 		delete(names, name) // read, and written anew where they apply
 	}
 	return names

@@ -10,6 +10,7 @@ import (
 // llamaRewriter passes llama-server's chat stream to an OpenAI-style client. Each chunk is parsed once and put together
 // again: the delta as it is, in an envelope that is the same for all chunks of an answer, without what only we asked for.
 type llamaRewriter struct {
+	ask    *Chat
 	opts   RewriteOptions
 	tail   *ChatTail
 	frames frames
@@ -19,6 +20,8 @@ type llamaRewriter struct {
 	pieces int // of the answer, one to a token
 	prompt int // tokens, once the engine has told
 
+	thoughts thoughtTokens
+
 	head    []byte // what a chunk begins with, up to the delta
 	empty   int    // of head: what a chunk without a choice begins with
 	bare    []int  // calls of whose arguments nothing has come yet, by index
@@ -27,10 +30,11 @@ type llamaRewriter struct {
 	timings []byte
 
 	before, after []byte // what stood around the text of the last plain chunk: most chunks differ in nothing else
+	isTimed       bool   // behind after, each has the engine's timings
 }
 
-func newLlamaRewriter(opts RewriteOptions) *llamaRewriter {
-	r := &llamaRewriter{opts: opts, tail: opts.Tail}
+func newLlamaRewriter(ask *Chat, opts RewriteOptions) *llamaRewriter {
+	r := &llamaRewriter{ask: ask, opts: opts, tail: opts.Tail}
 	if r.tail == nil {
 		r.tail = NewChatTail(1, opts.IncludeUsage, opts.Extra)
 	}
@@ -73,6 +77,8 @@ func (r *llamaRewriter) Close(dst []byte) []byte {
 	}
 	return r.fail(dst, brokenOff())
 }
+
+func (r *llamaRewriter) Cut() bool { return false }
 
 func (r *llamaRewriter) Fault() *Error { return r.fault }
 
@@ -122,7 +128,7 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 	}
 	r.note(c)
 	r.learn(data, c)
-	if !c.choice || (r.opts.SingleCall && !c.keepFirstCall()) {
+	if !c.choice || (r.ask.SingleCall && !c.keepFirstCall()) {
 		return dst
 	}
 	r.completeCalls(c)
@@ -132,7 +138,7 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 		return dst
 	}
 	dst = r.appendChunk(dst, c)
-	if c.timings != nil && r.opts.Timings {
+	if c.timings != nil && r.ask.Timings {
 		dst = append(dst, `,"timings":`...)
 		dst = append(dst, c.timings...)
 	}
@@ -141,12 +147,16 @@ func (r *llamaRewriter) frame(dst, frame []byte) []byte {
 
 // appendLike appends a chunk that differs from the last plain one in its text alone, without parsing it.
 func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
-	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) || !bytes.HasSuffix(data, r.after) {
+	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) {
 		return dst, false
 	}
-	text := data[len(r.before) : len(data)-len(r.after)]
+	text := data[len(r.before):]
 	s := scanner{data: text, lenient: true}
-	if text[0] != '"' || s.str() != nil || s.pos != len(text) {
+	if text[0] != '"' || s.str() != nil {
+		return dst, false
+	}
+	text, rest := text[:s.pos], text[s.pos:]
+	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && !(r.isTimed && areTimings(rest[len(r.after):])) {
 		return dst, false
 	}
 	dst = append(dst, r.head...)
@@ -157,31 +167,41 @@ func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
 
 // learn keeps what stands around the text of a chunk that has nothing else to tell.
 func (r *llamaRewriter) learn(data []byte, c *llamaChunk) {
-	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil || c.timings != nil ||
-		c.usage != nil || c.verbose != nil || c.others > 0 {
+	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil ||
+		c.usage != nil || c.verbose != nil || c.others > 0 || r.ask.Timings {
 		return
 	}
 	at := cap(data) - cap(c.content) // the one is a part of the other, unless the chunk had to be copied
 	if at < 0 || at+len(c.content) > len(data) || &data[at] != &c.content[0] {
 		return
 	}
+	end := len(data)
+	if r.isTimed = c.timings != nil; r.isTimed { // they differ from chunk to chunk
+		if end -= len(c.timings) + len("}"); end <= at+len(c.content) || !bytes.Equal(data[end:len(data)-1], c.timings) {
+			r.before = r.before[:0]
+			return
+		}
+	}
 	r.before = append(r.before[:0], data[:at]...)
-	r.after = append(r.after[:0], data[at+len(c.content):]...)
+	r.after = append(r.after[:0], data[at+len(c.content):end]...)
+}
+
+// areTimings tells whether a chunk's end is an object without anything in it but numbers, and the chunk's own brace.
+func areTimings(end []byte) bool {
+	inner, isEnd := bytes.CutSuffix(end, []byte("}}"))
+	return isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
 }
 
 // note keeps the figures, which may come with any chunk. The last ones count.
 func (r *llamaRewriter) note(c *llamaChunk) {
-	if c.thinking >= 0 {
-		r.outcome.Usage.Reasoning++
-	}
+	r.thoughts.note(c)
 	if c.usage != nil {
-		reasoning := r.outcome.Usage.Reasoning
 		r.outcome.Usage = llamaUsage(c.usage)
-		r.outcome.Usage.Reasoning = reasoning
 	}
+	r.outcome.Usage.Reasoning = r.thoughts.count
 	if c.timings != nil && (c.finish != nil || !c.choice) {
 		r.outcome.Timings = llamaTimings(gjson.ParseBytes(c.timings))
-		if r.opts.Timings {
+		if r.ask.Timings {
 			r.timings = append(r.timings[:0], c.timings...)
 		}
 	}
@@ -207,7 +227,7 @@ func (r *llamaRewriter) appendChunk(dst []byte, c *llamaChunk) []byte {
 	}
 	dst = append(dst, delta...)
 	dst = append(dst, `,"logprobs":`...)
-	dst = appendChatLogprobs(dst, c.logprobs, r.opts.OnlyChosen)
+	dst = appendChatLogprobs(dst, c.logprobs, r.ask.OnlyChosen)
 	dst = append(dst, `,"finish_reason":`...)
 	dst = appendOrNull(dst, c.finish)
 	dst = append(dst, "}]"...)

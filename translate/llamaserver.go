@@ -21,7 +21,7 @@ type LlamaServer struct{}
 
 // Chat sends the fields of llamaChatFields alone. It asks for a stream in any case: only so does the engine notice at once that
 // nobody listens any more, and tell how far the prompt is. What a client wants in one piece is gathered from it.
-func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte {
+func (LlamaServer) Chat(body *Body, chat *Chat, choice int) [][]byte {
 	e := Edit{slices.Clone(chat.edit.changes), llamaChatFields}
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
@@ -29,17 +29,23 @@ func (LlamaServer) Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]b
 	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // the choices of one seed differ, and are always the same
 		e.Set("seed", itoa((chat.Seed+choice)%(1<<32-1)))
 	}
-	if tellStop && chat.HasStop {
-		e.Set("verbose", "true")
+	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // of how many tokens a thought is, or an answer that we end, nothing else tells
+		e.Set("timings_per_token", "true")
 	}
 	return e.Pieces(body)
 }
 
 // Decoder reads the stream that Chat asks for.
-func (LlamaServer) Decoder() Decoder { return &llamaDecoder{} }
+func (LlamaServer) Decoder(chat *Chat) Decoder { return newLlamaDecoder(chat) }
 
 // Rewriter passes the stream that Chat asks for.
-func (LlamaServer) Rewriter(opts RewriteOptions) Rewriter { return newLlamaRewriter(opts) }
+func (LlamaServer) Rewriter(chat *Chat, opts RewriteOptions) Rewriter {
+	r := newLlamaRewriter(chat, opts)
+	if chat.Forced || len(chat.Stops) > 0 {
+		return newEventRewriter(chat, r)
+	}
+	return r
+}
 
 // Fault reads the engine's error bodies: {"error":{"code":400,"message":"…","type":"…"}}, with n_prompt_tokens and n_ctx
 // when the prompt is too long.
@@ -72,6 +78,12 @@ func llamaFault(status int, e gjson.Result) *Error {
 
 // overflow is the error of a prompt that is longer than the context.
 func overflow(tokens, limit int) *Error {
+	if tokens == limit {
+		return &Error{
+			Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
+			Message: "The prompt has " + itoa(tokens) + " tokens, which is all of the context length and leaves no room for an answer. Shorten the prompt, or load the model with a larger context_length.",
+		}
+	}
 	return &Error{
 		Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
 		Message: "The prompt has " + itoa(tokens) + " tokens, but the context length is " + itoa(limit) +
@@ -101,6 +113,7 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
 	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
 	{"The model produced output that does not match the expected", "format_not_met", "response_format"}, // of an answer that the request began
+	{"Failed to initialize samplers", "format_not_met", "response_format"},                              // the same
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 

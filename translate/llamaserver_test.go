@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	asked = `"stream":true,"return_progress":true,"stream_options":{"include_usage":true}`
-	hello = `"messages":[{"role":"user","content":"Hello"}]`
+	plainly = `"stream":true,"return_progress":true,"stream_options":{"include_usage":true}`
+	asked   = plainly + `,"timings_per_token":true` // of a model that may think
+	hello   = `"messages":[{"role":"user","content":"Hello"}]`
 )
 
 // upstream is what the engine is sent for a request that doesn't ask for v0's stop reason.
@@ -21,7 +22,7 @@ func upstream(t *testing.T, body string, caps Caps) ([]byte, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join(LlamaServer{}.Chat(b, chat, 0, false), nil), nil
+	return bytes.Join(LlamaServer{}.Chat(b, chat, 0), nil), nil
 }
 
 // tinyPNG is a picture of one pixel, in base64.
@@ -30,6 +31,11 @@ const tinyPNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAA
 // call is a call of the tool a as the engine is told of it. The arguments are the inside of a JSON string.
 func call(arguments string) string {
 	return `{"type":"function","function":{"name":"a","arguments":"` + arguments + `"}}`
+}
+
+// demanded is how the engine is made to call a tool of which no arguments are known.
+func demanded(tool string) string {
+	return `"response_format":` + forcedFormat([]chatTool{{name: tool}}) + `,"max_tokens":16384,`
 }
 
 func TestLlamaServer_Chat(t *testing.T) {
@@ -42,11 +48,11 @@ func TestLlamaServer_Chat(t *testing.T) {
 		want string
 	}{
 		"fields are added": {`{` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
-		"stream false":     {`{"stream":false,` + hello + `}`, blind, `{"stream":true,` + hello + `,"return_progress":true,"stream_options":{"include_usage":true}}`},
+		"stream false":     {`{"stream":false,` + hello + `}`, blind, `{"stream":true,` + hello + `,"return_progress":true,"stream_options":{"include_usage":true},"timings_per_token":true}`},
 		"stream null":      {`{` + hello + `,"stream":null}`, blind, `{` + hello + `,` + asked + `}`},
 		"own options": {
 			`{"stream_options":{"include_usage":false,"x":1},"return_progress":false,` + hello + `,"stream":true}`, blind,
-			`{"stream_options":{"include_usage":true},"return_progress":true,` + hello + `,"stream":true}`,
+			`{"stream_options":{"include_usage":true},"return_progress":true,` + hello + `,"stream":true,"timings_per_token":true}`,
 		},
 		"ttl is ours": {`{"ttl":300,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
 		"unknown fields": {
@@ -62,7 +68,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 			Caps{MaxContext: 512},
 			`{` + hello + `,"repeat_last_n":512,"dry_penalty_last_n":512,` + asked + `}`,
 		},
-		"stops that are empty":      {`{` + hello + `,"stop":["","a"]}`, blind, `{` + hello + `,"stop":["a"],` + asked + `}`},
+		"stops that are empty":      {`{` + hello + `,"stop":["","a"]}`, blind, `{` + hello + `,` + asked + `}`},
 		"a stop that is empty":      {`{` + hello + `,"stop":""}`, blind, `{` + hello + `,` + asked + `}`},
 		"the penalty's other name":  {`{` + hello + `,"repetition_penalty":1.1}`, blind, `{` + hello + `,"repeat_penalty":1.1,` + asked + `}`},
 		"a grammar that is allowed": {`{` + hello + `,"grammar":"root ::= \"a\""}`, Caps{RawGrammar: true}, `{` + hello + `,"grammar":"root ::= \"a\"",` + asked + `}`},
@@ -90,7 +96,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"a tool by its name": {
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}, {"type":"function","function":{"name":"b"}}],"tool_choice":{"type":"function","function":{"name":"b"}}}`, blind,
-			`{` + hello + `,"tools":[{"type":"function","function":{"name":"b"}}],"tool_choice":"required",` + asked + `}`,
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"b"}}],` + demanded("b") + asked + `}`,
 		},
 		"tools that are allowed": {
 			`{` + hello + `,"tools":[{"function":{"name":"a"}},{"function":{"name":"b"}},{"function":{"name":"c"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"c"}},{"type":"function","function":{"name":"a"}}]}}}`, blind,
@@ -105,7 +111,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1",` + call(`{\"arguments\":\"{\\\"b\\\":\"}`)[1:] + `,` + call(`{\"arguments\":\"7\"}`) + `,` + call(`{\"x\":1}`) + `,` + call("{}") + `]}],` + asked + `}`,
 		},
 		"no tools":       {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"none"}`, blind, `{` + hello + `,` + asked + `}`},
-		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"tool_choice":"required",` + asked + `}`},
+		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],` + demanded("a") + asked + `}`},
 		"a schema in its place": {
 			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `}`, blind,
 			`{"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}},` + hello + `,` + asked + `}`,
@@ -117,7 +123,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 		"effort that models offer": {`{"reasoning_effort":"low",` + hello + `}`, blind, `{"reasoning_effort":"low",` + hello + `,` + asked + `}`},
 		"effort next to one":       {`{"reasoning_effort":"xhigh",` + hello + `}`, blind, `{"reasoning_effort":"high",` + hello + `,` + asked + `}`},
 		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, Caps{Reasoning: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
-		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Reasoning: []string{}}, `{` + hello + `,` + asked + `}`},
+		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Reasoning: []string{}}, `{` + hello + `,` + plainly + `}`},
 		"nulls": {
 			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `}`, blind,
 			`{` + hello + `,` + asked + `}`,
@@ -167,7 +173,7 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 		"a message of no role":      {`{"messages":[{"content":"a"}]}`, Missing("messages[0].role")},
 		"a message of nothing":      {`{"messages":[{"role":"user"}]}`, Missing("messages[0].content")},
 		"a call of nothing":         {`{"messages":[{"role":"assistant","tool_calls":[{"type":"image_url"}]}]}`, Missing("messages[0].tool_calls[0].function.name")},
-		"a window of less than all": {`{"repeat_last_n":-2,` + hello + `}`, Invalid("invalid_value", "repeat_last_n", `"repeat_last_n" must be at least -1, which stands for the whole context.`)},
+		"a window of less than all": {`{"repeat_last_n":-2,` + hello + `}`, Invalid("invalid_value", "repeat_last_n", `"repeat_last_n" must be from 0 to the context's length in tokens, or -1 for the whole context.`)},
 		"many log probabilities":    {`{"logprobs":true,"top_logprobs":765,` + hello + `}`, Invalid("invalid_value", "top_logprobs", `"top_logprobs" must be from 0 to 20, not 765.`)},
 		"log probabilities of none": {`{"top_logprobs":5,` + hello + `}`, Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)},
 		"a bias of a word":          {`{"logit_bias":{"5":"much"},` + hello + `}`, Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most 1024 of them.`)},

@@ -23,7 +23,8 @@ type NativeChat struct {
 	System        *string // takes the place of the conversation's system prompt; nil: that stays as it is
 	Previous      string  // the response that it continues; empty: none
 	Store         bool
-	ContextLength int // in tokens, should the request load the model; 0: not given
+	ContextLength int  // in tokens, should the request load the model; 0: not given
+	Chat          Chat // what the engine's wire has to know of it
 
 	edit Edit // the fields of the engine's request
 }
@@ -31,8 +32,8 @@ type NativeChat struct {
 // ParseNativeChat reads a request of the native chat. What is wrong with it, or can't be done with the model, is refused
 // here, before anything is loaded.
 func ParseNativeChat(body *Body, model string, caps Caps) (*NativeChat, *Error) {
-	c := new(NativeChat)
-	for _, parse := range []func(*Body) *Error{c.parseConversation, c.parseNumbers, c.parseOthers, refuseIntegrations} {
+	c := &NativeChat{Chat: Chat{N: 1}}
+	for _, parse := range []func(*Body) *Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.Chat.parseStops, refuseIntegrations} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -40,6 +41,7 @@ func ParseNativeChat(body *Body, model string, caps Caps) (*NativeChat, *Error) 
 	if err := c.parseReasoning(body, model, caps); err != nil {
 		return nil, err
 	}
+	c.Chat.Thinks = caps.thinks() && unquote(body.Value("reasoning")) != "off"
 	var err *Error
 	c.Input, err = parseNativeInput(body.Get("input"), caps)
 	return c, err
@@ -97,7 +99,7 @@ func (c *NativeChat) parseNumbers(body *Body) *Error {
 }
 
 // nativeOthers are fields that the specification doesn't have, but the engine does.
-var nativeOthers = map[string]bool{"seed": true, "stop": true, "presence_penalty": true, "frequency_penalty": true, "logit_bias": true}
+var nativeOthers = map[string]bool{"seed": true, "presence_penalty": true, "frequency_penalty": true, "logit_bias": true}
 
 func (c *NativeChat) parseOthers(body *Body) *Error {
 	return parseSampling(body, nativeOthers, Caps{}, &c.edit)

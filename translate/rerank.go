@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -61,7 +62,7 @@ func ParseRerank(body *Body) (*Rerank, *Error) {
 	if r.ReturnDocuments, err = body.Bool("return_documents"); err != nil {
 		return nil, err
 	}
-	n, given, err := count(body, "top_n", 1)
+	n, given, err := count(body, "top_n", 1, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}

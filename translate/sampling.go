@@ -28,18 +28,13 @@ func (f *numberField) check(v gjson.Result) *Error {
 		return nil
 	}
 	wanted := "from " + number(f.min) + " to " + number(f.max)
-	switch {
-	case f.above && f.max == math.MaxInt32:
-		wanted = "above " + number(f.min)
-	case f.above:
+	if f.above {
 		wanted = "above " + number(f.min) + ", and at most " + number(f.max)
-	case f.max == math.MaxInt32:
-		wanted = "at least " + number(f.min)
 	}
 	return Invalid("invalid_value", f.name, `"`+f.name+`" must be `+wanted+`, not `+v.Raw+`.`)
 }
 
-func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // samplingNumbers are the numbers by which a request of the OpenAI-style endpoints shapes how tokens are chosen: OpenAI's, and
 // those of llama-server that people use.
@@ -85,7 +80,6 @@ func indexed(fields []numberField) map[string]*numberField {
 // samplingOthers are the fields that shape how tokens are chosen and aren't one number.
 var samplingOthers = map[string]func(v gjson.Result, caps Caps, e *Edit) *Error{
 	"seed":                     parseSeed,
-	"stop":                     parseStop,
 	"logit_bias":               parseLogitBias,
 	"samplers":                 parseSamplers,
 	"ignore_eos":               parseSwitch("ignore_eos"),
@@ -144,25 +138,18 @@ func parseSeed(v gjson.Result, _ Caps, e *Edit) *Error {
 	return nil
 }
 
-// maxStops bounds the stop strings: each is looked for after each token.
-const maxStops = 256
+// The bounds of the stop strings: each is looked for after each token.
+const (
+	maxStops     = 256
+	maxStopBytes = 64 << 10 // of all of them
+)
 
-// parseStop leaves out empty strings, which would stop everything.
-func parseStop(v gjson.Result, _ Caps, e *Edit) *Error {
-	stops, err := stopStrings(v)
-	switch {
-	case err != nil:
-		return err
-	case len(stops) == 0:
-		e.Remove("stop")
-	case v.IsArray() && len(stops) < len(v.Array()):
-		e.Set("stop", string(appendJSON(nil, stops)))
+// parseStops reads the field "stop": a string, or an array of strings. Empty ones, which would stop everything, are left out.
+func parseStops(body *Body) (stops []string, _ *Error) {
+	v := body.Get("stop")
+	if v.Type == gjson.Null {
+		return nil, nil
 	}
-	return nil
-}
-
-// stopStrings reads stop strings, but for empty ones.
-func stopStrings(v gjson.Result) (stops []string, _ *Error) {
 	if v.Type != gjson.String && !v.IsArray() {
 		return nil, wrongType("stop", "a string or an array", v)
 	}
@@ -174,10 +161,19 @@ func stopStrings(v gjson.Result) (stops []string, _ *Error) {
 			stops = append(stops, s.Str)
 		}
 	}
-	if len(stops) > maxStops {
-		return nil, Invalid("invalid_value", "stop", `"stop" must hold at most `+itoa(maxStops)+` strings.`)
+	if !areStops(stops) {
+		return nil, Invalid("invalid_value", "stop", `"stop" must hold at most `+itoa(maxStops)+` strings, of `+itoa(maxStopBytes)+` bytes in all.`)
 	}
 	return stops, nil
+}
+
+// areStops tells whether stop strings are within the bounds.
+func areStops(stops []string) bool {
+	size := 0
+	for _, s := range stops {
+		size += len(s)
+	}
+	return len(stops) <= maxStops && size <= maxStopBytes
 }
 
 // The bounds of logit_bias. A bias beyond them is as good as infinite.
@@ -279,7 +275,7 @@ func parseWindow(name string) func(gjson.Result, Caps, *Edit) *Error {
 		}
 		switch {
 		case v.Num < -1:
-			return Invalid("invalid_value", name, `"`+name+`" must be at least -1, which stands for the whole context.`)
+			return Invalid("invalid_value", name, `"`+name+`" must be from 0 to the context's length in tokens, or -1 for the whole context.`)
 		case v.Num < 0, v.Num > float64(most):
 			e.Set(name, itoa(most))
 		}

@@ -68,6 +68,9 @@ func (w *schemaWork) of(schema gjson.Result) (int, *Error) {
 	}
 	var bad *Error
 	schema.ForEach(func(key, value gjson.Result) bool {
+		if bad = w.shape(key.Str, value); bad != nil {
+			return false
+		}
 		switch key.Str {
 		case "properties", "patternProperties", "dependentSchemas":
 			var n int

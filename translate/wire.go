@@ -1,22 +1,24 @@
 package translate
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Wire is the half of an engine that is made of bytes: what its HTTP endpoint wants to be sent, and what it answers. The
 // other half, its process, is the supervisor's.
 type Wire interface {
-	// Chat makes the engine's body of an OpenAI-style chat request, for one of its choices. With tellStop the engine is
-	// to say why it stopped where its answer alone doesn't show it.
-	Chat(body *Body, chat *Chat, choice int, tellStop bool) [][]byte
+	// Chat makes the engine's body of an OpenAI-style chat request, for one of its choices.
+	Chat(body *Body, chat *Chat, choice int) [][]byte
 
 	// Drops names the fields of a chat request that the engine isn't sent.
 	Drops(body *Body, chat *Chat) []string
 
-	// Decoder reads the engine's answer to a body that Chat made.
-	Decoder() Decoder
+	// Decoder reads the engine's answer to a body that Chat made of chat.
+	Decoder(chat *Chat) Decoder
 
-	// Rewriter turns the engine's answer to a body that Chat made into what the client is to see of it.
-	Rewriter(opts RewriteOptions) Rewriter
+	// Rewriter turns the engine's answer to a body that Chat made of chat into what the client is to see of it.
+	Rewriter(chat *Chat, opts RewriteOptions) Rewriter
 
 	// Pin has the engine use one slot for a body that it is sent, and without reuse none of what the slot keeps of earlier
 	// prompts. The body itself is left as it is.
@@ -52,10 +54,14 @@ type Caps struct {
 // engine itself cut it. The last event is Finish or Fault, and nothing follows it. An error that emit returns ends the
 // call and is returned.
 type Decoder interface {
+	// Feed returns [ErrCut] where the answer has ended, but the engine would go on: the rest is not to be read.
 	Feed(p []byte, emit func(Event) error) error
 	// Close says that the stream has ended; an answer that is incomplete then ends in a Fault.
 	Close(emit func(Event) error) error
 }
+
+// ErrCut says that an answer ended before the engine's: it has come to a stop string.
+var ErrCut = errors.New("the answer has ended before the engine's")
 
 // Encoder appends what a client sees of an event, which may be nothing, to dst. There is one for each dialect.
 type Encoder interface {
@@ -68,6 +74,8 @@ type Rewriter interface {
 	Append(dst, p []byte) []byte
 	// Close appends what is due when the stream has ended.
 	Close(dst []byte) []byte
+	// Cut tells whether the answer has ended, but the engine would go on: the rest is not to be read.
+	Cut() bool
 	// Fault is what went wrong in the stream, nil if nothing did. Nothing is appended after it; the caller tells the
 	// client, or sends the request again where the client has seen nothing yet.
 	Fault() *Error
@@ -79,9 +87,6 @@ type Rewriter interface {
 type RewriteOptions struct {
 	IncludeUsage   bool           // the chunk with the usage, which is always asked of the engine
 	ReasoningField ReasoningField // the zero value is ReasoningPlain
-	SingleCall     bool           // of parallel tool calls only the first
-	OnlyChosen     bool           // log probabilities of the chosen tokens alone
-	Timings        bool           // the engine's own measurements
 	Envelope       Envelope       // what each chunk says of the answer
 	Extra          Extra          // what the last chunk has beside; may be nil
 

@@ -105,6 +105,7 @@ func (g *generation) token(i int) error {
 		c := g.chunk(g.pieceDelta(index, &g.plan.pieces[i]))
 		if g.ask.perToken {
 			c.Timings = g.timings()
+			c.Timings.PredictedN++ // with this one
 		}
 		if err := g.send(c); err != nil {
 			return err
