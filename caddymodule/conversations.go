@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -66,7 +67,7 @@ func (a *App) storeOption(d *caddyfile.Dispenser) error {
 			}
 			a.Store.MaxTurns = n
 		default:
-			return d.Errf("store: unknown option %q", word)
+			return d.Errf("store: unknown option %q; there are: %s", word, strings.Join(storeOptions, ", "))
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func realHome(dir home.Dir) (home.Dir, error) {
 func preflight(config []byte) error {
 	dir, err := home.FromEnvironment()
 	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {
-		dir, err = home.Abs(caddy.NewReplacer().ReplaceKnown(set, ""))
+		dir, err = home.Abs(atUser(caddy.NewReplacer().ReplaceKnown(set, "")))
 	}
 	if err != nil {
 		return err

@@ -24,12 +24,6 @@ const (
 	grace = 15 * time.Second
 )
 
-// nowhere answers what isn't the API's. Without it, a client whose base URL lacks the /v1 would be told that all is well.
-var nowhere = caddyhttp.StaticResponse{
-	StatusCode: caddyhttp.WeakString("404"),
-	Body:       "Nothing is here. The API is below /v1/ and /api/.",
-}
-
 func serveCommand(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().StringArray("models-dir", nil, "A further folder of models (may be repeated)")
@@ -115,7 +109,7 @@ func serveConfig(listen string, app *App, handlers ...json.RawMessage) *caddy.Co
 			"lmcaddy": {
 				Listen:    []string{listen},
 				AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
-				Routes:    caddyhttp.RouteList{{HandlersRaw: append(handlers, caddyconfig.JSONModuleObject(nowhere, "handler", "static_response", nil))}},
+				Routes:    caddyhttp.RouteList{{HandlersRaw: handlers}},
 			},
 		},
 	}
