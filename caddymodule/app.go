@@ -231,7 +231,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading(), a.hubs(replace), watchExit(ctx)); err != nil {
+	if err := errors.Join(err, a.loading(), a.hubs(replace), watchExit(ctx), watchStart(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app

@@ -43,6 +43,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	c := configOf(ctx, a)
 	c.MaxBody, c.CORS, c.Families = h.MaxBody, h.CORS, h.Dialects
 	h.api = api.New(c)
+	leaveOutTLSProtocols(ctx)
 	return nil
 }
 
