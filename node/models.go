@@ -177,6 +177,7 @@ func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Count
 type ModelState struct {
 	catalog.Model
 	Instances []supervisor.Info // those that are loaded
+	Aliases   []string          // other names that the settings give it
 
 	// Listed is the same model in the catalog's list, where it is as long as nothing has changed; nil for one that is gone
 	// from the disk.
@@ -215,9 +216,10 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 		return nil, err
 	}
 	all := make([]ModelState, 0, len(models))
+	aliases := n.aliases()
 	for i := range models {
 		if models[i].Err == nil {
-			all = append(all, ModelState{Model: models[i], Listed: &models[i]})
+			all = append(all, ModelState{Model: models[i], Listed: &models[i], Aliases: aliases[models[i].Key]})
 		}
 	}
 	onDisk := len(all)

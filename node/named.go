@@ -33,8 +33,18 @@ func (n *Node) means(name string) string {
 	return m.Key
 }
 
-// Aliases are the other names that the settings give a model.
-func (n *Node) Aliases(key string) []string { return n.settingsOf(n.settings.Load(), key).Aliases }
+// aliases are the other names that the settings give to models, by key.
+func (n *Node) aliases() map[string][]string {
+	s := n.settings.Load()
+	aliases := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		if ms := s.Models[name]; len(ms.Aliases) > 0 {
+			key := n.means(name)
+			aliases[key] = append(aliases[key], ms.Aliases...)
+		}
+	}
+	return aliases
+}
 
 // warnIdle warns of settings that do nothing as things are: of models that aren't there, and folders that don't exist.
 func (n *Node) warnIdle(s *Settings) {
