@@ -11,13 +11,14 @@ LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The engine's tests run one at a time, with one thread: they measure behaviour, not the machine.
 TEST_HOME   := $(CACHE)/home
+PORT        ?= 1234
 SHIPPED     := testdata/models/lmcaddy/tinychat
 
 export CGO_ENABLED = 0
 
 .PHONY: help
 help: ## Lists the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(BIN) ## Builds bin/lmcaddy
@@ -26,14 +27,14 @@ $(BIN): $(GO_SOURCES)
 	go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
 
 .PHONY: run
-run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234
+run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234 (PORT=8080: on another port)
 	@# The shell looks at the variable, not make, for which a $$ in a path would mean something.
 	@# exec: Ctrl-C and the exit status are lmcaddy's own
 	@home="$${LMCADDY_HOME:-$$HOME/.lmcaddy}" && mkdir -p -m 700 "$$home" && mkdir -p "$$home/models/lmcaddy" && \
 	{ test -e "$$home/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$$home/models/lmcaddy/tinychat"; } && \
 	$(BIN) runtime get llama.cpp --if-missing && \
-	echo "Serving on http://127.0.0.1:1234; Ctrl-C ends it. The README has a first request." && \
-	exec $(BIN) run --config Caddyfile
+	echo "Ctrl-C ends the server. make run PORT=8080 has it on another port. The README has a first request." && \
+	LMCADDY_PORT="$(PORT)" exec $(BIN) run --config Caddyfile
 
 .PHONY: test
 test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test

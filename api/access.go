@@ -38,7 +38,7 @@ func identity(ctx context.Context) *node.Identity {
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
 	c := &call{api: a, w: w, r: r}
 	needed := anyone
-	if a.Owns(r.URL.Path) {
+	if ownsPath(r.URL.Path) {
 		rt, _, _ := lookUp(r.Method, r.URL.Path)
 		if isPreflight(r) || rt != nil && rt.scope == public {
 			return r.WithContext(WithIdentity(r.Context(), node.Nobody)), true

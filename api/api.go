@@ -34,6 +34,9 @@ type Config struct {
 	// go on for as long as they may.
 	Exiting <-chan struct{}
 
+	// Families are the API families that the site serves; none: all of them.
+	Families []Family
+
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string
 	// CORSOf gives the origins of a request's site, where CORS doesn't; nil: CORS does.
@@ -77,11 +80,6 @@ func New(c Config) *API {
 	return &API{Config: c}
 }
 
-// Owns tells whether a path belongs to the API, known endpoint or not.
-func (a *API) Owns(path string) bool {
-	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting"
-}
-
 // call is one request on its way.
 type call struct {
 	api     *API
@@ -107,7 +105,7 @@ type call struct {
 	answered atomic.Bool  // an engine has begun to answer
 }
 
-// ServeHTTP answers a request for a path that the API owns.
+// ServeHTTP answers a request. One that the API doesn't own is told that there is nothing there.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

@@ -29,6 +29,7 @@ type (
 		Instances        []nativeInstance    `json:"loaded_instances"`
 		MaxContextLength int                 `json:"max_context_length"`
 		Format           catalog.Format      `json:"format"`
+		Aliases          []string            `json:"aliases,omitempty"` // beyond the specification
 		Capabilities     *nativeCapabilities `json:"capabilities,omitempty"`
 		*nativeDescription
 	}
@@ -116,6 +117,7 @@ func describe(m node.ModelState) nativeModel {
 		Instances:        []nativeInstance{},
 		MaxContextLength: m.MaxContextLength,
 		Format:           m.Format,
+		Aliases:          m.Aliases,
 	}
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture

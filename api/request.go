@@ -45,10 +45,6 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 			return nil, err
 		}
 	}
-	name, err := model(body)
-	if err != nil {
-		return nil, err
-	}
 	rq := &request{body: body}
 	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
 		return nil, err
@@ -57,7 +53,7 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 		return nil, err
 	}
 	rq.use.Owner = c.owner()
-	if rq.target, err = c.find(name); err != nil {
+	if rq.target, err = c.asked(body); err != nil {
 		return nil, err
 	}
 	if rq.use.Draft != "" {

@@ -145,30 +145,33 @@ func lookUp(method, path string) (found *route, param string, allowed []string) 
 // route finds the endpoint.
 func (c *call) route() (*route, error) {
 	found, param, allowed := lookUp(c.r.Method, c.r.URL.Path)
-	if found != nil {
-		c.param = param
-		return found, nil
-	}
-	// The words are LM Studio's, which its users know.
-	message := "Unexpected endpoint or method. (" + c.r.Method + " " + c.r.URL.Path + ")"
-	if len(allowed) > 0 {
+	switch {
+	case !c.api.serves(c.r), found == nil && len(allowed) == 0:
+		return nil, c.api.unknownPath(c.r)
+	case found == nil:
 		slices.Sort(allowed)
 		c.w.Header().Set("Allow", strings.Join(slices.Compact(allowed), ", "))
+		message := "Unexpected endpoint or method. (" + c.r.Method + " " + c.r.URL.Path + ")"
 		return nil, &translate.Error{Kind: translate.KindMethodNotAllowed, Message: message}
 	}
-	return nil, &translate.Error{Kind: translate.KindPathNotFound, Message: message}
+	c.param = param
+	return found, nil
 }
 
-// dialectOf is the family that a path belongs to, whether there is an endpoint or not. The list of models has the same path
-// in two families.
+// dialectOf is what a path's errors are told in, whether there is an endpoint or not. The list of models has the same path
+// in two dialects. Paths that aren't the API's are those of clients with a wrong base URL.
 func dialectOf(r *http.Request) translate.Dialect {
 	path := r.URL.Path
 	switch {
-	case path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/"), isAnthropicModels(r):
+	case isMessages(path), isMessages(strings.TrimPrefix(path, "/v1")), isMessages("/v1" + path), isAnthropicModels(r):
 		return translate.Anthropic
-	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
-		return translate.OpenAI
-	default:
+	case path == "/api" || strings.HasPrefix(path, "/api/") || path == "/lmstudio-greeting":
 		return translate.Native
+	default:
+		return translate.OpenAI
 	}
+}
+
+func isMessages(path string) bool {
+	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/")
 }

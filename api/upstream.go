@@ -61,6 +61,9 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 	}
 	resp, err := lease.PostPieces(ctx, path, payload)
 	if err != nil {
+		if ctx.Err() != nil {
+			c.answered.Store(true) // the engine was at work when the client disconnected
+		}
 		return c.notAnswered(ctx, lease, err)
 	}
 	defer resp.Body.Close()

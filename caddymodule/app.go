@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,6 +71,10 @@ type App struct {
 	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
 	ListModels string `json:"list_models,omitempty"`
 
+	// What becomes of a request for a model that isn't known, or for none: with "strict" it is refused, with "single" the one
+	// model of its kind that is loaded answers, or the only one that there is. Default: strict.
+	UnknownModel string `json:"unknown_model,omitempty"`
+
 	// The field in which OpenAI-style answers carry the model's thinking: "reasoning" or "reasoning_content".
 	// Default: reasoning.
 	ReasoningField string `json:"reasoning_field,omitempty"`
@@ -79,7 +82,7 @@ type App struct {
 	// How engines are run.
 	Engines Engines `json:"engines,omitzero"`
 
-	// Settings of single models, by key.
+	// Settings of single models, by key or another name that requests may use.
 	Models map[string]Model `json:"models,omitempty"`
 
 	// Request defaults, by a name that requests choose them by in the field "preset": the values of fields. The field
@@ -192,11 +195,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 		return s
 	}
-	a.Home = resolve(a.Home)
+	a.Home = atUser(resolve(a.Home))
 	a.settings = node.Settings{
 		Log:            a.log,
 		JIT:            a.JIT == nil || *a.JIT,
 		ListAll:        a.ListModels == "all",
+		AnyName:        a.UnknownModel == "single",
 		ReasoningField: translate.ReasoningField(a.ReasoningField),
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
@@ -207,7 +211,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))
 	}
 	if e := a.Engines.LlamaServer; e != nil {
-		a.settings.LlamaServer = node.EngineSettings{Path: resolve(e.Path), Parallel: e.Parallel, Args: e.Args}
+		a.settings.LlamaServer = node.EngineSettings{Path: atUser(resolve(e.Path)), Parallel: e.Parallel, Args: e.Args}
 		a.settings.LlamaServer.Unconfined = e.Sandbox != nil && !*e.Sandbox
 		for _, path := range e.SandboxRead {
 			a.settings.LlamaServer.Readable = append(a.settings.LlamaServer.Readable, absolute(resolve(path)))
@@ -216,23 +220,18 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading(), a.hubs(replace), a.watchStop(ctx)); err != nil {
+	if err := errors.Join(err, a.loading(), a.hubs(replace), a.watchStop(ctx), watchStart(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
 }
 
-// absolute is a path that stays right whatever the working directory becomes.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
-}
-
 // Validate checks what can be checked without starting.
 func (a *App) Validate() error {
 	if err := oneOf("list_models", a.ListModels, "loaded", "all"); err != nil {
+		return err
+	}
+	if err := oneOf("unknown_model", a.UnknownModel, "strict", "single"); err != nil {
 		return err
 	}
 	if err := oneOf("abandoned_loads", a.AbandonedLoads, "finish", "stop"); err != nil {
@@ -272,6 +271,9 @@ func (a *App) Start() error {
 		return err
 	}
 	n := a.pooled.Node
+	if err := n.CheckEngine(a.settings); err != nil {
+		return err
+	}
 	a.gen = generation.Add(1)
 	if err := n.Push(a.gen, a.settings); err != nil {
 		return err

@@ -120,8 +120,8 @@ func parseAuth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		return nil, h.ArgErr()
 	}
 	for nesting := h.Nesting(); h.NextBlock(nesting); {
-		if word := h.Val(); word != "trust" {
-			return nil, h.Errf("lm_auth: unknown option %q", word)
+		if h.Val() != "trust" {
+			return nil, unknownOption(h.Dispenser, "lm_auth", []string{"trust"})
 		}
 		args := h.RemainingArgs()
 		if len(args) == 0 {
@@ -138,8 +138,8 @@ func parseAuth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 			t.Scopes = append(t.Scopes, node.Scope(scope))
 		}
 		for inner := h.Nesting(); h.NextBlock(inner); {
-			if word := h.Val(); word != "only" {
-				return nil, h.Errf("lm_auth: unknown option %q of trust", word)
+			if h.Val() != "only" {
+				return nil, unknownOption(h.Dispenser, "lm_auth: trust", []string{"only"})
 			}
 			if err := oneArg(h.Dispenser, &t.Only); err != nil {
 				return nil, err

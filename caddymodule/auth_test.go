@@ -74,8 +74,8 @@ func TestWarnOpen(t *testing.T) {
 	}
 }
 
-// siteOf starts the app of a Caddyfile, and gives the handler of its one site.
-func siteOf(t *testing.T, caddyfile string) (http.Handler, *node.Node) {
+// serverOf starts the app of a Caddyfile, and gives the server of its one site.
+func serverOf(t *testing.T, caddyfile string) (*caddyhttp.Server, *node.Node) {
 	t.Helper()
 	root, err := os.MkdirTemp("", "lm")
 	if err != nil {
@@ -108,23 +108,30 @@ func siteOf(t *testing.T, caddyfile string) (http.Handler, *node.Node) {
 		t.Fatal(err)
 	}
 	for _, server := range site.(*caddyhttp.App).Servers {
-		chain := server.Routes.Compile(caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-			_, err := io.WriteString(w, "behind")
-			return err
-		}))
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, server)
-			if err := chain.ServeHTTP(w, r); err != nil {
-				status := http.StatusInternalServerError
-				if e, ok := err.(caddyhttp.HandlerError); ok { //nolint:errorlint // as Caddy does
-					status = e.StatusCode
-				}
-				w.WriteHeader(status)
-			}
-		}), n
+		return server, n
 	}
 	t.Fatal("there is no site")
 	return nil, nil
+}
+
+// siteOf is the handler of serverOf's site, and another one behind it.
+func siteOf(t *testing.T, caddyfile string) (http.Handler, *node.Node) {
+	t.Helper()
+	server, n := serverOf(t, caddyfile)
+	chain := server.Routes.Compile(caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		_, err := io.WriteString(w, "behind")
+		return err
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, server)
+		if err := chain.ServeHTTP(w, r); err != nil {
+			status := http.StatusInternalServerError
+			if e, ok := err.(caddyhttp.HandlerError); ok { //nolint:errorlint // as Caddy does
+				status = e.StatusCode
+			}
+			w.WriteHeader(status)
+		}
+	}), n
 }
 
 func TestAuth_TrustsOtherAuthentication(t *testing.T) {

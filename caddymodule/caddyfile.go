@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -61,6 +63,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		}
 //		allow ephemeral_mcp|plugin_mcp|remote_mcp...
 //		list_models loaded|all
+//		unknown_model strict|single
 //		reasoning_field reasoning|reasoning_content
 //		engine llama_server {
 //			path <file>
@@ -121,6 +124,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		return err
 	case "list_models":
 		return oneOfArgs(d, &a.ListModels, "loaded", "all")
+	case "unknown_model":
+		return oneOfArgs(d, &a.UnknownModel, "strict", "single")
 	case "reasoning_field":
 		return oneOfArgs(d, &a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent))
 	case "engine":
@@ -136,7 +141,7 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 	case "hub":
 		return a.hub(d)
 	default:
-		return d.Errf("lm: unknown option %q", word)
+		return unknownOption(d, "lm", appOptions)
 	}
 }
 
@@ -152,7 +157,7 @@ func (a *App) engine(d *caddyfile.Dispenser) error {
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		var err error
-		switch word := d.Val(); word {
+		switch d.Val() {
 		case "path":
 			err = oneArg(d, &e.Path)
 		case "parallel":
@@ -166,7 +171,7 @@ func (a *App) engine(d *caddyfile.Dispenser) error {
 		case "sandbox_read":
 			err = someArgs(d, &e.SandboxRead)
 		default:
-			err = d.Errf("engine %s: unknown option %q", kind, word)
+			err = unknownOption(d, "engine "+kind, engineOptions)
 		}
 		if err != nil {
 			return err
@@ -180,16 +185,19 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 	if err := oneArg(d, &key); err != nil {
 		return err
 	}
+	key = strings.ToLower(key)
 	m := a.Models[key]
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		var err error
-		switch word := d.Val(); word {
+		switch d.Val() {
 		case "context_length":
 			err = wholeNumber(d, 1, &m.ContextLength)
 		case "parallel":
 			err = wholeNumber(d, 1, &m.Parallel)
 		case "alias":
-			err = someArgs(d, &m.Aliases)
+			if err = someArgs(d, &m.Aliases); err == nil {
+				err = wrap(d, a.checkAliases(key, m.Aliases))
+			}
 		case "draft_model":
 			err = oneArg(d, &m.DraftModel)
 		case "preload":
@@ -202,7 +210,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 		case "args":
 			err = someArgs(d, &m.Args)
 		default:
-			err = d.Errf("model %s: unknown option %q", key, word)
+			err = unknownOption(d, "model "+key, modelOptions)
 		}
 		if err != nil {
 			return err
@@ -218,6 +226,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 // parseHandler reads
 //
 //	lm_api {
+//		dialects native|v0|openai|anthropic...
 //		max_body <size>
 //		cors <origin...>                  # *: all
 //	}
@@ -228,7 +237,7 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		return nil, h.ArgErr()
 	}
 	for nesting := h.Nesting(); h.NextBlock(nesting); {
-		switch word := h.Val(); word {
+		switch h.Val() {
 		case "max_body":
 			if err := size(h.Dispenser, &handler.MaxBody, mostBody); err != nil {
 				return nil, err
@@ -243,11 +252,62 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 					return nil, h.WrapErr(err)
 				}
 			}
+		case "dialects":
+			if err := dialectArgs(h.Dispenser, &handler.Dialects); err != nil {
+				return nil, err
+			}
 		default:
-			return nil, h.Errf("lm_api: unknown option %q", word)
+			return nil, unknownOption(h.Dispenser, "lm_api", handlerOptions)
 		}
 	}
 	return handler, nil
+}
+
+// dialectArgs reads the names of API families.
+func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
+	var names []string
+	if err := someArgs(d, &names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		family := api.Family(name)
+		if !slices.Contains(api.Families, family) {
+			return d.Errf("dialects: %q is not one of: native, v0, openai, anthropic", name)
+		}
+		*to = append(*to, family)
+	}
+	return nil
+}
+
+// The options, as errors list them.
+var (
+	appOptions = []string{
+		"abandoned_loads", "allow", "body_memory", "engine", "home", "hosts", "hub", "idle_ttl", "jit", "list_models", "max_loaded",
+		"memory_budget", "model", "models_dir", "preset", "prompt_cache", "queue", "reasoning_field", "slow_client_timeout",
+		"stall_timeout", "store", "unknown_model",
+	}
+	engineOptions  = []string{"args", "parallel", "path", "sandbox", "sandbox_read"}
+	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl"}
+	hubOptions     = []string{"stall_timeout", "token"}
+	storeOptions   = []string{"max_age", "max_turns"}
+	handlerOptions = []string{"cors", "dialects", "max_body"}
+)
+
+// unknownOption says that the word at hand is no option, and which there are.
+func unknownOption(d *caddyfile.Dispenser, of string, known []string) error {
+	return d.Errf("%s: unknown option %q; there are: %s", of, d.Val(), strings.Join(known, ", "))
+}
+
+// checkAliases tells whether another model has one of the aliases.
+func (a *App) checkAliases(key string, aliases []string) error {
+	for other, m := range a.Models {
+		for _, alias := range aliases {
+			if other != key && slices.Contains(m.Aliases, alias) {
+				return fmt.Errorf("alias %s: the model %s has it already", alias, other)
+			}
+		}
+	}
+	return nil
 }
 
 // oneArg reads exactly one argument.
@@ -294,11 +354,16 @@ func size(d *caddyfile.Dispenser, to *int64, most uint64) error {
 		return err
 	}
 	n, err := humanize.ParseBytes(value)
-	if err != nil || n < 1 || n >= most {
-		return d.Errf("%s: %q is not a size between 1 byte and %s, such as 64MiB", word, value, humanize.IBytes(most))
+	if err != nil || n < 1 || n >= most || isBare(value, n) {
+		return d.Errf("%s: %q is not a size between 1 byte and %s with its unit, such as 64MiB", word, value, humanize.IBytes(most))
 	}
 	*to = int64(n) //nolint:gosec // less than most
 	return nil
+}
+
+// isBare tells whether a size was meant to have a unit: nobody counts the bytes of a body or of a memory one by one.
+func isBare(value string, bytes uint64) bool {
+	return bytes < 1<<20 && strings.Trim(value, "0123456789") == ""
 }
 
 // Interface guards

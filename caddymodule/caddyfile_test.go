@@ -144,6 +144,7 @@ func TestCaddyfile_DocumentsAreValid(t *testing.T) {
 func wantNoOtherPorts(t *testing.T, file, text string) {
 	t.Helper()
 	t.Setenv("HF_TOKEN", "x")
+	t.Setenv("LMCADDY_HOME", t.TempDir())
 	ctx, err := provisioned(t, text)
 	if err != nil {
 		t.Errorf("%s: %v:\n%s", file, err, text)

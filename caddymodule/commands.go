@@ -1,16 +1,8 @@
 package caddymodule
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-	"github.com/caddyserver/certmagic"
-
-	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
 func init() {
@@ -20,7 +12,7 @@ OpenAI-style and the native API over them. It is a build of Caddy, and takes Cad
 
   lmcaddy runtime get llama.cpp   fetches the engine
   lmcaddy serve                   serves http://127.0.0.1:1234 without a configuration
-  lmcaddy run                     serves what the Caddyfile in this folder says
+  lmcaddy run                     serves what the Caddyfile in this folder says; without one, as serve does
   lmcaddy get MODEL               downloads a model; lmcaddy import FILE takes one that is there
   lmcaddy ls                      lists the models
   lmcaddy chat MODEL              asks one of them
@@ -54,55 +46,4 @@ State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
 	} {
 		caddycmd.RegisterCommand(c)
 	}
-}
-
-// Prepare readies the process for Caddy's command line. It is to be called once, first thing in main. It makes the home
-// folder known to Caddyfiles, keeps the admin endpoint, which may do everything, on a socket inside of it, and refuses to
-// start a second server where Caddy wouldn't.
-func Prepare() {
-	dir, err := home.FromEnvironment()
-	if err != nil {
-		exit(err)
-	}
-	command := ""
-	if len(os.Args) > 1 {
-		command = os.Args[1]
-	}
-	settle(dir, command == "run" || command == "serve")
-	if command != "run" {
-		return
-	}
-	if _, err := os.Stat("Caddyfile"); len(os.Args) == 2 && os.IsNotExist(err) {
-		os.Args[1] = "serve" // a bare run, with nothing to say what to do
-		return
-	}
-	if err := preflight(configToRun(os.Args[2:])); err != nil {
-		exit(err)
-	}
-}
-
-// settle has Caddy keep its own state, such as certificates, inside the home too. Caddy reads some of it from the
-// environment and some from variables that are set before main.
-func settle(dir home.Dir, isServer bool) {
-	if strings.Contains(string(dir), "|") {
-		exit(fmt.Errorf("the home folder %s has a | in its path, which can't be in a socket's: choose another with LMCADDY_HOME", dir))
-	}
-	for _, name := range []string{home.Variable, "XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
-		if err := os.Setenv(name, string(dir)); err != nil {
-			exit(err)
-		}
-	}
-	caddy.DefaultStorage = &certmagic.FileStorage{Path: caddy.AppDataDir()}
-	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
-	if os.Getenv("CADDY_ADMIN") == "" {
-		caddy.DefaultAdminListen = "unix/" + dir.AdminSocket() + "|0600"
-		if isServer && strings.ContainsAny(string(dir), "{}") { // a server looks for placeholders in it; commands take it as it is
-			caddy.DefaultAdminListen = strings.Replace(caddy.DefaultAdminListen, string(dir), "{env."+home.Variable+"}", 1)
-		}
-	}
-}
-
-func exit(err error) {
-	fmt.Fprintln(os.Stderr, "Error:", err)
-	os.Exit(caddy.ExitCodeFailedStartup)
 }

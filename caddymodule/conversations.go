@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -83,7 +84,7 @@ func (a *App) storeOption(d *caddyfile.Dispenser) error {
 			}
 			a.Store.TokenGrace = new(caddy.Duration(grace))
 		default:
-			return d.Errf("store: unknown option %q", word)
+			return d.Errf("store: unknown option %q; there are: %s", word, strings.Join(storeOptions, ", "))
 		}
 	}
 	return nil

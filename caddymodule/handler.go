@@ -1,7 +1,9 @@
 package caddymodule
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -11,8 +13,12 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler.
+// Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler; where there
+// is none, they are answered with 404, for a client whose base URL is wrong must not take an empty answer for a success.
 type Handler struct {
+	// The API families that the site serves: "native", "v0", "openai", "anthropic". Default: all.
+	Dialects []api.Family `json:"dialects,omitempty"`
+
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 
@@ -36,21 +42,39 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	a := app.(*App)
 	c := configOf(ctx, a)
-	c.MaxBody, c.CORS = h.MaxBody, h.CORS
+	c.MaxBody, c.CORS, c.Families = h.MaxBody, h.CORS, h.Dialects
 	h.api, h.app = api.New(c), a
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		a.watchServer(server)
 	}
+	leaveOutTLSProtocols(ctx)
 	return nil
 }
 
-// ServeHTTP answers what is the API's.
+// Validate checks the names of the families.
+func (h *Handler) Validate() error {
+	for _, d := range h.Dialects {
+		if !slices.Contains(api.Families, d) {
+			return fmt.Errorf("lm_api: dialects: %q is not one of %v", d, api.Families)
+		}
+	}
+	return nil
+}
+
+// unhandled is the variable that Caddy sets where a request has come to the end of its handlers.
+const unhandled = "unhandled"
+
+// ServeHTTP answers what is the API's, and what nobody else answers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app.retired.Load() && r.ProtoMajor < 3 {
 		w.Header().Set("Connection", "close") // as a GOAWAY, over HTTP/2
 	}
-	if !h.api.Owns(r.URL.Path) {
-		return next.ServeHTTP(w, r)
+	if !h.api.Owns(r) {
+		err := next.ServeHTTP(w, r)
+		if nobody, _ := caddyhttp.GetVar(r.Context(), unhandled).(bool); err != nil || !nobody {
+			return err
+		}
+		caddyhttp.SetVar(r.Context(), unhandled, nil)
 	}
 	h.app.requests.begin()
 	defer h.app.requests.end()
@@ -61,5 +85,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddy.Validator             = (*Handler)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
 )

@@ -50,17 +50,17 @@ func (a *App) hub(d *caddyfile.Dispenser) error {
 		}
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		switch word := d.Val(); word {
+		switch d.Val() {
 		case "token":
 			if err := oneArg(d, &h.Token); err != nil {
 				return err
 			}
 		case "stall_timeout":
-			if err := duration(d, &h.StallTimeout); err != nil {
+			if err := timeout(d, &h.StallTimeout); err != nil {
 				return err
 			}
 		default:
-			return d.Errf("hub %s: unknown option %q", h.URL, word)
+			return unknownOption(d, "hub "+h.URL, hubOptions)
 		}
 	}
 	a.Hubs = append(a.Hubs, h)

@@ -21,7 +21,8 @@ func importCommand(cmd *cobra.Command) {
 	cmd.Long = `Puts a GGUF file, with all its parts, into $LMCADDY_HOME/models/<publisher>/<repo>, by moving it there, and
 prints the model's key. A running server sees the model within seconds. No file is ever replaced.
 
-Without --repo the publisher is "local", and the repo is the file's name without its quantization.`
+Without --repo the publisher is "local", and the repo is the file's name without its quantization. A projector
+(mmproj-….gguf) goes beside the model that its name tells.`
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.SilenceUsage = true
 	flags := cmd.Flags()
@@ -57,13 +58,16 @@ func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dr
 	if err != nil {
 		return err
 	}
+	what.Models = dir.Models()
+	if what, err = catalogOf(what.Models).Beside(ctx, what); err != nil {
+		return err
+	}
 	if dry {
 		return tellImport(ctx, cmd, what, dir)
 	}
 	if err := dir.Make(); err != nil {
 		return err
 	}
-	what.Models = dir.Models()
 	path, key, err := bring(ctx, what)
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted: nothing was imported")

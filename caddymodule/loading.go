@@ -54,8 +54,8 @@ func parseBudget(s string) (node.Budget, error) {
 		return node.Budget{Share: n / 100}, nil
 	}
 	n, err := humanize.ParseBytes(s)
-	if err != nil || n < 1 || n > 1<<60 {
-		return node.Budget{}, fmt.Errorf("memory_budget: %q is neither a share, such as 85%%, nor a size, such as 20GiB", s)
+	if err != nil || n < 1 || n > 1<<60 || isBare(s, n) {
+		return node.Budget{}, fmt.Errorf("memory_budget: %q is neither a share, such as 85%%, nor a size with its unit, such as 20GiB", s)
 	}
 	return node.Budget{Bytes: int64(n)}, nil
 }
@@ -97,9 +97,9 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 	case "prompt_cache":
 		return true, oneOfArgs(d, &a.PromptCache, "shared", "private")
 	case "stall_timeout":
-		return true, duration(d, &a.StallTimeout)
+		return true, timeout(d, &a.StallTimeout)
 	case "slow_client_timeout":
-		return true, duration(d, &a.SlowClientTimeout)
+		return true, timeout(d, &a.SlowClientTimeout)
 	default:
 		return false, nil
 	}
@@ -132,6 +132,18 @@ func duration(d *caddyfile.Dispenser, to *caddy.Duration) error {
 		return d.Errf("%s: %q is not a time, such as 60m, 12h or 0", word, value)
 	}
 	*to = caddy.Duration(t)
+	return nil
+}
+
+// timeout is a duration that can't be 0, which would be no patience at all and not, as for others, no end of it.
+func timeout(d *caddyfile.Dispenser, to *caddy.Duration) error {
+	word := d.Val()
+	if err := duration(d, to); err != nil {
+		return err
+	}
+	if *to == 0 {
+		return d.Errf("%s: it must be longer than 0: for a patience almost without end, give a long one, such as 24h", word)
+	}
 	return nil
 }
 

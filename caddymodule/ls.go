@@ -126,6 +126,11 @@ func writeModels(out io.Writer, list client.Models) error {
 		}
 		_ = table.Flush() // to memory
 	}
+	for i := range list.Models {
+		if m := &list.Models[i]; len(m.Aliases) > 0 {
+			fmt.Fprintf(&text, "%s goes by %s, too.\n", m.Key, strings.Join(m.Aliases, ", "))
+		}
+	}
 	for i, b := range list.Broken {
 		if i == 0 {
 			text.WriteString("\nThese can't be used:\n")

@@ -46,7 +46,7 @@ func realHome(dir home.Dir) (home.Dir, error) {
 func preflight(config []byte) error {
 	dir, err := home.FromEnvironment()
 	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {
-		dir, err = home.Abs(caddy.NewReplacer().ReplaceKnown(set, ""))
+		dir, err = home.Abs(atUser(caddy.NewReplacer().ReplaceKnown(set, "")))
 	}
 	if err != nil {
 		return err
@@ -112,19 +112,40 @@ func checkUnused(address string) error {
 	return nil
 }
 
-// configToRun is the configuration that `lmcaddy run` with these arguments will load. It is nil where that comes from standard
-// input, and where it can't be read or understood, which is left for Caddy to tell.
-func configToRun(args []string) []byte {
+// runFlags are the flags of `lmcaddy run` that say what it is to run.
+func runFlags(args []string) (config string, resume, ok bool) {
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
-	file := flags.StringP("config", "c", "Caddyfile", "")
-	if flags.Parse(args) != nil || *file == "-" {
+	flags.StringVarP(&config, "config", "c", "", "")
+	flags.BoolVarP(&resume, "resume", "r", false, "")
+	for _, value := range []string{"adapter", "envfile", "pidfile", "pingback"} { // whose values are no flags
+		flags.String(value, "", "")
+	}
+	return config, resume, flags.Parse(args) == nil
+}
+
+// saysNothing tells whether neither the arguments of `lmcaddy run` nor the folder that it is run in say what to do.
+func saysNothing(args []string) bool {
+	config, resume, ok := runFlags(args)
+	if !ok || config != "" || resume {
+		return false
+	}
+	_, err := os.Stat("Caddyfile")
+	return os.IsNotExist(err)
+}
+
+// configToRun is the configuration that `lmcaddy run` with these arguments will load. It is nil where that comes from standard
+// input, and where it can't be read or understood, which is left for Caddy to tell.
+func configToRun(args []string) []byte {
+	file, _, ok := runFlags(args)
+	if !ok || file == "-" {
 		return nil
 	}
-	config, err := os.ReadFile(*file)
-	if err == nil && filepath.Ext(*file) != ".json" {
-		config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": *file})
+	file = cmp.Or(file, "Caddyfile")
+	config, err := os.ReadFile(file)
+	if err == nil && filepath.Ext(file) != ".json" {
+		config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": file})
 	}
 	if err != nil {
 		return nil

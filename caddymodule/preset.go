@@ -29,9 +29,10 @@ func (a *App) preset(d *caddyfile.Dispenser) error {
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		field := d.Val()
 		values := d.RemainingArgs()
+		isObject := d.Errf("preset %s: %s: a value that is an object is written as JSON, in backticks", name, field) // names this line
 		switch {
 		case d.NextBlock(d.Nesting()):
-			return d.Errf("preset %s: %s: a value that is an object is written as JSON, in backticks", name, field)
+			return isObject
 		case len(values) == 0:
 			return d.ArgErr()
 		case field == translate.SystemPrompt && len(values) > 1:

@@ -6,12 +6,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -41,7 +38,7 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 	version := cmp.Or(caddy.CustomVersion, "development") // caddy.Version would give Caddy's own
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(running{ // a client that has gone is no concern of ours
-		Version: version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: activeAddresses(),
+		Version: version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
 		Sandbox: activeSandbox(),
 	})
 }
@@ -53,30 +50,4 @@ func activeSandbox() string {
 		return supervisor.SandboxOff
 	}
 	return supervisor.SandboxState()
-}
-
-// activeAddresses are those of the sites of the configuration in force.
-func activeAddresses() []string {
-	addresses := []string{}
-	app, err := caddy.ActiveContext().AppIfConfigured("http")
-	if err != nil {
-		return addresses
-	}
-	for _, server := range app.(*caddyhttp.App).Servers {
-		scheme := "http://"
-		if len(server.TLSConnPolicies) > 0 {
-			scheme = "https://"
-		}
-		for _, listen := range server.Listen {
-			if network, address, ok := strings.Cut(listen, "/"); !ok {
-				addresses = append(addresses, scheme+listen)
-			} else if strings.HasPrefix(network, "tcp") {
-				addresses = append(addresses, scheme+address)
-			} else {
-				addresses = append(addresses, listen)
-			}
-		}
-	}
-	slices.Sort(addresses)
-	return addresses
 }

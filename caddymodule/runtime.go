@@ -134,10 +134,8 @@ system's own libraries alone.`,
 func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool) error {
 	switch options.Engine {
 	case runtimes.LlamaCpp:
-	case "mlx_lm":
-		return errors.New("mlx_lm is installed with pip by hand for now (pip install mlx-lm); only llama.cpp can be fetched")
 	default:
-		return fmt.Errorf("unknown engine %q: the engines are llama.cpp, which can be fetched, and mlx_lm, which is installed with pip", options.Engine)
+		return fmt.Errorf("there is no engine %q to fetch: the one that there is so far is %s, which runs GGUF models", options.Engine, runtimes.LlamaCpp)
 	}
 	store, err := openRuntimes(cmd)
 	if err != nil {

@@ -192,8 +192,8 @@ func TestRuntime_Errors(t *testing.T) {
 		arguments []string
 		says      []string
 	}{
-		{"unknown engine", []string{"get", "ollama"}, []string{`unknown engine "ollama"`, "llama.cpp", "mlx_lm"}},
-		{"mlx_lm", []string{"get", "mlx_lm"}, []string{"pip", "only llama.cpp can be fetched"}},
+		{"unknown engine", []string{"get", "ollama"}, []string{`no engine "ollama"`, "llama.cpp"}},
+		{"mlx_lm", []string{"get", "mlx_lm"}, []string{`no engine "mlx_lm"`, "llama.cpp"}},
 		{"no engine", []string{"get"}, []string{"accepts 1 arg"}},
 		{"unknown command", []string{"update"}, []string{`unknown command "update"`}},
 		{"select", []string{"select", "x"}, []string{`run "lmcaddy runtime get llama.cpp" first`}},

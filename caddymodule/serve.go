@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,12 +25,6 @@ const (
 	grace = 15 * time.Second
 )
 
-// nowhere answers what isn't the API's. Without it, a client whose base URL lacks the /v1 would be told that all is well.
-var nowhere = caddyhttp.StaticResponse{
-	StatusCode: caddyhttp.WeakString("404"),
-	Body:       "Nothing is here. The API is below /v1/ and /api/.",
-}
-
 func serveCommand(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
 	cmd.Flags().StringArray("models-dir", nil, "A further folder of models (may be repeated)")
@@ -37,54 +32,58 @@ func serveCommand(cmd *cobra.Command) {
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
 	cmd.Flags().StringArray("hosts", nil, "A further name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(allGates, ", ")+" (may be repeated)")
-	cmd.RunE = caddycmd.WrapCommandFuncForCobra(serve)
+	cmd.Args = cobra.NoArgs
+	cmd.SilenceUsage = true
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(caddycmd.Flags{FlagSet: cmd.Flags()}) }
 }
 
 // serve runs until the process is told to end.
-func serve(flags caddycmd.Flags) (int, error) {
+func serve(flags caddycmd.Flags) error {
 	caddy.TrapSignals()
 	listen := flags.String("listen")
 	if _, _, err := net.SplitHostPort(listen); err != nil {
-		return caddy.ExitCodeFailedStartup, fmt.Errorf("--listen: %w: give an address and a port, such as %s", err, defaultListen)
+		return fmt.Errorf("--listen: %w: give an address and a port, such as %s", err, defaultListen)
 	}
 	dirs, err := flags.GetStringArray("models-dir")
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
 	site, gates, err := siteFlags(flags)
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
 	for i := range dirs {
 		dirs[i] = absolute(dirs[i])
 	}
 	hosts, err := flags.GetStringArray("hosts")
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
 	for i := range hosts {
 		hosts[i] = machine.Normal(hosts[i])
 	}
-	dir, err := home.FromEnvironment()
-	if err == nil {
-		err = dir.Make()
-	}
-	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
-	}
 	config := serveConfig(listen, &App{ModelsDirs: dirs, Hosts: hosts, Allow: gates}, site...)
 	encoded, err := json.Marshal(config)
 	if err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
 	if err := preflight(encoded); err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
 	if err := caddy.Run(config); err != nil {
-		return caddy.ExitCodeFailedStartup, err
+		return err
 	}
-	fmt.Fprintf(os.Stdout, "Serving on http://%s\n", listen)
 	select {}
+}
+
+// writeServeConfig writes down what `lmcaddy serve` without flags serves, for Caddy's own commands, and gives the file.
+func writeServeConfig(dir home.Dir) (string, error) {
+	if err := dir.Make(); err != nil {
+		return "", err
+	}
+	config := serveConfig(defaultListen, new(App), caddyconfig.JSONModuleObject(Handler{}, "handler", "lm_api", nil))
+	file := filepath.Join(dir.Run(), "serve.json")
+	return file, os.WriteFile(file, caddyconfig.JSON(config, nil), 0o600)
 }
 
 // siteFlags are the handlers of the site, and the gates, as the flags say.
@@ -115,12 +114,14 @@ func serveConfig(listen string, app *App, handlers ...json.RawMessage) *caddy.Co
 			"lmcaddy": {
 				Listen:    []string{listen},
 				AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
-				Routes:    caddyhttp.RouteList{{HandlersRaw: append(handlers, caddyconfig.JSONModuleObject(nowhere, "handler", "static_response", nil))}},
+				Routes:    caddyhttp.RouteList{{HandlersRaw: handlers}},
 			},
 		},
 	}
 	noPersist := false
 	return &caddy.Config{
+		// Caddy takes the admin socket, which is this user's alone, for an open interface, and warns of it.
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {Exclude: []string{"admin"}}}},
 		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
 		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
 	}

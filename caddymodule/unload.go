@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +15,7 @@ import (
 
 // unloadCommand makes `lmcaddy unload`.
 func unloadCommand(cmd *cobra.Command) {
-	cmd.Long = `Unloads an instance, by its id or by its model's name where that has one instance, or all instances. What an
+	cmd.Long = `Unloads an instance, by its id or by its model's name, or an alias of it, where that has one instance, or all instances. What an
 instance is doing, it finishes first. "lmcaddy status" shows the ids.`
 	to := newConnection(cmd)
 	all := cmd.Flags().BoolP("all", "a", false, "unload every instance")
@@ -91,7 +93,7 @@ func isUnknown(err error) bool {
 func instanceIDs(models client.Models, name string) []string {
 	var ids []string
 	for _, m := range models.Models {
-		if name != "" && !goesBy(m.Key, name) {
+		if name != "" && !goesBy(m.Key, name) && !hasAlias(m.Aliases, name) {
 			continue
 		}
 		for _, in := range m.Instances {
@@ -105,4 +107,12 @@ func instanceIDs(models client.Models, name string) []string {
 func goesBy(key, name string) bool {
 	_, bare, _ := strings.Cut(key, "/")
 	return strings.EqualFold(name, key) || strings.EqualFold(name, bare)
+}
+
+// hasAlias tells whether a name is one of the aliases, which may be patterns.
+func hasAlias(aliases []string, name string) bool {
+	return slices.ContainsFunc(aliases, func(alias string) bool {
+		matches, err := path.Match(alias, name)
+		return err == nil && matches
+	})
 }

@@ -39,6 +39,7 @@ type Catalog struct {
 
 	config atomic.Pointer[config]
 	last   atomic.Pointer[listing]
+	begun  atomic.Uint64 // scans
 }
 
 // config is what the catalog looks at. It is never changed.
@@ -113,6 +114,30 @@ func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 	return c.scanAndKeep(ctx)
 }
 
+// current is a scan that begins after it was asked for, so that what was there then is found. Who asks waits, so that no more
+// than one part in freshRatio of the time is spent on scans, whatever names are asked for and however often; all who wait share
+// one scan.
+func (c *Catalog) current(ctx context.Context) (*listing, error) {
+	before := c.begun.Load()
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer c.end()
+	if l := c.last.Load(); c.answers(l, false) {
+		if l.number > before {
+			return l, nil // another caller's scan
+		}
+		rest := time.NewTimer(time.Until(l.at.Add(min(freshRatio*l.took, freshForMost))))
+		defer rest.Stop()
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return c.scanAndKeep(ctx)
+}
+
 // begin waits until no other scan runs.
 func (c *Catalog) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -129,10 +154,12 @@ func (c *Catalog) begin(ctx context.Context) error {
 func (c *Catalog) end() { <-c.scanning }
 
 func (c *Catalog) scanAndKeep(ctx context.Context) (*listing, error) {
+	number := c.begun.Add(1)
 	l, err := c.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
+	l.number = number
 	c.last.Store(l)
 	c.saved.write(c.headers, false, c.log)
 	return l, nil

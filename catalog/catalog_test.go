@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -92,14 +93,80 @@ func TestLookup_LooksAgain(t *testing.T) {
 		write(t, root, "p/new/x.gguf", f32)
 		write(t, root, "p/half/x.gguf", f32)
 		almostLater()
-		check("at once", "p/a", "broken", "not found")
+		check("at once", "p/a", "p/half", "p/new")
 		aMomentLater()
 		first := c.last.Load()
 		if got := lookup("p/a"); got != "p/a" || c.last.Load() != first {
 			t.Errorf("what is known (%s) was looked for again", got)
 		}
-		check("after a moment", "p/a", "p/half", "p/new")
 	})
+}
+
+// TestLookup_OfUnknownNamesKeepsTheDiskFree: however many ask for names that nobody has, no more than a tenth of the time is
+// spent on scans, and who asks meanwhile shares one.
+func TestLookup_OfUnknownNamesKeepsTheDiskFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, root := catalogOf(t, files{"p/a/x.gguf": f32})
+		models(t, c)
+		slow := func() { // as if the scan had taken that long
+			l := *c.last.Load()
+			l.took = 100 * time.Millisecond
+			c.last.Store(&l)
+		}
+		slow()
+		begun, before := time.Now(), c.begun.Load()
+		var asking sync.WaitGroup
+		for i := range 100 {
+			asking.Go(func() {
+				if _, err := c.Lookup(t.Context(), fmt.Sprintf("none%d", i)); err == nil {
+					t.Errorf("none%d was found", i)
+				}
+			})
+		}
+		synctest.Wait()
+		write(t, root, "p/new/x.gguf", f32)
+		if m, err := c.Lookup(t.Context(), "new"); err != nil || m.Key != "p/new" {
+			t.Errorf("%v, %v", m.Key, err)
+		}
+		asking.Wait()
+		if took, scans := time.Since(begun), c.begun.Load()-before; took != time.Second || scans != 1 {
+			t.Errorf("%d scans in %v", scans, took)
+		}
+		slow()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := c.Lookup(ctx, "none"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who has gone waits for the scan: %v", err)
+		}
+	})
+}
+
+// TestLookup_ByOtherNames: a name goes before those that mean the same.
+func TestLookup_ByOtherNames(t *testing.T) {
+	t.Parallel()
+	c, _ := catalogOf(t, files{"p/a/x.gguf": f32, "p/b/x.gguf": f32, "q/b/x.gguf": f32})
+	for name, tt := range map[string]struct {
+		names []string
+		want  string
+	}{
+		"the first":          {[]string{"a", "p/b"}, "p/a"},
+		"another":            {[]string{"none", "nobody/none", "p/b"}, "p/b"},
+		"none":               {[]string{"none", "nobody/none"}, ""},
+		"ambiguous, at once": {[]string{"b", "p/a"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := c.Lookup(t.Context(), tt.names[0], tt.names[1:]...)
+			known, unknown := c.Known(tt.names[0], tt.names[1:]...)
+			if m.Key != tt.want || (err == nil) != (tt.want != "") || known.Key != tt.want || (unknown == nil) != (err == nil) {
+				t.Errorf("%q, %v; known: %q, %v", m.Key, err, known.Key, unknown)
+			}
+			if missing, ok := errors.AsType[*NotFoundError](err); ok && missing.Name != tt.names[0] {
+				t.Errorf("the error is about %s", missing.Name)
+			}
+		})
+	}
 }
 
 func TestSetRoots(t *testing.T) {

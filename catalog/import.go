@@ -78,7 +78,8 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	}
 	for _, name := range []string{i.Publisher, i.Repo} {
 		if !SafeName(name) {
-			return refuse("%q is no name for a folder: use letters, digits, and . _ - between them", name)
+			return refuse("%q is no name for a folder, which has letters, digits, and . _ - between them: choose one, as in --repo %s/%s",
+				name, safe(i.Publisher), safe(i.Repo))
 		}
 	}
 	for _, path := range paths {
@@ -99,6 +100,45 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 		return "", err
 	}
 	return filepath.Join(dir, filepath.Base(source)), c.Refresh(ctx)
+}
+
+// safe is a name with everything that a folder's may not have replaced.
+func safe(name string) string {
+	kept := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
+	if !SafeName(kept) {
+		return "name"
+	}
+	return kept
+}
+
+var unsafeSigns = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// Beside is an import whose folder is chosen, where none is given and the file is a projector: that of the one model which
+// the projector's name tells. A projector in a folder of its own is of no use. The error is an [*ImportError], or the
+// context's.
+func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
+	if _, header, err := importable(i.Source); err != nil || header.kind != kindProjector || i.Repo != "" {
+		return i, nil //nolint:nilerr // what can't be imported is for Import to tell
+	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return i, err
+	}
+	folders := map[string]bool{}
+	for _, m := range models {
+		rel, err := filepath.Rel(i.Models, filepath.Dir(m.Path))
+		publisher, repo, ok := strings.Cut(filepath.ToSlash(rel), "/")
+		if name := projectorName(stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
+			modelName(stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
+			continue
+		}
+		folders[rel] = true
+		i.Publisher, i.Repo = publisher, repo
+	}
+	if len(folders) != 1 {
+		return i, &ImportError{i.Source, "it is a projector, which belongs beside its model, and its name doesn't tell which that is: name the model's folder, as in --repo publisher/name"}
+	}
+	return i, nil
 }
 
 // importable are the files that belong to one that can be imported.

@@ -98,7 +98,7 @@ func TestImport(t *testing.T) {
 		},
 		"a name that leads out": {
 			from: tree{files: files{"x.gguf": f32}}, request: Import{"x.gguf", "", "..", "m", Move}, source: []string{"x.gguf"}, home: []string{},
-			reason: `FROM/x.gguf can't be imported: ".." is no name for a folder: use letters, digits, and . _ - between them.`,
+			reason: `FROM/x.gguf can't be imported: ".." is no name for a folder, which has letters, digits, and . _ - between them: choose one, as in --repo name/m.`,
 		},
 		"no way": {
 			from: tree{files: files{"x.gguf": f32}}, request: Import{"x.gguf", "", "p", "m", "steal"}, source: []string{"x.gguf"}, home: []string{},
@@ -198,5 +198,41 @@ func TestSafeName(t *testing.T) {
 		if got := SafeName(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestBeside: a projector without a folder of its own goes to the model that its name tells.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	c, root := catalogOf(t, files{"Pub/Sees-GGUF/sees-f16.gguf": f16, "p/other/other-f16.gguf": f16, "q/twice/twice.gguf": f16, "r/twice/twice.gguf": f32})
+	from := t.TempDir()
+	for name, tt := range map[string]struct {
+		file, repo, want string
+		refused          bool
+	}{
+		"by its name":       {"mmproj-sees-f16.gguf", "", "Pub/Sees-GGUF", false},
+		"of nobody":         {"mmproj-nobody-f16.gguf", "", "", true},
+		"without a name":    {"mmproj.gguf", "", "", true},
+		"of two":            {"mmproj-twice.gguf", "", "", true},
+		"to a folder given": {"mmproj.gguf", "chosen", "/chosen", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source := write(t, from, strings.ReplaceAll(name, " ", "-")+"/"+tt.file, seesFile)
+			got, err := c.Beside(t.Context(), Import{Source: source, Models: root, Repo: tt.repo})
+			if tt.refused {
+				if err == nil || !strings.Contains(err.Error(), "--repo publisher/name") {
+					t.Errorf("%v, %v", got, err)
+				}
+				return
+			}
+			if err != nil || got.Publisher+"/"+got.Repo != tt.want {
+				t.Errorf("%s/%s, %v, want %s", got.Publisher, got.Repo, err, tt.want)
+			}
+		})
+	}
+	source := write(t, from, "a/model.gguf", f32)
+	if got, err := c.Beside(t.Context(), Import{Source: source, Models: root}); err != nil || got.Repo != "" {
+		t.Errorf("of a model: %v, %v", got, err)
 	}
 }

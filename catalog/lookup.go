@@ -20,6 +20,7 @@ type listing struct {
 	signature uint64 // of the files that it was made of
 	at        time.Time
 	took      time.Duration
+	number    uint64 // of its scan
 }
 
 // newListing makes the indices of models that are sorted by their keys.
@@ -79,27 +80,59 @@ func enumerate(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// Lookup finds a model by its key, in any case, or by its name without the publisher where only one publisher has it. Of a
-// repository's variants a name without one means the oldest, so that it goes on meaning the same when others come. A name
-// that isn't known, or whose file couldn't be used or has changed, is looked for on disk again. The error is a
-// [*NotFoundError] or the context's.
-func (c *Catalog) Lookup(ctx context.Context, name string) (Model, error) {
+// Lookup finds a model by its key, in any case, or by its name without the publisher where only one publisher has it; else by
+// the first of the other names that one goes by. Of a repository's variants a name without one means the oldest, so that it
+// goes on meaning the same when others come. What isn't known is looked for on disk again, so that a file is found as soon as
+// it is there, and so is what couldn't be used or has changed. The error is a [*NotFoundError] about the first name, or the
+// context's.
+func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Model, error) {
 	l, err := c.listing(ctx, false)
 	if err != nil {
 		return Model{}, err
 	}
-	if m, err := l.lookup(name); err == nil && m.Err == nil && m.isAsItWas() {
+	if m, err := l.first(name, others); err == nil && m.Err == nil && m.isAsItWas() {
 		return m, nil
 	}
-	if l, err = c.listing(ctx, true); err != nil {
+	if l, err = c.current(ctx); err != nil {
 		return Model{}, err
 	}
-	return l.lookup(name)
+	return l.first(name, others)
+}
+
+// Known finds a model as Lookup does, but without a look at the disk: what the last scan has found.
+func (c *Catalog) Known(name string, others ...string) (Model, error) {
+	l := c.last.Load()
+	if l == nil {
+		return Model{}, &NotFoundError{Name: name}
+	}
+	return l.first(name, others)
+}
+
+// first is the model that goes by a name, else that of the first of other names that one goes by.
+func (l *listing) first(name string, others []string) (Model, error) {
+	m, err := l.lookup(name)
+	if err == nil || len(err.Ambiguous) > 0 {
+		return m, orNil(err)
+	}
+	for _, other := range others {
+		if m, err := l.lookup(other); err == nil {
+			return m, nil
+		}
+	}
+	return m, err
+}
+
+// orNil makes a nil error of a nil pointer.
+func orNil(err *NotFoundError) error {
+	if err == nil {
+		return nil
+	}
+	return err
 }
 
 // LookupOnly is like [Catalog.Lookup], but takes a name without a variant only where there is no choice.
-func (c *Catalog) LookupOnly(ctx context.Context, name string) (Model, error) {
-	m, err := c.Lookup(ctx, name)
+func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string) (Model, error) {
+	m, err := c.Lookup(ctx, name, others...)
 	if err != nil || !strings.Contains(m.Key, "@") || strings.Contains(name, "@") {
 		return m, err
 	}
@@ -107,8 +140,9 @@ func (c *Catalog) LookupOnly(ctx context.Context, name string) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
+	repo, _, _ := strings.Cut(m.Key, "@")
 	missing := &NotFoundError{Name: name}
-	for _, i := range l.byName[normal(name)] {
+	for _, i := range l.byName[repo] {
 		missing.Ambiguous = append(missing.Ambiguous, l.models[i].Key)
 	}
 	if len(missing.Ambiguous) < 2 {
@@ -123,7 +157,7 @@ func (m Model) isAsItWas() bool {
 	return err == nil && (m.Format != FormatGGUF || info.ModTime().Equal(m.Changed))
 }
 
-func (l *listing) lookup(name string) (Model, error) {
+func (l *listing) lookup(name string) (Model, *NotFoundError) {
 	want := normal(name)
 	if i, ok := l.byKey[want]; ok {
 		return l.models[i], nil

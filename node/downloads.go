@@ -209,7 +209,8 @@ func (e *InUseError) Error() string { return e.Message }
 // not by aliases, which are for requests. may tells why the caller may not use a model; nil: it may. The error is may's, an
 // [*InUseError], a [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
 func (n *Node) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
-	m, err := n.lookup(ctx, name, n.catalog.LookupOnly)
+	names := namesOf(name)
+	m, err := n.catalog.LookupOnly(ctx, names[0], names[1:]...)
 	if err != nil {
 		if fetching := n.fetching(ctx, func(key, _ string) bool { return strings.EqualFold(key, name) }); fetching != nil {
 			return "", fetching

@@ -32,6 +32,7 @@ func (n *Node) enforce() {
 	}
 	n.background.Go(func() {
 		n.apply()
+		n.warnIdle(&s)
 		for key, m := range s.Models {
 			if m.Preload {
 				n.background.Go(func() { n.preload(key) })

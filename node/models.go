@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -39,32 +38,54 @@ func (e *BrokenModelError) Unwrap() error { return e.Reason }
 // id is the key alone), a key, or a bare name. What is a key means any instance of the model. The error is a
 // [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
-	m, err := n.lookup(ctx, n.settings.Load().resolve(name), n.catalog.Lookup)
-	if err == nil && m.Err == nil {
-		return Target{Model: m}, nil
-	}
-	// Only now the instances: a second one has an id that is no key, and a model may be gone from the disk but loaded.
-	for _, in := range n.supervisor.Instances() {
-		if strings.EqualFold(in.ID, strings.TrimSpace(name)) {
+	resolved := n.settings.Load().resolve(name)
+	if _, unknown := n.known(resolved); unknown != nil {
+		if in, ok := n.instance(name); ok { // a second one, whose id is no key, or one whose model is gone from the disk
 			return Target{in.Spec.Model, in.ID}, nil
 		}
+		if t, ok := n.numbered(ctx, strings.TrimSpace(name)); ok {
+			return t, nil
+		}
 	}
-	if t, ok := n.numbered(ctx, strings.TrimSpace(name)); ok {
-		return t, nil
+	m, err := n.lookup(ctx, resolved)
+	switch {
+	case err != nil:
+		return Target{}, err
+	case m.Err == nil:
+		return Target{Model: m}, nil
 	}
-	if err == nil {
-		return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
+	if in, ok := n.instance(name); ok {
+		return Target{in.Spec.Model, in.ID}, nil
 	}
-	return Target{}, err
+	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
 }
 
 // lookup asks the catalog for a model by its names, among them the identifiers that it can be downloaded by.
-func (n *Node) lookup(ctx context.Context, name string, find func(context.Context, string) (catalog.Model, error)) (catalog.Model, error) {
-	m, err := find(ctx, name)
-	missing, ok := errors.AsType[*catalog.NotFoundError](err)
-	if !ok || len(missing.Ambiguous) > 0 {
-		return m, err
+func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
+	names := namesOf(name)
+	return n.catalog.Lookup(ctx, names[0], names[1:]...)
+}
+
+// known is lookup without a look at the disk.
+func (n *Node) known(name string) (catalog.Model, error) {
+	names := namesOf(name)
+	return n.catalog.Known(names[0], names[1:]...)
+}
+
+// instance finds an instance by its id, in any case.
+func (n *Node) instance(id string) (supervisor.Info, bool) {
+	id = strings.TrimSpace(id)
+	for _, in := range n.supervisor.Instances() {
+		if strings.EqualFold(in.ID, id) {
+			return in, true
+		}
 	}
+	return supervisor.Info{}, false
+}
+
+// namesOf are a model's name and, behind it, others that mean the same: the identifiers that it can be downloaded by.
+func namesOf(name string) []string {
+	names := []string{name}
 	repo, variant, several := strings.Cut(name, "@")
 	for _, other := range append([]string{repo}, fetch.SameModel(repo)...) {
 		publisher, bare, _ := strings.Cut(other, "/")
@@ -72,20 +93,17 @@ func (n *Node) lookup(ctx context.Context, name string, find func(context.Contex
 		if several {
 			key += "@" + variant
 		}
-		if strings.EqualFold(key, name) {
-			continue // it was asked for just now
-		}
-		if m, err := find(ctx, key); err == nil {
-			return m, nil
+		if !strings.EqualFold(key, name) {
+			names = append(names, key)
 		}
 	}
-	return m, err
+	return names
 }
 
 // LongestTTL is how long a model that is loaded on first use may stay idle, as the settings say; 0: for ever.
 func (n *Node) LongestTTL(key string) time.Duration {
 	s := n.settings.Load()
-	return timeToLive(s, s.Models[key], LoadOptions{})
+	return timeToLive(s, n.settingsOf(s, key), LoadOptions{})
 }
 
 // Wire is the wire format of the engine that runs a model.
@@ -169,6 +187,7 @@ func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Count
 type ModelState struct {
 	catalog.Model
 	Instances []supervisor.Info // those that are loaded
+	Aliases   []string          // other names that the settings give it
 
 	// Listed is the same model in the catalog's list, where it is as long as nothing has changed; nil for one that is gone
 	// from the disk.
@@ -207,9 +226,10 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 		return nil, err
 	}
 	all := make([]ModelState, 0, len(models))
+	aliases := n.aliases()
 	for i := range models {
 		if models[i].Err == nil {
-			all = append(all, ModelState{Model: models[i], Listed: &models[i]})
+			all = append(all, ModelState{Model: models[i], Listed: &models[i], Aliases: aliases[models[i].Key]})
 		}
 	}
 	onDisk := len(all)

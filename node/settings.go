@@ -19,6 +19,7 @@ type Settings struct {
 	ModelsDirs     []string // further folders of models, beside the home's; absolute
 	JIT            bool     // load a model on first use
 	ListAll        bool     // GET /v1/models lists every model, not the loaded ones alone
+	AnyName        bool     // a request for a model that isn't known, or for none, goes to the only one there is
 	ReasoningField translate.ReasoningField
 
 	IdleTTL      time.Duration // after which a model that was loaded on first use is unloaded; 0: never
@@ -40,7 +41,7 @@ type Settings struct {
 	Store StoreSettings
 
 	LlamaServer EngineSettings
-	Models      map[string]ModelSettings // by key
+	Models      map[string]ModelSettings // by key, or another of a model's names, in lower case
 	Presets     map[string]Preset        // by name
 }
 

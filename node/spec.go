@@ -101,7 +101,7 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, u Use) (*supervis
 // The error is a [*translate.Error] or one of Find's.
 func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 	s := n.settings.Load()
-	ms := s.Models[m.Key]
+	ms := n.settingsOf(s, m.Key)
 	spec := &supervisor.Spec{
 		Engine: engineOf[m.Format],
 		Model:  m,

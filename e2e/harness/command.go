@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -26,13 +27,22 @@ func (h *Home) CommandWithInput(input string, args ...string) Result {
 	h.T.Helper()
 	ctx, cancel := context.WithTimeout(h.T.Context(), Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Dir = h.Work
-	cmd.Env = h.environment()
+	cmd := exec.CommandContext(ctx, h.program(), args...)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = h.Work, h.environment(), h.attributes()
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it may be a server that should not have started
 	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.CombinedOutput()
+	file, err := os.CreateTemp(h.Work, "out") // no pipe, which a server in the background would hold open
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	defer func() { _ = errors.Join(file.Close(), os.Remove(file.Name())) }()
+	cmd.Stdout, cmd.Stderr = file, file
+	err = cmd.Run()
+	out, failed := os.ReadFile(file.Name())
+	if failed != nil {
+		h.T.Fatal(failed)
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

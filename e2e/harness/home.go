@@ -17,10 +17,13 @@ const (
 // Home is the world of one test: the program's state, a user's folder and a working folder, each new.
 type Home struct {
 	T    testing.TB
-	Dir  string // $LMCADDY_HOME
-	User string // $HOME, in which nothing may be written
-	Work string // where the program is started, and where its Caddyfiles are
-	Path string // $PATH
+	Dir  string   // $LMCADDY_HOME
+	User string   // $HOME, in which nothing may be written
+	Work string   // where the program is started, and where its Caddyfiles are
+	Path string   // $PATH
+	Env  []string // further variables
+
+	ordinary string // the program, as a user who isn't root may run it; empty: as whoever runs the test
 }
 
 // NewHome makes a home with the shipped model and the engine.
@@ -135,6 +138,7 @@ func (h *Home) environment() []string {
 		"LMCADDY_HOME=" + h.Dir, "HOME=" + h.User, "PATH=" + h.Path,
 		"OMP_THREAD_LIMIT=1", // as --threads 1, where there is no Caddyfile to say so
 	}
+	env = append(env, h.Env...)
 	if dir := os.Getenv("TMPDIR"); dir != "" {
 		env = append(env, "TMPDIR="+dir)
 	}

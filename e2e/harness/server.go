@@ -55,11 +55,11 @@ func (h *Home) Begin(port int, args ...string) *Server {
 		Home:   h,
 		Base:   base(port),
 		client: &http.Client{Transport: new(http.Transport)},
-		cmd:    exec.Command(binary, args...),
+		cmd:    exec.Command(h.program(), args...),
 		output: out.Name(),
 		exited: make(chan struct{}),
 	}
-	s.cmd.Dir, s.cmd.Env = h.Work, h.environment()
+	s.cmd.Dir, s.cmd.Env, s.cmd.SysProcAttr = h.Work, h.environment(), h.attributes()
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	if err := s.cmd.Start(); err != nil {
 		h.T.Fatal(err)

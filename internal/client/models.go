@@ -24,6 +24,7 @@ type Model struct {
 	Instances        []Instance    `json:"loaded_instances"`
 	MaxContextLength int           `json:"max_context_length"`
 	Format           string        `json:"format"`
+	Aliases          []string      `json:"aliases,omitempty"`
 	Capabilities     *Capabilities `json:"capabilities,omitempty"`
 	*Description
 }

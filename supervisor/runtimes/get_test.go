@@ -310,7 +310,7 @@ func TestGet_StagingOfALiveGetIsKept(t *testing.T) {
 	s := openTest(dir)
 	_, err := s.List()
 	must(t, err)
-	contains(t, s.Remove(install(t, dir, 10000, "cpu")+"x"), "not a runtime")
+	contains(t, s.Remove(install(t, dir, 10000, "cpu")+"x"), "there is no runtime")
 	stage, err := s.newStaging(t.Context())
 	must(t, err)
 	stage.discard()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -91,6 +92,9 @@ func (s *Store) unknown(name string, cause error) error {
 	names := make([]string, len(list))
 	for i, r := range list {
 		names[i] = r.Name
+	}
+	if _, err := os.Lstat(filepath.Join(s.dir, name)); errors.Is(err, fs.ErrNotExist) && !slices.Contains(names, name) {
+		return fmt.Errorf("there is no runtime %s; installed: %s", name, strings.Join(names, ", "))
 	}
 	return fmt.Errorf("%w; installed: %s", cause, strings.Join(names, ", "))
 }

@@ -1,0 +1,72 @@
+package api
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// asked is the model that a request asks. Where the settings say so, a name that isn't known and none at all mean the only
+// one that it can be.
+func (c *call) asked(body *translate.Body) (node.Target, error) {
+	name, err := model(body)
+	if err == nil {
+		var target node.Target
+		target, err = c.find(name)
+		if err == nil {
+			return target, nil
+		}
+	}
+	if !c.node.Settings().AnyName || !isAnyName(err) {
+		return node.Target{}, err
+	}
+	key, failed := c.only()
+	switch {
+	case failed != nil:
+		return node.Target{}, failed
+	case key == "":
+		return node.Target{}, err
+	}
+	return c.find(key)
+}
+
+// isAnyName tells whether an error is that a request names no model that is known.
+func isAnyName(err error) bool {
+	bad, ok := errors.AsType[*translate.Error](err)
+	_, unknown := errors.AsType[*catalog.NotFoundError](err)
+	return unknown || ok && bad.Code == translate.Missing("model").Code
+}
+
+// only is the key of the one model that is loaded, or is being loaded, among those that can do what the request's path asks
+// for and that its identity may use; with none, of the only such model that there is. It is empty where there are several.
+func (c *call) only() (string, error) {
+	kind := catalog.TypeLLM
+	if path := c.r.URL.Path; strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/rerank") {
+		kind = catalog.TypeEmbedding
+	}
+	var keys []string
+	for _, in := range c.node.Instances() {
+		if m := in.Spec.Model; m.Type == kind && c.who.MayUse(m.Key) && !in.Status.IsLeaving() {
+			keys = append(keys, m.Key)
+		}
+	}
+	if len(keys) == 0 {
+		models, err := c.models()
+		if err != nil {
+			return "", err
+		}
+		for i := range models {
+			if models[i].Type == kind {
+				keys = append(keys, models[i].Key)
+			}
+		}
+	}
+	if slices.Sort(keys); len(slices.Compact(keys)) != 1 {
+		return "", nil
+	}
+	return keys[0], nil
+}

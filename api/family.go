@@ -1,0 +1,81 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Family is one of the API families, of which a site may serve some and not others.
+type Family string
+
+// The families.
+const (
+	FamilyNative    Family = "native"
+	FamilyV0        Family = "v0"
+	FamilyOpenAI    Family = "openai"
+	FamilyAnthropic Family = "anthropic"
+)
+
+// Families lists them all.
+var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic}
+
+// familyOf is the family that a path of the API belongs to. It is empty for what belongs to none: whether the server is
+// well, and its certificate.
+func familyOf(r *http.Request) Family {
+	path := r.URL.Path
+	switch {
+	case path == "/api/v1/health" || path == "/api/v1/root.crt":
+		return ""
+	case dialectOf(r) == translate.Anthropic:
+		return FamilyAnthropic
+	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
+		return FamilyOpenAI
+	case path == "/api/v0" || strings.HasPrefix(path, "/api/v0/"):
+		return FamilyV0
+	default:
+		return FamilyNative
+	}
+}
+
+// Owns tells whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the
+// site serves.
+func (a *API) Owns(r *http.Request) bool { return ownsPath(r.URL.Path) && a.serves(r) }
+
+func ownsPath(path string) bool {
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting"
+}
+
+func (a *API) serves(r *http.Request) bool {
+	family := familyOf(r)
+	return len(a.Families) == 0 || family == "" || slices.Contains(a.Families, family)
+}
+
+// unknownPath says that there is no such endpoint, and where the path is one with the /v1 missing or too much, which is what
+// a wrong base URL leads to, what the base URL should be. The words of the first sentence are LM Studio's, which its users
+// know.
+func (a *API) unknownPath(r *http.Request) *translate.Error {
+	path := r.URL.Path
+	message := "Unexpected endpoint or method. (" + r.Method + " " + path + ")"
+	without, hasPrefix := strings.CutPrefix(path, "/v1")
+	switch {
+	case !a.serves(r) && ownsPath(path):
+		message += " This site doesn't serve the API family " + string(familyOf(r)) + "."
+	case hasPrefix && without != "" && isEndpoint(without):
+		message += " The client adds " + without + " to its base URL, so the base URL must not have the /v1 at its end."
+	case isEndpoint("/v1" + path):
+		message += " The client's base URL must end in /v1, such as http://127.0.0.1:1234/v1."
+	case !ownsPath(path):
+		message += " OpenAI-style clients take a base URL that ends in /v1, Anthropic-style clients one without it. " +
+			"The API is below /v1/ and /api/."
+	}
+	return &translate.Error{Kind: translate.KindPathNotFound, Message: message}
+}
+
+// isEndpoint tells whether a path is that of an endpoint, whatever the method.
+func isEndpoint(path string) bool {
+	found, _, allowed := lookUp(http.MethodGet, path)
+	return found != nil || len(allowed) > 0
+}

@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// listening is the state of a TCP socket that takes connections, in /proc/net/tcp.
+const listening = "0A"
+
+// OpenPorts are the ports that a process takes TCP connections or UDP packets on, in order.
+func OpenPorts(t testing.TB, pid int) []int {
+	t.Helper()
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sockets []string // by their inodes
+	for _, fd := range fds {
+		target, _ := os.Readlink(filepath.Join(proc, "fd", fd.Name())) // it may be closed by now
+		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
+			sockets = append(sockets, strings.TrimSuffix(inode, "]"))
+		}
+	}
+	var ports []int
+	for _, table := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		content, err := os.ReadFile(filepath.Join(proc, "net", table))
+		if err != nil {
+			continue // without IPv6
+		}
+		for _, line := range strings.Split(string(content), "\n")[1:] {
+			fields := strings.Fields(line)
+			if len(fields) < 10 || !slices.Contains(sockets, fields[9]) || strings.HasPrefix(table, "tcp") && fields[3] != listening {
+				continue
+			}
+			_, hex, _ := strings.Cut(fields[1], ":")
+			port, err := strconv.ParseUint(hex, 16, 16)
+			if err != nil {
+				t.Fatalf("/proc/net/%s: %s", table, line)
+			}
+			ports = append(ports, int(port))
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
