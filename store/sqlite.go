@@ -15,6 +15,8 @@ import (
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // sqliteReaders is how many may read at the same time. More don't read more: it is one disk.
@@ -153,6 +155,11 @@ func (s *sqliteFile) explain(err error) error {
 	var failure *sqlite.Error
 	if err == nil || ours(err) || !errors.As(err, &failure) {
 		return err
+	}
+	if code := failure.Code() & 0xff; code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_IOERR { // SQLite doesn't say why
+		if exhausted := openfiles.Check(); exhausted != nil {
+			return fmt.Errorf("the store %s: %w: %w", s.path, err, exhausted)
+		}
 	}
 	var advice string
 	switch failure.Code() & 0xff { // the rest says more exactly what it was
