@@ -84,9 +84,15 @@ func (c *call) asError(err error) *translate.Error {
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	case openfiles.AreExhausted(err):
 		return c.noFiles(err)
+	case errors.Is(err, store.ErrBusy):
+		c.api.Log.Error("the store is busy", "request", c.id, "path", c.r.URL.Path, "error", err)
+		return &translate.Error{
+			Kind: translate.KindUnavailable, Code: "store_busy", RetryAfter: 5 * time.Second,
+			Message: "The server's database is busy: another program keeps it locked, such as an open sqlite3 shell or a backup, or too much waits to be written. Try again in a moment.",
+		}
 	case isDiskFull(err):
 		c.api.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, so that nothing can be stored. Free some space on it, and try again."}
+		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
@@ -107,7 +113,7 @@ func (c *call) noFiles(err error) *translate.Error {
 }
 
 func isDiskFull(err error) bool {
-	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error {

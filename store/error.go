@@ -13,6 +13,14 @@ var ErrClosed = errors.New("the store is closed")
 // ErrFull is in the errors of what couldn't be written because the disk is full.
 var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept")
 
+// ErrBusy is in the errors of what couldn't be written or read in time, since another program kept the database locked or since
+// too much waited before it.
+var ErrBusy = errors.New("the store is busy")
+
+// errNotGrown wraps ErrFull where a quota or a limit of this process may be what is full.
+var errNotGrown = fmt.Errorf("Its file can't be written: the user's quota or the process's limit of a file's size (ulimit -f, LimitFSIZE) "+
+	"may be reached, or the disk may be failing, of which the system's log says more. %w", ErrFull)
+
 // NotFound says that an owner has no turn of that id: it was never stored, was deleted, or is another's. Which of these it
 // is, isn't told.
 type NotFound struct{ ID string }

@@ -26,7 +26,7 @@ func (h *Home) CommandWithInput(input string, args ...string) Result {
 	h.T.Helper()
 	ctx, cancel := context.WithTimeout(h.T.Context(), Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, h.program(), args...)
 	cmd.Dir = h.Work
 	cmd.Env = h.environment()
 	cmd.Stdin = strings.NewReader(input)
