@@ -34,7 +34,7 @@ const (
 )
 
 // deadline is how long a client waits.
-const deadline = 4 * time.Minute
+const deadline = 2 * time.Minute
 
 // clear errors say something beyond that there was a mistake.
 func clearly(kind string, e gjson.Result) outcome {

@@ -51,7 +51,10 @@ func clientsGone(r *round) {
 // bodyFlood has thirty clients send 30 MiB each, all at once. All of them are refused in the end, since no context is as long.
 func bodyFlood(r *round) {
 	const size, number, most = 30 << 20, 30, 700 << 20
-	config := r.parallel("body_memory 256MiB")
+	config := r.parallel()
+	if r.binary == "" { // an older one may not know it
+		config.LM = []string{"body_memory 256MiB"}
+	}
 	s, _ := r.loaded(config)
 	before := residentMemory(r, s.PID)
 	peak, done, sampled := before, make(chan struct{}), make(chan struct{})

@@ -56,7 +56,7 @@ func (r *round) busy(p harness.Process) {
 func engineKilled(r *round) {
 	s, engine := r.loaded(r.parallel())
 	c := r.crowd()
-	c.chats(s, 1+r.upTo(5), 3000)
+	c.chats(s, 1+r.upTo(5), 1500)
 	r.busy(engine)
 	engine.Kill(r)
 	c.want(answered, "502 engine_failed", "event engine_failed")
@@ -85,7 +85,7 @@ func engineSignalledIdle(r *round) {
 func engineSignalled(r *round) {
 	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
 	c := r.crowd()
-	c.chats(s, 1+r.upTo(4), 3000)
+	c.chats(s, 1+r.upTo(3), 1200)
 	r.busy(engine)
 	r.end(engine)
 	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
@@ -95,7 +95,7 @@ func engineSignalled(r *round) {
 func engineStopped(r *round) {
 	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
 	c := r.crowd()
-	c.chats(s, 1+r.upTo(3), 3000)
+	c.chats(s, 1+r.upTo(3), 1200)
 	r.busy(engine)
 	engine.Pause(r)
 	c.ask(s, harness.ChatPath, harness.Ask(capital)) // comes when it hangs already
@@ -105,7 +105,7 @@ func engineStopped(r *round) {
 
 // engineStarved gives an engine a quarter of its time. Its prompts take longer than stall_timeout, and it must live.
 func engineStarved(r *round) {
-	const short = 2 * time.Second
+	const short = 8 * time.Second
 	s := r.start(harness.Config{
 		LM:     []string{"stall_timeout " + short.String()},
 		Engine: []string{"parallel 4", "args --threads 1 -b 64"},
@@ -137,7 +137,7 @@ func engineStarved(r *round) {
 		c.ask(s, harness.ChatPath, harness.Ask(prompt).With("max_tokens", 2).With("stream", i%2 == 0))
 	}
 	c.want(answered)
-	if took := time.Since(begun); took < 2*short {
+	if took := time.Since(begun); took < short {
 		r.Logf("all were answered after %s: too soon to show much", took)
 	}
 	if !engine.Alive() {
@@ -201,7 +201,7 @@ func modelSpoilt(r *round) {
 	s, engine := r.loaded(r.parallel())
 	file := filepath.Join(s.Dir, "models", filepath.FromSlash(harness.Model), "tinychat-f16.gguf")
 	c := r.crowd()
-	c.chats(s, r.upTo(4), 2000)
+	c.chats(s, r.upTo(3), 600)
 	r.busy(engine)
 	var err error
 	if r.IntN(2) == 0 {

@@ -72,7 +72,7 @@ func storeLocked(r *round) {
 }
 
 func storeLockedForLong(r *round) {
-	r.lockedFor(storePatience+time.Duration(2000+r.IntN(3000))*time.Millisecond, answered, "503 store_busy")
+	r.lockedFor(storePatience+time.Duration(8000+r.IntN(3000))*time.Millisecond, answered, "503 store_busy")
 }
 
 // limit changes a soft limit of a running server, as the operator could have set it, until the function that it returns is

@@ -151,7 +151,7 @@ func reloadsUnderStreams(r *round) {
 		c.chats(s, 1+r.upTo(3), 500)
 		r.busy(engine)
 		for range r.upTo(3) {
-			config.LM = []string{fmt.Sprintf("slow_client_timeout %ds", 60+r.IntN(60))}
+			config.LM = []string{fmt.Sprintf("idle_ttl %dm", 10+r.IntN(60))}
 			if got := s.Reload(config.String()); got.Status != 0 {
 				r.Errorf("the reload failed: %s", got.Output)
 			}
@@ -176,7 +176,7 @@ func reloadWhileLoading(r *round) {
 	} else {
 		harness.Eventually(r, harness.Patience, "they are waiting", func() bool { return strings.Contains(s.Log(), "loading model") })
 	}
-	config.LM = []string{"idle_ttl 10m", fmt.Sprintf("slow_client_timeout %ds", 60+r.IntN(60))}
+	config.LM = []string{fmt.Sprintf("idle_ttl %dm", 10+r.IntN(60))}
 	if got := s.Reload(config.String()); got.Status != 0 {
 		r.Errorf("the reload failed: %s", got.Output)
 	}
