@@ -49,14 +49,14 @@ func (r *round) parallel(lm ...string) harness.Config {
 
 // busy waits until an engine has computed for a while that is chosen at random.
 func (r *round) busy(p harness.Process) {
-	from, much := p.CPU(), time.Duration(20+r.IntN(300))*time.Millisecond
+	from, much := p.CPU(), time.Duration(10+r.IntN(100))*time.Millisecond
 	harness.Eventually(r, harness.Patience, "the engine computes", func() bool { return !p.Alive() || p.CPU() > from+much })
 }
 
 func engineKilled(r *round) {
 	s, engine := r.loaded(r.parallel())
 	c := r.crowd()
-	c.chats(s, 1+r.upTo(5), 1500)
+	c.chats(s, 1+r.upTo(5), 400)
 	r.busy(engine)
 	engine.Kill(r)
 	c.want(answered, "502 engine_failed", "event engine_failed")
@@ -85,7 +85,7 @@ func engineSignalledIdle(r *round) {
 func engineSignalled(r *round) {
 	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
 	c := r.crowd()
-	c.chats(s, 1+r.upTo(3), 1200)
+	c.chats(s, 1+r.upTo(3), 400)
 	r.busy(engine)
 	r.end(engine)
 	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
@@ -95,7 +95,7 @@ func engineSignalled(r *round) {
 func engineStopped(r *round) {
 	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
 	c := r.crowd()
-	c.chats(s, 1+r.upTo(3), 1200)
+	c.chats(s, 1+r.upTo(3), 400)
 	r.busy(engine)
 	engine.Pause(r)
 	c.ask(s, harness.ChatPath, harness.Ask(capital)) // comes when it hangs already
@@ -201,7 +201,7 @@ func modelSpoilt(r *round) {
 	s, engine := r.loaded(r.parallel())
 	file := filepath.Join(s.Dir, "models", filepath.FromSlash(harness.Model), "tinychat-f16.gguf")
 	c := r.crowd()
-	c.chats(s, r.upTo(3), 600)
+	c.chats(s, r.upTo(3), 400)
 	r.busy(engine)
 	var err error
 	if r.IntN(2) == 0 {

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -20,17 +21,17 @@ func TestFaults(t *testing.T) {
 				continue
 			}
 			t.Run(f.name, func(t *testing.T) {
-				rounds := f.short
+				n := f.short
 				if *full {
-					rounds = f.full * *times
+					n = cmp.Or(*rounds, f.full)
 				} else {
 					t.Parallel() // most of their time they wait
 				}
-				results[i].fault, results[i].rounds = f, rounds
+				results[i].fault, results[i].rounds = f, n
 				if *full && *before != "" {
-					results[i].before = f.measure(t, *before, rounds, false)
+					results[i].before = f.measure(t, *before, n, false)
 				}
-				results[i].after = f.measure(t, "", rounds, true)
+				results[i].after = f.measure(t, "", n, true)
 				if *full {
 					t.Log(results[i])
 				}
