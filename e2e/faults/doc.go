@@ -4,7 +4,7 @@
 //
 // in this folder runs each fault for many rounds, and prints a table: how many requests were answered, how many got which
 // error, how many got no answer at all. -before PATH has an older lmcaddy go through the same rounds, for a column of its own;
-// what it breaks is counted, and fails nothing. Without -full, each fault is shown once or twice.
+// what it breaks is counted, and fails nothing. Without -full, most faults are shown once or twice.
 //
 // Each round has a home, a server and clients of its own. What has to hold whatever happens is checked in each of them: that
 // every request ends, in an answer or in an error that says what to do; that what was acknowledged is there; that the next

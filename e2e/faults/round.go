@@ -16,7 +16,7 @@ import (
 // fault is something that goes wrong.
 type fault struct {
 	name        string
-	short, full int // rounds
+	short, full int // rounds; short is 0 where a busy machine would decide
 	run         func(*round)
 }
 
