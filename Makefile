@@ -79,6 +79,12 @@ bench: build ## Measures requests, downloads and listings, as ratios, and kills 
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -count 1 -timeout 0 -full
 
+.PHONY: faults
+faults: build ## Breaks engines, the server and their surroundings under load, for minutes; FAULTS_BEFORE=binary compares
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	cd e2e/faults && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+		go test -count 1 -timeout 0 -full $(if $(FAULTS_BEFORE),-before "$(abspath $(FAULTS_BEFORE))") $(FAULTS_FLAGS)
+
 .PHONY: lint
 lint: ## Runs the linter
 	@mkdir -p $(CACHE)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -81,9 +82,17 @@ func (c *call) asError(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
+	case openfiles.AreExhausted(err):
+		return c.noFiles(err)
+	case errors.Is(err, store.ErrBusy):
+		c.api.Log.Error("the store is busy", "request", c.id, "path", c.r.URL.Path, "error", err)
+		return &translate.Error{
+			Kind: translate.KindUnavailable, Code: "store_busy", RetryAfter: 5 * time.Second,
+			Message: "The server's database is busy: another program keeps it locked, such as an open sqlite3 shell or a backup, or too much waits to be written. Try again in a moment.",
+		}
 	case isDiskFull(err):
 		c.api.Log.Error("the disk is full", "request", c.id, "path", c.r.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, so that nothing can be stored. Free some space on it, and try again."}
+		return &translate.Error{Kind: translate.KindDiskFull, Message: "The server's disk is full, or its quota on it, so nothing can be stored. Free some space on it, and try again."}
 	case errors.Is(err, store.ErrAway):
 		c.api.Log.Error("the store is away", "request", c.id, "path", c.r.URL.Path, "error", err)
 		return &translate.Error{
@@ -98,8 +107,19 @@ func (c *call) asError(err error) *translate.Error {
 	}
 }
 
+// tooManyFiles is the code of such errors.
+const tooManyFiles = "too_many_open_files"
+
+// noFiles is the error of a request for which no file descriptor was left.
+func (c *call) noFiles(err error) *translate.Error {
+	if skipped, ok := c.api.loadErrors.tell(tooManyFiles); ok {
+		c.api.Log.Error("no file descriptor is left", "request", c.id, "path", c.r.URL.Path, "error", err, "not_logged", skipped)
+	}
+	return &translate.Error{Kind: translate.KindUnavailable, Code: tooManyFiles, Message: openfiles.Message, RetryAfter: time.Second}
+}
+
 func isDiskFull(err error) bool {
-	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error {
@@ -110,6 +130,8 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
 	case supervisor.Closing:
 		return shuttingDown(e.Message)
+	case supervisor.NoFiles:
+		return c.noFiles(e)
 	case supervisor.QueueFull:
 		return &translate.Error{Kind: translate.KindQueueFull, Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case supervisor.NeverFits:

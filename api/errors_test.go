@@ -1,25 +1,69 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// TestAsError_AFullDisk says so, and nothing of where the disk is.
-func TestAsError_AFullDisk(t *testing.T) {
+// TestAsError_WhatTheSystemRefuses is told with what to do next, and without where it was.
+func TestAsError_WhatTheSystemRefuses(t *testing.T) {
 	t.Parallel()
-	for _, cause := range []error{store.ErrFull, syscall.ENOSPC} {
-		c := &call{api: New(Config{Log: slog.New(slog.DiscardHandler)}), r: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
-		e := c.asError(fmt.Errorf("the store /home/x/lmcaddy.db: %w", cause))
-		if e.Status() != http.StatusInsufficientStorage || !strings.Contains(e.Message, "disk is full") || strings.Contains(e.Message, "/home") {
-			t.Errorf("%v: %d %s", cause, e.Status(), e.Message)
-		}
+	for name, tt := range map[string]struct {
+		cause  error
+		status int
+		code   string
+		says   string
+	}{
+		"a full store":                  {store.ErrFull, http.StatusInsufficientStorage, "", "disk is full"},
+		"a full disk":                   {syscall.ENOSPC, http.StatusInsufficientStorage, "", "disk is full"},
+		"a quota":                       {syscall.EDQUOT, http.StatusInsufficientStorage, "", "quota"},
+		"a limit of files' sizes":       {syscall.EFBIG, http.StatusInsufficientStorage, "", "disk is full"},
+		"a locked store":                {store.ErrBusy, http.StatusServiceUnavailable, "store_busy", "another program"},
+		"no file descriptor":            {syscall.EMFILE, http.StatusServiceUnavailable, "too_many_open_files", "LimitNOFILE"},
+		"no file descriptor for a load": {supervisor.Error{Kind: supervisor.NoFiles, Message: "x"}, http.StatusServiceUnavailable, "too_many_open_files", "ulimit -n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &call{api: New(Config{Log: slog.New(slog.DiscardHandler)}), r: httptest.NewRequest(http.MethodGet, "/api/v1/usage", nil)}
+			located := fmt.Errorf("the store /home/x/lmcaddy.db: %w", tt.cause)
+			errs := []error{located}
+			if _, isLoad := tt.cause.(supervisor.Error); !isLoad { //nolint:errorlint // it is as it stands above
+				errs = append(errs, c.notStored(located))
+			}
+			for _, err := range errs {
+				e := c.asError(err)
+				if e.Status() != tt.status || !strings.Contains(e.Message, tt.says) || strings.Contains(e.Message, "/home") {
+					t.Errorf("%d %s", e.Status(), e.Message)
+				}
+			}
+			if e := c.asError(tt.cause); e.Code != tt.code {
+				t.Errorf("the code is %q", e.Code)
+			}
+		})
+	}
+}
+
+// TestNotAnswered_WithoutFileDescriptors: the engine wasn't even asked, so it isn't to blame.
+func TestNotAnswered_WithoutFileDescriptors(t *testing.T) {
+	t.Parallel()
+	c := &call{api: New(Config{Log: slog.New(slog.DiscardHandler)}), r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)}
+	err := c.notAnswered(t.Context(), nil, &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}})
+	if _, broken := errors.AsType[*brokenOff](err); broken {
+		t.Error("it is taken for the engine's failure")
+	}
+	if e := c.asError(err); e.Status() != http.StatusServiceUnavailable || e.Code != "too_many_open_files" || e.RetryAfter == 0 {
+		t.Errorf("%d %s %s", e.Status(), e.Code, e.RetryAfter)
 	}
 }

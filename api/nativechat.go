@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -154,12 +155,22 @@ func (r *nativeRun) notKept(err error) error {
 	if errors.As(err, &deep) || errors.As(err, &missing) {
 		return r.call.noPrevious(err)
 	}
-	r.call.api.Log.Error("an answer could not be stored", "request", r.call.id, "error", err)
+	return r.call.notStored(err)
+}
+
+// notStored is the error of an answer that can't be stored, for a reason that has nothing to do with the request.
+func (c *call) notStored(err error) error {
+	c.api.Log.Error("an answer could not be stored", "request", c.id, "error", err)
 	if isDiskFull(err) {
 		return &translate.Error{
 			Kind: translate.KindDiskFull, Code: notStored,
-			Message: `The answer could not be stored: the server's disk is full. Free some space on it, or send "store": false.`,
+			Message: `The answer could not be stored: the server's disk is full, or its quota on it. Free some space on it, or send "store": false.`,
 		}
+	}
+	if errors.Is(err, store.ErrBusy) || openfiles.AreExhausted(err) {
+		e := c.asError(err)
+		e.Message = "The answer could not be stored. " + e.Message
+		return e
 	}
 	return &translate.Error{
 		Kind: translate.KindInternal, Code: notStored,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -98,6 +99,9 @@ func (u *upstream) all(ctx context.Context, most int64) ([]byte, error) {
 func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if openfiles.AreExhausted(err) {
+		return c.noFiles(err) // the engine wasn't even asked
 	}
 	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
 	return &brokenOff{again: true, cause: err, told: &translate.Error{

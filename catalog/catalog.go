@@ -16,6 +16,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // A scan answers for a second, when something is asked that it doesn't know; one that took long, for longer: no more than
@@ -36,6 +38,7 @@ type Catalog struct {
 	folders  map[string]folderList
 	reported map[string]string // the files that the log has been told of, with the reasons
 	saved    summary
+	starved  error // of the scan that runs: something couldn't be read since no file descriptor was left
 
 	config atomic.Pointer[config]
 	last   atomic.Pointer[listing]
@@ -80,7 +83,8 @@ func (c *Catalog) change(do func(*config)) {
 	}
 }
 
-// Models lists the models by key, as they are on disk now. It is not to be changed.
+// Models lists the models by key, as they are on disk now. It is not to be changed. While no file descriptor is left to look
+// at the disk with, it is what was there before; with nothing known from before, the error says so (see package openfiles).
 func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	l, err := c.listing(ctx, true)
 	if err != nil {
@@ -111,7 +115,11 @@ func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 	if l := c.last.Load(); c.answers(l, fresh) { // another caller's scan
 		return l, nil
 	}
-	return c.scanAndKeep(ctx)
+	l, err := c.scanAndKeep(ctx)
+	if last := c.last.Load(); openfiles.AreExhausted(err) && c.answers(last, false) {
+		return last, nil // models that can't be looked at just now aren't gone
+	}
+	return l, err
 }
 
 // current is a scan that begins after it was asked for, so that what was there then is found. Who asks waits, so that no more
@@ -172,8 +180,13 @@ func (c *Catalog) answers(l *listing, fresh bool) bool {
 	return !fresh || time.Since(l.at) <= max(freshFor, min(freshRatio*l.took, freshForMost))
 }
 
-// report tells the log of what can't be used, once for each reason.
+// report tells the log of what can't be used, once for each reason. What can't be looked at just now, since no file descriptor
+// is left, is noted instead: a scan that leaves it out is worth nothing.
 func (c *Catalog) report(path string, reason error) {
+	if openfiles.AreExhausted(reason) {
+		c.starved = reason
+		return
+	}
 	if c.reported[path] == reason.Error() {
 		return
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // header is what a file says of itself, for as long as it has this size and time.
@@ -96,6 +98,9 @@ func checkParts(path string, left *allowance) error {
 			continue
 		}
 		f, err := os.Open(part)
+		if openfiles.AreExhausted(err) {
+			return err // the parser may find one again by then, and would read what nobody has checked
+		}
 		if err != nil {
 			return nil
 		}

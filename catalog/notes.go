@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // What llama.cpp lays beside the models in its cache: a manifest for each repository and tag, and what it knows of a file.
@@ -30,12 +32,13 @@ func isCacheNote(name string) bool {
 // notes tell of which repositories a folder's files are, if it is llama.cpp's cache. Nil tells nothing.
 type notes struct {
 	dir       string
+	report    func(path string, reason error)
 	list      *folderList
 	manifests [][2]string // publishers and repositories
 }
 
-func newNotes(dir string, list *folderList) *notes {
-	n := &notes{dir: dir, list: list}
+func newNotes(dir string, list *folderList, report func(path string, reason error)) *notes {
+	n := &notes{dir: dir, list: list, report: report}
 	for _, e := range list.entries {
 		name, ok := strings.CutPrefix(e.name, manifestPrefix)
 		if !ok {
@@ -80,10 +83,13 @@ func (n *notes) ofFile(file string) (publisher, repo string, ok bool) {
 		var note struct {
 			URL string `json:"url"`
 		}
-		if err := readJSON(filepath.Join(n.dir, file+noteEnding), maxNote, &note); err == nil {
-			if publisher, repo, ok := repositoryOfURL(note.URL); ok {
-				return publisher, repo, true
-			}
+		path := filepath.Join(n.dir, file+noteEnding)
+		err := readJSON(path, maxNote, &note)
+		if openfiles.AreExhausted(err) {
+			n.report(path, err) // the model's key would be another
+		}
+		if publisher, repo, ok := repositoryOfURL(note.URL); err == nil && ok {
+			return publisher, repo, true
 		}
 	}
 	if !n.list.holds(file+noteEnding) && !n.list.holds(file+etagEnding) {

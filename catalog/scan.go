@@ -27,6 +27,7 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	var saved map[string]header
 	var reading sync.WaitGroup
 	reading.Go(func() { saved = c.saved.read(c.log) }) // beside the walk: both take their time when there are many
+	c.starved = nil
 	walks, folders, err := c.walk(ctx, config)
 	reading.Wait()
 	if saved != nil {
@@ -35,6 +36,9 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.starved != nil {
+		return nil, fmt.Errorf("looking for models: %w", c.starved)
 	}
 	isNew, err := c.readHeaders(ctx, walks)
 	if err != nil {
@@ -48,6 +52,9 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 		l = &same
 	} else {
 		l = newListing(c.assemble(walks, config.formats))
+		if c.starved != nil {
+			return nil, fmt.Errorf("reading models: %w", c.starved)
+		}
 		l.signature, l.config = signature, config
 	}
 	l.at = time.Now()

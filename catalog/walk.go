@@ -121,7 +121,7 @@ func (w *walk) folder(p place) error {
 	if within > 0 {
 		of.scope = filepath.Dir(p.dir)
 	}
-	return w.entries(p, list, of, newNotes(p.dir, list))
+	return w.entries(p, list, of, newNotes(p.dir, list, w.catalog.report))
 }
 
 // enter reads a folder; nil if it is left out. What can't be read is left out, and told to the log.

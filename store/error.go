@@ -13,13 +13,21 @@ var ErrClosed = errors.New("the store is closed")
 // ErrFull is in the errors of what couldn't be written because the disk is full.
 var ErrFull = errors.New("The disk is full: make room, or bound the age and number of the conversations that are kept")
 
-// ErrAway is in the errors of a database that can't be reached or is kept locked by others: later it may be there again.
+// ErrAway is in the errors of a database that can't be reached at the moment.
 var ErrAway = errors.New("the database is away")
 
 // away adds ErrAway to an error without changing what it says.
 type away struct{ error }
 
 func (e away) Unwrap() []error { return []error{e.error, ErrAway} }
+
+// ErrBusy is in the errors of what couldn't be written or read in time, since another program kept the database locked or since
+// too much waited before it.
+var ErrBusy = errors.New("the store is busy")
+
+// errNotGrown wraps ErrFull where a quota or a limit of this process may be what is full.
+var errNotGrown = fmt.Errorf("Its file can't be written: the user's quota or the process's limit of a file's size (ulimit -f, LimitFSIZE) "+
+	"may be reached, or the disk may be failing, of which the system's log says more. %w", ErrFull)
 
 // NotFound says that an owner has no turn of that id: it was never stored, was deleted, or is another's. Which of these it
 // is, isn't told.

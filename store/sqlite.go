@@ -15,6 +15,8 @@ import (
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // sqliteReaders is how many may read at the same time. More don't read more: it is one disk.
@@ -154,6 +156,15 @@ func (s *sqliteFile) explain(err error) error {
 	if err == nil || ours(err) || !errors.As(err, &failure) {
 		return err
 	}
+	if code := failure.Code() & 0xff; code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_IOERR { // SQLite doesn't say why
+		if exhausted := openfiles.Check(); exhausted != nil {
+			return fmt.Errorf("the store %s: %w: %w", s.path, err, exhausted)
+		}
+	}
+	switch failure.Code() {
+	case lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_SHMSIZE: // SQLite calls it full only where the system says ENOSPC
+		return fmt.Errorf("the store %s: %w. %w", s.path, err, errNotGrown)
+	}
 	var advice string
 	switch failure.Code() & 0xff { // the rest says more exactly what it was
 	case lib.SQLITE_NOTADB:
@@ -163,7 +174,7 @@ func (s *sqliteFile) explain(err error) error {
 	case lib.SQLITE_READONLY, lib.SQLITE_PERM, lib.SQLITE_CANTOPEN, lib.SQLITE_AUTH:
 		advice = "lmcaddy must be able to write the file and to make others beside it: look at the owner and the mode of both the file and its folder"
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
-		return away{fmt.Errorf("the store %s: %w. Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup", s.path, err)}
+		return fmt.Errorf("the store %s: %w: %w. Another program keeps the database locked: end it, such as an open sqlite3 shell or a backup", s.path, ErrBusy, err)
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("the store %s: %w. %w", s.path, err, ErrFull)
 	case lib.SQLITE_IOERR:

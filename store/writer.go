@@ -49,7 +49,7 @@ func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error 
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-late:
-		return away{fmt.Errorf("the store %s was busy for %s with what came before", s.db.name(), s.patience)}
+		return fmt.Errorf("the store %s was busy for %s with what came before: %w", s.db.name(), s.patience, ErrBusy)
 	case <-s.closing:
 		return ErrClosed
 	}

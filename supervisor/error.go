@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // Error is why something was refused. It is comparable.
@@ -28,11 +30,13 @@ const (
 	QueueFull                       // too many wait for the model
 	Closing                         // the server is shutting down
 	Cancelled                       // the caller gave up
+	NoFiles                         // this server has no file descriptor left to start an engine with
 )
 
 var (
 	errClosing   = Error{Kind: Closing, Message: "The server is shutting down."}
 	errCancelled = Error{Kind: Cancelled, Message: "the caller gave up"}
+	errNoFiles   = Error{Kind: NoFiles, Message: openfiles.Message, RetryAfter: firstDelay}
 )
 
 func noInstance(id string) Error {

@@ -45,6 +45,8 @@ type (
 		Gen    uint64
 		Reason string
 		Killed bool // by the system or a stranger's hand, without a word: so a system ends what takes too much memory
+		// NoFiles says that this server had no file descriptor left to start it with.
+		NoFiles bool
 	}
 	// Configured brings other settings.
 	Configured struct {

@@ -33,11 +33,17 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 		again.Spared, again.Unasked = true, in.Unasked
 		return
 	}
-	err := loadFailed(in, ev.Reason, hadNoMemory)
-	failure := s.failed(in.Spec, err.Message)
+	err := errNoFiles
+	var until time.Time
+	if ev.NoFiles {
+		until = s.postpone(in.Spec)
+	} else {
+		err = loadFailed(in, ev.Reason, hadNoMemory)
+		until = s.failed(in.Spec, err.Message).Until
+	}
 	s.refuseLoaders(in.ID, err)
 	if in.Unasked && in.Spec.Keep {
-		s.again(in.ID, in.Spec, failure.Until)
+		s.again(in.ID, in.Spec, until)
 	}
 	s.refuseIf(err, func(w *Waiter) bool {
 		if !w.uses() || !in.matches(w) {
@@ -124,6 +130,26 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 	}
 	s.st.Failures[key] = f
 	return f
+}
+
+// postpone has a model's next load wait for a moment, without counting a failure: the model isn't to blame.
+func (s *stepper) postpone(spec *Spec) time.Time {
+	until := s.now.Add(firstDelay)
+	f := s.st.Failures[spec.Model.Key]
+	if f == nil {
+		f = &Failure{changed: spec.Model.Changed}
+		if s.st.Failures == nil {
+			s.st.Failures = map[string]*Failure{}
+		}
+		s.st.Failures[spec.Model.Key] = f
+	}
+	if until.After(f.Until) {
+		f.Until = until
+	}
+	if f.Count == 0 {
+		f.At, f.Message = s.now, errNoFiles.Message
+	}
+	return f.Until
 }
 
 // learnService keeps how long a request for a model takes.

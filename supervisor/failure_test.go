@@ -318,3 +318,32 @@ func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
 		t.Errorf("clients are told %q", got)
 	}
 }
+
+// A load that fails since this server has no file descriptor left says nothing about the model: it is tried once a second, for
+// as long as anybody asks, and what is kept comes back.
+func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	none := func(gen uint64) Exited { return Exited{Gen: gen, Reason: "pipe2: too many open files", NoFiles: true} }
+	p.on(user(1, "a"), Spawn{"a", 1})
+	p.on(none(1), Refuse{1, errNoFiles})
+	for gen := uint64(2); gen < 10; gen++ {
+		p.at(user(1, "a"))
+		p.at(user(2, "a"))
+		p.due(time.Second, Spawn{"a", gen})
+		p.at(none(gen), Refuse{1, errNoFiles}, Refuse{2, errNoFiles})
+	}
+	if f := p.st.Failures["a"]; f.Count != 0 {
+		t.Errorf("%d failures are counted", f.Count)
+	}
+	p.at(user(1, "a"))
+	p.due(time.Second, Spawn{"a", 10})
+	p.on(ready(10), Loaded{10}, Grant{1, 10, 1, true})
+	p.on(back(10))
+
+	gen := p.idle(kept(specOf("b", 1)))
+	crash(p, gen, Spawn{"b", gen + 1})
+	p.on(none(gen + 1))
+	p.due(time.Second, Spawn{"b", gen + 2})
+	p.on(ready(gen+2), Loaded{gen + 2})
+}

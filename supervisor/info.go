@@ -119,7 +119,7 @@ func (s *Supervisor) overview() Overview {
 		}
 	}
 	for key, f := range s.state.Failures {
-		if time.Since(f.At) <= forgetAfter {
+		if f.Count > 0 && time.Since(f.At) <= forgetAfter {
 			o.Failing = append(o.Failing, Failing{key, f.Count, f.Until, f.Message})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // LlamaServer is llama.cpp's llama-server as a process. It is run in the mode in which llama.cpp's own router runs its
@@ -62,8 +63,12 @@ func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
 	build.Root, build.Script = e.rootOf(path), engine.IsScript(path)
 	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
 	if _, ok := build.Flags["--list-devices"]; ok {
-		if devices, err := ask(ctx, path, "--list-devices"); err == nil {
+		devices, err := ask(ctx, path, "--list-devices")
+		switch {
+		case err == nil:
 			build.Devices = llamaDevices(devices)
+		case openfiles.AreExhausted(err):
+			return Build{}, err // what is returned otherwise is remembered
 		}
 	}
 	e.remember(path, probedBuild{build, info.Size(), info.ModTime()})

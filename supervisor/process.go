@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // lastWords is how many lines of an engine's output go into the error of a load that failed.
@@ -73,12 +75,13 @@ func (p *process) run(engine Process, l Launch) {
 	ended := Exited{Gen: p.gen}
 	err := p.execute(engine, l)
 	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
+	ended.NoFiles = p.launched.Load() == nil && openfiles.AreExhausted(err)
 	if words := p.output.last(lastWords); words != "" {
 		ended.Reason += "; its last words: " + words
 	}
 	ended.Reason += p.sandboxHint(err)
 	if p.ctx.Err() != nil {
-		ended.Reason, ended.Killed = p.loading.whyStopped(), false
+		ended.Reason, ended.Killed, ended.NoFiles = p.loading.whyStopped(), false, false
 	}
 	p.cancel()
 	p.client.CloseIdleConnections()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // How a busy engine is watched.
@@ -241,6 +243,8 @@ func (u *pulse) look() sight {
 	switch {
 	case isRefused(err):
 		return sight{refused: true}
+	case openfiles.AreExhausted(err):
+		return sight{} // it wasn't asked
 	case err != nil:
 		_, _, err := u.get(u.engine.Health())
 		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ type Home struct {
 	Path string   // $PATH
 	Env  []string // further variables
 
+	Binary   string // the lmcaddy to run; empty: the one that is tested
 	ordinary string // the program, as a user who isn't root may run it; empty: as whoever runs the test
 }
 
@@ -65,6 +67,34 @@ func NewBareHome(t testing.TB) *Home {
 	})
 	return h
 }
+
+// OwnRuntimes gives the home a copy of the engine, which a test may spoil, and returns the path of the engine's executable.
+func (h *Home) OwnRuntimes() (executable string) {
+	h.T.Helper()
+	dir := filepath.Join(h.Dir, "runtimes")
+	if runtimes == "" {
+		h.T.Fatal("the engine on PATH can't be copied: name a folder of runtimes with LMCADDY_RUNTIMES")
+	}
+	if err := os.Remove(dir); err != nil {
+		h.T.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(runtimes)); err != nil {
+		h.T.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "llama-server" && e.Type().IsRegular() && (executable == "" || len(path) < len(executable)) {
+			executable = path
+		}
+		return err
+	})
+	if err != nil || executable == "" {
+		h.T.Fatalf("the runtimes have no llama-server: %v", err)
+	}
+	return executable
+}
+
+// program is the lmcaddy that is run in this home.
+func (h *Home) program() string { return cmp.Or(h.ordinary, h.Binary, binary) }
 
 // In is the same home, for a subtest: what goes wrong is the subtest's.
 func (h *Home) In(t testing.TB) *Home {

@@ -35,13 +35,6 @@ func (h *Home) BeOrdinary() {
 	}
 }
 
-func (h *Home) program() string {
-	if h.ordinary != "" {
-		return h.ordinary
-	}
-	return binary
-}
-
 func (h *Home) attributes() *syscall.SysProcAttr {
 	if h.ordinary == "" {
 		return nil

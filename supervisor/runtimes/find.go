@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // serverName is the executable's name in an archive and on PATH.
@@ -21,23 +23,39 @@ func serverName() string {
 }
 
 // Find returns the llama-server to use: the configured one, else the selected one, else the first on PATH. It starts no
-// process. With configured empty and nothing else to be found, the error is ErrNone, or wraps it.
+// process. With configured empty and nothing else to be found, the error is ErrNone, or wraps it. Where no file descriptor is
+// left nothing can be told, and the error says so (see package openfiles).
 func (s *Store) Find(configured string) (Runtime, error) {
 	if configured != "" {
 		return findConfigured(configured)
 	}
-	selected := s.selection()
+	selected, err := s.readSelection()
+	switch {
+	case openfiles.AreExhausted(err):
+		return Runtime{}, fmt.Errorf("reading which runtime is selected: %w", err)
+	case err != nil:
+		s.log.Warn("reading which runtime is selected", "error", err)
+	}
+	var unfit error
 	if selected != "" {
 		found, err := s.load(selected)
-		if err == nil {
-			return found, nil
+		if err == nil || openfiles.AreExhausted(err) {
+			return found, err
 		}
 		s.log.Warn("the selected runtime can't be used, looking on PATH", "name", selected, "error", err)
+		unfit = err
 	}
 	if found, ok := lookOnPath(); ok {
 		return found, nil
 	}
-	if installed, err := s.installed(); err == nil && len(installed) > 0 {
+	if errors.Is(unfit, fs.ErrPermission) {
+		return Runtime{}, fmt.Errorf("the selected %w", unfit)
+	}
+	installed, err := s.installed()
+	if openfiles.AreExhausted(err) {
+		return Runtime{}, err
+	}
+	if err == nil && len(installed) > 0 {
 		return Runtime{}, fmt.Errorf("%w, or \"lmcaddy runtime select %s\" to use what is installed", ErrNone, installed[0].Name)
 	}
 	return Runtime{}, ErrNone
@@ -63,7 +81,7 @@ func unusable(err error) string {
 	case errors.Is(err, syscall.EISDIR):
 		return "is a folder"
 	case errors.Is(err, fs.ErrPermission):
-		return "isn't executable"
+		return "isn't executable (chmod +x makes it so)"
 	default:
 		return "can't be used"
 	}
@@ -72,7 +90,7 @@ func unusable(err error) string {
 // checkExecutable is a cheap test that path could be started.
 func checkExecutable(path string) error {
 	if _, err := exec.LookPath(path); err != nil {
-		return fmt.Errorf("its executable %s: %w", unusable(err), err)
+		return fmt.Errorf("its executable %s %s: %w", filepath.Base(path), unusable(err), err)
 	}
 	return nil
 }

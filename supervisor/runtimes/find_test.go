@@ -86,6 +86,20 @@ func TestFind_SelectedButGone(t *testing.T) {
 	same(t, "path", found.Path, onPath)
 }
 
+func TestFind_SelectedWithoutItsModeSaysWhatToDo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	dir := t.TempDir()
+	s := openTest(dir)
+	name := install(t, dir, 11669, "cpu")
+	must(t, s.Select(name))
+	must(t, os.Chmod(filepath.Join(dir, name, "llama-server"), 0o644))
+	_, err := s.Find("")
+	contains(t, err, name, "llama-server isn't executable", "chmod +x")
+	if errors.Is(err, ErrNone) {
+		t.Errorf("it is taken for none: %v", err)
+	}
+}
+
 func TestFind_SaysWhatCouldBeSelected(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := t.TempDir()

@@ -27,6 +27,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
 // LlamaCpp is the engine that can be fetched.
@@ -115,6 +117,9 @@ func (s *Store) installed() ([]Runtime, error) {
 			continue
 		}
 		found, err := s.load(entry.Name())
+		if openfiles.AreExhausted(err) {
+			return nil, fmt.Errorf("listing the runtimes: %w", err)
+		}
 		if err != nil {
 			s.log.Debug("not a runtime", "folder", entry.Name(), "error", err)
 			continue

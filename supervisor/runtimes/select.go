@@ -15,18 +15,24 @@ const selectionName = "selected"
 
 // selection is the name that the selection file holds, or "".
 func (s *Store) selection() string {
-	text, err := os.ReadFile(filepath.Join(s.dir, selectionName))
+	name, err := s.readSelection()
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			s.log.Warn("reading which runtime is selected", "error", err)
-		}
-		return ""
-	}
-	name := strings.TrimSpace(string(text))
-	if checkName(name) != nil {
-		return ""
+		s.log.Warn("reading which runtime is selected", "error", err)
 	}
 	return name
+}
+
+// readSelection is selection for a caller that looks at why the file can't be read. One that isn't there is no error.
+func (s *Store) readSelection() (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.dir, selectionName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	name := strings.TrimSpace(string(text))
+	if err != nil || checkName(name) != nil {
+		return "", err
+	}
+	return name, nil
 }
 
 // Select makes an installed runtime the one that Find returns. It takes effect at once, or not at all.

@@ -1,0 +1,236 @@
+package faults
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// outcome is what a client saw of a request: one of these, or the status and code of an error, such as "503 shutting_down", or
+// "event engine_failed" for one that a stream ended in.
+type outcome string
+
+const (
+	answered outcome = "ok"
+	lost     outcome = "lost"    // no answer: the connection was refused, or broke
+	cut      outcome = "cut"     // an answer that ended before its end, without a word
+	hung     outcome = "hung"    // nothing within the time that a client has
+	wrong    outcome = "wrong"   // an answer without anything in it
+	unclear  outcome = "unclear" // an error that doesn't say what to do
+)
+
+// deadline is how long a client waits.
+const deadline = 2 * time.Minute
+
+// clear errors say something beyond that there was a mistake.
+func clearly(kind string, e gjson.Result) outcome {
+	code, message := e.Get("code").Str, e.Get("message").Str
+	if code == "" {
+		code = e.Get("type").Str
+	}
+	if code == "" || len(message) < 15 || strings.Contains(message, "made a mistake") {
+		return unclear
+	}
+	return outcome(kind + " " + code)
+}
+
+// result of one request.
+type reply struct {
+	outcome
+	body string // of an answer in one piece
+	took time.Duration
+}
+
+// send sends one request, and waits for the end of its answer. It takes a connection of its own unless the client has one.
+func send(ctx context.Context, client *http.Client, url string, body harness.Fields) (r reply) {
+	begun := time.Now()
+	defer func() { r.took = time.Since(begun) }()
+	limited, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	text, err := json.Marshal(body)
+	if err != nil {
+		return reply{outcome: outcome(err.Error())}
+	}
+	req, err := http.NewRequestWithContext(limited, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return reply{outcome: outcome(err.Error())}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	failed := func(otherwise outcome) reply {
+		if errors.Is(limited.Err(), context.DeadlineExceeded) {
+			return reply{outcome: hung}
+		}
+		return reply{outcome: otherwise}
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return failed(lost)
+	}
+	defer resp.Body.Close()
+	if resp.Header.Get("Content-Type") == "text/event-stream" {
+		ended, err := readEvents(resp.Body)
+		if err != nil || ended == cut {
+			return failed(cut)
+		}
+		return reply{outcome: ended}
+	}
+	content, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return failed(cut)
+	}
+	said := gjson.ParseBytes(content)
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return reply{outcome: clearly(fmt.Sprint(resp.StatusCode), said.Get("error")), body: string(content)}
+	case said.Get("choices.0.finish_reason").Str == "" && !said.Get("output.0").Exists() && !said.Get("models.0").Exists():
+		return reply{outcome: wrong, body: string(content)}
+	}
+	return reply{outcome: answered, body: string(content)}
+}
+
+// readEvents reads an OpenAI-style stream to its end.
+func readEvents(from io.Reader) (outcome, error) {
+	lines := bufio.NewReader(from)
+	for ended := cut; ; {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return ended, nil
+		}
+		if err != nil {
+			return ended, err
+		}
+		data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+		switch {
+		case !ok:
+		case data == "[DONE]" && ended == cut:
+			ended = answered
+		case gjson.Get(data, "error").IsObject():
+			ended = clearly("event", gjson.Get(data, "error"))
+		}
+	}
+}
+
+// alone is a client each of whose requests has a connection of its own, so that none meets one that the server just closes.
+func alone() *http.Client { return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} }
+
+// crowd is requests under way.
+type crowd struct {
+	r   *round
+	all sync.WaitGroup
+
+	mu      sync.Mutex
+	replies []reply
+	stop    context.CancelFunc
+	ctx     context.Context //nolint:containedctx // it ends with the crowd
+}
+
+func (r *round) crowd() *crowd {
+	c := &crowd{r: r}
+	c.ctx, c.stop = context.WithCancel(r.ctx)
+	r.Cleanup(func() {
+		c.stop()
+		c.all.Wait()
+	})
+	return c
+}
+
+// ask has one client more send a request.
+func (c *crowd) ask(s *harness.Server, path string, body harness.Fields) {
+	url := s.Base + path
+	c.all.Go(func() { c.add(send(c.ctx, alone(), url, body)) })
+}
+
+// chats has n clients ask for long answers, some of them streamed.
+func (c *crowd) chats(s *harness.Server, n, tokens int) {
+	for i := range n {
+		c.ask(s, harness.ChatPath, harness.Long(tokens).With("stream", i%2 == 0 || c.r.IntN(2) == 0))
+	}
+}
+
+func (c *crowd) add(one reply) {
+	if c.ctx.Err() != nil && one.outcome == lost {
+		return // it was us who ended it
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.replies = append(c.replies, one)
+	c.r.seen.add(one.outcome)
+}
+
+// want waits for all answers. Each has to be one of these; and with "ok" among them, nothing else is as good.
+func (c *crowd) want(some ...outcome) []reply {
+	c.all.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.replies {
+		if !slices.Contains(some, one.outcome) {
+			c.r.Errorf("a client saw %q after %s, want one of %q: %.300s", one.outcome, one.took.Round(time.Millisecond), some, one.body)
+		}
+	}
+	return c.replies
+}
+
+// tally counts outcomes.
+type tally struct {
+	mu    sync.Mutex
+	count map[outcome]int
+}
+
+func (t *tally) add(o outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count == nil {
+		t.count = map[outcome]int{}
+	}
+	t.count[o]++
+}
+
+// errors are what was told by an error, by its code.
+func (t *tally) errors() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var words []string
+	for _, o := range slices.Sorted(maps.Keys(t.count)) {
+		if !slices.Contains([]outcome{answered, lost, cut, hung, wrong, unclear}, o) {
+			words = append(words, fmt.Sprintf("%d × %s", t.count[o], o))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func (t *tally) of(some ...outcome) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, o := range some {
+		n += t.count[o]
+	}
+	return n
+}
+
+// statusOf reads an answer's head and error from a connection.
+func statusOf(conn io.Reader) outcome {
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return lost
+	}
+	defer resp.Body.Close()
+	content, _ := io.ReadAll(resp.Body) // what has come of it says enough
+	if resp.StatusCode == http.StatusOK {
+		return answered
+	}
+	return clearly(fmt.Sprint(resp.StatusCode), gjson.GetBytes(content, "error"))
+}

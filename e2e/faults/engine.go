@@ -1,0 +1,225 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+const (
+	capital = "What is the capital of France?"
+	paris   = "The capital of France is Paris."
+	stall   = 4 * time.Second // stall_timeout, where an engine is to hang
+)
+
+// wantAnswer checks that a request is answered as ever.
+func (r *round) wantAnswer(s *harness.Server) {
+	if a := s.Chat(harness.Ask(capital)); a.Content != paris {
+		r.Errorf("the next request is answered with %q", a.Content)
+	}
+}
+
+// wantReplaced checks that another engine than before answers, and that no more than that one is there.
+func (r *round) wantReplaced(s *harness.Server, before harness.Process) {
+	r.wantAnswer(s)
+	if now := s.Engine(); now.PID == before.PID {
+		r.Errorf("the engine that was lost still answers")
+	}
+	if before.Alive() {
+		r.Errorf("the engine that was given up still runs")
+	}
+}
+
+// loaded starts a server that has its model loaded.
+func (r *round) loaded(c harness.Config) (*harness.Server, harness.Process) {
+	s := r.start(c)
+	r.wantAnswer(s)
+	return s, s.Engine()
+}
+
+func (r *round) parallel(lm ...string) harness.Config {
+	return harness.Config{LM: lm, Engine: []string{"parallel 4"}}
+}
+
+// busy waits until an engine has computed for a while that is chosen at random.
+func (r *round) busy(p harness.Process) {
+	from, much := p.CPU(), time.Duration(10+r.IntN(100))*time.Millisecond
+	harness.Eventually(r, harness.Patience, "the engine computes", func() bool { return !p.Alive() || p.CPU() > from+much })
+}
+
+func engineKilled(r *round) {
+	s, engine := r.loaded(r.parallel())
+	c := r.crowd()
+	c.chats(s, 1+r.upTo(5), 400)
+	r.busy(engine)
+	engine.Kill(r)
+	c.want(answered, "502 engine_failed", "event engine_failed")
+	r.wantReplaced(s, engine)
+}
+
+func (r *round) end(p harness.Process) {
+	sig := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[r.IntN(2)]
+	if err := syscall.Kill(p.PID, sig); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func engineSignalledIdle(r *round) {
+	s, engine := r.loaded(r.parallel())
+	r.end(engine)
+	harness.Eventually(r, harness.Patience, "its listener is closed", func() bool { return !engine.Listens() })
+	c := r.crowd()
+	for range r.upTo(4) {
+		c.ask(s, harness.ChatPath, harness.Ask(capital))
+	}
+	c.want(answered)
+	r.wantReplaced(s, engine)
+}
+
+func engineSignalled(r *round) {
+	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
+	c := r.crowd()
+	c.chats(s, 1+r.upTo(3), 400)
+	r.busy(engine)
+	r.end(engine)
+	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
+	r.wantReplaced(s, engine)
+}
+
+func engineStopped(r *round) {
+	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
+	c := r.crowd()
+	c.chats(s, 1+r.upTo(3), 400)
+	r.busy(engine)
+	engine.Pause(r)
+	c.ask(s, harness.ChatPath, harness.Ask(capital)) // comes when it hangs already
+	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
+	r.wantReplaced(s, engine)
+}
+
+// engineStarved gives an engine a quarter of its time. Its prompts take longer than stall_timeout, and it must live.
+func engineStarved(r *round) {
+	const short = 8 * time.Second
+	s := r.start(harness.Config{
+		LM:     []string{"stall_timeout " + short.String()},
+		Engine: []string{"parallel 4", "args --threads 1 -b 64"},
+	})
+	s.Post(harness.LoadPath, harness.Fields{"model": harness.Model, "context_length": 8192}).Want(r, http.StatusOK)
+	engine := s.Engine()
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for sig, next := syscall.SIGSTOP, syscall.SIGCONT; ; sig, next = next, sig {
+			_ = syscall.Kill(engine.PID, sig) // it may have been ended, which is seen below
+			pause := 150 * time.Millisecond
+			if sig == syscall.SIGCONT {
+				pause = 50 * time.Millisecond
+			}
+			select {
+			case <-ended:
+				_ = syscall.Kill(engine.PID, syscall.SIGCONT)
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+	r.Cleanup(func() { <-done })
+	defer close(ended)
+	c, begun := r.crowd(), time.Now()
+	for i := range 3 {
+		prompt := fmt.Sprint(i, r.IntN(1000)) + strings.Repeat(" lorem ipsum dolor", 250)
+		c.ask(s, harness.ChatPath, harness.Ask(prompt).With("max_tokens", 2).With("stream", i%2 == 0))
+	}
+	c.want(answered)
+	if took := time.Since(begun); took < short {
+		r.Logf("all were answered after %s: too soon to show much", took)
+	}
+	if !engine.Alive() {
+		r.Errorf("the engine was ended though it got on")
+	}
+}
+
+// engineSpoilt has the engine's executable spoilt while an engine runs, which goes on, and then ends that.
+func engineSpoilt(r *round) {
+	h := r.home()
+	executable := h.OwnRuntimes()
+	s := harness.Start(h, harness.Config{})
+	r.wantAnswer(s)
+	content, err := os.ReadFile(executable)
+	if err != nil {
+		r.Fatal(err)
+	}
+	next := "lmcaddy runtime get"
+	switch r.IntN(3) {
+	case 0:
+		err = os.Remove(executable)
+	case 1:
+		err, next = os.Chmod(executable, 0o600), "chmod +x"
+	default:
+		err, next = os.WriteFile(executable, []byte("#!/bin/sh\nexit 3\n"), 0o700), "exit status 3" //nolint:gosec // it is to be run
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.wantAnswer(s)
+	s.Engine().Kill(r)
+	s.WaitNoEngine(harness.Patience)
+	for range 2 {
+		c := r.crowd()
+		c.ask(s, harness.ChatPath, harness.Ask(capital).With("stream", r.IntN(2) == 0))
+		for _, one := range c.want("503 model_load_failed", "event model_load_failed") {
+			if one.body != "" && !strings.Contains(one.body, next) {
+				r.Errorf("the error doesn't say %q: %s", next, one.body)
+			}
+		}
+	}
+	if err := os.WriteFile(executable+".new", content, 0o700); err != nil { //nolint:gosec // as above
+		r.Fatal(err)
+	}
+	if err := os.Rename(executable+".new", executable); err != nil {
+		r.Fatal(err)
+	}
+	r.wantAnswerSoon(s)
+}
+
+// wantAnswerSoon is wantAnswer of a model that is left alone for a while since it has failed.
+func (r *round) wantAnswerSoon(s *harness.Server) {
+	harness.Eventually(r, harness.Patience, "the model is loaded again", func() bool {
+		return send(r.ctx, alone(), s.Base+harness.ChatPath, harness.Ask(capital)).outcome == answered
+	})
+	r.wantAnswer(s)
+}
+
+// modelSpoilt has a loaded model's file cut short or removed. Who reads what isn't there any more dies of it.
+func modelSpoilt(r *round) {
+	s, engine := r.loaded(r.parallel())
+	file := filepath.Join(s.Dir, "models", filepath.FromSlash(harness.Model), "tinychat-f16.gguf")
+	c := r.crowd()
+	c.chats(s, r.upTo(3), 400)
+	r.busy(engine)
+	var err error
+	if r.IntN(2) == 0 {
+		err = os.Truncate(file, int64(r.IntN(3<<20)))
+	} else {
+		err = os.Remove(file)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	told := []outcome{answered, "502 engine_failed", "event engine_failed", "503 model_load_failed", "event model_load_failed", "404 model_not_found", "event model_not_found"}
+	c.want(told...)
+	c = r.crowd()
+	c.chats(s, 2, 10)
+	c.want(told...)
+	if s.HasEnded() {
+		r.Fatalf("the server has ended")
+	}
+	s.AddModel(harness.Model, "tinychat-f16.gguf", harness.ShippedModel(r))
+	r.wantAnswerSoon(s)
+}
