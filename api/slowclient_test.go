@@ -27,7 +27,7 @@ const endlessChat = `{"model":"tinychat","stream":true,"messages":[{"role":"user
 
 // endless is more than any buffer on the way holds.
 func endless() *fakeengine.Script {
-	return &fakeengine.Script{Rules: []fakeengine.Rule{{Contains: "endless", Answer: fakeengine.Answer{Pieces: []string{strings.Repeat("word ", 4000)}, Chunks: 100_000}}}}
+	return &fakeengine.Script{Rules: []fakeengine.Rule{{Contains: "endless", Answer: fakeengine.Answer{Pieces: []string{strings.Repeat("word ", 4000)}, Chunks: 5000}}}}
 }
 
 // stopReading asks for an endless answer over a connection that it doesn't read from.
