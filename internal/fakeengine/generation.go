@@ -196,6 +196,7 @@ func (g *generation) act(c *Cue) error {
 		}
 		g.die(d, "crash")
 	case Hang:
+		g.journal.tell(Event{Kind: Hung, N: g.n})
 		return g.hold("", nil)
 	case Stick:
 		g.stickOnce.Do(func() { close(g.stuck) })
