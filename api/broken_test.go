@@ -81,10 +81,12 @@ func (s *server) requests() (n int) {
 func (s *server) stallSoon() *server {
 	s.t.Helper()
 	const soon, unhurried = time.Second, 12 * time.Second // a quarter of the longer one passes before a silence is looked into
+	gen := uint64(1)
 	limit := func(most time.Duration) {
+		gen++
 		settings := s.node.Settings()
 		settings.StallTimeout = most
-		if err := s.node.Push(2, settings); err != nil {
+		if err := s.node.Push(gen, settings); err != nil {
 			s.t.Error(err)
 		}
 	}

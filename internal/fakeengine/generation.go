@@ -136,7 +136,7 @@ func (g *generation) readPrompt() error {
 	if err := g.wait(g.rule.Gate, g.rule.FirstDelay); err != nil {
 		return err
 	}
-	for at := g.cached; g.ask.progress && at < g.prompt; {
+	for at := g.cached; (g.ask.progress || g.rule.PromptDelay > 0) && at < g.prompt; {
 		from := at
 		at = min(at+max(1, g.args.batch), g.prompt)
 		g.tell(at, from)
