@@ -115,7 +115,7 @@ func TestChat_WhyItStoppedIsAskedOnlyWhereItIsTold(t *testing.T) {
 			t.Parallel()
 			s := serve(t, nil)
 			s.do("POST", tt.path, `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]`+tt.more+`}`)
-			if sent := s.fake.Wait(t, fakeengine.Is(fakeengine.Request)).Body; strings.Contains(sent, `"verbose":true`) != tt.want {
+			if sent := s.fake.Wait(t, isAsked).Body; strings.Contains(sent, `"verbose":true`) != tt.want {
 				t.Errorf("%s", sent)
 			}
 		})
