@@ -128,7 +128,7 @@ func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
 // than an engine may get no further.
 func TestStuck_ASlowEngineIsNot(t *testing.T) {
 	const short = 2 * time.Second
-	config := harness.Config{Port: harness.FreePort(t), Engine: []string{"parallel 4", "args --threads 1 -b 64"}}
+	config := harness.Config{Port: harness.FreePort(t), Engine: []string{"parallel 4", "args --threads 1 -b 32"}}
 	s := harness.Start(harness.NewHome(t), config)
 	s.Post(harness.LoadPath, harness.Fields{"model": harness.Model, "context_length": 8192}).Want(t, http.StatusOK)
 	engine := s.Engine()

@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"io"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,6 +76,42 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 			if o := s.Overview(); len(o.Failing) > 0 {
 				t.Errorf("the model is left alone: %+v", o.Failing)
 			}
+		})
+	}
+}
+
+// Where the machine is busy, a process that has died is seen to have ended long after its connections broke.
+func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		health error // what asking for it gives
+		ends   time.Duration
+		want   LossKind
+		took   time.Duration
+	}{
+		"at once":               {syscall.ECONNREFUSED, 10 * time.Millisecond, Ended, 10 * time.Millisecond},
+		"late":                  {syscall.ECONNREFUSED, 8 * time.Second, Ended, 8 * time.Second},
+		"late, no answer":       {io.ErrUnexpectedEOF, 8 * time.Second, Ended, 8 * time.Second},
+		"it lives":              {nil, 0, Unharmed, deathWatch},
+		"it lives, no answer":   {io.ErrUnexpectedEOF, 0, Unharmed, deathWatch + lateDeath},
+		"it lives, and is deaf": {syscall.ECONNREFUSED, 0, Deaf, deathWatch + lateDeath},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(pt *patient) {
+				pt.health = tt.health
+				ctx, end := context.WithCancel(pt.t.Context())
+				defer end()
+				p := &process{ctx: ctx, pulse: pt.pulse, exited: make(chan struct{})}
+				pt.pulse.ctx = ctx
+				pt.pulse.condemn = func(string) { p.ending.Store(new(ForSilence)); end() }
+				if tt.ends > 0 {
+					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
+				}
+				lease := &Lease{process: p}
+				from := time.Now()
+				if got := lease.Lost(pt.t.Context(), io.ErrUnexpectedEOF); got.Kind != tt.want || time.Since(from) != tt.took {
+					pt.t.Errorf("%s after %v, want %s after %v", got.Kind, time.Since(from), tt.want, tt.took)
+				}
+			})
 		})
 	}
 }
