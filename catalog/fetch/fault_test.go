@@ -12,7 +12,7 @@ import (
 
 // stalling makes a stall noticed soon. A busy machine may look like one again and again.
 func stalling(w *world) {
-	w.tune.stall, w.tune.tries, w.tune.apiTries = 300*time.Millisecond, 1000, 1000
+	w.tune.stall, w.tune.tries, w.tune.apiTries = 2*time.Second, 1000, 8
 }
 
 // fewTries makes a job give up soon.
@@ -52,7 +52,7 @@ func TestFault_OfAFile(t *testing.T) {
 		"the tags are weak, and it breaks":      {fault: fakehub.Fault{WeakTags: true, Cut: mib / 10, Times: 5}},
 		"it stalls once":                        {fault: fakehub.Fault{Stall: mib / 10, Times: 1}, prep: stalling},
 		"it stalls before the answer":           {fault: fakehub.Fault{StallAtOnce: true, Times: 1}, prep: stalling},
-		"it always stalls":                      {fault: fakehub.Fault{StallAtOnce: true}, prep: func(w *world) { stalling(w); fewTries(w) }, reason: "no more bytes came for 300ms"},
+		"it always stalls":                      {fault: fakehub.Fault{StallAtOnce: true}, prep: func(w *world) { stalling(w); fewTries(w) }, reason: "no more bytes came for 2s"},
 		"it redirects to http elsewhere":        {fault: fakehub.Fault{Redirect: "http://192.0.2.1*"}, reason: "only https is followed"},
 		"it redirects in circles":               {fault: fakehub.Fault{Redirect: "*"}, prep: fewTries, reason: "too many redirects"},
 		"400":                                   {fault: fakehub.Fault{Path: "/resolve/", Status: http.StatusBadRequest}, reason: "does it speak the API of huggingface.co?"},
