@@ -147,7 +147,14 @@ func stallAfterFirstWords(d time.Duration) func() time.Duration {
 
 func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 	t.Parallel()
-	options := Options{Stall: stallAfterFirstWords(2 * time.Second)}
+	var isOver atomic.Bool
+	soon := stallAfterFirstWords(2 * time.Second)
+	options := Options{Stall: func() time.Duration {
+		if isOver.Load() {
+			return time.Hour
+		}
+		return soon()
+	}}
 	s, fake := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "reading the wrong disk\n"}}}, options, nil)
 	got := refusal(t, s).Message
 	for _, part := range []string{"The model m could not be loaded: the engine said nothing for 2s while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
@@ -161,6 +168,7 @@ func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 	if n := len(starts(fake)); n != 1 {
 		t.Errorf("%d starts, want 1: it was us who killed it", n)
 	}
+	isOver.Store(true)
 	fake.Set(func(script *fakeengine.Script) { script.Load.Hang = false })
 	works(t, s)
 }
