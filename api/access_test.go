@@ -63,13 +63,17 @@ func (s *server) token(t node.Token) (secret string, _ node.Token) {
 func (s *server) expired() string {
 	s.t.Helper()
 	secret, made := s.token(node.Token{Scopes: node.Scopes})
-	err := s.node.Conversations().UpdateToken(s.t.Context(), store.Token{
-		ID: made.ID, Name: made.Name, Rights: json.RawMessage(`{"scopes":["admin"]}`), Expires: time.Now().Add(-time.Second),
-	})
-	if err != nil {
+	if err := s.expire(made); err != nil {
 		s.t.Fatal(err)
 	}
 	return secret
+}
+
+// expire changes a token in the store to one that has expired, which a node refuses to do.
+func (s *server) expire(t node.Token) error {
+	return s.node.Conversations().UpdateToken(s.t.Context(), store.Token{
+		ID: t.ID, Name: t.Name, Rights: json.RawMessage(`{"scopes":["admin"]}`), Expires: time.Now().Add(-time.Second),
+	})
 }
 
 // with asks with a token.

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // firstProcess is a script for the engine's first process; the later ones are healthy.
@@ -65,14 +69,63 @@ func TestBroken_WhatTheClientHasSeenIsNotAskedAgain(t *testing.T) {
 // requests is how often the engines were asked.
 func (s *server) requests() (n int) {
 	for _, ev := range s.fake.Events() {
-		if ev.Kind == fakeengine.Request {
+		if isAsked(ev) {
 			n++
 		}
 	}
 	return n
 }
 
-func stallSoon(_ *Config, s *node.Settings) { s.StallTimeout = 2 * time.Second }
+// isAsked leaves out what the supervisor asks of an engine that has been silent for a while, as any is on a busy machine.
+func isAsked(ev fakeengine.Event) bool {
+	return ev.Kind == fakeengine.Request && ev.Method == http.MethodPost
+}
+
+// stallSoon has engines that hang given up soon. As long as none does the limit is longer: beside other work it takes an engine
+// seconds to start or to answer.
+func (s *server) stallSoon() *server {
+	s.t.Helper()
+	const soon, unhurried = time.Second, 12 * time.Second // a quarter of the longer one passes before a silence is looked into
+	gen := uint64(1)
+	limit := func(most time.Duration) {
+		gen++
+		settings := s.node.Settings()
+		settings.StallTimeout = most
+		if err := s.node.Push(gen, settings); err != nil {
+			s.t.Error(err)
+		}
+	}
+	limit(unhurried)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var watch sync.WaitGroup
+	s.t.Cleanup(func() {
+		cancel()
+		watch.Wait()
+	})
+	watch.Go(func() {
+		for before := false; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			now := s.hangs()
+			if now && !before {
+				limit(soon)
+			} else if before && !now {
+				limit(unhurried)
+			}
+			before = now
+		}
+	})
+	return s
+}
+
+// hangs tells whether an engine hangs that is in use.
+func (s *server) hangs() bool {
+	hung := map[int]bool{}
+	for _, ev := range s.fake.Events() {
+		hung[ev.PID] = hung[ev.PID] || ev.Kind == fakeengine.Hung || ev.Kind == fakeengine.Stuck || fakeengine.At("hang")(ev)
+	}
+	return slices.ContainsFunc(s.node.Overview().Instances, func(in supervisor.Info) bool {
+		return hung[in.PID] && in.Status == supervisor.Ready
+	})
+}
 
 func TestStall_IsAnErrorAtLast(t *testing.T) {
 	t.Parallel()
@@ -91,7 +144,7 @@ func TestStall_IsAnErrorAtLast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, hang(tt.after), stallSoon)
+			s := serve(t, hang(tt.after)).stallSoon()
 			got := s.chat(tt.more)
 			if got.status == 200 {
 				all := chunks(t, got.body)

@@ -85,7 +85,7 @@ func TestGolden_Chat(t *testing.T) {
 // sent is what the engines were sent, in order.
 func (s *server) sent() (all []string) {
 	for _, ev := range s.fake.Events() {
-		if ev.Kind == fakeengine.Request {
+		if isAsked(ev) {
 			all = append(all, ev.Body)
 		}
 	}

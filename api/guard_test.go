@@ -42,7 +42,7 @@ func TestGuard_ARequestThatEndsEngines(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{
 				{Contains: "poison", Cues: []fakeengine.Cue{{After: 2, Do: tt.do}}},
-			}}, twoSlots, stallSoon)
+			}}, twoSlots).stallSoon()
 			for range 2 {
 				got := s.says("poison", tt.more)
 				if !strings.Contains(got.body, tt.code) && !strings.Contains(got.body, "request_crashes_engine") {
@@ -76,7 +76,7 @@ func TestGuard_WhoIsBesideIt(t *testing.T) {
 				{Contains: "poison", Cues: []fakeengine.Cue{{After: 1, Gate: "both", Do: do}}},
 				{Contains: "harmless", Nth: 1, Gate: "never"}, // in the first engine
 				{Contains: "harmless", Nth: 2, Gate: "never"},
-			}}, twoSlots, stallSoon)
+			}}, twoSlots).stallSoon()
 			s.fake.Set(func(script *fakeengine.Script) {
 				script.Cases = []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: script.Rules}}}
 				script.Rules = script.Rules[:1]
@@ -126,7 +126,7 @@ func TestGuard_EveryUpstreamCallIsWatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, firstProcess(fakeengine.Rule{Path: tt.upstream, Gate: "never"}), stallSoon)
+			s := serve(t, firstProcess(fakeengine.Rule{Path: tt.upstream, Gate: "hang"})).stallSoon()
 			withOthers(s)
 			if got := s.do("POST", tt.path, tt.body); got.status != 504 {
 				t.Errorf("%d %s", got.status, got.body)

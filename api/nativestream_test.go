@@ -111,7 +111,7 @@ func TestNativeStream_FaultsAreToldInOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, tt.script, stallSoon)
+			s := serve(t, tt.script).stallSoon()
 			order, fault, result := s.nativeStream("fault", `,"temperature":1`).rest()
 			want := "chat.start" + nativeLoaded + nativePrompt
 			if tt.output != "[]" {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -41,7 +40,7 @@ func TestPreset_GivesWhatTheRequestDoesNot(t *testing.T) {
 			if got := s.do("POST", "/v1/chat/completions", tt.body); got.status != 200 {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
-			if diff := cmp.Diff(tt.want, s.fake.Wait(t, fakeengine.Is(fakeengine.Request)).Body); diff != "" {
+			if diff := cmp.Diff(tt.want, s.fake.Wait(t, isAsked).Body); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

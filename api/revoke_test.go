@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,13 +42,15 @@ func TestRevoke_EndsWhatRuns(t *testing.T) {
 			}}}))
 			secret, made := s.token(node.Token{})
 			other, _ := s.token(node.Token{})
-			answered := make(chan answer, 1)
-			go func() { answered <- s.with(secret, "POST", tt.path, tt.body) }()
+			begun, answered := s.begin(secret, tt.path, tt.body, "two")
 			s.fake.Wait(t, fakeengine.At("never"))
+			if tt.status == 200 {
+				<-begun // what the engine has sent may still be on its way to the client
+			}
 			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
-			got := s.within(answered, time.Second)
+			got := s.wait(answered)
 			if got.status != tt.status || !strings.Contains(got.body, "has been revoked") {
 				t.Errorf("%d %s", got.status, got.body)
 			}
@@ -61,15 +64,43 @@ func TestRevoke_EndsWhatRuns(t *testing.T) {
 	}
 }
 
-// within waits for an answer, which has to come in time.
-func (s *server) within(answered <-chan answer, most time.Duration) answer {
+// begin sends a request. The first channel closes once a part of the answer has come, or all of it.
+func (s *server) begin(secret, path, body, part string) (begun <-chan struct{}, answered <-chan answer) {
 	s.t.Helper()
-	begun := time.Now()
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", secret)
+	came, all := make(chan struct{}), make(chan answer, 1)
+	go func() {
+		tell := sync.OnceFunc(func() { close(came) })
+		defer tell()
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			all <- answer{body: err.Error()}
+			return
+		}
+		defer resp.Body.Close()
+		var read strings.Builder
+		for buf := make([]byte, 1000); err == nil; {
+			var n int
+			n, err = resp.Body.Read(buf)
+			read.Write(buf[:n])
+			if strings.Contains(read.String(), part) {
+				tell()
+			}
+		}
+		all <- answer{resp.StatusCode, resp.Header, read.String()}
+	}()
+	return came, all
+}
+
+// wait waits for an answer. How soon it comes is tested where the clock isn't the machine's: see package node.
+func (s *server) wait(answered <-chan answer) answer {
+	s.t.Helper()
 	select {
 	case got := <-answered:
-		if took := time.Since(begun); took > most {
-			s.t.Errorf("it took %v", took)
-		}
 		return got
 	case <-time.After(time.Minute):
 		s.t.Fatal("it goes on")
@@ -108,7 +139,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.within(answered, time.Second); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
+			if got := s.wait(answered); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
 				t.Errorf("%d %s", got.status, got.body)
 			}
 		})
@@ -130,7 +161,7 @@ func TestRevoke_EndsABodyThatIsRead(t *testing.T) {
 	}
 	answered := make(chan answer, 1)
 	go func() { answered <- read(t, from) }()
-	if got := s.within(answered, time.Second); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
+	if got := s.wait(answered); got.status != 401 || !strings.Contains(got.body, "has been revoked") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
@@ -147,9 +178,7 @@ func TestRevoke_ByAnother(t *testing.T) {
 			return s.node.Conversations().DeleteToken(s.t.Context(), made.ID)
 		}, 401, "has been revoked"},
 		"expired": {func(s *server, made node.Token) error {
-			made.Expires = time.Now().Add(50 * time.Millisecond)
-			_, err := node.UpdateToken(s.t.Context(), s.node.Conversations(), made)
-			return err
+			return s.expire(made)
 		}, 401, "has expired"},
 		"no scope": {func(s *server, made node.Token) error {
 			made.Scopes = []node.Scope{node.ScopeModelsRead}
@@ -174,7 +203,7 @@ func TestRevoke_ByAnother(t *testing.T) {
 			if err := tt.change(s, made); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.within(answered, 2*time.Second); got.status != tt.status || !strings.Contains(got.body, tt.want) {
+			if got := s.wait(answered); got.status != tt.status || !strings.Contains(got.body, tt.want) {
 				t.Errorf("%d %s", got.status, got.body)
 			}
 		})
@@ -201,7 +230,7 @@ func TestRevoke_LeavesWhatMayGoOn(t *testing.T) {
 		}
 	}
 	s.fake.Release("go")
-	if got := s.within(answered, time.Minute); got.status != 200 {
+	if got := s.wait(answered); got.status != 200 {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
@@ -231,7 +260,7 @@ func TestRevoke_EndsTheEventsOfADownload(t *testing.T) {
 	if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.within(answered, time.Second); !strings.Contains(got.body, "has been revoked") {
+	if got := s.wait(answered); !strings.Contains(got.body, "has been revoked") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }

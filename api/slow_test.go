@@ -5,11 +5,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -32,15 +32,29 @@ func TestBody_ThatNeverEnds(t *testing.T) {
 	}
 }
 
+// deadlines records those of a connection.
+type deadlines struct {
+	*httptest.ResponseRecorder
+
+	all []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.all = append(d.all, at)
+	return nil
+}
+
 // The deadline is the body's alone: an answer may take longer, and the connection may be used again.
 func TestBody_DeadlineEndsWithIt(t *testing.T) {
 	t.Parallel()
-	const patience = 20 * time.Millisecond
-	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{FirstDelay: 10 * patience}}}, func(c *Config, _ *node.Settings) { c.bodyPatience = patience })
-	s.Client().Transport.(*http.Transport).MaxConnsPerHost = 1
-	for range 2 {
-		if got := s.chat(""); got.status != 200 {
-			t.Errorf("%d %s", got.status, got.body)
-		}
+	s := serve(t, nil)
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	s.Config.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, s.URL+"/v1/chat/completions",
+		strings.NewReader(`{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`)))
+	if w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if n := len(w.all); n < 2 || w.all[0].IsZero() || !w.all[n-1].IsZero() {
+		t.Errorf("the deadlines are %v; the last must be none", w.all)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 func TestTTL_OfARequestCountsFromTheEndOfTheLast(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
-	st := s.Stream(harness.Long(1000).With("ttl", 1))
+	st := s.Stream(harness.Long(1000).With("ttl", 5))
 	st.WaitContent()
 	engine := s.Engine()
 	st.WaitEnd()
@@ -29,7 +29,7 @@ func TestTTL_OfARequestCountsFromTheEndOfTheLast(t *testing.T) {
 }
 
 func TestTTL_IdleTTLIsOfModelsLoadedOnFirstUse(t *testing.T) {
-	s := harness.Start(withTwo(t), harness.Config{LM: []string{"idle_ttl 1s"}})
+	s := harness.Start(withTwo(t), harness.Config{LM: []string{"idle_ttl 5s"}})
 	s.Post(harness.LoadPath, harness.Fields{"model": other}).Want(t, http.StatusOK)
 	s.Chat(harness.Ask(capital))
 	if n := len(s.Engines()); n != 2 {

@@ -22,6 +22,13 @@ import (
 // sqliteReaders is how many may read at the same time. More don't read more: it is one disk.
 const sqliteReaders = 4
 
+// The pages that each connection keeps, in KiB. They fill up as the store grows, and are never given back. The system keeps
+// the file's pages as well, so more of them here save little.
+const (
+	writerCache = "cache_size(-2048)"
+	readerCache = "cache_size(-1024)"
+)
+
 // sqlitePatience is how long a statement waits for another program's lock, and so does a checkpoint for those who still read
 // what was there before. It is short: in between it is found out who can't wait any longer.
 const sqlitePatience = "PRAGMA busy_timeout = 100"
@@ -92,7 +99,7 @@ func makeFile(path string, log *slog.Logger) error {
 func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
 	// fullfsync: on macOS fsync alone leaves data in the disk's cache.
 	uri := s.uri(access, "busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)",
-		"journal_size_limit(67108864)", "cache_size(-16384)", "temp_store(MEMORY)", "auto_vacuum(INCREMENTAL)", "secure_delete(ON)")
+		"journal_size_limit(67108864)", writerCache, "temp_store(MEMORY)", "auto_vacuum(INCREMENTAL)", "secure_delete(ON)")
 	if s.writing, err = sql.Open("sqlite", uri); err != nil {
 		return err
 	}
@@ -101,7 +108,7 @@ func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
 		return err
 	}
 	s.session = &session{prepare: s.conn.PrepareContext, statements: map[string]*sql.Stmt{}}
-	uri = s.uri(access, "busy_timeout(5000)", "query_only(1)", "cache_size(-8192)", "temp_store(MEMORY)")
+	uri = s.uri(access, "busy_timeout(5000)", "query_only(1)", readerCache, "temp_store(MEMORY)")
 	if s.reading, err = sql.Open("sqlite", uri); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // within waits until a condition holds, and fails the test if it doesn't come to that.
 func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not yet: %s", what)
 		}

@@ -34,8 +34,12 @@ var lossNames = [...]string{
 
 func (k LossKind) String() string { return lossNames[k] }
 
-// deathWatch bounds how long Lost waits: a process whose connection broke because it died has ended by then.
-const deathWatch = time.Second
+// How long Lost waits. A process whose connection broke because it died has ended soon. On a busy machine that may take
+// longer; until then the process answers no questions.
+const (
+	deathWatch = time.Second
+	lateDeath  = 10 * time.Second
+)
 
 // Lost tells, after a request has failed with err, what became of the engine. Where it is gone, the supervisor knows, and
 // the next Acquire gives another instance. An engine that refuses connections though it lives is ended.
@@ -49,9 +53,16 @@ func (l *Lease) Lost(ctx context.Context, err error) Loss {
 		return Loss{}
 	case <-timer.C:
 		if !isRefused(err) {
-			return Loss{}
+			if err = p.diesLate(ctx); err == nil || ctx.Err() != nil {
+				return Loss{}
+			}
 		}
-		p.pulse.refuse()
+		if p.ctx.Err() == nil {
+			if !isRefused(err) {
+				return Loss{}
+			}
+			p.pulse.refuse()
+		}
 		<-p.ctx.Done() // the supervisor ends it, unless it has just ended by itself
 	}
 	loss := Loss{Ended, p.pulse.isAlone(l)}
@@ -69,6 +80,23 @@ func (l *Lease) Lost(ctx context.Context, err error) Loss {
 		loss.Kind = Unloaded
 	}
 	return loss
+}
+
+// diesLate waits until a process that doesn't answer has ended, but no longer than that may take. The error is why it doesn't
+// answer; nil: it does.
+func (p *process) diesLate(ctx context.Context) error {
+	_, _, err := p.pulse.get(p.pulse.engine.Health())
+	if err == nil {
+		return nil
+	}
+	timer := time.NewTimer(lateDeath)
+	defer timer.Stop()
+	select {
+	case <-p.ctx.Done():
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return err
 }
 
 // newPulse makes the watch over a process that is launched with a Spec.

@@ -2,16 +2,24 @@ package supervisor
 
 import (
 	"context"
+	"io"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
-// stallSoon is a limit that hung engines reach soon.
-func stallSoon() Options {
-	return Options{Stall: stallAfterFirstWords(time.Second)}
+// stall is how long an engine may be silent: long enough for one that is starting beside other work, or short once one hangs.
+type stall struct{ isSoon atomic.Bool }
+
+func (l *stall) limit() time.Duration {
+	if l.isSoon.Load() {
+		return time.Second
+	}
+	return 12 * time.Second // a quarter of it passes before a silence is looked into
 }
 
 // sent sends a request, and tells how it ended.
@@ -30,7 +38,8 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 	for name, leaves := range map[string]bool{"its client waits": false, "its client has left": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, fake := startWith(t, &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: stuck}}}}, stallSoon(), nil)
+			var l stall
+			s, fake := startWith(t, &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: stuck}}}}, Options{Stall: l.limit}, nil)
 			lease := acquire(t, s, want("m", 1))
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
@@ -38,6 +47,7 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 			fake.Wait(t, fakeengine.At("stick"))
 			fake.Release("stick")
 			fake.Wait(t, fakeengine.Is(fakeengine.Stuck))
+			l.isSoon.Store(true)
 			if leaves {
 				leave()
 				if err := <-ended; err == nil {
@@ -59,6 +69,7 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 				}
 				return true
 			})
+			l.isSoon.Store(false)
 			if works(t, s).Instance.PID == lease.Instance.PID {
 				t.Error("the stuck engine was lent again")
 			}
@@ -69,14 +80,51 @@ func TestLoss_OfAStuckEngine(t *testing.T) {
 	}
 }
 
-// A slow engine isn't ended, though each of its steps takes nearly as long as it may be silent, and though one request hears
+// Where the machine is busy, a process that has died is seen to have ended long after its connections broke.
+func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		health error // what asking for it gives
+		ends   time.Duration
+		want   LossKind
+		took   time.Duration
+	}{
+		"at once":               {syscall.ECONNREFUSED, 10 * time.Millisecond, Ended, 10 * time.Millisecond},
+		"late":                  {syscall.ECONNREFUSED, 8 * time.Second, Ended, 8 * time.Second},
+		"late, no answer":       {io.ErrUnexpectedEOF, 8 * time.Second, Ended, 8 * time.Second},
+		"it lives":              {nil, 0, Unharmed, deathWatch},
+		"it lives, no answer":   {io.ErrUnexpectedEOF, 0, Unharmed, deathWatch + lateDeath},
+		"it lives, and is deaf": {syscall.ECONNREFUSED, 0, Deaf, deathWatch + lateDeath},
+	} {
+		t.Run(name, func(t *testing.T) {
+			during(t, func(pt *patient) {
+				pt.health = tt.health
+				ctx, end := context.WithCancel(pt.t.Context())
+				defer end()
+				p := &process{ctx: ctx, pulse: pt.pulse, exited: make(chan struct{})}
+				pt.pulse.ctx = ctx
+				pt.pulse.condemn = func(string) { p.ending.Store(new(ForSilence)); end() }
+				if tt.ends > 0 {
+					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
+				}
+				lease := &Lease{process: p}
+				from := time.Now()
+				if got := lease.Lost(pt.t.Context(), io.ErrUnexpectedEOF); got.Kind != tt.want || time.Since(from) != tt.took {
+					pt.t.Errorf("%s after %v, want %s after %v", got.Kind, time.Since(from), tt.want, tt.took)
+				}
+			})
+		})
+	}
+}
+
+// A slow engine isn't ended, though all of its steps together take longer than it may be silent, and though one request hears
 // nothing at all for longer.
 func TestLoss_ASlowEngineLivesOn(t *testing.T) {
 	t.Parallel()
+	const most = 5 * time.Second
 	s, fake := startWith(t, &fakeengine.Script{Rules: []fakeengine.Rule{
 		{Contains: "never", Gate: "never"},
-		{PromptTokens: 5, PromptDelay: 700 * time.Millisecond},
-	}}, stallSoon(), nil)
+		{PromptTokens: 5, PromptDelay: most / 3},
+	}}, Options{Stall: func() time.Duration { return most }}, nil)
 	spec := fakeSpec("m", 2)
 	spec.Args = []string{"-b", "1"}
 	silent := acquire(t, s, Want{Key: "m", Slots: 1, Spec: spec, MayLoad: true})

@@ -20,7 +20,7 @@ func TestLoss_AnEngineWithoutItsListenerIsReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, fake := startWith(t, script, Options{Stall: func() time.Duration { return 4 * time.Second }}, nil)
+			s, fake := startWith(t, script, Options{Stall: func() time.Duration { return 12 * time.Second }}, nil)
 			lease := acquire(t, s, want("m", 2))
 			var busy <-chan error
 			if script != nil {

@@ -7,7 +7,7 @@ import (
 
 const (
 	// Patience is the deadline of whatever should take a moment, on a machine that is busy with something else.
-	Patience = 30 * time.Second
+	Patience = 2 * time.Minute
 	// pollEvery is how often a condition is looked at.
 	pollEvery = 5 * time.Millisecond
 )

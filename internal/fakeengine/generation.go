@@ -136,7 +136,7 @@ func (g *generation) readPrompt() error {
 	if err := g.wait(g.rule.Gate, g.rule.FirstDelay); err != nil {
 		return err
 	}
-	for at := g.cached; g.ask.progress && at < g.prompt; {
+	for at := g.cached; (g.ask.progress || g.rule.PromptDelay > 0) && at < g.prompt; {
 		from := at
 		at = min(at+max(1, g.args.batch), g.prompt)
 		g.tell(at, from)
@@ -196,6 +196,7 @@ func (g *generation) act(c *Cue) error {
 		}
 		g.die(d, "crash")
 	case Hang:
+		g.journal.tell(Event{Kind: Hung, N: g.n})
 		return g.hold("", nil)
 	case Stick:
 		g.stickOnce.Do(func() { close(g.stuck) })

@@ -26,6 +26,7 @@ const (
 	Serving   Kind = "serving"   // a generating request has its slot: N, Slot
 	Gated     Kind = "gated"     // waits for a gate: N (0: the load), Gate
 	Frozen    Kind = "frozen"    // a request in flight gets nothing more, since the process was asked to end: N
+	Hung      Kind = "hung"      // a request is sent nothing more, by its cue: N
 	Stuck     Kind = "stuck"     // the loop turns no more, by the cue of a request: N
 	Cancelled Kind = "cancelled" // the client of a request was seen to go away: N
 	Finished  Kind = "finished"  // a request is answered: N, Code (status), Reason where it didn't end well

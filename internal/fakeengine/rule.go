@@ -40,7 +40,7 @@ type Rule struct {
 	Gate string
 	// FirstDelay is waited for at the same place, after Gate.
 	FirstDelay time.Duration
-	// PromptDelay comes before each further progress chunk.
+	// PromptDelay comes before each further progress chunk, or where it would be if they weren't asked for.
 	PromptDelay time.Duration
 	// Delay comes before each delta but the first.
 	Delay time.Duration
