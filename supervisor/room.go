@@ -54,26 +54,24 @@ func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	return need, nil
 }
 
-// launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room: then
-// room is being made, or the waiter is one of the blocked. An error says that there will never be room.
+// launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room. An error
+// says that there will never be room.
 func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 	need, err := s.needOf(w.Spec)
 	if err != nil {
 		return nil, err
 	}
 	if !s.makeRoom(w, need) {
-		s.blocked, s.loads = append(s.blocked, w), append(s.loads, w)
 		return nil, nil
 	}
-	s.overtake()
 	in, spawn := s.st.launch(id, w.Spec, need.memory, s.now)
 	in.wanted = true
 	s.do(spawn)
 	return in, nil
 }
 
-// makeRoom tells whether there is room. Where there isn't it evicts what may be evicted, if that is enough. A waiter that
-// has been overtaken too often drains the instances that are in its way though they are wanted.
+// makeRoom tells whether there is room. Where there isn't it evicts what may be evicted, if that is enough. Once nobody who
+// comes may pass the waiter any more, that includes instances that are in use.
 func (s *stepper) makeRoom(w *Waiter, need load) bool {
 	limits := s.st.Limits
 	staying := s.taken(stays).plus(s.reserved).plus(need)
@@ -81,7 +79,7 @@ func (s *stepper) makeRoom(w *Waiter, need load) bool {
 		return true
 	}
 	if !limits.fits(staying) {
-		isLate := w.Overtaken >= maxOvertakes
+		isLate := s.now.After(s.mayPass(w))
 		victims := s.victims(isLate, staying)
 		for _, in := range victims {
 			s.leave(in, ForRoom)
@@ -94,12 +92,12 @@ func (s *stepper) makeRoom(w *Waiter, need load) bool {
 	return false
 }
 
-// victims are the instances to evict so that a load comes within the limits: those that nobody uses or waits for, the
-// least recently used first; and after them, if it must be, the others. None: it can't be done now.
-func (s *stepper) victims(mayBeWanted bool, total load) []*Instance {
+// victims are the instances to evict so that a load comes within the limits: of those that no earlier waiter waits for, the
+// ones that aren't used, the least recently used first; and after them, if it must be, the others. None: it can't be done now.
+func (s *stepper) victims(mayBeUsed bool, total load) []*Instance {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.Status == Ready && !in.Spec.Pinned && (mayBeWanted || !in.isWanted()) {
+		if in.Status == Ready && !in.Spec.Pinned && !in.promised && (mayBeUsed || in.InUse == 0) {
 			chosen = append(chosen, in)
 		}
 	}
@@ -177,5 +175,5 @@ func (s *stepper) reckon(in *Instance) {
 	if s.st.Learnt == nil {
 		s.st.Learnt = map[string]Learnt{}
 	}
-	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, in.Claim}
+	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, in.Claim, in.LoadTime}
 }

@@ -28,21 +28,26 @@ func (s *stepper) serveAll() {
 	}
 }
 
-// mayGoOn tells whether another round may lead to something, after one in which somebody was served: what somebody got to
-// see loaded, without using it, is free to make room, or to be started again.
+// mayGoOn tells whether another round may lead to something, after one in which a wait has ended: a load that was refused to
+// one waiter may be possible for the next, and an instance that is no longer wanted may be started again.
 func (s *stepper) mayGoOn() bool {
-	return len(s.blocked) > 0 || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
+	return s.refused || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
 }
 
-// serveInOrder is one round over the waiters, in order of arrival. It tells whether somebody's wait has ended.
+// serveInOrder is one round over the waiters, in order. Loads are decided after every waiter that may pass them was looked
+// at. It tells whether a wait has ended.
 func (s *stepper) serveInOrder() bool {
-	s.blocked, s.loads, s.reserved = nil, nil, load{}
+	s.loads, s.decided, s.horizon, s.reserved, s.refused = nil, 0, time.Time{}, load{}, false
 	before := len(s.st.Waiters)
 	for _, w := range s.st.Waiters {
+		if !s.horizon.IsZero() && w.Turn.After(s.horizon) {
+			s.decideLoads()
+		}
 		if !w.gone && !s.keep(w) {
 			w.gone = true
 		}
 	}
+	s.decideLoads()
 	s.sweep()
 	return len(s.st.Waiters) < before
 }
@@ -89,14 +94,7 @@ func (s *stepper) keepUnloader(w *Waiter) bool {
 
 func (s *stepper) keepLoader(w *Waiter) bool {
 	if w.Instance == "" {
-		in, err := s.launchFor(w, "")
-		if err != nil {
-			s.do(Refuse{w.ID, *err})
-			return false
-		}
-		if in != nil {
-			w.Instance = in.ID
-		}
+		s.needs(w)
 		return true
 	}
 	in := s.st.byID(w.Instance)
@@ -112,7 +110,7 @@ func (s *stepper) keepLoader(w *Waiter) bool {
 	}
 }
 
-// keepUser serves who wants to use a model, or to see it loaded. It launches an instance where there is none.
+// keepUser serves who wants to use a model, or to see it loaded. Where there is no instance, one is to be loaded.
 func (s *stepper) keepUser(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
 		w.Instance = "" // it is gone: any will do, and its name may become another's
@@ -137,18 +135,8 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	case failure != nil && failure.Until.Sub(s.now) > patience:
 		s.do(Refuse{w.ID, backingOff(w.Key, failure, s.now)})
 		return false
-	case coming != nil, failure != nil && failure.Until.After(s.now):
-		return true
-	case s.follow(w):
-		return true
-	}
-	in, err := s.launchFor(w, "")
-	if err != nil {
-		s.do(Refuse{w.ID, *err})
-		return false
-	}
-	if in != nil {
-		in.promised = true
+	case coming == nil && (failure == nil || !failure.Until.After(s.now)):
+		s.needs(w)
 	}
 	return true
 }
@@ -156,17 +144,6 @@ func (s *stepper) keepUser(w *Waiter) bool {
 // brings tells whether what a waiter wants loaded is what another wants to use.
 func (w *Waiter) brings(o *Waiter) bool {
 	return w.Key == o.Key && (o.Draft == "" || o.Draft == w.Spec.draft())
-}
-
-// follow joins a waiter to an earlier one for whose load there is no room yet, if that will do for both.
-func (s *stepper) follow(w *Waiter) bool {
-	i := slices.IndexFunc(s.loads, func(first *Waiter) bool { return first.brings(w) })
-	if i < 0 {
-		return false
-	}
-	s.loads[i].Overtaken = max(s.loads[i].Overtaken, w.Overtaken) // they wait together
-	s.blocked = append(s.blocked, w)
-	return true
 }
 
 // look finds the least busy instance that can serve a waiter now; else whether one will be able to, or is still leaving.
@@ -206,15 +183,7 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	if in.Next != nil {
 		in.LateGrants++
 	}
-	s.overtake()
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
-}
-
-// overtake counts that somebody was served before those for whose model there is no room yet.
-func (s *stepper) overtake() {
-	for _, w := range s.blocked {
-		w.Overtaken++
-	}
 }
 
 // expire ends what nobody has used for its time to live, and the loads that nobody waits for if they are to end.

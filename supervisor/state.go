@@ -15,6 +15,8 @@ type State struct {
 	Service   map[string]time.Duration // by key: how long a request takes, on a moving average
 	Closing   bool
 	LastGen   uint64
+
+	lead time.Duration // instead of what leadOf says; 0: that
 }
 
 // Limits bound what is loaded and who may wait. A zero field means no bound.
@@ -55,7 +57,7 @@ type Instance struct {
 
 	book *slotBook // who used which slot; nil: owners aren't kept apart, or nobody has used it
 
-	promised bool // in this Step: an earlier waiter waits for its slots
+	promised bool // in this Step: a waiter that was looked at waits for it
 	wanted   bool // in this Step: somebody waits for it
 }
 
@@ -68,7 +70,7 @@ type Applied struct {
 // canServe tells whether the instance has what a waiter wants, now. No instance has more slots than it was loaded with.
 func (in *Instance) canServe(w *Waiter) bool {
 	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel) &&
-		(in.Next == nil || in.LateGrants < maxOvertakes)
+		(in.Next == nil || in.LateGrants < maxLateGrants)
 }
 
 // matches tells whether the instance is one that the waiter may use.
@@ -138,11 +140,12 @@ type Waiter struct {
 	Priority bool   // WaitSlots: goes before those without, within bounds
 	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
 	Since    time.Time
+	Turn     time.Time // by which it stands in line: when it came, but for owners that take turns, and for priority
 
 	NotBefore time.Time // WaitRestart: when
 	Spared    bool      // WaitRestart: it ran out of memory
 	Unasked   bool      // WaitRestart: nobody need wait for it
-	Overtaken int       // how many who came later were served while it waited
+	Overtaken int       // how many with priority were put before it
 
 	gone bool // in this Step: its wait has ended
 }
@@ -174,8 +177,9 @@ type Failure struct {
 
 // Learnt is what a load really took.
 type Learnt struct {
-	Spec  *Spec
-	Claim int64
+	Spec     *Spec
+	Claim    int64
+	LoadTime time.Duration
 }
 
 // find is the instance of a process, nil if the process has been replaced or is gone.

@@ -8,9 +8,10 @@ import (
 const (
 	// portAttempts is how often an instance is launched when another program is quicker to take the port chosen for it.
 	portAttempts = 3
-	// maxOvertakes is how many who came later may be served before somebody who waits, since what they want is there
-	// and what he wants is not.
+	// maxOvertakes is how many requests with priority may be put before one that waits.
 	maxOvertakes = 16
+	// maxLateGrants is how many more requests a busy instance gets after its settings have changed.
+	maxLateGrants = 16
 )
 
 // Step is the scheduler: it changes the state by what has happened, and says what is to be done. It has no other inputs
@@ -51,15 +52,17 @@ type stepper struct {
 	effects []Effect
 
 	// Of one round over the waiters:
-	blocked  []*Waiter // those met so far for whose model there is no room yet
-	loads    []*Waiter // those of them who try to load; the others wait for the same
-	reserved load      // what is kept free, or is being freed, for them
+	loads    []*Waiter // those met so far that need a load; others that need the same aren't among them
+	decided  int       // how many of loads were launched, or found to have no room
+	horizon  time.Time // when a request may have come at most to pass one of loads that isn't decided; zero: all are
+	reserved load      // what is kept free, or is being freed, for loads
+	refused  bool      // a load was refused
 }
 
 func (s *stepper) do(e Effect) { s.effects = append(s.effects, e) }
 
 func (s *stepper) asked(w Waiter) {
-	w.Since = s.now
+	w.Since, w.Turn = s.now, s.now
 	switch {
 	case s.st.Closing:
 		s.do(Refuse{w.ID, errClosing})
