@@ -153,22 +153,21 @@ func (f *traffic) step(ev Event) {
 }
 
 // checkLead sees that a request that is served has passed nobody by more than the lead: every waiter that came so much
-// earlier has a slot to come, or room that is free, or being made.
+// earlier has a slot to come, or room that is free or being made, or its model has to end before it is loaded again.
 func (f *traffic) checkLead(e Grant, turn time.Time) {
 	rooms := trafficLoaded - len(f.st.Instances)
-	loaded := map[string]bool{}
+	seen := map[string]bool{}
 	for _, in := range f.st.Instances {
+		seen[in.Spec.Model.Key] = true
 		if in.Status.IsLeaving() {
 			rooms++
-		} else {
-			loaded[in.Spec.Model.Key] = true
 		}
 	}
 	for _, w := range f.st.Waiters {
-		if loaded[w.Key] {
+		if seen[w.Key] {
 			continue
 		}
-		loaded[w.Key] = true
+		seen[w.Key] = true
 		if rooms--; rooms < 0 && turn.After(w.Turn.Add(f.st.leadOf(w.Key))) {
 			f.t.Fatalf("a request of %v is served by %s before one of %v for %s, for which no room is being made",
 				turn.Sub(noon), f.st.find(e.Gen).ID, w.Turn.Sub(noon), w.Key)
