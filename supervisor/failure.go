@@ -101,7 +101,7 @@ func (in *Instance) nextSpec() *Spec {
 	if in.Next != nil {
 		return in.Next
 	}
-	return in.Spec
+	return in.fullSpec()
 }
 
 // failed remembers a failure, and for how long the model is left alone.

@@ -47,6 +47,9 @@ func (s *stepper) restart(w *Waiter) {
 		w.gone, s.refused = true, true
 	case in != nil:
 		in.Unasked, in.Spared = w.Unasked, w.Spared
+		if w.Full != nil {
+			in.Full = w.Full
+		}
 		w.gone = true
 	}
 }

@@ -51,6 +51,9 @@ func (w *world) spec(key string) *Spec {
 	if w.rand.IntN(50) == 0 {
 		spec.Memory = 1000
 	}
+	for n := spec.Parallel - 1; n > 0 && w.rand.IntN(2) == 0; n-- {
+		spec.Smaller = append(spec.Smaller, Size{Parallel: n, Memory: spec.Memory * int64(n) / 3})
+	}
 	return spec
 }
 

@@ -48,6 +48,7 @@ func (s *stepper) serveInOrder() bool {
 		}
 	}
 	s.decideLoads()
+	s.grow()
 	s.sweep()
 	return len(s.st.Waiters) < before
 }

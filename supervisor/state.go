@@ -32,6 +32,7 @@ type Instance struct {
 	ID       string // the key, or key:2 and so on
 	Gen      uint64 // of its process
 	Spec     *Spec
+	Full     *Spec // what it would have been loaded with if there had been room; nil: it was
 	Next     *Spec // what it is to be started again with, once it is idle; nil: nothing has changed
 	Status   Status
 	Leaving  Reason // why it is Draining or Stopping
@@ -120,6 +121,7 @@ const (
 	ForIdleness Reason = "ttl"       // nobody has used it for its time to live
 	ForRequest  Reason = "unload"    // somebody asked for that
 	ForSettings Reason = "settings"  // it is started again with new ones
+	ForSharing  Reason = "sharing"   // it is started again with fewer slots, which leaves room for another
 	ForNobody   Reason = "abandoned" // nobody waits for its load any more
 	ForSilence  Reason = "hung"      // it had stopped answering
 	ForClosing  Reason = "closing"   // the server shuts down
@@ -145,6 +147,7 @@ type Waiter struct {
 	NotBefore time.Time // WaitRestart: when
 	Spared    bool      // WaitRestart: it ran out of memory
 	Unasked   bool      // WaitRestart: nobody need wait for it
+	Full      *Spec     // WaitRestart: what it is loaded with when there is room, if Spec is smaller; nil: Spec
 	Overtaken int       // how many with priority were put before it
 
 	gone bool // in this Step: its wait has ended

@@ -226,8 +226,11 @@ func (s *stepper) configured(ev Configured) {
 		if spec == nil {
 			continue
 		}
-		if in.Spec.isProcessOf(spec) {
-			in.Spec, in.Next = in.Spec.withPolicyOf(spec), nil
+		if size := spec.sizeOf(in.Spec); size >= 0 {
+			in.Spec, in.Full, in.Next = in.Spec.withPolicyOf(spec.smaller(size)), nil, nil
+			if size > 0 {
+				in.Full = spec
+			}
 		} else {
 			if in.Next == nil {
 				in.LateGrants = 0
