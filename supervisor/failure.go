@@ -125,29 +125,3 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 	s.st.Failures[key] = f
 	return f
 }
-
-// learnService keeps how long a request for a model takes.
-func (st *State) learnService(key string, held time.Duration) {
-	if held <= 0 {
-		return
-	}
-	if st.Service == nil {
-		st.Service = map[string]time.Duration{}
-	}
-	if old := st.Service[key]; old > 0 {
-		held = old + (held-old)/8
-	}
-	st.Service[key] = held
-}
-
-// retryAfter is when half of those who wait for a model may have been served.
-func (st *State) retryAfter(key string, waiting int) time.Duration {
-	slots := 1
-	for _, in := range st.Instances {
-		if in.Spec.Model.Key == key && in.Status == Ready {
-			slots = max(slots, in.Spec.Parallel)
-		}
-	}
-	after := st.Service[key] * time.Duration(waiting) / time.Duration(2*slots)
-	return min(max(after.Round(time.Second), time.Second), time.Minute)
-}

@@ -82,6 +82,6 @@ func (s *stepper) boundQueue(w Waiter) {
 			refused, most = other.ID, of[other.Owner]
 		}
 	}
-	s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting)), func(o *Waiter) bool { return o.ID == refused && o.Kind == WaitSlots })
+	s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting, s.now)), func(o *Waiter) bool { return o.ID == refused && o.Kind == WaitSlots })
 	s.sweep()
 }

@@ -292,7 +292,7 @@ func (w *world) configure() {
 func (w *world) giveBack(i int) {
 	lease := w.leases[i]
 	w.leases = append(w.leases[:i], w.leases[i+1:]...)
-	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Held: time.Millisecond, Answered: w.rand.IntN(2) == 0, Key: "a"})
+	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a"})
 }
 
 func (w *world) exit(gen uint64) {

@@ -181,6 +181,7 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	in.InUse += slots
 	in.lendSlots(slots, w)
 	in.LastUsed = s.now
+	s.st.learnPace(w, s.now)
 	if in.Next != nil {
 		in.LateGrants++
 	}

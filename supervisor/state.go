@@ -8,11 +8,11 @@ import (
 // State is all that scheduling knows. Only Step changes it.
 type State struct {
 	Limits    Limits
-	Instances []*Instance              // in order of creation
-	Waiters   []*Waiter                // what is to be started again, then who waits, in order of arrival but for priority
-	Failures  map[string]*Failure      // by key: of models that failed and haven't worked since
-	Learnt    map[string]Learnt        // by key: what the last load of a model really took
-	Service   map[string]time.Duration // by key: how long a request takes, on a moving average
+	Instances []*Instance         // in order of creation
+	Waiters   []*Waiter           // what is to be started again, then who waits, in order of arrival but for priority
+	Failures  map[string]*Failure // by key: of models that failed and haven't worked since
+	Learnt    map[string]Learnt   // by key: what the last load of a model really took
+	Pace      map[string]*pace    // by key: how fast waiters were served lately
 	Closing   bool
 	LastGen   uint64
 

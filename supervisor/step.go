@@ -131,7 +131,6 @@ func (s *stepper) returned(ev Returned) {
 	in := s.st.find(ev.Gen)
 	if ev.Answered {
 		s.worked(ev.Key, in)
-		s.st.learnService(ev.Key, ev.Held)
 	}
 	if in == nil {
 		return

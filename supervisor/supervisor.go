@@ -121,7 +121,7 @@ func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now(), pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
 	for i, l := range a.loans {
 		lease.pins[i].loan = l
 	}

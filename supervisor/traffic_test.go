@@ -182,7 +182,7 @@ func (f *traffic) granted(e Grant) {
 	held := trafficService/2 + time.Duration(f.rand.Int64N(int64(trafficService)))
 	key := f.st.find(e.Gen).Spec.Model.Key
 	f.after(held, func() {
-		f.step(Returned{Gen: e.Gen, Slots: e.Slots, Held: held, Answered: true, Key: key, Waiter: e.Waiter})
+		f.step(Returned{Gen: e.Gen, Slots: e.Slots, Answered: true, Key: key, Waiter: e.Waiter})
 		if f.clients > 0 {
 			f.ask(from.client, from.nth+1)
 		}
