@@ -62,7 +62,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 	}
 	resp, err := lease.PostPieces(ctx, path, payload)
 	if err != nil {
-		if ctx.Err() != nil {
+		if c.r.Context().Err() != nil {
 			c.answered.Store(true) // the engine was at work when the client disconnected
 		}
 		return c.notAnswered(ctx, lease, err)

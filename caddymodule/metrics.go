@@ -16,7 +16,7 @@ var (
 	loadsSeries     = series("loads_total", "How often the model was loaded.", "model")
 	loadTimeSeries  = series("load_seconds", "How long loading the model took, from the launch of its engine until it was ready.", "model")
 	evictionsSeries = series("evictions_total", "How often an instance of the model was unloaded for another's sake (room) or since nobody used it (ttl).", "model", "reason")
-	unloadsSeries   = series("unloads_total", "How often an instance of the model was ended on request (unload), to be started with other settings (settings), because nobody waited for its load any more (abandoned), or since its process was sent a signal to end (signal).", "model", "reason")
+	unloadsSeries   = series("unloads_total", "How often an instance of the model was ended on request (unload), to be started with other settings (settings) or to leave room for another (sharing), because nobody waited for its load any more (abandoned), or since its process was sent a signal to end (signal).", "model", "reason")
 	crashesSeries   = series("crashes_total", "How often a loaded instance's engine ended by itself or hung.", "model")
 	failuresSeries  = series("failures", "How often in a row the model has failed, while loading or loaded; 0 once it has worked.", "model")
 	waitingSeries   = series("waiting", "Requests that wait for the model.", "model")
@@ -43,7 +43,7 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 // The reasons that a series has from the start, at 0: what appears only with its first event has no rate.
 var (
 	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForIdleness}
-	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForNobody, supervisor.ForSignal}
+	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody, supervisor.ForSignal}
 )
 
 // collector reads an app's node whenever it is asked. Each configuration has a registry of its own, and so a collector; what

@@ -84,6 +84,9 @@ func (in *reported) status() string {
 	case in.Renewing:
 		text += ", to be renewed"
 	}
+	if in.Smaller {
+		text += ", smaller"
+	}
 	if in.Pinned {
 		text += ", pinned"
 	}

@@ -30,9 +30,10 @@ type reportedLimits struct {
 type reported struct {
 	ID       string            `json:"id"`
 	Model    string            `json:"model"`
-	Status   string            `json:"status"`           // starting, loading, ready, draining or stopping
-	Reason   supervisor.Reason `json:"reason,omitempty"` // why it is draining or stopping
-	Renewing bool              `json:"renewing"`         // it is started again with other settings once it is idle
+	Status   string            `json:"status"`            // starting, loading, ready, draining or stopping
+	Reason   supervisor.Reason `json:"reason,omitempty"`  // why it is draining or stopping
+	Renewing bool              `json:"renewing"`          // it is started again with other settings once it is idle
+	Smaller  bool              `json:"smaller,omitempty"` // it has fewer slots or a smaller prompt cache, beside other models
 	Pinned   bool              `json:"pinned"`
 	Progress *float64          `json:"progress,omitempty"` // of loading, 0 to 1
 
@@ -98,7 +99,7 @@ func newReport(o supervisor.Overview, now time.Time) report {
 
 func newReported(in supervisor.Info) reported {
 	r := reported{
-		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: in.Leaving, Renewing: in.Renewing,
+		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: in.Leaving, Renewing: in.Renewing, Smaller: in.Smaller,
 		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
 		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
 		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Address: in.Address, Sandbox: in.Sandbox,

@@ -172,6 +172,12 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 			spec.Parallel--
 		}
 	}
+	n.fill(spec, budget)
+	n.smaller(spec, parallel == 0)
+}
+
+// fill chooses what else a model of a size gets: checkpoints and a prompt cache; and tells what it all takes.
+func (n *Node) fill(spec *supervisor.Spec, budget int64) {
 	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
 	n.checkpoints(spec, budget)
 	if spec.Model.Type == catalog.TypeLLM && !spec.Private { // that cache is common to all slots, and isn't asked for those chosen by name
@@ -179,6 +185,35 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 		spec.Reserve += spec.PromptCache
 	}
 	spec.Memory += spec.Reserve
+}
+
+// smaller lists in which smaller sizes a model may be loaded beside others: with fewer slots where their number was left to
+// us, then with half of the prompt cache, then without one, where its size was left to us.
+func (n *Node) smaller(spec *supervisor.Spec, fewerSlots bool) {
+	budget := n.budget.Load()
+	if budget <= 0 {
+		return
+	}
+	own := *spec
+	add := func() {
+		spec.Smaller = append(spec.Smaller, supervisor.Size{
+			Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints, Memory: own.Memory, Reserve: own.Reserve,
+		})
+	}
+	for fewerSlots && own.Parallel > 1 {
+		own.Parallel--
+		own.Checkpoints, own.PromptCache, own.Reserve = 0, 0, 0
+		n.fill(&own, budget)
+		add()
+	}
+	if own.PromptCache == 0 || cacheArgument(spec.Args) != "" {
+		return
+	}
+	for _, cache := range []int64{own.PromptCache / 2 >> 20 << 20, 0} {
+		less := own.PromptCache - cache
+		own.PromptCache, own.Reserve, own.Memory = cache, own.Reserve-less, own.Memory-less
+		add()
+	}
 }
 
 // checkpoints chooses how many states of a context an engine may keep of a model whose context can't be cut back: one with
@@ -197,16 +232,24 @@ func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
 // promptCache is how much an engine may keep of prompts that it has seen: what its arguments say, else a share of the
 // budget where there is room for it beside what the model itself takes.
 func promptCache(args []string, budget, model int64) int64 {
-	for i := len(args) - 2; i >= 0; i-- {
-		if args[i] == "-cram" || args[i] == "--cache-ram" {
-			return max(0, mebibytes(args[i+1]))
-		}
+	if size := cacheArgument(args); size != "" {
+		return max(0, mebibytes(size))
 	}
 	cache := min(promptCacheFactor*model, maxPromptCache)
 	if budget > 0 {
 		cache = min(cache, int64(promptCacheShare*float64(budget)), budget-model)
 	}
 	return max(0, cache) >> 20 << 20
+}
+
+// cacheArgument is the size that arguments give the prompt cache; empty if they don't.
+func cacheArgument(args []string) string {
+	for i := len(args) - 2; i >= 0; i-- {
+		if args[i] == "-cram" || args[i] == "--cache-ram" {
+			return args[i+1]
+		}
+	}
+	return ""
 }
 
 // estimate is what a model takes with a context and slots, without its prompt cache, in bytes. Where it can't be told it is

@@ -40,7 +40,7 @@ func BenchmarkStep_Lease(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Step(st, asked, noon)
-		Step(st, Returned{Gen: 1, Slots: 1, Held: 1}, noon)
+		Step(st, Returned{Gen: 1, Slots: 1}, noon)
 		st.Deadline(noon)
 	}
 }
@@ -62,6 +62,6 @@ func BenchmarkStep_LeaseBeforeManyWaiters(b *testing.B) {
 			w.Overtaken = 0 // as if they had just come
 		}
 		Step(st, asked, noon)
-		Step(st, Returned{Gen: 1, Slots: 1, Held: 1}, noon)
+		Step(st, Returned{Gen: 1, Slots: 1}, noon)
 	}
 }

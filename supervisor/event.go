@@ -1,7 +1,5 @@
 package supervisor
 
-import "time"
-
 // Event is something that has happened.
 type Event interface{ event() }
 
@@ -15,7 +13,6 @@ type (
 	Returned struct {
 		Gen   uint64
 		Slots int
-		Held  time.Duration // how long they were lent
 
 		Answered bool   // what they were lent for came to its end
 		Key      string // of the model, where it was Answered

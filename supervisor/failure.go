@@ -107,7 +107,7 @@ func (in *Instance) nextSpec() *Spec {
 	if in.Next != nil {
 		return in.Next
 	}
-	return in.Spec
+	return in.fullSpec()
 }
 
 // failed remembers a failure, and for how long the model is left alone.
@@ -150,30 +150,4 @@ func (s *stepper) postpone(spec *Spec) time.Time {
 		f.At, f.Message = s.now, errNoFiles.Message
 	}
 	return f.Until
-}
-
-// learnService keeps how long a request for a model takes.
-func (st *State) learnService(key string, held time.Duration) {
-	if held <= 0 {
-		return
-	}
-	if st.Service == nil {
-		st.Service = map[string]time.Duration{}
-	}
-	if old := st.Service[key]; old > 0 {
-		held = old + (held-old)/8
-	}
-	st.Service[key] = held
-}
-
-// retryAfter is when half of those who wait for a model may have been served.
-func (st *State) retryAfter(key string, waiting int) time.Duration {
-	slots := 1
-	for _, in := range st.Instances {
-		if in.Spec.Model.Key == key && in.Status == Ready {
-			slots = max(slots, in.Spec.Parallel)
-		}
-	}
-	after := st.Service[key] * time.Duration(waiting) / time.Duration(2*slots)
-	return min(max(after.Round(time.Second), time.Second), time.Minute)
 }

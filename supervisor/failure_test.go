@@ -120,7 +120,7 @@ func TestFailure_ARequestThatWasCutOffIsNoProofOfSoundness(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		p.busy(specOf("a", 1))
 		gen := p.st.LastGen
-		p.on(Returned{Gen: gen, Slots: 1, Held: time.Second})
+		p.on(Returned{Gen: gen, Slots: 1})
 		crash(p, gen)
 		if got := p.st.Failures["a"].Count; got != n {
 			t.Fatalf("%d failures, want %d", got, n)
@@ -136,7 +136,7 @@ func TestFailure_ACrashAmidARequestDoesNotCount(t *testing.T) {
 		p.busy(kept(specOf("a", 1)))
 		gen := p.st.LastGen
 		crash(p, gen, Spawn{"a", gen + 1})
-		p.on(Returned{Gen: gen, Slots: 1, Held: time.Second})
+		p.on(Returned{Gen: gen, Slots: 1})
 		p.on(ready(gen+1), Loaded{gen + 1})
 		p.on(unloader(1, "a"), Stop{gen + 1, ForRequest})
 		p.on(stopped(gen+1), Grant{Waiter: 1})
@@ -261,7 +261,7 @@ func TestFailure_HangingDoesNotCount(t *testing.T) {
 	p.busy(specOf("a", 1))
 	p.st.Failures = map[string]*Failure{"a": {Count: 2, At: p.now}}
 	p.on(Condemned{1, "it hangs"}, Stop{1, ForSilence})
-	p.on(Returned{Gen: 1, Slots: 1, Held: time.Second}) // of the request that found it hanging
+	p.on(Returned{Gen: 1, Slots: 1}) // of the request that found it hanging
 	p.on(stopped(1), Crashed{"a", "a", "it hangs"})
 	if n := p.st.Failures["a"].Count; n != 2 {
 		t.Errorf("%d failures, want 2", n)

@@ -28,6 +28,7 @@ type Info struct {
 	Sandbox  string    // what confines the process, or why nothing does; empty before it is launched
 	Build    Build     // zero before it is launched
 	Renewing bool      // it is started again with other settings once it is idle
+	Smaller  bool      // it has fewer slots or a smaller prompt cache than there would be room for without other models
 	applied  Applied
 }
 
@@ -142,7 +143,7 @@ func (s *Supervisor) info(in *Instance) Info {
 	info := Info{
 		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
 		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident,
-		Renewing: in.Next != nil, applied: in.Applied,
+		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied,
 	}
 	if in.LoadTime > 0 {
 		info.LoadedAt = in.Launched.Add(in.LoadTime)

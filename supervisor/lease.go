@@ -20,7 +20,6 @@ type Lease struct {
 	supervisor *Supervisor
 	process    *process
 	grant      Grant
-	granted    time.Time
 	answered   atomic.Bool
 	release    sync.Once
 
@@ -88,7 +87,7 @@ func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.process.pulse.forget(l)
 		l.supervisor.send(message{event: Returned{
-			Gen: l.grant.Gen, Slots: l.grant.Slots, Held: time.Since(l.granted),
+			Gen: l.grant.Gen, Slots: l.grant.Slots,
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
 			Waiter: l.grant.Waiter, Used: l.usedSlots(),
 		}})

@@ -132,7 +132,7 @@ func TestMemory_WhoAskedForTheLoadWaitsForTheSecondAttempt(t *testing.T) {
 	p.on(starved(2))       // what leaves is waited for
 	p.on(loader(3, "a"), Spawn{"a:3", 3})
 	p.on(back(1), Stop{1, ForRequest})
-	p.on(stopped(1), Spawn{"a:2", 4}, Grant{Waiter: 2})
+	p.on(stopped(1), Grant{Waiter: 2}, Spawn{"a:2", 4})
 	p.on(ready(4), Loaded{4}, Grant{Waiter: 1, Gen: 4, SawLoad: true})
 }
 

@@ -3,20 +3,27 @@ package supervisor
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
-// A model that is never idle gives way after maxOvertakes requests.
+// keepBusy has a model asked for again and again while one of its slots is lent, until a waiter's lead is over.
+func (p *play) keepBusy(spec *Spec, gen uint64) {
+	p.t.Helper()
+	for n := range uint64(minLead/time.Second) / 2 {
+		p.on(asks(100+n, spec), Grant{100 + n, gen, 1, false})
+		p.on(back(gen))
+	}
+}
+
+// A model that is never idle gives way once a waiter's lead is over.
 func TestOvertake_AModelThatIsAlwaysBusyGivesWay(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 1})
 	two := specOf("a", 2)
 	p.busy(two)
 	p.on(user(1, "b"))
-	for n := range uint64(maxOvertakes) {
-		p.on(asks(100+n, two), Grant{100 + n, 1, 1, false})
-		p.on(back(1))
-	}
-	p.on(asks(2, two)) // one too many: a drains
+	p.keepBusy(two, 1)
+	p.on(asks(2, two)) // it came too late: a drains
 	p.on(asks(3, two))
 	p.on(back(1), Stop{1, ForRoom})
 	p.on(stopped(1), Spawn{"b", 2})
@@ -24,6 +31,50 @@ func TestOvertake_AModelThatIsAlwaysBusyGivesWay(t *testing.T) {
 	p.on(back(2), Stop{2, ForRoom})
 	p.on(stopped(2), Spawn{"a", 3})
 	p.on(ready(3), Loaded{3}, Grant{2, 3, 1, true}, Grant{3, 3, 1, true})
+}
+
+// What came before the lead was over is served as one batch, however long that takes; what came later isn't part of it.
+func TestOvertake_ABatchIsWhatCameWithinTheLead(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 1})
+	p.busy(specOf("a", 1))
+	p.on(user(1, "b"))
+	p.on(user(2, "a"))
+	p.on(user(3, "b"))
+	p.on(user(4, "a"))
+	p.pass(minLead)
+	p.on(user(5, "a"))
+	p.on(back(1), Grant{2, 1, 1, false})
+	p.pass(time.Minute)
+	p.on(back(1), Grant{4, 1, 1, false})
+	p.pass(time.Minute)
+	p.on(back(1), Stop{1, ForRoom})
+	p.on(stopped(1), Spawn{"b", 2})
+	p.on(ready(2), Loaded{2}, Grant{1, 2, 1, true})
+	p.on(user(6, "b"))
+	p.on(back(2), Grant{3, 2, 1, true})
+	p.on(back(2), Stop{2, ForRoom}) // 6 came more than the lead after 5
+	p.on(stopped(2), Spawn{"a", 3})
+	p.waits(5, 6)
+}
+
+// A model that takes long to load is waited for in larger batches, but not in any.
+func TestOvertake_TheLeadFollowsTheLoadTime(t *testing.T) {
+	t.Parallel()
+	for load, want := range map[time.Duration]time.Duration{
+		0:                10 * time.Second,
+		time.Second:      10 * time.Second,
+		5 * time.Second:  20 * time.Second,
+		30 * time.Second: 2 * time.Minute,
+		time.Hour:        2 * time.Minute,
+	} {
+		st := &State{Limits: Limits{Instances: 1}}
+		Step(st, user(1, "a"), noon)
+		Step(st, ready(1), noon.Add(load))
+		if got := st.leadOf("a"); got != want {
+			t.Errorf("a load took %v: the lead is %v, want %v", load, got, want)
+		}
+	}
 }
 
 // Small models that fit beside the others are loaded before a large one that doesn't, but not without end.
@@ -34,10 +85,7 @@ func TestOvertake_SmallLoadsBeforeALargeOne(t *testing.T) {
 	p.on(asks(1, sized("b", 100)))
 	p.on(asks(2, sized("c", 60)), Spawn{"c", 2})
 	p.on(ready(2), Loaded{2}, Grant{2, 2, 1, true})
-	if n := p.st.Waiters[0].Overtaken; n != 2 {
-		t.Errorf("overtaken %d times, want 2: by a load and by a request", n)
-	}
-	p.st.Waiters[0].Overtaken = maxOvertakes
+	p.pass(minLead)
 	p.on(back(2), Stop{2, ForRoom})
 	p.on(asks(3, sized("d", 20))) // nothing more is loaded before b,
 	p.on(user(4, "a"))            // and nothing more is lent of what is in its way
@@ -47,40 +95,19 @@ func TestOvertake_SmallLoadsBeforeALargeOne(t *testing.T) {
 	p.waits(1, 3, 4)
 }
 
-// Who joins others that wait for the same load brings along how long it has waited itself.
-func TestOvertake_PriorityDoesNotMakeTheOthersWaitLonger(t *testing.T) {
+// A waiter's lead is its own: that of one that gave up doesn't count for the others.
+func TestOvertake_CountsFromTheFirstThatStillWaits(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 1})
 	two := specOf("a", 2)
 	p.busy(two)
 	p.on(user(1, "b"))
-	for n := range uint64(maxOvertakes - 1) {
-		p.on(asks(100+n, two), Grant{100 + n, 1, 1, false})
-		p.on(back(1))
-	}
-	first := user(2, "b")
-	first.Waiter.Priority = true
-	p.on(first) // before 1, which has now been overtaken maxOvertakes times
-	p.on(asks(3, two))
-	p.on(back(1), Stop{1, ForRoom})
-	p.waits(2, 1, 3)
-}
-
-// Who waits for the same load as others is overtaken with them, and remembers it when they give up.
-func TestOvertake_CountsForAllWhoWaitForALoad(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, Limits{Instances: 1})
-	two := specOf("a", 2)
-	p.busy(two)
-	p.on(user(1, "b"))
+	p.pass(minLead - 2*time.Second)
 	p.on(user(2, "b"))
-	for n := range uint64(maxOvertakes - 1) {
-		p.on(asks(100+n, two), Grant{100 + n, 1, 1, false})
-		p.on(back(1))
-	}
 	p.on(GaveUp{1}, Refuse{1, errCancelled})
 	p.on(asks(200, two), Grant{200, 1, 1, false})
 	p.on(back(1))
+	p.pass(minLead)
 	p.on(asks(3, two)) // a drains
 	p.waits(2, 3)
 }
@@ -92,7 +119,7 @@ func TestOvertake_WhoIsLateHasTheNextRoom(t *testing.T) {
 	p.on(asks(1, sized("a", 60)), Spawn{"a", 1})
 	p.on(asks(2, sized("b", 100)))
 	p.on(asks(3, sized("c", 20)), Spawn{"c", 2})
-	p.st.Waiters[1].Overtaken = maxOvertakes
+	p.pass(minLead)
 	p.on(asks(4, sized("d", 20))) // there is room, but b is late
 	p.on(ready(2), Loaded{2}, Grant{3, 2, 1, true})
 	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true}) // now both drain
@@ -109,10 +136,7 @@ func TestOvertake_RestartsAreNotPutOffForEver(t *testing.T) {
 	p.busy(two)
 	p.on(Configured{Limits: Limits{Memory: 100}, Specs: map[uint64]*Spec{1: with(sized("a", 80), func(s *Spec) { s.ContextLength = 512 })}}, Stop{1, ForSettings})
 	p.on(stopped(1)) // it now takes more than b leaves
-	for n := range uint64(maxOvertakes) {
-		p.on(asks(100+n, two), Grant{100 + n, 2, 1, false})
-		p.on(back(2))
-	}
+	p.keepBusy(two, 2)
 	p.on(asks(1, two))
 	p.on(back(2), Stop{2, ForRoom})
 	p.on(stopped(2), Spawn{"a", 3})
@@ -144,9 +168,10 @@ type crowd struct {
 const (
 	faithful = 5 // clients of model a
 	others   = 3 // clients of any other
-	// longestWait is in turns, of which each is one event of a random client or process. A waiter can be overtaken
-	// maxOvertakes times; then what is in the way drains, ends, and its own loads.
+	// longestWait is in turns, of which each is one event of a random client or process. A waiter can be passed by who comes
+	// within its lead, and by maxOvertakes with priority; then what is in the way drains, ends, and its own loads.
 	longestWait = 20 * (faithful + others)
+	turnTime    = minLead / 16
 )
 
 func newCrowd(t *testing.T, seed uint64) *crowd {
@@ -169,6 +194,7 @@ func (c *crowd) ask(model int) {
 
 func (c *crowd) turn() {
 	c.turns++
+	c.now = c.now.Add(turnTime)
 	ofA := 0
 	for _, w := range c.waiting {
 		if w.Key == "a" {

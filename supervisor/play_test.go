@@ -133,7 +133,7 @@ func loads(id uint64, spec *Spec) Asked {
 }
 
 func back(gen uint64) Returned {
-	return Returned{Gen: gen, Slots: 1, Held: time.Second, Answered: true, Key: "a"}
+	return Returned{Gen: gen, Slots: 1, Answered: true, Key: "a"}
 }
 
 func died(gen uint64) Exited { return Exited{Gen: gen, Reason: "exit status 1"} }

@@ -2,22 +2,24 @@ package supervisor
 
 import "slices"
 
-// place is where somebody with priority may stand: before those without who wait for the same model, as far as they
-// haven't been overtaken too often.
+// place is where a waiter with priority may stand: before those without that wait for the same model, unless that puts it
+// before one that was overtaken too often.
 func (s *stepper) place(w *Waiter) int {
 	at := len(s.st.Waiters)
 	for i := at - 1; i >= 0; i-- {
 		other := s.st.Waiters[i]
-		if other.Key != w.Key {
-			continue
-		}
-		if other.Kind != WaitSlots || other.Priority || other.Overtaken >= maxOvertakes {
+		if other.Overtaken >= maxOvertakes || (other.Key == w.Key && (other.Kind != WaitSlots || other.Priority)) {
 			break
 		}
-		at = i
+		if other.Key == w.Key {
+			at = i
+		}
 	}
 	for _, other := range s.st.Waiters[at:] {
 		other.Overtaken++
+	}
+	if at < len(s.st.Waiters) {
+		w.Turn = s.st.Waiters[at].Turn
 	}
 	return at
 }
@@ -48,7 +50,9 @@ func (s *stepper) takeTurn(w *Waiter) {
 		at--
 	}
 	for i := last; i > at; i-- {
-		s.st.Waiters[places[i]] = s.st.Waiters[places[i-1]]
+		before := s.st.Waiters[places[i-1]]
+		s.st.Waiters[places[i]] = before
+		before.Turn, w.Turn = w.Turn, before.Turn
 	}
 	s.st.Waiters[places[at]] = w
 }
@@ -78,6 +82,6 @@ func (s *stepper) boundQueue(w Waiter) {
 			refused, most = other.ID, of[other.Owner]
 		}
 	}
-	s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting)), func(o *Waiter) bool { return o.ID == refused && o.Kind == WaitSlots })
+	s.refuseIf(queueFull(w.Key, waiting-1, s.st.retryAfter(w.Key, waiting, s.now)), func(o *Waiter) bool { return o.ID == refused && o.Kind == WaitSlots })
 	s.sweep()
 }

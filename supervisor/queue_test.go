@@ -9,10 +9,10 @@ func TestQueue_IsBoundedForEachModel(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Queue: 2})
 	p.busy(specOf("a", 1))
-	p.st.Service = map[string]time.Duration{"a": 10 * time.Second}
 	p.on(user(1, "a"))
+	p.pass(8 * time.Second)
 	p.on(user(2, "a"))
-	full := Error{Kind: QueueFull, RetryAfter: 15 * time.Second, Message: "2 requests wait for the model a already, which is as many as may. Try again in 15s."}
+	full := Error{Kind: QueueFull, RetryAfter: 17 * time.Second, Message: "2 requests wait for the model a already, which is as many as may. Try again in 17s."}
 	p.on(user(3, "a"), Refuse{3, full})
 	p.on(user(4, "b"), Spawn{"b", 2}) // another model's queue
 	p.on(loader(5, "a"), Spawn{"a:2", 3})
@@ -30,38 +30,6 @@ func TestQueue_WhoIsServedAtOnceNeverCounts(t *testing.T) {
 	p.on(user(2, "a"))
 	p.on(back(1), Grant{2, 1, 1, false})
 	p.on(user(3, "a"))
-}
-
-func TestQueue_RetryAfter(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		service  time.Duration
-		waiting  int
-		parallel int
-		want     time.Duration
-	}{
-		"nothing is known":        {0, 10, 1, time.Second},
-		"half of those who wait":  {2 * time.Second, 10, 1, 10 * time.Second},
-		"several at a time":       {2 * time.Second, 10, 4, 3 * time.Second},
-		"no longer than a minute": {time.Hour, 10, 4, time.Minute},
-	} {
-		st := &State{Service: map[string]time.Duration{"a": c.service}}
-		st.Instances = []*Instance{{Status: Ready, Spec: specOf("a", c.parallel)}}
-		if got := st.retryAfter("a", c.waiting); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-func TestQueue_ServiceIsAMovingAverage(t *testing.T) {
-	t.Parallel()
-	st := &State{}
-	for _, held := range []time.Duration{8 * time.Second, 16 * time.Second, 0, -1} {
-		st.learnService("a", held)
-	}
-	if got := st.Service["a"]; got != 9*time.Second {
-		t.Errorf("%v, want 9s: an eighth of the way from 8s to 16s", got)
-	}
 }
 
 // first is a user with priority.
@@ -172,16 +140,16 @@ func TestQueue_IsSharedFairly(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Queue: 4})
 	p.busy(specOf("a", 1))
-	full := queueFull("a", 4, time.Second)
+	full := queueFull("a", 4, 3*time.Second) // one was served, a second after it came
 	for n := range uint64(4) {
-		p.on(of("ann", 10+n, "a"))
+		p.at(of("ann", 10+n, "a"))
 	}
-	p.on(of("ann", 14, "a"), Refuse{14, full})
-	p.on(of("bob", 20, "a"), Refuse{13, full})
-	p.on(of("bob", 21, "a"), Refuse{12, full})
-	p.on(of("bob", 22, "a"), Refuse{22, full}) // as many as the other
-	p.on(of("ann", 15, "a"), Refuse{15, full})
-	p.on(of("eve", 30, "a"), Refuse{21, full})
-	p.on(of("eve", 31, "a"), Refuse{31, full}) // nobody has more than two
+	p.at(of("ann", 14, "a"), Refuse{14, full})
+	p.at(of("bob", 20, "a"), Refuse{13, full})
+	p.at(of("bob", 21, "a"), Refuse{12, full})
+	p.at(of("bob", 22, "a"), Refuse{22, full}) // as many as the other
+	p.at(of("ann", 15, "a"), Refuse{15, full})
+	p.at(of("eve", 30, "a"), Refuse{21, full})
+	p.at(of("eve", 31, "a"), Refuse{31, full}) // nobody has more than two
 	p.waits(10, 20, 30, 11)
 }

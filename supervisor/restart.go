@@ -6,10 +6,10 @@ import (
 )
 
 // renew starts the instances with changed settings again that are idle. One that is always busy is given to no more than
-// maxOvertakes requests with the old ones.
+// maxLateGrants requests with the old ones.
 func (s *stepper) renew() {
 	for _, in := range s.st.Instances {
-		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxOvertakes) {
+		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxLateGrants) {
 			continue
 		}
 		s.stop(in, ForSettings)
@@ -19,30 +19,37 @@ func (s *stepper) renew() {
 
 // again has an instance started again, before anything else is.
 func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
-	w := &Waiter{Kind: WaitRestart, Key: spec.Model.Key, Instance: id, Spec: spec, NotBefore: at, Unasked: true}
+	w := &Waiter{Kind: WaitRestart, Key: spec.Model.Key, Instance: id, Spec: spec, Turn: at, NotBefore: at, Unasked: true}
 	s.st.Waiters = slices.Insert(s.st.Waiters, s.st.restarts(), w)
 	return w
 }
 
 func (s *stepper) keepRestart(w *Waiter) bool {
-	if s.now.Before(w.NotBefore) {
-		return true
+	if !s.now.Before(w.NotBefore) {
+		s.needs(w)
 	}
+	return true
+}
+
+// restart launches an instance again if there is room.
+func (s *stepper) restart(w *Waiter) {
 	// Another that ran out of memory lacks what those hold that are leaving.
 	if s.st.byID(w.Instance) != nil || (w.Spared && slices.ContainsFunc(s.st.Instances, isLeaving)) {
 		if need, err := s.needOf(w.Spec); err == nil {
 			s.reserved = s.reserved.plus(need)
 		}
-		return true
+		return
 	}
 	in, err := s.launchFor(w, w.Instance)
-	if err != nil { // the settings no longer leave room for it; who asks for it is told, too
+	switch {
+	case err != nil: // the settings no longer leave room for it; who asks for it is told, too
 		s.refuseLoaders(w.Instance, *err)
-		return false
+		w.gone, s.refused = true, true
+	case in != nil:
+		in.Unasked, in.Spared = w.Unasked, w.Spared
+		if w.Full != nil {
+			in.Full = w.Full
+		}
+		w.gone = true
 	}
-	if in == nil {
-		return true
-	}
-	in.Unasked, in.Spared = w.Unasked, w.Spared
-	return false
 }

@@ -54,52 +54,70 @@ func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	return need, nil
 }
 
-// launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room: then
-// room is being made, or the waiter is one of the blocked. An error says that there will never be room.
+// launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room. An error
+// says that there will never be room.
 func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
-	need, err := s.needOf(w.Spec)
+	sizes, err := s.sizes(w.Spec)
 	if err != nil {
 		return nil, err
 	}
-	if !s.makeRoom(w, need) {
-		s.blocked, s.loads = append(s.blocked, w), append(s.loads, w)
+	size, ok := s.makeRoom(w, sizes)
+	if !ok {
 		return nil, nil
 	}
-	s.overtake()
-	in, spawn := s.st.launch(id, w.Spec, need.memory, s.now)
+	in, spawn := s.st.launch(id, size.spec, size.need.memory, s.now)
+	if size.spec != w.Spec {
+		in.Full = w.Spec
+	}
 	in.wanted = true
 	s.do(spawn)
 	return in, nil
 }
 
-// makeRoom tells whether there is room. Where there isn't it evicts what may be evicted, if that is enough. A waiter that
-// has been overtaken too often drains the instances that are in its way though they are wanted.
-func (s *stepper) makeRoom(w *Waiter, need load) bool {
-	limits := s.st.Limits
-	staying := s.taken(stays).plus(s.reserved).plus(need)
-	if limits.fits(staying) && limits.fits(s.taken(exists).plus(need)) {
-		return true
-	}
-	if !limits.fits(staying) {
-		isLate := w.Overtaken >= maxOvertakes
-		victims := s.victims(isLate, staying)
-		for _, in := range victims {
-			s.leave(in, ForRoom)
+// makeRoom tells in which size there is room for what a waiter wants loaded. Where there is none in any it evicts what may be
+// evicted, if that is enough. Once nobody who comes may pass the waiter any more, that includes instances that are in use.
+//
+// What hasn't been used for a while is evicted for the full size. Rather than evict anything else, a smaller size is taken,
+// and what is loaded made smaller.
+func (s *stepper) makeRoom(w *Waiter, sizes []loadSize) (loadSize, bool) {
+	others := s.taken(stays).plus(s.reserved)
+	smallest := sizes[len(sizes)-1]
+	for n, size := range sizes {
+		if s.st.Limits.fits(others.plus(size.need)) {
+			if s.st.Limits.fits(s.taken(exists).plus(size.need)) {
+				return size, true
+			}
+			s.reserved = s.reserved.plus(size.need)
+			return loadSize{}, false
 		}
-		if victims == nil && !isLate {
-			return false // who comes later may go first, for a while
+		if n == 0 && len(sizes) > 1 && s.evict(others.plus(size.need), func(in *Instance) bool { return in.InUse == 0 && !s.isRecent(in) }) {
+			s.reserved = s.reserved.plus(size.need)
+			return loadSize{}, false
 		}
 	}
-	s.reserved = s.reserved.plus(need)
-	return false
+	isLate := s.now.After(s.mayPass(w))
+	total := others.plus(smallest.need)
+	if s.shrink(total) || s.evict(total, func(in *Instance) bool { return isLate || in.InUse == 0 }) || isLate {
+		s.reserved = s.reserved.plus(smallest.need)
+	}
+	return loadSize{}, false // who comes later may go first, for a while
 }
 
-// victims are the instances to evict so that a load comes within the limits: those that nobody uses or waits for, the
-// least recently used first; and after them, if it must be, the others. None: it can't be done now.
-func (s *stepper) victims(mayBeWanted bool, total load) []*Instance {
+// evict ends instances, of those that may go, so that a load comes within the limits. It tells whether it does.
+func (s *stepper) evict(total load, mayGo func(*Instance) bool) bool {
+	victims := s.victims(mayGo, total)
+	for _, in := range victims {
+		s.leave(in, ForRoom)
+	}
+	return victims != nil
+}
+
+// victims are the instances to evict so that a load comes within the limits: of those that no earlier waiter waits for, the
+// ones that aren't used, the least recently used first; and after them, if it must be, the others. None: it can't be done now.
+func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.Status == Ready && !in.Spec.Pinned && (mayBeWanted || !in.isWanted()) {
+		if in.Status == Ready && !in.Spec.Pinned && !in.promised && mayGo(in) {
 			chosen = append(chosen, in)
 		}
 	}
@@ -177,5 +195,5 @@ func (s *stepper) reckon(in *Instance) {
 	if s.st.Learnt == nil {
 		s.st.Learnt = map[string]Learnt{}
 	}
-	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, in.Claim}
+	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, in.Claim, in.LoadTime}
 }

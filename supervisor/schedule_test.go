@@ -52,6 +52,9 @@ func (w *world) spec(key string) *Spec {
 	if w.rand.IntN(50) == 0 {
 		spec.Memory = 1000
 	}
+	for n := spec.Parallel - 1; n > 0 && w.rand.IntN(2) == 0; n-- {
+		spec.Smaller = append(spec.Smaller, Size{Parallel: n, Memory: spec.Memory * int64(n) / 3})
+	}
 	return spec
 }
 
@@ -292,7 +295,7 @@ func (w *world) configure() {
 func (w *world) giveBack(i int) {
 	lease := w.leases[i]
 	w.leases = append(w.leases[:i], w.leases[i+1:]...)
-	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Held: time.Millisecond, Answered: w.rand.IntN(2) == 0, Key: "a"})
+	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a"})
 }
 
 func (w *world) exit(gen uint64) {

@@ -36,21 +36,27 @@ func isSpawn(e Effect) bool {
 	return ok
 }
 
-// mayGoOn tells whether another round may lead to something, after one in which somebody was served: what somebody got to
-// see loaded, without using it, is free to make room, or to be started again.
+// mayGoOn tells whether another round may lead to something, after one in which a wait has ended: a load that was refused to
+// one waiter may be possible for the next, and an instance that is no longer wanted may be started again.
 func (s *stepper) mayGoOn() bool {
-	return len(s.blocked) > 0 || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
+	return s.refused || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
 }
 
-// serveInOrder is one round over the waiters, in order of arrival. It tells whether somebody's wait has ended.
+// serveInOrder is one round over the waiters, in order. Loads are decided after every waiter that may pass them was looked
+// at. It tells whether a wait has ended.
 func (s *stepper) serveInOrder() bool {
-	s.blocked, s.loads, s.reserved = nil, nil, load{}
+	s.loads, s.decided, s.horizon, s.reserved, s.refused = nil, 0, time.Time{}, load{}, false
 	before := len(s.st.Waiters)
 	for _, w := range s.st.Waiters {
+		if !s.horizon.IsZero() && w.Turn.After(s.horizon) {
+			s.decideLoads()
+		}
 		if !w.gone && !s.keep(w) {
 			w.gone = true
 		}
 	}
+	s.decideLoads()
+	s.grow()
 	s.sweep()
 	return len(s.st.Waiters) < before
 }
@@ -97,14 +103,7 @@ func (s *stepper) keepUnloader(w *Waiter) bool {
 
 func (s *stepper) keepLoader(w *Waiter) bool {
 	if w.Instance == "" {
-		in, err := s.launchFor(w, "")
-		if err != nil {
-			s.do(Refuse{w.ID, *err})
-			return false
-		}
-		if in != nil {
-			w.Instance = in.ID
-		}
+		s.needs(w)
 		return true
 	}
 	in := s.st.byID(w.Instance)
@@ -120,7 +119,7 @@ func (s *stepper) keepLoader(w *Waiter) bool {
 	}
 }
 
-// keepUser serves who wants to use a model, or to see it loaded. It launches an instance where there is none.
+// keepUser serves who wants to use a model, or to see it loaded. Where there is no instance, one is to be loaded.
 func (s *stepper) keepUser(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
 		w.Instance = "" // it is gone: any will do, and its name may become another's
@@ -145,30 +144,9 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	case failure != nil && failure.Until.Sub(s.now) > patience:
 		s.do(Refuse{w.ID, backingOff(w.Key, failure, s.now)})
 		return false
-	case coming != nil, failure != nil && failure.Until.After(s.now):
-		return true
-	case s.follow(w):
-		return true
+	case coming == nil && (failure == nil || !failure.Until.After(s.now)):
+		s.needs(w)
 	}
-	in, err := s.launchFor(w, "")
-	if err != nil {
-		s.do(Refuse{w.ID, *err})
-		return false
-	}
-	if in != nil {
-		in.promised = true
-	}
-	return true
-}
-
-// follow joins a waiter to an earlier one for whose load there is no room yet, if that will do for both.
-func (s *stepper) follow(w *Waiter) bool {
-	i := slices.IndexFunc(s.loads, func(first *Waiter) bool { return first.brings(w) })
-	if i < 0 {
-		return false
-	}
-	s.loads[i].Overtaken = max(s.loads[i].Overtaken, w.Overtaken) // they wait together
-	s.blocked = append(s.blocked, w)
 	return true
 }
 
@@ -206,18 +184,11 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	in.InUse += slots
 	in.lendSlots(slots, w)
 	in.LastUsed = s.now
+	s.st.learnPace(w, s.now)
 	if in.Next != nil {
 		in.LateGrants++
 	}
-	s.overtake()
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
-}
-
-// overtake counts that somebody was served before those for whose model there is no room yet.
-func (s *stepper) overtake() {
-	for _, w := range s.blocked {
-		w.Overtaken++
-	}
 }
 
 // expire ends what nobody has used for its time to live, and the loads that nobody waits for if they are to end.

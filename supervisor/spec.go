@@ -32,6 +32,7 @@ type Spec struct {
 	TTL     time.Duration // unload it when nobody has used it for so long; 0: never
 	Pinned  bool          // never evict it
 	Keep    bool          // start it again when it crashes, not only when it is asked for
+	Smaller []Size        // in which it may be loaded rather than that what is in use is evicted, the largest first
 	Origin  any           // the caller's own note of how this came about
 }
 
@@ -51,7 +52,8 @@ func isSameFile(a, b *catalog.Model) bool {
 // withPolicyOf is s with what is no concern of the process from o.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
-	n.Memory, n.Reserve, n.TTL, n.Pinned, n.Keep, n.Origin = o.Memory, o.Reserve, o.TTL, o.Pinned, o.Keep, o.Origin
+	n.Memory, n.Reserve, n.Smaller = o.Memory, o.Reserve, o.Smaller
+	n.TTL, n.Pinned, n.Keep, n.Origin = o.TTL, o.Pinned, o.Keep, o.Origin
 	return &n
 }
 

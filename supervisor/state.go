@@ -8,13 +8,15 @@ import (
 // State is all that scheduling knows. Only Step changes it.
 type State struct {
 	Limits    Limits
-	Instances []*Instance              // in order of creation
-	Waiters   []*Waiter                // what is to be started again, then who waits, in order of arrival but for priority
-	Failures  map[string]*Failure      // by key: of models that failed and haven't worked since
-	Learnt    map[string]Learnt        // by key: what the last load of a model really took
-	Service   map[string]time.Duration // by key: how long a request takes, on a moving average
+	Instances []*Instance         // in order of creation
+	Waiters   []*Waiter           // what is to be started again, then who waits, in order of arrival but for priority
+	Failures  map[string]*Failure // by key: of models that failed and haven't worked since
+	Learnt    map[string]Learnt   // by key: what the last load of a model really took
+	Pace      map[string]*pace    // by key: how fast waiters were served lately
 	Closing   bool
 	LastGen   uint64
+
+	lead time.Duration // instead of what leadOf says; 0: that
 }
 
 // Limits bound what is loaded and who may wait. A zero field means no bound.
@@ -30,6 +32,7 @@ type Instance struct {
 	ID       string // the key, or key:2 and so on
 	Gen      uint64 // of its process
 	Spec     *Spec
+	Full     *Spec // what it would have been loaded with if there had been room; nil: it was
 	Next     *Spec // what it is to be started again with, once it is idle; nil: nothing has changed
 	Status   Status
 	Leaving  Reason // why it is Draining or Stopping
@@ -55,7 +58,7 @@ type Instance struct {
 
 	book *slotBook // who used which slot; nil: owners aren't kept apart, or nobody has used it
 
-	promised bool // in this Step: an earlier waiter waits for its slots
+	promised bool // in this Step: a waiter that was looked at waits for it
 	wanted   bool // in this Step: somebody waits for it
 }
 
@@ -68,7 +71,7 @@ type Applied struct {
 // canServe tells whether the instance has what a waiter wants, now. No instance has more slots than it was loaded with.
 func (in *Instance) canServe(w *Waiter) bool {
 	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel) &&
-		(in.Next == nil || in.LateGrants < maxOvertakes)
+		(in.Next == nil || in.LateGrants < maxLateGrants)
 }
 
 // isIdle tells whether nothing is asked of a ready instance.
@@ -113,6 +116,7 @@ const (
 	ForIdleness Reason = "ttl"       // nobody has used it for its time to live
 	ForRequest  Reason = "unload"    // somebody asked for that
 	ForSettings Reason = "settings"  // it is started again with new ones
+	ForSharing  Reason = "sharing"   // it is started again with fewer slots, which leaves room for another
 	ForNobody   Reason = "abandoned" // nobody waits for its load any more
 	ForSignal   Reason = "signal"    // its process was sent SIGTERM, SIGINT or SIGHUP
 	ForSilence  Reason = "hung"      // it had stopped answering
@@ -135,11 +139,13 @@ type Waiter struct {
 	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
 	Since    time.Time
 	Context  ContextNeed // WaitSlots: tokens that the request takes
+	Turn     time.Time   // by which it stands in line: when it came, but for owners that take turns, and for priority
 
 	NotBefore time.Time // WaitRestart: when
 	Spared    bool      // WaitRestart: it ran out of memory
 	Unasked   bool      // WaitRestart: nobody need wait for it
-	Overtaken int       // how many who came later were served while it waited
+	Full      *Spec     // WaitRestart: what it is loaded with when there is room, if Spec is smaller; nil: Spec
+	Overtaken int       // how many with priority were put before it
 
 	gone bool // in this Step: its wait has ended
 }
@@ -171,8 +177,9 @@ type Failure struct {
 
 // Learnt is what a load really took.
 type Learnt struct {
-	Spec  *Spec
-	Claim int64
+	Spec     *Spec
+	Claim    int64
+	LoadTime time.Duration
 }
 
 // find is the instance of a process, nil if the process has been replaced or is gone.

@@ -8,9 +8,10 @@ import (
 const (
 	// portAttempts is how often an instance is launched when another program is quicker to take the port chosen for it.
 	portAttempts = 3
-	// maxOvertakes is how many who came later may be served before somebody who waits, since what they want is there
-	// and what he wants is not.
+	// maxOvertakes is how many requests with priority may be put before one that waits.
 	maxOvertakes = 16
+	// maxLateGrants is how many more requests a busy instance gets after its settings have changed.
+	maxLateGrants = 16
 )
 
 // Step is the scheduler: it changes the state by what has happened, and says what is to be done. It has no other inputs
@@ -58,15 +59,17 @@ type stepper struct {
 	effects []Effect
 
 	// Of one round over the waiters:
-	blocked  []*Waiter // those met so far for whose model there is no room yet
-	loads    []*Waiter // those of them who try to load; the others wait for the same
-	reserved load      // what is kept free, or is being freed, for them
+	loads    []*Waiter // those met so far that need a load; others that need the same aren't among them
+	decided  int       // how many of loads were launched, or found to have no room
+	horizon  time.Time // when a request may have come at most to pass one of loads that isn't decided; zero: all are
+	reserved load      // what is kept free, or is being freed, for loads
+	refused  bool      // a load was refused
 }
 
 func (s *stepper) do(e Effect) { s.effects = append(s.effects, e) }
 
 func (s *stepper) asked(w Waiter) {
-	w.Since = s.now
+	w.Since, w.Turn = s.now, s.now
 	switch {
 	case s.st.Closing:
 		s.do(Refuse{w.ID, errClosing})
@@ -135,7 +138,6 @@ func (s *stepper) returned(ev Returned) {
 	in := s.st.find(ev.Gen)
 	if ev.Answered {
 		s.worked(ev.Key, in)
-		s.st.learnService(ev.Key, ev.Held)
 	}
 	if in == nil {
 		return
@@ -238,8 +240,11 @@ func (s *stepper) configured(ev Configured) {
 		if spec == nil {
 			continue
 		}
-		if in.Spec.isProcessOf(spec) {
-			in.Spec, in.Next = in.Spec.withPolicyOf(spec), nil
+		if size := spec.sizeOf(in.Spec); size >= 0 {
+			in.Spec, in.Full, in.Next = in.Spec.withPolicyOf(spec.smaller(size)), nil, nil
+			if size > 0 {
+				in.Full = spec
+			}
 		} else {
 			if in.Next == nil {
 				in.LateGrants = 0

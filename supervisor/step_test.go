@@ -167,7 +167,7 @@ func TestStep_UnloadsABusyInstanceWhenItIsDone(t *testing.T) {
 		{user(3, "a"), nil}, // waits for the next instance, not for this one
 		{unloader(4, "a"), nil},
 		{Returned{Gen: 1, Slots: 1}, []Effect{Stop{1, ForRequest}}},
-		{Exited{Gen: 1, Reason: "it was told to stop"}, []Effect{Grant{Waiter: 2}, Spawn{"a", 2}, Grant{Waiter: 4}}},
+		{Exited{Gen: 1, Reason: "it was told to stop"}, []Effect{Grant{Waiter: 2}, Grant{Waiter: 4}, Spawn{"a", 2}}},
 		{ready(2), []Effect{Loaded{2}, Grant{3, 2, 1, true}}},
 		{unloader(5, "nobody"), []Effect{Refuse{5, noInstance("nobody")}}},
 	}.run(t)

@@ -126,7 +126,7 @@ func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, granted: time.Now(), pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
 	for i, l := range a.loans {
 		lease.pins[i].loan = l
 	}
@@ -308,7 +308,7 @@ func (s *Supervisor) spawn(e Spawn) {
 	in := s.state.find(e.Gen)
 	log := s.log.With("instance", in.ID)
 	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
-		"memory", gibibytes(in.Claim))
+		"prompt_cache", gibibytes(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", gibibytes(in.Claim))
 	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(message{event: ev}) })
 	s.running[e.Gen] = p
 	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)

@@ -1,0 +1,132 @@
+package supervisor
+
+import (
+	"slices"
+	"time"
+)
+
+// Size is what may vary of how a model is loaded for want of room. The context stays as it is.
+type Size struct {
+	Parallel    int
+	PromptCache int64
+	Checkpoints int
+	Memory      int64 // estimate of what the model takes so, in bytes
+	Reserve     int64 // what of it is taken bit by bit
+}
+
+// recentUse is how long ago an instance was last used at most for others to be made smaller rather than that it is evicted.
+const recentUse = 5 * time.Minute
+
+// smaller is the Spec with its nth smaller size, counted from 1; 0 is the Spec itself.
+func (s *Spec) smaller(n int) *Spec {
+	if n == 0 {
+		return s
+	}
+	own, size := *s, s.Smaller[n-1]
+	own.Parallel, own.PromptCache, own.Checkpoints = size.Parallel, size.PromptCache, size.Checkpoints
+	own.Memory, own.Reserve, own.Smaller = size.Memory, size.Reserve, s.Smaller[n:]
+	return &own
+}
+
+// sizeOf is which of a Spec's sizes a process was started with, as counted by smaller; -1: with none.
+func (s *Spec) sizeOf(o *Spec) int {
+	for n := range len(s.Smaller) + 1 {
+		if s.smaller(n).isProcessOf(o) {
+			return n
+		}
+	}
+	return -1
+}
+
+// loadSize is a Spec in one of its sizes, and what a load of it is counted with.
+type loadSize struct {
+	spec *Spec
+	need load
+}
+
+// sizes are those of a Spec that can ever fit, the largest first. An error says that none can.
+func (s *stepper) sizes(spec *Spec) ([]loadSize, *Error) {
+	var all []loadSize
+	var first *Error
+	for n := range len(spec.Smaller) + 1 {
+		own := spec.smaller(n)
+		need, err := s.needOf(own)
+		switch {
+		case err == nil:
+			all = append(all, loadSize{own, need})
+		case first == nil:
+			first = err
+		}
+	}
+	if len(all) == 0 {
+		return nil, first
+	}
+	return all, nil
+}
+
+// isRecent tells whether an instance is in use, or was a short while ago.
+func (s *stepper) isRecent(in *Instance) bool {
+	return in.isWanted() || s.now.Sub(in.LastUsed) <= recentUse
+}
+
+// shrink has idle instances started again with fewer slots or a smaller prompt cache, the least recently used first, if a load
+// then comes within the limits. It tells whether it does.
+func (s *stepper) shrink(total load) bool {
+	var chosen []*Instance
+	for _, in := range s.st.Instances {
+		if in.isIdle() && !in.promised && !in.Spec.Pinned && in.Next == nil && len(in.Spec.Smaller) > 0 {
+			chosen = append(chosen, in)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b *Instance) int { return a.LastUsed.Compare(b.LastUsed) })
+	to := map[*Instance]*Spec{}
+	for _, in := range chosen {
+		rest := total.minus(in.load())
+		for n := range in.Spec.Smaller {
+			spec := in.Spec.smaller(n + 1)
+			if need := (load{1, s.st.need(spec)}); need.memory < in.Claim {
+				to[in], total = spec, rest.plus(need)
+			}
+			if s.st.Limits.fits(total) {
+				break
+			}
+		}
+		if s.st.Limits.fits(total) {
+			break
+		}
+	}
+	if !s.st.Limits.fits(total) {
+		return false
+	}
+	for _, in := range chosen {
+		if spec := to[in]; spec != nil {
+			s.stop(in, ForSharing)
+			again := s.again(in.ID, spec, s.now)
+			again.Full = in.fullSpec()
+			s.reserved = s.reserved.plus(load{1, s.st.need(spec)})
+		}
+	}
+	return true
+}
+
+// grow has an instance that was made smaller for the sake of others started again in full, once requests wait for its slots
+// and those others haven't been used for a while.
+func (s *stepper) grow() {
+	for _, in := range s.st.Instances {
+		if in.Full == nil || in.Next != nil || in.Status != Ready || !in.promised || len(s.loads) > 0 {
+			continue
+		}
+		needed := s.taken(func(o *Instance) bool { return o != in && stays(o) && (o.Spec.Pinned || s.isRecent(o)) })
+		if s.st.Limits.fits(needed.plus(load{1, s.st.need(in.Full)})) {
+			in.Next, in.LateGrants = in.Full, 0
+		}
+	}
+}
+
+// fullSpec is what an instance would have been loaded with if there had been room.
+func (in *Instance) fullSpec() *Spec {
+	if in.Full != nil {
+		return in.Full
+	}
+	return in.Spec
+}
