@@ -33,7 +33,7 @@ func documents(t *testing.T) map[string]string {
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	notInAnchors = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	shellBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
 	promQLBlock  = regexp.MustCompile("(?s)```promql\n(.*?)```")
 	metricName   = regexp.MustCompile(`\blm_[a-z_]+\b`)

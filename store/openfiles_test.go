@@ -21,7 +21,7 @@ func TestSQLite_WithoutFileDescriptors(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				defer rows.Close()
+				defer func() { _ = rows.Close() }()
 				_, err = s.Usage(t.Context(), 0, 1)
 				return err
 			})

@@ -1,5 +1,7 @@
 package supervisor
 
+import "slices"
+
 // checkDue sees that a step has left nothing undone that could have been done: no event may come for a long time.
 func (w *world) checkDue() {
 	if w.st.Closing {
@@ -80,10 +82,8 @@ func (w *world) checkFirst(waiter *Waiter) {
 			return
 		}
 		choice := w.st.choice(waiter)
-		for _, in := range w.st.Instances {
-			if choice.has(in) {
-				return
-			}
+		if slices.ContainsFunc(w.st.Instances, choice.has) {
+			return
 		}
 	}
 	sum := load{1, w.st.need(waiter.Spec)}

@@ -101,8 +101,8 @@ func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
 				ctx, end := context.WithCancel(pt.t.Context())
 				defer end()
 				p := &process{ctx: ctx, pulse: pt.pulse, exited: make(chan struct{})}
-				pt.pulse.ctx = ctx
-				pt.pulse.condemn = func(string) { p.ending.Store(new(ForSilence)); end() }
+				pt.ctx = ctx
+				pt.condemn = func(string) { p.ending.Store(new(ForSilence)); end() }
 				if tt.ends > 0 {
 					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
 				}

@@ -47,7 +47,7 @@ func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 		return nil, err
 	}
 	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || unquote(body.Value("reasoning_effort")) == efforts[0]
-	c.Thinks = caps.thinks() && !(isOff && caps.canBeSilent())
+	c.Thinks = caps.thinks() && (!isOff || !caps.canBeSilent())
 	return c, c.parseMessages(body, caps)
 }
 

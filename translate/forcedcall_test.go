@@ -69,25 +69,30 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 		cut    bool
 	}{
 		"a stop string, but not in the thinking": {
-			stops, []string{"~One\n", "~END", "a ", "bE", "N", "Dc", "d"},
+			stops,
+			[]string{"~One\n", "~END", "a ", "bE", "N", "Dc", "d"},
 			"reasoning: \"One\\n\"\nreasoning: \"END\"\ntext: \"a \"\ntext: \"b\"\nusage: prompt 7, cached 3, completion 7, reasoning 2\n" + timed +
 				"stop: stopStringFound END\nfinish: stop\n", true,
 		},
 		"what only begins like one": {
-			stops, []string{"E", "N", "d", "E"},
+			stops,
+			[]string{"E", "N", "d", "E"},
 			"text: \"ENd\"\ntext: \"E\"\nusage: prompt 7, cached 3, completion 6, reasoning 0\n" + timed + "finish: stop\n", false,
 		},
 		"a call": {
-			forced, []string{"~I ", "~call.", `{"`, "name", `": "e\u0063ho`, `",`, `"arguments"`, `: {"a": "}\"`, `]"}`, "}"},
+			forced,
+			[]string{"~I ", "~call.", `{"`, "name", `": "e\u0063ho`, `",`, `"arguments"`, `: {"a": "}\"`, `]"}`, "}"},
 			"reasoning: \"I \"\nreasoning: \"call.\"\ncall 0: echo, id \ncall 0: arguments \"{\\\"a\\\": \\\"}\\\\\\\"\"\ncall 0: arguments \"]\\\"}\"\ncall 0: done\n" +
 				"usage: prompt 7, cached 3, completion 12, reasoning 2\n" + timed + "finish: tool_calls\n", false,
 		},
 		"a call in a fence": {
-			forced, []string{"```json\n{\"name\":\"e\",\"arguments\":{}}\n```"},
+			forced,
+			[]string{"```json\n{\"name\":\"e\",\"arguments\":{}}\n```"},
 			"call 0: e, id \ncall 0: arguments \"{}\"\ncall 0: done\nusage: prompt 7, cached 3, completion 3, reasoning 0\n" + timed + "finish: tool_calls\n", false,
 		},
 		"no call": {
-			forced, []string{"Hello", " there"},
+			forced,
+			[]string{"Hello", " there"},
 			"text: \"Hello there\"\nusage: prompt 7, cached 3, completion 4, reasoning 0\n" + timed + "finish: stop\n", false,
 		},
 		"a call without an end": {
@@ -164,7 +169,7 @@ func TestThoughtTokens(t *testing.T) {
 			if !strings.Contains(got, fmt.Sprintf("reasoning %d\n", tt.want)) {
 				t.Errorf("want %d:\n%s", tt.want, got)
 			}
-			var r Rewriter = LlamaServer{}.Rewriter(&Chat{}, RewriteOptions{})
+			r := LlamaServer{}.Rewriter(&Chat{}, RewriteOptions{})
 			r.Append(nil, spoken(tt.pieces...))
 			if u := r.Usage(); u.Reasoning != tt.want {
 				t.Errorf("the rewriter counts %d, want %d", u.Reasoning, tt.want)

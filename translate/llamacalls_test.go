@@ -37,11 +37,13 @@ func TestLlamaRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
 		},
 		"cut by the limit": {[]string{`{"tool_calls":[` + begin + `]}`}, "length", []string{`{"tool_calls":[` + mended + `]}`, `{}`}},
 		"later": {
-			[]string{`{"tool_calls":[` + begin + `]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`}, "tool_calls",
+			[]string{`{"tool_calls":[` + begin + `]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`},
+			"tool_calls",
 			[]string{`{"tool_calls":[` + mended + `]}`, empty, `{}`},
 		},
 		"beside other things": {
-			[]string{`{"role":"assistant","tool_calls":[` + begin + `],"reasoning_content":"Hm"}`}, "tool_calls",
+			[]string{`{"role":"assistant","tool_calls":[` + begin + `],"reasoning_content":"Hm"}`},
+			"tool_calls",
 			[]string{`{"role":"assistant","tool_calls":[` + mended + `],"reasoning":"Hm"}`, empty, `{}`},
 		},
 		"no function": {[]string{`{"tool_calls":[{"index":0,"function":{}}]}`}, "tool_calls", []string{`{"tool_calls":[{"index":0,"function":{"arguments":""}}]}`, `{}`}},

@@ -156,7 +156,7 @@ func (r *llamaRewriter) appendLike(dst, data []byte) ([]byte, bool) {
 		return dst, false
 	}
 	text, rest := text[:s.pos], text[s.pos:]
-	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && !(r.isTimed && areTimings(rest[len(r.after):])) {
+	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && (!r.isTimed || !areTimings(rest[len(r.after):])) {
 		return dst, false
 	}
 	dst = append(dst, r.head...)

@@ -14,17 +14,17 @@ type stopFinder struct {
 // stopString is a string that is looked for, by the algorithm of Knuth, Morris and Pratt.
 type stopString struct {
 	text   string
-	back   []int32 // for each length of a matched beginning, the length of the next shorter one that ends at the same place
-	length int     // of the beginning that the text ends with
+	back   []int // for each length of a matched beginning, the length of the next shorter one that ends at the same place
+	length int   // of the beginning that the text ends with
 }
 
 func newStopFinder(stops []string) *stopFinder {
 	f := &stopFinder{stops: make([]stopString, len(stops))}
 	for i, text := range stops {
-		s := stopString{text: text, back: make([]int32, len(text)+1)}
+		s := stopString{text: text, back: make([]int, len(text)+1)}
 		for n := 1; n < len(text); n++ {
 			s.next(text[n])
-			s.back[n+1] = int32(s.length)
+			s.back[n+1] = s.length
 		}
 		s.length = 0
 		f.stops[i] = s
@@ -35,7 +35,7 @@ func newStopFinder(stops []string) *stopFinder {
 // next takes the text's next byte.
 func (s *stopString) next(c byte) {
 	for s.length > 0 && s.text[s.length] != c {
-		s.length = int(s.back[s.length])
+		s.length = s.back[s.length]
 	}
 	if s.text[s.length] == c {
 		s.length++

@@ -88,7 +88,7 @@ func bodyFlood(r *round) {
 }
 
 // flood sends a large body by hand: who is refused before it is sent reads why.
-func flood(r *round, s *harness.Server, prompt string) outcome {
+func flood(_ *round, s *harness.Server, prompt string) outcome {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.Base, "http://"))
 	if err != nil {
 		return lost

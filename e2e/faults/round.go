@@ -33,7 +33,7 @@ func (f fault) measure(t *testing.T, binary string, rounds int, mayFail bool) *c
 	name := fnv.New64()
 	_, _ = name.Write([]byte(f.name))
 	for i := range rounds {
-		r := newRound(t, binary, *seed+name.Sum64()+uint64(i)) //nolint:gosec // i isn't negative
+		r := newRound(t, binary, *seed+name.Sum64()+uint64(i))
 		r.seen = &c.seen
 		r.do(f.run)
 		if len(r.broken) == 0 {

@@ -22,7 +22,7 @@ func Run(t *testing.T, test func(t *testing.T, without func(do func()))) {
 		return
 	}
 	t.Parallel()
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // this very test
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), variable+"="+t.Name())
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v:\n%s", err, output)
