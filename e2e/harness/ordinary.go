@@ -27,7 +27,7 @@ func (h *Home) BeOrdinary() {
 			if err != nil {
 				return err
 			}
-			return os.Lchown(path, nobody, nobody)
+			return os.Lchown(path, nobody, nobody) //nolint:gosec // the folders are the test's own
 		})
 	}
 	if err != nil {
