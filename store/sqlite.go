@@ -33,6 +33,13 @@ const (
 // what was there before. It is short: in between it is found out who can't wait any longer.
 const sqlitePatience = "PRAGMA busy_timeout = 100"
 
+// A new file is switched to its write-ahead log by the first connection. Meanwhile SQLite refuses others at once, whatever
+// their busy timeout: they try again.
+const (
+	openPatience = 10 * time.Second
+	openPause    = 10 * time.Millisecond
+)
+
 // sqliteFile is a SQLite database: one connection that writes, and a pool that reads.
 type sqliteFile struct {
 	path    string
@@ -55,18 +62,31 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 	if err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w. Name a file in a folder that lmcaddy may write to", path, err)
 	}
-	s := &sqliteFile{path: path, untidy: true} // a process before may have been killed before it had tidied up
-	err = s.connect(ctx, "")
-	if err == nil {
-		err = s.makeOver(ctx, log)
+	for by := time.Now().Add(openPatience); ; {
+		s := &sqliteFile{path: path, untidy: true} // a process before may have been killed before it had tidied up
+		err := s.begin(ctx, log)
+		if err == nil {
+			return s, nil
+		}
+		wasLocked := s.isLocked(err)
+		err = errors.Join(s.explain(err), s.close())
+		if !wasLocked || ctx.Err() != nil || time.Now().After(by) {
+			return nil, err
+		}
+		time.Sleep(openPause)
 	}
-	if err == nil {
-		_, err = s.conn.ExecContext(ctx, sqlitePatience)
+}
+
+// begin connects to the file, and makes it ready. Its error is SQLite's.
+func (s *sqliteFile) begin(ctx context.Context, log *slog.Logger) error {
+	if err := s.connect(ctx, ""); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(s.explain(err), s.close())
+	if err := s.makeOver(ctx, log); err != nil {
+		return err
 	}
-	return s, nil
+	_, err := s.conn.ExecContext(ctx, sqlitePatience)
+	return err
 }
 
 // makeFile makes an empty database that only its owner can read; SQLite gives its other files the same mode. One that is there isn't opened:

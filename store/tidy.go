@@ -55,7 +55,7 @@ func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
 	var mode, pages, size int64
 	for pragma, value := range map[string]*int64{"auto_vacuum": &mode, "page_count": &pages, "page_size": &size} {
 		if _, err := t.row("PRAGMA "+pragma, nil, value); err != nil {
-			return s.explain(err)
+			return err
 		}
 	}
 	const incremental = 2
