@@ -58,7 +58,7 @@ test-e2e: build ## Runs the built binary with a real llama-server and the shippe
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/clients
 	tools/postgres.sh
-	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 ./...
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -timeout 30m ./...
 
 .PHONY: clients
 clients: build ## Runs coding agents on the server; they weigh hundreds of megabytes

@@ -271,9 +271,6 @@ func (a *App) Start() error {
 		return err
 	}
 	n := a.pooled.Node
-	if err := n.CheckEngine(a.settings); err != nil {
-		return err
-	}
 	a.gen = generation.Add(1)
 	if err := n.Push(a.gen, a.settings); err != nil {
 		return err

@@ -29,15 +29,6 @@ func (n *Node) locateLlamaServer() (string, error) {
 	return found.Path, err
 }
 
-// CheckEngine tells whether the engine that the settings name, if they name one, can be started.
-func (n *Node) CheckEngine(s Settings) error {
-	if s.LlamaServer.Path == "" {
-		return nil
-	}
-	_, err := n.runtimes.Find(s.LlamaServer.Path)
-	return err
-}
-
 func processes(engines map[string]engine) map[string]supervisor.Process {
 	all := map[string]supervisor.Process{}
 	for name, e := range engines {

@@ -59,6 +59,11 @@ func (n *Node) warnIdle(s *Settings) {
 			n.log.Warn("what models_dir names is no folder: name the folder that the model files are in", "folder", dir)
 		}
 	}
+	if s.LlamaServer.Path != "" {
+		if _, err := n.runtimes.Find(s.LlamaServer.Path); err != nil {
+			n.log.Warn("no model can be loaded", "error", err)
+		}
+	}
 	by := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
 		ms := s.Models[name]

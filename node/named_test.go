@@ -56,8 +56,9 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 	n := open(t, dir)
 	missing := filepath.Join(t.TempDir(), "none")
 	push(t, n, 1, Settings{
-		Log:        slog.New(slog.NewTextHandler(&log, nil)),
-		ModelsDirs: []string{missing, filepath.Join(shippedFolder(t), "tinychat-f16.gguf"), t.TempDir()},
+		Log:         slog.New(slog.NewTextHandler(&log, nil)),
+		LlamaServer: EngineSettings{Path: filepath.Join(missing, "llama-server")},
+		ModelsDirs:  []string{missing, filepath.Join(shippedFolder(t), "tinychat-f16.gguf"), t.TempDir()},
 		Models: map[string]ModelSettings{
 			"lmcaddy/nobody": {}, "lmcaddy/tinychat": {Draft: "nothing"}, "tinychat": {Aliases: []string{"gpt"}},
 		},
@@ -65,6 +66,7 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 	for _, want := range []string{
 		"a folder of models doesn't exist", missing, "what models_dir names is no folder", "the settings of a model do nothing",
 		"model=lmcaddy/nobody", "without its draft model", "model=nothing", "two blocks of settings",
+		"no model can be loaded", "llama-server doesn't exist",
 	} {
 		eventually(t, "the log says "+want, func() bool { return log.has(want) })
 	}
