@@ -129,3 +129,21 @@ func TestMemory_RoomIsMadeByEviction(t *testing.T) {
 		}
 	}
 }
+
+// TestMemory_ModelsInUseStayTogether: both fit, if one gets fewer slots than it would have alone.
+func TestMemory_ModelsInUseStayTogether(t *testing.T) {
+	s := harness.Start(withTwo(t), harness.Config{LM: []string{"memory_budget 300MiB"}})
+	for range 4 {
+		for _, model := range []string{harness.Model, other} {
+			if a := s.Chat(harness.Ask(capital).With("model", model)); a.Content != paris {
+				t.Errorf("%s: %q", model, a.Content)
+			}
+		}
+	}
+	if n := strings.Count(s.Log(), `"model loaded"`); n != 2 {
+		t.Errorf("%d loads, want one of each model", n)
+	}
+	if got := s.Command("ps").Output; !strings.Contains(got, "smaller") {
+		t.Errorf("neither is smaller than it would be alone:\n%s", got)
+	}
+}

@@ -28,7 +28,9 @@ func TestSQLite_Locked(t *testing.T) {
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			err := s.Put(t.Context(), turn(root, "x"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // which is no reason to wait for longer
+			defer cancel()
+			err := s.Put(ctx, turn(root, "x"))
 			if err == nil || !strings.Contains(err.Error(), "end it") && !strings.Contains(err.Error(), "with what came before") { // it came late
 				t.Errorf("Put gives %v", err)
 			}

@@ -44,7 +44,7 @@ type database interface {
 	isLocked(err error) bool
 	// tidy does a piece of what is left to do after something was deleted, and tells when to go on; 0: that was all.
 	tidy() (pause time.Duration)
-	patience() time.Duration // how long a write waits at most whose context has no deadline
+	patience() time.Duration // how long a write waits at most; less if its context ends before
 	group() int              // how many jobs at most are committed as one transaction
 	writers() int            // how many transactions at most are run at the same time
 	lock(*tx) error          // keeps other processes from migrating until the transaction ends

@@ -32,12 +32,12 @@ func (j *job) do(t *tx) error {
 }
 
 // write has a writer run a function in a transaction. Once a writer has taken it, it runs to its end: then ctx's error means that nothing
-// was written. The function may run more than once, the last time counts.
+// was written. The function may run more than once, the last time counts. However late ctx ends, a database that is locked, or
+// busy with what came before, is waited for no longer than the store's patience.
 func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
-	var late <-chan time.Time
-	by, isBounded := ctx.Deadline()
-	if !isBounded {
-		by, late = time.Now().Add(s.patience), time.After(s.patience)
+	by := time.Now().Add(s.patience)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(by) {
+		by = deadline
 	}
 	j := &job{ctx: ctx, by: by, size: size, run: run, done: make(chan error, 1)}
 	if err := ctx.Err(); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error 
 		return <-j.done
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-late:
+	case <-time.After(s.patience):
 		return fmt.Errorf("the store %s was busy for %s with what came before: %w", s.db.name(), s.patience, ErrBusy)
 	case <-s.closing:
 		return ErrClosed

@@ -124,3 +124,26 @@ func TestEvict_WhenLessIsAllowed(t *testing.T) {
 	p.on(back(1))                                                                      // used last
 	p.on(user(2, "b"), Grant{2, 2, 1, false}, Stop{1, ForRoom})
 }
+
+// A pin counts at once: also for an instance that is draining to be evicted, and for one that is to be started again.
+func TestEvict_NotWhatIsPinnedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Spec){
+		"the same process": func(s *Spec) { s.Pinned = true },
+		"another process":  func(s *Spec) { s.Pinned, s.ContextLength = true, 512 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := Limits{Instances: 1}
+			p := newPlay(t, limits)
+			two := specOf("a", 2)
+			gen := p.busy(two)
+			p.on(user(1, "b"))
+			p.pass(minLead)
+			p.on(asks(2, two)) // a drains
+			spec := with(two, change)
+			p.on(Configured{limits, map[uint64]*Spec{gen: spec}}, Refuse{1, neverFits(specOf("b", 1), limits, load{1, 0})}, Grant{2, gen, 1, false})
+			p.waits()
+		})
+	}
+}

@@ -157,6 +157,44 @@ func TestOvertake_NobodyStarves(t *testing.T) {
 	t.Logf("the longest wait took %d turns", longest)
 }
 
+// Nor does anybody starve where instances are unloaded, crash, hang, are signalled or get other settings amid batches.
+func TestOvertake_NobodyStarvesAmidTrouble(t *testing.T) {
+	t.Parallel()
+	longest := 0
+	for seed := range uint64(100) {
+		c := newCrowd(t, seed)
+		for range 600 {
+			if gens := c.gens(); len(gens) > 0 && c.rand.IntN(12) == 0 {
+				c.trouble(gens[c.rand.IntN(len(gens))])
+			}
+			c.turn()
+		}
+		longest = max(longest, c.longest)
+	}
+	t.Logf("the longest wait took %d turns", longest)
+}
+
+// trouble befalls an instance.
+func (c *crowd) trouble(gen uint64) {
+	in := c.st.find(gen)
+	switch {
+	case in == nil:
+	case c.rand.IntN(5) == 0:
+		c.asked++
+		c.waiting[c.asked] = Waiter{ID: c.asked, Kind: WaitUnload, Instance: in.ID}
+		c.step(unloader(c.asked, in.ID))
+	case c.rand.IntN(4) == 0:
+		c.exit(gen)
+	case c.rand.IntN(3) == 0:
+		c.step(Condemned{gen, "it hangs"})
+	case c.rand.IntN(2) == 0:
+		c.step(EndAsked{gen})
+	default:
+		spec := with(in.Spec, func(s *Spec) { s.ContextLength = 256 * (1 + c.rand.IntN(2)) })
+		c.step(Configured{c.st.Limits, map[uint64]*Spec{gen: spec}})
+	}
+}
+
 // crowd is clients with habits. So many want the same model all the time that it is never idle by itself.
 type crowd struct {
 	*world
@@ -202,7 +240,7 @@ func (c *crowd) turn() {
 		}
 	}
 	for _, l := range c.leases {
-		if c.st.find(l.Gen).Spec.Model.Key == "a" {
+		if in := c.st.find(l.Gen); in != nil && in.Spec.Model.Key == "a" {
 			ofA++
 		}
 	}
@@ -214,9 +252,11 @@ func (c *crowd) turn() {
 		c.ask(1 + c.rand.IntN(3))
 	}
 	gens := c.gens()
-	switch n := c.rand.IntN(len(c.leases) + len(gens)); {
+	switch n := c.rand.IntN(len(c.leases) + len(gens) + 1); {
 	case n < len(c.leases):
 		c.giveBack(n)
+	case n == len(c.leases)+len(gens):
+		c.pass()
 	default:
 		gen := gens[n-len(c.leases)]
 		if in := c.st.find(gen); c.alive[gen] {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 )
+
+var schedules = flag.Uint64("schedules", 1000, "how many random schedules to play")
 
 // world plays everything around Step: callers that ask, give up and return, processes that load, grow, fail, hang and die,
 // settings that change and time that passes, all at random; and it checks after each step what must hold of any schedule.
@@ -49,6 +52,11 @@ func (w *world) spec(key string) *Spec {
 	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
 	spec.Keep = w.rand.IntN(4) == 0
 	spec.Pinned = w.rand.IntN(40) == 0
+	spec.Private = w.rand.IntN(4) == 0
+	if w.rand.IntN(20) == 0 {
+		draft := specOf("d", 1).Model
+		spec.Draft = &draft
+	}
 	if w.rand.IntN(50) == 0 {
 		spec.Memory = 1000
 	}
@@ -106,6 +114,7 @@ func (w *world) effect(e Effect, busy map[uint64]int, loading map[uint64]bool) {
 		w.answered(e.Waiter)
 		if e.Slots > 0 {
 			w.leases = append(w.leases, e)
+			w.checkSlots(e)
 		}
 	case Refuse:
 		w.answered(e.Waiter)
@@ -145,6 +154,17 @@ func (w *world) checkRoom(gen uint64) {
 	}
 	if l.Memory > 0 && sum > l.Memory {
 		w.fail("%d bytes of %d are taken", sum, l.Memory)
+	}
+}
+
+// checkSlots sees that a lease of an instance that keeps owners apart has as many of its slots as it says.
+func (w *world) checkSlots(e Grant) {
+	in := w.st.find(e.Gen)
+	if in == nil || in.book == nil {
+		return
+	}
+	if lent := in.book.lentTo(e.Waiter); len(lent) != e.Slots {
+		w.fail("waiter %d has slots %+v, want %d", e.Waiter, lent, e.Slots)
 	}
 }
 
@@ -203,16 +223,16 @@ func (w *world) isHopeful(waiter *Waiter) bool {
 func (w *world) ask() {
 	w.asked++
 	key := string(rune('a' + w.rand.IntN(3)))
-	waiter := Waiter{ID: w.asked, Key: key, Spec: w.spec(key), Slots: 1 + w.rand.IntN(2), MayLoad: w.rand.IntN(8) > 0, Priority: w.rand.IntN(6) == 0}
-	switch w.rand.IntN(9) {
+	waiter := Waiter{ID: w.asked, Key: key, Spec: w.spec(key), Slots: 1 + w.rand.IntN(2), MayLoad: w.rand.IntN(8) > 0, Priority: w.rand.IntN(6) == 0, Owner: []string{"", "x", "y"}[w.rand.IntN(3)]}
+	switch w.rand.IntN(10) {
 	case 0:
 		waiter.Kind = WaitLoad
 	case 1:
 		waiter.Kind, waiter.Slots = WaitLoaded, 0
 	case 2:
-		waiter = Waiter{ID: w.asked, Kind: WaitUnload, Instance: key}
+		waiter = Waiter{ID: w.asked, Kind: WaitUnload, Instance: w.name(key)}
 	case 3:
-		waiter.Instance = key + ":2"
+		waiter.Instance = w.name(key)
 	case 4:
 		draft := specOf("d", 1).Model
 		waiter.Draft, waiter.Spec.Draft = "d", &draft
@@ -221,6 +241,11 @@ func (w *world) ask() {
 	}
 	w.waiting[w.asked] = waiter
 	w.step(Asked{waiter})
+}
+
+// name is that of an instance of a model, which may be there.
+func (w *world) name(key string) string {
+	return key + []string{"", "", ":2", ":3"}[w.rand.IntN(4)]
 }
 
 // gens are the processes that live, in order, so that a seed is a schedule.
@@ -236,7 +261,7 @@ func (w *world) gens() []uint64 {
 // anything makes one thing happen.
 func (w *world) anything() {
 	gens := w.gens()
-	switch n := w.rand.IntN(24); {
+	switch n := w.rand.IntN(26); {
 	case n < 9:
 		w.ask()
 	case n < 13 && len(w.leases) > 0:
@@ -251,19 +276,28 @@ func (w *world) anything() {
 		w.exit(gens[w.rand.IntN(len(gens))])
 	case n < 23:
 		w.pass()
+	case n < 24:
+		w.now = w.now.Add(time.Duration(w.rand.IntN(15)) * time.Second) // a lead may be over
+		w.step(Tick{})
+	case n < 25 && len(gens) > 0:
+		w.step(EndAsked{gens[w.rand.IntN(len(gens))]})
 	default:
 		w.configure()
 	}
 }
 
 func (w *world) say(gen uint64) {
-	switch w.rand.IntN(8) {
+	switch w.rand.IntN(10) {
 	case 0:
 		w.step(Signalled{gen, Signal{Kind: SignalPortTaken}})
 	case 1:
 		w.step(Signalled{gen, Signal{Kind: SignalOutOfMemory}})
 	case 2:
 		w.step(Measured{gen, int64(w.rand.IntN(120))})
+	case 3:
+		w.step(Signalled{gen, Signal{Kind: SignalBuffer, Bytes: int64(w.rand.IntN(60))}})
+	case 4:
+		w.step(Signalled{gen, Signal{Kind: SignalTrouble, Text: "it lacks something"}})
 	default:
 		w.step(Signalled{gen, Signal{Kind: SignalReady}})
 	}
@@ -295,7 +329,7 @@ func (w *world) configure() {
 func (w *world) giveBack(i int) {
 	lease := w.leases[i]
 	w.leases = append(w.leases[:i], w.leases[i+1:]...)
-	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a"})
+	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a", Waiter: lease.Waiter, Used: []int{w.rand.IntN(2)}})
 }
 
 func (w *world) exit(gen uint64) {
@@ -303,7 +337,7 @@ func (w *world) exit(gen uint64) {
 	w.leases = slices.DeleteFunc(w.leases, func(l Grant) bool {
 		return l.Gen == gen && w.rand.IntN(2) == 0 // returned late, when nobody asks any more; the others now and then
 	})
-	w.step(Exited{Gen: gen, Reason: "it died", Killed: w.rand.IntN(3) == 0})
+	w.step(Exited{Gen: gen, Reason: "it died", Killed: w.rand.IntN(3) == 0, NoFiles: w.rand.IntN(8) == 0})
 }
 
 // settle lets everything that is under way come to its end, and sees that nobody waits any more.
@@ -343,7 +377,7 @@ func (w *world) end() {
 
 func TestStep_RandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(1000) {
+	for seed := range *schedules {
 		w := newWorld(t, seed)
 		for range 200 {
 			w.anything()

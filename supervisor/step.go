@@ -250,6 +250,14 @@ func (s *stepper) configured(ev Configured) {
 				in.LateGrants = 0
 			}
 			in.Next = spec
+			if in.Spec.Pinned != spec.Pinned {
+				own := *in.Spec
+				own.Pinned = spec.Pinned
+				in.Spec = &own
+			}
+		}
+		if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
+			in.Status, in.Leaving = Ready, "" // it isn't evicted after all
 		}
 	}
 }

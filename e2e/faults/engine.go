@@ -82,13 +82,15 @@ func engineSignalledIdle(r *round) {
 	r.wantReplaced(s, engine)
 }
 
+// engineSignalled: until the signal is noticed, which takes seconds, the engine may be sent more requests.
 func engineSignalled(r *round) {
 	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
 	c := r.crowd()
 	c.chats(s, 1+r.upTo(3), 400)
 	r.busy(engine)
 	r.end(engine)
-	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
+	c.want(answered)
+	harness.Eventually(r, harness.Patience, "the engine has ended", func() bool { return !engine.Alive() })
 	r.wantReplaced(s, engine)
 }
 

@@ -73,6 +73,9 @@ func storeLocked(r *round) {
 
 func storeLockedForLong(r *round) {
 	r.lockedFor(storePatience+time.Duration(8000+r.IntN(3000))*time.Millisecond, answered, "503 store_busy")
+	if r.seen.of("503 store_busy") == 0 {
+		r.Errorf("nobody was told that the store is busy")
+	}
 }
 
 // limit changes a soft limit of a running server, as the operator could have set it, until the function that it returns is
