@@ -178,6 +178,10 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 				return strings.Contains(s.Log(), "serving initial configuration") && strings.Count(s.Log(), `"msg":"model loaded"`) == preloads
 			})
 			wantNoWarnings(t, s)
+			wantDone(t, h.Command("stop")) // Caddy may not listen to signals yet
+			if status := s.WaitEnd(harness.Patience); status != 0 {
+				t.Errorf("it ended with status %d", status)
+			}
 		})
 	}
 }
