@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -113,9 +114,17 @@ func (c *call) resumeDownload() error {
 	return c.withJob(c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
 }
 
-// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: what was fetched is deleted.
+// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: what was fetched is deleted, unless the job is completed.
 func (c *call) cancelDownload() error {
-	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Cancel(ctx, id) })
+	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
+		job, err := jobs.Cancel(ctx, id)
+		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
+			key := c.node.DownloadedKey(ctx, now)
+			return job, &fetch.Error{Kind: fetch.Conflict, Message: fmt.Sprintf("The download %s is complete, so it can't be cancelled: "+
+				"`lmcaddy rm %s`, or DELETE /api/v1/models/%s, deletes the model.", id, key, key)}
+		}
+		return job, err
+	})
 }
 
 // maySee tells whether the request's identity may know of a job, or of files that make none.

@@ -113,6 +113,9 @@ func TestDownload_HasTheSpecificationsFields(t *testing.T) {
 	s.events(id)
 	done := s.do("GET", statusPath+id, "")
 	want(done, "completed", "completed_at", "model")
+	if late := s.do("POST", downloadPath+"/"+id+"/cancel", ""); late.status != http.StatusConflict || !strings.Contains(late.body, "`lmcaddy rm acme/tiny`") {
+		t.Errorf("cancelling what is complete: %d %s", late.status, late.body)
+	}
 	for _, field := range []string{"started_at", "completed_at"} {
 		if at, err := time.Parse(time.RFC3339, gjson.Get(done.body, field).Str); err != nil || time.Since(at) > time.Hour || !strings.HasSuffix(gjson.Get(done.body, field).Str, "Z") {
 			t.Errorf("%s: %v %v", field, at, err)

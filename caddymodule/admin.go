@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -22,6 +24,12 @@ type Admin struct{}
 // CaddyModule returns the Caddy module information.
 func (Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.lm", New: func() caddy.Module { return new(Admin) }}
+}
+
+// Provision is called just before the admin endpoint begins to listen, with the configuration's own default logger in place.
+func (Admin) Provision(caddy.Context) error {
+	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{warningFilter{core}, os.Stderr, true} })
+	return nil
 }
 
 // Routes returns the route. It is made before the apps are, and outlives them, so it asks for the app each time.
@@ -65,4 +73,5 @@ func servePS(w http.ResponseWriter, r *http.Request, overview func() (supervisor
 // Interface guards
 var (
 	_ caddy.AdminRouter = Admin{}
+	_ caddy.Provisioner = Admin{}
 )

@@ -34,8 +34,9 @@ var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	shellBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	shellBlock   = regexp.MustCompile("(?s)```sh(?: no-run)?\n(.*?)```")
 	promQLBlock  = regexp.MustCompile("(?s)```promql\n(.*?)```")
+	quotedText   = regexp.MustCompile(`"[^"]*"`)
 	metricName   = regexp.MustCompile(`\blm_[a-z_]+\b`)
 )
 
@@ -88,7 +89,7 @@ func TestDocuments_CommandsExist(t *testing.T) {
 		for _, block := range shellBlock.FindAllStringSubmatch(text, -1) {
 			for line := range strings.Lines(block[1]) {
 				line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-				words := strings.Fields(line)
+				words := strings.Fields(quotedText.ReplaceAllString(line, "text"))
 				if len(words) < 2 || filepath.Base(words[0]) != "lmcaddy" {
 					continue
 				}

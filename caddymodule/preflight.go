@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -112,43 +113,60 @@ func checkUnused(address string) error {
 	return nil
 }
 
-// runFlags are the flags of `lmcaddy run` that say what it is to run.
-func runFlags(args []string) (config string, resume, ok bool) {
+// toRun is what the flags of `lmcaddy run` say that it is to run.
+type toRun struct {
+	config, adapter, envfile string
+	isResumed                bool
+}
+
+func runFlags(args []string) (r toRun, ok bool) {
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
-	flags.StringVarP(&config, "config", "c", "", "")
-	flags.BoolVarP(&resume, "resume", "r", false, "")
-	for _, value := range []string{"adapter", "envfile", "pidfile", "pingback"} { // whose values are no flags
+	flags.StringVarP(&r.config, "config", "c", "", "")
+	flags.StringVarP(&r.adapter, "adapter", "a", "", "")
+	flags.StringVar(&r.envfile, "envfile", "", "")
+	flags.BoolVarP(&r.isResumed, "resume", "r", false, "")
+	for _, value := range []string{"pidfile", "pingback"} { // whose values are no flags
 		flags.String(value, "", "")
 	}
-	return config, resume, flags.Parse(args) == nil
+	return r, flags.Parse(args) == nil
 }
 
 // saysNothing tells whether neither the arguments of `lmcaddy run` nor the folder that it is run in say what to do.
 func saysNothing(args []string) bool {
-	config, resume, ok := runFlags(args)
-	if !ok || config != "" || resume {
+	flags, ok := runFlags(args)
+	if !ok || flags.config != "" || flags.isResumed {
 		return false
 	}
 	_, err := os.Stat("Caddyfile")
 	return os.IsNotExist(err)
 }
 
-// configToRun is the configuration that `lmcaddy run` with these arguments will load. It is nil where that comes from standard
-// input, and where it can't be read or understood, which is left for Caddy to tell.
-func configToRun(args []string) []byte {
-	file, _, ok := runFlags(args)
-	if !ok || file == "-" {
-		return nil
+// configToRun is the configuration that `lmcaddy run` with these arguments will load, or what is wrong with its Caddyfile. It is
+// nil where that isn't known beforehand: it comes from standard input, in another format, or with variables of a file.
+func configToRun(args []string) ([]byte, error) {
+	flags, ok := runFlags(args)
+	if !ok || flags.config == "-" || flags.envfile != "" || flags.adapter != "" && flags.adapter != "caddyfile" {
+		return nil, nil
 	}
-	file = cmp.Or(file, "Caddyfile")
+	if flags.isResumed {
+		if saved, err := os.ReadFile(caddy.ConfigAutosavePath); err == nil {
+			return saved, nil
+		}
+	}
+	file := cmp.Or(flags.config, "Caddyfile")
 	config, err := os.ReadFile(file)
-	if err == nil && filepath.Ext(file) != ".json" {
-		config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": file})
+	if errors.Is(err, fs.ErrNotExist) && flags.config == "" {
+		return nil, nil
 	}
-	if err != nil {
-		return nil
+	if err != nil || filepath.Ext(file) == ".json" {
+		return config, err
 	}
-	return config
+	config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": file})
+	name := strings.ToLower(filepath.Base(file))
+	if err != nil && flags.adapter == "" && !strings.HasPrefix(name, "caddyfile") && !strings.HasSuffix(name, ".caddyfile") {
+		return nil, nil // it may be in another format, which is for Caddy to tell
+	}
+	return config, err
 }

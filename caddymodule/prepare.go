@@ -13,6 +13,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/certmagic"
 	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
@@ -41,12 +42,17 @@ func Prepare() {
 	if err == nil {
 		err = settle(dir, command == "run" || command == "serve")
 	}
-	if err == nil && command == "run" {
+	switch {
+	case err != nil:
+	case command == "run":
 		err = prepareRun(dir, args[1:])
+	case command == "start":
+		_, err = configToRun(args[1:])
 	}
 	if err != nil {
 		exit(err)
 	}
+	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
 }
 
 // prepareRun has a run with nothing that says what to do serve as `lmcaddy serve` does, and refuses a second server.
@@ -59,7 +65,11 @@ func prepareRun(dir home.Dir, args []string) error {
 		args = append(args, "--config", file)
 		os.Args = append(os.Args, "--config", file)
 	}
-	return preflight(configToRun(args))
+	config, err := configToRun(args)
+	if err != nil {
+		return err
+	}
+	return preflight(config)
 }
 
 // asksForHelp tells whether the command line is only about how to use it. Help is given whatever else is wrong.

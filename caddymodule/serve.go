@@ -120,8 +120,6 @@ func serveConfig(listen string, app *App, handlers ...json.RawMessage) *caddy.Co
 	}
 	noPersist := false
 	return &caddy.Config{
-		// Caddy takes the admin socket, which is this user's alone, for an open interface, and warns of it.
-		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{caddy.DefaultLoggerName: {Exclude: []string{"admin"}}}},
 		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
 		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
 	}

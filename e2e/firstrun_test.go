@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func TestFirstRun_TheLANRecipeAsAnOrdinaryUser(t *testing.T) {
 	if ports := harness.OpenPorts(t, s.PID); !slices.Equal(ports, []int{port}) {
 		t.Errorf("it listens on %v, and was told of %d", ports, port)
 	}
-	wantNoWarnings(t, s, "admin")
+	wantNoWarnings(t, s)
 	address := fmt.Sprintf("https://127.0.0.1:%d", port)
 	l := &lan{Server: s, base: address, roots: x509.NewCertPool()}
 	if !l.roots.AppendCertsFromPEM([]byte(l.curl("--insecure", address+"/api/v1/root.crt"))) {
@@ -78,12 +79,11 @@ func TestFirstRun_TheLANRecipeAsAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// wantNoWarnings checks the log of a healthy server, but for one of Caddy's loggers.
-func wantNoWarnings(t *testing.T, s *harness.Server, but string) {
+// wantNoWarnings checks the log of a healthy server.
+func wantNoWarnings(t *testing.T, s *harness.Server) {
 	t.Helper()
 	for line := range strings.Lines(s.Log()) {
-		isBad := strings.Contains(line, `"level":"warn"`) || strings.Contains(line, `"level":"error"`)
-		if isBad && (but == "" || !strings.Contains(line, `"logger":"`+but+`"`)) {
+		if strings.Contains(line, `"level":"warn"`) || strings.Contains(line, `"level":"error"`) {
 			t.Errorf("a healthy start logs %s", line)
 		}
 	}
@@ -108,11 +108,107 @@ func TestFirstRun_HealthyStartsWarnOfNothing(t *testing.T) {
 			if a := s.Chat(harness.Ask(capital)); a.Content != paris {
 				t.Errorf("%q", a.Content)
 			}
-			wantNoWarnings(t, s, "")
+			wantNoWarnings(t, s)
 			if !strings.Contains(s.Log(), "Serving on http://"+harness.Address(port)+"\n") {
 				t.Errorf("it doesn't say where it serves:\n%s", s.Log())
 			}
 		})
+	}
+}
+
+// caddyfiles are all that are shipped or shown, by where they are.
+func caddyfiles(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"../Caddyfile", "../examples/*.Caddyfile"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[filepath.Base(file)] = string(text)
+		}
+	}
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(documents, "../README.md") {
+		for i, b := range blocksOf(t, file) {
+			if b.kind == "caddyfile" {
+				all[fmt.Sprintf("%s, block %d", filepath.Base(file), i)] = b.text
+			}
+		}
+	}
+	return all
+}
+
+// Where the models and folders that they name are there, no Caddyfile that is shipped or shown starts with a warning.
+func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
+	all := caddyfiles(t)
+	if len(all) < 10 {
+		t.Errorf("only %d Caddyfiles were found", len(all))
+	}
+	for name, text := range all {
+		t.Run(name, func(t *testing.T) {
+			h := harness.NewHome(t)
+			h.Env = []string{"HF_TOKEN=hf_x"}
+			for _, key := range []string{"qwen/qwen3-4b", "qwen/qwen3-32b", "qwen/qwen3-0.6b"} {
+				h.AddModel(key, "model-f16.gguf", harness.ShippedModel(t))
+			}
+			here := []string{"/srv/models", h.User, "{$LMCADDY_PORT:1234}", "1234"}
+			if strings.Contains(text, "/opt/llama/llama-server") {
+				here = append(here, "/opt/llama/llama-server", h.OwnRuntimes())
+			}
+			text = strings.NewReplacer(here...).Replace(text)
+			for _, port := range []string{":1234", ":8443"} {
+				text = strings.ReplaceAll(text, port, ":"+strconv.Itoa(harness.FreePort(t)))
+			}
+			h.WriteFile("Caddyfile", text)
+			s := h.Begin(0, "run")
+			preloads := len(regexp.MustCompile(`(?m)^\s*preload$`).FindAllString(text, -1))
+			harness.Eventually(t, harness.Patience, "it serves, and has loaded what it is to load", func() bool {
+				if s.HasEnded() {
+					t.Fatalf("it has ended:\n%s", s.Log())
+				}
+				return strings.Contains(s.Log(), "serving initial configuration") && strings.Count(s.Log(), `"msg":"model loaded"`) == preloads
+			})
+			wantNoWarnings(t, s)
+			wantDone(t, h.Command("stop")) // Caddy may not listen to signals yet
+			if status := s.WaitEnd(harness.Patience); status != 0 {
+				t.Errorf("it ended with status %d", status)
+			}
+		})
+	}
+}
+
+// Whatever keeps one of Caddy's own commands from its work is told in a sentence, as by our own, without lines of a log before it.
+func TestFirstRun_ErrorsAreSentences(t *testing.T) {
+	h := harness.NewHome(t)
+	h.WriteFile("Caddyfile", "{\n\tlm {\n\t\tnonsense\n\t}\n}\n")
+	for command, want := range map[string]string{
+		"run": harness.Line(3), "start": harness.Line(3), "run --config nowhere": "nowhere", "stop": "no lmcaddy seems to run on the home folder " + h.Dir,
+	} {
+		if r := h.Command(strings.Fields(command)...); r.Status == 0 || !strings.HasPrefix(r.Output, "Error: ") || !strings.Contains(r.Output, want) || strings.Count(r.Output, "\n") != 1 {
+			t.Errorf("%s: status %d: %s", command, r.Status, r.Output)
+		}
+	}
+	for _, command := range []string{"reload", "validate"} {
+		r := h.Command(command)
+		if line := lineWith(r.Output, harness.Line(3)); r.Status == 0 || !strings.HasPrefix(line, "Error: ") {
+			t.Errorf("%s: status %d: %s", command, r.Status, r.Output)
+		}
+	}
+	h.WriteFile("Caddyfile", harness.Config{Port: harness.FreePort(t), Engine: []string{"path /nowhere/llama-server"}}.String())
+	for _, command := range []string{"run", "start"} {
+		r := h.Command(command)
+		if line := lineWith(r.Output, "/nowhere/llama-server doesn't exist"); r.Status == 0 || !strings.HasPrefix(line, "Error: ") {
+			t.Errorf("%s: status %d: %s", command, r.Status, r.Output)
+		}
 	}
 }
 

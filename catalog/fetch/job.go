@@ -59,6 +59,9 @@ type file struct {
 	Early bool `json:"early,omitempty"`
 	// Replace says that what is in its place is of another version.
 	Replace bool `json:"replace,omitempty"`
+	// Placed says that this job has put it, or was about to put it, into its place as a part of the model: what was there before
+	// isn't the job's to delete.
+	Placed bool `json:"placed,omitempty"`
 
 	have *atomic.Int64
 }

@@ -258,6 +258,57 @@ func TestCancel_LeavesNothing(t *testing.T) {
 	w.holds(tiny+"/"+tinyFile, fakehub.Random(1, tinySize))
 }
 
+// TestCancel_OfAJobWhoseFilesAreInPlace deletes them as long as the job isn't completed, but none that was there before.
+func TestCancel_OfAJobWhoseFilesAreInPlace(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ isThere, isRestarted, isListed bool }{
+		"fetched": {}, "there before": {isThere: true}, "after a restart": {isRestarted: true}, "completed": {isListed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			placed := make(chan struct{}, 2)
+			w.opts.Listed = func(ctx context.Context, _ string) error {
+				placed <- struct{}{}
+				if !tt.isListed {
+					<-ctx.Done()
+				}
+				return context.Cause(ctx)
+			}
+			w.hub.Add("acme/two", fakehub.Files{"m-00001-of-00002.gguf": fakehub.Random(1, 1000), "m-00002-of-00002.gguf": fakehub.Random(2, 1000)})
+			before := w.path("acme/two/m-00002-of-00002.gguf")
+			if tt.isThere {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(before), 0o700), os.WriteFile(before, make([]byte, 1000), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			job := w.start("acme/two")
+			<-placed
+			if tt.isRestarted {
+				w.close()
+				w.open()
+				<-placed
+			}
+			if tt.isListed {
+				w.completes(job)
+				if _, err := w.jobs.Cancel(t.Context(), job.ID); kindOf(err) != Conflict || !strings.Contains(err.Error(), "complete") {
+					t.Error(err)
+				}
+				w.holds("acme/two/m-00001-of-00002.gguf", fakehub.Random(1, 1000))
+				return
+			}
+			if cancelled, err := w.jobs.Cancel(t.Context(), job.ID); err != nil || cancelled.State != Failed || (cancelled.DownloadedBytes == 0) == tt.isThere {
+				t.Errorf("%+v, %v", cancelled, err)
+			}
+			_, first := os.Stat(w.path("acme/two/m-00001-of-00002.gguf"))
+			_, second := os.Stat(before)
+			if first == nil || (second == nil) != tt.isThere {
+				t.Errorf("left: %v", w.files())
+			}
+		})
+	}
+}
+
 func TestJobs_AreKnownById(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -281,8 +281,20 @@ func (r *run) relist(ctx context.Context) error {
 
 // place puts the files into their place, the one that makes the model whole last.
 func (r *run) place() error {
-	for _, f := range r.files() {
-		if _, err := r.jobs.root.Lstat(f.name() + partSuffix); err != nil && r.jobs.isThere(f) {
+	files := r.files()
+	isPlaced := make([]bool, len(files))
+	for i, f := range files {
+		_, err := r.jobs.root.Lstat(f.name() + partSuffix)
+		isPlaced[i] = err != nil && r.jobs.isThere(f)
+	}
+	r.mu.Lock()
+	for i, f := range files {
+		r.record.Files[i].Placed = f.Placed || !isPlaced[i] && !f.Early
+	}
+	r.jobs.keep(&r.record) // before it is so: a job that is cancelled after a crash knows what to delete
+	r.mu.Unlock()
+	for i, f := range files {
+		if isPlaced[i] {
 			continue
 		}
 		if err := place(r.jobs.root, f.name()); err != nil {

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,8 @@ func (s *Jobs) Pause(ctx context.Context, id string) (Job, error) {
 	return s.stop(ctx, id, Paused, errPaused)
 }
 
-// Cancel ends a download and deletes what was fetched of it. It fails with a reason, and can be resumed from the start.
+// Cancel ends a download that isn't completed, and deletes what was fetched of it, also what is in its place already. It fails
+// with a reason, and can be resumed from the start.
 func (s *Jobs) Cancel(ctx context.Context, id string) (Job, error) {
 	return s.stop(ctx, id, Failed, errGone)
 }
@@ -26,9 +28,12 @@ func (s *Jobs) stop(ctx context.Context, id string, to State, cause error) (Job,
 	from, stopped := j.record.State, j.stopped
 	cancelled := to == Failed
 	switch {
+	case from == Completed && cancelled:
+		j.mu.Unlock()
+		return Job{}, errorf(Conflict, "The download %s is complete, so it can't be cancelled: delete its model instead.", id)
 	case from == Completed, from == Failed && !cancelled:
 		j.mu.Unlock()
-		return Job{}, errorf(Conflict, "The download %s is %s: only one that is downloading can be paused, and only one that isn't completed can be cancelled.", id, from)
+		return Job{}, errorf(Conflict, "The download %s is %s: only one that is downloading can be paused.", id, from)
 	case from != to || cancelled:
 		var why *Error
 		if cancelled {
@@ -60,16 +65,22 @@ func (j *job) discard() {
 	if j.record.State != Failed {
 		return
 	}
-	for _, f := range j.record.Files {
-		if err := removePart(j.jobs.root, f.name()); err != nil {
+	for i, f := range j.record.Files {
+		err := removePart(j.jobs.root, f.name())
+		if f.Placed && j.jobs.isThere(f) {
+			err = errors.Join(err, j.jobs.root.Remove(f.name()))
+		}
+		if err != nil {
 			j.jobs.log.Warn("deleting what a cancelled download left", "job", j.record.ID, "error", err)
 			continue
 		}
+		j.record.Files[i].Placed = false
 		if !j.jobs.isThere(f) {
 			f.have.Store(0)
 		}
 	}
 	j.discardEarly()
+	j.jobs.keep(&j.record)
 	j.jobs.prune(j.record.Folder)
 }
 

@@ -27,7 +27,7 @@ func (h *Home) CommandWithInput(input string, args ...string) Result {
 	h.T.Helper()
 	ctx, cancel := context.WithTimeout(h.T.Context(), Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, h.program(), args...)
+	cmd := exec.CommandContext(ctx, h.Program(), args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = h.Work, h.environment(), h.attributes()
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it may be a server that should not have started

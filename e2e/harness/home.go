@@ -93,8 +93,8 @@ func (h *Home) OwnRuntimes() (executable string) {
 	return executable
 }
 
-// program is the lmcaddy that is run in this home.
-func (h *Home) program() string { return cmp.Or(h.ordinary, h.Binary, binary) }
+// Program is the path of the lmcaddy that is run in this home.
+func (h *Home) Program() string { return cmp.Or(h.ordinary, h.Binary, binary) }
 
 // In is the same home, for a subtest: what goes wrong is the subtest's.
 func (h *Home) In(t testing.TB) *Home {

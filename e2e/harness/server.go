@@ -55,7 +55,7 @@ func (h *Home) Begin(port int, args ...string) *Server {
 		Home:   h,
 		Base:   base(port),
 		client: &http.Client{Transport: new(http.Transport)},
-		cmd:    exec.Command(h.program(), args...),
+		cmd:    exec.Command(h.Program(), args...),
 		output: out.Name(),
 		exited: make(chan struct{}),
 	}

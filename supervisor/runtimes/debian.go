@@ -29,22 +29,26 @@ Acquire::Languages { "none"; };
 `
 
 // distributionPackages is how to get an engine from the distribution's packages; nil where there are no distributions.
-func distributionPackages() func(context.Context, *staging, func(Progress)) (staged, error) {
+func distributionPackages() func(context.Context, *staging, packaged, func(Progress)) (staged, error) {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
-	return func(ctx context.Context, stage *staging, report func(Progress)) (staged, error) {
-		d := &debian{stage: stage, report: report}
+	return func(ctx context.Context, stage *staging, installed packaged, report func(Progress)) (staged, error) {
+		d := &debian{stage: stage, installed: installed, report: report}
 		return d.get(ctx)
 	}
 }
 
+// packaged is the name of the installed runtime that a package, named with its version, would give again; empty: none.
+type packaged func(pkg string) string
+
 // debian gets an engine from the packages of a Debian-family system, with a private configuration for apt.
 type debian struct {
-	stage   *staging
-	report  func(Progress)
-	apt     string   // the folder of apt's private configuration and state
-	options []string // for every apt command
+	stage     *staging
+	installed packaged
+	report    func(Progress)
+	apt       string   // the folder of apt's private configuration and state
+	options   []string // for every apt command
 }
 
 func (d *debian) get(ctx context.Context) (staged, error) {
@@ -59,9 +63,18 @@ func (d *debian) get(ctx context.Context) (staged, error) {
 	}
 	var failures []error
 	for _, suite := range packageSuites {
-		debs, err := d.download(ctx, sources, suite)
+		pkg, listErr, err := d.list(ctx, sources, suite)
+		if err == nil {
+			if name := d.installed(pkg); name != "" {
+				return staged{installed: name}, nil
+			}
+		}
+		var debs string
+		if err == nil {
+			debs, err = d.download(ctx, suite)
+		}
 		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", suite, err))
+			failures = append(failures, fmt.Errorf("%s: %w", suite, errors.Join(listErr, err)))
 			continue
 		}
 		root, err := d.unpack(ctx, debs)
@@ -72,7 +85,7 @@ func (d *debian) get(ctx context.Context) (staged, error) {
 		if err != nil {
 			return staged{}, err
 		}
-		return staged{root: root, executable: script, variant: variantCPU, origin: "Debian's packages, " + suite}, nil
+		return staged{root: root, executable: script, variant: variantCPU, origin: "Debian's packages, " + suite, pkg: pkg}, nil
 	}
 	return staged{}, errors.Join(failures...)
 }
@@ -165,30 +178,44 @@ func (d *debian) configure(ctx context.Context, sources []aptSource, suite strin
 	return nil
 }
 
-// download fetches the package and the libraries it needs; apt checks them against the archive's signature.
-func (d *debian) download(ctx context.Context, sources []aptSource, suite string) (debs string, err error) {
+// list reads a suite's package lists, and gives the version of the server's package there, with its name. One entry of several
+// may fail without harm, so listErr counts only if the packages then can't be had.
+func (d *debian) list(ctx context.Context, sources []aptSource, suite string) (pkg string, listErr, err error) {
 	if err := d.configure(ctx, sources, suite); err != nil {
-		return "", err
+		return "", nil, err
 	}
+	_, listErr = d.run(ctx, d.apt, d.percent("reading the package lists of Debian's "+suite), "apt-get", slices.Concat(d.options, []string{"update"})...)
+	if ctx.Err() != nil {
+		return "", nil, context.Cause(ctx)
+	}
+	described, err := d.run(ctx, d.apt, nil, "apt-cache", slices.Concat(d.options, []string{"show", "--no-all-versions", serverPackage})...)
+	if err != nil {
+		return "", listErr, err
+	}
+	for line := range strings.Lines(described) {
+		if version, ok := strings.CutPrefix(line, "Version: "); ok {
+			return serverPackage + " " + strings.TrimSpace(version), listErr, nil
+		}
+	}
+	return "", listErr, fmt.Errorf("apt knows no version of %s", serverPackage)
+}
+
+// download fetches the package and the libraries it needs; apt checks them against the archive's signature.
+func (d *debian) download(ctx context.Context, suite string) (debs string, err error) {
 	if debs, err = d.stage.folder("download"); err != nil {
 		return "", err
-	}
-	// One entry of several may fail without harm, so it counts only if the packages then can't be had.
-	_, updateErr := d.run(ctx, debs, d.percent("reading the package lists of Debian's "+suite), "apt-get", slices.Concat(d.options, []string{"update"})...)
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
 	}
 	query := []string{
 		"depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances",
 	}
 	graph, err := d.run(ctx, debs, nil, "apt-cache", slices.Concat(d.options, query, []string{serverPackage})...)
 	if err != nil {
-		return "", errors.Join(updateErr, err)
+		return "", err
 	}
 	packages := neededPackages(graph)
 	if _, err := d.run(ctx, debs, d.percent(fmt.Sprintf("fetching %d packages of Debian's %s", len(packages), suite)),
 		"apt-get", slices.Concat(d.options, []string{"download"}, packages)...); err != nil {
-		return "", errors.Join(updateErr, err)
+		return "", err
 	}
 	return debs, nil
 }

@@ -29,7 +29,9 @@ case " $* " in *' download '*)
 	[ -z "$HANG" ] || { read never < "$HANG.never" & echo $$ $! > "$HANG"; wait; }
 	for package in llama.cpp-tools libllama0; do echo "$package" > "$package.deb"; done
 esac`,
-	"apt-cache": `printf 'llama.cpp-tools\n  Depends: libllama0\nlibllama0\n  Depends: debconf\n'`,
+	"apt-cache": `
+case " $* " in *' show '*) printf 'Package: llama.cpp-tools\nVersion: %s\n' "${VERSION:-0.7.0-1}"; exit;; esac
+printf 'llama.cpp-tools\n  Depends: libllama0\nlibllama0\n  Depends: debconf\n'`,
 	"dpkg-deb": `
 [ "$1" = -x ] || exit 2
 lib=$3/usr/lib/riscv64-linux-gnu
@@ -119,6 +121,34 @@ func TestGet_FromDebianPackages(t *testing.T) {
 	if !strings.HasSuffix(string(calls), " download llama.cpp-tools libllama0\n") {
 		t.Errorf("apt was called so:\n%s", calls)
 	}
+}
+
+// TestGet_DebianPackagesAreFetchedOnce: what is installed is seen by the package's version, and another version of the package
+// that holds the same build is fetched once.
+func TestGet_DebianPackagesAreFetchedOnce(t *testing.T) {
+	log := debianMachine(t, "forky")
+	dir := t.TempDir()
+	for i, tt := range []struct {
+		version   string
+		isFetched bool
+	}{{"0.7.0-1", true}, {"0.7.0-1", false}, {"0.7.0-2", true}, {"0.7.0-2", false}} {
+		t.Setenv("VERSION", tt.version)
+		if err := os.Remove(log); err != nil && i > 0 {
+			t.Fatal(err)
+		}
+		got, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
+		must(t, err)
+		calls, err := os.ReadFile(log)
+		must(t, err)
+		if isFetched := strings.Contains(string(calls), " download "); isFetched != tt.isFetched || got.Already != (i > 0) || !got.Selected {
+			t.Errorf("%d, version %s: fetched %v, %+v", i, tt.version, isFetched, got)
+		}
+		same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", selectionName})
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, "llama.cpp-b11669-cpu")))
+	got, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
+	must(t, err)
+	same(t, "it is there again", got.Already, false)
 }
 
 func TestDebianScript_FindsItsTreeAfterAMove(t *testing.T) {

@@ -39,6 +39,8 @@ type staged struct {
 	executable string // relative to root
 	variant    string
 	origin     string
+	pkg        string // the distribution's package that it is made of, with its version; empty: none
+	installed  string // instead of all that: the name of the installed runtime that the source would give again
 }
 
 // Get fetches an engine and installs it, and selects it if nothing is selected. Getting what is installed already
@@ -110,8 +112,13 @@ func (g *get) run(ctx context.Context) (Runtime, error) {
 		g.fail("distribution's packages", errors.New("not asked, because they come in one version, for the CPU"))
 		return Runtime{}, g.explain(err)
 	}
-	ready, err := g.store.packages(ctx, g.stage, g.options.Progress)
-	if err == nil {
+	ready, err := g.store.packages(ctx, g.stage, g.store.packaged, g.options.Progress)
+	switch {
+	case err != nil:
+	case ready.installed != "":
+		found, err = g.store.load(ready.installed)
+		found.Already = true
+	default:
 		found, err = g.install(ctx, ready)
 	}
 	if err != nil {
@@ -236,11 +243,16 @@ func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
 		return Runtime{}, err
 	}
 	m := manifest{
-		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin,
+		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin, Package: ready.pkg,
 		Executable: filepath.ToSlash(ready.executable), FetchedAt: time.Now().UTC().Truncate(time.Second),
 	}
 	if found, err := g.store.load(m.name()); err == nil {
 		found.Already = true
+		if ready.pkg != "" {
+			if err := g.store.notePackage(found.Name, ready.pkg, ready.root); err != nil {
+				g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
+			}
+		}
 		return found, nil
 	}
 	if err := m.write(ready.root); err != nil {

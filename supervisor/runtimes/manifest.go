@@ -21,7 +21,8 @@ type manifest struct {
 	Version    string    `json:"version"`
 	Variant    string    `json:"variant"`
 	Origin     string    `json:"origin"`
-	Executable string    `json:"executable"` // relative to the folder, with slashes
+	Package    string    `json:"package,omitempty"` // the distribution's package that was last seen to hold it, with its version
+	Executable string    `json:"executable"`        // relative to the folder, with slashes
 	FetchedAt  time.Time `json:"fetched_at"`
 }
 
@@ -56,6 +57,38 @@ func (m manifest) write(folder string) error {
 		return fmt.Errorf("writing %s: %w", manifestName, err)
 	}
 	return writeFileSynced(filepath.Join(folder, manifestName), append(text, '\n'), 0o644)
+}
+
+// packaged is the name of the runtime that a package, named with its version, would give again; empty: there is none.
+func (s *Store) packaged(pkg string) string {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return ""
+	}
+	for _, entry := range entries {
+		m, err := readManifest(filepath.Join(s.dir, entry.Name()))
+		if err != nil || m.Package != pkg {
+			continue
+		}
+		if _, err := s.load(entry.Name()); err == nil {
+			return entry.Name()
+		}
+	}
+	return ""
+}
+
+// notePackage writes down, by way of the folder of what was staged, which package an installed runtime is the same as.
+func (s *Store) notePackage(name, pkg, stagedRoot string) error {
+	folder := filepath.Join(s.dir, name)
+	m, err := readManifest(folder)
+	if err != nil || m.Package == pkg {
+		return err
+	}
+	m.Package = pkg
+	if err := m.write(stagedRoot); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(stagedRoot, manifestName), filepath.Join(folder, manifestName))
 }
 
 // writeFileSynced also waits until the file is on the disk, because a rename that follows may get there before it.

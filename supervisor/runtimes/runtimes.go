@@ -76,7 +76,7 @@ type Store struct {
 
 	// Tests put others in place of these.
 	hardware func(context.Context) hardware
-	packages func(context.Context, *staging, func(Progress)) (staged, error)
+	packages func(context.Context, *staging, packaged, func(Progress)) (staged, error)
 	stall    time.Duration
 }
 
