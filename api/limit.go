@@ -25,6 +25,9 @@ func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error
 
 // reserveChat is reserve for a chat. body is what the engine is to be sent.
 func (c *call) reserveChat(rq *request, body *translate.Body, chat *translate.Chat) error {
+	if err := c.fits(rq, "messages", len(body.Raw), body.PromptBytes); err != nil {
+		return err
+	}
 	made := 0
 	if body != rq.body {
 		made = len(body.Raw)
@@ -38,6 +41,9 @@ func (c *call) reserveChat(rq *request, body *translate.Body, chat *translate.Ch
 
 // reserveCompletion is reserve for text completions: each candidate's request has a copy of the body.
 func (c *call) reserveCompletion(rq *request, ask *translate.Completion) error {
+	if err := c.fits(rq, "prompt", len(rq.body.Raw), ask.PromptBytes); err != nil {
+		return err
+	}
 	candidates := len(ask.Prompts) * ask.BestOf
 	need := node.Need{Bytes: len(rq.body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
 	each, err := c.reserve(rq, need, min(candidates, choicesAtOnce)*len(rq.body.Raw))
@@ -45,6 +51,20 @@ func (c *call) reserveCompletion(rq *request, ask *translate.Completion) error {
 		ask.LimitTokens(each)
 	}
 	return err
+}
+
+// fits refuses a prompt that is longer than any context it can get, whatever its tokens are. An engine would first make tokens
+// of all of it, which keeps it busy for a minute at worst. Short bodies aren't looked at.
+func (c *call) fits(rq *request, param string, size int, text func() int) error {
+	const short = 128 << 10
+	if size < short {
+		return nil
+	}
+	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.use, text())
+	if err != nil || limit == 0 || least <= limit {
+		return err
+	}
+	return translate.SurelyTooLong(param, least, limit)
 }
 
 // reserveTexts is reserve for texts that nothing is generated for, of so many bytes. The engine gets them in parts, which are

@@ -45,7 +45,7 @@ func (c *call) nativeChat() error {
 	}
 	rq.use.ContextLength = ask.ContextLength
 	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
-		return err
+		return run.inOwnWords(err)
 	}
 	run.body = rq.wire.Chat(upstream, &ask.Chat, 0)
 	defer func() { c.used(rq, run.out.Answer.Used()) }()

@@ -45,12 +45,24 @@ func SameVocabulary(target, draft Model) error {
 	return nil
 }
 
+// LongestToken is a number of bytes that no token of a model exceeds, so a text has at least its length divided by it. It is
+// 0 where that isn't known, or where the tokenizer drops parts of a text or makes one token of any unknown word. The file's
+// texts may be longer than what they stand for, never shorter. It reads the vocabulary from the file.
+func LongestToken(m Model) (int, error) {
+	v, err := readVocabulary(m, maphash.MakeSeed())
+	if err != nil || v.model != "llama" && v.model != "gpt2" {
+		return 0, err
+	}
+	return v.longest, nil
+}
+
 // vocabulary is what a model's tokens are.
 type vocabulary struct {
 	model, pre     string // the kind of tokenizer, and how it splits text first
 	bos, eos       int64  // the tokens' ids; -1: none
 	addBOS, addEOS bool
 	tokens         []uint64 // hashes of their texts
+	longest        int      // bytes of the longest token's text, as it stands in the file
 }
 
 func (v vocabulary) differs(o vocabulary) string {
@@ -201,6 +213,7 @@ func (r *vocabularyReader) readTokens(m *metadata) error {
 			text = fmt.Appendf(nil, "[EMPTY_%d]", i) // the engine's name for it
 		}
 		r.found.tokens = append(r.found.tokens, maphash.Bytes(r.seed, text))
+		r.found.longest = max(r.found.longest, len(text))
 		if _, err := m.Discard(int(length)); err != nil {
 			return err
 		}

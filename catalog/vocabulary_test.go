@@ -117,6 +117,28 @@ func TestSameVocabulary_OfTheShippedModels(t *testing.T) {
 	}
 }
 
+func TestLongestToken(t *testing.T) {
+	t.Parallel()
+	long := words(1000, map[int]string{7: strings.Repeat("x", 90), 8: ""})
+	for name, tt := range map[string]struct {
+		content []byte
+		want    int
+	}{
+		"of bytes":       {speaker(long, nil), 90},
+		"of pieces":      {speaker(long, map[string]any{"model": "llama"}), 90},
+		"of words":       {speaker(long, map[string]any{"model": "bert"}), 0}, // any unknown word is one token
+		"without tokens": {f32, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := LongestToken(Model{Key: "p/m", Path: write(t, t.TempDir(), "m.gguf", tt.content)})
+			if err != nil || got != tt.want {
+				t.Errorf("%d, %v, want %d", got, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestSameVocabulary_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	good := speaker(words(10, nil), nil)

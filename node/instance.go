@@ -49,7 +49,7 @@ func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {
 		return Target{}, false
 	}
 	model, err := n.Find(ctx, name[:at])
-	if err != nil {
+	if err != nil || model.Instance != "" { // a number of a number
 		return Target{}, false
 	}
 	id := model.Model.Key

@@ -58,6 +58,7 @@ type Node struct {
 	budget   atomic.Int64                        // bytes that all instances may take; 0: no bound
 	devices  atomic.Pointer[[]supervisor.Device] // those found the last time; nil before
 	specs    sync.Map                            // of madeSpec, by key
+	longest  sync.Map                            // of longestToken, by key
 	applying sync.Mutex
 
 	background sync.WaitGroup // preloads, and what else settings lead to

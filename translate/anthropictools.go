@@ -85,6 +85,9 @@ func functionsOf(tools gjson.Result, wanted string) (functions []chatTool, offer
 		if err := work.check(path+".input_schema", schema); err != nil {
 			return nil, nil, err
 		}
+		if kind := schema.Get("type"); !isOfObjects(kind) {
+			return nil, nil, badPlace(path+".input_schema.type", `must be "object".`)
+		}
 		offered = append(offered, name.Str)
 		if wanted != "" && name.Str != wanted {
 			continue

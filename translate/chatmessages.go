@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -25,6 +26,9 @@ func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
 		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
 	case len(list) > maxMessages:
 		return Invalid("invalid_value", "messages", `"messages" must hold at most `+itoa(maxMessages)+` messages.`)
+	case len(list) > 1 && roleOf(body, len(list)-1) == "assistant" && roleOf(body, len(list)-2) == "assistant":
+		return Invalid("invalid_value", "messages",
+			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
 	}
 	first := 0
 	for first < len(list) && list[first].plain {
@@ -48,6 +52,15 @@ func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
 	return nil
 }
 
+// roleOf is the role of a message, empty where it has none.
+func roleOf(body *Body, i int) string {
+	m := body.messages[i]
+	return gjson.GetBytes(body.Raw[m.from:m.to], "role").Str
+}
+
+// roles are whose messages may be. A function's is what a tool's was before there were tools.
+var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
+
 // messageRewriter puts messages together of what is known of them.
 type messageRewriter struct {
 	caps   Caps
@@ -66,8 +79,8 @@ func (r *messageRewriter) message(m gjson.Result) *Error {
 		return Missing(r.path + ".role")
 	case role.Type != gjson.String:
 		return wrongType(r.path+".role", "a string", role)
-	case role.Str == "" || len(role.Str) > maxNameLength:
-		return Invalid("invalid_value", r.path+".role", `"`+r.path+`.role" must be "system", "developer", "user", "assistant" or "tool".`)
+	case !slices.Contains(roles, role.Str):
+		return Invalid("invalid_value", r.path+".role", `"`+r.path+`.role" must be "system", "developer", "user", "assistant" or "tool", not `+quoteShort(role.Str)+`.`)
 	}
 	r.dst = appendString(append(r.dst, `{"role":`...), role.Str)
 	if err := r.content(m, role.Str); err != nil {

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -59,14 +60,15 @@ func (c *Chat) offer(body *Body, tools []chatTool, mode string) *Error {
 		all = append(appendComma(all), tool.json...)
 	}
 	c.edit.Set("tools", string(append(all, ']')))
+	if string(body.Value("logprobs")) == "true" { // the engine, too, but only once it is loaded
+		return Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
+	}
 	if mode != "required" {
 		return nil
 	}
-	if n := len(body.messages); n > 0 {
-		if last := body.messages[n-1]; gjson.GetBytes(body.Raw[last.from:last.to], "role").Str == "assistant" {
-			return Invalid("invalid_value", "tool_choice",
-				`"tool_choice" demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
-		}
+	if n := len(body.messages); n > 0 && roleOf(body, n-1) == "assistant" {
+		return Invalid("invalid_value", "tool_choice",
+			`"tool_choice" demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
 	}
 	c.Forced = true
 	c.edit.Set("response_format", forcedFormat(tools))
@@ -126,9 +128,20 @@ func readTool(path string, tool gjson.Result, work *schemaWork) (chatTool, *Erro
 		if err := work.check(path+".function.parameters", parameters); err != nil {
 			return chatTool{}, err
 		}
+		if kind := parameters.Get("type"); !isOfObjects(kind) {
+			return chatTool{}, Invalid("invalid_schema", path+".function.parameters", `The "type" of "`+path+`.function.parameters" must be "object", not `+quoteShort(kind.String())+`.`)
+		}
 		out = append(append(out, `,"parameters":`...), parameters.Raw...)
 	}
 	return chatTool{name.Str, string(append(out, `}}`...)), parameters.Raw}, nil
+}
+
+// isOfObjects tells whether a schema of that type is one of arguments, which are an object.
+func isOfObjects(kind gjson.Result) bool {
+	if !kind.IsArray() {
+		return kind.Type == gjson.Null || kind.Str == "object"
+	}
+	return slices.ContainsFunc(kind.Array(), func(one gjson.Result) bool { return one.Str == "object" })
 }
 
 // chooseTools reads the forms {"type":"function","function":{"name":…}} and

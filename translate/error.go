@@ -84,7 +84,7 @@ var kinds = [...]struct {
 	KindForbidden:           {403, "invalid_request", "invalid_request_error", "forbidden", "permission_error"},
 	KindUnauthorized:        {401, "invalid_request", "invalid_request_error", "invalid_api_key", "authentication_error"},
 	KindRateLimited:         {429, "invalid_request", "rate_limit_exceeded", "rate_limit_exceeded", "rate_limit_error"},
-	KindConflict:            {409, "invalid_request", "invalid_request_error", "conflict", "conflict_error"},
+	KindConflict:            {409, "invalid_request", "invalid_request_error", "conflict", "invalid_request_error"},
 	KindJobNotFound:         {404, "job_not_found", "invalid_request_error", "job_not_found", "not_found_error"},
 	KindHubFailed:           {502, "internal_error", "server_error", "hub_failed", "api_error"},
 	KindHubBusy:             {503, "internal_error", "server_error", "hub_busy", "overloaded_error"},

@@ -108,6 +108,10 @@ func (r *callReader) begin(piece string, emit func(Event) error) error {
 		return nil
 	}
 	name, rest := unquote(r.head[m[2]:m[3]]), string(r.head[m[1]:])
+	if rest[0] != '{' { // arguments are an object, or none
+		r.state = noCall
+		return emit(Text{string(r.head)})
+	}
 	r.state = inArguments
 	if err := emit(CallStart{Name: name}); err != nil {
 		return err

@@ -25,10 +25,11 @@ type llamaDecoder struct {
 	stop     Stop
 	ended    bool
 
-	stops   *stopFinder       // nil without stop strings
-	probs   []json.RawMessage // the log probabilities of the text that it holds back
-	forced  *callReader       // nil unless the answer has to be a call
-	comment func()            // called for each comment; may be nil
+	stops     *stopFinder       // nil without stop strings
+	probs     []json.RawMessage // the log probabilities that wait for text that it holds back
+	probsTold int               // bytes of their tokens' text that the client has been told
+	forced    *callReader       // nil unless the answer has to be a call
+	comment   func()            // called for each comment; may be nil
 }
 
 // newLlamaDecoder makes a decoder for the answer to a chat request; nil: to one that asks for nothing that we see to.
@@ -111,7 +112,11 @@ func (d *llamaDecoder) frame(frame []byte, emit func(Event) error) error {
 		return d.end(Fault{nonsense()}, emit)
 	}
 	if c.fault != nil {
-		return d.end(Fault{llamaFault(500, gjson.ParseBytes(c.fault))}, emit)
+		fault := llamaFault(500, gjson.ParseBytes(c.fault))
+		if fault.Code == formatNotMet && d.begun { // the request isn't at fault where the model's own tokens led there
+			fault = &Error{Kind: KindEngineFailed, Code: formatNotMet, Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed."}
+		}
+		return d.end(Fault{fault}, emit)
 	}
 	if c.progress != nil {
 		return d.progress(c.progress, emit)

@@ -91,6 +91,9 @@ func overflow(tokens, limit int) *Error {
 	}
 }
 
+// formatNotMet is the code of an answer that isn't what the engine's parser expects.
+const formatNotMet = "format_not_met"
+
 // clientsMistakes are what the engine's messages about a request begin with, which it may call its own fault, with status
 // 500; and what the client is told of them.
 var clientsMistakes = []struct{ start, code, param string }{
@@ -112,8 +115,8 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
 	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
 	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
-	{"The model produced output that does not match the expected", "format_not_met", "response_format"}, // of an answer that the request began
-	{"Failed to initialize samplers", "format_not_met", "response_format"},                              // the same
+	{"The model produced output that does not match the expected", formatNotMet, "response_format"}, // of an answer that the request began
+	{"Failed to initialize samplers", formatNotMet, "response_format"},                              // the same
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 

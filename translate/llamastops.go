@@ -43,6 +43,7 @@ func (d *llamaDecoder) say(text string, logprobs []byte, emit func(Event) error)
 		if told == "" {
 			return nil
 		}
+		d.probsTold += len(told)
 		return emit(Text{told})
 	default:
 		return d.tell(told, emit)
@@ -56,6 +57,7 @@ func (d *llamaDecoder) tell(text string, emit func(Event) error) error {
 			return err
 		}
 	}
+	d.probsTold = 0
 	if len(d.probs) == 0 {
 		return nil
 	}
@@ -75,21 +77,29 @@ func (d *llamaDecoder) release(emit func(Event) error) error {
 	return d.tell(d.stops.rest(), emit)
 }
 
-// stopAt ends the answer before a stop string.
+// stopAt ends the answer before a stop string. Tokens that begin within the string, or after it, aren't told.
 func (d *llamaDecoder) stopAt(told string, emit func(Event) error) error {
-	size := 0
-	for i, token := range d.probs { // those of the stop string aren't told
-		if size >= len(told) {
+	left := d.probsTold + len(told)
+	for i, token := range d.probs {
+		if left <= 0 {
 			d.probs = d.probs[:i]
 			break
 		}
-		size += len(gjson.GetBytes(token, "token").Str)
+		left -= tokenLength(token)
 	}
 	if err := d.tell(told, emit); err != nil {
 		return err
 	}
 	d.stop = Stop{StopString, d.stops.met}
 	return d.cut(FinishStop, emit)
+}
+
+// tokenLength is the number of bytes that a token stands for.
+func tokenLength(token []byte) int {
+	if bytes := gjson.GetBytes(token, "bytes"); bytes.IsArray() {
+		return len(bytes.Array())
+	}
+	return len(gjson.GetBytes(token, "token").Str)
 }
 
 // cut ends the answer. The engine would go on.

@@ -18,7 +18,10 @@ func TestSchema_WrongShapesAreRefused(t *testing.T) {
 		`{"properties":{"a":{"minimum":"1"}}}`:  `"minimum" in`,
 		`{"properties":{"a":{"maxLength":-1}}}`: `"maxLength" in`,
 		`{"properties":{"a":{"pattern":1}}}`:    `"pattern" in`,
-		`{"type":["string","null"],"enum":["a",null],"minimum":0.5,"minLength":2,"required":true}`: ``,
+		`{"type":"array","items":{}}`:           `The "type" of "tools[0].function.parameters" must be "object", not "array".`,
+		`{"type":["array","null"]}`:             `The "type" of`,
+		`{"type":["object","null"]}`:            ``,
+		`{"properties":{"a":{"type":["string","null"],"enum":["a",null],"minimum":0.5,"minLength":2,"required":true}}}`: ``,
 	} {
 		t.Run(schema, func(t *testing.T) {
 			t.Parallel()

@@ -17,10 +17,7 @@ const models = {
 
 const prompt = 'What is the capital of France?';
 const answer = 'The capital of France is Paris.';
-const settings = {
-  temperature: 0, maxRetries: 0, maxOutputTokens: 400,
-  providerOptions: { anthropic: { structuredOutputMode: 'outputFormat' } }, // else it asks for a call of a tool of its own
-};
+const settings = { temperature: 0, maxRetries: 0, maxOutputTokens: 400 };
 
 const said = [];
 const tools = {
