@@ -132,35 +132,6 @@ func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// TestStuck_ASlowEngineIsNot: it reads one prompt after the other, so that the last request hears nothing for much longer
-// than an engine may get no further.
-func TestStuck_ASlowEngineIsNot(t *testing.T) {
-	const short = 2 * time.Second
-	config := harness.Config{Port: harness.FreePort(t), Engine: []string{"parallel 4", "args --threads 1 -b 32"}}
-	s := harness.Start(harness.NewHome(t), config)
-	s.Post(harness.LoadPath, harness.Fields{"model": harness.Model, "context_length": 8192}).Want(t, http.StatusOK)
-	engine := s.Engine()
-	config.LM = []string{"stall_timeout " + short.String()} // beside other work a start may be silent for longer
-	if r := s.Reload(config.String()); r.Status != 0 {
-		t.Fatal(r.Output)
-	}
-	begun := time.Now()
-	var replies []<-chan harness.Reply
-	for i := range 4 {
-		prompt := fmt.Sprint(i) + strings.Repeat(" lorem ipsum dolor", 400)
-		replies = append(replies, s.Go(harness.ChatPath, harness.Ask(prompt).With("max_tokens", 2)))
-	}
-	for _, reply := range replies {
-		harness.Wait(t, "an answer", reply).Want(t, http.StatusOK)
-	}
-	if took := time.Since(begun); took < 2*short {
-		t.Errorf("all were answered after %s: too soon to show anything", took)
-	}
-	if !engine.Alive() {
-		t.Error("the engine was ended")
-	}
-}
-
 // slowSite answers HTTP/1.1 and HTTP/2 without TLS.
 const slowSite = `{
 	grace_period 15s

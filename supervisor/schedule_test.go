@@ -16,6 +16,7 @@ var schedules = flag.Uint64("schedules", 1000, "how many random schedules to pla
 // settings that change and time that passes, all at random; and it checks after each step what must hold of any schedule.
 type world struct {
 	t       *testing.T
+	seed    uint64
 	rand    *rand.Rand
 	st      State
 	now     time.Time
@@ -33,7 +34,7 @@ type happening struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, waiting: map[uint64]Waiter{}, alive: map[uint64]bool{},
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, waiting: map[uint64]Waiter{}, alive: map[uint64]bool{},
 	}
 	w.st.Limits = w.limits()
 	return w
@@ -75,7 +76,7 @@ func (w *world) fail(format string, args ...any) {
 		}
 		w.t.Log(strings.ReplaceAll(line, "supervisor.", ""))
 	}
-	w.t.Fatalf(format, args...)
+	w.t.Fatalf("seed %d: "+format, append([]any{w.seed}, args...)...)
 }
 
 func (w *world) step(ev Event) {

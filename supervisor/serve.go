@@ -23,7 +23,7 @@ func (s *stepper) serveAll() {
 		}
 	}
 	if !s.st.Closing {
-		if slices.ContainsFunc(s.effects, isSpawn) { // a longer instance is coming: who waits for it doesn't want the shorter
+		if slices.ContainsFunc(s.effects, changesChoices) { // where a longer instance is coming, who waits for it doesn't want the shorter
 			s.mark()
 		}
 		s.relieve()
@@ -31,9 +31,14 @@ func (s *stepper) serveAll() {
 	}
 }
 
-func isSpawn(e Effect) bool {
-	_, ok := e.(Spawn)
-	return ok
+// changesChoices tells whether other instances may be there, or be coming, than when a round began.
+func changesChoices(e Effect) bool {
+	switch e.(type) {
+	case Spawn, Stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // mayGoOn tells whether another round may lead to something, after one in which a wait has ended: a load that was refused to
