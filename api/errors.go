@@ -82,6 +82,22 @@ func (c *call) asError(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
+	}
+	if e := c.asRefusedBySystem(err); e != nil {
+		return e
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
+	default:
+		c.api.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
+		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
+	}
+}
+
+// asRefusedBySystem is the error of what the system or the database refused; nil: it was something else.
+func (c *call) asRefusedBySystem(err error) *translate.Error {
+	switch {
 	case openfiles.AreExhausted(err):
 		return c.noFiles(err)
 	case errors.Is(err, store.ErrBusy):
@@ -99,11 +115,8 @@ func (c *call) asError(err error) *translate.Error {
 			Kind: translate.KindUnavailable, Code: "store_unavailable", RetryAfter: 5 * time.Second,
 			Message: "The server's store of tokens and conversations can't be reached at the moment. Try again soon; the server's log says more.",
 		}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:
-		c.api.Log.Error("a request failed", "request", c.id, "path", c.r.URL.Path, "error", err)
-		return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
+		return nil
 	}
 }
 
