@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -203,10 +204,16 @@ func TestFirstRun_ErrorsAreSentences(t *testing.T) {
 			t.Errorf("%s: status %d: %s", command, r.Status, r.Output)
 		}
 	}
-	h.WriteFile("Caddyfile", harness.Config{Port: harness.FreePort(t), Engine: []string{"path /nowhere/llama-server"}}.String())
+	port := harness.FreePort(t)
+	taken, err := net.Listen("tcp", harness.Address(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	h.WriteFile("Caddyfile", harness.Config{Port: port}.String())
 	for _, command := range []string{"run", "start"} {
 		r := h.Command(command)
-		if line := lineWith(r.Output, "/nowhere/llama-server doesn't exist"); r.Status == 0 || !strings.HasPrefix(line, "Error: ") {
+		if line := lineWith(r.Output, "in use"); r.Status == 0 || !strings.HasPrefix(line, "Error: ") {
 			t.Errorf("%s: status %d: %s", command, r.Status, r.Output)
 		}
 	}

@@ -55,6 +55,7 @@ func startAuth(t testing.TB) []target {
 		engine llama_server {
 			path %s
 			parallel 8
+			args --ctx-size 1048576
 		}
 	}
 }

@@ -23,7 +23,8 @@ func startSite(t testing.TB) site {
 	home := harness.NewHome(t)
 	server := harness.Start(home, harness.Config{Engine: []string{
 		"path " + linkSelf(t, home),
-		"parallel 8", // as many as there are clients: what is measured is the way, not the queue
+		"parallel 8",              // as many as there are clients: what is measured is the way, not the queue
+		"args --ctx-size 1048576", // or the large body is refused, as a prompt that can't fit
 	}})
 	server.Chat(harness.Ask("Hello").With("max_tokens", small.events)) // loads the model
 	engine := server.Engine()
