@@ -33,7 +33,7 @@ func (c *call) messages() error {
 // messagesRequest reads a request of the Messages API, and makes what the engine is to be asked of it. It is
 // OpenAI-style.
 func (c *call) messagesRequest(parse func(*translate.Body, translate.Caps) (*translate.Messages, *translate.Error)) (*request, *translate.Body, *translate.Messages, error) {
-	rq, err := c.requestWith((*translate.Body).WithMessagesDefaults)
+	rq, err := c.requestWith(translate.WithMessagesDefaults)
 	if err != nil {
 		return nil, nil, nil, err
 	}

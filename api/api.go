@@ -151,7 +151,7 @@ func (c *call) serve() error {
 // tellID tells the client the request's id, under the names that it may know.
 func (c *call) tellID() {
 	c.w.Header().Set("X-Request-Id", c.id)
-	if c.dialect == translate.Anthropic {
+	if c.dialect == anthropicDialect {
 		c.w.Header().Set("Request-Id", c.id)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -196,7 +194,7 @@ func (c *call) job(j fetch.Job) nativeJob {
 
 // nativeFault is an error as it stands within other things: type, message and code.
 func nativeFault(e *translate.Error) json.RawMessage {
-	return json.RawMessage(gjson.GetBytes(translate.Native.Append(nil, e, ""), "error").Raw)
+	return translate.AppendErrorObject(nil, e)
 }
 
 // when is a time for clients; empty for none.

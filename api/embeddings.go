@@ -48,7 +48,7 @@ func (c *call) embeddings() error {
 	if err != nil {
 		return refined(err, e.Refine)
 	}
-	body, bad := e.Body(instance, got)
+	body, bad := translate.EmbeddingBody(e, instance, got)
 	if bad != nil {
 		return bad
 	}
@@ -89,7 +89,7 @@ func (c *call) rerank() error {
 	if err != nil {
 		return refined(err, r.Refine)
 	}
-	c.writeJSON(http.StatusOK, r.Body(instance, got))
+	c.writeJSON(http.StatusOK, translate.RerankBody(r, instance, got))
 	return nil
 }
 

@@ -35,7 +35,7 @@ func (c *call) fail(err error) {
 	}
 	c.hurry()
 	e.Header(c.w.Header())
-	c.writeJSON(c.dialect.Status(e), c.dialect.Append(nil, e, c.id))
+	c.writeJSON(c.dialect.Status(e), c.dialect.AppendError(nil, e, c.id))
 }
 
 // asError is the one place where the errors of the floors below become what clients see.

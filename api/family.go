@@ -29,7 +29,7 @@ func familyOf(r *http.Request) Family {
 	switch {
 	case path == "/api/v1/health" || path == "/api/v1/root.crt":
 		return ""
-	case dialectOf(r) == translate.Anthropic:
+	case dialectOf(r) == anthropicDialect:
 		return FamilyAnthropic
 	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
 		return FamilyOpenAI

@@ -25,14 +25,14 @@ func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error
 
 // reserveChat is reserve for a chat. body is what the engine is to be sent.
 func (c *call) reserveChat(rq *request, body *translate.Body, chat *translate.Chat) error {
-	if err := c.fits(rq, "messages", len(body.Raw), body.PromptBytes); err != nil {
+	if err := c.fits(rq, "messages", len(body.Raw), func() int { return translate.PromptBytes(body) }); err != nil {
 		return err
 	}
 	made := 0
 	if body != rq.body {
 		made = len(body.Raw)
 	}
-	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: body.TokenLimit()}, made)
+	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: translate.TokenLimit(body)}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 type (
@@ -135,7 +134,7 @@ func describe(m node.ModelState) nativeModel {
 
 // listOpenAI is GET /v1/models: the loaded instances, or every model if the settings say so.
 func (c *call) listOpenAI() error {
-	if c.dialect == translate.Anthropic {
+	if c.dialect == anthropicDialect {
 		return c.listAnthropic()
 	}
 	models, err := c.models()
@@ -165,7 +164,7 @@ func (c *call) getOpenAI() error {
 	if id == "" {
 		id = target.Model.Key
 	}
-	if c.dialect == translate.Anthropic {
+	if c.dialect == anthropicDialect {
 		return c.answer(anthropicObject(id, target.Model, c.contextOf(id)))
 	}
 	return c.answer(openAIObject(id, target.Model))

@@ -23,7 +23,7 @@ const storeTimeout = 30 * time.Second
 
 // nativeChat is POST /api/v1/chat.
 func (c *call) nativeChat() error {
-	rq, err := c.requestWith((*translate.Body).WithNativeDefaults)
+	rq, err := c.requestWith(translate.WithNativeDefaults)
 	if err != nil {
 		return err
 	}

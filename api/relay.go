@@ -77,7 +77,7 @@ func (s *stream) beat() {
 	silent := time.Since(s.last)
 	if silent >= every {
 		sign := comment
-		if s.call.dialect == translate.Anthropic {
+		if s.call.dialect == anthropicDialect {
 			sign = translate.Ping
 		}
 		s.put([]byte(sign))
@@ -145,12 +145,12 @@ func (s *stream) put(p []byte) bool {
 
 // fail tells of an error where the stream has begun: an event that the official clients raise on.
 func (s *stream) fail(e *translate.Error) {
-	event := s.call.dialect.Append(nil, e, s.call.id)
+	event := s.call.dialect.AppendError(nil, e, s.call.id)
 	if len(s.atFault) > 0 {
 		event = append(append(event[:len(event)-1], ','), s.atFault...)
 		event = append(event, '}')
 	}
-	if s.call.dialect == translate.Anthropic {
+	if s.call.dialect == anthropicDialect {
 		s.send(translate.AppendNamedFrame(nil, "error", event))
 		return
 	}

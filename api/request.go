@@ -24,7 +24,7 @@ type request struct {
 }
 
 // request reads the body and finds the model. Nothing is loaded yet.
-func (c *call) request() (*request, error) { return c.requestWith((*translate.Body).WithDefaults) }
+func (c *call) request() (*request, error) { return c.requestWith(translate.WithDefaults) }
 
 // requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
 // is refused costs no memory.

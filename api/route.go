@@ -158,17 +158,24 @@ func (c *call) route() (*route, error) {
 	return found, nil
 }
 
+// The dialects in which errors are written.
+var (
+	nativeDialect    translate.Dialect = translate.NativeErrors{} // v1 and v0
+	openAIDialect    translate.Dialect = translate.OpenAIErrors{}
+	anthropicDialect translate.Dialect = translate.AnthropicErrors{}
+)
+
 // dialectOf is what a path's errors are told in, whether there is an endpoint or not. The list of models has the same path
 // in two dialects. Paths that aren't the API's are those of clients with a wrong base URL.
 func dialectOf(r *http.Request) translate.Dialect {
 	path := r.URL.Path
 	switch {
 	case isMessages(path), isMessages(strings.TrimPrefix(path, "/v1")), isMessages("/v1" + path), isAnthropicModels(r):
-		return translate.Anthropic
+		return anthropicDialect
 	case path == "/api" || strings.HasPrefix(path, "/api/") || path == "/lmstudio-greeting":
-		return translate.Native
+		return nativeDialect
 	default:
-		return translate.OpenAI
+		return openAIDialect
 	}
 }
 

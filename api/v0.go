@@ -10,7 +10,7 @@ import (
 // extra is what an answer has beside the OpenAI-style fields: in v0 the figures, the model and the engine; elsewhere the
 // figures alone, and only where a draft model took part. It is nil where there is nothing to add.
 func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
-	isV0 := c.dialect == translate.Native
+	isV0 := c.dialect == nativeDialect
 	if in.Spec.Draft != nil {
 		draft = in.Spec.Draft.Key // the request may have called it by another name, or by none
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -162,7 +163,7 @@ func callID(id, answer string, index int) string {
 	if id != "" {
 		return id
 	}
-	return "toolu_" + strings.TrimPrefix(answer, "msg_") + "_" + itoa(index)
+	return "toolu_" + strings.TrimPrefix(answer, "msg_") + "_" + strconv.Itoa(index)
 }
 
 func messagesUsageOf(u Usage) messagesUsage {

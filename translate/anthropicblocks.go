@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -127,7 +128,7 @@ func (c *conversation) toolResult(path string, block gjson.Result) *Error {
 // inlineAll reads blocks of what a user or a tool says.
 func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []turnPart, err *Error) {
 	for i, block := range blocks.Array() {
-		at := path + "." + itoa(i)
+		at := path + "." + strconv.Itoa(i)
 		if !block.IsObject() {
 			return nil, wrongPlace(at, "an object", block)
 		}

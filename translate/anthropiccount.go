@@ -2,6 +2,7 @@ package translate
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -30,4 +31,4 @@ func (LlamaServer) Counted(answer []byte) (int, *Error) {
 }
 
 // CountBody is the answer of POST /v1/messages/count_tokens.
-func CountBody(tokens int) []byte { return []byte(`{"input_tokens":` + itoa(tokens) + `}`) }
+func CountBody(tokens int) []byte { return []byte(`{"input_tokens":` + strconv.Itoa(tokens) + `}`) }

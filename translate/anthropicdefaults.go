@@ -10,7 +10,7 @@ import (
 var messagesNames = map[string]string{SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens"}
 
 // WithMessagesDefaults is WithDefaults for the Messages API, which has names of its own.
-func (b *Body) WithMessagesDefaults(chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
+func WithMessagesDefaults(b *Body, chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
 	var e Edit
 	e.Remove(chosenBy)
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
@@ -21,7 +21,7 @@ func (b *Body) WithMessagesDefaults(chosenBy string, defaults map[string]json.Ra
 		if name == "stop_sequences" && typeOf(value) == isAString {
 			value = slices.Concat([]byte{'['}, value, []byte{']'})
 		}
-		if name != chosenBy && !says(b.Value(name)) && e.find(name) == nil {
+		if name != chosenBy && !says(b.Value(name)) && !e.Has(name) {
 			e.Set(name, string(value))
 		}
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -44,7 +45,7 @@ func ParseMessagesCount(body *Body, caps Caps) (*Messages, *Error) {
 	case outline.length == 0:
 		return nil, Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
 	case outline.length > maxMessages:
-		return nil, badPlace("messages", "must hold at most "+itoa(maxMessages)+" messages.")
+		return nil, badPlace("messages", "must hold at most "+strconv.Itoa(maxMessages)+" messages.")
 	}
 	if m.Chat.Forced && outline.endsInPrefill {
 		return nil, badPlace("tool_choice", `demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)
@@ -113,14 +114,14 @@ func (m *Messages) parseStops(body *Body) *Error {
 	}
 	for i, stop := range given.Array() {
 		if stop.Type != gjson.String {
-			return wrongPlace(name+"."+itoa(i), "a string", stop)
+			return wrongPlace(name+"."+strconv.Itoa(i), "a string", stop)
 		}
 		if stop.Str != "" {
 			m.Chat.Stops = append(m.Chat.Stops, stop.Str)
 		}
 	}
 	if !areStops(m.Chat.Stops) {
-		return badPlace(name, "must hold at most "+itoa(maxStops)+" strings, of "+itoa(maxStopBytes)+" bytes in all.")
+		return badPlace(name, "must hold at most "+strconv.Itoa(maxStops)+" strings, of "+strconv.Itoa(maxStopBytes)+" bytes in all.")
 	}
 	return nil
 }

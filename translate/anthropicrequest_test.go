@@ -126,10 +126,10 @@ func sentFor(tb testing.TB, request string, caps Caps) string {
 	m, err := ParseMessages(body, caps)
 	if err != nil {
 		var e anthropicError
-		if err := json.Unmarshal(Anthropic.Append(nil, err, ""), &e); err != nil {
+		if err := json.Unmarshal(AnthropicErrors{}.AppendError(nil, err, ""), &e); err != nil {
 			tb.Fatal(err)
 		}
-		return fmt.Sprintf("%d %s", Anthropic.Status(err), e.Error.Message)
+		return fmt.Sprintf("%d %s", AnthropicErrors{}.Status(err), e.Error.Message)
 	}
 	upstream, err := m.Upstream()
 	if err != nil {
@@ -179,7 +179,7 @@ func TestMessages_Defaults(t *testing.T) {
 	} {
 		body, bad := Scan([]byte(request))
 		if bad == nil {
-			body, bad = body.WithMessagesDefaults("preset", defaults)
+			body, bad = WithMessagesDefaults(body, "preset", defaults)
 		}
 		if bad != nil || string(body.Raw) != want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", request, bad, body.Raw, want)

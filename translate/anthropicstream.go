@@ -1,6 +1,9 @@
 package translate
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // MessagesStream encodes the stream of the Messages API. Its blocks come strictly one after the other:
 //
@@ -58,7 +61,7 @@ func (s *MessagesStream) Append(dst []byte, ev Event) []byte {
 		s.outcome.note(ev)
 		return s.appendEnd(dst)
 	case Fault:
-		return AppendNamedFrame(dst, "error", Anthropic.Append(nil, ev.Err, ""))
+		return AppendNamedFrame(dst, "error", AnthropicErrors{}.AppendError(nil, ev.Err, ""))
 	default:
 		s.outcome.note(ev)
 	}
@@ -129,13 +132,13 @@ func (s *MessagesStream) appendOpened(dst []byte, kind blockKind) []byte {
 	dst = s.appendClosed(dst)
 	s.open, s.blanks, s.thought = kind, "", s.thought[:0]
 	s.blocks++
-	dst = append(append(beginEvent(dst, "content_block_start"), `,"index":`...), itoa(s.blocks-1)...)
+	dst = append(append(beginEvent(dst, "content_block_start"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	return append(dst, `,"content_block":`...)
 }
 
 // appendDelta appends a piece of the open block.
 func (s *MessagesStream) appendDelta(dst []byte, kind, field, text string) []byte {
-	dst = append(append(beginEvent(dst, "content_block_delta"), `,"index":`...), itoa(s.blocks-1)...)
+	dst = append(append(beginEvent(dst, "content_block_delta"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	dst = append(append(append(dst, `,"delta":{"type":"`...), kind...), `","`...)
 	dst = appendString(append(append(dst, field...), `":`...), text)
 	return endEvent(append(dst, '}'))
@@ -150,7 +153,7 @@ func (s *MessagesStream) appendClosed(dst []byte) []byte {
 		dst = s.appendDelta(dst, "signature_delta", "signature", s.Thinking.signature(s.thought))
 	}
 	s.open = noBlock
-	dst = append(append(beginEvent(dst, "content_block_stop"), `,"index":`...), itoa(s.blocks-1)...)
+	dst = append(append(beginEvent(dst, "content_block_stop"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
 	return endEvent(dst)
 }
 

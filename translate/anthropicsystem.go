@@ -2,6 +2,7 @@ package translate
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -29,7 +30,7 @@ func parseSystem(system gjson.Result) ([]string, *Error) {
 // textBlocks reads blocks that all have to be texts.
 func textBlocks(path string, blocks gjson.Result) (texts []string, err *Error) {
 	for i, block := range blocks.Array() {
-		at := path + "." + itoa(i)
+		at := path + "." + strconv.Itoa(i)
 		text := block.Get("text")
 		switch kind := block.Get("type"); {
 		case !block.IsObject():

@@ -3,6 +3,7 @@ package translate
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -89,12 +90,12 @@ func (m *Messages) dontThink(caps Caps) {
 }
 
 // isOff tells whether thinking is turned off altogether.
-func (m *Messages) isOff() bool { return m.edit.find("chat_template_kwargs") != nil }
+func (m *Messages) isOff() bool { return m.edit.Has("chat_template_kwargs") }
 
 // think turns thinking on. A budget of 0 is none, an effort that is empty, too.
 func (m *Messages) think(budget int, effort string, caps Caps) {
 	if budget > 0 && (caps.Reasoning == nil || len(caps.Reasoning) > 0) {
-		m.edit.Set("thinking_budget_tokens", itoa(budget))
+		m.edit.Set("thinking_budget_tokens", strconv.Itoa(budget))
 	}
 	if slices.Contains(caps.Reasoning, "off") {
 		m.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -65,11 +66,11 @@ func functionsOf(tools gjson.Result, wanted string) (functions []chatTool, offer
 	case !tools.IsArray():
 		return nil, nil, wrongPlace("tools", "an array", tools)
 	case len(tools.Array()) > maxTools:
-		return nil, nil, badPlace("tools", "must hold at most "+itoa(maxTools)+" tools.")
+		return nil, nil, badPlace("tools", "must hold at most "+strconv.Itoa(maxTools)+" tools.")
 	}
 	var work schemaWork
 	for i, tool := range tools.Array() {
-		path := "tools." + itoa(i)
+		path := "tools." + strconv.Itoa(i)
 		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
 		switch {
 		case !tool.IsObject():

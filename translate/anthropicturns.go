@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -64,7 +65,7 @@ func parseConversation(system, messages gjson.Result, outline messagesOutline, c
 	begun := false // with what isn't the system prompt
 	index := 0
 	messages.ForEach(func(_, message gjson.Result) bool {
-		path := "messages." + itoa(index)
+		path := "messages." + strconv.Itoa(index)
 		role := message.Get("role").Str
 		if !begun && role != "system" {
 			begun = true
@@ -81,7 +82,7 @@ func parseConversation(system, messages gjson.Result, outline messagesOutline, c
 	case !begun, !c.spoken && c.turn.isNothing():
 		return nil, badPlace("messages", "at least one message must be of the user's, or say something.")
 	case c.turn.role == RoleAssistant && len(c.turn.calls) > 0:
-		return nil, badPlace("messages."+itoa(index-1), "ends in a tool_use block, but the next message has to give its tool_result.")
+		return nil, badPlace("messages."+strconv.Itoa(index-1), "ends in a tool_use block, but the next message has to give its tool_result.")
 	case c.turn.isNothing():
 		return append(c.dst, ']'), nil // there is nothing to go on from
 	}
@@ -113,7 +114,7 @@ func (c *conversation) message(path, role string, message gjson.Result, begun bo
 		return nil
 	}
 	if len(content.Array()) > maxParts {
-		return badPlace(path+".content", "must hold at most "+itoa(maxParts)+" blocks.")
+		return badPlace(path+".content", "must hold at most "+strconv.Itoa(maxParts)+" blocks.")
 	}
 	read := c.userBlock
 	if role == "assistant" {
@@ -122,7 +123,7 @@ func (c *conversation) message(path, role string, message gjson.Result, begun bo
 	var err *Error
 	index := 0
 	content.ForEach(func(_, block gjson.Result) bool {
-		at := path + ".content." + itoa(index)
+		at := path + ".content." + strconv.Itoa(index)
 		if kind := block.Get("type"); !block.IsObject() {
 			err = wrongPlace(at, "an object", block)
 		} else if kind.Type != gjson.String {

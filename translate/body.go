@@ -1,7 +1,11 @@
 package translate
 
 import (
+	"iter"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -69,7 +73,7 @@ func (b *Body) scanFields(s *scanner) *Error {
 			return Invalid("duplicate_field", key, `"`+key+`" is given twice in the request body.`)
 		}
 		if len(b.fields) == maxFields {
-			return Invalid("invalid_json", "", "The request body has more than "+itoa(maxFields)+" fields.")
+			return Invalid("invalid_json", "", "The request body has more than "+strconv.Itoa(maxFields)+" fields.")
 		}
 		b.fields = append(b.fields, f)
 		s.space()
@@ -80,6 +84,17 @@ func (b *Body) scanFields(s *scanner) *Error {
 			return s.unexpected("where ',' or '}' is expected")
 		}
 		s.space()
+	}
+}
+
+// All gives the names of the top-level fields and their JSON, in order. Both are parts of Raw, but for names with escapes.
+func (b *Body) All() iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for i := range b.fields {
+			if f := &b.fields[i]; !yield(f.key, b.Raw[f.value:f.to]) {
+				return
+			}
+		}
 	}
 }
 
@@ -183,6 +198,12 @@ func (e *Edit) Set(key, value string) {
 
 // Remove takes a field away.
 func (e *Edit) Remove(key string) { e.Set(key, "") }
+
+// Has tells whether the edit changes a field.
+func (e *Edit) Has(key string) bool { return e.find(key) != nil }
+
+// Only is a copy of the edit by which, of the fields that it doesn't change, only those in names stay that aren't null.
+func (e *Edit) Only(names map[string]bool) Edit { return Edit{slices.Clone(e.changes), names} }
 
 // Apply is the body's bytes with the changes made: one copy, in which everything that isn't changed is as it was.
 func (e *Edit) Apply(b *Body) []byte {
@@ -290,4 +311,15 @@ func appendComma(out []byte) []byte {
 		out = append(out, ',')
 	}
 	return out
+}
+
+// Dropped are the names of a body's fields that an edit leaves out.
+func (e *Edit) Dropped(body *Body) []string {
+	var names []string
+	for i := range body.fields {
+		if f := &body.fields[i]; e.find(string(f.key)) == nil && !e.keeps(body, f) {
+			names = append(names, strings.ToValidUTF8(string(f.key), ""))
+		}
+	}
+	return names
 }

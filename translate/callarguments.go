@@ -1,6 +1,10 @@
 package translate
 
-import "github.com/tidwall/gjson"
+import (
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
 
 // The bounds of what a call's arguments hold: the engine reads them again, and its objects are slow to search.
 const (
@@ -33,14 +37,14 @@ func callArguments(path string, v gjson.Result) (string, *Error) {
 	if s.space(); bad == nil && s.pos == len(text) {
 		value := gjson.Parse(text)
 		if sizeOf(value).values > maxArgumentValues {
-			return "", Invalid("invalid_value", path, `"`+path+`" must have at most `+itoa(maxArgumentValues)+` values.`)
+			return "", Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxArgumentValues)+` values.`)
 		}
 		if value.IsObject() {
 			return text, nil
 		}
 	}
 	if bad != nil && s.deep {
-		return "", Invalid("invalid_value", path, `"`+path+`" must not be nested more than `+itoa(maxArgumentDepth)+` levels deep.`)
+		return "", Invalid("invalid_value", path, `"`+path+`" must not be nested more than `+strconv.Itoa(maxArgumentDepth)+` levels deep.`)
 	}
 	return string(appendString([]byte(`{"arguments":`), text)) + "}", nil
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -28,13 +29,16 @@ type Chat struct {
 	most int // tokens that each choice may have, whatever the token of who asks allows; 0: as many as the request says
 }
 
+// chatParser reads a chat request.
+type chatParser struct{ *Chat }
+
 // ParseChat reads a chat request. What is wrong with it, or can't be done with the model, is refused here, before anything
 // is loaded. What isn't known here is not sent to an engine.
 func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 	if err := checkTypes(body); err != nil {
 		return nil, err
 	}
-	c := &Chat{N: 1}
+	c := chatParser{&Chat{N: 1}}
 	if err := parseSampling(body, nil, caps, &c.edit); err != nil {
 		return nil, err
 	}
@@ -48,7 +52,7 @@ func ParseChat(body *Body, caps Caps) (*Chat, *Error) {
 	}
 	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || unquote(body.Value("reasoning_effort")) == efforts[0]
 	c.Thinks = caps.thinks() && (!isOff || !caps.canBeSilent())
-	return c, c.parseMessages(body, caps)
+	return c.Chat, c.parseMessages(body, caps)
 }
 
 // thinks tells whether a model may think before it answers, as far as it is known.
@@ -67,24 +71,22 @@ var chatTypes = map[string]jsonType{
 }
 
 func checkTypes(body *Body) *Error {
-	for i := range body.fields {
-		f := &body.fields[i]
-		want, known := chatTypes[string(f.key)]
-		value := body.Raw[f.value:f.to]
-		if known && want&typeOf(value) == 0 && (value[0] != 'n' || string(f.key) == "messages") {
-			return wrongType(string(f.key), want.String(), gjson.ParseBytes(value))
+	for name, value := range body.All() {
+		want, known := chatTypes[string(name)]
+		if known && want&typeOf(value) == 0 && (value[0] != 'n' || string(name) == "messages") {
+			return wrongType(string(name), want.String(), gjson.ParseBytes(value))
 		}
 	}
 	return nil
 }
 
-func (c *Chat) parseN(body *Body) (err *Error) {
+func (c *chatParser) parseN(body *Body) (err *Error) {
 	n, given, err := body.Int("n")
 	switch {
 	case err != nil:
 		return err
 	case given && (n < 1 || n > maxChatChoices):
-		return Invalid("invalid_value", "n", `"n" must be from 1 to `+itoa(maxChatChoices)+`.`)
+		return Invalid("invalid_value", "n", `"n" must be from 1 to `+strconv.Itoa(maxChatChoices)+`.`)
 	case given:
 		c.N = n
 		c.edit.Remove("n") // each choice is a request of its own
@@ -95,7 +97,7 @@ func (c *Chat) parseN(body *Body) (err *Error) {
 
 // parseLogprobs refuses what the engine would, before it is loaded. Asked for no other tokens, the engine tells twenty, or no
 // log probabilities at all: it is asked for one, which the client isn't told.
-func (c *Chat) parseLogprobs(body *Body) *Error {
+func (c *chatParser) parseLogprobs(body *Body) *Error {
 	top, given, err := body.Int("top_logprobs")
 	wanted := string(body.Value("logprobs")) == "true"
 	switch {
@@ -112,7 +114,7 @@ func (c *Chat) parseLogprobs(body *Body) *Error {
 }
 
 // parsePenalty takes repetition_penalty, as other servers call it, for repeat_penalty.
-func (c *Chat) parsePenalty(body *Body) *Error { return renamePenalty(body, &c.edit) }
+func (c *chatParser) parsePenalty(body *Body) *Error { return renamePenalty(body, &c.edit) }
 
 func renamePenalty(body *Body, e *Edit) *Error {
 	raw := body.Value("repetition_penalty")
@@ -132,19 +134,19 @@ func renamePenalty(body *Body, e *Edit) *Error {
 func (c *Caps) canBeSilent() bool { return c.Reasoning == nil || slices.Contains(c.Reasoning, "off") }
 
 // parseStops reads the stop strings, which the engine isn't sent: see [stopFinder].
-func (c *Chat) parseStops(body *Body) (err *Error) {
+func (c *chatParser) parseStops(body *Body) (err *Error) {
 	c.Stops, err = parseStops(body)
 	c.edit.Remove("stop")
 	return err
 }
 
 // parseLimit refuses an answer of no tokens: the engine makes one nevertheless.
-func (c *Chat) parseLimit(body *Body) *Error {
+func (c *chatParser) parseLimit(body *Body) *Error {
 	for _, name := range limits {
 		if n, given, err := body.Int(name); err != nil {
 			return err
 		} else if given && n == 0 {
-			return Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
+			return Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+strconv.Itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -179,7 +180,7 @@ func chatCallID(id, answer string, choice, call int) string {
 	if id != "" {
 		return id
 	}
-	return "call_" + strings.TrimPrefix(answer, "chatcmpl-") + "_" + itoa(choice) + "_" + itoa(call)
+	return "call_" + strings.TrimPrefix(answer, "chatcmpl-") + "_" + strconv.Itoa(choice) + "_" + strconv.Itoa(call)
 }
 
 // wellFormed are the calls that a client can make. What the others are made of is content, as the model said it: a call

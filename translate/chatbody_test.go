@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +12,7 @@ import (
 func called(reason FinishReason, arguments ...string) []Event {
 	var events []Event
 	for i, args := range arguments {
-		events = append(events, CallStart{Index: i, ID: "id" + itoa(i), Name: "tool"})
+		events = append(events, CallStart{Index: i, ID: "id" + strconv.Itoa(i), Name: "tool"})
 		if args != "" {
 			events = append(events, CallArgs{Index: i, Text: args[:1]}, CallArgs{Index: i, Text: args[1:]})
 		}

@@ -12,7 +12,7 @@ var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 var commonEfforts = []string{"none", "low", "medium", "high"}
 
 // parseEffort makes of reasoning_effort the nearest value that the model offers.
-func (c *Chat) parseEffort(body *Body, caps Caps) *Error {
+func (c *chatParser) parseEffort(body *Body, caps Caps) *Error {
 	effort := unquote(body.Value("reasoning_effort"))
 	if effort == "" {
 		return nil

@@ -3,7 +3,7 @@ package translate
 import "github.com/tidwall/gjson"
 
 // parseFormat reads response_format, and puts the schema where the engine looks for it.
-func (c *Chat) parseFormat(body *Body) *Error {
+func (c *chatParser) parseFormat(body *Body) *Error {
 	value := body.Value("response_format")
 	if value == nil || string(value) == "null" {
 		return nil
@@ -47,7 +47,7 @@ func (c *Chat) parseFormat(body *Body) *Error {
 }
 
 // jsonObject is the format of any object, or of one that follows llama-server's own place for a schema.
-func (c *Chat) jsonObject(schema gjson.Result) *Error {
+func (c *chatParser) jsonObject(schema gjson.Result) *Error {
 	if schema.Type == gjson.Null {
 		c.edit.Set("response_format", `{"type":"json_object"}`)
 		return nil

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -17,7 +18,7 @@ const (
 
 // parseMessages checks the messages. Plain ones are sent as they stand; the others are put together anew of what is known of
 // them, so that the engine reads nothing that wasn't looked at here.
-func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
+func (c *chatParser) parseMessages(body *Body, caps Caps) *Error {
 	list := body.messages
 	switch {
 	case !says(body.Value("messages")):
@@ -25,7 +26,7 @@ func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
 	case len(list) == 0:
 		return Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
 	case len(list) > maxMessages:
-		return Invalid("invalid_value", "messages", `"messages" must hold at most `+itoa(maxMessages)+` messages.`)
+		return Invalid("invalid_value", "messages", `"messages" must hold at most `+strconv.Itoa(maxMessages)+` messages.`)
 	case len(list) > 1 && roleOf(body, len(list)-1) == "assistant" && roleOf(body, len(list)-2) == "assistant":
 		return Invalid("invalid_value", "messages",
 			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
@@ -39,7 +40,7 @@ func (c *Chat) parseMessages(body *Body, caps Caps) *Error {
 	}
 	r := messageRewriter{caps: caps, dst: append(make([]byte, 0, len(body.Value("messages"))+64), '[')}
 	for i, m := range list {
-		r.path = "messages[" + itoa(i) + "]"
+		r.path = "messages[" + strconv.Itoa(i) + "]"
 		r.dst = appendComma(r.dst)
 		raw := body.Raw[m.from:m.to]
 		if m.plain {
@@ -126,14 +127,14 @@ func (r *messageRewriter) content(m gjson.Result, role string) *Error {
 // parts reads a content in parts. Where all are texts they stay texts, since templates differ in what they make of them.
 func (r *messageRewriter) parts(path string, parts []gjson.Result) *Error {
 	if len(parts) > maxParts {
-		return Invalid("invalid_value", path, `"`+path+`" must hold at most `+itoa(maxParts)+` parts.`)
+		return Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(maxParts)+` parts.`)
 	}
 	r.dst = append(r.dst, `,"content":[`...)
 	for i, part := range parts {
 		if i > 0 {
 			r.dst = append(r.dst, ',')
 		}
-		if err := r.part(path+"["+itoa(i)+"]", part); err != nil {
+		if err := r.part(path+"["+strconv.Itoa(i)+"]", part); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (r *messageRewriter) name(name string, v gjson.Result) *Error {
 	case v.Type != gjson.String:
 		return wrongType(path, "a string", v)
 	case len(v.Str) > maxNameLength:
-		return Invalid("invalid_value", path, `"`+path+`" must have at most `+itoa(maxNameLength)+` bytes.`)
+		return Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxNameLength)+` bytes.`)
 	default:
 		r.dst = appendString(append(append(append(r.dst, `,"`...), name...), `":`...), v.Str)
 		return nil
@@ -228,14 +229,14 @@ func (r *messageRewriter) calls(v gjson.Result) *Error {
 	case len(calls) == 0:
 		return nil
 	case len(calls) > maxCalls:
-		return Invalid("invalid_value", path, `"`+path+`" must hold at most `+itoa(maxCalls)+` calls.`)
+		return Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(maxCalls)+` calls.`)
 	}
 	r.dst = append(r.dst, `,"tool_calls":[`...)
 	for i, call := range calls {
 		if i > 0 {
 			r.dst = append(r.dst, ',')
 		}
-		if err := r.call(path+"["+itoa(i)+"]", call); err != nil {
+		if err := r.call(path+"["+strconv.Itoa(i)+"]", call); err != nil {
 			return err
 		}
 	}
@@ -253,7 +254,7 @@ func (r *messageRewriter) call(path string, call gjson.Result) *Error {
 	case name.Type != gjson.String:
 		return Missing(path + ".function.name")
 	case len(id.Str) > maxNameLength || len(name.Str) > maxNameLength:
-		return Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+itoa(maxNameLength)+` bytes.`)
+		return Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(maxNameLength)+` bytes.`)
 	}
 	arguments, err := callArguments(path+".function.arguments", call.Get("function.arguments"))
 	if err != nil {

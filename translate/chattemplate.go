@@ -1,6 +1,10 @@
 package translate
 
-import "github.com/tidwall/gjson"
+import (
+	"strconv"
+
+	"github.com/tidwall/gjson"
+)
 
 // The bounds of chat_template_kwargs: the engine makes a value of its template's language of each.
 const (
@@ -24,7 +28,7 @@ func parseTemplate(body *Body) *Error {
 		return wrongType(name, "an object", v)
 	}
 	if size := sizeOf(v); size.values > maxTemplateValues || size.depth > maxTemplateDepth || len(raw) > maxTemplateBytes {
-		return Invalid("invalid_value", name, `"`+name+`" must have at most `+itoa(maxTemplateValues)+` values, `+itoa(maxTemplateDepth)+` levels and `+itoa(maxTemplateBytes)+` bytes.`)
+		return Invalid("invalid_value", name, `"`+name+`" must have at most `+strconv.Itoa(maxTemplateValues)+` values, `+strconv.Itoa(maxTemplateDepth)+` levels and `+strconv.Itoa(maxTemplateBytes)+` bytes.`)
 	}
 	for _, own := range templateOwn {
 		if v.Get(own).Exists() {

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -19,7 +20,7 @@ type chatTool struct {
 
 // parseTools reads which tools may be called. The engine knows of tool_choice only the words: a choice that names functions
 // is made by giving the model no others.
-func (c *Chat) parseTools(body *Body) *Error {
+func (c *chatParser) parseTools(body *Body) *Error {
 	c.SingleCall = string(body.Value("parallel_tool_calls")) == "false"
 	tools, err := readTools(body.Get("tools"))
 	if err != nil {
@@ -49,7 +50,7 @@ func (c *Chat) parseTools(body *Body) *Error {
 }
 
 // offer tells the engine of tools, and whether one must be called.
-func (c *Chat) offer(body *Body, tools []chatTool, mode string) *Error {
+func (c *chatParser) offer(body *Body, tools []chatTool, mode string) *Error {
 	c.edit.Remove("tool_choice")
 	if len(tools) == 0 {
 		c.edit.Remove("tools")
@@ -72,7 +73,7 @@ func (c *Chat) offer(body *Body, tools []chatTool, mode string) *Error {
 	}
 	c.Forced = true
 	c.edit.Set("response_format", forcedFormat(tools))
-	if body.TokenLimit() < 0 {
+	if TokenLimit(body) < 0 {
 		c.most = maxForcedTokens
 		c.LimitTokens(maxForcedTokens)
 	}
@@ -86,13 +87,13 @@ func readTools(v gjson.Result) ([]chatTool, *Error) {
 	}
 	items := v.Array()
 	if len(items) > maxTools {
-		return nil, Invalid("invalid_value", "tools", `"tools" must hold at most `+itoa(maxTools)+` tools.`)
+		return nil, Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(maxTools)+` tools.`)
 	}
 	tools := make([]chatTool, len(items))
 	var work schemaWork
 	for i, item := range items {
 		var err *Error
-		if tools[i], err = readTool("tools["+itoa(i)+"]", item, &work); err != nil {
+		if tools[i], err = readTool("tools["+strconv.Itoa(i)+"]", item, &work); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +115,7 @@ func readTool(path string, tool gjson.Result, work *schemaWork) (chatTool, *Erro
 	case name.Type != gjson.String || name.Str == "":
 		return chatTool{}, Missing(path + ".function.name")
 	case len(name.Str) > maxNameLength:
-		return chatTool{}, Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must have at most `+itoa(maxNameLength)+` bytes.`)
+		return chatTool{}, Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must have at most `+strconv.Itoa(maxNameLength)+` bytes.`)
 	case description.Type != gjson.String && description.Type != gjson.Null:
 		return chatTool{}, wrongType(path+".function.description", "a string", description)
 	case parameters.Type != gjson.Null && !parameters.IsObject():
@@ -146,7 +147,7 @@ func isOfObjects(kind gjson.Result) bool {
 
 // chooseTools reads the forms {"type":"function","function":{"name":…}} and
 // {"type":"allowed_tools","allowed_tools":{"mode":"auto"|"required","tools":[…]}}.
-func (c *Chat) chooseTools(body *Body, tools []chatTool, choice gjson.Result) *Error {
+func (c *chatParser) chooseTools(body *Body, tools []chatTool, choice gjson.Result) *Error {
 	var wanted []gjson.Result
 	mode := "required"
 	switch choice.Get("type").Str {

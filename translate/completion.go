@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -28,9 +29,12 @@ type Completion struct {
 	edit Edit // of the fields that shape the sampling
 }
 
+// completionParser reads a request for text completions.
+type completionParser struct{ *Completion }
+
 // ParseCompletion reads a request for text completions. What isn't known here is not sent to an engine.
 func ParseCompletion(body *Body, caps Caps) (*Completion, *Error) {
-	c := &Completion{N: 1, Logprobs: -1, MaxTokens: -1}
+	c := completionParser{&Completion{N: 1, Logprobs: -1, MaxTokens: -1}}
 	if err := parseSampling(body, llamaTextFields, caps, &c.edit); err != nil {
 		return nil, err
 	}
@@ -42,10 +46,10 @@ func ParseCompletion(body *Body, caps Caps) (*Completion, *Error) {
 			return nil, err
 		}
 	}
-	return c, nil
+	return c.Completion, nil
 }
 
-func (c *Completion) parsePrompt(body *Body) (err *Error) {
+func (c *completionParser) parsePrompt(body *Body) (err *Error) {
 	if c.Prompts, err = texts(body, "prompt"); err != nil {
 		return err
 	}
@@ -56,7 +60,7 @@ func (c *Completion) parsePrompt(body *Body) (err *Error) {
 	return err
 }
 
-func (c *Completion) parseCounts(body *Body) *Error {
+func (c *completionParser) parseCounts(body *Body) *Error {
 	n, given, err := count(body, "n", 1, maxChoices)
 	if err != nil {
 		return err
@@ -74,7 +78,7 @@ func (c *Completion) parseCounts(body *Body) *Error {
 	case !given:
 		c.BestOf = c.N
 	case c.BestOf < c.N:
-		return Invalid("invalid_value", "best_of", `"best_of" must be from "n", which is `+itoa(c.N)+`, to `+itoa(maxChoices)+`.`)
+		return Invalid("invalid_value", "best_of", `"best_of" must be from "n", which is `+strconv.Itoa(c.N)+`, to `+strconv.Itoa(maxChoices)+`.`)
 	case c.BestOf > c.N && stream:
 		return Invalid("invalid_value", "best_of", `"best_of" can't be streamed, since which answers are best is known only at the end: leave out "best_of" or "stream".`)
 	}
@@ -83,18 +87,18 @@ func (c *Completion) parseCounts(body *Body) *Error {
 		if given {
 			param = "best_of"
 		}
-		return Invalid("invalid_value", param, "The request asks for more than "+itoa(maxChoices)+" choices. Send several requests.")
+		return Invalid("invalid_value", param, "The request asks for more than "+strconv.Itoa(maxChoices)+" choices. Send several requests.")
 	}
 	return c.parseLogprobs(body)
 }
 
-func (c *Completion) parseLogprobs(body *Body) *Error {
+func (c *completionParser) parseLogprobs(body *Body) *Error {
 	n, given, err := count(body, "logprobs", 0, maxLogprobs)
 	if err != nil || !given {
 		return err
 	}
 	if c.Logprobs = n; n > maxLogprobs {
-		return Invalid("invalid_value", "logprobs", `"logprobs" must be from 0 to `+itoa(maxLogprobs)+`.`)
+		return Invalid("invalid_value", "logprobs", `"logprobs" must be from 0 to `+strconv.Itoa(maxLogprobs)+`.`)
 	}
 	if c.Echo {
 		return Invalid("unsupported_value", "logprobs",
@@ -106,7 +110,7 @@ func (c *Completion) parseLogprobs(body *Body) *Error {
 // limits are the names of the limit, in the order in which the engine looks for them.
 var limits = []string{"n_predict", "max_completion_tokens", "max_tokens"}
 
-func (c *Completion) parseLimit(body *Body) *Error {
+func (c *completionParser) parseLimit(body *Body) *Error {
 	for _, name := range limits {
 		n, given, err := body.Int(name)
 		if err != nil {
@@ -120,12 +124,12 @@ func (c *Completion) parseLimit(body *Body) *Error {
 	return nil
 }
 
-func (c *Completion) parseStop(body *Body) (err *Error) {
+func (c *completionParser) parseStop(body *Body) (err *Error) {
 	c.Stop, err = parseStops(body)
 	return err
 }
 
-func (c *Completion) parseSuffix(body *Body) (err *Error) {
+func (c *completionParser) parseSuffix(body *Body) (err *Error) {
 	if c.Suffix, err = body.String("suffix"); err != nil || c.Suffix == "" {
 		return err
 	}
@@ -140,7 +144,7 @@ func (c *Completion) parseSuffix(body *Body) (err *Error) {
 func count(body *Body, key string, least, most int) (n int, given bool, err *Error) {
 	n, given, err = body.Int(key)
 	if err == nil && given && n < least {
-		return 0, false, Invalid("invalid_value", key, `"`+key+`" must be from `+itoa(least)+` to `+itoa(most)+`.`)
+		return 0, false, Invalid("invalid_value", key, `"`+key+`" must be from `+strconv.Itoa(least)+` to `+strconv.Itoa(most)+`.`)
 	}
 	return n, given, err
 }

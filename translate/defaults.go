@@ -17,12 +17,12 @@ var sameField = [][]string{limits, {"repeat_penalty", "repetition_penalty"}}
 
 // WithDefaults is the body with fields added that it doesn't have, and without the field that chose them. Where nothing
 // is added, nothing is copied.
-func (b *Body) WithDefaults(chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
+func WithDefaults(b *Body, chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
 	var e Edit
 	e.Remove(chosenBy)
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
 		switch {
-		case key == chosenBy, b.hasOwn(key):
+		case key == chosenBy, hasOwn(b, key):
 		case key == SystemPrompt:
 			if messages := withSystemPrompt(b.Value("messages"), defaults[key]); messages != nil {
 				e.Set("messages", string(messages))
@@ -36,7 +36,7 @@ func (b *Body) WithDefaults(chosenBy string, defaults map[string]json.RawMessage
 
 // WithNativeDefaults is WithDefaults for the native chat, which has names of its own: the limit is max_output_tokens, and the
 // system prompt a field. It begins a conversation; one that is continued keeps its own.
-func (b *Body) WithNativeDefaults(chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
+func WithNativeDefaults(b *Body, chosenBy string, defaults map[string]json.RawMessage) (*Body, *Error) {
 	native := make(map[string]json.RawMessage, len(defaults))
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
 		name := key
@@ -60,7 +60,7 @@ func (b *Body) WithNativeDefaults(chosenBy string, defaults map[string]json.RawM
 
 // hasOwn tells whether the request says something in the field, or in one that stands for it. null says nothing, but is
 // replaced.
-func (b *Body) hasOwn(key string) bool {
+func hasOwn(b *Body, key string) bool {
 	isSaid := func(key string) bool { return says(b.Value(key)) }
 	for _, same := range sameField {
 		if slices.Contains(same, key) {

@@ -27,7 +27,7 @@ func TestBody_WithDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := scanned(t, tt.body).WithDefaults("preset", defaults)
+			got, err := WithDefaults(scanned(t, tt.body), "preset", defaults)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func FuzzChat(f *testing.F) {
 			return
 		}
 		if preset {
-			if body, err = body.WithDefaults("preset", defaults); err != nil {
+			if body, err = WithDefaults(body, "preset", defaults); err != nil {
 				return // our limits
 			}
 		}
@@ -102,7 +102,7 @@ func TestBody_WithNativeDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := scanned(t, tt.body).WithNativeDefaults("preset", defaults)
+			got, err := WithNativeDefaults(scanned(t, tt.body), "preset", defaults)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestBody_WithNativeDefaults(t *testing.T) {
 	both := map[string]json.RawMessage{"max_tokens": json.RawMessage("1"), "max_completion_tokens": json.RawMessage("2"), "max_output_tokens": json.RawMessage("3")}
 	for want, leftOut := range map[string]string{`{"max_output_tokens":3}`: "", `{"max_output_tokens":2}`: "max_output_tokens"} {
 		delete(both, leftOut)
-		got, err := scanned(t, `{}`).WithNativeDefaults("preset", both)
+		got, err := WithNativeDefaults(scanned(t, `{}`), "preset", both)
 		if err != nil || string(got.Raw) != want {
 			t.Errorf("%s, %v, want %s", got.Raw, err, want)
 		}

@@ -77,7 +77,7 @@ func ParseEmbedding(body *Body) (*Embedding, *Error) {
 		return nil, err
 	}
 	if len(inputs) > maxInputs {
-		return nil, Invalid("invalid_value", "input", `"input" must hold at most `+itoa(maxInputs)+` texts. Send several requests.`)
+		return nil, Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
 	}
 	for _, input := range inputs {
 		if string(input) == `""` {
@@ -110,13 +110,13 @@ func refineInput(err *Error, param string) *Error {
 	return &refined
 }
 
-// Body is what the client is answered. A vector that has fewer dimensions than are asked for is an error.
-func (e *Embedding) Body(model string, got *Embedded) ([]byte, *Error) {
+// EmbeddingBody is the response to a request for embeddings. A vector that has fewer dimensions than are asked for is an error.
+func EmbeddingBody(e *Embedding, model string, got *Embedded) ([]byte, *Error) {
 	out := []byte(`{"object":"list","data":[`)
 	for i, vector := range got.Vectors {
 		if have := len(vector) / 4; e.Dimensions > have {
 			return nil, Invalid("invalid_value", "dimensions",
-				`"dimensions" is `+itoa(e.Dimensions)+`, but the model's vectors have `+itoa(have)+`: ask for at most as many.`)
+				`"dimensions" is `+strconv.Itoa(e.Dimensions)+`, but the model's vectors have `+strconv.Itoa(have)+`: ask for at most as many.`)
 		}
 		if e.Dimensions > 0 {
 			vector = shortened(vector, e.Dimensions)
@@ -125,9 +125,9 @@ func (e *Embedding) Body(model string, got *Embedded) ([]byte, *Error) {
 			out = append(out, ',')
 		}
 		out = append(out, `{"object":"embedding","index":`...)
-		out = append(out, itoa(i)...)
+		out = append(out, strconv.Itoa(i)...)
 		out = append(out, `,"embedding":`...)
-		out = append(e.appendVector(out, vector), '}')
+		out = append(appendVector(out, vector, e.Base64), '}')
 	}
 	out = append(out, `],"model":`...)
 	out = appendJSON(out, model)
@@ -142,8 +142,8 @@ type inputUsage struct {
 	Total  int `json:"total_tokens"`
 }
 
-func (e *Embedding) appendVector(dst, vector []byte) []byte {
-	if e.Base64 {
+func appendVector(dst, vector []byte, inBase64 bool) []byte {
+	if inBase64 {
 		dst = append(dst, '"')
 		dst = base64.StdEncoding.AppendEncode(dst, vector)
 		return append(dst, '"')

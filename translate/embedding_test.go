@@ -85,7 +85,7 @@ func TestEmbedding_Body(t *testing.T) {
 		"all":     {Embedding{Dimensions: 3}, head + `[0.1,1e-09,-1]` + second + `[0.6,0,-0.8]` + tail},
 		"two":     {Embedding{Dimensions: 2}, head + `[1,1e-08]` + second + `[1,0]` + tail},
 	} {
-		body, err := tt.e.Body(`lmcaddy/"m"`, got)
+		body, err := EmbeddingBody(&tt.e, `lmcaddy/"m"`, got)
 		if err != nil || !json.Valid(body) {
 			t.Fatalf("%s: %v %s", name, err, body)
 		}
@@ -93,7 +93,7 @@ func TestEmbedding_Body(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	_, bad = (&Embedding{Dimensions: 4}).Body("m", got)
+	_, bad = EmbeddingBody(&Embedding{Dimensions: 4}, "m", got)
 	if bad == nil || bad.Param != "dimensions" || bad.Code != "invalid_value" || !strings.Contains(bad.Message, "4") || !strings.Contains(bad.Message, "3") {
 		t.Errorf("too many dimensions: %+v", bad)
 	}
@@ -161,14 +161,14 @@ func FuzzAnswers(f *testing.F) {
 		}
 		if got, err := (LlamaServer{}).Embedded(answer, n); err == nil {
 			for _, isBase64 := range []bool{false, true} {
-				body, err := (&Embedding{Dimensions: dimensions, Base64: isBase64}).Body("m", got)
+				body, err := EmbeddingBody(&Embedding{Dimensions: dimensions, Base64: isBase64}, "m", got)
 				if err == nil && !json.Valid(body) {
 					t.Fatalf("not JSON: %s", body)
 				}
 			}
 		}
 		if got, err := (LlamaServer{}).Reranked(answer, n); err == nil {
-			body := (&Rerank{Documents: make([]string, n), TopN: n, ReturnDocuments: true}).Body("m", got)
+			body := RerankBody(&Rerank{Documents: make([]string, n), TopN: n, ReturnDocuments: true}, "m", got)
 			if !json.Valid(body) {
 				t.Fatalf("not JSON: %s", body)
 			}

@@ -31,8 +31,8 @@ func TestError_Envelopes(t *testing.T) {
 	for kind, name := range kindNames {
 		e := &Error{Kind: Kind(kind), Message: "What is wrong, and what to do."}
 		fmt.Fprintf(&table, "%s: %d%s\n", name, e.Status(), headerLines(e))
-		for _, d := range []Dialect{Native, OpenAI, Anthropic} {
-			fmt.Fprintf(&table, "  %s\n", d.Append(nil, e, "req_1"))
+		for _, d := range []Dialect{NativeErrors{}, OpenAIErrors{}, AnthropicErrors{}} {
+			fmt.Fprintf(&table, "  %s\n", d.AppendError(nil, e, "req_1"))
 		}
 	}
 	golden(t, "testdata/errors.golden", table.Bytes())
@@ -60,24 +60,24 @@ func TestDialect_Append(t *testing.T) {
 		id      string
 		want    string
 	}{
-		"native":    {Native, full, "req_1", `{"error":{"type":"invalid_request","message":"\"reasoning\" must be <on> & \"off\".","code":"invalid_value","param":"reasoning"}}`},
-		"OpenAI":    {OpenAI, full, "req_1", `{"error":{"message":"\"reasoning\" must be <on> & \"off\".","type":"invalid_request_error","param":"reasoning","code":"invalid_value"}}`},
-		"Anthropic": {Anthropic, full, "req_1", `{"type":"error","error":{"type":"invalid_request_error","message":"\"reasoning\" must be <on> & \"off\"."},"request_id":"req_1"}`},
+		"native":    {NativeErrors{}, full, "req_1", `{"error":{"type":"invalid_request","message":"\"reasoning\" must be <on> & \"off\".","code":"invalid_value","param":"reasoning"}}`},
+		"OpenAI":    {OpenAIErrors{}, full, "req_1", `{"error":{"message":"\"reasoning\" must be <on> & \"off\".","type":"invalid_request_error","param":"reasoning","code":"invalid_value"}}`},
+		"Anthropic": {AnthropicErrors{}, full, "req_1", `{"type":"error","error":{"type":"invalid_request_error","message":"\"reasoning\" must be <on> & \"off\"."},"request_id":"req_1"}`},
 
-		"native, bare":            {Native, bare, "", `{"error":{"type":"invalid_request","message":"Something is wrong."}}`},
-		"OpenAI has all its keys": {OpenAI, bare, "", `{"error":{"message":"Something is wrong.","type":"invalid_request_error","param":null,"code":null}}`},
-		"Anthropic without an id": {Anthropic, bare, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Something is wrong."},"request_id":null}`},
+		"native, bare":            {NativeErrors{}, bare, "", `{"error":{"type":"invalid_request","message":"Something is wrong."}}`},
+		"OpenAI has all its keys": {OpenAIErrors{}, bare, "", `{"error":{"message":"Something is wrong.","type":"invalid_request_error","param":null,"code":null}}`},
+		"Anthropic without an id": {AnthropicErrors{}, bare, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Something is wrong."},"request_id":null}`},
 
 		"the code of its own comes first": {
-			OpenAI, &Error{Kind: KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: "No."}, "",
+			OpenAIErrors{}, &Error{Kind: KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: "No."}, "",
 			`{"error":{"message":"No.","type":"invalid_request_error","param":"model","code":"model_not_loaded"}}`,
 		},
-		"bytes that aren't UTF-8": {OpenAI, &Error{Kind: KindInternal, Message: "a\xffb"}, "", `{"error":{"message":"a\ufffdb","type":"server_error","param":null,"code":"internal_error"}}`},
+		"bytes that aren't UTF-8": {OpenAIErrors{}, &Error{Kind: KindInternal, Message: "a\xffb"}, "", `{"error":{"message":"a\ufffdb","type":"server_error","param":null,"code":"internal_error"}}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := tt.dialect.Append([]byte("before "), tt.err, tt.id)
+			got := tt.dialect.AppendError([]byte("before "), tt.err, tt.id)
 			if diff := cmp.Diff("before "+tt.want, string(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -3,6 +3,7 @@ package translate
 import (
 	"errors"
 	"slices"
+	"strconv"
 )
 
 // eventRewriter is the long way to an OpenAI-style stream, by events: for an answer that ends at stop strings, or has to be a
@@ -89,7 +90,7 @@ func (r *eventRewriter) event(ev Event) error {
 func (r *eventRewriter) isTold(index int) bool { return index == 0 || !r.ask.SingleCall }
 
 func (r *eventRewriter) call(index int, fields string) {
-	r.delta(&llamaChunk{thinking: -1, delta: []byte(`{"tool_calls":[{"index":` + itoa(index) + `,` + fields + `}]}`)})
+	r.delta(&llamaChunk{thinking: -1, delta: []byte(`{"tool_calls":[{"index":` + strconv.Itoa(index) + `,` + fields + `}]}`)})
 }
 
 // flush appends the text that waits.

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"regexp"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -23,7 +24,7 @@ func forcedFormat(tools []chatTool) string {
 	calls := []byte{'['}
 	schemas := []byte{'{'}
 	for i, tool := range tools {
-		key := "t" + itoa(i)
+		key := "t" + strconv.Itoa(i)
 		calls = append(appendComma(calls), `{"type":"object","properties":{"name":{"const":`...)
 		calls = append(appendString(calls, tool.name), `},"arguments":{"$ref":"#/$defs/`...)
 		calls = append(append(calls, key...), `"}},"required":["name","arguments"],"additionalProperties":false}`...)

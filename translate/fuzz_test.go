@@ -206,7 +206,7 @@ func FuzzRewriter(f *testing.F) {
 		}
 		end := AppendFrame(nil, doneMark)
 		if fault != nil {
-			end = AppendFrame(nil, OpenAI.Append(nil, fault, ""))
+			end = AppendFrame(nil, OpenAIErrors{}.AppendError(nil, fault, ""))
 		}
 		if !bytes.HasSuffix(stream, end) {
 			t.Fatalf("fault %v, but the stream ends in %q", fault, stream[max(0, len(stream)-200):])

@@ -121,7 +121,7 @@ func rewriteFor(chat *Chat, opts RewriteOptions, pieces ...[]byte) ([]byte, *Err
 	}
 	dst = r.Close(dst)
 	if fault := r.Fault(); fault != nil {
-		dst = AppendFrame(dst, OpenAI.Append(nil, fault, "")) // as the caller does
+		dst = AppendFrame(dst, OpenAIErrors{}.AppendError(nil, fault, "")) // as the caller does
 	}
 	return dst, r.Fault()
 }

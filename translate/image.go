@@ -3,6 +3,7 @@ package translate
 import (
 	"encoding/base64"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/picture"
@@ -34,11 +35,11 @@ func (m *images) read(where, dataURL string) (*Image, *Error) {
 // decode is [images.read] for base64 that is no URL.
 func (m *images) decode(where, encoded string) (*Image, *Error) {
 	if m.number++; m.number > maxImages {
-		return nil, badImage(where, "is one of more than "+itoa(maxImages)+" images: send fewer in one request.")
+		return nil, badImage(where, "is one of more than "+strconv.Itoa(maxImages)+" images: send fewer in one request.")
 	}
 	// A line break may follow every 64 characters or so.
 	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/32*33 {
-		return nil, badImage(where, "holds an image that is larger than "+itoa(picture.MaxBytes>>20)+" MiB: send a smaller one.")
+		return nil, badImage(where, "holds an image that is larger than "+strconv.Itoa(picture.MaxBytes>>20)+" MiB: send a smaller one.")
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -50,7 +51,7 @@ func (m *images) decode(where, encoded string) (*Image, *Error) {
 	info, err := picture.Check(data)
 	if err == nil {
 		if m.pixels += info.Pixels(); m.pixels > maxImagePixels {
-			return nil, badImage(where, "holds an image with which the request's images have more than "+itoa(maxImagePixels/1_000_000)+
+			return nil, badImage(where, "holds an image with which the request's images have more than "+strconv.Itoa(maxImagePixels/1_000_000)+
 				" million pixels together: send smaller or fewer images.")
 		}
 		data, info, err = picture.Normalize(data)

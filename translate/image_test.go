@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"image"
 	"image/png"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestImages_Together(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = ParseNativeChat(body, "m", Caps{Vision: true})
-			check(t, err, "input["+itoa(tt.number-1)+"].data_url", tt.message)
+			check(t, err, "input["+strconv.Itoa(tt.number-1)+"].data_url", tt.message)
 
 			blocks := strings.Repeat(`,{"type":"image","source":{"type":"url","url":"`+tt.url+`"}}`, tt.number)
 			body, err = Scan([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + blocks[1:] + `]}]}`))
@@ -111,7 +112,7 @@ func TestImages_Together(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = ParseMessages(body, Caps{Vision: true})
-			check(t, err, "messages.0.content."+itoa(tt.number-1)+".source.url", tt.message)
+			check(t, err, "messages.0.content."+strconv.Itoa(tt.number-1)+".source.url", tt.message)
 		})
 	}
 }

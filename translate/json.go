@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -20,8 +19,6 @@ func appendJSON(dst []byte, v any) []byte {
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // appendString appends a string's JSON.
 func appendString(dst []byte, s string) []byte {

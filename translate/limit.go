@@ -1,7 +1,9 @@
 package translate
 
+import "strconv"
+
 // TokenLimit is how many tokens an OpenAI-style request lets each choice have; negative: any number.
-func (b *Body) TokenLimit() int {
+func TokenLimit(b *Body) int {
 	for _, name := range limits {
 		if n, given, err := b.Int(name); err == nil && given {
 			return max(-1, n)
@@ -18,7 +20,7 @@ func (c *Chat) LimitTokens(most int) {
 	for _, name := range limits {
 		c.edit.Remove(name)
 	}
-	c.edit.Set(limits[len(limits)-1], itoa(most)) // the name that is everybody's
+	c.edit.Set(limits[len(limits)-1], strconv.Itoa(most)) // the name that is everybody's
 }
 
 // LimitTokens lets each choice have no more than so many tokens, whatever the request says.

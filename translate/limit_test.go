@@ -17,7 +17,7 @@ func TestLimitTokens(t *testing.T) {
 		if bad != nil {
 			t.Fatal(bad)
 		}
-		if got := body.TokenLimit(); got != want {
+		if got := TokenLimit(body); got != want {
 			t.Errorf("%s: %d, want %d", fields, got, want)
 		}
 		chat, bad := ParseChat(body, Caps{})

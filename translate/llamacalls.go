@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -87,7 +88,7 @@ func (r *llamaRewriter) appendBare(dst []byte) []byte {
 	}
 	calls := []byte{'['}
 	for _, index := range r.bare {
-		calls = append(append(appendComma(calls), `{"index":`...), itoa(index)...)
+		calls = append(append(appendComma(calls), `{"index":`...), strconv.Itoa(index)...)
 		calls = append(calls, `,"function":{"arguments":"{}"}}`...)
 	}
 	r.bare = nil

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -34,19 +34,19 @@ const completionFields = `["content","stop","stop_type","stopping_word","truncat
 // Completion asks llama-server's own endpoints, not its OpenAI-style one: they say why generation ended, and how many
 // tokens there were, without being asked to; and the one that fills gaps speaks as the other.
 func (LlamaServer) Completion(body *Body, c *Completion, prompt, candidate int) Upstream {
-	e := Edit{slices.Clone(c.edit.changes), llamaTextFields}
+	e := c.edit.Only(llamaTextFields)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("response_fields", completionFields)
-	e.Set("n_predict", itoa(c.MaxTokens))
+	e.Set("n_predict", strconv.Itoa(c.MaxTokens))
 	if len(c.Stop) > 0 {
 		e.Set("stop", string(appendJSON(nil, c.Stop)))
 	}
 	if c.HasSeed && c.Seed >= 0 { // else the engine takes one by chance
-		e.Set("seed", itoa((c.Seed+candidate)%(1<<32-1)))
+		e.Set("seed", strconv.Itoa((c.Seed+candidate)%(1<<32-1)))
 	}
 	if n := c.probabilities(); n > 0 {
-		e.Set("n_probs", itoa(n))
+		e.Set("n_probs", strconv.Itoa(n))
 	}
 	if c.Suffix == "" {
 		e.Set("prompt", string(c.Prompts[prompt]))

@@ -11,7 +11,7 @@ import (
 
 // Embeddings asks for base64 in any case: it is a quarter as long as numbers, and exact.
 func (LlamaServer) Embeddings(body *Body, ask *Embedding) Upstream {
-	e := Edit{only: map[string]bool{"input": true}}
+	e := new(Edit).Only(map[string]bool{"input": true})
 	e.Set("encoding_format", `"base64"`)
 	if ask.isPart {
 		e.Set("input", string(appendJSON(nil, ask.Inputs)))
@@ -65,7 +65,7 @@ func llamaTooLong(message string) (tokens, limit int, ok bool) {
 
 // Rerank asks for all of the ranks: which of them the client sees is ours to say.
 func (LlamaServer) Rerank(body *Body, r *Rerank) Upstream {
-	e := Edit{only: map[string]bool{"query": true}}
+	e := new(Edit).Only(map[string]bool{"query": true})
 	e.Set("documents", string(appendJSON(nil, r.Documents)))
 	return Upstream{"/v1/rerank", e.Apply(body)}
 }

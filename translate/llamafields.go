@@ -40,6 +40,6 @@ var llamaTextFields = func() map[string]bool {
 
 // Drops names the fields of a chat request that the engine isn't sent.
 func (LlamaServer) Drops(body *Body, chat *Chat) []string {
-	e := Edit{chat.edit.changes, llamaChatFields}
-	return e.dropped(body)
+	e := chat.edit.Only(llamaChatFields)
+	return e.Dropped(body)
 }

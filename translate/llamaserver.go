@@ -3,7 +3,7 @@ package translate
 import (
 	"net/http"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -22,12 +22,12 @@ type LlamaServer struct{}
 // Chat sends the fields of llamaChatFields alone. It asks for a stream in any case: only so does the engine notice at once that
 // nobody listens any more, and tell how far the prompt is. What a client wants in one piece is gathered from it.
 func (LlamaServer) Chat(body *Body, chat *Chat, choice int) [][]byte {
-	e := Edit{slices.Clone(chat.edit.changes), llamaChatFields}
+	e := chat.edit.Only(llamaChatFields)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
 	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // the choices of one seed differ, and are always the same
-		e.Set("seed", itoa((chat.Seed+choice)%(1<<32-1)))
+		e.Set("seed", strconv.Itoa((chat.Seed+choice)%(1<<32-1)))
 	}
 	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // of how many tokens a thought is, or an answer that we end, nothing else tells
 		e.Set("timings_per_token", "true")
@@ -72,7 +72,7 @@ func llamaFault(status int, e gjson.Result) *Error {
 	case status == 503:
 		return &Error{Kind: KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
 	default: // 401 and 404 too: the fault is ours or the engine's, never the client's
-		return &Error{Kind: KindEngineFailed, Message: "The engine answered with status " + itoa(status) + ": " + tidy(message)}
+		return &Error{Kind: KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
 	}
 }
 
@@ -81,12 +81,12 @@ func overflow(tokens, limit int) *Error {
 	if tokens == limit {
 		return &Error{
 			Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
-			Message: "The prompt has " + itoa(tokens) + " tokens, which is all of the context length and leaves no room for an answer. Shorten the prompt, or load the model with a larger context_length.",
+			Message: "The prompt has " + strconv.Itoa(tokens) + " tokens, which is all of the context length and leaves no room for an answer. Shorten the prompt, or load the model with a larger context_length.",
 		}
 	}
 	return &Error{
 		Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
-		Message: "The prompt has " + itoa(tokens) + " tokens, but the context length is " + itoa(limit) +
+		Message: "The prompt has " + strconv.Itoa(tokens) + " tokens, but the context length is " + strconv.Itoa(limit) +
 			". Shorten the prompt, or load the model with a larger context_length.",
 	}
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"bytes"
 	"slices"
+	"strconv"
 )
 
 // Generates tells chats and completions from what is only counted or turned into text.
@@ -12,7 +13,7 @@ func (LlamaServer) Generates(path string) bool {
 
 // Pin has the engine use one slot for a body that it is sent, and without reuse none of what the slot keeps of earlier prompts.
 func (LlamaServer) Pin(body [][]byte, slot int, reuse bool) [][]byte {
-	fields := `,"id_slot":` + itoa(slot)
+	fields := `,"id_slot":` + strconv.Itoa(slot)
 	if !reuse {
 		fields += `,"cache_prompt":false`
 	}

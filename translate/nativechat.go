@@ -33,7 +33,7 @@ type NativeChat struct {
 // here, before anything is loaded.
 func ParseNativeChat(body *Body, model string, caps Caps) (*NativeChat, *Error) {
 	c := &NativeChat{Chat: Chat{N: 1}}
-	for _, parse := range []func(*Body) *Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.Chat.parseStops, refuseIntegrations} {
+	for _, parse := range []func(*Body) *Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.parseStops, refuseIntegrations} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -100,6 +100,11 @@ func (c *NativeChat) parseNumbers(body *Body) *Error {
 
 // nativeOthers are fields that the specification doesn't have, but the engine does.
 var nativeOthers = map[string]bool{"seed": true, "presence_penalty": true, "frequency_penalty": true, "logit_bias": true}
+
+func (c *NativeChat) parseStops(body *Body) (err *Error) {
+	c.Chat.Stops, err = parseStops(body)
+	return err
+}
 
 func (c *NativeChat) parseOthers(body *Body) *Error {
 	return parseSampling(body, nativeOthers, Caps{}, &c.edit)

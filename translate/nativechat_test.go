@@ -76,7 +76,7 @@ func TestParseNativeChat_RefusesWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := ParseNativeChat(scanned(t, `{"model":"m",`+tt.fields+`}`), "m", tt.caps)
-			if err == nil || err.Status() != 400 || err.code() != tt.code || err.Param != tt.param || !strings.Contains(err.Message, tt.message) {
+			if err == nil || err.Status() != 400 || err.EffectiveCode() != tt.code || err.Param != tt.param || !strings.Contains(err.Message, tt.message) {
 				t.Errorf("%+v, want %s about %s: %s", err, tt.code, tt.param, tt.message)
 			}
 		})
@@ -174,14 +174,14 @@ func FuzzNativeChat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, vision, preset bool) {
 		body, err := Scan(raw)
 		if err == nil && preset {
-			body, err = body.WithNativeDefaults("preset", defaults)
+			body, err = WithNativeDefaults(body, "preset", defaults)
 		}
 		if err != nil {
 			return
 		}
 		chat, err := ParseNativeChat(body, "m", Caps{Vision: vision, Reasoning: []string{"off", "on"}})
 		if err != nil {
-			if err.Status() != 400 || err.code() == "" || err.Message == "" {
+			if err.Status() != 400 || err.EffectiveCode() == "" || err.Message == "" {
 				t.Fatalf("refused by %+v", err)
 			}
 			return

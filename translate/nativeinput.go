@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -23,7 +24,7 @@ func parseNativeInput(input gjson.Result, caps Caps) (Item, *Error) {
 	var all images
 	input.ForEach(func(_, part gjson.Result) bool {
 		var p Part
-		p, bad = parseNativePart("input["+itoa(len(item.Parts))+"]", part, caps, &all)
+		p, bad = parseNativePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
 		item.Parts = append(item.Parts, p)
 		return bad == nil
 	})

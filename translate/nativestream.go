@@ -60,7 +60,7 @@ func (s *NativeStream) Append(dst []byte, ev Event) []byte {
 		dst = s.appendClosed(dst)
 	case Fault:
 		dst = s.appendClosed(dst)
-		dst = appendNative(dst, "error", `"error":`, ev.Err.native())
+		dst = appendNative(dst, "error", `"error":`, AppendErrorObject(nil, ev.Err))
 	}
 	s.Answer.Add(ev)
 	return dst

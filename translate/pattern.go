@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -20,13 +21,13 @@ func checkPattern(path string, v gjson.Result) *Error {
 	p := pattern{text: v.Str}
 	switch size := p.alternatives(0); {
 	case len(v.Str) > maxPattern:
-		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has `+itoa(len(v.Str))+` bytes; at most `+itoa(maxPattern)+` are allowed.`)
+		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has `+strconv.Itoa(len(v.Str))+` bytes; at most `+strconv.Itoa(maxPattern)+` are allowed.`)
 	case p.deep:
-		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has more than `+itoa(maxPatternDepth)+` groups within each other.`)
+		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has more than `+strconv.Itoa(maxPatternDepth)+` groups within each other.`)
 	case size.characters > maxPatternSize:
-		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats to more than `+itoa(maxPatternSize)+` characters. Use smaller numbers, or * or +.`)
+		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats to more than `+strconv.Itoa(maxPatternSize)+` characters. Use smaller numbers, or * or +.`)
 	case size.most > maxEmptyRepeats:
-		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats what may be empty more than `+itoa(maxEmptyRepeats)+` times. Use * instead.`)
+		return Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats what may be empty more than `+strconv.Itoa(maxEmptyRepeats)+` times. Use * instead.`)
 	}
 	return nil
 }

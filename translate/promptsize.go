@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -8,7 +9,7 @@ import (
 
 // PromptBytes is how many bytes of text a chat's prompt has at least: what users and tools say, without the spaces around it.
 // Templates may leave out the rest, such as earlier thinking.
-func (b *Body) PromptBytes() (sum int) {
+func PromptBytes(b *Body) (sum int) {
 	for _, m := range b.messages {
 		message := gjson.ParseBytes(b.Raw[m.from:m.to])
 		if role := message.Get("role").Str; role != "user" && role != "tool" {
@@ -39,7 +40,7 @@ func (c *Completion) PromptBytes() (most int) {
 func SurelyTooLong(param string, least, limit int) *Error {
 	return &Error{
 		Kind: KindContextOverflow, Param: param, Tokens: least, Limit: limit,
-		Message: "The prompt has at least " + itoa(least) + " tokens, but the context length is " + itoa(limit) +
+		Message: "The prompt has at least " + strconv.Itoa(least) + " tokens, but the context length is " + strconv.Itoa(limit) +
 			". Shorten the prompt, or load the model with a larger context_length.",
 	}
 }

@@ -12,7 +12,7 @@ func TestPromptBytes(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,abcdef"}}]}]}`:     0,
 		`{"messages":[7,{"content":"a"},{"role":"user"}]}`:                                                       0,
 	} {
-		if got := scanned(t, body).PromptBytes(); got != want {
+		if got := PromptBytes(scanned(t, body)); got != want {
 			t.Errorf("%d bytes in %s, want %d", got, body, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 )
@@ -56,7 +57,7 @@ func ParseRerank(body *Body) (*Rerank, *Error) {
 		return nil, Missing("query")
 	}
 	r := &Rerank{}
-	if err := r.parseDocuments(body.Get("documents")); err != nil {
+	if r.Documents, err = parseDocuments(body.Get("documents")); err != nil {
 		return nil, err
 	}
 	if r.ReturnDocuments, err = body.Bool("return_documents"); err != nil {
@@ -72,29 +73,29 @@ func ParseRerank(body *Body) (*Rerank, *Error) {
 	return r, nil
 }
 
-func (r *Rerank) parseDocuments(v gjson.Result) *Error {
+func parseDocuments(v gjson.Result) (documents []string, _ *Error) {
 	switch {
 	case v.Type == gjson.Null:
-		return Missing("documents")
+		return nil, Missing("documents")
 	case !v.IsArray():
-		return wrongType("documents", "an array", v)
+		return nil, wrongType("documents", "an array", v)
 	}
 	for _, item := range v.Array() {
 		if item.IsObject() {
 			item = item.Get("text")
 		}
 		if item.Type != gjson.String {
-			return Invalid("invalid_type", "documents", `"documents" must hold strings, or objects that have a "text".`)
+			return nil, Invalid("invalid_type", "documents", `"documents" must hold strings, or objects that have a "text".`)
 		}
-		r.Documents = append(r.Documents, item.Str)
+		documents = append(documents, item.Str)
 	}
-	switch n := len(r.Documents); {
+	switch n := len(documents); {
 	case n == 0:
-		return Invalid("invalid_value", "documents", `"documents" must not be empty.`)
+		return nil, Invalid("invalid_value", "documents", `"documents" must not be empty.`)
 	case n > maxInputs:
-		return Invalid("invalid_value", "documents", `"documents" must hold at most `+itoa(maxInputs)+` texts. Send several requests.`)
+		return nil, Invalid("invalid_value", "documents", `"documents" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
 	}
-	return nil
+	return documents, nil
 }
 
 // Refine makes an engine's error about ranks say which field of the request it is about.
@@ -117,8 +118,8 @@ type (
 	}
 )
 
-// Body is what the client is answered: the best documents first.
-func (r *Rerank) Body(model string, got *Reranked) []byte {
+// RerankBody is the response to a request for ranks: the best documents first.
+func RerankBody(r *Rerank, model string, got *Reranked) []byte {
 	items := make([]rerankItem, len(got.Scores))
 	for i, score := range got.Scores {
 		items[i] = rerankItem{Index: i, Score: score}

@@ -36,7 +36,7 @@ func TestRerank(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := `{"object":"list","results":[` + tt.want + `],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`
-		if diff := cmp.Diff(want, string(r.Body("m", got))); diff != "" {
+		if diff := cmp.Diff(want, string(RerankBody(r, "m", got))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", request, diff)
 		}
 	}

@@ -3,7 +3,6 @@ package translate
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -97,10 +96,8 @@ var samplingOthers = map[string]func(v gjson.Result, caps Caps, e *Edit) *Error{
 // parseSampling checks the fields of a body that shape how tokens are chosen, of those in names; nil: of all. In the edit it
 // sets those that have to be written otherwise than the client did, and for a body that the edit isn't applied to, all.
 func parseSampling(body *Body, names map[string]bool, caps Caps, e *Edit) *Error {
-	for i := range body.fields {
-		f := &body.fields[i]
-		name := string(f.key)
-		raw := body.Raw[f.value:f.to]
+	for key, raw := range body.All() {
+		name := string(key)
 		if names != nil && !names[name] || !says(raw) {
 			continue
 		}
@@ -115,7 +112,7 @@ func parseSampling(body *Body, names map[string]bool, caps Caps, e *Edit) *Error
 		} else {
 			continue
 		}
-		if names != nil && e.find(name) == nil {
+		if names != nil && !e.Has(name) {
 			e.Set(name, string(raw))
 		}
 	}
@@ -133,7 +130,7 @@ func parseSeed(v gjson.Result, _ Caps, e *Edit) *Error {
 	case v.Num < 0:
 		e.Set("seed", "-1")
 	case v.Num > maxSeed:
-		e.Set("seed", itoa(int(math.Mod(v.Num, maxSeed+1))))
+		e.Set("seed", strconv.Itoa(int(math.Mod(v.Num, maxSeed+1))))
 	}
 	return nil
 }
@@ -162,7 +159,7 @@ func parseStops(body *Body) (stops []string, _ *Error) {
 		}
 	}
 	if !areStops(stops) {
-		return nil, Invalid("invalid_value", "stop", `"stop" must hold at most `+itoa(maxStops)+` strings, of `+itoa(maxStopBytes)+` bytes in all.`)
+		return nil, Invalid("invalid_value", "stop", `"stop" must hold at most `+strconv.Itoa(maxStops)+` strings, of `+strconv.Itoa(maxStopBytes)+` bytes in all.`)
 	}
 	return stops, nil
 }
@@ -188,7 +185,7 @@ func parseLogitBias(v gjson.Result, _ Caps, _ *Edit) (bad *Error) {
 	if !v.IsObject() && !v.IsArray() {
 		return wrongType("logit_bias", "an array or an object", v)
 	}
-	wrong := Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most `+itoa(maxBiases)+` of them.`)
+	wrong := Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most `+strconv.Itoa(maxBiases)+` of them.`)
 	count := 0
 	v.ForEach(func(token, bias gjson.Result) bool {
 		if v.IsArray() {
@@ -230,11 +227,11 @@ func shortStrings(name string, v gjson.Result, most, longest int) *Error {
 	items := v.Array()
 	for _, s := range items {
 		if s.Type != gjson.String || len(s.Str) > longest {
-			return Invalid("invalid_value", name, `"`+name+`" must hold strings of at most `+itoa(longest)+` bytes.`)
+			return Invalid("invalid_value", name, `"`+name+`" must hold strings of at most `+strconv.Itoa(longest)+` bytes.`)
 		}
 	}
 	if len(items) > most {
-		return Invalid("invalid_value", name, `"`+name+`" must hold at most `+itoa(most)+` strings.`)
+		return Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(most)+` strings.`)
 	}
 	return nil
 }
@@ -277,7 +274,7 @@ func parseWindow(name string) func(gjson.Result, Caps, *Edit) *Error {
 		case v.Num < -1:
 			return Invalid("invalid_value", name, `"`+name+`" must be from 0 to the context's length in tokens, or -1 for the whole context.`)
 		case v.Num < 0, v.Num > float64(most):
-			e.Set(name, itoa(most))
+			e.Set(name, strconv.Itoa(most))
 		}
 		return nil
 	}
@@ -292,7 +289,7 @@ func parseTokenLimit(name string) func(gjson.Result, Caps, *Edit) *Error {
 		case v.Num < -1:
 			e.Set(name, "-1")
 		case v.Num > math.MaxInt32:
-			e.Set(name, itoa(math.MaxInt32))
+			e.Set(name, strconv.Itoa(math.MaxInt32))
 		}
 		return nil
 	}
@@ -314,7 +311,7 @@ func parseGrammar(v gjson.Result, caps Caps, e *Edit) *Error {
 			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`,
 		}
 	case len(v.Str) > maxGrammar:
-		return Invalid("invalid_value", "grammar", `"grammar" must have at most `+itoa(maxGrammar)+` bytes.`)
+		return Invalid("invalid_value", "grammar", `"grammar" must have at most `+strconv.Itoa(maxGrammar)+` bytes.`)
 	}
 	return nil
 }
@@ -334,18 +331,7 @@ const maxBudgetMessage = 4 << 10
 
 func parseBudgetMessage(v gjson.Result, _ Caps, _ *Edit) *Error {
 	if v.Type != gjson.String || len(v.Str) > maxBudgetMessage {
-		return Invalid("invalid_value", "reasoning_budget_message", `"reasoning_budget_message" must be a string of at most `+itoa(maxBudgetMessage)+` bytes.`)
+		return Invalid("invalid_value", "reasoning_budget_message", `"reasoning_budget_message" must be a string of at most `+strconv.Itoa(maxBudgetMessage)+` bytes.`)
 	}
 	return nil
-}
-
-// dropped are the names of a body's fields that an edit leaves out.
-func (e *Edit) dropped(body *Body) []string {
-	var names []string
-	for i := range body.fields {
-		if f := &body.fields[i]; e.find(string(f.key)) == nil && !e.keeps(body, f) {
-			names = append(names, strings.ToValidUTF8(string(f.key), ""))
-		}
-	}
-	return names
 }

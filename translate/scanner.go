@@ -257,7 +257,7 @@ func (s *scanner) str() *Error {
 				return s.unexpected("in a string: a bad escape")
 			case n == 6 && !s.lenient && isSurrogate(data[i:]):
 				if !isPair(data[i:]) {
-					return Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+itoa(i)+", which is no character: send both halves, or UTF-8.")
+					return Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
 				}
 				n = 12
 			}
@@ -348,7 +348,7 @@ func (s *scanner) literal(word string) *Error {
 
 func (s *scanner) tooDeep() *Error {
 	s.deep = true
-	return Invalid("invalid_json", "", "The request body is nested more than "+itoa(maxDepth)+" levels deep.")
+	return Invalid("invalid_json", "", "The request body is nested more than "+strconv.Itoa(maxDepth)+" levels deep.")
 }
 
 func (s *scanner) unexpected(where string) *Error {
@@ -357,5 +357,5 @@ func (s *scanner) unexpected(where string) *Error {
 	}
 	r, _ := utf8.DecodeRune(s.data[s.pos:])
 	return Invalid("invalid_json", "", "The request body is not valid JSON: "+strconv.QuoteRune(r)+
-		" at byte "+itoa(s.pos)+" "+where+".")
+		" at byte "+strconv.Itoa(s.pos)+" "+where+".")
 }

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -46,13 +47,13 @@ func (w *schemaWork) check(path string, schema gjson.Result) *Error {
 	}
 	if w.sum += n; w.sum > maxSchemaWork {
 		return Invalid("invalid_schema", path, `"`+path+`" is too large with all that its references lead to: together with the request's other schemas it is compiled to more than `+
-			itoa(maxSchemaWork)+` rules. Leave out optional properties, alternatives or tools.`)
+			strconv.Itoa(maxSchemaWork)+` rules. Leave out optional properties, alternatives or tools.`)
 	}
 	return nil
 }
 
 func tooLargeSchema(path, what string, have, most int) *Error {
-	return Invalid("invalid_schema", path, `"`+path+`" has `+itoa(have)+` `+what+`; at most `+itoa(most)+` are allowed.`)
+	return Invalid("invalid_schema", path, `"`+path+`" has `+strconv.Itoa(have)+` `+what+`; at most `+strconv.Itoa(most)+` are allowed.`)
 }
 
 // of is what a subschema costs.
@@ -162,7 +163,7 @@ func member(v gjson.Result, name string) (found gjson.Result) {
 	i := -1
 	v.ForEach(func(key, value gjson.Result) bool {
 		if i++; v.IsArray() {
-			key.Str = itoa(i)
+			key.Str = strconv.Itoa(i)
 		}
 		if key.Str == name || key.Str == plain && !found.Exists() {
 			found = value
@@ -184,7 +185,7 @@ func quoteShort(s string) string {
 // repeats checks a number of repetitions.
 func (w *schemaWork) repeats(name string, v gjson.Result) *Error {
 	if v.Type == gjson.Number && (v.Num < 0 || v.Num > maxSchemaRepeats) {
-		return Invalid("invalid_schema", w.path, `"`+name+`" in "`+w.path+`" must be from 0 to `+itoa(maxSchemaRepeats)+`.`)
+		return Invalid("invalid_schema", w.path, `"`+name+`" in "`+w.path+`" must be from 0 to `+strconv.Itoa(maxSchemaRepeats)+`.`)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,7 +62,7 @@ func likely(tokens []string) (frames []string) {
 	for _, token := range tokens {
 		var numbers []byte
 		for _, c := range []byte(token) {
-			numbers = append(appendComma(numbers), itoa(int(c))...)
+			numbers = append(appendComma(numbers), strconv.Itoa(int(c))...)
 		}
 		if probs != "" {
 			probs += ","
@@ -100,7 +101,7 @@ func TestDecoder_AFormatThatTheModelMisses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got == nil || got.Status() != tt.status || got.code() != formatNotMet {
+			if got == nil || got.Status() != tt.status || got.EffectiveCode() != formatNotMet {
 				t.Errorf("%v, want status %d", got, tt.status)
 			}
 		})

@@ -3,6 +3,7 @@ package translate
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -162,7 +163,7 @@ func (c *TextChoice) appendChunk(dst []byte, text string, logprobs *legacyLogpro
 	dst = append(dst, "data: "...)
 	dst = append(dst, c.Answer.head...)
 	dst = append(dst, `,"choices":[{"index":`...)
-	dst = append(dst, itoa(c.Index)...)
+	dst = append(dst, strconv.Itoa(c.Index)...)
 	dst = append(dst, `,"text":`...)
 	dst = appendJSON(dst, text)
 	dst = append(dst, `,"logprobs":`...)
