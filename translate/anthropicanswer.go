@@ -112,7 +112,7 @@ func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 // AppendBody appends the answer's body.
 func (a *MessagesAnswer) AppendBody(dst []byte) []byte {
 	content, calls := a.content()
-	reason, sequence := a.outcome.messagesStop(a.ContextLength, calls)
+	reason, sequence := messagesStop(&a.outcome, a.ContextLength, calls)
 	return appendJSON(dst, messagesBody{
 		ID: a.ID, Type: "message", Role: RoleAssistant, Model: a.Model, Content: content,
 		StopReason: &reason, StopSequence: sequence, Usage: messagesUsageOf(a.outcome.Usage),
@@ -171,7 +171,7 @@ func messagesUsageOf(u Usage) messagesUsage {
 }
 
 // messagesStop says why generation ended, in the words of the Messages API, and at which stop sequence.
-func (o *Outcome) messagesStop(contextLength, calls int) (reason string, sequence *string) {
+func messagesStop(o *Outcome, contextLength, calls int) (reason string, sequence *string) {
 	switch stop := o.StopReason(contextLength); {
 	case stop == StopContext:
 		return "model_context_window_exceeded", nil

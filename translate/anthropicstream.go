@@ -159,7 +159,7 @@ func (s *MessagesStream) appendClosed(dst []byte) []byte {
 
 func (s *MessagesStream) appendEnd(dst []byte) []byte {
 	dst = s.appendClosed(s.appendStart(dst, Usage{}))
-	reason, sequence := s.outcome.messagesStop(s.contextLength, s.calls)
+	reason, sequence := messagesStop(&s.outcome, s.contextLength, s.calls)
 	dst = append(append(append(beginEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
 	dst = append(appendJSON(dst, sequence), `},"usage":`...)
 	dst = endEvent(appendJSON(dst, messagesUsageOf(s.outcome.Usage)))

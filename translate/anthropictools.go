@@ -41,7 +41,7 @@ func (m *Messages) parseTools(body *Body) *Error {
 	}
 	all := []byte{'['}
 	for _, tool := range tools {
-		all = append(appendComma(all), tool.json...)
+		all = append(appendComma(all), tool.definition...)
 	}
 	m.edit.Set("tools", string(append(all, ']')))
 	if isForced {

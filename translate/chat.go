@@ -26,7 +26,7 @@ type Chat struct {
 	HasSeed    bool
 
 	edit Edit
-	most int // tokens that each choice may have, whatever the token of who asks allows; 0: as many as the request says
+	limit int // tokens that each choice may have, whatever the token of who asks allows; 0: as many as the request says
 }
 
 // chatParser reads a chat request.

@@ -14,7 +14,7 @@ const maxTools = 1024
 // chatTool is a tool of a request.
 type chatTool struct {
 	name       string
-	json       string // what is known of it
+	definition string // what is known of it
 	parameters string // the schema of its arguments; empty: none is known
 }
 
@@ -58,7 +58,7 @@ func (c *chatParser) offer(body *Body, tools []chatTool, mode string) *Error {
 	}
 	all := []byte{'['}
 	for _, tool := range tools {
-		all = append(appendComma(all), tool.json...)
+		all = append(appendComma(all), tool.definition...)
 	}
 	c.edit.Set("tools", string(append(all, ']')))
 	if string(body.Value("logprobs")) == "true" { // the engine, too, but only once it is loaded
@@ -74,7 +74,7 @@ func (c *chatParser) offer(body *Body, tools []chatTool, mode string) *Error {
 	c.Forced = true
 	c.edit.Set("response_format", forcedFormat(tools))
 	if TokenLimit(body) < 0 {
-		c.most = maxForcedTokens
+		c.limit = maxForcedTokens
 		c.LimitTokens(maxForcedTokens)
 	}
 	return nil

@@ -101,7 +101,7 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 			"text: \"{\\\"name\\\":\\\"e\\\",\\\"arguments\\\": [1]}\"\nusage: prompt 7, cached 3, completion 5, reasoning 0\n" + timed + "finish: stop\n", false,
 		},
 		"a call without an end": {
-			&Chat{Forced: true, most: maxForcedTokens}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", maxCallTokens+9), "")...),
+			&Chat{Forced: true, limit: maxForcedTokens}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", maxCallTokens+9), "")...),
 			"call 0: e, id \ncall 0: arguments \"{\\\"\"\n" + strings.Repeat("call 0: arguments \"a\"\n", maxCallTokens-1) +
 				"call 0: done\nusage: prompt 7, cached 3, completion 4097, reasoning 0\n" + timed + "finish: length\n", true,
 		},

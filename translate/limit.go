@@ -14,8 +14,8 @@ func TokenLimit(b *Body) int {
 
 // LimitTokens lets each choice have no more than so many tokens, whatever the request says.
 func (c *Chat) LimitTokens(most int) {
-	if c.most > 0 {
-		most = min(most, c.most)
+	if c.limit > 0 {
+		most = min(most, c.limit)
 	}
 	for _, name := range limits {
 		c.edit.Remove(name)

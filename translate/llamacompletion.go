@@ -45,7 +45,7 @@ func (LlamaServer) Completion(body *Body, c *Completion, prompt, candidate int) 
 	if c.HasSeed && c.Seed >= 0 { // else the engine takes one by chance
 		e.Set("seed", strconv.Itoa((c.Seed+candidate)%(1<<32-1)))
 	}
-	if n := c.probabilities(); n > 0 {
+	if n := probabilities(c); n > 0 {
 		e.Set("n_probs", strconv.Itoa(n))
 	}
 	if c.Suffix == "" {
@@ -59,7 +59,7 @@ func (LlamaServer) Completion(body *Body, c *Completion, prompt, candidate int) 
 
 // probabilities is how many of the likeliest tokens the engine has to tell: one, for the token itself, where only that is
 // wanted.
-func (c *Completion) probabilities() int {
+func probabilities(c *Completion) int {
 	if c.Logprobs < 0 && c.BestOf == c.N {
 		return 0
 	}

@@ -37,7 +37,7 @@ func newLlamaDecoder(chat *Chat) *llamaDecoder {
 	d := &llamaDecoder{}
 	if chat != nil && chat.Forced {
 		d.forced = &callReader{}
-		if chat.most > 0 {
+		if chat.limit > 0 {
 			d.forced.limit = maxCallTokens
 		}
 	} else if chat != nil && len(chat.Stops) > 0 {
