@@ -220,7 +220,7 @@ func (c *call) admit() error {
 }
 
 // used counts what the request has used of a model, if an engine has begun to answer it.
-func (c *call) used(rq *request, u translate.Usage) {
+func (c *call) used(rq *modelRequest, u translate.Usage) {
 	if c.answered.Load() {
 		c.node.Used(c.who, rq.target.Model.Key, u)
 	}

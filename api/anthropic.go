@@ -8,11 +8,15 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // messages is POST /v1/messages.
 func (c *call) messages() error {
-	rq, upstream, ask, err := c.messagesRequest(translate.ParseMessages)
+	rq, upstream, ask, err := c.messagesRequest(anthropic.ParseMessages)
 	if err != nil {
 		return err
 	}
@@ -20,7 +24,7 @@ func (c *call) messages() error {
 		return err
 	}
 	run := &messagesRun{call: c, rq: rq, ask: ask, id: "msg_" + strings.ToLower(rand.Text())}
-	run.body = rq.wire.Chat(upstream, &ask.Chat, 0)
+	run.upstream = rq.engine.Chat(upstream, &ask.Chat, 0)
 	defer func() { c.used(rq, run.tally.Usage()) }()
 	if rq.stream {
 		err = run.streamed()
@@ -32,8 +36,8 @@ func (c *call) messages() error {
 
 // messagesRequest reads a request of the Messages API, and makes what the engine is to be asked of it. It is
 // OpenAI-style.
-func (c *call) messagesRequest(parse func(*translate.Body, translate.Caps) (*translate.Messages, *translate.Error)) (*request, *translate.Body, *translate.Messages, error) {
-	rq, err := c.requestWith(translate.WithMessagesDefaults)
+func (c *call) messagesRequest(parse func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)) (*modelRequest, *jsonbody.Body, *anthropic.Messages, error) {
+	rq, err := c.requestWith(anthropic.WithDefaults)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -53,25 +57,25 @@ func (c *call) messagesRequest(parse func(*translate.Body, translate.Caps) (*tra
 
 // messagesRun is a request of the Messages API on its way.
 type messagesRun struct {
-	call *call
-	rq   *request
-	ask  *translate.Messages
-	id   string   // of the answer
-	body [][]byte // what the engine is sent
+	call     *call
+	rq       *modelRequest
+	ask      *anthropic.Messages
+	id       string        // of the answer
+	upstream wire.Upstream // what the engine is sent
 
 	tally translate.Tally
 }
 
 // whole answers in one piece.
 func (r *messagesRun) whole() error {
-	var answer *translate.MessagesAnswer
-	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+	var answer *anthropic.Answer
+	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.use, r.upstream, func(up *upstream) error {
 		in := up.lease.Instance
 		r.tally = translate.Tally{}
-		answer = &translate.MessagesAnswer{
+		answer = &anthropic.Answer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall,
 		}
-		return retryable(up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
+		return retryable(up.decode(wire.Decoder(r.rq.engine, &r.ask.Chat), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			answer.Add(ev)
 			return r.call.gather(ev)
@@ -89,12 +93,12 @@ func (r *messagesRun) whole() error {
 func (r *messagesRun) streamed() error {
 	s := r.call.newStream()
 	defer s.close()
-	out := &translate.MessagesStream{ID: r.id, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall}
+	out := &anthropic.Stream{ID: r.id, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall}
 	var frames []byte
-	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+	return r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.use, r.upstream, func(up *upstream) error {
 		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
 		frames, r.tally = frames[:0], translate.Tally{}
-		err := up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
+		err := up.decode(wire.Decoder(r.rq.engine, &r.ask.Chat), func(ev translate.Event) error {
 			r.tally.Add(ev)
 			frames = out.Append(frames, ev)
 			return nil
@@ -111,15 +115,19 @@ func (r *messagesRun) streamed() error {
 
 // countTokens is POST /v1/messages/count_tokens. The engine's own template and tokenizer count, so the model is loaded for it.
 func (c *call) countTokens() error {
-	rq, upstream, ask, err := c.messagesRequest(translate.ParseMessagesCount)
+	rq, upstream, ask, err := c.messagesRequest(anthropic.ParseCount)
 	if err != nil {
 		return err
 	}
+	counter, ok := rq.engine.(wire.Counter)
+	if !ok {
+		return wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
+	}
 	rq.use.Priority = true // it takes no time, and agents ask before they ask for more
 	tokens := 0
-	_, err = c.inParts(rq, 1, func(int) translate.Upstream { return rq.wire.Count(upstream, &ask.Chat) }, func(_ int, said []byte) error {
+	_, err = c.inParts(rq, 1, func(int) wire.Upstream { return counter.Count(upstream, &ask.Chat) }, func(_ int, said []byte) error {
 		var bad *translate.Error
-		if tokens, bad = rq.wire.Counted(said); bad != nil {
+		if tokens, bad = counter.Counted(said); bad != nil {
 			return bad
 		}
 		return nil
@@ -127,7 +135,7 @@ func (c *call) countTokens() error {
 	if err != nil {
 		return inMessagesWords(err)
 	}
-	c.writeJSON(http.StatusOK, translate.CountBody(tokens))
+	c.writeJSON(http.StatusOK, anthropic.CountBody(tokens))
 	return nil
 }
 

@@ -99,7 +99,7 @@ func TestMessages_IDs(t *testing.T) {
 // TestMessages_WhatTheClientHasNotSeenIsAskedAgain: a stream that has only begun is continued by the next engine.
 func TestMessages_WhatTheClientHasNotSeenIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	atOnce := fakeengine.Rule{Path: chatPath, Cues: []fakeengine.Cue{{Do: fakeengine.Crash}}}
+	atOnce := fakeengine.Rule{Path: "/v1/chat/completions", Cues: []fakeengine.Cue{{Do: fakeengine.Crash}}}
 	for name, tt := range map[string]struct {
 		rule fakeengine.Rule
 		more string

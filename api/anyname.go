@@ -8,11 +8,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // asked is the model that a request asks. Where the settings say so, a name that isn't known and none at all mean the only
 // one that it can be.
-func (c *call) asked(body *translate.Body) (node.Target, error) {
+func (c *call) asked(body *jsonbody.Body) (node.Target, error) {
 	name, err := model(body)
 	if err == nil {
 		var target node.Target

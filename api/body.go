@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // maxKept bounds the buffers that are kept for other requests, in bytes.
@@ -81,7 +82,7 @@ func (b *heldBuffer) keeper() supervisor.Keeper {
 
 // body reads the request's body to its end, decoded, and scans it. To the end, since only then does the server notice at
 // once that the client disconnects. What it takes is counted until the request ends.
-func (c *call) body() (*translate.Body, error) {
+func (c *call) body() (*jsonbody.Body, error) {
 	limit := c.api.MaxBody
 	if c.r.ContentLength > limit {
 		return nil, tooLarge(limit)
@@ -103,7 +104,7 @@ func (c *call) body() (*translate.Body, error) {
 	}
 	c.read = true
 	c.claim.Shrink(decoding)
-	body, bad := translate.Scan(c.held.data)
+	body, bad := jsonbody.Scan(c.held.data)
 	if bad != nil {
 		return nil, bad
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // chatCompletions is POST /v1/chat/completions and POST /api/v0/chat/completions.
@@ -23,7 +26,7 @@ func (c *call) chatCompletions() error {
 	if m := rq.target.Model; m.Type == catalog.TypeEmbedding {
 		return wrongModel(m, "generates no text: choose a language model.")
 	}
-	ask, bad := translate.ParseChat(rq.body, rq.caps)
+	ask, bad := openai.ParseChat(rq.body, rq.caps)
 	if bad != nil {
 		return bad
 	}
@@ -40,11 +43,11 @@ func (c *call) chatCompletions() error {
 		run.stream = c.newStream()
 		defer run.stream.close()
 	} else {
-		run.gathered = make([]*translate.ChatChoice, ask.N)
+		run.gathered = make([]*openai.ChatChoice, ask.N)
 	}
 	defer func() { c.used(rq, run.usage) }()
 	if ask.N == 1 {
-		err = c.exchange(c.r.Context(), chatPath, rq.target, rq.use, run.body(0), func(up *upstream) error { return run.read(c.r.Context(), 0, up) })
+		err = c.exchange(c.r.Context(), rq.target, rq.use, run.upstream(0), func(up *upstream) error { return run.read(c.r.Context(), 0, up) })
 	} else {
 		err = run.rounds(c.r.Context())
 	}
@@ -60,9 +63,9 @@ func (c *call) chatCompletions() error {
 }
 
 // noteDropped logs which fields of a request don't reach the engine, for those who look for one.
-func (c *call) noteDropped(rq *request, ask *translate.Chat) {
+func (c *call) noteDropped(rq *modelRequest, ask *request.Chat) {
 	if ctx := c.r.Context(); c.api.Log.Enabled(ctx, slog.LevelDebug) {
-		if dropped := rq.wire.Drops(rq.body, ask); len(dropped) > 0 {
+		if dropped := rq.engine.Drops(rq.body, ask); len(dropped) > 0 {
 			c.api.Log.DebugContext(ctx, "fields that the engine is not sent", "request", c.id, "fields", dropped)
 		}
 	}
@@ -71,11 +74,11 @@ func (c *call) noteDropped(rq *request, ask *translate.Chat) {
 // chatRun is a chat request on its way.
 type chatRun struct {
 	call      *call
-	rq        *request
-	ask       *translate.Chat
+	rq        *modelRequest
+	ask       *request.Chat
 	id        string
 	created   int64
-	reasoning translate.ReasoningField
+	reasoning openai.ReasoningField
 	instance  supervisor.Info // that answers, once one does
 
 	mu    sync.Mutex
@@ -83,24 +86,26 @@ type chatRun struct {
 	first time.Duration   // from the request's arrival to the first token; 0: there is none yet
 
 	stream *stream // nil for an answer in one piece
-	tail   *translate.ChatTail
+	tail   *openai.ChatTail
 
-	gathered []*translate.ChatChoice // of an answer in one piece: those that are complete
+	gathered []*openai.ChatChoice // of an answer in one piece: those that are complete
 }
 
-// body is what the engine is sent for a choice.
-func (r *chatRun) body(choice int) [][]byte { return r.rq.wire.Chat(r.rq.body, r.ask, choice) }
+// upstream is what the engine is sent for a choice.
+func (r *chatRun) upstream(choice int) wire.Upstream {
+	return r.rq.engine.Chat(r.rq.body, r.ask, choice)
+}
 
 // begin notes who answers. It is called again if another instance takes over, which is before the client has seen anything.
 func (r *chatRun) begin(in supervisor.Info) {
 	r.instance = in
 	if r.stream != nil {
-		r.tail = translate.NewChatTail(r.ask.N, r.rq.includeUsage, r.call.extra(r.instance, r.rq.use.Draft))
+		r.tail = openai.NewChatTail(r.ask.N, r.rq.includeUsage, r.call.extra(r.instance, r.rq.use.Draft))
 	}
 }
 
-func (r *chatRun) envelope() translate.Envelope {
-	return translate.Envelope{ID: r.id, Created: r.created, Model: r.instance.ID, Fingerprint: r.instance.Build.Version}
+func (r *chatRun) envelope() openai.Envelope {
+	return openai.Envelope{ID: r.id, Created: r.created, Model: r.instance.ID, Fingerprint: r.instance.Build.Version}
 }
 
 // read has the engine's answer to one choice read, and passed on where it is streamed.
@@ -109,19 +114,16 @@ func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 		r.begin(up.lease.Instance)
 	}
 	if r.stream != nil {
-		rewriter := r.rq.wire.Rewriter(r.ask, translate.RewriteOptions{
-			ReasoningField: r.reasoning,
-			Envelope:       r.envelope(),
-			Choice:         choice,
-			Tail:           r.tail,
-			SinceArrival:   r.sinceArrival,
-		})
+		rewriter := r.rewriter(openai.NewChatChunks(openai.ChunkOptions{
+			Envelope: r.envelope(), Reasoning: r.reasoning, OnlyChosen: r.ask.OnlyChosen,
+			SinceArrival: r.sinceArrival, Choice: choice, Tail: r.tail,
+		}))
 		defer func() { r.count(rewriter.Usage()) }()
 		return r.stream.relay(up, rewriter)
 	}
-	gathered := new(translate.ChatChoice)
+	gathered := new(openai.ChatChoice)
 	var tally translate.Tally
-	err := up.decode(r.rq.wire.Decoder(r.ask), func(ev translate.Event) error {
+	err := up.decode(wire.Decoder(r.rq.engine, r.ask), func(ev translate.Event) error {
 		tally.Add(ev)
 		gathered.Add(ev)
 		return r.call.gather(ev)
@@ -135,6 +137,15 @@ func (r *chatRun) read(ctx context.Context, choice int, up *upstream) error {
 	}
 	r.gathered[choice] = gathered
 	return nil
+}
+
+// rewriter makes the client's stream of the engine's: by passing its chunks on, where the engine's stream allows that and the
+// answer doesn't have to be looked into.
+func (r *chatRun) rewriter(chunks *openai.ChatChunks) wire.Rewriter {
+	if passer, ok := r.rq.engine.(wire.Passer); ok && !r.ask.Forced && len(r.ask.Stops) == 0 {
+		return passer.Rewriter(r.ask, chunks)
+	}
+	return wire.Encoded(wire.Decoder(r.rq.engine, r.ask), openai.NewChatStream(chunks, r.ask.SingleCall))
 }
 
 // sinceArrival is asked when a choice begins.
@@ -158,7 +169,7 @@ func (r *chatRun) count(u translate.Usage) {
 
 // whole is the answer in one piece.
 func (r *chatRun) whole() []byte {
-	b := translate.ChatBody{
+	b := openai.ChatBody{
 		Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, OnlyChosen: r.ask.OnlyChosen,
 		Extra: r.call.extra(r.instance, r.rq.use.Draft),
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 func TestChat_OneBody(t *testing.T) {
@@ -130,7 +130,7 @@ func TestChat_StreamHoldsWhatWasAskedFor(t *testing.T) {
 func TestChat_ReasoningGoesByTheNameThatIsSet(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Reasoning: "Hm.", Text: "Yes."}}}},
-		func(_ *Config, settings *node.Settings) { settings.ReasoningField = translate.ReasoningContent })
+		func(_ *Config, settings *node.Settings) { settings.ReasoningField = openai.ReasoningContent })
 	if message := gjson.Get(s.chat("").body, "choices.0.message"); message.Get("reasoning_content").Str != "Hm." || message.Get("reasoning").Exists() {
 		t.Errorf("%s", message)
 	}

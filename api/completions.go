@@ -6,6 +6,8 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // completions is POST /v1/completions and POST /api/v0/completions.
@@ -17,14 +19,18 @@ func (c *call) completions() error {
 	if m := rq.target.Model; m.Type == catalog.TypeEmbedding {
 		return wrongModel(m, "generates no text: choose a language model.")
 	}
-	ask, bad := translate.ParseCompletion(rq.body, rq.caps)
+	completer, ok := rq.engine.(wire.Completer)
+	if !ok {
+		return wrongEngine(rq.target.Model, "completes no texts: use /v1/chat/completions, or choose another model.")
+	}
+	ask, bad := openai.ParseCompletion(rq.body, rq.caps)
 	if bad != nil {
 		return bad
 	}
 	if err := c.reserveCompletion(rq, ask); err != nil {
 		return err
 	}
-	run := &textRun{call: c, rq: rq, ask: ask, candidates: make([]*translate.TextChoice, len(ask.Prompts)*ask.BestOf)}
+	run := &textRun{call: c, rq: rq, completer: completer, ask: ask, candidates: make([]*openai.TextChoice, len(ask.Prompts)*ask.BestOf)}
 	run.left = len(run.candidates)
 	if rq.stream {
 		run.stream = c.newStream()
@@ -38,7 +44,7 @@ func (c *call) completions() error {
 		return refined(err, ask.Refine)
 	}
 	if !rq.stream {
-		total := translate.Total(run.candidates, ask.BestOf)
+		total := openai.Total(run.candidates, ask.BestOf)
 		more := run.more(total)
 		c.writeJSON(http.StatusOK, run.answer.Body(run.choices(), total.Usage, more))
 	}
@@ -48,6 +54,11 @@ func (c *call) completions() error {
 // wrongModel is the error of a request whose model is of another kind than the endpoint's.
 func wrongModel(m catalog.Model, why string) error {
 	return translate.Invalid("unsupported_model", "model", "The model "+m.Key+" "+why)
+}
+
+// wrongEngine is the error of a request whose model is run by an engine that can't do what the endpoint is for.
+func wrongEngine(m catalog.Model, why string) error {
+	return translate.Invalid("unsupported_model", "model", "The engine of the model "+m.Key+" "+why)
 }
 
 // refined lets a request have a say in how an error is told.

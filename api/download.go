@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
 // timeFormat is ISO 8601's, for times in UTC.
@@ -194,7 +195,7 @@ func (c *call) job(j fetch.Job) nativeJob {
 
 // nativeFault is an error as it stands within other things: type, message and code.
 func nativeFault(e *translate.Error) json.RawMessage {
-	return translate.AppendErrorObject(nil, e)
+	return native.AppendErrorObject(nil, e)
 }
 
 // when is a time for clients; empty for none.

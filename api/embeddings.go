@@ -7,6 +7,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // embeddings is POST /v1/embeddings and POST /api/v0/embeddings.
@@ -21,7 +24,11 @@ func (c *call) embeddings() error {
 	case m.Reranker:
 		return wrongModel(m, "ranks documents, and makes no embeddings: choose an embedding model.")
 	}
-	e, bad := translate.ParseEmbedding(rq.body)
+	engine, ok := rq.engine.(wire.Embedder)
+	if !ok {
+		return wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
+	}
+	e, bad := openai.ParseEmbedding(rq.body)
 	if bad != nil {
 		return bad
 	}
@@ -29,15 +36,15 @@ func (c *call) embeddings() error {
 		return err
 	}
 	parts := e.Parts()
-	got := &translate.Embedded{}
+	got := &request.Embedded{}
 	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
-	instance, err := c.inParts(rq, len(parts), func(i int) translate.Upstream { return rq.wire.Embeddings(rq.body, parts[i]) }, func(i int, said []byte) error {
-		part, bad := rq.wire.Embedded(said, len(parts[i].Inputs))
+	instance, err := c.inParts(rq, len(parts), func(i int) wire.Upstream { return engine.Embeddings(rq.body, parts[i]) }, func(i int, said []byte) error {
+		part, bad := engine.Embedded(said, len(parts[i].Inputs))
 		if bad != nil {
 			return bad
 		}
 		if i == 0 {
-			got = &translate.Embedded{}
+			got = &request.Embedded{}
 			if int64(len(part.Vectors[0])*len(e.Inputs)) > c.api.maxGathered {
 				return tooMuch()
 			}
@@ -48,7 +55,7 @@ func (c *call) embeddings() error {
 	if err != nil {
 		return refined(err, e.Refine)
 	}
-	body, bad := translate.EmbeddingBody(e, instance, got)
+	body, bad := openai.EmbeddingBody(e, instance, got)
 	if bad != nil {
 		return bad
 	}
@@ -65,7 +72,11 @@ func (c *call) rerank() error {
 	if m := rq.target.Model; !m.Reranker {
 		return wrongModel(m, "is no reranker: choose a model that ranks documents.")
 	}
-	r, bad := translate.ParseRerank(rq.body)
+	engine, ok := rq.engine.(wire.Ranker)
+	if !ok {
+		return wrongEngine(rq.target.Model, "ranks no documents: choose another model.")
+	}
+	r, bad := openai.ParseRerank(rq.body)
 	if bad != nil {
 		return bad
 	}
@@ -73,15 +84,15 @@ func (c *call) rerank() error {
 		return err
 	}
 	parts := r.Parts()
-	got := &translate.Reranked{}
+	got := &request.Reranked{}
 	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
-	instance, err := c.inParts(rq, len(parts), func(i int) translate.Upstream { return rq.wire.Rerank(rq.body, parts[i]) }, func(i int, said []byte) error {
-		part, bad := rq.wire.Reranked(said, len(parts[i].Documents))
+	instance, err := c.inParts(rq, len(parts), func(i int) wire.Upstream { return engine.Rerank(rq.body, parts[i]) }, func(i int, said []byte) error {
+		part, bad := engine.Reranked(said, len(parts[i].Documents))
 		if bad != nil {
 			return bad
 		}
 		if i == 0 {
-			got = &translate.Reranked{}
+			got = &request.Reranked{}
 		}
 		got.Join(part)
 		return nil
@@ -89,18 +100,18 @@ func (c *call) rerank() error {
 	if err != nil {
 		return refined(err, r.Refine)
 	}
-	c.writeJSON(http.StatusOK, translate.RerankBody(r, instance, got))
+	c.writeJSON(http.StatusOK, openai.RerankBody(r, instance, got))
 	return nil
 }
 
 // inParts asks the engine for what can't be streamed, part by part on one lease, so that it shows that it gets on, and a
 // client that disconnects doesn't leave much behind. It tells which instance answered. Where the engine is lost it begins
 // from the first part again.
-func (c *call) inParts(rq *request, n int, part func(int) translate.Upstream, answered func(i int, said []byte) error) (instance string, _ error) {
+func (c *call) inParts(rq *modelRequest, n int, part func(int) wire.Upstream, answered func(i int, said []byte) error) (instance string, _ error) {
 	ctx := c.r.Context()
 	all := func() (bodies [][]byte) {
 		for i := range n {
-			bodies = append(bodies, part(i).Body)
+			bodies = append(bodies, part(i).Body...)
 		}
 		return bodies
 	}
@@ -109,7 +120,7 @@ func (c *call) inParts(rq *request, n int, part func(int) translate.Upstream, an
 			instance = lease.Instance.ID
 			for i := range n {
 				ask := part(i)
-				err := c.converse(ctx, lease, ask.Path, rq.target, [][]byte{ask.Body}, func(up *upstream) error {
+				err := c.converse(ctx, lease, rq.target, ask, func(up *upstream) error {
 					said, err := up.all(ctx, c.api.maxGathered)
 					if err != nil {
 						return err

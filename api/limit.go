@@ -3,11 +3,13 @@ package api
 import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // reserve sets aside what a request may use of its token's day, until the request ends, counts the memory of what was made
 // of its body, and notes how long its prompts may be. It tells how many tokens each choice may have; negative: as many as the request says.
-func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error) {
+func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ error) {
 	if err := c.claim.Grow(int64(made)); err != nil {
 		return 0, err
 	}
@@ -24,15 +26,15 @@ func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error
 }
 
 // reserveChat is reserve for a chat. body is what the engine is to be sent.
-func (c *call) reserveChat(rq *request, body *translate.Body, chat *translate.Chat) error {
-	if err := c.fits(rq, "messages", len(body.Raw), func() int { return translate.PromptBytes(body) }); err != nil {
+func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) error {
+	if err := c.fits(rq, "messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
 	}
 	made := 0
 	if body != rq.body {
 		made = len(body.Raw)
 	}
-	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: translate.TokenLimit(body)}, made)
+	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body)}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
@@ -40,7 +42,7 @@ func (c *call) reserveChat(rq *request, body *translate.Body, chat *translate.Ch
 }
 
 // reserveCompletion is reserve for text completions: each candidate's request has a copy of the body.
-func (c *call) reserveCompletion(rq *request, ask *translate.Completion) error {
+func (c *call) reserveCompletion(rq *modelRequest, ask *request.Completion) error {
 	if err := c.fits(rq, "prompt", len(rq.body.Raw), ask.PromptBytes); err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (c *call) reserveCompletion(rq *request, ask *translate.Completion) error {
 
 // fits refuses a prompt that is longer than any context it can get, whatever its tokens are. An engine would first make tokens
 // of all of it, which keeps it busy for a minute at worst. Short bodies aren't looked at.
-func (c *call) fits(rq *request, param string, size int, text func() int) error {
+func (c *call) fits(rq *modelRequest, param string, size int, text func() int) error {
 	const short = 128 << 10
 	if size < short {
 		return nil
@@ -69,7 +71,7 @@ func (c *call) fits(rq *request, param string, size int, text func() int) error 
 
 // reserveTexts is reserve for texts that nothing is generated for, of so many bytes. The engine gets them in parts, which are
 // together about as large as the body.
-func (c *call) reserveTexts(rq *request, texts, bytes int) error {
+func (c *call) reserveTexts(rq *modelRequest, texts, bytes int) error {
 	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(rq.body.Raw))
 	return err
 }

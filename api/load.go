@@ -7,6 +7,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 type (
@@ -74,7 +75,7 @@ func (c *call) load() error {
 	return c.answer(answer)
 }
 
-func loadOptions(body *translate.Body) (o node.LoadOptions, _ *translate.Error) {
+func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 	for _, field := range []struct {
 		name string
 		to   *int

@@ -13,6 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // notStored is the code of an error about an answer that could not be stored.
@@ -23,7 +25,7 @@ const storeTimeout = 30 * time.Second
 
 // nativeChat is POST /api/v1/chat.
 func (c *call) nativeChat() error {
-	rq, err := c.requestWith(translate.WithNativeDefaults)
+	rq, err := c.requestWith(native.WithDefaults)
 	if err != nil {
 		return err
 	}
@@ -31,7 +33,7 @@ func (c *call) nativeChat() error {
 	if m.Type == catalog.TypeEmbedding {
 		return wrongModel(m, "generates no text: choose a language model.")
 	}
-	ask, bad := translate.ParseNativeChat(rq.body, m.Key, rq.caps)
+	ask, bad := native.ParseChat(rq.body, m.Key, rq.caps)
 	if bad != nil {
 		return bad
 	}
@@ -47,7 +49,7 @@ func (c *call) nativeChat() error {
 	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
 		return run.inOwnWords(err)
 	}
-	run.body = rq.wire.Chat(upstream, &ask.Chat, 0)
+	run.upstream = rq.engine.Chat(upstream, &ask.Chat, 0)
 	defer func() { c.used(rq, run.out.Answer.Used()) }()
 	if rq.stream {
 		return run.streamed()
@@ -58,14 +60,14 @@ func (c *call) nativeChat() error {
 // nativeRun is a request of the native chat on its way.
 type nativeRun struct {
 	call         *call
-	rq           *request
-	ask          *translate.NativeChat
+	rq           *modelRequest
+	ask          *native.Chat
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
-	body         [][]byte         // what the engine is sent
+	upstream     wire.Upstream    // what the engine is sent
 
 	mu     sync.Mutex // what follows is of a stream, and the load's progress comes from elsewhere
-	out    translate.NativeStream
+	out    native.Stream
 	frames []byte // the buffer in which events are encoded
 }
 
@@ -100,12 +102,12 @@ func (r *nativeRun) recall(ctx context.Context) error {
 // whole answers in one piece.
 func (r *nativeRun) whole() error {
 	answer := &r.out.Answer
-	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
-		*answer = translate.NativeAnswer{Instance: up.lease.Instance.ID}
+	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.use, r.upstream, func(up *upstream) error {
+		*answer = native.Answer{Instance: up.lease.Instance.ID}
 		if up.lease.LoadTime > 0 {
 			answer.Add(loadEnd(up.lease.Instance.ID, up.lease.LoadTime))
 		}
-		return retryable(up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
+		return retryable(up.decode(wire.Decoder(r.rq.engine, &r.ask.Chat), func(ev translate.Event) error {
 			answer.Add(ev)
 			return r.call.gather(ev)
 		}, nil))

@@ -8,6 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // streamed answers by events. Until the model is being loaded, or has begun to answer, a refusal is told by a status.
@@ -19,13 +20,13 @@ func (r *nativeRun) streamed() error {
 	leased := r.follow(watch)
 	defer leased()
 	ctx := r.call.r.Context()
-	err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.body }, func(use node.Use) error {
+	err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.upstream.Body }, func(use node.Use) error {
 		return r.call.leased(ctx, r.rq.target, use, func(lease *supervisor.Lease) error {
 			leased()
 			if lease.LoadTime > 0 {
 				r.tell(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
 			}
-			return r.call.converse(ctx, lease, chatPath, r.rq.target, r.body, r.relay)
+			return r.call.converse(ctx, lease, r.rq.target, r.upstream, r.relay)
 		})
 	})
 	leased()
@@ -93,7 +94,7 @@ func (r *nativeRun) relay(up *upstream) error {
 	r.frames = r.out.Begin(r.frames, up.lease.Instance.ID)
 	r.frames = r.out.Append(r.frames, translate.Round{Number: 1})
 	r.send()
-	err := up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
+	err := up.decode(wire.Decoder(r.rq.engine, &r.ask.Chat), func(ev translate.Event) error {
 		r.frames = r.out.Append(r.frames, ev)
 		return r.call.gather(ev) // it is to be stored
 	}, r.send)

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // applyPreset adds the defaults that a field of the body has chosen, as [translate.Body.WithDefaults] does.
-type applyPreset func(body *translate.Body, chosenBy string, defaults map[string]json.RawMessage) (*translate.Body, *translate.Error)
+type applyPreset func(body *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error)
 
 // withPreset is the body with the defaults of the preset that it names.
-func (c *call) withPreset(body *translate.Body, apply applyPreset) (*translate.Body, error) {
+func (c *call) withPreset(body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
 	name, bad := body.String("preset")
 	if bad != nil {
 		return nil, bad

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 const (
@@ -78,7 +81,7 @@ func (s *stream) beat() {
 	if silent >= every {
 		sign := comment
 		if s.call.dialect == anthropicDialect {
-			sign = translate.Ping
+			sign = anthropic.Ping
 		}
 		s.put([]byte(sign))
 		silent = 0
@@ -117,7 +120,7 @@ func (s *stream) send(events []byte) {
 }
 
 // pass writes what the client is to see of p. Choices that share a stream share its end: hence one at a time.
-func (s *stream) pass(rewriter translate.Rewriter, buf *[]byte, p []byte) bool {
+func (s *stream) pass(rewriter wire.Rewriter, buf *[]byte, p []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := rewriter.Append((*buf)[:0], p)
@@ -151,14 +154,14 @@ func (s *stream) fail(e *translate.Error) {
 		event = append(event, '}')
 	}
 	if s.call.dialect == anthropicDialect {
-		s.send(translate.AppendNamedFrame(nil, "error", event))
+		s.send(anthropic.AppendNamedFrame(nil, "error", event))
 		return
 	}
-	s.send(translate.AppendFrame(nil, event))
+	s.send(jsonbody.AppendFrame(nil, event))
 }
 
 // relay passes an engine's stream on: one write and one flush for each read. An error is still to be told.
-func (s *stream) relay(up *upstream, rewriter translate.Rewriter) error {
+func (s *stream) relay(up *upstream, rewriter wire.Rewriter) error {
 	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer buffers.Put(in)
 	defer buffers.Put(out)

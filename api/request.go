@@ -6,17 +6,21 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // maxTTL is the longest ttl that makes sense, in seconds: some 30 years.
 const maxTTL = 1_000_000_000
 
-// request is what every endpoint that asks a model something begins with: the body, scanned, and the model it is for.
-type request struct {
-	body   *translate.Body
+// modelRequest is what every endpoint that asks a model something begins with: the scanned body, and the model that it is for.
+type modelRequest struct {
+	body   *jsonbody.Body
 	target node.Target
-	wire   translate.Wire
-	caps   translate.Caps
+	engine wire.Engine
+	caps   request.Caps
 	use    node.Use // ttl and draft_model; the slots are the endpoint's to say
 
 	stream       bool
@@ -24,11 +28,11 @@ type request struct {
 }
 
 // request reads the body and finds the model. Nothing is loaded yet.
-func (c *call) request() (*request, error) { return c.requestWith(translate.WithDefaults) }
+func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults) }
 
 // requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
 // is refused costs no memory.
-func (c *call) requestWith(apply applyPreset) (*request, error) {
+func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if err := c.admit(); err != nil {
 		return nil, err
 	}
@@ -45,7 +49,7 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 			return nil, err
 		}
 	}
-	rq := &request{body: body}
+	rq := &modelRequest{body: body}
 	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
 		return nil, err
 	}
@@ -64,7 +68,7 @@ func (c *call) requestWith(apply applyPreset) (*request, error) {
 		rq.use.Draft = draft.Model.Key
 	}
 	rq.use.TTL = c.boundTTL(rq.use.TTL, rq.target.Model.Key)
-	rq.wire = c.node.Wire(rq.target.Model)
+	rq.engine = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
 	return rq, nil
 }
@@ -89,7 +93,7 @@ func about(param string, e *translate.Error) *translate.Error {
 }
 
 // model is the name of the model that a body asks for.
-func model(body *translate.Body) (string, error) {
+func model(body *jsonbody.Body) (string, error) {
 	name, bad := body.String("model")
 	if bad != nil {
 		return "", bad
@@ -101,7 +105,7 @@ func model(body *translate.Body) (string, error) {
 }
 
 // bodyAndModel reads the body of a request about a model that it doesn't ask anything.
-func (c *call) bodyAndModel() (*translate.Body, string, error) {
+func (c *call) bodyAndModel() (*jsonbody.Body, string, error) {
 	body, err := c.body()
 	if err != nil {
 		return nil, "", err
@@ -110,7 +114,7 @@ func (c *call) bodyAndModel() (*translate.Body, string, error) {
 	return body, name, err
 }
 
-func streamOptions(body *translate.Body) (stream, includeUsage bool, _ error) {
+func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	stream, bad := body.Bool("stream")
 	if bad != nil {
 		return false, false, bad
@@ -130,7 +134,7 @@ func streamOptions(body *translate.Body) (stream, includeUsage bool, _ error) {
 }
 
 // use reads the fields by which a request says how its model is to be loaded.
-func use(body *translate.Body) (node.Use, error) {
+func use(body *jsonbody.Body) (node.Use, error) {
 	var u node.Use
 	seconds, given, bad := body.Int("ttl")
 	switch {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/store"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
 type (
@@ -39,10 +39,10 @@ func (c *call) getResponse() error {
 	if err != nil {
 		return err
 	}
-	system, input := translate.NativeInput(turn.In)
+	system, input := native.Input(turn.In)
 	return c.answer(storedResponse{
 		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: turn.Status, Created: turn.Created.UTC().Truncate(time.Millisecond),
-		System: system, Input: input, Output: translate.NativeOutput(turn.Out),
+		System: system, Input: input, Output: native.Output(turn.Out),
 		Usage: storedUsage{turn.Usage.Prompt, turn.Usage.Cached, turn.Usage.Completion, turn.Usage.Reasoning},
 	})
 }

@@ -15,7 +15,7 @@ import (
 func (r *chatRun) rounds(ctx context.Context) error {
 	for first := 0; first < r.ask.N; {
 		made := 0
-		err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.body(first) }, func(use node.Use) error {
+		err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.upstream(first).Body }, func(use node.Use) error {
 			use.Slots = max(use.Slots, r.ask.N-first)
 			return r.call.leased(ctx, r.rq.target, use, func(lease *supervisor.Lease) error {
 				made = min(r.ask.N-first, max(1, lease.Instance.Spec.Parallel))
@@ -50,7 +50,7 @@ func (r *chatRun) round(ctx context.Context, lease *supervisor.Lease, first, n i
 					cancel(errPanicked)
 				}
 			}()
-			err := r.call.converse(ctx, lease, chatPath, r.rq.target, r.body(i), func(up *upstream) error { return r.read(ctx, i, up) })
+			err := r.call.converse(ctx, lease, r.rq.target, r.upstream(i), func(up *upstream) error { return r.read(ctx, i, up) })
 			if err != nil {
 				cancel(err) // only the first counts
 			}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 // route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
@@ -160,9 +163,9 @@ func (c *call) route() (*route, error) {
 
 // The dialects in which errors are written.
 var (
-	nativeDialect    translate.Dialect = translate.NativeErrors{} // v1 and v0
-	openAIDialect    translate.Dialect = translate.OpenAIErrors{}
-	anthropicDialect translate.Dialect = translate.AnthropicErrors{}
+	nativeDialect    translate.Dialect = native.Errors{} // v1 and v0
+	openAIDialect    translate.Dialect = openai.Errors{}
+	anthropicDialect translate.Dialect = anthropic.Errors{}
 )
 
 // dialectOf is what a path's errors are told in, whether there is an endpoint or not. The list of models has the same path

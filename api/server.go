@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 type (
@@ -49,7 +50,7 @@ func (c *call) settings() error {
 		MaxLoaded:      s.MaxLoaded,
 		Queue:          s.Queue,
 		ListModels:     "loaded",
-		ReasoningField: string(translate.ReasoningPlain),
+		ReasoningField: string(openai.ReasoningPlain),
 	}
 	if s.ListAll {
 		a.ListModels = "all"

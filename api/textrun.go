@@ -12,6 +12,9 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // choicesAtOnce is how many choices of one request are generated at a time, if the model has as many slots. The others of
@@ -20,15 +23,16 @@ const choicesAtOnce = 4
 
 // textRun is a request for text completions on its way: one exchange with the engine for each candidate.
 type textRun struct {
-	call   *call
-	rq     *request
-	ask    *translate.Completion
-	stream *stream // nil for an answer in one piece
+	call      *call
+	rq        *modelRequest
+	completer wire.Completer
+	ask       *request.Completion
+	stream    *stream // nil for an answer in one piece
 
 	mu         sync.Mutex
-	answer     *translate.TextAnswer   // once the first exchange has begun
+	answer     *openai.TextAnswer      // once the first exchange has begun
 	instance   supervisor.Info         // that it has begun with
-	candidates []*translate.TextChoice // those that are complete; first all of the first prompt
+	candidates []*openai.TextChoice    // those that are complete; first all of the first prompt
 	left       int                     // how many aren't
 	lost       map[int]translate.Usage // by those that will never be, since they failed or nobody waits for them
 	first      time.Duration           // from the request's arrival to the first token; 0: there is none yet
@@ -99,8 +103,8 @@ func (r *textRun) one(ctx context.Context, i int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ask := r.rq.wire.Completion(r.rq.body, r.ask, i/r.ask.BestOf, i%r.ask.BestOf)
-	return r.call.exchange(ctx, ask.Path, r.rq.target, r.rq.use, [][]byte{ask.Body}, func(up *upstream) error {
+	ask := r.completer.Completion(r.rq.body, r.ask, i/r.ask.BestOf, i%r.ask.BestOf)
+	return r.call.exchange(ctx, r.rq.target, r.rq.use, ask, func(up *upstream) error {
 		return r.read(ctx, up, i)
 	})
 }
@@ -113,7 +117,7 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 	sent := false
 	var frames []byte
 	var tally translate.Tally
-	err = up.decode(r.rq.wire.CompletionDecoder(), func(ev translate.Event) error {
+	err = up.decode(r.completer.CompletionDecoder(), func(ev translate.Event) error {
 		tally.Add(ev)
 		if first, ok := ev.(translate.FirstToken); ok {
 			r.hasBegun(first)
@@ -148,11 +152,11 @@ func (r *textRun) read(ctx context.Context, up *upstream, i int) error {
 }
 
 // begin makes the choice that an exchange is to fill.
-func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*translate.TextChoice, error) {
+func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*openai.TextChoice, error) {
 	in := up.lease.Instance
 	r.mu.Lock()
 	if r.answer == nil {
-		r.answer = translate.NewTextAnswer(translate.Envelope{
+		r.answer = openai.NewTextAnswer(openai.Envelope{
 			ID: "cmpl-" + strings.ToLower(rand.Text()), Created: time.Now().Unix(), Model: in.ID, Fingerprint: in.Build.Version,
 		})
 		r.instance = in
@@ -161,7 +165,7 @@ func (r *textRun) begin(ctx context.Context, up *upstream, i int) (*translate.Te
 		}
 	}
 	r.mu.Unlock()
-	choice := &translate.TextChoice{
+	choice := &openai.TextChoice{
 		Index: i, Answer: r.answer, Top: r.ask.Logprobs, Empty: r.ask.MaxTokens == 0, IsStream: r.stream != nil,
 	}
 	if !r.ask.Echo {
@@ -178,14 +182,14 @@ func (r *textRun) prompt(ctx context.Context, up *upstream, raw json.RawMessage)
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil
 	}
-	ask := r.rq.wire.Detokenize(raw)
-	err := r.call.converse(ctx, up.lease, ask.Path, r.rq.target, [][]byte{ask.Body}, func(up *upstream) error {
+	ask := r.completer.Detokenize(raw)
+	err := r.call.converse(ctx, up.lease, r.rq.target, ask, func(up *upstream) error {
 		answer, err := up.all(ctx, r.call.api.maxGathered)
 		if err != nil {
 			return err
 		}
 		var bad *translate.Error
-		if text, bad = r.rq.wire.Detokenized(answer); bad != nil {
+		if text, bad = r.completer.Detokenized(answer); bad != nil {
 			return bad
 		}
 		return r.call.gatherBytes(len(text))
@@ -194,7 +198,7 @@ func (r *textRun) prompt(ctx context.Context, up *upstream, raw json.RawMessage)
 }
 
 // complete takes a candidate, and tells a client that streams that it is complete. With the last one the stream ends.
-func (r *textRun) complete(i int, choice *translate.TextChoice) {
+func (r *textRun) complete(i int, choice *openai.TextChoice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.candidates[i] = choice
@@ -206,7 +210,7 @@ func (r *textRun) complete(i int, choice *translate.TextChoice) {
 		r.stream.send(choice.AppendFinish(nil, nil))
 		return
 	}
-	total := translate.Total(r.candidates, r.ask.BestOf)
+	total := openai.Total(r.candidates, r.ask.BestOf)
 	var end []byte
 	if r.rq.includeUsage {
 		end = choice.AppendFinish(nil, nil)
@@ -223,7 +227,7 @@ func (r *textRun) usage() (total translate.Usage) {
 	for i, c := range r.candidates {
 		u := r.lost[i]
 		if c != nil {
-			u = translate.Total([]*translate.TextChoice{c}, 1).Usage
+			u = openai.Total([]*openai.TextChoice{c}, 1).Usage
 		}
 		if i%r.ask.BestOf == 0 {
 			prompt = 0
@@ -245,13 +249,13 @@ func (r *textRun) more(total *translate.Outcome) []byte {
 }
 
 // choices are the likeliest of each prompt's candidates.
-func (r *textRun) choices() []*translate.TextChoice {
+func (r *textRun) choices() []*openai.TextChoice {
 	if r.ask.BestOf == r.ask.N {
 		return r.candidates
 	}
-	var best []*translate.TextChoice
+	var best []*openai.TextChoice
 	for candidates := range slices.Chunk(r.candidates, r.ask.BestOf) {
-		slices.SortStableFunc(candidates, func(a, b *translate.TextChoice) int {
+		slices.SortStableFunc(candidates, func(a, b *openai.TextChoice) int {
 			switch likelier := a.Likelihood() - b.Likelihood(); {
 			case likelier > 0:
 				return -1

@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 type (
@@ -127,7 +128,7 @@ func asTokenError(err error) error {
 }
 
 // editToken changes a token as a body says.
-func editToken(t *node.Token, body *translate.Body) error {
+func editToken(t *node.Token, body *jsonbody.Body) error {
 	if body.Get("name").Exists() {
 		name, bad := body.String("name")
 		if bad != nil {
@@ -165,7 +166,7 @@ func scopesOf(words []string) []node.Scope {
 }
 
 // stringsOf reads an array of strings.
-func stringsOf(body *translate.Body, name string) (words []string, given bool, _ *translate.Error) {
+func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ *translate.Error) {
 	v := body.Get(name)
 	if !v.Exists() || v.Type == gjson.Null {
 		return nil, false, nil

@@ -10,10 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
-
-// Where the engines answer.
-const chatPath = "/v1/chat/completions"
 
 // maxFault bounds how much of an engine's error is read.
 const maxFault = 64 << 10
@@ -32,10 +30,10 @@ type upstream struct {
 // exchange sends an engine one request, and has its answer read. A request of which the client has seen nothing yet, since
 // the engine ended before or amid its answer, is sent once more; the supervisor has a fresh instance for it by then. read
 // has to return such a failure as [retryable]; it is called again then, and has to begin from the start.
-func (c *call) exchange(ctx context.Context, path string, target node.Target, use node.Use, body [][]byte, read func(*upstream) error) error {
-	return c.guarded(ctx, target, use, func() [][]byte { return body }, func(use node.Use) error {
+func (c *call) exchange(ctx context.Context, target node.Target, use node.Use, ask wire.Upstream, read func(*upstream) error) error {
+	return c.guarded(ctx, target, use, func() [][]byte { return ask.Body }, func(use node.Use) error {
 		return c.leased(ctx, target, use, func(lease *supervisor.Lease) error {
-			return c.converse(ctx, lease, path, target, body, read)
+			return c.converse(ctx, lease, target, ask, read)
 		})
 	})
 }
@@ -52,15 +50,15 @@ func (c *call) leased(ctx context.Context, target node.Target, use node.Use, do 
 }
 
 // converse sends one request on a lease, which may be one of several on it, and has its answer read.
-func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path string, target node.Target, body [][]byte, read func(*upstream) error) error {
+func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target node.Target, ask wire.Upstream, read func(*upstream) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	wire := c.node.Wire(target.Model)
-	payload := supervisor.Payload{Pieces: body, Keeper: c.held.keeper()}
-	if wire.Generates(path) {
-		payload = lease.Pinned(payload, wire.Pin)
+	engine := c.node.Wire(target.Model)
+	payload := supervisor.Payload{Pieces: ask.Body, Keeper: c.held.keeper()}
+	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(ask.Path) {
+		payload = lease.Pinned(payload, pinner.Pin)
 	}
-	resp, err := lease.PostPieces(ctx, path, payload)
+	resp, err := lease.PostPieces(ctx, ask.Path, payload)
 	if err != nil {
 		if c.r.Context().Err() != nil {
 			c.answered.Store(true) // the engine was at work when the client disconnected
@@ -70,7 +68,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
-		fault := wire.Fault(resp.StatusCode, said)
+		fault := engine.Fault(resp.StatusCode, said)
 		if fault.Kind == translate.KindContextOverflow {
 			return &outgrown{fault, lease.Instance}
 		}

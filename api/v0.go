@@ -5,11 +5,12 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 // extra is what an answer has beside the OpenAI-style fields: in v0 the figures, the model and the engine; elsewhere the
 // figures alone, and only where a draft model took part. It is nil where there is nothing to add.
-func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
+func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	isV0 := c.dialect == nativeDialect
 	if in.Spec.Draft != nil {
 		draft = in.Spec.Draft.Key // the request may have called it by another name, or by none
@@ -19,10 +20,10 @@ func (c *call) extra(in supervisor.Info, draft string) translate.Extra {
 	}
 	m, context := in.Spec.Model, in.Spec.ContextLength
 	return func(o *translate.Outcome) []byte {
-		extras := translate.Extras{Stats: translate.NewStats(o, context, draft)}
+		extras := openai.Extras{Stats: openai.NewStats(o, context, draft)}
 		if isV0 {
-			extras.ModelInfo = &translate.ModelInfo{Arch: m.Architecture, Quant: m.Quantization.Name, Format: string(m.Format), ContextLength: context}
-			extras.Runtime = &translate.Runtime{Name: in.Build.Engine, Version: in.Build.Version, SupportedFormats: []string{string(m.Format)}}
+			extras.ModelInfo = &openai.ModelInfo{Arch: m.Architecture, Quant: m.Quantization.Name, Format: string(m.Format), ContextLength: context}
+			extras.Runtime = &openai.Runtime{Name: in.Build.Engine, Version: in.Build.Version, SupportedFormats: []string{string(m.Format)}}
 		}
 		return extras.Members()
 	}

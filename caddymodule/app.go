@@ -21,7 +21,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 func init() { caddy.RegisterModule(new(App)) }
@@ -201,7 +201,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		JIT:            a.JIT == nil || *a.JIT,
 		ListAll:        a.ListModels == "all",
 		AnyName:        a.UnknownModel == "single",
-		ReasoningField: translate.ReasoningField(a.ReasoningField),
+		ReasoningField: openai.ReasoningField(a.ReasoningField),
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
 	}
@@ -240,7 +240,7 @@ func (a *App) Validate() error {
 	if err := oneOf("prompt_cache", a.PromptCache, "shared", "private"); err != nil {
 		return err
 	}
-	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {
+	if err := oneOf("reasoning_field", a.ReasoningField, string(openai.ReasoningPlain), string(openai.ReasoningContent)); err != nil {
 		return err
 	}
 	for _, gate := range a.Allow {

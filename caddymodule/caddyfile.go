@@ -14,7 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/lmcaddy/lmcaddy/api"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 func init() {
@@ -127,7 +127,7 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 	case "unknown_model":
 		return oneOfArgs(d, &a.UnknownModel, "strict", "single")
 	case "reasoning_field":
-		return oneOfArgs(d, &a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent))
+		return oneOfArgs(d, &a.ReasoningField, string(openai.ReasoningPlain), string(openai.ReasoningContent))
 	case "engine":
 		return a.engine(d)
 	case "model":

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // preset reads
@@ -35,9 +35,9 @@ func (a *App) preset(d *caddyfile.Dispenser) error {
 			return isObject
 		case len(values) == 0:
 			return d.ArgErr()
-		case field == translate.SystemPrompt && len(values) > 1:
+		case field == request.SystemPrompt && len(values) > 1:
 			return d.ArgErr()
-		case field == translate.SystemPrompt:
+		case field == request.SystemPrompt:
 			preset[field] = caddyconfig.JSON(values[0], nil)
 		default:
 			preset[field] = presetValue(values)

@@ -3,12 +3,13 @@ package node
 import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // engine is both halves of one.
 type engine struct {
-	wire    translate.Wire
+	wire    wire.Engine
 	process supervisor.Process
 }
 
@@ -20,7 +21,7 @@ var engineOf = map[catalog.Format]string{catalog.FormatGGUF: llamaServer}
 
 func (n *Node) newEngines() map[string]engine {
 	return map[string]engine{
-		llamaServer: {translate.LlamaServer{}, &supervisor.LlamaServer{Locate: n.locateLlamaServer, Runtimes: n.home.Runtimes()}},
+		llamaServer: {llamaserver.Wire{}, &supervisor.LlamaServer{Locate: n.locateLlamaServer, Runtimes: n.home.Runtimes()}},
 	}
 }
 

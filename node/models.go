@@ -12,7 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // Target is what a request's model name means.
@@ -107,14 +108,18 @@ func (n *Node) LongestTTL(key string) time.Duration {
 }
 
 // Wire is the wire format of the engine that runs a model.
-func (n *Node) Wire(m catalog.Model) translate.Wire { return n.engines[engineOf[m.Format]].wire }
+func (n *Node) Wire(m catalog.Model) wire.Engine { return n.engines[engineOf[m.Format]].wire }
 
 // Caps is what a model can do, as far as it is known without loading it.
-func (n *Node) Caps(m catalog.Model) translate.Caps {
-	return translate.Caps{
+func (n *Node) Caps(m catalog.Model) request.Caps {
+	caps := request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
 		Reasoning: append([]string{}, m.Reasoning.Options...),
 	}
+	if engine, ok := n.Wire(m).(wire.Describer); ok {
+		engine.Describe(&caps)
+	}
+	return caps
 }
 
 // Use is what a request needs of its model. The zero value is one slot, and the settings' word for the rest.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // Preset is a set of request defaults that has a name: the values of fields, as JSON. The field "system_prompt" is a
@@ -22,7 +22,7 @@ func (p Preset) validate(name string) error {
 			return fmt.Errorf("preset %s: %q is no name of a field", name, field)
 		case !json.Valid(value):
 			return fmt.Errorf("preset %s: the value of %s is not JSON: %s", name, field, value)
-		case field == translate.SystemPrompt && gjson.ParseBytes(value).Type != gjson.String:
+		case field == request.SystemPrompt && gjson.ParseBytes(value).Type != gjson.String:
 			return fmt.Errorf("preset %s: system_prompt must be a string", name)
 		case field == "messages" || field == "prompt" || field == "preset":
 			return fmt.Errorf("preset %s: %s can't be preset", name, field)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 // Settings is what a configuration says. The zero value is a server that loads nothing by itself.
@@ -20,7 +20,7 @@ type Settings struct {
 	JIT            bool     // load a model on first use
 	ListAll        bool     // GET /v1/models lists every model, not the loaded ones alone
 	AnyName        bool     // a request for a model that isn't known, or for none, goes to the only one there is
-	ReasoningField translate.ReasoningField
+	ReasoningField openai.ReasoningField
 
 	IdleTTL      time.Duration // after which a model that was loaded on first use is unloaded; 0: never
 	MaxLoaded    int           // instances at a time; 0: as many as memory holds

@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -11,18 +11,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/tidwall/gjson"
 )
 
 // messagesOptions are what clients may ask to see.
 type messagesOptions struct {
-	thinking Thinking
+	thinking anthropic.Thinking
 	single   bool
 }
 
 // messagesStream is what a client sees of events in a stream.
-func messagesStream(o messagesOptions, events []Event) []byte {
-	s := &MessagesStream{ID: "msg_0", Thinking: o.thinking, SingleCall: o.single}
+func messagesStream(o messagesOptions, events []translate.Event) []byte {
+	s := &anthropic.Stream{ID: "msg_0", Thinking: o.thinking, SingleCall: o.single}
 	s.Begin(envelope.Model, 4096)
 	var dst []byte
 	for _, ev := range events {
@@ -32,12 +34,12 @@ func messagesStream(o messagesOptions, events []Event) []byte {
 }
 
 // messagesBodyOf is what a client sees of events in one piece: nothing, if they end in a fault.
-func messagesBodyOf(o messagesOptions, events []Event) []byte {
-	a := &MessagesAnswer{ID: "msg_0", Model: envelope.Model, ContextLength: 4096, Thinking: o.thinking, SingleCall: o.single}
+func messagesBodyOf(o messagesOptions, events []translate.Event) []byte {
+	a := &anthropic.Answer{ID: "msg_0", Model: envelope.Model, ContextLength: 4096, Thinking: o.thinking, SingleCall: o.single}
 	for _, ev := range events {
 		a.Add(ev)
 	}
-	if _, ok := events[len(events)-1].(Finish); !ok {
+	if _, ok := events[len(events)-1].(translate.Finish); !ok {
 		return nil
 	}
 	return a.AppendBody(nil)
@@ -51,7 +53,7 @@ func TestMessages_Transcripts(t *testing.T) {
 			t.Parallel()
 			base := filepath.Join("testdata", "llama", tr.name)
 			events := decode(t, tr.upstream)
-			all := messagesOptions{thinking: ThinkingShown}
+			all := messagesOptions{thinking: anthropic.ThinkingShown}
 			golden(t, base+".messages.stream", messagesStream(all, events))
 			golden(t, base+".messages.json", line(messagesBodyOf(all, events)))
 		})
@@ -61,36 +63,38 @@ func TestMessages_Transcripts(t *testing.T) {
 // TestMessages_EveryEnd keeps the kinds of blocks and the reasons to stop that the transcripts don't have.
 func TestMessages_EveryEnd(t *testing.T) {
 	t.Parallel()
-	thought, said := Reasoning{"Hm"}, Text{"Yes"}
-	call := []Event{CallStart{0, "a", "one"}, CallArgs{0, `{"x":`}, CallArgs{0, `1}`}, CallDone{0}}
-	second := []Event{CallStart{1, "", "two"}, CallDone{1}}
-	prompt, usage := Prompt{Total: 9, Cached: 4, Processed: 4}, Usage{Prompt: 9, Cached: 4, Completion: 3}
-	end := func(stop Stop, reason FinishReason) []Event { return []Event{usage, stop, Finish{reason}} }
-	shown := messagesOptions{thinking: ThinkingShown}
+	thought, said := translate.Reasoning{"Hm"}, translate.Text{"Yes"}
+	call := []translate.Event{translate.CallStart{0, "a", "one"}, translate.CallArgs{0, `{"x":`}, translate.CallArgs{0, `1}`}, translate.CallDone{0}}
+	second := []translate.Event{translate.CallStart{1, "", "two"}, translate.CallDone{1}}
+	prompt, usage := translate.Prompt{Total: 9, Cached: 4, Processed: 4}, translate.Usage{Prompt: 9, Cached: 4, Completion: 3}
+	end := func(stop translate.Stop, reason translate.FinishReason) []translate.Event {
+		return []translate.Event{usage, stop, translate.Finish{reason}}
+	}
+	shown := messagesOptions{thinking: anthropic.ThinkingShown}
 	var all bytes.Buffer
 	for _, tt := range []struct {
 		name    string
 		options messagesOptions
-		events  [][]Event
+		events  [][]translate.Event
 	}{
-		{"a stop sequence", shown, [][]Event{{prompt, said}, end(Stop{StopString, "END"}, FinishStop)}},
-		{"the limit", shown, [][]Event{{prompt, said}, end(Stop{Reason: StopMaxTokens}, FinishLength)}},
-		{"the context", shown, [][]Event{{prompt, said}, end(Stop{Reason: StopContext}, FinishLength)}},
-		{"nothing at all", shown, [][]Event{end(Stop{}, FinishStop)}},
-		{"only blanks", shown, [][]Event{{Text{" \n"}}, end(Stop{}, FinishStop)}},
-		{"blanks before a call", shown, [][]Event{{Text{"\n\n"}}, call, end(Stop{}, FinishToolCalls)}},
-		{"blanks before a text", shown, [][]Event{{thought, Text{"\n"}, Text{"\n"}, said}, end(Stop{}, FinishStop)}},
-		{"thoughts, shown", shown, [][]Event{{prompt, thought, thought, said}, end(Stop{}, FinishStop)}},
-		{"thoughts, omitted", messagesOptions{thinking: ThinkingOmitted}, [][]Event{{prompt, thought, thought, said}, end(Stop{}, FinishStop)}},
-		{"thoughts, hidden", messagesOptions{}, [][]Event{{prompt, thought, said, thought, said}, end(Stop{}, FinishStop)}},
-		{"thoughts between texts", shown, [][]Event{{thought, said, Text{" "}, thought, said}, end(Stop{}, FinishStop)}},
-		{"two calls", shown, [][]Event{{thought, said}, call, second, end(Stop{}, FinishToolCalls)}},
-		{"one of two calls", messagesOptions{single: true}, [][]Event{call, second, end(Stop{}, FinishToolCalls)}},
-		{"a call that the limit has cut", shown, [][]Event{call[:2], end(Stop{}, FinishLength)}},
-		{"a call whose arguments are no object", shown, [][]Event{{call[0], CallArgs{0, "[1]"}}, end(Stop{}, FinishToolCalls)}},
-		{"a fault", shown, [][]Event{{prompt, said, Fault{brokenOff()}}}},
+		{"a stop sequence", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{translate.StopString, "END"}, translate.FinishStop)}},
+		{"the limit", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{Reason: translate.StopMaxTokens}, translate.FinishLength)}},
+		{"the context", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{Reason: translate.StopContext}, translate.FinishLength)}},
+		{"nothing at all", shown, [][]translate.Event{end(translate.Stop{}, translate.FinishStop)}},
+		{"only blanks", shown, [][]translate.Event{{translate.Text{" \n"}}, end(translate.Stop{}, translate.FinishStop)}},
+		{"blanks before a call", shown, [][]translate.Event{{translate.Text{"\n\n"}}, call, end(translate.Stop{}, translate.FinishToolCalls)}},
+		{"blanks before a text", shown, [][]translate.Event{{thought, translate.Text{"\n"}, translate.Text{"\n"}, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"thoughts, shown", shown, [][]translate.Event{{prompt, thought, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"thoughts, omitted", messagesOptions{thinking: anthropic.ThinkingOmitted}, [][]translate.Event{{prompt, thought, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"thoughts, hidden", messagesOptions{}, [][]translate.Event{{prompt, thought, said, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"thoughts between texts", shown, [][]translate.Event{{thought, said, translate.Text{" "}, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"two calls", shown, [][]translate.Event{{thought, said}, call, second, end(translate.Stop{}, translate.FinishToolCalls)}},
+		{"one of two calls", messagesOptions{single: true}, [][]translate.Event{call, second, end(translate.Stop{}, translate.FinishToolCalls)}},
+		{"a call that the limit has cut", shown, [][]translate.Event{call[:2], end(translate.Stop{}, translate.FinishLength)}},
+		{"a call whose arguments are no object", shown, [][]translate.Event{{call[0], translate.CallArgs{0, "[1]"}}, end(translate.Stop{}, translate.FinishToolCalls)}},
+		{"a fault", shown, [][]translate.Event{{prompt, said, translate.Fault{translate.BrokenOff()}}}},
 	} {
-		var events []Event
+		var events []translate.Event
 		for _, some := range tt.events {
 			events = append(events, some...)
 		}
@@ -119,7 +123,7 @@ func TestMessages_AnyCuttingGivesTheSame(t *testing.T) {
 	}
 }
 
-var everyMessagesOptions = []messagesOptions{{ThinkingHidden, false}, {ThinkingShown, false}, {ThinkingOmitted, true}}
+var everyMessagesOptions = []messagesOptions{{anthropic.ThinkingHidden, false}, {anthropic.ThinkingShown, false}, {anthropic.ThinkingOmitted, true}}
 
 // TestMessages_AnyOrderOfChunks: whatever the engine sends, the stream keeps its order, and says what the body says.
 func TestMessages_AnyOrderOfChunks(t *testing.T) {
@@ -148,7 +152,7 @@ func FuzzMessages(f *testing.F) {
 }
 
 // wantSameAnswer puts the stream together as clients do, and compares it with the body.
-func wantSameAnswer(t *testing.T, o messagesOptions, events []Event) {
+func wantSameAnswer(t *testing.T, o messagesOptions, events []translate.Event) {
 	t.Helper()
 	stream, body := messagesStream(o, events), messagesBodyOf(o, events)
 	got, err := accumulate(stream)
@@ -239,40 +243,4 @@ func accumulate(stream []byte) (map[string]any, error) {
 		message["content"] = content
 	}
 	return message, nil
-}
-
-// TestMessages_BeginsAnew: a request that is sent to a second engine has one start, and nothing of the first answer.
-func TestMessages_BeginsAnew(t *testing.T) {
-	t.Parallel()
-	s := &MessagesStream{ID: "msg_0"}
-	s.Begin("m", 4096)
-	dst := s.Append(nil, Prompt{Total: 9})
-	dst = s.Append(dst, Text{"\n"})
-	if !s.IsEmpty() {
-		t.Fatal("the stream isn't empty")
-	}
-	s.Begin("m", 4096)
-	for _, ev := range []Event{Prompt{Total: 9}, Text{"Hi"}, Finish{FinishStop}} {
-		dst = s.Append(dst, ev)
-	}
-	got, err := accumulate(dst)
-	if err != nil || s.IsEmpty() {
-		t.Fatal(err)
-	}
-	if text := got["content"].([]any)[0].(map[string]any)["text"]; text != "Hi" {
-		t.Errorf("%q", text)
-	}
-}
-
-func TestThinking_SignatureOfOmittedThoughtsHasThem(t *testing.T) {
-	t.Parallel()
-	const thought = "I \"call\"\n é"
-	if got := signedThought(ThinkingOmitted.signature([]byte(thought))); got != thought {
-		t.Errorf("%q", got)
-	}
-	for _, other := range []string{"", "lm", "lmo1", "lmo1%", ThinkingShown.signature([]byte(thought))} {
-		if got := signedThought(other); got != "" {
-			t.Errorf("%q has %q", other, got)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -10,12 +10,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 	"github.com/tidwall/gjson"
 )
 
 // withFigures stands for what v0 adds to an answer.
-func withFigures(o *Outcome) []byte {
-	figures := appendJSON(nil, map[string]any{"stop_reason": o.StopReason(2048), "tokens": o.Usage.Completion, "drafted": o.Timings.DraftTokens})
+func withFigures(o *translate.Outcome) []byte {
+	figures := jsonbody.AppendJSON(nil, map[string]any{"stop_reason": o.StopReason(2048), "tokens": o.Usage.Completion, "drafted": o.Timings.DraftTokens})
 	return figures[1 : len(figures)-1]
 }
 
@@ -28,11 +34,11 @@ func TestTranscripts_Extra(t *testing.T) {
 			i := slices.IndexFunc(transcripts(t), func(tr transcript) bool { return tr.name == name })
 			upstream := transcripts(t)[i].upstream
 			base := filepath.Join("testdata", "llama", name)
-			stream, _ := rewrite(RewriteOptions{Extra: withFigures}, upstream)
+			stream, _ := rewrite(wire.RewriteOptions{Extra: withFigures}, upstream)
 			golden(t, base+".extra.stream", stream)
-			full, _ := rewrite(RewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
+			full, _ := rewrite(wire.RewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
 			golden(t, base+".extra.full.stream", full)
-			b := ChatBody{Envelope: envelope, Extra: withFigures}
+			b := openai.ChatBody{Envelope: envelope, Extra: withFigures}
 			var body []byte
 			for _, ev := range decode(t, upstream) {
 				body = b.Append(body, ev)
@@ -47,7 +53,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 	i := slices.IndexFunc(transcripts(t), func(tr transcript) bool { return tr.name == "two-calls" })
 	upstream := transcripts(t)[i].upstream
 	for name, pieces := range cuttings(upstream) {
-		stream, fault := rewriteFor(&Chat{SingleCall: true}, RewriteOptions{}, pieces...)
+		stream, fault := rewriteFor(&request.Chat{SingleCall: true}, wire.RewriteOptions{}, pieces...)
 		if fault != nil || bytes.Contains(stream, []byte(`"tool_calls":[{"index":1`)) || !bytes.Contains(stream, []byte(`"finish_reason":"tool_calls"`)) {
 			t.Fatalf("%s: fault %v, stream:\n%s", name, fault, stream)
 		}
@@ -58,7 +64,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 // TestRewriter_KeepsTheFirstOfCallsInOneChunk: this engine sends one at a time, but needn't.
 func TestRewriter_KeepsTheFirstOfCallsInOneChunk(t *testing.T) {
 	t.Parallel()
-	stream, fault := rewriteFor(&Chat{SingleCall: true}, RewriteOptions{}, []byte(
+	stream, fault := rewriteFor(&request.Chat{SingleCall: true}, wire.RewriteOptions{}, []byte(
 		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a"},{"index":1,"id":"b"}]}}]}`+"\n\n"+
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"c"}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"))
 	deltas := gjson.ParseBytes(bytes.ReplaceAll(stream, []byte("data: "), nil))
@@ -69,11 +75,11 @@ func TestRewriter_KeepsTheFirstOfCallsInOneChunk(t *testing.T) {
 }
 
 // merged is what a client sees of several answers whose pieces come in any order.
-func merged(r *rand.Rand, usage bool, extra Extra, answers ...[][]byte) []byte {
-	tail := NewChatTail(len(answers), usage, extra)
-	rewriters := make([]Rewriter, len(answers))
+func merged(r *rand.Rand, usage bool, extra openai.Extra, answers ...[][]byte) []byte {
+	tail := openai.NewChatTail(len(answers), usage, extra)
+	rewriters := make([]wire.Rewriter, len(answers))
 	for i := range answers {
-		rewriters[i] = LlamaServer{}.Rewriter(&Chat{}, RewriteOptions{Envelope: envelope, Choice: i, Tail: tail})
+		rewriters[i] = llamaserver.Wire{}.Rewriter(&request.Chat{}, wire.RewriteOptions{Envelope: envelope, Choice: i, Tail: tail})
 	}
 	var dst []byte
 	for left := slices.Clone(answers); ; {
@@ -113,7 +119,7 @@ func TestChatTail_AnyOrderOfPieces(t *testing.T) {
 		for i := range n {
 			tr := answers[r.IntN(len(answers))]
 			pieces = append(pieces, randomCuts(tr.upstream, seed+uint64(i)))
-			alone, _ := rewrite(RewriteOptions{}, tr.upstream)
+			alone, _ := rewrite(wire.RewriteOptions{}, tr.upstream)
 			want = append(want, choiceOf(t, alone, 0))
 		}
 		stream := merged(r, usage, withFigures, pieces...)
@@ -126,8 +132,8 @@ func TestChatTail_AnyOrderOfPieces(t *testing.T) {
 	}
 }
 
-func isFinish(ev Event) bool {
-	_, ok := ev.(Finish)
+func isFinish(ev translate.Event) bool {
+	_, ok := ev.(translate.Finish)
 	return ok
 }
 

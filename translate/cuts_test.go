@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // everyCutUpTo is the length of a transcript up to which each position is cut at. It bounds a quadratic effort.
@@ -70,9 +74,9 @@ func TestRewriter_AnyCuttingGivesTheSameBytes(t *testing.T) {
 	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
-			want, wantFault := rewrite(RewriteOptions{}, tr.upstream)
+			want, wantFault := rewrite(wire.RewriteOptions{}, tr.upstream)
 			for name, pieces := range cuttings(tr.upstream) {
-				got, fault := rewrite(RewriteOptions{}, pieces...)
+				got, fault := rewrite(wire.RewriteOptions{}, pieces...)
 				if diff := cmp.Diff(string(want), string(got)) + cmp.Diff(wantFault, fault); diff != "" {
 					t.Fatalf("%s (-whole +cut):\n%s", name, diff)
 				}
@@ -88,18 +92,18 @@ func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
 	tests := map[string]struct {
 		over int // how much longer than allowed the second frame is
 		eol  string
-		want Event
+		want translate.Event
 	}{
-		"the longest":        {0, "\n", Finish{FinishStop}},
-		"too long":           {1, "\n", Fault{nonsense()}},
-		"the longest, CRLF":  {0, "\r\n", Finish{FinishStop}},
-		"one too long, CRLF": {1, "\r\n", Fault{nonsense()}},
-		"far too long":       {1 << 20, "\n", Fault{nonsense()}},
+		"the longest":        {0, "\n", translate.Finish{translate.FinishStop}},
+		"too long":           {1, "\n", translate.Fault{translate.Nonsense()}},
+		"the longest, CRLF":  {0, "\r\n", translate.Finish{translate.FinishStop}},
+		"one too long, CRLF": {1, "\r\n", translate.Fault{translate.Nonsense()}},
+		"far too long":       {1 << 20, "\n", translate.Fault{translate.Nonsense()}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pad := maxFrame + tt.over - len(": ") - len(tt.eol)
+			pad := jsonbody.maxFrame + tt.over - len(": ") - len(tt.eol)
 			long := append(append([]byte(": "), bytes.Repeat([]byte{'x'}, pad)...), tt.eol+tt.eol...)
 			stream := append(append(bytes.Clone(chunk), long...), "data: [DONE]\n\n"...)
 			last := len(chunk) + len(long)
@@ -109,12 +113,12 @@ func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
 				{stream[:last-len(tt.eol)], stream[last-len(tt.eol):]},
 				{stream[:len(chunk)+9], stream[len(chunk)+9 : last-2], stream[last-2:]},
 			} {
-				want := []Event{Text{"Hi"}, tt.want}
+				want := []translate.Event{translate.Text{"Hi"}, tt.want}
 				if diff := cmp.Diff(want, decode(t, pieces...)); diff != "" {
 					t.Errorf("in %d pieces (-want +got):\n%s", len(pieces), diff)
 				}
-				_, fault := rewrite(RewriteOptions{}, pieces...)
-				if _, failed := tt.want.(Fault); failed != (fault != nil) {
+				_, fault := rewrite(wire.RewriteOptions{}, pieces...)
+				if _, failed := tt.want.(translate.Fault); failed != (fault != nil) {
 					t.Errorf("in %d pieces the rewriter's fault is %v", len(pieces), fault)
 				}
 			}
@@ -126,11 +130,11 @@ func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
 func TestNothingFollowsTheEnd(t *testing.T) {
 	t.Parallel()
 	end := `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
-	stream := append([]byte(end), bytes.Repeat([]byte{'x'}, maxFrame+2)...)
-	if diff := cmp.Diff([]Event{Finish{FinishStop}}, decode(t, stream)); diff != "" {
+	stream := append([]byte(end), bytes.Repeat([]byte{'x'}, jsonbody.maxFrame+2)...)
+	if diff := cmp.Diff([]translate.Event{translate.Finish{translate.FinishStop}}, decode(t, stream)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	got, fault := rewrite(RewriteOptions{}, stream)
+	got, fault := rewrite(wire.RewriteOptions{}, stream)
 	want := `data: {"id":"chatcmpl-0","object":"chat.completion.chunk","created":1700000000,"model":"lmcaddy/tinychat","system_fingerprint":"b1",` +
 		`"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 	if string(got) != want || fault != nil {
@@ -147,13 +151,13 @@ func TestDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 			t.Parallel()
 			for limit := range decode(t, tr.upstream) {
 				n := 0
-				emit := func(Event) error {
+				emit := func(translate.Event) error {
 					if n++; n > limit {
 						return enough
 					}
 					return nil
 				}
-				d := LlamaServer{}.Decoder(&Chat{})
+				d := llamaserver.Wire{}.Decoder(&request.Chat{})
 				err := d.Feed(bytes.Clone(tr.upstream), emit)
 				if err == nil {
 					err = d.Close(emit)

@@ -104,7 +104,7 @@ func (e *Error) IsRetryable() bool {
 }
 
 // IsBrokenOff tells whether the error is that an answer ended before its end: the engine has died, and said nothing of why.
-func (e *Error) IsBrokenOff() bool { return *e == *brokenOff() }
+func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
 
 // EffectiveCode is the error's code, or else its kind's. It may be empty.
 func (e *Error) EffectiveCode() string { return cmp.Or(e.Code, kinds[e.Kind].code) }
@@ -128,5 +128,38 @@ func (e *Error) Header(h http.Header) {
 	}
 	if e.Status() >= 500 && !e.IsRetryable() {
 		h.Set("X-Should-Retry", "false")
+	}
+}
+
+// Overflow is the error of a prompt that is longer than the context.
+func Overflow(tokens, limit int) *Error {
+	if tokens == limit {
+		return &Error{
+			Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
+			Message: "The prompt has " + strconv.Itoa(tokens) + " tokens, which is all of the context length and leaves no room for an answer. Shorten the prompt, or load the model with a larger context_length.",
+		}
+	}
+	return &Error{
+		Kind: KindContextOverflow, Param: "messages", Tokens: tokens, Limit: limit,
+		Message: "The prompt has " + strconv.Itoa(tokens) + " tokens, but the context length is " + strconv.Itoa(limit) +
+			". Shorten the prompt, or load the model with a larger context_length.",
+	}
+}
+
+// BrokenOff is the fault of a stream that ended before its end.
+func BrokenOff() *Error {
+	return &Error{Kind: KindEngineFailed, Message: "The engine stopped in the middle of its answer. The next request starts it anew."}
+}
+
+func Nonsense() *Error {
+	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
+}
+
+// SurelyTooLong is the error of a prompt that has more tokens than the context holds, however it is cut into them.
+func SurelyTooLong(param string, least, limit int) *Error {
+	return &Error{
+		Kind: KindContextOverflow, Param: param, Tokens: least, Limit: limit,
+		Message: "The prompt has at least " + strconv.Itoa(least) + " tokens, but the context length is " + strconv.Itoa(limit) +
+			". Shorten the prompt, or load the model with a larger context_length.",
 	}
 }

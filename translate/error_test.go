@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -9,36 +9,40 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 // kindNames are in the order of the constants.
 var kindNames = [...]string{
-	KindInternal: "internal", KindInvalid: "invalid", KindNotImplemented: "not implemented", KindContextOverflow: "context overflow",
-	KindModelNotFound: "model not found", KindResponseNotFound: "response not found", KindPathNotFound: "path not found", KindMethodNotAllowed: "method not allowed",
-	KindTooLarge: "too large", KindUnsupportedEncoding: "unsupported encoding", KindQueueFull: "queue full",
-	KindEngineFailed: "engine failed", KindUnavailable: "unavailable", KindStalled: "stalled",
-	KindForbidden: "forbidden", KindUnauthorized: "unauthorized", KindRateLimited: "rate limited", KindConflict: "conflict", KindJobNotFound: "job not found", KindHubFailed: "hub failed",
-	KindHubBusy: "hub busy", KindDiskFull: "disk full",
+	translate.KindInternal: "internal", translate.KindInvalid: "invalid", translate.KindNotImplemented: "not implemented", translate.KindContextOverflow: "context overflow",
+	translate.KindModelNotFound: "model not found", translate.KindResponseNotFound: "response not found", translate.KindPathNotFound: "path not found", translate.KindMethodNotAllowed: "method not allowed",
+	translate.KindTooLarge: "too large", translate.KindUnsupportedEncoding: "unsupported encoding", translate.KindQueueFull: "queue full",
+	translate.KindEngineFailed: "engine failed", translate.KindUnavailable: "unavailable", translate.KindStalled: "stalled",
+	translate.KindForbidden: "forbidden", translate.KindUnauthorized: "unauthorized", translate.KindRateLimited: "rate limited", translate.KindConflict: "conflict", translate.KindJobNotFound: "job not found", translate.KindHubFailed: "hub failed",
+	translate.KindHubBusy: "hub busy", translate.KindDiskFull: "disk full",
 }
 
 // TestError_Envelopes keeps what each kind looks like in each dialect, headers included.
 func TestError_Envelopes(t *testing.T) {
 	t.Parallel()
-	if len(kindNames) != len(kinds) {
-		t.Fatalf("%d kinds are tested, but there are %d", len(kindNames), len(kinds))
+	if len(kindNames) != len(translate.kinds) {
+		t.Fatalf("%d kinds are tested, but there are %d", len(kindNames), len(translate.kinds))
 	}
 	var table bytes.Buffer
 	for kind, name := range kindNames {
-		e := &Error{Kind: Kind(kind), Message: "What is wrong, and what to do."}
+		e := &translate.Error{Kind: translate.Kind(kind), Message: "What is wrong, and what to do."}
 		fmt.Fprintf(&table, "%s: %d%s\n", name, e.Status(), headerLines(e))
-		for _, d := range []Dialect{NativeErrors{}, OpenAIErrors{}, AnthropicErrors{}} {
+		for _, d := range []translate.Dialect{native.Errors{}, openai.Errors{}, anthropic.Errors{}} {
 			fmt.Fprintf(&table, "  %s\n", d.AppendError(nil, e, "req_1"))
 		}
 	}
 	golden(t, "testdata/errors.golden", table.Bytes())
 }
 
-func headerLines(e *Error) string {
+func headerLines(e *translate.Error) string {
 	h := http.Header{}
 	e.Header(h)
 	var lines bytes.Buffer
@@ -52,27 +56,27 @@ func headerLines(e *Error) string {
 
 func TestDialect_Append(t *testing.T) {
 	t.Parallel()
-	full := &Error{Kind: KindInvalid, Code: "invalid_value", Param: "reasoning", Message: `"reasoning" must be <on> & "off".`}
-	bare := &Error{Kind: KindInvalid, Message: "Something is wrong."}
+	full := &translate.Error{Kind: translate.KindInvalid, Code: "invalid_value", Param: "reasoning", Message: `"reasoning" must be <on> & "off".`}
+	bare := &translate.Error{Kind: translate.KindInvalid, Message: "Something is wrong."}
 	tests := map[string]struct {
-		dialect Dialect
-		err     *Error
+		dialect translate.Dialect
+		err     *translate.Error
 		id      string
 		want    string
 	}{
-		"native":    {NativeErrors{}, full, "req_1", `{"error":{"type":"invalid_request","message":"\"reasoning\" must be <on> & \"off\".","code":"invalid_value","param":"reasoning"}}`},
-		"OpenAI":    {OpenAIErrors{}, full, "req_1", `{"error":{"message":"\"reasoning\" must be <on> & \"off\".","type":"invalid_request_error","param":"reasoning","code":"invalid_value"}}`},
-		"Anthropic": {AnthropicErrors{}, full, "req_1", `{"type":"error","error":{"type":"invalid_request_error","message":"\"reasoning\" must be <on> & \"off\"."},"request_id":"req_1"}`},
+		"native":    {native.Errors{}, full, "req_1", `{"error":{"type":"invalid_request","message":"\"reasoning\" must be <on> & \"off\".","code":"invalid_value","param":"reasoning"}}`},
+		"OpenAI":    {openai.Errors{}, full, "req_1", `{"error":{"message":"\"reasoning\" must be <on> & \"off\".","type":"invalid_request_error","param":"reasoning","code":"invalid_value"}}`},
+		"Anthropic": {anthropic.Errors{}, full, "req_1", `{"type":"error","error":{"type":"invalid_request_error","message":"\"reasoning\" must be <on> & \"off\"."},"request_id":"req_1"}`},
 
-		"native, bare":            {NativeErrors{}, bare, "", `{"error":{"type":"invalid_request","message":"Something is wrong."}}`},
-		"OpenAI has all its keys": {OpenAIErrors{}, bare, "", `{"error":{"message":"Something is wrong.","type":"invalid_request_error","param":null,"code":null}}`},
-		"Anthropic without an id": {AnthropicErrors{}, bare, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Something is wrong."},"request_id":null}`},
+		"native, bare":            {native.Errors{}, bare, "", `{"error":{"type":"invalid_request","message":"Something is wrong."}}`},
+		"OpenAI has all its keys": {openai.Errors{}, bare, "", `{"error":{"message":"Something is wrong.","type":"invalid_request_error","param":null,"code":null}}`},
+		"Anthropic without an id": {anthropic.Errors{}, bare, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Something is wrong."},"request_id":null}`},
 
 		"the code of its own comes first": {
-			OpenAIErrors{}, &Error{Kind: KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: "No."}, "",
+			openai.Errors{}, &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: "No."}, "",
 			`{"error":{"message":"No.","type":"invalid_request_error","param":"model","code":"model_not_loaded"}}`,
 		},
-		"bytes that aren't UTF-8": {OpenAIErrors{}, &Error{Kind: KindInternal, Message: "a\xffb"}, "", `{"error":{"message":"a\ufffdb","type":"server_error","param":null,"code":"internal_error"}}`},
+		"bytes that aren't UTF-8": {openai.Errors{}, &translate.Error{Kind: translate.KindInternal, Message: "a\xffb"}, "", `{"error":{"message":"a\ufffdb","type":"server_error","param":null,"code":"internal_error"}}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,22 +95,22 @@ func TestDialect_Append(t *testing.T) {
 func TestError_Header(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		err  *Error
+		err  *translate.Error
 		want http.Header
 	}{
-		"no advice":              {&Error{Kind: KindInvalid}, http.Header{}},
-		"a second":               {&Error{Kind: KindQueueFull, RetryAfter: time.Second}, http.Header{"Retry-After": {"1"}}},
-		"rounded up":             {&Error{Kind: KindQueueFull, RetryAfter: time.Second + 1}, http.Header{"Retry-After": {"2"}}},
-		"less than a second":     {&Error{Kind: KindQueueFull, RetryAfter: 1}, http.Header{"Retry-After": {"1"}}},
-		"a minute and a half":    {&Error{Kind: KindQueueFull, RetryAfter: 90 * time.Second}, http.Header{"Retry-After": {"90"}}},
-		"not told":               {&Error{Kind: KindQueueFull}, http.Header{}},
-		"below zero":             {&Error{Kind: KindQueueFull, RetryAfter: -time.Second}, http.Header{}},
-		"it would fail again":    {&Error{Kind: KindUnavailable}, http.Header{"X-Should-Retry": {"false"}}},
-		"a fault of ours":        {&Error{Kind: KindInternal}, http.Header{"X-Should-Retry": {"false"}}},
-		"another engine may do":  {&Error{Kind: KindEngineFailed}, http.Header{}},
-		"it may not stall again": {&Error{Kind: KindStalled}, http.Header{}},
+		"no advice":              {&translate.Error{Kind: translate.KindInvalid}, http.Header{}},
+		"a second":               {&translate.Error{Kind: translate.KindQueueFull, RetryAfter: time.Second}, http.Header{"Retry-After": {"1"}}},
+		"rounded up":             {&translate.Error{Kind: translate.KindQueueFull, RetryAfter: time.Second + 1}, http.Header{"Retry-After": {"2"}}},
+		"less than a second":     {&translate.Error{Kind: translate.KindQueueFull, RetryAfter: 1}, http.Header{"Retry-After": {"1"}}},
+		"a minute and a half":    {&translate.Error{Kind: translate.KindQueueFull, RetryAfter: 90 * time.Second}, http.Header{"Retry-After": {"90"}}},
+		"not told":               {&translate.Error{Kind: translate.KindQueueFull}, http.Header{}},
+		"below zero":             {&translate.Error{Kind: translate.KindQueueFull, RetryAfter: -time.Second}, http.Header{}},
+		"it would fail again":    {&translate.Error{Kind: translate.KindUnavailable}, http.Header{"X-Should-Retry": {"false"}}},
+		"a fault of ours":        {&translate.Error{Kind: translate.KindInternal}, http.Header{"X-Should-Retry": {"false"}}},
+		"another engine may do":  {&translate.Error{Kind: translate.KindEngineFailed}, http.Header{}},
+		"it may not stall again": {&translate.Error{Kind: translate.KindStalled}, http.Header{}},
 		"a time to come back": {
-			&Error{Kind: KindUnavailable, Code: "shutting_down", RetryAfter: 5 * time.Second}, http.Header{"Retry-After": {"5"}},
+			&translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", RetryAfter: 5 * time.Second}, http.Header{"Retry-After": {"5"}},
 		},
 	}
 	for name, tt := range tests {

@@ -129,21 +129,38 @@ const (
 	FinishToolCalls FinishReason = "tool_calls"
 )
 
-func (Queue) event()       {}
-func (Load) event()        {}
-func (Prompt) event()      {}
-func (FirstToken) event()  {}
-func (Round) event()       {}
-func (Reasoning) event()   {}
-func (Text) event()        {}
-func (CallStart) event()   {}
-func (CallArgs) event()    {}
-func (CallDone) event()    {}
-func (CallResult) event()  {}
+func (Queue) event() {}
+
+func (Load) event() {}
+
+func (Prompt) event() {}
+
+func (FirstToken) event() {}
+
+func (Round) event() {}
+
+func (Reasoning) event() {}
+
+func (Text) event() {}
+
+func (CallStart) event() {}
+
+func (CallArgs) event() {}
+
+func (CallDone) event() {}
+
+func (CallResult) event() {}
+
 func (CallInvalid) event() {}
-func (ToolList) event()    {}
-func (Logprobs) event()    {}
-func (Usage) event()       {}
-func (Timings) event()     {}
-func (Finish) event()      {}
-func (Fault) event()       {}
+
+func (ToolList) event() {}
+
+func (Logprobs) event() {}
+
+func (Usage) event() {}
+
+func (Timings) event() {}
+
+func (Finish) event() {}
+
+func (Fault) event() {}

@@ -1,14 +1,15 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
-	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // bodies are requests for the fuzzing to begin with.
@@ -17,152 +18,7 @@ var bodies = []string{
 	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
 	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
 	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
-	nested(`{"a":`, "1", `}`, maxDepth), nested(`{"a":`, "1", `}`, maxDepth+1), manyFields(maxFields), manyFields(maxFields + 1),
-}
-
-// FuzzScan holds Scan against encoding/json: it accepts the objects that encoding/json does, but for our limits, for bytes
-// that aren't UTF-8, for half surrogate pairs, and for names given twice in an object.
-func FuzzScan(f *testing.F) {
-	for _, body := range bodies {
-		f.Add([]byte(body))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		b, err := Scan(raw)
-		if want := isWanted(t, raw); want != (err == nil) {
-			t.Fatalf("accepted %t, want %t: %v", err == nil, want, err)
-		}
-		if err != nil {
-			if b != nil || err.Status() != 400 || err.Message == "" || !utf8.ValidString(err.Message) {
-				t.Fatalf("body %v, error %+v", b, err)
-			}
-			return
-		}
-		if diff := cmp.Diff(topLevel(t, raw), values(b)); diff != "" {
-			t.Fatalf("fields (-encoding/json +Scan):\n%s", diff)
-		}
-	})
-}
-
-// isWanted tells whether Scan should accept raw, slowly and by other means.
-func isWanted(tb testing.TB, raw []byte) bool {
-	tb.Helper()
-	if !utf8.Valid(raw) || !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' || depth(raw) > maxDepth {
-		return false
-	}
-	return !hasHalfPair(raw) && !hasRepeatedName(tb, raw) && len(topLevel(tb, raw)) <= maxFields
-}
-
-// hasRepeatedName tells whether a name stands twice in one object of valid JSON.
-func hasRepeatedName(tb testing.TB, raw []byte) bool {
-	tb.Helper()
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	type level struct {
-		names map[string]bool // nil for an array
-		value bool            // the next string is a value
-	}
-	var open []level
-	for {
-		token, err := dec.Token()
-		if err != nil {
-			return false
-		}
-		top := len(open) - 1
-		name, isString := token.(string)
-		if isString && top >= 0 && open[top].names != nil && !open[top].value {
-			if open[top].names[name] {
-				return true
-			}
-			open[top].names[name], open[top].value = true, true
-			continue
-		}
-		if top >= 0 && token != json.Delim('}') && token != json.Delim(']') {
-			open[top].value = false
-		}
-		switch token {
-		case json.Delim('{'):
-			open = append(open, level{names: map[string]bool{}})
-		case json.Delim('['):
-			open = append(open, level{})
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:top]
-		}
-	}
-}
-
-// hasHalfPair tells whether valid JSON has an escape for half a surrogate pair.
-func hasHalfPair(raw []byte) bool {
-	high := false // the escape just before was the first half
-	for i := 0; i < len(raw); i++ {
-		var unit uint64
-		if raw[i] == '\\' && raw[i+1] == 'u' {
-			unit, _ = strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
-			i += 5
-		} else if raw[i] == '\\' {
-			i++
-		}
-		isHigh, isLow := unit >= 0xD800 && unit < 0xDC00, unit >= 0xDC00 && unit < 0xE000
-		if high != isLow {
-			return true
-		}
-		high = isHigh
-	}
-	return high
-}
-
-// depth is how deep valid JSON is nested.
-func depth(raw []byte) int {
-	deepest, now, inString := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			now++
-			deepest = max(deepest, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return deepest
-}
-
-// FuzzEdit: what comes of an edit is JSON that has the changes, and each other field's bytes.
-func FuzzEdit(f *testing.F) {
-	for _, body := range bodies {
-		f.Add([]byte(body), "stream", []byte("true"), "ttl")
-		f.Add([]byte(body), "a", []byte(`{"include_usage":true}`), "b")
-	}
-	f.Fuzz(func(t *testing.T, raw []byte, key string, value []byte, removed string) {
-		b, err := Scan(raw)
-		if err != nil || key == removed || !isBareName(key) || !json.Valid(value) {
-			return
-		}
-		var e Edit
-		e.Set(key, string(value))
-		e.Remove(removed)
-		got := e.Apply(b)
-		if pieces := bytes.Join(e.Pieces(b), nil); !jsonEqual(t, pieces, got) {
-			t.Errorf("in pieces: %s, in one: %s", pieces, got)
-		}
-		if !json.Valid(got) {
-			t.Fatalf("not JSON: %s", got)
-		}
-		want := topLevel(t, raw)
-		want[key] = string(bytes.Trim(value, " \t\r\n"))
-		delete(want, removed)
-		if diff := cmp.Diff(want, topLevel(t, got)); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
-	})
-}
-
-// isBareName tells whether a name needs no escapes: ours need none, and Edit makes none.
-func isBareName(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' })
+	nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), manyFields(jsonbody.maxFields), manyFields(jsonbody.maxFields + 1),
 }
 
 // FuzzDecoder: the grammar holds, and the cutting doesn't matter, whatever the engine sends.
@@ -178,7 +34,7 @@ func FuzzDecoder(f *testing.F) {
 				t.Fatalf("(-whole +cut):\n%s", diff)
 			}
 		}
-		if body := gather(ReasoningPlain, events); len(body) > 0 && !json.Valid(body) {
+		if body := gather(openai.ReasoningPlain, events); len(body) > 0 && !json.Valid(body) {
 			t.Fatalf("the body is not JSON: %s", body)
 		}
 	})
@@ -190,9 +46,9 @@ func FuzzRewriter(f *testing.F) {
 		f.Add(tr.upstream, uint64(i), i%2 == 0, i%3 == 0)
 	}
 	f.Fuzz(func(t *testing.T, upstream []byte, seed uint64, usage, content bool) {
-		opts := RewriteOptions{IncludeUsage: usage}
+		opts := wire.RewriteOptions{IncludeUsage: usage}
 		if content {
-			opts.ReasoningField = ReasoningContent
+			opts.ReasoningField = openai.ReasoningContent
 		}
 		stream, fault := rewrite(opts, upstream)
 		for _, pieces := range [][][]byte{single(upstream), randomCuts(upstream, seed)} {
@@ -204,9 +60,9 @@ func FuzzRewriter(f *testing.F) {
 		if utf8.Valid(upstream) {
 			dataOf(t, stream)
 		}
-		end := AppendFrame(nil, doneMark)
+		end := jsonbody.AppendFrame(nil, jsonbody.DoneMark)
 		if fault != nil {
-			end = AppendFrame(nil, OpenAIErrors{}.AppendError(nil, fault, ""))
+			end = jsonbody.AppendFrame(nil, openai.Errors{}.AppendError(nil, fault, ""))
 		}
 		if !bytes.HasSuffix(stream, end) {
 			t.Fatalf("fault %v, but the stream ends in %q", fault, stream[max(0, len(stream)-200):])

@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -76,15 +82,15 @@ func transcriptsIn(tb testing.TB, dir string) []transcript {
 
 // decode is the events of a stream that comes in these pieces. Each piece is overwritten once it was fed, as a reader
 // does with its buffer.
-func decode(tb testing.TB, pieces ...[]byte) []Event {
+func decode(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
-	return decodeWith(tb, LlamaServer{}.Decoder(&Chat{}), pieces...)
+	return decodeWith(tb, llamaserver.Wire{}.Decoder(&request.Chat{}), pieces...)
 }
 
-func decodeWith(tb testing.TB, d Decoder, pieces ...[]byte) []Event {
+func decodeWith(tb testing.TB, d translate.Decoder, pieces ...[]byte) []translate.Event {
 	tb.Helper()
-	var events []Event
-	emit := func(ev Event) error {
+	var events []translate.Event
+	emit := func(ev translate.Event) error {
 		events = append(events, ev)
 		return nil
 	}
@@ -102,18 +108,18 @@ func decodeWith(tb testing.TB, d Decoder, pieces ...[]byte) []Event {
 }
 
 // envelope is what the tests' answers say of themselves.
-var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
+var envelope = openai.Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
 
 // rewrite is what a client sees of a stream that comes in these pieces, and how it went.
-func rewrite(opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
-	return rewriteFor(&Chat{}, opts, pieces...)
+func rewrite(opts wire.RewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
+	return rewriteFor(&request.Chat{}, opts, pieces...)
 }
 
 // rewriteFor is rewrite for what a chat request asks for.
-func rewriteFor(chat *Chat, opts RewriteOptions, pieces ...[]byte) ([]byte, *Error) {
+func rewriteFor(chat *request.Chat, opts wire.RewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	var dst []byte
 	opts.Envelope = envelope
-	r := LlamaServer{}.Rewriter(chat, opts)
+	r := llamaserver.Wire{}.Rewriter(chat, opts)
 	for _, p := range pieces {
 		buf := append([]byte(nil), p...)
 		dst = r.Append(dst, buf)
@@ -121,7 +127,7 @@ func rewriteFor(chat *Chat, opts RewriteOptions, pieces ...[]byte) ([]byte, *Err
 	}
 	dst = r.Close(dst)
 	if fault := r.Fault(); fault != nil {
-		dst = AppendFrame(dst, OpenAIErrors{}.AppendError(nil, fault, "")) // as the caller does
+		dst = jsonbody.AppendFrame(dst, openai.Errors{}.AppendError(nil, fault, "")) // as the caller does
 	}
 	return dst, r.Fault()
 }
@@ -133,8 +139,8 @@ func scribble(p []byte) {
 }
 
 // gather is the body that is made of events.
-func gather(field ReasoningField, events []Event) []byte {
-	b := ChatBody{Envelope: envelope, Reasoning: field}
+func gather(field openai.ReasoningField, events []translate.Event) []byte {
+	b := openai.ChatBody{Envelope: envelope, Reasoning: field}
 	var dst []byte
 	for _, ev := range events {
 		dst = b.Append(dst, ev)
@@ -143,7 +149,7 @@ func gather(field ReasoningField, events []Event) []byte {
 }
 
 // eventLines says each event on a line.
-func eventLines(tb testing.TB, events []Event) string {
+func eventLines(tb testing.TB, events []translate.Event) string {
 	tb.Helper()
 	var all strings.Builder
 	for _, ev := range events {
@@ -152,33 +158,33 @@ func eventLines(tb testing.TB, events []Event) string {
 	return all.String()
 }
 
-func eventLine(tb testing.TB, ev Event) string {
+func eventLine(tb testing.TB, ev translate.Event) string {
 	tb.Helper()
 	switch ev := ev.(type) {
-	case Prompt:
+	case translate.Prompt:
 		return fmt.Sprintf("prompt: %d of %d, %d cached", ev.Processed, ev.Total, ev.Cached)
-	case Reasoning:
+	case translate.Reasoning:
 		return "reasoning: " + quoted(tb, ev.Text)
-	case Text:
+	case translate.Text:
 		return "text: " + quoted(tb, ev.Text)
-	case CallStart:
+	case translate.CallStart:
 		return fmt.Sprintf("call %d: %s, id %s", ev.Index, ev.Name, ev.ID)
-	case CallArgs:
+	case translate.CallArgs:
 		return fmt.Sprintf("call %d: arguments %s", ev.Index, quoted(tb, ev.Text))
-	case CallDone:
+	case translate.CallDone:
 		return fmt.Sprintf("call %d: done", ev.Index)
-	case Logprobs:
+	case translate.Logprobs:
 		return "logprobs: " + string(ev.Content)
-	case Usage:
+	case translate.Usage:
 		return fmt.Sprintf("usage: prompt %d, cached %d, completion %d, reasoning %d", ev.Prompt, ev.Cached, ev.Completion, ev.Reasoning)
-	case Timings:
+	case translate.Timings:
 		return fmt.Sprintf("timings: prompt %v ms, predicted %v ms, %v a second, draft %d, accepted %d",
 			ev.PromptMillis, ev.PredictedMillis, ev.PredictedPerSecond, ev.DraftTokens, ev.DraftAccepted)
-	case Stop:
+	case translate.Stop:
 		return strings.TrimSpace(fmt.Sprintf("stop: %s %s", ev.Reason, ev.Text))
-	case Finish:
+	case translate.Finish:
 		return "finish: " + string(ev.Reason)
-	case Fault:
+	case translate.Fault:
 		return fmt.Sprintf("fault: %d %s", ev.Err.Status(), ev.Err.Message)
 	default:
 		tb.Fatalf("a decoder emitted %T", ev)

@@ -1,12 +1,10 @@
-package translate
+package translate_test
 
 import (
-	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // grammar follows what the documentation of [Event] promises of a decoder's events.
@@ -27,39 +25,39 @@ const (
 )
 
 // check returns what breaks the grammar.
-func (g *grammar) check(ev Event) error {
+func (g *grammar) check(ev translate.Event) error {
 	from := g.section
 	switch ev := ev.(type) {
-	case Prompt:
+	case translate.Prompt:
 		g.section = inPrompt
-	case Reasoning, Text, Logprobs:
+	case translate.Reasoning, translate.Text, translate.Logprobs:
 		g.section = inAnswer
-	case CallStart:
+	case translate.CallStart:
 		g.section = inAnswer
 		if g.open || ev.Index != g.calls {
 			return fmt.Errorf("call %d begins, but %d calls have begun (open: %t)", ev.Index, g.calls, g.open)
 		}
 		g.calls, g.open = g.calls+1, true
-	case CallArgs:
+	case translate.CallArgs:
 		g.section = inAnswer
 		return g.isOpen(ev.Index)
-	case CallDone:
+	case translate.CallDone:
 		g.section = inAnswer
 		err := g.isOpen(ev.Index)
 		g.open = false
 		return err
-	case Usage:
+	case translate.Usage:
 		g.section = afterUsage
-	case Timings:
+	case translate.Timings:
 		g.section = afterTimings
-	case Stop:
+	case translate.Stop:
 		g.section = afterStop
-	case Finish:
+	case translate.Finish:
 		g.section = atEnd
 		if g.open {
 			return fmt.Errorf("finish, but call %d is open", g.calls-1)
 		}
-	case Fault:
+	case translate.Fault:
 		g.section = atEnd
 	default:
 		return fmt.Errorf("a decoder emits no %T", ev)
@@ -79,7 +77,7 @@ func (g *grammar) isOpen(index int) error {
 }
 
 // wantGrammar checks a decoder's events from the first to the last.
-func wantGrammar(t *testing.T, events []Event) {
+func wantGrammar(t *testing.T, events []translate.Event) {
 	t.Helper()
 	var g grammar
 	for i, ev := range events {
@@ -126,43 +124,25 @@ var anyChunks = []string{
 	`data: [DONE]`,
 }
 
-func TestDecoder_AnyOrderOfChunksKeepsTheGrammar(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(2000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		var upstream bytes.Buffer
-		for range r.IntN(12) {
-			// the last four end the stream, and are to be rare
-			i := min(r.IntN(len(anyChunks)), r.IntN(2*len(anyChunks)))
-			fmt.Fprintf(&upstream, "%s\n\n", anyChunks[i])
-		}
-		events := decode(t, upstream.Bytes())
-		wantGrammar(t, events)
-		if diff := cmp.Diff(events, decode(t, randomCuts(upstream.Bytes(), seed)...)); diff != "" {
-			t.Fatalf("seed %d (-whole +cut):\n%s", seed, diff)
-		}
-	}
-}
-
 // TestGrammar_SeesWhatBreaksIt is the test of the test.
 func TestGrammar_SeesWhatBreaksIt(t *testing.T) {
 	t.Parallel()
-	end := Finish{FinishStop}
-	for name, events := range map[string][]Event{
-		"progress after text":     {Text{"a"}, Prompt{}},
-		"text after usage":        {Usage{}, Text{"a"}},
-		"usage twice":             {Usage{}, Usage{}},
-		"timings twice":           {Timings{}, Timings{}},
-		"usage after timings":     {Timings{}, Usage{}},
-		"arguments of no call":    {CallArgs{Index: 0}},
-		"end of no call":          {CallDone{}},
-		"a call left out":         {CallStart{Index: 1}},
-		"a call in another":       {CallStart{}, CallStart{Index: 1}},
-		"arguments behind a call": {CallStart{}, CallDone{}, CallArgs{}},
-		"finish in a call":        {CallStart{}, end},
-		"two ends":                {end, Fault{nonsense()}},
-		"text after the end":      {end, Text{"a"}},
-		"an event of the loop's":  {Round{1}},
+	end := translate.Finish{translate.FinishStop}
+	for name, events := range map[string][]translate.Event{
+		"progress after text":     {translate.Text{"a"}, translate.Prompt{}},
+		"text after usage":        {translate.Usage{}, translate.Text{"a"}},
+		"usage twice":             {translate.Usage{}, translate.Usage{}},
+		"timings twice":           {translate.Timings{}, translate.Timings{}},
+		"usage after timings":     {translate.Timings{}, translate.Usage{}},
+		"arguments of no call":    {translate.CallArgs{Index: 0}},
+		"end of no call":          {translate.CallDone{}},
+		"a call left out":         {translate.CallStart{Index: 1}},
+		"a call in another":       {translate.CallStart{}, translate.CallStart{Index: 1}},
+		"arguments behind a call": {translate.CallStart{}, translate.CallDone{}, translate.CallArgs{}},
+		"finish in a call":        {translate.CallStart{}, end},
+		"two ends":                {end, translate.Fault{translate.Nonsense()}},
+		"text after the end":      {end, translate.Text{"a"}},
+		"an event of the loop's":  {translate.Round{1}},
 	} {
 		var g grammar
 		var err error

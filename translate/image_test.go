@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -10,6 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // pngURL is an image of so many pixels as a data URL.
@@ -22,67 +27,6 @@ func pngURL(tb testing.TB, width, height int) string {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-func TestReadImage(t *testing.T) {
-	t.Parallel()
-	data, err := base64.StdEncoding.DecodeString(pixel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &Image{Type: "image/png", Data: data}
-	unpadded := strings.TrimRight(pixel, "=")
-	for url, want := range map[string]*Image{
-		"data:image/png;base64," + pixel:                      want,
-		"DATA:IMAGE/JPEG;BASE64," + pixel:                     want, // it is what it is
-		"data:image/png;base64," + unpadded:                   want,
-		"data:image/png;charset=utf-8;base64," + pixel:        want,
-		"data:image/vnd.ms-photo;base64,iVBO\r\n" + pixel[4:]: want,
-		"":                                   nil,
-		pixel:                                nil,
-		"data:image/png," + pixel:            nil,
-		"data:image/png;base64":              nil,
-		"data:;base64," + pixel:              nil,
-		"data:image/;base64," + pixel:        nil,
-		"data:text/plain;base64," + pixel:    nil,
-		"data:video/mp4;base64," + pixel:     nil,
-		"https://example.org/a.png":          nil,
-		"file:///etc/passwd":                 nil,
-		`data:image/a"}};base64,` + pixel:    nil,
-		"data:image/a\n;base64," + pixel:     nil,
-		"xdata:image/png;base64," + pixel:    nil,
-		"data:a/b;image/png;base64," + pixel: nil,
-	} {
-		got, err := new(images).read("input[0].data_url", url)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", url, diff)
-		}
-		if want == nil && (err == nil || err.Code != "invalid_image_url" || err.Param != "input[0].data_url") {
-			t.Errorf("%q: %+v", url, err)
-		}
-	}
-}
-
-func TestReadImage_OnlyPictures(t *testing.T) {
-	t.Parallel()
-	const head = "data:image/png;base64,"
-	for name, tt := range map[string]struct{ encoded, message string }{
-		"nothing":          {"", `"x" holds no valid base64.`},
-		"no base64":        {"*", `"x" holds no valid base64.`},
-		"half a character": {"A", `"x" holds no valid base64.`},
-		"a film":           {base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x20ftypisom")), `"x" holds an image that is not a PNG, JPEG, GIF, BMP or WebP file.`},
-		"a piece":          {pixel[:40], `"x" holds an image that is damaged, or of a variant that this server can't read.`},
-		"too many bytes":   {strings.Repeat("AAAA", 10<<20), `"x" holds an image that is larger than 20 MiB: send a smaller one.`},
-		"too many pixels":  {strings.TrimPrefix(pngURL(t, 64_001, 1000), head), `"x" holds an image that is 64001 pixels wide and 1000 high, and may have no more than 64 million pixels as a PNG file.`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := new(images).read("x", head+tt.encoded)
-			if diff := cmp.Diff(Invalid("invalid_image", "x", tt.message), err); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 // TestImages_Together: a request may hold so many images, and so many pixels, in either dialect.
 func TestImages_Together(t *testing.T) {
 	t.Parallel()
@@ -92,36 +36,36 @@ func TestImages_Together(t *testing.T) {
 		number  int
 		message string
 	}{
-		"as many as may be": {"data:image/png;base64," + pixel, maxImages, ""},
-		"too many":          {"data:image/png;base64," + pixel, maxImages + 1, "is one of more than 64 images: send fewer in one request."},
+		"as many as may be": {"data:image/png;base64," + pixel, request.maxImages, ""},
+		"too many":          {"data:image/png;base64," + pixel, request.maxImages + 1, "is one of more than 64 images: send fewer in one request."},
 		"too many pixels":   {large, 5, "holds an image with which the request's images have more than 256 million pixels together: send smaller or fewer images."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			parts := strings.Repeat(`,{"type":"image","data_url":"`+tt.url+`"}`, tt.number)
-			body, err := Scan([]byte(`{"model":"m","input":[` + parts[1:] + `]}`))
+			body, err := jsonbody.Scan([]byte(`{"model":"m","input":[` + parts[1:] + `]}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ParseNativeChat(body, "m", Caps{Vision: true})
+			_, err = native.ParseChat(body, "m", request.Caps{Vision: true})
 			check(t, err, "input["+strconv.Itoa(tt.number-1)+"].data_url", tt.message)
 
 			blocks := strings.Repeat(`,{"type":"image","source":{"type":"url","url":"`+tt.url+`"}}`, tt.number)
-			body, err = Scan([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + blocks[1:] + `]}]}`))
+			body, err = jsonbody.Scan([]byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + blocks[1:] + `]}]}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ParseMessages(body, Caps{Vision: true})
+			_, err = anthropic.ParseMessages(body, request.Caps{Vision: true})
 			check(t, err, "messages.0.content."+strconv.Itoa(tt.number-1)+".source.url", tt.message)
 		})
 	}
 }
 
-func check(t *testing.T, got *Error, where, message string) {
+func check(t *testing.T, got *translate.Error, where, message string) {
 	t.Helper()
-	var want *Error
+	var want *translate.Error
 	if message != "" {
-		want = Invalid("invalid_image", where, `"`+where+`" `+message)
+		want = translate.Invalid("invalid_image", where, `"`+where+`" `+message)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,9 +1,13 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/tidwall/gjson"
 )
 
@@ -13,19 +17,19 @@ func TestLimitTokens(t *testing.T) {
 		``: -1, `,"max_tokens":7`: 7, `,"max_tokens":null`: -1, `,"max_completion_tokens":8,"max_tokens":7`: 8,
 		`,"n_predict":-5,"max_tokens":7`: -1, `,"n_predict":3,"max_completion_tokens":4`: 3,
 	} {
-		body, bad := Scan([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]` + fields + `}`))
+		body, bad := jsonbody.Scan([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]` + fields + `}`))
 		if bad != nil {
 			t.Fatal(bad)
 		}
-		if got := TokenLimit(body); got != want {
+		if got := request.TokenLimit(body); got != want {
 			t.Errorf("%s: %d, want %d", fields, got, want)
 		}
-		chat, bad := ParseChat(body, Caps{})
+		chat, bad := openai.ParseChat(body, request.Caps{})
 		if bad != nil {
 			t.Fatal(bad)
 		}
 		chat.LimitTokens(5)
-		sent := gjson.ParseBytes(bytes.Join(LlamaServer{}.Chat(body, chat, 0), nil))
+		sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0), nil))
 		if sent.Get("max_tokens").Raw != "5" || sent.Get("n_predict").Exists() || sent.Get("max_completion_tokens").Exists() {
 			t.Errorf("%s: %s", fields, sent)
 		}

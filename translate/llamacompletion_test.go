@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 // textTranscripts are those of llama-server's own stream of text.
@@ -19,18 +23,18 @@ func textTranscripts(tb testing.TB) []transcript {
 }
 
 // decodeText is the events of a stream that comes in these pieces.
-func decodeText(tb testing.TB, pieces ...[]byte) []Event {
+func decodeText(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
-	return decodeWith(tb, LlamaServer{}.CompletionDecoder(), pieces...)
+	return decodeWith(tb, llamaserver.Wire{}.CompletionDecoder(), pieces...)
 }
 
-func newTestAnswer() *TextAnswer {
-	return NewTextAnswer(Envelope{ID: "cmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"})
+func newTestAnswer() *openai.TextAnswer {
+	return openai.NewTextAnswer(openai.Envelope{ID: "cmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"})
 }
 
 // streamText is what a client sees of a choice whose events these are.
-func streamText(events []Event, top int) []byte {
-	c := TextChoice{Answer: newTestAnswer(), Top: top, IsStream: true}
+func streamText(events []translate.Event, top int) []byte {
+	c := openai.TextChoice{Answer: newTestAnswer(), Top: top, IsStream: true}
 	var dst []byte
 	for _, ev := range events {
 		dst = c.Append(dst, ev)
@@ -38,7 +42,7 @@ func streamText(events []Event, top int) []byte {
 	if c.outcome.Reason == "" {
 		return dst
 	}
-	total := Total([]*TextChoice{&c}, 1)
+	total := openai.Total([]*openai.TextChoice{&c}, 1)
 	dst = c.AppendFinish(dst, nil)
 	dst = c.Answer.AppendUsage(dst, total.Usage, nil)
 	return c.Answer.AppendDone(dst)
@@ -46,17 +50,17 @@ func streamText(events []Event, top int) []byte {
 
 // gatherText is the body of an answer whose only choice has these events; empty if they end in a fault. It is that of a
 // client of v0.
-func gatherText(events []Event, top int) []byte {
-	c := TextChoice{Answer: newTestAnswer(), Top: top}
+func gatherText(events []translate.Event, top int) []byte {
+	c := openai.TextChoice{Answer: newTestAnswer(), Top: top}
 	for _, ev := range events {
 		c.Append(nil, ev)
 	}
 	if c.outcome.Reason == "" {
 		return nil
 	}
-	choices := []*TextChoice{&c}
-	total := Total(choices, 1)
-	extras := Extras{Stats: NewStats(total, 256, "")}
+	choices := []*openai.TextChoice{&c}
+	total := openai.Total(choices, 1)
+	extras := openai.Extras{Stats: openai.NewStats(total, 256, "")}
 	return c.Answer.Body(choices, total.Usage, extras.Members())
 }
 
@@ -104,13 +108,13 @@ func TestTextDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 	for _, tr := range textTranscripts(t) {
 		for limit := range decodeText(t, tr.upstream) {
 			n := 0
-			emit := func(Event) error {
+			emit := func(translate.Event) error {
 				if n++; n > limit {
 					return enough
 				}
 				return nil
 			}
-			d := LlamaServer{}.CompletionDecoder()
+			d := llamaserver.Wire{}.CompletionDecoder()
 			err := d.Feed(bytes.Clone(tr.upstream), emit)
 			if err == nil {
 				err = d.Close(emit)
@@ -222,24 +226,9 @@ func FuzzTextDecoder(f *testing.F) {
 		}
 		for frame := range bytes.SplitSeq(streamText(events, top), []byte("\n\n")) {
 			data, _ := bytes.CutPrefix(frame, []byte("data: "))
-			if len(data) > 0 && !bytes.Equal(data, doneMark) && !json.Valid(data) {
+			if len(data) > 0 && !bytes.Equal(data, jsonbody.DoneMark) && !json.Valid(data) {
 				t.Fatalf("a chunk is not JSON: %s", data)
 			}
 		}
 	})
-}
-
-func TestDetokenized(t *testing.T) {
-	t.Parallel()
-	if got := string(LlamaServer{}.Detokenize(json.RawMessage(`[1, 2]`)).Body); got != `{"tokens":[1, 2]}` {
-		t.Errorf("the request is %s", got)
-	}
-	if got, err := (LlamaServer{}).Detokenized([]byte(`{"content":"a\n"}`)); got != "a\n" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-	for _, answer := range []string{``, `{}`, `{"content":3}`, `{"content":"a"`} {
-		if _, err := (LlamaServer{}).Detokenized([]byte(answer)); err == nil || err.Kind != KindEngineFailed {
-			t.Errorf("%q: %v", answer, err)
-		}
-	}
 }

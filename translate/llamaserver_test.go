@@ -1,11 +1,14 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 const (
@@ -15,14 +18,14 @@ const (
 )
 
 // upstream is what the engine is sent for a request that doesn't ask for v0's stop reason.
-func upstream(t *testing.T, body string, caps Caps) ([]byte, *Error) {
+func upstream(t *testing.T, body string, caps request.Caps) ([]byte, *translate.Error) {
 	t.Helper()
 	b := scanned(t, body)
-	chat, err := ParseChat(b, caps)
+	chat, err := openai.ParseChat(b, caps)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join(LlamaServer{}.Chat(b, chat, 0), nil), nil
+	return bytes.Join(llamaserver.Wire{}.Chat(b, chat, 0), nil), nil
 }
 
 // tinyPNG is a picture of one pixel, in base64.
@@ -35,16 +38,16 @@ func call(arguments string) string {
 
 // demanded is how the engine is made to call a tool of which no arguments are known.
 func demanded(tool string) string {
-	return `"response_format":` + forcedFormat([]chatTool{{name: tool}}) + `,"max_tokens":16384,`
+	return `"response_format":` + request.ForcedFormat([]request.Tool{{Name: tool}}) + `,"max_tokens":16384,`
 }
 
 func TestLlamaServer_Chat(t *testing.T) {
 	t.Parallel()
-	blind, sees := Caps{}, Caps{Vision: true}
+	blind, sees := request.Caps{}, request.Caps{Vision: true}
 	image := `"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + tinyPNG + `"}}]}]`
 	tests := map[string]struct {
 		body string
-		caps Caps
+		caps request.Caps
 		want string
 	}{
 		"fields are added": {`{` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
@@ -65,13 +68,13 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"windows of penalties": {
 			`{` + hello + `,"repeat_last_n":2000000000,"dry_penalty_last_n":-1}`,
-			Caps{MaxContext: 512},
+			request.Caps{MaxContext: 512},
 			`{` + hello + `,"repeat_last_n":512,"dry_penalty_last_n":512,` + asked + `}`,
 		},
 		"stops that are empty":      {`{` + hello + `,"stop":["","a"]}`, blind, `{` + hello + `,` + asked + `}`},
 		"a stop that is empty":      {`{` + hello + `,"stop":""}`, blind, `{` + hello + `,` + asked + `}`},
 		"the penalty's other name":  {`{` + hello + `,"repetition_penalty":1.1}`, blind, `{` + hello + `,"repeat_penalty":1.1,` + asked + `}`},
-		"a grammar that is allowed": {`{` + hello + `,"grammar":"root ::= \"a\""}`, Caps{RawGrammar: true}, `{` + hello + `,"grammar":"root ::= \"a\"",` + asked + `}`},
+		"a grammar that is allowed": {`{` + hello + `,"grammar":"root ::= \"a\""}`, request.Caps{RawGrammar: true}, `{` + hello + `,"grammar":"root ::= \"a\"",` + asked + `}`},
 		"n is one":                  {`{"n":1,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
 		"n is two":                  {`{"n":2,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
 		"draft is ours":             {`{"draft_model":"d",` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
@@ -122,8 +125,8 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"effort that models offer": {`{"reasoning_effort":"low",` + hello + `}`, blind, `{"reasoning_effort":"low",` + hello + `,` + asked + `}`},
 		"effort next to one":       {`{"reasoning_effort":"xhigh",` + hello + `}`, blind, `{"reasoning_effort":"high",` + hello + `,` + asked + `}`},
-		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, Caps{Reasoning: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
-		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, Caps{Reasoning: []string{}}, `{` + hello + `,` + plainly + `}`},
+		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, request.Caps{Reasoning: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
+		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, request.Caps{Reasoning: []string{}}, `{` + hello + `,` + plainly + `}`},
 		"nulls": {
 			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `}`, blind,
 			`{` + hello + `,` + asked + `}`,
@@ -145,18 +148,18 @@ func TestLlamaServer_Chat(t *testing.T) {
 
 func TestLlamaServer_ChatRefuses(t *testing.T) {
 	t.Parallel()
-	noImages := Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
-	noChoices := Invalid("invalid_value", "n", `"n" must be from 1 to 10000.`)
-	remote := Invalid("invalid_image_url", "messages", `An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
-	messages := func(typ string) *Error {
-		return Invalid("invalid_type", "messages", `"messages" must be an array, not `+typ+`.`)
+	noImages := translate.Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
+	noChoices := translate.Invalid("invalid_value", "n", `"n" must be from 1 to 10000.`)
+	remote := translate.Invalid("invalid_image_url", "messages", `An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
+	messages := func(typ string) *translate.Error {
+		return translate.Invalid("invalid_type", "messages", `"messages" must be an array, not `+typ+`.`)
 	}
 	tests := map[string]struct {
 		body string
-		want *Error
+		want *translate.Error
 	}{
-		"no messages":        {`{"model":"m"}`, Invalid("missing_required_parameter", "messages", `"messages" is required`)},
-		"messages are none":  {`{"messages":[ ]}`, Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)},
+		"no messages":        {`{"model":"m"}`, translate.Invalid("missing_required_parameter", "messages", `"messages" is required`)},
+		"messages are none":  {`{"messages":[ ]}`, translate.Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)},
 		"messages null":      {`{"messages":null}`, messages("null")},
 		"messages a string":  {`{"messages":"Hello"}`, messages("a string")},
 		"messages an object": {`{"messages":{"role":"user","content":"Hello"}}`, messages("an object")},
@@ -166,181 +169,68 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 			`{"messages":[{"role":"user","content":"image_url"},{"role":"user","content":[{"type":"text","text":"a"},{"image_url":{},"typ\u0065":"image_url"},{"type":"text"}]},{"role":"user","content":"x"}]}`,
 			noImages,
 		},
-		"a video": {`{"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"data:,"}}]}]}`, Invalid("unsupported_content", "messages[0].content[0].type",
+		"a video": {`{"messages":[{"role":"user","content":[{"type":"video_url","video_url":{"url":"data:,"}}]}]}`, translate.Invalid("unsupported_content", "messages[0].content[0].type",
 			`"messages[0].content[0]" is of type "video_url", which this server does not take: send text or images.`)},
-		"a part of no type":      {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, Invalid("invalid_value", "messages[0].content[0].type", `"messages[0].content[0].type" must be "text" or "image_url".`)},
-		"messages that are none": {`{"messages":["image_url"]}`, Invalid("invalid_type", "messages[0]", `"messages[0]" must be an object, not a string.`)},
-		"a message of no role":   {`{"messages":[{"content":"a"}]}`, Missing("messages[0].role")},
-		"a role that is unknown": {`{"messages":[{"role":"User","content":"a"}]}`, Invalid("invalid_value", "messages[0].role", `"messages[0].role" must be "system", "developer", "user", "assistant" or "tool", not "User".`)},
-		"two answers begun": {`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"assistant","content":null}]}`, Invalid("invalid_value", "messages",
+		"a part of no type":      {`{"messages":[{"role":"user","content":[{"text":"a"}]}]}`, translate.Invalid("invalid_value", "messages[0].content[0].type", `"messages[0].content[0].type" must be "text" or "image_url".`)},
+		"messages that are none": {`{"messages":["image_url"]}`, translate.Invalid("invalid_type", "messages[0]", `"messages[0]" must be an object, not a string.`)},
+		"a message of no role":   {`{"messages":[{"content":"a"}]}`, translate.Missing("messages[0].role")},
+		"a role that is unknown": {`{"messages":[{"role":"User","content":"a"}]}`, translate.Invalid("invalid_value", "messages[0].role", `"messages[0].role" must be "system", "developer", "user", "assistant" or "tool", not "User".`)},
+		"two answers begun": {`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"assistant","content":null}]}`, translate.Invalid("invalid_value", "messages",
 			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)},
-		"log probabilities of calls": {`{"logprobs":true,"tools":[{"function":{"name":"f"}}],` + hello + `}`, Invalid("invalid_value", "logprobs",
+		"log probabilities of calls": {`{"logprobs":true,"tools":[{"function":{"name":"f"}}],` + hello + `}`, translate.Invalid("invalid_value", "logprobs",
 			`"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)},
-		"a message of nothing":      {`{"messages":[{"role":"user"}]}`, Missing("messages[0].content")},
-		"a call of nothing":         {`{"messages":[{"role":"assistant","tool_calls":[{"type":"image_url"}]}]}`, Missing("messages[0].tool_calls[0].function.name")},
-		"a window of less than all": {`{"repeat_last_n":-2,` + hello + `}`, Invalid("invalid_value", "repeat_last_n", `"repeat_last_n" must be from 0 to the context's length in tokens, or -1 for the whole context.`)},
-		"many log probabilities":    {`{"logprobs":true,"top_logprobs":765,` + hello + `}`, Invalid("invalid_value", "top_logprobs", `"top_logprobs" must be from 0 to 20, not 765.`)},
-		"log probabilities of none": {`{"top_logprobs":5,` + hello + `}`, Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)},
-		"a bias of a word":          {`{"logit_bias":{"5":"much"},` + hello + `}`, Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most 1024 of them.`)},
-		"a grammar": {`{"grammar":"root ::= \"a\"",` + hello + `}`, &Error{
-			Kind: KindForbidden, Code: "gate_closed", Param: "grammar",
+		"a message of nothing":      {`{"messages":[{"role":"user"}]}`, translate.Missing("messages[0].content")},
+		"a call of nothing":         {`{"messages":[{"role":"assistant","tool_calls":[{"type":"image_url"}]}]}`, translate.Missing("messages[0].tool_calls[0].function.name")},
+		"a window of less than all": {`{"repeat_last_n":-2,` + hello + `}`, translate.Invalid("invalid_value", "repeat_last_n", `"repeat_last_n" must be from 0 to the context's length in tokens, or -1 for the whole context.`)},
+		"many log probabilities":    {`{"logprobs":true,"top_logprobs":765,` + hello + `}`, translate.Invalid("invalid_value", "top_logprobs", `"top_logprobs" must be from 0 to 20, not 765.`)},
+		"log probabilities of none": {`{"top_logprobs":5,` + hello + `}`, translate.Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)},
+		"a bias of a word":          {`{"logit_bias":{"5":"much"},` + hello + `}`, translate.Invalid("invalid_value", "logit_bias", `"logit_bias" must map token ids to numbers from -100 to 100, or to false; at most 1024 of them.`)},
+		"a grammar": {`{"grammar":"root ::= \"a\"",` + hello + `}`, &translate.Error{
+			Kind: translate.KindForbidden, Code: "gate_closed", Param: "grammar",
 			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`,
 		}},
-		"a template's own":       {`{"chat_template_kwargs":{"messages":[]},` + hello + `}`, Invalid("invalid_value", "chat_template_kwargs", `"chat_template_kwargs" must not have "messages": the engine sets that.`)},
-		"a tool of another kind": {`{"tools":[{"type":"web_search"}],` + hello + `}`, Invalid("invalid_value", "tools[0].type", `"tools[0].type" must be "function": this server runs no other tools.`)},
+		"a template's own":       {`{"chat_template_kwargs":{"messages":[]},` + hello + `}`, translate.Invalid("invalid_value", "chat_template_kwargs", `"chat_template_kwargs" must not have "messages": the engine sets that.`)},
+		"a tool of another kind": {`{"tools":[{"type":"web_search"}],` + hello + `}`, translate.Invalid("invalid_value", "tools[0].type", `"tools[0].type" must be "function": this server runs no other tools.`)},
 		"arguments that are deep": {
 			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"` + nested("[", "", "]", 65) + `"}}]}]}`,
-			Invalid("invalid_value", "messages[0].tool_calls[0].function.arguments", `"messages[0].tool_calls[0].function.arguments" must not be nested more than 64 levels deep.`),
+			translate.Invalid("invalid_value", "messages[0].tool_calls[0].function.arguments", `"messages[0].tool_calls[0].function.arguments" must not be nested more than 64 levels deep.`),
 		},
 		"n is much":                  {`{"n":10001,` + hello + `}`, noChoices},
 		"n is none":                  {`{"n":0,` + hello + `}`, noChoices},
-		"n is a half":                {`{"n":0.5,` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a whole number, not the number 0.5.`)},
-		"n is a word":                {`{"n":"1",` + hello + `}`, Invalid("invalid_type", "n", `"n" must be a number, not a string.`)},
-		"a limit that is a word":     {`{"max_tokens":"5",` + hello + `}`, Invalid("invalid_type", "max_tokens", `"max_tokens" must be a whole number, not a string.`)},
-		"a temperature of a word":    {`{"temperature":"hot",` + hello + `}`, Invalid("invalid_type", "temperature", `"temperature" must be a number, not a string.`)},
-		"tools that are none":        {`{"tools":3,` + hello + `}`, Invalid("invalid_type", "tools", `"tools" must be an array, not the number 3.`)},
-		"a stop that is a number":    {`{"stop":3,` + hello + `}`, Invalid("invalid_type", "stop", `"stop" must be a string or an array, not the number 3.`)},
-		"stops of which one is null": {`{"stop":["a",null],` + hello + `}`, Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has null.`)},
-		"a format that is unknown":   {`{"response_format":{"type":"yaml"},` + hello + `}`, Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "yaml".`)},
-		"a format of no type":        {`{"response_format":{},` + hello + `}`, Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)},
-		"a format without a schema":  {`{"response_format":{"type":"json_schema","json_schema":{"name":"x"}},` + hello + `}`, Missing("response_format.json_schema.schema")},
-		"a schema that is a string":  {`{"response_format":{"type":"json_schema","json_schema":{"schema":"x"}},` + hello + `}`, Invalid("invalid_type", "response_format.json_schema.schema", `"response_format.json_schema.schema" must be an object, not a string.`)},
-		"strict as a number":         {`{"response_format":{"type":"json_schema","json_schema":{"strict":1,"schema":{}}},` + hello + `}`, Invalid("invalid_type", "response_format.json_schema.strict", `"response_format.json_schema.strict" must be a boolean or a string, not the number 1.`)},
-		"an effort that is unknown":  {`{"reasoning_effort":"most",` + hello + `}`, Invalid("invalid_value", "reasoning_effort", `"reasoning_effort" must be one of: none, minimal, low, medium, high, xhigh, max.`)},
+		"n is a half":                {`{"n":0.5,` + hello + `}`, translate.Invalid("invalid_type", "n", `"n" must be a whole number, not the number 0.5.`)},
+		"n is a word":                {`{"n":"1",` + hello + `}`, translate.Invalid("invalid_type", "n", `"n" must be a number, not a string.`)},
+		"a limit that is a word":     {`{"max_tokens":"5",` + hello + `}`, translate.Invalid("invalid_type", "max_tokens", `"max_tokens" must be a whole number, not a string.`)},
+		"a temperature of a word":    {`{"temperature":"hot",` + hello + `}`, translate.Invalid("invalid_type", "temperature", `"temperature" must be a number, not a string.`)},
+		"tools that are none":        {`{"tools":3,` + hello + `}`, translate.Invalid("invalid_type", "tools", `"tools" must be an array, not the number 3.`)},
+		"a stop that is a number":    {`{"stop":3,` + hello + `}`, translate.Invalid("invalid_type", "stop", `"stop" must be a string or an array, not the number 3.`)},
+		"stops of which one is null": {`{"stop":["a",null],` + hello + `}`, translate.Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has null.`)},
+		"a format that is unknown":   {`{"response_format":{"type":"yaml"},` + hello + `}`, translate.Invalid("invalid_value", "response_format.type", `"response_format.type" must be "text", "json_schema" or "json_object", not "yaml".`)},
+		"a format of no type":        {`{"response_format":{},` + hello + `}`, translate.Invalid("missing_required_parameter", "response_format.type", `"response_format.type" is required: "text", "json_schema" or "json_object".`)},
+		"a format without a schema":  {`{"response_format":{"type":"json_schema","json_schema":{"name":"x"}},` + hello + `}`, translate.Missing("response_format.json_schema.schema")},
+		"a schema that is a string":  {`{"response_format":{"type":"json_schema","json_schema":{"schema":"x"}},` + hello + `}`, translate.Invalid("invalid_type", "response_format.json_schema.schema", `"response_format.json_schema.schema" must be an object, not a string.`)},
+		"strict as a number":         {`{"response_format":{"type":"json_schema","json_schema":{"strict":1,"schema":{}}},` + hello + `}`, translate.Invalid("invalid_type", "response_format.json_schema.strict", `"response_format.json_schema.strict" must be a boolean or a string, not the number 1.`)},
+		"an effort that is unknown":  {`{"reasoning_effort":"most",` + hello + `}`, translate.Invalid("invalid_value", "reasoning_effort", `"reasoning_effort" must be one of: none, minimal, low, medium, high, xhigh, max.`)},
 		"a tool that is unknown": {
 			`{"tools":[{"function":{"name":"a"}},{"function":{"name":"b"}}],"tool_choice":{"type":"function","function":{"name":"c"}},` + hello + `}`,
-			Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but the tools are: a, b.`),
+			translate.Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but the tools are: a, b.`),
 		},
-		"a tool of none":            {`{"tool_choice":{"type":"function","function":{"name":"c"}},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but there are no tools.`)},
-		"a tool without a name":     {`{"tool_choice":{"type":"function"},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" must name a function: {"type":"function","function":{"name":"…"}}.`)},
-		"a choice of another kind":  {`{"tool_choice":{"type":"custom"},` + hello + `}`, Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function" or "allowed_tools".`)},
-		"a choice of another word":  {`{"tool_choice":"any",` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" must be "none", "auto", "required", or an object that names a function, not "any".`)},
-		"allowed in no way":         {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)},
-		"none are allowed":          {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)},
-		"none are required":         {`{"tools":[],"tool_choice":"required",` + hello + `}`, Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)},
+		"a tool of none":            {`{"tool_choice":{"type":"function","function":{"name":"c"}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "c", but there are no tools.`)},
+		"a tool without a name":     {`{"tool_choice":{"type":"function"},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" must name a function: {"type":"function","function":{"name":"…"}}.`)},
+		"a choice of another kind":  {`{"tool_choice":{"type":"custom"},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function" or "allowed_tools".`)},
+		"a choice of another word":  {`{"tool_choice":"any",` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" must be "none", "auto", "required", or an object that names a function, not "any".`)},
+		"allowed in no way":         {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"none","tools":[]}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)},
+		"none are allowed":          {`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}},` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)},
+		"none are required":         {`{"tools":[],"tool_choice":"required",` + hello + `}`, translate.Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)},
 		"an image from elsewhere":   {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]}`, remote},
 		"an image from an odd form": {`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":"http://example.com/a.png"}]}]}`, remote},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := upstream(t, tt.body, Caps{Vision: tt.want == remote})
+			got, err := upstream(t, tt.body, request.Caps{Vision: tt.want == remote})
 			if diff := cmp.Diff(tt.want, err); diff != "" || got != nil {
 				t.Errorf("body %s, error (-want +got):\n%s", got, diff)
 			}
 		})
-	}
-}
-
-func TestLlamaServer_Fault(t *testing.T) {
-	t.Parallel()
-	refusedFor := func(code, param, reason string) *Error {
-		return Invalid(code, param, "The engine refused the request: "+reason)
-	}
-	refused := func(reason string) *Error { return refusedFor("invalid_value", "", reason) }
-	failed := func(reason string) *Error {
-		return &Error{Kind: KindEngineFailed, Message: "The engine answered with status " + reason}
-	}
-	tests := map[string]struct {
-		status int
-		body   string
-		want   *Error
-	}{
-		"400": {
-			400, `{"error":{"code":400,"message":"Invalid tool_choice: zzz","type":"invalid_request_error"}}`,
-			refusedFor("invalid_value", "tool_choice", "Invalid tool_choice: zzz"),
-		},
-		"500 about a grammar that ends": {
-			500, `{"error":{"code":500,"message":"got exception: Unexpected empty grammar stack after accepting piece: a (30)","type":"server_error"}}`,
-			refusedFor("invalid_value", "grammar", "got exception: Unexpected empty grammar stack after accepting piece: a (30)"),
-		},
-		"500 about a format that isn't met": {
-			500, `{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}`,
-			refusedFor("format_not_met", "response_format", "The model produced output that does not match the expected peg-native format"),
-		},
-		"400 with its library's prefix": {
-			400, `{"error":{"code":400,"message":"Field 'temperature': [json.exception.type_error.302] type must be number, but is string","type":"invalid_request_error"}}`,
-			refusedFor("invalid_type", "temperature", "Field 'temperature': type must be number, but is string"),
-		},
-		"400 with the prefix first": {
-			400, `{"error":{"code":400,"message":"[json.exception.parse_error.101] parse error at line 1, column 46: syntax error while parsing value - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last read: '\"\\ud800x'","type":"invalid_request_error"}}`,
-			refused(`parse error at line 1, column 46: syntax error while parsing value - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last read: '"\ud800x'`),
-		},
-		"400 with the prefix twice": {
-			400, `{"error":{"code":400,"message":"Failed: [json.exception.out_of_range.403] key 'a' not found; [json.exception.type_error.302] type must be string","type":"invalid_request_error"}}`,
-			refused("Failed: key 'a' not found; type must be string"),
-		},
-		"400 with nothing but the prefix": {400, `{"error":{"code":400,"message":"[json.exception.parse_error.101]"}}`, refused("no reason was given.")},
-		"400 with an open bracket":        {400, `{"error":{"code":400,"message":"a [json.exception.x b"}}`, refused("a [json.exception.x b")},
-		"the prompt is too long": {
-			400, `{"error":{"code":400,"message":"request (3613 tokens) exceeds the available context size (1024 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":3613,"n_ctx":1024}}`,
-			&Error{
-				Kind: KindContextOverflow, Param: "messages", Tokens: 3613, Limit: 1024,
-				Message: "The prompt has 3613 tokens, but the context length is 1024. Shorten the prompt, or load the model with a larger context_length.",
-			},
-		},
-		"the context is full": {
-			500, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`,
-			&Error{Kind: KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."},
-		},
-		"401": {
-			401, `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`,
-			failed("401: Invalid API Key"),
-		},
-		"404": {404, `{"error":{"message":"File Not Found","type":"not_found_error","code":404}}`, failed("404: File Not Found")},
-		"500": {
-			500, `{"error":{"code":500,"message":"Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3","type":"server_error"}}`,
-			refusedFor("invalid_value", "tools", "Failed to parse tools: Expected 'tools' to be an array, got 3; tools = 3"),
-		},
-		"500 of its own": {
-			500, `{"error":{"code":500,"message":"Failed to allocate a slot","type":"server_error"}}`,
-			failed("500: Failed to allocate a slot"),
-		},
-		"501": {
-			501, "{\"error\":{\"code\":501,\"message\":\"This server does not support embeddings. Start it with `--embeddings`\",\"type\":\"not_supported_error\"}}",
-			refusedFor("not_supported", "", "This server does not support embeddings. Start it with `--embeddings`"),
-		},
-		"503": {
-			503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`,
-			&Error{Kind: KindUnavailable, Message: "The engine is not ready: Loading model"},
-		},
-		"503 without a free slot": {
-			503, `{"error":{"code":503,"message":"no slot available","type":"unavailable_error"}}`,
-			&Error{Kind: KindUnavailable, Message: "The engine is not ready: no slot available"},
-		},
-		"the code in the body counts": {500, `{"error":{"code":400,"message":"bad"}}`, refused("bad")},
-		"a code that is no status":    {500, `{"error":{"code":-32600,"message":"bad"}}`, failed("500: bad")},
-		"a code that is a word":       {400, `{"error":{"code":"bad_request","message":"bad"}}`, refused("bad")},
-		"empty":                       {500, ``, failed("500: no reason was given.")},
-		"empty, the client's fault":   {400, ``, refused("no reason was given.")},
-		"HTML":                        {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", failed("502: no reason was given.")},
-		"not an object":               {500, `"error"`, failed("500: no reason was given.")},
-		"the error is a string":       {500, `{"error":"out of memory"}`, failed("500: no reason was given.")},
-		"a long message": {
-			500, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`, failed("500: " + strings.Repeat("é", 250) + "…"),
-		},
-		"a long message, cut in a letter": {
-			500, `{"error":{"message":"x` + strings.Repeat("é", 400) + `"}}`, failed("500: x" + strings.Repeat("é", 249) + "…"),
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tt.want, LlamaServer{}.Fault(tt.status, []byte(tt.body))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestLlamaServer_Generates(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]bool{
-		"/v1/chat/completions": true, "/completion": true, "/infill": true,
-		"/detokenize": false, "/v1/chat/completions/input_tokens": false, "/v1/embeddings": false, "/v1/rerank": false,
-	} {
-		if got := (LlamaServer{}).Generates(path); got != want {
-			t.Errorf("%s: %t", path, got)
-		}
 	}
 }

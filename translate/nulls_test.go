@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -6,41 +6,48 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/tidwall/gjson"
 )
 
 // sentBy is what an engine is sent for a request of each dialect, or the refusal.
-var sentBy = map[string]func(*Body) (string, *Error){
-	"chat": func(body *Body) (string, *Error) {
-		chat, err := ParseChat(body, Caps{Vision: true})
+var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
+	"chat": func(body *jsonbody.Body) (string, *translate.Error) {
+		chat, err := openai.ParseChat(body, request.Caps{Vision: true})
 		if err != nil {
 			return "", err
 		}
-		return string(bytes.Join(LlamaServer{}.Chat(body, chat, 0), nil)), nil
+		return string(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0), nil)), nil
 	},
-	"completions": func(body *Body) (string, *Error) {
-		c, err := ParseCompletion(body, Caps{})
+	"completions": func(body *jsonbody.Body) (string, *translate.Error) {
+		c, err := openai.ParseCompletion(body, request.Caps{})
 		if err != nil {
 			return "", err
 		}
-		return string(LlamaServer{}.Completion(body, c, 0, 0).Body), nil
+		return string(llamaserver.Wire{}.Completion(body, c, 0, 0).Body), nil
 	},
-	"embeddings": func(body *Body) (string, *Error) {
-		e, err := ParseEmbedding(body)
+	"embeddings": func(body *jsonbody.Body) (string, *translate.Error) {
+		e, err := openai.ParseEmbedding(body)
 		if err != nil {
 			return "", err
 		}
-		return string(LlamaServer{}.Embeddings(body, e).Body), nil
+		return string(llamaserver.Wire{}.Embeddings(body, e).Body), nil
 	},
-	"rerank": func(body *Body) (string, *Error) {
-		r, err := ParseRerank(body)
+	"rerank": func(body *jsonbody.Body) (string, *translate.Error) {
+		r, err := openai.ParseRerank(body)
 		if err != nil {
 			return "", err
 		}
-		return string(LlamaServer{}.Rerank(body, r).Body), nil
+		return string(llamaserver.Wire{}.Rerank(body, r).Body), nil
 	},
-	"messages": func(body *Body) (string, *Error) {
-		m, err := ParseMessages(body, agentModel)
+	"messages": func(body *jsonbody.Body) (string, *translate.Error) {
+		m, err := anthropic.ParseMessages(body, agentModel)
 		if err != nil {
 			return "", err
 		}
@@ -48,18 +55,18 @@ var sentBy = map[string]func(*Body) (string, *Error){
 		if err != nil {
 			return "", err
 		}
-		return string(bytes.Join(LlamaServer{}.Chat(upstream, &m.Chat, 0), nil)), nil
+		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &m.Chat, 0), nil)), nil
 	},
-	"native": func(body *Body) (string, *Error) {
-		c, err := ParseNativeChat(body, "m", Caps{Vision: true})
+	"native": func(body *jsonbody.Body) (string, *translate.Error) {
+		c, err := native.ParseChat(body, "m", request.Caps{Vision: true})
 		if err != nil {
 			return "", err
 		}
-		upstream, err := c.Upstream([]Item{c.Input})
+		upstream, err := c.Upstream([]translate.Item{c.Input})
 		if err != nil {
 			return "", err
 		}
-		return string(bytes.Join(LlamaServer{}.Chat(upstream, &c.Chat, 0), nil)), nil
+		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &c.Chat, 0), nil)), nil
 	},
 }
 

@@ -12,17 +12,17 @@ type Outcome struct {
 	FirstToken time.Duration // from the request's arrival on; 0: unknown
 }
 
-// waited is how many seconds the client waited for the first token. Where that is unknown, it is what the engine took.
-func waited(first time.Duration, engine *Timings) float64 {
+// Waited is how many seconds the client waited for the first token. Where that is unknown, it is what the engine took.
+func Waited(first time.Duration, engine *Timings) float64 {
 	if first > 0 {
 		return first.Round(time.Microsecond).Seconds()
 	}
 	return engine.PromptMillis / 1000
 }
 
-// rate is how many tokens were generated in a second. The engine counts from the first token on, which leaves nothing of a
+// Rate is how many tokens were generated in a second. The engine counts from the first token on, which leaves nothing of a
 // single one: that took as long as its prompt did.
-func (t *Timings) rate(tokens int) float64 {
+func (t *Timings) Rate(tokens int) float64 {
 	took := t.PromptMillis + t.PredictedMillis
 	if t.PredictedPerSecond > 0 || tokens < 1 || took <= 0 {
 		return t.PredictedPerSecond
@@ -50,8 +50,8 @@ func (o *Outcome) StopReason(contextLength int) StopReason {
 	}
 }
 
-// agree makes the reason fit the calls that the client is told: what was no call after all is content.
-func (o *Outcome) agree(calls int) {
+// Agree makes the reason fit the calls that the client is told: what was no call after all is content.
+func (o *Outcome) Agree(calls int) {
 	switch {
 	case calls == 0 && o.Reason == FinishToolCalls:
 		o.Reason = FinishStop
@@ -60,8 +60,8 @@ func (o *Outcome) agree(calls int) {
 	}
 }
 
-// note keeps what an event says of the end.
-func (o *Outcome) note(ev Event) {
+// Note keeps what an event says of the end.
+func (o *Outcome) Note(ev Event) {
 	switch ev := ev.(type) {
 	case Usage:
 		o.Usage = ev
@@ -76,8 +76,8 @@ func (o *Outcome) note(ev Event) {
 	}
 }
 
-// add makes one outcome of those of several choices. The prompt is the same for all, and counts once.
-func (o *Outcome) add(p *Outcome) {
+// Add makes one outcome of those of several choices. The prompt is the same for all, and counts once.
+func (o *Outcome) Add(p *Outcome) {
 	if o.Reason == "" {
 		*o = *p
 		return
@@ -94,15 +94,3 @@ func (o *Outcome) add(p *Outcome) {
 	o.Usage.Completion += p.Usage.Completion
 	o.Usage.Reasoning += p.Usage.Reasoning
 }
-
-// Envelope is what every chunk of an answer, and every body, says of it.
-type Envelope struct {
-	ID          string // "chatcmpl-…"
-	Created     int64  // Unix time, in seconds
-	Model       string // the instance that answers
-	Fingerprint string // of the engine
-}
-
-// Extra makes further fields of an answer's body, or of its stream's last chunk: JSON members, without the braces. They
-// are of all choices together.
-type Extra func(*Outcome) []byte

@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"

@@ -1,9 +1,11 @@
-package translate
+package translate_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 func TestRerank(t *testing.T) {
@@ -23,54 +25,21 @@ func TestRerank(t *testing.T) {
 		},
 	} {
 		body := scanned(t, request)
-		r, err := ParseRerank(body)
+		r, err := openai.ParseRerank(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		up := LlamaServer{}.Rerank(body, r)
+		up := llamaserver.Wire{}.Rerank(body, r)
 		if diff := cmp.Diff("/v1/rerank "+tt.upstream, up.Path+" "+string(up.Body)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", request, diff)
 		}
-		got, err := LlamaServer{}.Reranked([]byte(answer), 3)
+		got, err := llamaserver.Wire{}.Reranked([]byte(answer), 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := `{"object":"list","results":[` + tt.want + `],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`
-		if diff := cmp.Diff(want, string(RerankBody(r, "m", got))); diff != "" {
+		if diff := cmp.Diff(want, string(openai.RerankBody(r, "m", got))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", request, diff)
-		}
-	}
-}
-
-func TestParseRerank_Refuses(t *testing.T) {
-	t.Parallel()
-	for request, want := range map[string]string{
-		`{"documents":["a"]}`:                                  "missing_required_parameter query",
-		`{"query":3,"documents":["a"]}`:                        "invalid_type query",
-		`{"query":"q"}`:                                        "missing_required_parameter documents",
-		`{"query":"q","documents":"a"}`:                        "invalid_type documents",
-		`{"query":"q","documents":[]}`:                         "invalid_value documents",
-		`{"query":"q","documents":[3]}`:                        "invalid_type documents",
-		`{"query":"q","documents":[{"title":"a"}]}`:            "invalid_type documents",
-		`{"query":"q","documents":["a"],"top_n":0}`:            "invalid_value top_n",
-		`{"query":"q","documents":["a"],"top_n":"1"}`:          "invalid_type top_n",
-		`{"query":"q","documents":["a"],"return_documents":1}`: "invalid_type return_documents",
-	} {
-		_, err := ParseRerank(scanned(t, request))
-		if err == nil || err.Code+" "+err.Param != want || err.Status() != 400 {
-			t.Errorf("%s: %+v, want %s", request, err, want)
-		}
-	}
-}
-
-func TestReranked_Nonsense(t *testing.T) {
-	t.Parallel()
-	for _, results := range []string{
-		`3`, `[]`, `[{"index":0,"relevance_score":1}]`, `[{"index":0,"relevance_score":1},{"index":0,"relevance_score":1}]`,
-		`[{"index":0,"relevance_score":1},{"index":2,"relevance_score":1}]`, `[{"index":0,"relevance_score":1},{"index":1,"relevance_score":null}]`,
-	} {
-		if _, err := (LlamaServer{}).Reranked([]byte(`{"results":`+results+`}`), 2); err == nil || err.Kind != KindEngineFailed {
-			t.Errorf("%s: %v", results, err)
 		}
 	}
 }

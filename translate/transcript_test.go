@@ -1,4 +1,4 @@
-package translate
+package translate_test
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // TestTranscripts keeps what becomes of each transcript: the stream of a client that asked for nothing more (.stream), of
@@ -17,13 +20,13 @@ func TestTranscripts(t *testing.T) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
 			base := filepath.Join("testdata", "llama", tr.name)
-			stream, _ := rewrite(RewriteOptions{}, tr.upstream)
+			stream, _ := rewrite(wire.RewriteOptions{}, tr.upstream)
 			golden(t, base+".stream", stream)
-			full, _ := rewrite(RewriteOptions{IncludeUsage: true, ReasoningField: ReasoningContent}, tr.upstream)
+			full, _ := rewrite(wire.RewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
 			golden(t, base+".full.stream", full)
 			events := decode(t, tr.upstream)
 			golden(t, base+".events", []byte(eventLines(t, events)))
-			golden(t, base+".body.json", line(gather(ReasoningPlain, events)))
+			golden(t, base+".body.json", line(gather(openai.ReasoningPlain, events)))
 		})
 	}
 }
@@ -42,17 +45,17 @@ func TestRewriter_OptionsAreIndependent(t *testing.T) {
 	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
-			full, _ := rewrite(RewriteOptions{IncludeUsage: true, ReasoningField: ReasoningContent}, tr.upstream)
+			full, _ := rewrite(wire.RewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
 			for _, usage := range []bool{false, true} {
-				for _, field := range []ReasoningField{"", ReasoningPlain, ReasoningContent} {
+				for _, field := range []openai.ReasoningField{"", openai.ReasoningPlain, openai.ReasoningContent} {
 					want := string(full)
 					if !usage {
 						want = withoutUsage(want)
 					}
-					if field != ReasoningContent {
+					if field != openai.ReasoningContent {
 						want = strings.ReplaceAll(want, `"delta":{"reasoning_content":`, `"delta":{"reasoning":`)
 					}
-					got, _ := rewrite(RewriteOptions{IncludeUsage: usage, ReasoningField: field}, tr.upstream)
+					got, _ := rewrite(wire.RewriteOptions{IncludeUsage: usage, ReasoningField: field}, tr.upstream)
 					if diff := cmp.Diff(want, string(got)); diff != "" {
 						t.Errorf("include_usage %t, field %q (-want +got):\n%s", usage, field, diff)
 					}
@@ -84,14 +87,14 @@ func TestRewriter_FaultsAreTold(t *testing.T) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
 			events := decode(t, tr.upstream)
-			ended, ok := events[len(events)-1].(Fault)
+			ended, ok := events[len(events)-1].(translate.Fault)
 			if byEventsOnly[tr.name] != "" {
 				if !ok {
 					t.Error("the events end well")
 				}
 				return
 			}
-			stream, fault := rewrite(RewriteOptions{}, tr.upstream)
+			stream, fault := rewrite(wire.RewriteOptions{}, tr.upstream)
 			if diff := cmp.Diff(ended.Err, fault); diff != "" {
 				t.Errorf("fault (-events +rewriter):\n%s", diff)
 			}
@@ -99,27 +102,5 @@ func TestRewriter_FaultsAreTold(t *testing.T) {
 				t.Errorf("fault is %t, but the stream is:\n%s", ok, stream)
 			}
 		})
-	}
-}
-
-func TestChatBody_ReasoningField(t *testing.T) {
-	t.Parallel()
-	events := []Event{Reasoning{"Hm"}, Reasoning{"m."}, Text{"Hi"}, Usage{Prompt: 3, Cached: 1, Completion: 2}, Finish{FinishStop}}
-	for field, want := range map[ReasoningField]string{
-		"":               `"content":"Hi","refusal":null,"reasoning":"Hmm."}`,
-		ReasoningPlain:   `"content":"Hi","refusal":null,"reasoning":"Hmm."}`,
-		ReasoningContent: `"content":"Hi","refusal":null,"reasoning_content":"Hmm."}`,
-	} {
-		if got := string(gather(field, events)); !strings.Contains(got, want) {
-			t.Errorf("field %q: %s", field, got)
-		}
-	}
-}
-
-// TestChatBody_SaysNothingOfAFault: the caller tells the client of a fault by the status, so there must be no body yet.
-func TestChatBody_SaysNothingOfAFault(t *testing.T) {
-	t.Parallel()
-	if got := gather("", []Event{Prompt{}, Text{"Hi"}, Usage{}, Fault{brokenOff()}}); len(got) > 0 {
-		t.Errorf("body: %s", got)
 	}
 }

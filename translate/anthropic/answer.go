@@ -1,0 +1,190 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// Answer gathers an answer of the Messages API from the events of one upstream request.
+type Answer struct {
+	ID            string // "msg_…"
+	Model         string // the instance that answers
+	ContextLength int    // its, in tokens
+	Thinking      Thinking
+	SingleCall    bool // of parallel tool calls only the first is kept
+
+	blocks  []block
+	outcome translate.Outcome
+}
+
+// blockKind is what a block of an answer is.
+type blockKind uint8
+
+const (
+	noBlock blockKind = iota
+	thinkingBlock
+	textBlock
+	callBlock
+)
+
+type block struct {
+	kind     blockKind
+	text     strings.Builder // of a call: its arguments
+	id, name string          // of a call
+}
+
+type (
+	answerBody struct {
+		ID           string            `json:"id"`
+		Type         string            `json:"type"`
+		Role         translate.Role    `json:"role"`
+		Model        string            `json:"model"`
+		Content      []json.RawMessage `json:"content"`
+		StopReason   *string           `json:"stop_reason"`
+		StopSequence *string           `json:"stop_sequence"`
+		Usage        usage             `json:"usage"`
+	}
+	// usage has the cached tokens apart: the sum of the first three is the prompt.
+	usage struct {
+		Input         int `json:"input_tokens"`
+		CacheCreation int `json:"cache_creation_input_tokens"` // always 0: nobody pays for the cache here
+		CacheRead     int `json:"cache_read_input_tokens"`
+		Output        int `json:"output_tokens"`
+	}
+	textOf struct {
+		Type string `json:"type"`
+		Text string `json:"text"` // without citations: not every client takes null for "none"
+	}
+	thinkingOf struct {
+		Type      string `json:"type"`
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+	}
+	callOf struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+)
+
+// Add gathers an event.
+func (a *Answer) Add(ev translate.Event) {
+	switch ev := ev.(type) {
+	case translate.Reasoning:
+		if a.Thinking != ThinkingHidden {
+			a.extend(thinkingBlock, ev.Text)
+		}
+	case translate.Text:
+		a.extend(textBlock, ev.Text)
+	case translate.CallStart:
+		a.dropBlank()
+		a.blocks = append(a.blocks, block{kind: callBlock, id: ev.ID, name: ev.Name})
+	case translate.CallArgs:
+		if n := len(a.blocks); n > 0 && a.blocks[n-1].kind == callBlock {
+			a.blocks[n-1].text.WriteString(ev.Text)
+		}
+	default:
+		a.outcome.Note(ev)
+	}
+}
+
+func (a *Answer) extend(kind blockKind, text string) {
+	if kind != textBlock {
+		a.dropBlank()
+	}
+	if n := len(a.blocks); n == 0 || a.blocks[n-1].kind != kind {
+		a.blocks = append(a.blocks, block{kind: kind})
+	}
+	a.blocks[len(a.blocks)-1].text.WriteString(text)
+}
+
+// dropBlank takes away a text that turns out to be nothing but the space before what comes now.
+func (a *Answer) dropBlank() {
+	if n := len(a.blocks); n > 0 && a.blocks[n-1].kind == textBlock && isBlank(a.blocks[n-1].text.String()) {
+		a.blocks = a.blocks[:n-1]
+	}
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// AppendBody appends the answer's body.
+func (a *Answer) AppendBody(dst []byte) []byte {
+	content, calls := a.content()
+	reason, sequence := stopReason(&a.outcome, a.ContextLength, calls)
+	return jsonbody.AppendJSON(dst, answerBody{
+		ID: a.ID, Type: "message", Role: translate.RoleAssistant, Model: a.Model, Content: content,
+		StopReason: &reason, StopSequence: sequence, Usage: usageOf(a.outcome.Usage),
+	})
+}
+
+// content is the blocks, of which a text may not be blank. A call that the limit has cut, or whose arguments are no JSON
+// object, is text: there is no other way to tell of it.
+func (a *Answer) content() (content []json.RawMessage, calls int) {
+	content = []json.RawMessage{}
+	for i := range a.blocks {
+		b := &a.blocks[i]
+		text := b.text.String()
+		switch b.kind {
+		case thinkingBlock:
+			block := thinkingOf{"thinking", text, a.Thinking.signature([]byte(text))}
+			if a.Thinking == ThinkingOmitted {
+				block.Thinking = ""
+			}
+			content = append(content, jsonbody.AppendJSON(nil, block))
+			continue
+		case callBlock:
+			if a.SingleCall && calls > 0 {
+				continue
+			}
+			if text == "" && a.outcome.Reason != translate.FinishLength {
+				text = "{}" // the tool takes none
+			}
+			if jsonbody.IsObject([]byte(text)) {
+				content = append(content, jsonbody.AppendJSON(nil, callOf{"tool_use", callID(b.id, a.ID, calls), b.name, json.RawMessage(text)}))
+				calls++
+				continue
+			}
+			text = `{"name":` + string(jsonbody.AppendString(nil, b.name)) + `,"arguments":` + text
+			if a.outcome.Reason != translate.FinishLength {
+				text += "}"
+			}
+		}
+		if !isBlank(text) {
+			content = append(content, jsonbody.AppendJSON(nil, textOf{Type: "text", Text: text}))
+		}
+	}
+	return content, calls
+}
+
+// callID is the id of a call: the engine's where it gives one.
+func callID(id, answer string, index int) string {
+	if id != "" {
+		return id
+	}
+	return "toolu_" + strings.TrimPrefix(answer, "msg_") + "_" + strconv.Itoa(index)
+}
+
+func usageOf(u translate.Usage) usage {
+	return usage{Input: max(0, u.Prompt-u.Cached), CacheRead: u.Cached, Output: u.Completion}
+}
+
+// stopReason says why generation ended, in the words of the Messages API, and at which stop sequence.
+func stopReason(o *translate.Outcome, contextLength, calls int) (reason string, sequence *string) {
+	switch stop := o.StopReason(contextLength); {
+	case stop == translate.StopContext:
+		return "model_context_window_exceeded", nil
+	case stop == translate.StopMaxTokens:
+		return "max_tokens", nil
+	case calls > 0:
+		return "tool_use", nil
+	case stop == translate.StopString:
+		return "stop_sequence", &o.Stop.Text
+	default:
+		return "end_turn", nil
+	}
+}

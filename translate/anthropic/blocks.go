@@ -1,0 +1,242 @@
+package anthropic
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// userBlock reads a block of a user's message.
+func (c *conversation) userBlock(path, kind string, block gjson.Result) *translate.Error {
+	if kind == "tool_result" {
+		return c.toolResult(path, block)
+	}
+	parts, err := c.inline(path, kind, block)
+	c.turn.parts = append(c.turn.parts, parts...)
+	return err
+}
+
+// leftOut are the kinds of blocks of earlier answers that say nothing to another model: thoughts that only their maker can
+// read, and what tools of Anthropic's servers did.
+var leftOut = []string{"redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "container_upload"}
+
+// assistantBlock reads a block of an earlier answer.
+func (c *conversation) assistantBlock(path, kind string, block gjson.Result) *translate.Error {
+	switch {
+	case kind == "text":
+		text := block.Get("text")
+		if text.Type != gjson.String {
+			return wrongPlace(path+".text", "a string", text)
+		}
+		c.turn.parts = append(c.turn.parts, turnPart{text: inside(text)})
+	case kind == "thinking":
+		return c.thinking(path, block)
+	case kind == "tool_use":
+		return c.toolUse(path, block)
+	case slices.Contains(leftOut, kind), strings.HasSuffix(kind, "_tool_result"):
+	default:
+		return badPlace(path+".type", `must be "text", "thinking" or "tool_use" in a message of the assistant's, not "`+kind+`".`)
+	}
+	return nil
+}
+
+// thinking gives the model back what it thought, within a tool loop. Of thoughts that the client wasn't shown the signature
+// has the text.
+func (c *conversation) thinking(path string, block gjson.Result) *translate.Error {
+	thought := block.Get("thinking")
+	switch {
+	case thought.Type != gjson.String:
+		return wrongPlace(path+".thinking", "a string", thought)
+	case !c.replay:
+		return nil
+	case thought.Str != "":
+		c.turn.reasoning = append(c.turn.reasoning, inside(thought))
+	default:
+		if text := signedThought(block.Get("signature").Str); text != "" {
+			quoted := jsonbody.AppendString(nil, text)
+			c.turn.reasoning = append(c.turn.reasoning, string(quoted[1:len(quoted)-1]))
+		}
+	}
+	return nil
+}
+
+func (c *conversation) toolUse(path string, block gjson.Result) *translate.Error {
+	id, name, input := block.Get("id"), block.Get("name"), block.Get("input")
+	switch {
+	case id.Type != gjson.String:
+		return wrongPlace(path+".id", "a string", id)
+	case name.Type != gjson.String || name.Str == "":
+		return wrongPlace(path+".name", "a name", name)
+	case input.Exists() && input.Type != gjson.Null && !input.IsObject():
+		return wrongPlace(path+".input", "an object", input)
+	}
+	arguments, err := request.CallArguments(path+".input", input)
+	if err != nil {
+		return err
+	}
+	t := &c.turn
+	if len(t.calls) > 0 {
+		t.calls = append(t.calls, ',')
+	}
+	t.calls = append(append(t.calls, `{"id":`...), id.Raw...)
+	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), name.Raw...)
+	t.calls = append(jsonbody.AppendString(append(t.calls, `,"arguments":`...), arguments), `}}`...)
+	return nil
+}
+
+// toolResult makes a message of its own of what a tool answered. Images can't stand there: they follow as the user's.
+func (c *conversation) toolResult(path string, block gjson.Result) *translate.Error {
+	id, content := block.Get("tool_use_id"), block.Get("content")
+	if id.Type != gjson.String {
+		return wrongPlace(path+".tool_use_id", "a string", id)
+	}
+	said := turn{}
+	switch {
+	case !content.Exists(), content.Type == gjson.Null:
+	case content.Type == gjson.String:
+		said.parts = []turnPart{{text: inside(content)}}
+	case !content.IsArray():
+		return wrongPlace(path+".content", "a string or an array", content)
+	default:
+		parts, err := c.inlineAll(path+".content", content)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if p.image != "" {
+				c.turn.parts = append(c.turn.parts, p)
+			} else {
+				said.parts = append(said.parts, p)
+			}
+		}
+	}
+	text := said.texts()
+	if block.Get("is_error").Bool() {
+		text = "Error: " + text
+	}
+	t := &c.turn
+	if len(t.results) > 0 {
+		t.results = append(t.results, ',')
+	}
+	t.results = append(append(t.results, `{"role":"tool","tool_call_id":`...), id.Raw...)
+	t.results = append(append(append(t.results, `,"content":"`...), text...), `"}`...)
+	return nil
+}
+
+// inlineAll reads blocks of what a user or a tool says.
+func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []turnPart, err *translate.Error) {
+	for i, block := range blocks.Array() {
+		at := path + "." + strconv.Itoa(i)
+		if !block.IsObject() {
+			return nil, wrongPlace(at, "an object", block)
+		}
+		parts, err := c.inline(at, block.Get("type").Str, block)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, parts...)
+	}
+	return all, nil
+}
+
+// inline makes texts and images of a block of what a user or a tool says.
+func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart, *translate.Error) {
+	switch kind {
+	case "text":
+		text := block.Get("text")
+		if text.Type != gjson.String {
+			return nil, wrongPlace(path+".text", "a string", text)
+		}
+		return []turnPart{{text: inside(text)}}, nil
+	case "image":
+		return c.image(path, block.Get("source"))
+	case "document":
+		return c.document(path, block)
+	case "search_result":
+		content := block.Get("content")
+		if !content.IsArray() {
+			return nil, wrongPlace(path+".content", "an array", content)
+		}
+		parts, err := c.inlineAll(path+".content", content)
+		return tagged("search_result", block, parts, "source", "title"), err
+	case "tool_reference": // every tool is always described to the model
+		if name := block.Get("tool_name"); name.Type == gjson.String {
+			return []turnPart{{text: `The tool ` + inside(name) + ` can be used.`}}, nil
+		}
+		return nil, wrongPlace(path+".tool_name", "a name", block.Get("tool_name"))
+	default:
+		return nil, badPlace(path+".type", `must be "text", "image", "document", "search_result" or "tool_result" here, not "`+kind+`".`)
+	}
+}
+
+// image makes a data URL of an image.
+func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *translate.Error) {
+	path += ".source"
+	if !c.caps.Vision {
+		return nil, translate.Invalid("unsupported_content", path, path+": The model does not take images: choose a model with vision.")
+	}
+	media, data, url := source.Get("media_type"), source.Get("data"), source.Get("url")
+	var image *translate.Image
+	var err *translate.Error
+	switch kind := source.Get("type").Str; {
+	case kind == "url" && strings.HasPrefix(url.Str, "data:"):
+		image, err = c.images.Read(path+".url", url.Str)
+	case kind == "url", kind == "file":
+		return nil, translate.Invalid("invalid_image_url", path, path+`: must be of type "base64": this server fetches no images, and keeps no files.`)
+	case kind != "base64":
+		return nil, badPlace(path+".type", `must be "base64".`)
+	case !strings.HasPrefix(media.Str, "image/"):
+		return nil, badPlace(path+".media_type", `must be an image's, such as "image/png".`)
+	case data.Type != gjson.String || data.Str == "":
+		return nil, wrongPlace(path+".data", "a base64 string", data)
+	default:
+		image, err = c.images.Decode(path+".data", data.Str)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []turnPart{{image: image.DataURL()}}, nil
+}
+
+// document makes text of a document, between tags that name it.
+func (c *conversation) document(path string, block gjson.Result) ([]turnPart, *translate.Error) {
+	path += ".source"
+	source := block.Get("source")
+	data, content := source.Get("data"), source.Get("content")
+	var parts []turnPart
+	switch kind := source.Get("type").Str; {
+	case kind == "text" && data.Type != gjson.String:
+		return nil, wrongPlace(path+".data", "a string", data)
+	case kind == "text":
+		parts = []turnPart{{text: inside(data)}}
+	case kind == "content" && content.Type == gjson.String:
+		parts = []turnPart{{text: inside(content)}}
+	case kind == "content" && content.IsArray():
+		var err *translate.Error
+		if parts, err = c.inlineAll(path+".content", content); err != nil {
+			return nil, err
+		}
+	case kind == "content":
+		return nil, wrongPlace(path+".content", "a string or an array", content)
+	default: // base64 is a PDF
+		return nil, translate.Invalid("unsupported_content", path,
+			path+`: must be of type "text" or "content": this server reads no PDF files, fetches no documents and keeps no files. Send the document's text.`)
+	}
+	return tagged("document", block, parts, "title", "context"), nil
+}
+
+// tagged puts tags around parts, with those attributes that the block has.
+func tagged(name string, block gjson.Result, parts []turnPart, attributes ...string) []turnPart {
+	tag := []byte("<" + name)
+	for _, a := range attributes {
+		if v := block.Get(a); v.Type == gjson.String && v.Str != "" {
+			tag = append(tag, ` `+a+`=\"`+inside(v)+`\"`...)
+		}
+	}
+	return slices.Concat([]turnPart{{text: string(tag) + ">"}}, parts, []turnPart{{text: "</" + name + ">"}})
+}

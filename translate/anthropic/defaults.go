@@ -1,0 +1,33 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// fieldNames are the names of the Messages API for fields that defaults have by others.
+var fieldNames = map[string]string{request.SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens"}
+
+// WithDefaults is WithDefaults for the Messages API, which has names of its own.
+func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
+	var e jsonbody.Edit
+	e.Remove(chosenBy)
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		name, value := key, defaults[key]
+		if other, ok := fieldNames[key]; ok {
+			name = other
+		}
+		if name == "stop_sequences" && jsonbody.TypeOf(value) == jsonbody.AString {
+			value = slices.Concat([]byte{'['}, value, []byte{']'})
+		}
+		if name != chosenBy && !jsonbody.IsGiven(b.Value(name)) && !e.Has(name) {
+			e.Set(name, string(value))
+		}
+	}
+	return jsonbody.Scan(e.Apply(b))
+}

@@ -1,0 +1,170 @@
+package anthropic
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// Messages is a request of Anthropic's Messages API: POST /v1/messages, or its count of tokens.
+type Messages struct {
+	Chat     request.Chat // what the engine's wire has to know of it
+	Thinking Thinking     // what the answer is to tell of the model's thinking
+
+	edit     jsonbody.Edit // the fields of the engine's request, but for the messages
+	messages []byte
+}
+
+// ParseMessages reads a request of POST /v1/messages. What is wrong with it, or can't be done with the model, is refused
+// here, before anything is loaded. Every error names the place that is at fault, and fields that nobody knows are tolerated.
+func ParseMessages(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.Error) {
+	if !jsonbody.IsGiven(body.Value("max_tokens")) {
+		return nil, translate.Missing("max_tokens")
+	}
+	return ParseCount(body, caps)
+}
+
+// ParseCount reads a request of POST /v1/messages/count_tokens, which is the same but for the limit.
+func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.Error) {
+	m := &Messages{Chat: request.Chat{N: 1}}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{m.parseNumbers, m.parseStops, m.parseFormat, m.parseTools} {
+		if err := parse(body); err != nil {
+			return nil, err
+		}
+	}
+	given := body.Get("messages")
+	switch {
+	case !given.Exists(), given.Type == gjson.Null:
+		return nil, translate.Missing("messages")
+	case !given.IsArray():
+		return nil, jsonbody.WrongType("messages", "an array", given)
+	}
+	outline := outlineOf(given)
+	switch {
+	case outline.length == 0:
+		return nil, translate.Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
+	case outline.length > request.MaxMessages:
+		return nil, badPlace("messages", "must hold at most "+strconv.Itoa(request.MaxMessages)+" messages.")
+	}
+	if m.Chat.Forced && outline.endsInPrefill {
+		return nil, badPlace("tool_choice", `demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)
+	}
+	thinks, err := m.parseThinking(body, caps, outline.endsInPrefill)
+	if err != nil {
+		return nil, err
+	}
+	m.Chat.Thinks = caps.Thinks() && (thinks || !m.isOff())
+	if !thinks {
+		outline.replayFrom = math.MaxInt // thoughts are for a model that thinks
+	}
+	m.messages, err = parseConversation(body.Get("system"), given, outline, caps)
+	return m, err
+}
+
+// Upstream makes the chat request that an engine's wire takes, once. It is OpenAI-style.
+func (m *Messages) Upstream() (*jsonbody.Body, *translate.Error) {
+	raw := append(append(make([]byte, 0, len(m.messages)+1024), `{"messages":`...), m.messages...)
+	m.messages = nil // a large conversation is kept once
+	fields := m.edit.Apply(&jsonbody.Body{})
+	if len(fields) > len("{}") {
+		raw = append(raw, ',')
+	}
+	return jsonbody.Scan(append(raw, fields[1:]...))
+}
+
+// numbers are the numbers of a request: Anthropic's, and after them those of the OpenAI-style endpoints that shape
+// the sampling, too.
+var numbers = []request.Number{
+	{Name: "max_tokens", Min: 1, Max: math.MaxInt32, Whole: true, As: "max_tokens"},
+	{Name: "temperature", Max: 1, As: "temperature"},
+	{Name: "top_p", Max: 1, As: "top_p"},
+	{Name: "top_k", Min: -1, Max: math.MaxInt32, Whole: true, As: "top_k"},
+	{Name: "min_p", Max: 1, As: "min_p"},
+	{Name: "typical_p", Max: 1, As: "typical_p"},
+	{Name: "repeat_penalty", Max: math.MaxInt32, Above: true, As: "repeat_penalty"},
+	{Name: "presence_penalty", Min: -2, Max: 2, As: "presence_penalty"},
+	{Name: "frequency_penalty", Min: -2, Max: 2, As: "frequency_penalty"},
+	{Name: "seed", Min: -1, Max: math.MaxUint32, Whole: true, As: "seed"},
+}
+
+func (m *Messages) parseNumbers(body *jsonbody.Body) *translate.Error {
+	for _, f := range numbers {
+		v := body.Get(f.Name)
+		if !v.Exists() || v.Type == gjson.Null {
+			continue
+		}
+		if err := f.Check(v); err != nil {
+			return err
+		}
+		m.edit.Set(f.As, v.Raw)
+	}
+	return nil
+}
+
+// parseStops leaves out what is empty, since it would stop everything.
+func (m *Messages) parseStops(body *jsonbody.Body) *translate.Error {
+	const name = "stop_sequences"
+	given := body.Get(name)
+	switch {
+	case !given.Exists(), given.Type == gjson.Null:
+		return nil
+	case !given.IsArray():
+		return jsonbody.WrongType(name, "an array", given)
+	}
+	for i, stop := range given.Array() {
+		if stop.Type != gjson.String {
+			return wrongPlace(name+"."+strconv.Itoa(i), "a string", stop)
+		}
+		if stop.Str != "" {
+			m.Chat.Stops = append(m.Chat.Stops, stop.Str)
+		}
+	}
+	if !request.AreStops(m.Chat.Stops) {
+		return badPlace(name, "must hold at most "+strconv.Itoa(request.MaxStops)+" strings, of "+strconv.Itoa(request.MaxStopBytes)+" bytes in all.")
+	}
+	return nil
+}
+
+// parseFormat reads the schema that the answer's text has to follow. An earlier beta had it at the top.
+func (m *Messages) parseFormat(body *jsonbody.Body) *translate.Error {
+	path, format := "output_config.format", body.Get("output_config").Get("format")
+	if !format.IsObject() {
+		path, format = "output_format", body.Get("output_format")
+	}
+	switch {
+	case !format.Exists(), format.Type == gjson.Null:
+		return nil
+	case !format.IsObject():
+		return wrongPlace(path, "an object", format)
+	case format.Get("type").Str != "json_schema":
+		return badPlace(path+".type", `must be "json_schema".`)
+	}
+	schema := request.WithoutNulls(format.Get("schema"))
+	if !schema.IsObject() {
+		return wrongPlace(path+".schema", "an object", schema)
+	}
+	var work request.SchemaWork
+	if err := work.Check(path+".schema", schema); err != nil {
+		return err
+	}
+	m.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
+	return nil
+}
+
+// badPlace is an error about a place in the request, which is a path of names and numbers, joined by points. The message
+// begins with it, as Anthropic's do.
+func badPlace(path, message string) *translate.Error {
+	return translate.Invalid("invalid_value", path, path+": "+message)
+}
+
+// wrongPlace is the error about a place that has another type than it should, or nothing.
+func wrongPlace(path, want string, got gjson.Result) *translate.Error {
+	if !got.Exists() {
+		return translate.Invalid("missing_required_parameter", path, path+": Field required, "+want+".")
+	}
+	return translate.Invalid("invalid_type", path, path+": must be "+want+", not "+jsonbody.TypeName(got)+".")
+}

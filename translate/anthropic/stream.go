@@ -1,0 +1,185 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// Stream encodes the stream of the Messages API. Its blocks come strictly one after the other:
+//
+//	message_start ping (content_block_start content_block_delta* content_block_stop)* message_delta message_stop
+//
+// A request that has to be sent to an engine once more has one message_start. What goes wrong is told by the error event,
+// after which nothing comes.
+type Stream struct {
+	ID         string // "msg_…"
+	Thinking   Thinking
+	SingleCall bool // of parallel tool calls only the first is told
+
+	model         string
+	contextLength int
+	begun         bool
+	open          blockKind
+	blocks        int    // that have been started
+	calls         int    // that have been told
+	blanks        string // what a text began with, if that is all there was of it yet
+	thought       []byte // the open block's
+	outcome       translate.Outcome
+}
+
+// Ping is the event that breaks a silence, at any time, also before the stream has begun.
+const Ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+
+// Begin says which instance answers, and how much context it has, in tokens. Where another engine has ended before anything
+// of its answer was told, it begins anew.
+func (s *Stream) Begin(instance string, contextLength int) {
+	s.model, s.contextLength = instance, contextLength
+	s.blanks, s.outcome = "", translate.Outcome{}
+}
+
+// IsEmpty tells whether nothing of the answer itself was told.
+func (s *Stream) IsEmpty() bool { return s.blocks == 0 }
+
+// Append appends what the client sees of ev.
+func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
+	switch ev := ev.(type) {
+	case translate.Prompt:
+		return s.appendStart(dst, translate.Usage{Prompt: ev.Total, Cached: ev.Cached})
+	case translate.Reasoning:
+		return s.appendThinking(dst, ev.Text)
+	case translate.Text:
+		return s.appendText(dst, ev.Text)
+	case translate.CallStart:
+		return s.appendCall(dst, ev)
+	case translate.CallArgs:
+		if s.open == callBlock && ev.Text != "" {
+			return s.appendDelta(dst, "input_json_delta", "partial_json", ev.Text)
+		}
+	case translate.CallDone:
+		return s.appendClosed(dst)
+	case translate.Finish:
+		s.outcome.Note(ev)
+		return s.appendEnd(dst)
+	case translate.Fault:
+		return AppendNamedFrame(dst, "error", Errors{}.AppendError(nil, ev.Err, ""))
+	default:
+		s.outcome.Note(ev)
+	}
+	return dst
+}
+
+// appendStart appends the start of the stream, unless it is there already. How long the prompt is may not be known yet.
+func (s *Stream) appendStart(dst []byte, prompt translate.Usage) []byte {
+	if s.begun {
+		return dst
+	}
+	s.begun = true
+	dst = append(beginEvent(dst, "message_start"), `,"message":`...)
+	dst = jsonbody.AppendJSON(dst, answerBody{
+		ID: s.ID, Type: "message", Role: translate.RoleAssistant, Model: s.model, Content: []json.RawMessage{}, Usage: usageOf(prompt),
+	})
+	return append(endEvent(dst), Ping...)
+}
+
+func (s *Stream) appendThinking(dst []byte, text string) []byte {
+	dst = s.appendStart(dst, translate.Usage{})
+	if s.Thinking == ThinkingHidden {
+		return dst
+	}
+	if s.open != thinkingBlock {
+		dst = s.appendOpened(dst, thinkingBlock)
+		dst = endEvent(append(dst, `{"type":"thinking","thinking":"","signature":""}`...))
+	}
+	s.blanks = ""
+	s.thought = append(s.thought, text...)
+	if s.Thinking == ThinkingOmitted {
+		return dst
+	}
+	return s.appendDelta(dst, "thinking_delta", "thinking", text)
+}
+
+// appendText holds blanks back until something follows them: before a call they are nothing, and clients may not send a
+// text back that has nothing else.
+func (s *Stream) appendText(dst []byte, text string) []byte {
+	dst = s.appendStart(dst, translate.Usage{})
+	if s.open == textBlock {
+		return s.appendDelta(dst, "text_delta", "text", text)
+	}
+	s.blanks += text
+	if isBlank(text) {
+		return dst
+	}
+	text = s.blanks
+	dst = s.appendOpened(dst, textBlock)
+	dst = endEvent(append(dst, `{"type":"text","text":""}`...))
+	return s.appendDelta(dst, "text_delta", "text", text)
+}
+
+func (s *Stream) appendCall(dst []byte, ev translate.CallStart) []byte {
+	dst = s.appendStart(dst, translate.Usage{})
+	if s.SingleCall && s.calls > 0 {
+		return s.appendClosed(dst)
+	}
+	dst = s.appendOpened(dst, callBlock)
+	dst = jsonbody.AppendString(append(dst, `{"type":"tool_use","id":`...), callID(ev.ID, s.ID, s.calls))
+	dst = jsonbody.AppendString(append(dst, `,"name":`...), ev.Name)
+	s.calls++
+	return endEvent(append(dst, `,"input":{}}`...))
+}
+
+// appendOpened begins a block, up to the block itself.
+func (s *Stream) appendOpened(dst []byte, kind blockKind) []byte {
+	dst = s.appendClosed(dst)
+	s.open, s.blanks, s.thought = kind, "", s.thought[:0]
+	s.blocks++
+	dst = append(append(beginEvent(dst, "content_block_start"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
+	return append(dst, `,"content_block":`...)
+}
+
+// appendDelta appends a piece of the open block.
+func (s *Stream) appendDelta(dst []byte, kind, field, text string) []byte {
+	dst = append(append(beginEvent(dst, "content_block_delta"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
+	dst = append(append(append(dst, `,"delta":{"type":"`...), kind...), `","`...)
+	dst = jsonbody.AppendString(append(append(dst, field...), `":`...), text)
+	return endEvent(append(dst, '}'))
+}
+
+// appendClosed appends the end of the open block.
+func (s *Stream) appendClosed(dst []byte) []byte {
+	if s.open == noBlock {
+		return dst
+	}
+	if s.open == thinkingBlock {
+		dst = s.appendDelta(dst, "signature_delta", "signature", s.Thinking.signature(s.thought))
+	}
+	s.open = noBlock
+	dst = append(append(beginEvent(dst, "content_block_stop"), `,"index":`...), strconv.Itoa(s.blocks-1)...)
+	return endEvent(dst)
+}
+
+func (s *Stream) appendEnd(dst []byte) []byte {
+	dst = s.appendClosed(s.appendStart(dst, translate.Usage{}))
+	reason, sequence := stopReason(&s.outcome, s.contextLength, s.calls)
+	dst = append(append(append(beginEvent(dst, "message_delta"), `,"delta":{"stop_reason":"`...), reason...), `","stop_sequence":`...)
+	dst = append(jsonbody.AppendJSON(dst, sequence), `},"usage":`...)
+	dst = endEvent(jsonbody.AppendJSON(dst, usageOf(s.outcome.Usage)))
+	return endEvent(beginEvent(dst, "message_stop"))
+}
+
+// beginEvent begins an event: its name, and its JSON, which has the name as its type.
+func beginEvent(dst []byte, name string) []byte {
+	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
+	return append(append(dst, name...), '"')
+}
+
+func endEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+// AppendNamedFrame appends an event with a name: a line with that, a data line and a blank one.
+func AppendNamedFrame(dst []byte, name string, data []byte) []byte {
+	return jsonbody.AppendFrame(append(append(append(dst, "event: "...), name...), '\n'), data)
+}
+
+var _ translate.Encoder = (*Stream)(nil)

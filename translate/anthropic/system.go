@@ -1,0 +1,67 @@
+package anthropic
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// headerLine is a line by which a client tells Anthropic of itself, such as "x-anthropic-billing-header: cc_version=…". It
+// is another one in each request, and stands before all else: no prompt would ever begin as the one before it, and the
+// engine would have to read each one anew.
+var headerLine = regexp.MustCompile(`^x-anthropic-[a-z0-9-]+:[^\n]*\n*`)
+
+// parseSystem reads the system prompt: a text, or blocks of text. What it returns are the insides of JSON strings.
+func parseSystem(system gjson.Result) ([]string, *translate.Error) {
+	switch {
+	case !system.Exists(), system.Type == gjson.Null:
+		return nil, nil
+	case system.Type == gjson.String:
+		return withoutHeader([]string{inside(system)}), nil
+	case !system.IsArray():
+		return nil, wrongPlace("system", "a string or an array", system)
+	}
+	texts, err := textBlocks("system", system)
+	return withoutHeader(texts), err
+}
+
+// textBlocks reads blocks that all have to be texts.
+func textBlocks(path string, blocks gjson.Result) (texts []string, err *translate.Error) {
+	for i, block := range blocks.Array() {
+		at := path + "." + strconv.Itoa(i)
+		text := block.Get("text")
+		switch kind := block.Get("type"); {
+		case !block.IsObject():
+			return nil, wrongPlace(at, "an object", block)
+		case kind.Str != "text":
+			return nil, badPlace(at+".type", `must be "text".`)
+		case text.Type != gjson.String:
+			return nil, wrongPlace(at+".text", "a string", text)
+		}
+		texts = append(texts, inside(text))
+	}
+	return texts, nil
+}
+
+func withoutHeader(texts []string) []string {
+	if len(texts) == 0 || !strings.HasPrefix(texts[0], "x-anthropic-") {
+		return texts
+	}
+	first := gjson.Parse(`"` + texts[0] + `"`).Str
+	for line := headerLine.FindString(first); line != ""; line = headerLine.FindString(first) {
+		first = first[len(line):]
+	}
+	if first == "" {
+		return texts[1:]
+	}
+	quoted := string(jsonbody.AppendString(nil, first))
+	texts[0] = quoted[1 : len(quoted)-1]
+	return texts
+}
+
+// inside is a JSON string without its quotes, as it is written.
+func inside(v gjson.Result) string { return v.Raw[1 : len(v.Raw)-1] }

@@ -1,0 +1,129 @@
+package anthropic
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// Thinking is what an answer of the Messages API tells of the model's thinking.
+type Thinking uint8
+
+// A client that didn't ask for thinking sees none, even of a model that can't be kept from it: such clients take the first
+// block for the answer.
+const (
+	ThinkingHidden  Thinking = iota
+	ThinkingShown            // all of it
+	ThinkingOmitted          // a block without text, whose signature has it for later requests
+)
+
+// parseThinking makes of the setting what the model's template understands, and tells whether the model is to think.
+// An answer that the client has begun itself is too late for thoughts.
+func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefilled bool) (thinks bool, _ *translate.Error) {
+	given := body.Get("thinking")
+	effort, err := parseEffort(body)
+	if err != nil {
+		return false, err
+	}
+	if given.Exists() && given.Type != gjson.Null && !given.IsObject() {
+		return false, wrongPlace("thinking", "an object", given)
+	}
+	budget := 0
+	switch kind := given.Get("type"); kind.Str {
+	case "enabled":
+		if budget, err = parseBudget(body, given.Get("budget_tokens")); err != nil {
+			return false, err
+		}
+		thinks = true
+	case "adaptive", "between_tools":
+		thinks = true
+	case "disabled":
+	default:
+		if given.IsObject() {
+			return false, badPlace("thinking.type", `must be "enabled", "disabled", "adaptive" or "between_tools".`)
+		}
+	}
+	if thinks = thinks && !isPrefilled; !thinks {
+		m.dontThink(caps)
+		return false, nil
+	}
+	switch display := given.Get("display"); {
+	case display.Str == "omitted":
+		m.Thinking = ThinkingOmitted
+	case !display.Exists(), display.Type == gjson.Null, display.Str == "summarized":
+		m.Thinking = ThinkingShown
+	default:
+		return false, badPlace("thinking.display", `must be "summarized" or "omitted".`)
+	}
+	m.think(budget, effort, caps)
+	return true, nil
+}
+
+// parseBudget reads how many tokens the model may think.
+func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Error) {
+	const path = "thinking.budget_tokens"
+	if budget.Type != gjson.Number || budget.Num != math.Trunc(budget.Num) {
+		return 0, wrongPlace(path, "a whole number", budget)
+	}
+	limit, given, err := body.Int("max_tokens")
+	switch {
+	case err != nil:
+		return 0, err
+	case budget.Num < 1, given && budget.Num >= float64(limit), budget.Num > math.MaxInt32:
+		return 0, badPlace(path, "must be at least 1, and less than max_tokens.")
+	default:
+		return int(budget.Num), nil
+	}
+}
+
+// dontThink turns thinking off, or as low as the model offers.
+func (m *Messages) dontThink(caps request.Caps) {
+	if caps.CanBeSilent() {
+		m.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
+		m.edit.Set("reasoning_effort", `"none"`)
+	} else if offered := caps.Efforts(); len(offered) > 0 {
+		m.edit.Set("reasoning_effort", `"`+request.NearestEffort(0, offered)+`"`)
+	}
+}
+
+// isOff tells whether thinking is turned off altogether.
+func (m *Messages) isOff() bool { return m.edit.Has("chat_template_kwargs") }
+
+// think turns thinking on. A budget of 0 is none, an effort that is empty, too.
+func (m *Messages) think(budget int, effort string, caps request.Caps) {
+	if budget > 0 && (caps.Reasoning == nil || len(caps.Reasoning) > 0) {
+		m.edit.Set("thinking_budget_tokens", strconv.Itoa(budget))
+	}
+	if slices.Contains(caps.Reasoning, "off") {
+		m.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
+	}
+	offered := caps.Efforts()
+	if effort == "" || len(offered) == 0 {
+		return
+	}
+	if nearest := request.NearestEffort(slices.Index(request.Efforts, effort), offered); nearest != request.Efforts[0] {
+		m.edit.Set("reasoning_effort", `"`+nearest+`"`)
+	}
+}
+
+func parseEffort(body *jsonbody.Body) (string, *translate.Error) {
+	config := body.Get("output_config")
+	if config.Exists() && config.Type != gjson.Null && !config.IsObject() {
+		return "", wrongPlace("output_config", "an object", config)
+	}
+	effort := config.Get("effort")
+	switch {
+	case !effort.Exists(), effort.Type == gjson.Null:
+		return "", nil
+	case !slices.Contains(request.Efforts[1:], effort.Str):
+		return "", badPlace("output_config.effort", "must be one of: "+strings.Join(request.Efforts[1:], ", ")+".")
+	default:
+		return effort.Str, nil
+	}
+}

@@ -1,0 +1,107 @@
+package anthropic
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// parseTools makes functions of the tools, as far as they have a schema: others are tools that Anthropic's servers run, or
+// that its models know by heart. Of a choice that names a tool only that one is left.
+func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
+	choice := body.Get("tool_choice")
+	if choice.Exists() && choice.Type != gjson.Null && !choice.IsObject() {
+		return wrongPlace("tool_choice", "an object", choice)
+	}
+	m.Chat.SingleCall = choice.Get("disable_parallel_tool_use").Bool()
+	wanted := choice.Get("name").Str
+	kind := choice.Get("type")
+	switch {
+	case !choice.IsObject(), kind.Str == "auto", kind.Str == "none", kind.Str == "any":
+		wanted = ""
+	case kind.Str != "tool":
+		return badPlace("tool_choice.type", `must be "auto", "any", "tool" or "none".`)
+	case wanted == "":
+		return wrongPlace("tool_choice.name", "the name of a tool", choice.Get("name"))
+	}
+	tools, offered, err := functionsOf(body.Get("tools"), wanted)
+	isForced := kind.Str == "any" || wanted != ""
+	switch {
+	case err != nil:
+		return err
+	case kind.Str == "none": // the engine would still describe them to the model
+		return nil
+	case wanted != "" && len(tools) == 0:
+		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+listed(offered)+".")
+	case kind.Str == "any" && len(tools) == 0:
+		return badPlace("tool_choice.type", `is "any", but there are no "tools" to call.`)
+	case len(tools) == 0:
+		return nil
+	}
+	all := []byte{'['}
+	for _, tool := range tools {
+		all = append(jsonbody.AppendComma(all), tool.Definition...)
+	}
+	m.edit.Set("tools", string(append(all, ']')))
+	if isForced {
+		m.Chat.Forced = true
+		m.edit.Set("response_format", request.ForcedFormat(tools))
+	}
+	return nil
+}
+
+func listed(tools []string) string {
+	if len(tools) == 0 {
+		return "there are none"
+	}
+	return "there are: " + strings.Join(tools, ", ")
+}
+
+// functionsOf are the tools as the OpenAI-style API has them, or only the wanted one. It is empty where there are none.
+func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, offered []string, _ *translate.Error) {
+	switch {
+	case !tools.Exists(), tools.Type == gjson.Null:
+		return nil, nil, nil
+	case !tools.IsArray():
+		return nil, nil, wrongPlace("tools", "an array", tools)
+	case len(tools.Array()) > request.MaxTools:
+		return nil, nil, badPlace("tools", "must hold at most "+strconv.Itoa(request.MaxTools)+" tools.")
+	}
+	var work request.SchemaWork
+	for i, tool := range tools.Array() {
+		path := "tools." + strconv.Itoa(i)
+		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
+		switch {
+		case !tool.IsObject():
+			return nil, nil, wrongPlace(path, "an object", tool)
+		case kind != "" && kind != "custom" && !schema.IsObject():
+			continue
+		case name.Type != gjson.String || name.Str == "":
+			return nil, nil, wrongPlace(path+".name", "a name", name)
+		case !schema.IsObject():
+			return nil, nil, wrongPlace(path+".input_schema", "an object", schema)
+		}
+		schema = request.WithoutNulls(schema)
+		if err := work.Check(path+".input_schema", schema); err != nil {
+			return nil, nil, err
+		}
+		if kind := schema.Get("type"); !request.IsOfObjects(kind) {
+			return nil, nil, badPlace(path+".input_schema.type", `must be "object".`)
+		}
+		offered = append(offered, name.Str)
+		if wanted != "" && name.Str != wanted {
+			continue
+		}
+		function := append([]byte(`{"type":"function","function":{"name":`), name.Raw...)
+		if description := tool.Get("description"); description.Type == gjson.String {
+			function = append(append(function, `,"description":`...), description.Raw...)
+		}
+		function = append(append(append(function, `,"parameters":`...), schema.Raw...), `}}`...)
+		functions = append(functions, request.Tool{name.Str, string(function), schema.Raw})
+	}
+	return functions, offered, nil
+}

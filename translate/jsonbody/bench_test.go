@@ -1,0 +1,47 @@
+package jsonbody
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// request is a chat request of about that many bytes, the greatest part of which is text, as in real ones.
+func request(size int) []byte {
+	const (
+		text    = "The quick brown fox jumps over the lazy dog, \\\"twice\\\" \\u2014 naïvely.\\n"
+		message = `{"role":"user","content":"%s"},`
+		tool    = `{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}`
+	)
+	var messages strings.Builder
+	for messages.Len() < size-500 {
+		lines := min(1+messages.Len()/len(text), 16)
+		fmt.Fprintf(&messages, message, strings.Repeat(text, lines))
+	}
+	return []byte(`{"model":"lmcaddy/tinychat","stream":true,"temperature":0.7,"max_tokens":256,"messages":[` +
+		strings.TrimSuffix(messages.String(), ",") + `],"tools":[` + tool + `],"stop":["\n\n"],"seed":42}`)
+}
+
+// BenchmarkScan measures Scan against two that only validate.
+func BenchmarkScan(b *testing.B) {
+	for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
+		body := request(size)
+		run := func(name string, validate func([]byte) bool) {
+			b.Run(fmt.Sprintf("%s/%dKiB", name, size>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if !validate(body) {
+						b.Fatal("the body is refused")
+					}
+				}
+			})
+		}
+		run("Scan", func(p []byte) bool { _, err := Scan(p); return err == nil })
+		run("gjson.ValidBytes", gjson.ValidBytes)
+		run("json.Valid", json.Valid)
+	}
+}

@@ -1,0 +1,201 @@
+package jsonbody
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+func scanned(tb testing.TB, body string) *Body {
+	tb.Helper()
+	b, err := Scan([]byte(body))
+	if err != nil {
+		tb.Fatalf("%s: %v", body, err)
+	}
+	return b
+}
+
+func TestBody_Value(t *testing.T) {
+	t.Parallel()
+	b := scanned(t, ` { "a" : [1, 2 ] ,"b":"x,\"}" , "mod\u0065l" :null, "":{} } `)
+	want := map[string]string{"a": `[1, 2 ]`, "b": `"x,\"}"`, "model": `null`, "": `{}`}
+	if diff := cmp.Diff(want, values(b)); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	for _, absent := range []string{"x", "A", `mod\u0065l`, "a.0", "@this", "#"} {
+		if v := b.Value(absent); v != nil {
+			t.Errorf("%q is %s", absent, v)
+		}
+		if b.Get(absent).Exists() {
+			t.Errorf("%q exists", absent)
+		}
+	}
+}
+
+// TestBody_GetCopies: what Get gives stays as it is when the request's buffer is used anew.
+func TestBody_GetCopies(t *testing.T) {
+	t.Parallel()
+	b := scanned(t, `{"model":"tiny"}`)
+	model, err := b.String("model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scribble(b.Raw)
+	if model != "tiny" {
+		t.Errorf("after the buffer was overwritten: %q", model)
+	}
+}
+
+func TestBody_String(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		`"tiny"`: "tiny", `""`: "", `null`: "", `"a\u0062\n\"c\""`: "ab\n\"c\"", `"\ud83c\udf89"`: "🎉",
+	} {
+		got, err := scanned(t, `{"model":`+value+`}`).String("model")
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v", value, got, err)
+		}
+	}
+	if got, err := scanned(t, `{}`).String("model"); err != nil || got != "" {
+		t.Errorf("absent: %q, %v", got, err)
+	}
+	for value, typ := range map[string]string{
+		`1`: "the number 1", `1e999`: "the number 1e999", `true`: "a boolean", `false`: "a boolean", `["a"]`: "an array", `{"a":1}`: "an object",
+	} {
+		_, err := scanned(t, `{"model":`+value+`}`).String("model")
+		if diff := cmp.Diff(translate.Invalid("invalid_type", "model", `"model" must be a string, not `+typ+`.`), err); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
+func TestBody_Bool(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{`true`: true, `false`: false, `null`: false} {
+		got, err := scanned(t, `{"stream":`+value+`}`).Bool("stream")
+		if err != nil || got != want {
+			t.Errorf("%s: %t, %v", value, got, err)
+		}
+	}
+	if got, err := scanned(t, `{}`).Bool("stream"); err != nil || got {
+		t.Errorf("absent: %t, %v", got, err)
+	}
+	for value, typ := range map[string]string{
+		`1`: "the number 1", `0`: "the number 0", `"true"`: "a string", `[]`: "an array", `{}`: "an object",
+	} {
+		_, err := scanned(t, `{"stream":`+value+`}`).Bool("stream")
+		if diff := cmp.Diff(translate.Invalid("invalid_type", "stream", `"stream" must be a boolean, not `+typ+`.`), err); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
+func TestBody_Int(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]int{
+		`0`: 0, `-0`: 0, `4096`: 4096, `-1`: -1, `4096.0`: 4096, `4.096e3`: 4096, `1e3`: 1000, `9007199254740992`: 1 << 53, `-9007199254740992`: -1 << 53,
+	} {
+		got, given, err := scanned(t, `{"n":`+value+`}`).Int("n")
+		if err != nil || !given || got != want {
+			t.Errorf("%s: %d, given %t, %v", value, got, given, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"n":null}`} {
+		if got, given, err := scanned(t, body).Int("n"); err != nil || given || got != 0 {
+			t.Errorf("%s: %d, given %t, %v", body, got, given, err)
+		}
+	}
+	for value, typ := range map[string]string{
+		`1.5`: "the number 1.5", `1e-3`: "the number 1e-3", `1e30`: "the number 1e30", `-1e30`: "the number -1e30",
+		`1e999`: "the number 1e999", `-1e999`: "the number -1e999",
+		`9223372036854775807`: "the number 9223372036854775807", `9223372036854775808`: "the number 9223372036854775808",
+		`-9223372036854775808`: "the number -9223372036854775808", `18446744073709551616`: "the number 18446744073709551616",
+		`"4096"`: "a string", `true`: "a boolean", `[4096]`: "an array", `{}`: "an object",
+	} {
+		got, _, err := scanned(t, `{"n":`+value+`}`).Int("n")
+		if diff := cmp.Diff(translate.Invalid("invalid_type", "n", `"n" must be a whole number, not `+typ+`.`), err); diff != "" || got != 0 {
+			t.Errorf("%s: %d (-want +got):\n%s", value, got, diff)
+		}
+	}
+}
+
+func TestEdit_Apply(t *testing.T) {
+	t.Parallel()
+	set := func(e *Edit) { e.Set("stream", "true") }
+	remove := func(e *Edit) { e.Remove("ttl") }
+	both := func(e *Edit) { set(e); remove(e) }
+	tests := map[string]struct {
+		body string
+		edit func(*Edit)
+		want string
+	}{
+		"nothing":         {`{"a":1}`, func(*Edit) {}, `{"a":1}`},
+		"nothing of none": {` { } `, func(*Edit) {}, `{}`},
+		"added to none":   {`{}`, set, `{"stream":true}`},
+		"added":           {`{"a":1}`, set, `{"a":1,"stream":true}`},
+		"replaced":        {`{"stream":false,"a":1}`, set, `{"stream":true,"a":1}`},
+		"replaced, long":  {`{"a":1,"stream": {"a":[false]} }`, set, `{"a":1,"stream": true}`},
+		"replaced by name": {
+			`{"str\u0065am":false}`, set, `{"str\u0065am":true}`,
+		},
+		"removed alone":    {`{"ttl":1}`, remove, `{}`},
+		"removed first":    {`{"ttl":1,"a":1,"b":2}`, remove, `{"a":1,"b":2}`},
+		"removed between":  {`{"a":1,"ttl":{"x":[1]},"b":2}`, remove, `{"a":1,"b":2}`},
+		"removed last":     {`{"a":1,"b":2,"ttl":1}`, remove, `{"a":1,"b":2}`},
+		"removed by name":  {`{"\u0074tl":1,"b":2}`, remove, `{"b":2}`},
+		"not there":        {`{"a":1}`, remove, `{"a":1}`},
+		"only further in":  {`{"a":{"ttl":1,"stream":false}}`, both, `{"a":{"ttl":1,"stream":false},"stream":true}`},
+		"both":             {`{"ttl":1,"stream":false}`, both, `{"stream":true}`},
+		"removed, added":   {`{"ttl":1}`, both, `{"stream":true}`},
+		"untouched values": {`{"x": 1.50 ,"y":"\u00e9\/" ,"z":[ 1,2 ],"ttl":1}`, remove, `{"x": 1.50,"y":"\u00e9\/","z":[ 1,2 ]}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := scanned(t, tt.body)
+			var e Edit
+			tt.edit(&e)
+			got := e.Apply(b)
+			if pieces := bytes.Join(e.Pieces(b), nil); !jsonEqual(t, pieces, got) {
+				t.Errorf("in pieces: %s, in one: %s", pieces, got)
+			}
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if string(b.Raw) != tt.body {
+				t.Errorf("the body itself was changed: %s", b.Raw)
+			}
+		})
+	}
+}
+
+// TestEdit_ApplyCopiesOnce: the request may be large.
+func TestEdit_ApplyCopiesOnce(t *testing.T) {
+	b := scanned(t, `{"stream":false,"x":"`+strings.Repeat("x", 1<<10)+`"}`)
+	var e Edit
+	for i := range 9 {
+		e.Set(fmt.Sprintf("field%d", i), `{"include_usage":true}`)
+	}
+	e.Set("stream", "true")
+	if n := testing.AllocsPerRun(100, func() { e.Apply(b) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// jsonEqual tells whether two texts are the same but for space between tokens.
+func jsonEqual(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y bytes.Buffer
+	if err := json.Compact(&x, a); err != nil {
+		t.Fatalf("%s: %v", a, err)
+	}
+	if err := json.Compact(&y, b); err != nil {
+		t.Fatalf("%s: %v", b, err)
+	}
+	return bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -1,0 +1,124 @@
+package jsonbody
+
+import "bytes"
+
+// maxFrame bounds one server-sent event of an engine. The longest honest ones carry a whole tool call or a prompt.
+const maxFrame = 16 << 20
+
+// Frames cuts a stream of server-sent events at the blank lines between them, however the bytes arrive.
+type Frames struct {
+	rest []byte // the beginning of a frame whose end is still to come
+}
+
+// Feed calls each for every complete frame of the stream so far, in order. A frame is its lines, each with its line end,
+// without the blank line that ends it. It is valid until each returns. ok is false when a frame is longer than maxFrame.
+func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err error) {
+	p, ok, err = f.complete(p, each)
+	if !ok || err != nil || len(f.rest) > 0 {
+		return ok, err
+	}
+	for {
+		frame, rest, found := cutFrame(p)
+		if !found {
+			break
+		}
+		p = rest
+		if len(frame) > maxFrame {
+			f.rest = nil
+			return false, nil
+		}
+		if len(frame) > 0 {
+			if err := each(frame); err != nil {
+				f.rest = nil
+				return true, err
+			}
+		}
+	}
+	f.rest = append(f.rest[:0], p...)
+	return len(f.rest) <= maxFrame+1, nil // one more, for the CR of the blank line
+}
+
+// complete takes from p what the frame that has begun lacks, line by line, so that what is behind it needn't be copied.
+func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte, ok bool, err error) {
+	for len(f.rest) > 0 {
+		i := bytes.IndexByte(p, '\n') + 1
+		if i == 0 {
+			f.rest = append(f.rest, p...)
+			return nil, len(f.rest) <= maxFrame+1, nil
+		}
+		f.rest = append(f.rest, p[:i]...)
+		p = p[i:]
+		frame, found := bytes.CutSuffix(f.rest, []byte("\n\r\n"))
+		if !found {
+			frame, found = bytes.CutSuffix(f.rest, []byte("\n\n"))
+		}
+		if isBlank := string(f.rest) == "\n" || string(f.rest) == "\r\n"; isBlank {
+			frame, found = nil, true
+		} else if found {
+			frame = f.rest[:len(frame)+1] // with its own line end
+		}
+		switch {
+		case !found && len(f.rest) > maxFrame+1, found && len(frame) > maxFrame:
+			f.rest = nil
+			return nil, false, nil
+		case !found:
+			continue
+		case len(frame) > 0:
+			err = each(frame)
+		}
+		f.rest = f.rest[:0]
+		if err != nil {
+			return nil, true, err
+		}
+	}
+	return p, true, nil
+}
+
+// cutFrame splits p behind its first blank line. Lines end in LF or CRLF.
+func cutFrame(p []byte) (frame, rest []byte, found bool) {
+	for from := 0; ; {
+		i := bytes.IndexByte(p[from:], '\n')
+		if i < 0 {
+			return nil, p, false
+		}
+		line := p[from : from+i]
+		if len(line) == 0 || (len(line) == 1 && line[0] == '\r') {
+			return p[:from], p[from+i+1:], true
+		}
+		from += i + 1
+	}
+}
+
+// FrameData is the frame's data: the values of its data lines, joined by newlines. It is nil for a frame of comments.
+func FrameData(frame []byte) []byte {
+	var data []byte
+	lines := 0
+	for len(frame) > 0 {
+		i := bytes.IndexByte(frame, '\n')
+		line := bytes.TrimSuffix(frame[:i], []byte{'\r'})
+		frame = frame[i+1:]
+		value, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		value = bytes.TrimPrefix(value, []byte{' '})
+		switch lines++; lines {
+		case 1:
+			data = value // the ordinary case copies nothing
+		case 2:
+			data = append(append(bytes.Clone(data), '\n'), value...)
+		default:
+			data = append(append(data, '\n'), value...)
+		}
+	}
+	return data
+}
+
+var DoneMark = []byte("[DONE]")
+
+// AppendFrame appends an event without a name, as the OpenAI-style streams have it: one data line and a blank one.
+func AppendFrame(dst, data []byte) []byte {
+	dst = append(dst, "data: "...)
+	dst = append(dst, data...)
+	return append(dst, "\n\n"...)
+}

@@ -1,0 +1,81 @@
+package llamaserver
+
+import (
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// keepFirstCall takes the pieces of all calls but the first out of the chunk. It is false when nothing is left.
+func (c *chunk) keepFirstCall() bool {
+	if c.calls == nil {
+		return true
+	}
+	kept := []byte{'['}
+	dropped := false
+	for _, call := range gjson.ParseBytes(c.calls).Array() {
+		if call.Get("index").Int() > 0 {
+			dropped = true
+			continue
+		}
+		kept = append(jsonbody.AppendComma(kept), call.Raw...)
+	}
+	if !dropped {
+		return true
+	}
+	c.setCalls(append(kept, ']'))
+	return c.delta != nil || c.finish != nil
+}
+
+// setCalls makes the delta one of calls alone, or of nothing.
+func (c *chunk) setCalls(calls []byte) {
+	c.calls, c.delta, c.thinking = nil, nil, -1
+	if len(calls) > len("[]") {
+		c.delta = append(append([]byte(`{"tool_calls":`), calls...), '}')
+		c.calls = c.delta[len(`{"tool_calls":`) : len(c.delta)-1]
+	}
+}
+
+// completeCalls gives each piece of a call the arguments that the engine leaves out while there are none: clients put the
+// pieces together without asking whether they are there.
+func (r *rewriter) completeCalls(c *chunk) {
+	if c.calls == nil {
+		return
+	}
+	made := []byte{'['}
+	changed := false
+	for _, call := range gjson.ParseBytes(c.calls).Array() {
+		index, function := int(call.Get("index").Int()), call.Get("function")
+		isBare := function.Get("arguments").Str == ""
+		if !isBare {
+			r.bare = slices.DeleteFunc(r.bare, func(i int) bool { return i == index })
+		} else if function.Get("name").Exists() {
+			r.bare = append(r.bare, index)
+		}
+		made = jsonbody.AppendComma(made)
+		if at := function.Index - call.Index + len(function.Raw) - 1; isBare && function.IsObject() && !function.Get("arguments").Exists() {
+			changed = true
+			made = append(made, call.Raw[:at]...)
+			if len(function.Map()) > 0 {
+				made = append(made, ',')
+			}
+			made = append(append(made, `"arguments":""`...), call.Raw[at:]...)
+			continue
+		}
+		made = append(made, call.Raw...)
+	}
+	if changed {
+		c.replaceCalls(append(made, ']'))
+	}
+}
+
+// replaceCalls puts other calls in the place of the delta's, of which they are a part.
+func (c *chunk) replaceCalls(calls []byte) {
+	at := cap(c.delta) - cap(c.calls)
+	if c.thinking > at {
+		c.thinking += len(calls) - len(c.calls)
+	}
+	c.delta = slices.Concat(c.delta[:at], calls, c.delta[at+len(c.calls):])
+	c.calls = c.delta[at : at+len(calls)]
+}

@@ -1,0 +1,233 @@
+package llamaserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// decoder decodes llama-server's chat stream: chunks of one choice, the last of which has an empty list of choices
+// and the usage, then [DONE].
+type decoder struct {
+	frames   jsonbody.Frames
+	chunk    chunk
+	begun    bool // the answer has; the prompt makes no progress any more
+	reason   translate.FinishReason
+	calls    int // how many calls have begun; the last of them may still be open
+	open     bool
+	thoughts thoughtTokens
+	usage    *translate.Usage
+	figures  []byte // the timings, which may come with every chunk; the last ones count
+	stop     translate.Stop
+	ended    bool
+}
+
+var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
+
+func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
+	if d.ended {
+		return nil
+	}
+	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
+	if err == nil && !ok && !d.ended {
+		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
+	}
+	return err
+}
+
+func (d *decoder) Close(emit func(translate.Event) error) error {
+	if d.ended {
+		return nil
+	}
+	return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+}
+
+// end emits the figures, as far as they are known, and the last event.
+func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
+	d.ended = true
+	usage, timings := d.Figures()
+	if usage.Completion > 0 || d.usage != nil {
+		if err := emit(usage); err != nil {
+			return err
+		}
+	}
+	if len(d.figures) > 0 {
+		if err := emit(timings); err != nil {
+			return err
+		}
+	}
+	if d.stop.Reason != "" {
+		if err := emit(d.stop); err != nil {
+			return err
+		}
+	}
+	return emit(last)
+}
+
+func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
+	data := jsonbody.FrameData(frame)
+	switch {
+	case d.ended, data == nil: // a comment
+		return nil
+	case bytes.Equal(data, jsonbody.DoneMark):
+		return d.finish(emit)
+	}
+	c := &d.chunk
+	if !c.parse(data) {
+		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
+	}
+	if c.fault != nil {
+		fault := faultOf(500, gjson.ParseBytes(c.fault))
+		if fault.Code == formatNotMet && d.begun { // the request isn't at fault where the model's own tokens led there
+			fault = &translate.Error{Kind: translate.KindEngineFailed, Code: formatNotMet, Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed."}
+		}
+		return d.end(translate.Fault{Err: fault}, emit)
+	}
+	if c.progress != nil {
+		return d.progress(c.progress, emit)
+	}
+	d.begun = true
+	d.note(c)
+	err := d.choice(c, emit)
+	if errors.Is(err, errOutOfOrder) {
+		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
+	}
+	return err
+}
+
+func (d *decoder) progress(p []byte, emit func(translate.Event) error) error {
+	if d.begun {
+		return nil
+	}
+	return emit(promptProgress(gjson.ParseBytes(p)))
+}
+
+func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
+	if s := jsonbody.Unquote(c.reasoning); s != "" {
+		if err := emit(translate.Reasoning{Text: s}); err != nil {
+			return err
+		}
+	}
+	if s := jsonbody.Unquote(c.content); s != "" {
+		if err := emit(translate.Text{Text: s}); err != nil {
+			return err
+		}
+	}
+	if probs := gjson.GetBytes(c.logprobs, "content"); probs.IsArray() {
+		if err := emit(translate.Logprobs{Content: json.RawMessage(probs.Raw)}); err != nil {
+			return err
+		}
+	}
+	if c.calls != nil {
+		for _, call := range gjson.ParseBytes(c.calls).Array() {
+			if err := d.call(call, emit); err != nil {
+				return err
+			}
+		}
+	}
+	if r := jsonbody.Unquote(c.finish); r != "" {
+		d.reason = translate.FinishReason(r)
+		return d.callDone(emit)
+	}
+	return nil
+}
+
+// call reads a piece of a tool call. The engine sends calls one after the other: the first piece of each has its id and
+// its name, whole.
+func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) error {
+	index := int(call.Get("index").Int())
+	if name := call.Get("function.name").Str; name != "" && index == d.calls {
+		if err := d.callDone(emit); err != nil {
+			return err
+		}
+		d.calls, d.open = index+1, true
+		if err := emit(translate.CallStart{Index: index, ID: call.Get("id").Str, Name: name}); err != nil {
+			return err
+		}
+	}
+	if !d.open || index != d.calls-1 {
+		return errOutOfOrder
+	}
+	if args := call.Get("function.arguments").Str; args != "" {
+		return emit(translate.CallArgs{Index: index, Text: args})
+	}
+	return nil
+}
+
+func (d *decoder) callDone(emit func(translate.Event) error) error {
+	if !d.open {
+		return nil
+	}
+	d.open = false
+	return emit(translate.CallDone{Index: d.calls - 1})
+}
+
+// Figures are what the engine has told so far: its timings have the usage before it tells that.
+func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
+	t := gjson.ParseBytes(d.figures)
+	switch {
+	case d.usage != nil:
+		usage = *d.usage
+	case t.Get("predicted_n").Exists():
+		cached := int(t.Get("cache_n").Int())
+		usage = translate.Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
+	}
+	usage.Reasoning = d.thoughts.count
+	return usage, timingsOf(t)
+}
+
+// note keeps the figures.
+func (d *decoder) note(c *chunk) {
+	d.thoughts.note(c)
+	if c.usage != nil && c.usage[0] == '{' {
+		u := usageOf(c.usage)
+		d.usage = &u
+	}
+	if c.timings != nil && c.timings[0] == '{' {
+		d.figures = append(d.figures[:0], c.timings...)
+	}
+	if c.verbose != nil {
+		d.stop = stopOf(c.verbose)
+	}
+}
+
+func usageOf(usage []byte) translate.Usage {
+	u := gjson.ParseBytes(usage)
+	return translate.Usage{
+		Prompt:     int(u.Get("prompt_tokens").Int()),
+		Cached:     int(u.Get("prompt_tokens_details.cached_tokens").Int()),
+		Completion: int(u.Get("completion_tokens").Int()),
+	}
+}
+
+// stopOf reads what "verbose" adds to the last chunk.
+func stopOf(verbose []byte) translate.Stop {
+	v := gjson.ParseBytes(verbose)
+	switch v.Get("stop_type").Str {
+	case "eos":
+		return translate.Stop{Reason: translate.StopEOS}
+	case "word":
+		return translate.Stop{Reason: translate.StopString, Text: v.Get("stopping_word").Str}
+	case "limit":
+		if v.Get("truncated").Bool() {
+			return translate.Stop{Reason: translate.StopContext}
+		}
+		return translate.Stop{Reason: translate.StopMaxTokens}
+	default:
+		return translate.Stop{}
+	}
+}
+
+func (d *decoder) finish(emit func(translate.Event) error) error {
+	if d.reason == "" {
+		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+	}
+	if err := d.callDone(emit); err != nil {
+		return err
+	}
+	return d.end(translate.Finish{Reason: d.reason}, emit)
+}

@@ -1,0 +1,199 @@
+package llamaserver
+
+import (
+	"bytes"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+	"github.com/tidwall/gjson"
+)
+
+// rewriter passes llama-server's chat stream to an OpenAI-style client. Each chunk is parsed once and put together
+// again: the delta as it is, in an envelope that is the same for all chunks of an answer, without what only we asked for.
+type rewriter struct {
+	ask    *request.Chat
+	chunks wire.Chunks
+	frames jsonbody.Frames
+	chunk  chunk
+	begun  bool
+	done   bool
+	fault  *translate.Error
+	pieces int // of the answer, one to a token
+	prompt int // tokens, once the engine has told
+
+	thoughts thoughtTokens
+
+	bare    []int // calls of whose arguments nothing has come yet, by index
+	outcome translate.Outcome
+	timings []byte
+
+	before, after []byte // what stood around the text of the last plain chunk: most chunks differ in nothing else
+	isTimed       bool   // behind after, each has the engine's timings
+}
+
+func (r *rewriter) Append(dst, p []byte) []byte {
+	if r.done {
+		return dst
+	}
+	ok, _ := r.frames.Feed(p, func(frame []byte) error {
+		dst = r.frame(dst, frame)
+		return nil
+	})
+	if !ok && !r.done {
+		return r.fail(dst, translate.Nonsense())
+	}
+	return dst
+}
+
+func (r *rewriter) Close(dst []byte) []byte {
+	if r.done {
+		return dst
+	}
+	return r.fail(dst, translate.BrokenOff())
+}
+
+func (r *rewriter) Cut() bool { return false }
+
+func (r *rewriter) Fault() *translate.Error { return r.fault }
+
+func (r *rewriter) Usage() translate.Usage {
+	if u := r.outcome.Usage; u.Prompt > 0 {
+		return u
+	}
+	return translate.Usage{Prompt: r.prompt, Completion: r.pieces}
+}
+
+// fail ends the stream.
+func (r *rewriter) fail(dst []byte, err *translate.Error) []byte {
+	r.done, r.fault = true, err
+	return dst
+}
+
+func (r *rewriter) frame(dst, frame []byte) []byte {
+	data := jsonbody.FrameData(frame)
+	switch {
+	case r.done:
+		return dst
+	case data == nil: // a comment: whatever it says, it keeps the connection alive
+		return append(dst, ":\n\n"...)
+	case bytes.Equal(data, jsonbody.DoneMark):
+		return r.finish(dst)
+	}
+	if out, ok := r.appendLike(dst, data); ok {
+		r.pieces++
+		return out
+	}
+	c := &r.chunk
+	if !c.parse(oneLine(data)) {
+		return r.fail(dst, translate.Nonsense())
+	}
+	if c.fault != nil {
+		return r.fail(dst, faultOf(500, gjson.ParseBytes(c.fault)))
+	}
+	if c.progress != nil {
+		r.prompt = promptProgress(gjson.ParseBytes(c.progress)).Total
+		return dst
+	}
+	if !r.begun {
+		r.begun = true
+		r.chunks.Began()
+	}
+	if c.content != nil || c.reasoning != nil || c.calls != nil {
+		r.pieces++
+	}
+	r.note(c)
+	r.learn(data, c)
+	if !c.choice || (r.ask.SingleCall && !c.keepFirstCall()) {
+		return dst
+	}
+	r.completeCalls(c)
+	out := wire.Chunk{Delta: c.delta, Thinking: c.thinking, Finish: c.finish, Logprobs: c.logprobs, Others: c.other[:c.others]}
+	if c.finish != nil {
+		if r.outcome.Reason != translate.FinishLength {
+			dst = r.chunks.AppendNoArguments(dst, r.bare)
+		}
+		r.chunks.Finish(&out)
+		return dst
+	}
+	if r.ask.Timings {
+		out.Timings = c.timings
+	}
+	return r.chunks.Append(dst, &out)
+}
+
+// appendLike appends a chunk that differs from the last plain one in its text alone, without parsing it.
+func (r *rewriter) appendLike(dst, data []byte) ([]byte, bool) {
+	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) {
+		return dst, false
+	}
+	text := data[len(r.before):]
+	s := jsonbody.Scanner{Data: text, Lenient: true}
+	if text[0] != '"' || s.Str() != nil {
+		return dst, false
+	}
+	text, rest := text[:s.Pos], text[s.Pos:]
+	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && (!r.isTimed || !areTimings(rest[len(r.after):])) {
+		return dst, false
+	}
+	return r.chunks.AppendText(dst, text), true
+}
+
+// learn keeps what stands around the text of a chunk that has nothing else to tell.
+func (r *rewriter) learn(data []byte, c *chunk) {
+	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil ||
+		c.usage != nil || c.verbose != nil || c.others > 0 || r.ask.Timings {
+		return
+	}
+	at := cap(data) - cap(c.content) // the one is a part of the other, unless the chunk had to be copied
+	if at < 0 || at+len(c.content) > len(data) || &data[at] != &c.content[0] {
+		return
+	}
+	end := len(data)
+	if r.isTimed = c.timings != nil; r.isTimed { // they differ from chunk to chunk
+		if end -= len(c.timings) + len("}"); end <= at+len(c.content) || !bytes.Equal(data[end:len(data)-1], c.timings) {
+			r.before = r.before[:0]
+			return
+		}
+	}
+	r.before = append(r.before[:0], data[:at]...)
+	r.after = append(r.after[:0], data[at+len(c.content):end]...)
+}
+
+// areTimings tells whether a chunk's end is an object without anything in it but numbers, and the chunk's own brace.
+func areTimings(end []byte) bool {
+	inner, isEnd := bytes.CutSuffix(end, []byte("}}"))
+	return isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
+}
+
+// note keeps the figures, which may come with any chunk. The last ones count.
+func (r *rewriter) note(c *chunk) {
+	r.thoughts.note(c)
+	if c.usage != nil {
+		r.outcome.Usage = usageOf(c.usage)
+	}
+	r.outcome.Usage.Reasoning = r.thoughts.count
+	if c.timings != nil && (c.finish != nil || !c.choice) {
+		r.outcome.Timings = timingsOf(gjson.ParseBytes(c.timings))
+		if r.ask.Timings {
+			r.timings = append(r.timings[:0], c.timings...)
+		}
+	}
+	if c.verbose != nil {
+		r.outcome.Stop = stopOf(c.verbose)
+	}
+	if c.finish != nil {
+		r.outcome.Reason = translate.FinishReason(jsonbody.Unquote(c.finish))
+	}
+}
+
+func (r *rewriter) finish(dst []byte) []byte {
+	if r.outcome.Reason == "" {
+		return r.fail(dst, translate.BrokenOff())
+	}
+	r.done = true
+	return r.chunks.AppendEnd(dst, &r.outcome, r.timings)
+}
+
+var _ wire.Rewriter = (*rewriter)(nil)

@@ -1,0 +1,166 @@
+package llamaserver
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// sampling are llama-server's own fields for how tokens are sampled, of chats and text completions.
+var sampling = request.Numbers(
+	request.Number{Name: "typical_p", Max: 1},
+	request.Number{Name: "top_n_sigma", Min: -1, Max: 1000},
+	request.Number{Name: "dynatemp_range", Max: 100},
+	request.Number{Name: "dynatemp_exponent", Max: 100},
+	request.Number{Name: "xtc_probability", Max: 1},
+	request.Number{Name: "xtc_threshold", Max: 1},
+	request.Number{Name: "dry_multiplier", Max: 100},
+	request.Number{Name: "dry_base", Max: 100},
+	request.Number{Name: "dry_allowed_length", Max: 1 << 20, Whole: true},
+	request.Number{Name: "mirostat", Max: 2, Whole: true},
+	request.Number{Name: "mirostat_tau", Max: 1000},
+	request.Number{Name: "mirostat_eta", Max: 1000},
+	request.Number{Name: "adaptive_target", Min: -1, Max: 1},
+	request.Number{Name: "adaptive_decay", Max: 1},
+	request.Number{Name: "reasoning_budget_tokens", Min: -1, Max: math.MaxInt32, Whole: true},
+).With(request.Fields{
+	"samplers":              parseSamplers,
+	"ignore_eos":            parseSwitch("ignore_eos"),
+	"repeat_last_n":         parseWindow("repeat_last_n"),
+	"dry_penalty_last_n":    parseWindow("dry_penalty_last_n"),
+	"dry_sequence_breakers": parseBreakers,
+	"grammar":               parseGrammar,
+})
+
+// chatSampling are those of chats.
+var chatSampling = sampling.With(request.Numbers(
+	request.Number{Name: "n_probs", Max: request.MaxLogprobs, Whole: true},
+)).With(request.Fields{
+	"reasoning_format":         parseReasoningFormat,
+	"reasoning_budget_message": parseBudgetMessage,
+})
+
+// Describe adds what llama-server takes.
+func (Wire) Describe(caps *request.Caps) {
+	caps.ChatFields, caps.TextFields = chatSampling, sampling
+	caps.NoLogprobsWithTools = true
+}
+
+// maxSamplers bounds the chain of samplers.
+const maxSamplers = 32
+
+func parseSamplers(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+	if v.Type == gjson.String && len(v.Str) <= maxSamplers {
+		return nil // a letter for each
+	}
+	if err := shortStrings("samplers", v, maxSamplers, 64); err != nil {
+		return err
+	}
+	return nil
+}
+
+// shortStrings checks an array of strings.
+func shortStrings(name string, v gjson.Result, most, longest int) *translate.Error {
+	if !v.IsArray() {
+		return jsonbody.WrongType(name, "an array", v)
+	}
+	items := v.Array()
+	for _, s := range items {
+		if s.Type != gjson.String || len(s.Str) > longest {
+			return translate.Invalid("invalid_value", name, `"`+name+`" must hold strings of at most `+strconv.Itoa(longest)+` bytes.`)
+		}
+	}
+	if len(items) > most {
+		return translate.Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(most)+` strings.`)
+	}
+	return nil
+}
+
+// The bounds of dry_sequence_breakers: the engine compares each with its whole vocabulary.
+const (
+	maxBreakers    = 16
+	maxBreakerText = 40
+)
+
+func parseBreakers(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+	return shortStrings("dry_sequence_breakers", v, maxBreakers, maxBreakerText)
+}
+
+// parseSwitch is the check of a boolean.
+func parseSwitch(name string) request.Field {
+	return func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+		if !v.IsBool() {
+			return jsonbody.WrongType(name, "a boolean", v)
+		}
+		return nil
+	}
+}
+
+// defaultWindow stands for the length of a context that isn't known, in tokens.
+const defaultWindow = 1 << 15
+
+// parseWindow is the check of a number of last tokens that a penalty looks at: the engine has memory for as many as are asked
+// for. No more than the context is of use, and -1 is all of it.
+func parseWindow(name string) request.Field {
+	return func(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *translate.Error {
+		if v.Type != gjson.Number || v.Num != math.Trunc(v.Num) {
+			return jsonbody.WrongType(name, "a whole number", v)
+		}
+		most := caps.MaxContext
+		if most <= 0 {
+			most = defaultWindow
+		}
+		switch {
+		case v.Num < -1:
+			return translate.Invalid("invalid_value", name, `"`+name+`" must be from 0 to the context's length in tokens, or -1 for the whole context.`)
+		case v.Num < 0, v.Num > float64(most):
+			e.Set(name, strconv.Itoa(most))
+		}
+		return nil
+	}
+}
+
+// maxGrammar bounds a grammar, in bytes.
+const maxGrammar = 64 << 10
+
+// parseGrammar lets a grammar through where the operator allows that: one can be written that keeps the engine busy for hours.
+func parseGrammar(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *translate.Error {
+	switch {
+	case v.Type != gjson.String:
+		return jsonbody.WrongType("grammar", "a string", v)
+	case v.Str == "":
+		e.Remove("grammar")
+	case !caps.RawGrammar:
+		return &translate.Error{
+			Kind: translate.KindForbidden, Code: "gate_closed", Param: "grammar",
+			Message: `"grammar" is switched off on this server: use "response_format" with a JSON schema, or ask the operator for "allow raw_grammar".`,
+		}
+	case len(v.Str) > maxGrammar:
+		return translate.Invalid("invalid_value", "grammar", `"grammar" must have at most `+strconv.Itoa(maxGrammar)+` bytes.`)
+	}
+	return nil
+}
+
+// reasoningFormats are what the engine may do with the model's thinking.
+var reasoningFormats = map[string]bool{"auto": true, "none": true, "deepseek": true, "deepseek-legacy": true}
+
+func parseReasoningFormat(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+	if v.Type != gjson.String || !reasoningFormats[v.Str] {
+		return translate.Invalid("invalid_value", "reasoning_format", `"reasoning_format" must be "auto", "none", "deepseek" or "deepseek-legacy".`)
+	}
+	return nil
+}
+
+// maxBudgetMessage bounds the words that end the model's thinking, in bytes.
+const maxBudgetMessage = 4 << 10
+
+func parseBudgetMessage(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
+	if v.Type != gjson.String || len(v.Str) > maxBudgetMessage {
+		return translate.Invalid("invalid_value", "reasoning_budget_message", `"reasoning_budget_message" must be a string of at most `+strconv.Itoa(maxBudgetMessage)+` bytes.`)
+	}
+	return nil
+}

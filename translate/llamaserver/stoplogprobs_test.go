@@ -1,0 +1,112 @@
+package llamaserver
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// TestStop_LogprobsAreThoseOfTheText: a token is told if it begins in the text that is told, and no other is.
+func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stops, tokens []string
+		text          string
+		told          int // of the tokens
+	}{
+		"none of the stop string's":            {[]string{" END"}, []string{"a", "b", " END", "c"}, "ab", 2},
+		"at the beginning":                     {[]string{"a"}, []string{"a", "b"}, "", 0},
+		"one that the string begins in":        {[]string{"b"}, []string{"ab", "c"}, "a", 1},
+		"one that was partly told before":      {[]string{"se c"}, []string{"a", "se", " b", "se", " c"}, "ase b", 3},
+		"one that was held back in part":       {[]string{"bcd"}, []string{"aab", "b", "cd"}, "aab", 1},
+		"two of a text that was held back":     {[]string{"xyz"}, []string{"ax", "y", "xy", "z"}, "axy", 2},
+		"all of a text without a stop string":  {[]string{"zz"}, []string{"a", "z"}, "az", 2},
+		"a letter of two tokens before a stop": {[]string{"z"}, []string{"\xc3", "\xa4", "z"}, "\u00e4", 2},
+		"a letter of two tokens within a stop": {[]string{"\u00e4z"}, []string{"b", "\xc3", "\xa4", "z"}, "b", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDecoder(&request.Chat{Stops: tt.stops})
+			text, told := "", 0
+			emit := func(ev translate.Event) error {
+				switch ev := ev.(type) {
+				case translate.Text:
+					text += ev.Text
+				case translate.Logprobs:
+					told += len(gjson.ParseBytes(ev.Content).Array())
+				}
+				return nil
+			}
+			for _, frame := range likely(tt.tokens) {
+				if err := d.Feed([]byte("data: "+frame+"\n\n"), emit); err != nil && !errors.Is(err, translate.ErrCut) {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tt.text, text); diff != "" {
+				t.Errorf("the text (-want +got):\n%s", diff)
+			}
+			if told != tt.told {
+				t.Errorf("%d log probabilities are told, want %d", told, tt.told)
+			}
+		})
+	}
+}
+
+// likely is the engine's stream of some tokens with their log probabilities. A part of a letter is said with its last token.
+func likely(tokens []string) (frames []string) {
+	held, probs := "", ""
+	for _, token := range tokens {
+		var numbers []byte
+		for _, c := range []byte(token) {
+			numbers = append(jsonbody.AppendComma(numbers), strconv.Itoa(int(c))...)
+		}
+		if probs != "" {
+			probs += ","
+		}
+		probs += fmt.Sprintf(`{"id":1,"token":%s,"bytes":[%s],"logprob":-1,"top_logprobs":[]}`, jsonbody.AppendString(nil, "?"), numbers)
+		if held += token; held == "\xc3" {
+			continue
+		}
+		frames = append(frames, fmt.Sprintf(`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":%s},"logprobs":{"content":[%s]}}],"id":"x"}`, jsonbody.AppendString(nil, held), probs))
+		held, probs = "", ""
+	}
+	return append(frames, `{"choices":[{"finish_reason":"stop","index":0,"delta":{}}]}`, "[DONE]")
+}
+
+func TestDecoder_AFormatThatTheModelMisses(t *testing.T) {
+	t.Parallel()
+	const fault = `{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}`
+	for name, tt := range map[string]struct {
+		frames []string
+		status int
+	}{
+		"by what it says":              {[]string{`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":"a"}}],"id":"x"}`, fault}, 502},
+		"by how the request begins it": {[]string{fault}, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDecoder(&request.Chat{})
+			var got *translate.Error
+			for _, frame := range tt.frames {
+				if err := d.Feed([]byte("data: "+frame+"\n\n"), func(ev translate.Event) error {
+					if ev, ok := ev.(translate.Fault); ok {
+						got = ev.Err
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got == nil || got.Status() != tt.status || got.EffectiveCode() != formatNotMet {
+				t.Errorf("%v, want status %d", got, tt.status)
+			}
+		})
+	}
+}

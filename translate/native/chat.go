@@ -1,0 +1,169 @@
+package native
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// The names of fields that others need, too.
+const (
+	limitField       = "max_output_tokens"
+	previousResponse = "previous_response_id"
+)
+
+// responsePrefix is what the ids of stored responses begin with.
+const responsePrefix = "resp_"
+
+// Chat is a request of the native chat, POST /api/v1/chat.
+type Chat struct {
+	Input         translate.Item // what the user says
+	System        *string        // takes the place of the conversation's system prompt; nil: that stays as it is
+	Previous      string         // the response that it continues; empty: none
+	Store         bool
+	ContextLength int          // in tokens, should the request load the model; 0: not given
+	Chat          request.Chat // what the engine's wire has to know of it
+
+	edit jsonbody.Edit // the fields of the engine's request
+}
+
+// ParseChat reads a request of the native chat. What is wrong with it, or can't be done with the model, is refused
+// here, before anything is loaded.
+func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *translate.Error) {
+	c := &Chat{Chat: request.Chat{N: 1}}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.parseStops, refuseIntegrations} {
+		if err := parse(body); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.parseReasoning(body, model, caps); err != nil {
+		return nil, err
+	}
+	c.Chat.Thinks = caps.Thinks() && jsonbody.Unquote(body.Value("reasoning")) != "off"
+	var err *translate.Error
+	c.Input, err = parseInput(body.Get("input"), caps)
+	return c, err
+}
+
+func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
+	if system := body.Get("system_prompt"); system.Exists() && system.Type != gjson.Null {
+		if system.Type != gjson.String {
+			return jsonbody.WrongType("system_prompt", "a string", system)
+		}
+		c.System = &system.Str
+	}
+	const name = previousResponse
+	if previous := body.Get(name); previous.Exists() && previous.Type != gjson.Null {
+		if previous.Type != gjson.String {
+			return jsonbody.WrongType(name, "a string", previous)
+		}
+		if !strings.HasPrefix(previous.Str, responsePrefix) {
+			return translate.Invalid("invalid_value", name, `"`+name+`" must be the id of an earlier response; those start with "`+responsePrefix+`".`)
+		}
+		c.Previous = previous.Str
+	}
+	store, err := body.Bool("store")
+	c.Store = store || !jsonbody.IsGiven(body.Value("store")) // by default it is stored
+	return err
+}
+
+// numbers are the numeric fields of the native chat.
+var numbers = []request.Number{
+	{Name: "temperature", Max: 1, As: "temperature"},
+	{Name: "top_p", Max: 1, As: "top_p"},
+	{Name: "min_p", Max: 1, As: "min_p"},
+	{Name: "top_k", Min: -1, Max: math.MaxInt32, Whole: true, As: "top_k"}, // -1: LM Studio's clients switch it off so
+	{Name: "repeat_penalty", Max: math.MaxInt32, Above: true, As: "repeat_penalty"},
+	{Name: limitField, Min: 1, Max: math.MaxInt32, Whole: true, As: "max_tokens"},
+	{Name: "context_length", Min: 1, Max: math.MaxInt32, Whole: true},
+}
+
+func (c *Chat) parseNumbers(body *jsonbody.Body) *translate.Error {
+	for _, f := range numbers {
+		v := body.Get(f.Name)
+		if !v.Exists() || v.Type == gjson.Null {
+			continue
+		}
+		if err := f.Check(v); err != nil {
+			return err
+		}
+		if f.As != "" {
+			c.edit.Set(f.As, v.Raw)
+		} else {
+			c.ContextLength = int(v.Num)
+		}
+	}
+	return nil
+}
+
+// others are fields that the specification doesn't have, but the engine does.
+var others = []string{"seed", "presence_penalty", "frequency_penalty", "logit_bias"}
+
+func (c *Chat) parseStops(body *jsonbody.Body) (err *translate.Error) {
+	c.Chat.Stops, err = request.ParseStops(body)
+	return err
+}
+
+func (c *Chat) parseOthers(body *jsonbody.Body) *translate.Error {
+	return request.CopyFields(body, &c.edit, others...)
+}
+
+func refuseIntegrations(body *jsonbody.Body) *translate.Error {
+	v := body.Get("integrations")
+	switch {
+	case !v.Exists(), v.Type == gjson.Null, v.IsArray() && len(v.Array()) == 0:
+		return nil
+	case !v.IsArray():
+		return jsonbody.WrongType("integrations", "an array", v)
+	default:
+		return &translate.Error{
+			Kind: translate.KindNotImplemented, Param: "integrations",
+			Message: `This server does not run MCP integrations yet: leave "integrations" out.`,
+		}
+	}
+}
+
+// parseReasoning makes of the setting what the model's template understands.
+func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Caps) *translate.Error {
+	const name = "reasoning"
+	setting, err := body.String(name)
+	switch {
+	case err != nil:
+		return err
+	case !jsonbody.IsGiven(body.Value(name)):
+		return nil
+	case len(caps.Reasoning) == 0:
+		return translate.Invalid("invalid_value", name, "Model '"+model+"' does not expose reasoning configuration: leave \"reasoning\" out.")
+	case !slices.Contains(caps.Reasoning, setting):
+		return translate.Invalid("invalid_value", name, "Reasoning setting '"+setting+"' is not supported by model '"+model+
+			"'. Supported settings: '"+strings.Join(caps.Reasoning, "', '")+"'.")
+	}
+	switch setting {
+	case "off":
+		c.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
+		c.edit.Set("reasoning_effort", `"none"`)
+	case "on":
+		if slices.Contains(caps.Reasoning, "off") { // else it thinks anyway
+			c.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
+		}
+	default:
+		c.edit.Set("reasoning_effort", `"`+setting+`"`)
+	}
+	return nil
+}
+
+// Upstream makes the chat request that an engine's wire takes, of a conversation. It is OpenAI-style.
+func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
+	raw := append([]byte(`{"messages":`), request.AppendMessages(nil, conversation)...)
+	empty := jsonbody.Body{}
+	fields := c.edit.Apply(&empty)
+	if len(fields) > len("{}") {
+		raw = append(raw, ',')
+	}
+	return jsonbody.Scan(append(raw, fields[1:]...))
+}

@@ -1,0 +1,35 @@
+package native
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// WithDefaults is WithDefaults for the native chat, which has names of its own: the limit is max_output_tokens, and the
+// system prompt a field. It begins a conversation; one that is continued keeps its own.
+func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
+	native := make(map[string]json.RawMessage, len(defaults))
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		name := key
+		if slices.Contains(request.Limits, key) {
+			name = limitField
+		}
+		if native[name] == nil && (name == key || defaults[name] == nil) { // the native name goes before the others
+			native[name] = defaults[key]
+		}
+	}
+	var e jsonbody.Edit
+	e.Remove(chosenBy)
+	for _, name := range slices.Sorted(maps.Keys(native)) {
+		goesOn := name == request.SystemPrompt && jsonbody.IsGiven(b.Value(previousResponse))
+		if name != chosenBy && !goesOn && !jsonbody.IsGiven(b.Value(name)) {
+			e.Set(name, string(native[name]))
+		}
+	}
+	return jsonbody.Scan(e.Apply(b))
+}

@@ -1,0 +1,109 @@
+package native
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// parseInput reads the native chat's input: a text, or an array of texts and images. All of it is one message of the
+// user's.
+func parseInput(input gjson.Result, caps request.Caps) (translate.Item, *translate.Error) {
+	item := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser}
+	switch {
+	case !input.Exists(), input.Type == gjson.Null:
+		return item, translate.Missing("input")
+	case input.Type == gjson.String:
+		item.Parts = []translate.Part{{Text: input.Str}}
+		return item, nil
+	case !input.IsArray():
+		return item, jsonbody.WrongType("input", "a string or an array", input)
+	}
+	var bad *translate.Error
+	var all request.Images
+	input.ForEach(func(_, part gjson.Result) bool {
+		var p translate.Part
+		p, bad = parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
+		item.Parts = append(item.Parts, p)
+		return bad == nil
+	})
+	if bad == nil && len(item.Parts) == 0 {
+		bad = translate.Invalid("invalid_value", "input", `"input" must hold at least one item.`)
+	}
+	return item, bad
+}
+
+func parsePart(where string, part gjson.Result, caps request.Caps, all *request.Images) (translate.Part, *translate.Error) {
+	if !part.IsObject() {
+		return translate.Part{}, jsonbody.WrongType(where, "an object", part)
+	}
+	if role := part.Get("role"); role.Exists() && role.Type != gjson.Null && role.Str != string(translate.RoleUser) {
+		return translate.Part{}, translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)
+	}
+	kind := part.Get("type")
+	switch {
+	case !kind.Exists():
+		return translate.Part{}, translate.Missing(where + ".type")
+	case kind.Type != gjson.String:
+		return translate.Part{}, jsonbody.WrongType(where+".type", "a string", kind)
+	}
+	switch kind.Str {
+	case "message", "text": // the second is in examples of the API's documentation
+		text, err := requiredString(where, "content", part)
+		return translate.Part{Text: text}, err
+	case "image":
+		if !caps.Vision {
+			return translate.Part{}, translate.Invalid("unsupported_content", where, "The model does not take images: choose a model with vision.")
+		}
+		url, err := requiredString(where, "data_url", part)
+		if err != nil {
+			return translate.Part{}, err
+		}
+		image, err := all.Read(where+".data_url", url)
+		return translate.Part{Image: image}, err
+	default:
+		return translate.Part{}, translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind.Str+`".`)
+	}
+}
+
+func requiredString(where, name string, object gjson.Result) (string, *translate.Error) {
+	v := object.Get(name)
+	switch where += "." + name; {
+	case !v.Exists(), v.Type == gjson.Null:
+		return "", translate.Missing(where)
+	case v.Type != gjson.String:
+		return "", jsonbody.WrongType(where, "a string", v)
+	default:
+		return v.Str, nil
+	}
+}
+
+// Input makes of what a request added to a conversation what it was in the native API: the system prompt, nil where
+// there was none, and the items of the input, each as JSON.
+func Input(items []translate.Item) (system *string, input []json.RawMessage) {
+	input = []json.RawMessage{}
+	for i := range items {
+		if items[i].Role == translate.RoleSystem {
+			text := translate.JoinTexts(items[i].Parts)
+			system = &text
+			continue
+		}
+		for _, part := range items[i].Parts {
+			if part.Image != nil {
+				input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
+			} else {
+				input = append(input, jsonbody.AppendJSON(nil, textItem{translate.ItemMessage, part.Text}))
+			}
+		}
+	}
+	return system, input
+}
+
+type image struct {
+	Type    string `json:"type"`
+	DataURL string `json:"data_url"`
+}

@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// maxChatChoices bounds n. Each choice is an upstream request of its own, so it says how long a request may take, not how
+// much it takes at a time.
+const maxChatChoices = 10_000
+
+// chatParser reads a chat request.
+type chatParser struct {
+	*request.Chat
+	caps *request.Caps
+}
+
+// ParseChat reads a chat request. What is wrong with it, or can't be done with the model, is refused here, before anything
+// is loaded. What isn't known here is not sent to an engine.
+func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translate.Error) {
+	if err := checkTypes(body); err != nil {
+		return nil, err
+	}
+	c := chatParser{&request.Chat{N: 1}, &caps}
+	if err := request.CheckFields(body, &caps, &c.Edit, request.Sampling, caps.ChatFields); err != nil {
+		return nil, err
+	}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseN, c.parseLogprobs, c.parsePenalty, c.parseStops, c.parseLimit, c.parseFormat, c.parseTools, parseTemplate} {
+		if err := parse(body); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.parseEffort(body, caps); err != nil {
+		return nil, err
+	}
+	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || jsonbody.Unquote(body.Value("reasoning_effort")) == request.Efforts[0]
+	c.Thinks = caps.Thinks() && (!isOff || !caps.CanBeSilent())
+	return c.Chat, c.parseMessages(body, caps)
+}
+
+// chatTypes are the types of the fields that don't shape the sampling. The engine would take some of the wrong ones for others,
+// and refuse the rest only after it was loaded.
+var chatTypes = map[string]jsonbody.Types{
+	"n": jsonbody.ANumber, "ttl": jsonbody.ANumber,
+	"stream": jsonbody.ABoolean, "logprobs": jsonbody.ABoolean, "parallel_tool_calls": jsonbody.ABoolean, "timings_per_token": jsonbody.ABoolean,
+	"add_generation_prompt": jsonbody.ABoolean, "continue_final_message": jsonbody.ABoolean,
+	"draft_model": jsonbody.AString, "reasoning_effort": jsonbody.AString,
+	"tools": jsonbody.AnArray, "messages": jsonbody.AnArray,
+	"response_format": jsonbody.AnObject, "stream_options": jsonbody.AnObject, "chat_template_kwargs": jsonbody.AnObject,
+	"tool_choice": jsonbody.AString | jsonbody.AnObject, "repetition_penalty": jsonbody.ANumber,
+}
+
+func checkTypes(body *jsonbody.Body) *translate.Error {
+	for name, value := range body.All() {
+		want, known := chatTypes[string(name)]
+		if known && want&jsonbody.TypeOf(value) == 0 && (value[0] != 'n' || string(name) == "messages") {
+			return jsonbody.WrongType(string(name), want.String(), gjson.ParseBytes(value))
+		}
+	}
+	return nil
+}
+
+// hasGrammar tells whether the answer has to follow a grammar.
+func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
+	return c.caps.TakesGrammar() && body.Get("grammar").Str != ""
+}
+
+func (c *chatParser) parseN(body *jsonbody.Body) (err *translate.Error) {
+	n, given, err := body.Int("n")
+	switch {
+	case err != nil:
+		return err
+	case given && (n < 1 || n > maxChatChoices):
+		return translate.Invalid("invalid_value", "n", `"n" must be from 1 to `+strconv.Itoa(maxChatChoices)+`.`)
+	case given:
+		c.N = n
+		c.Edit.Remove("n") // each choice is a request of its own
+	}
+	c.Seed, c.HasSeed, err = body.Int("seed")
+	return err
+}
+
+// parseLogprobs refuses what the engine would, before it is loaded. Asked for no other tokens, the engine tells twenty, or no
+// log probabilities at all: it is asked for one, which the client isn't told.
+func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
+	top, given, err := body.Int("top_logprobs")
+	wanted := string(body.Value("logprobs")) == "true"
+	switch {
+	case err != nil:
+		return err
+	case given && !wanted:
+		return translate.Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)
+	case wanted:
+		c.Logprobs, c.OnlyChosen = true, top == 0
+	}
+	c.Timings = string(body.Value("timings_per_token")) == "true"
+	return nil
+}
+
+// parsePenalty takes repetition_penalty, as other servers call it, for repeat_penalty.
+func (c *chatParser) parsePenalty(body *jsonbody.Body) *translate.Error {
+	return request.RenamePenalty(body, &c.Edit)
+}
+
+// parseStops reads the stop strings, which the engine isn't sent: see [stopFinder].
+func (c *chatParser) parseStops(body *jsonbody.Body) (err *translate.Error) {
+	c.Stops, err = request.ParseStops(body)
+	c.Edit.Remove("stop")
+	return err
+}
+
+// parseLimit refuses an answer of no tokens: the engine makes one nevertheless.
+func (c *chatParser) parseLimit(body *jsonbody.Body) *translate.Error {
+	for _, name := range request.Limits {
+		if n, given, err := body.Int(name); err != nil {
+			return err
+		} else if given && n == 0 {
+			return translate.Invalid("invalid_value", name, `"`+name+`" must be from 1 to `+strconv.Itoa(math.MaxInt32)+`, or -1 for no limit, not 0.`)
+		}
+	}
+	return nil
+}
+
+// parseEffort makes of reasoning_effort the nearest value that the model offers.
+func (c *chatParser) parseEffort(body *jsonbody.Body, caps request.Caps) *translate.Error {
+	effort := jsonbody.Unquote(body.Value("reasoning_effort"))
+	if effort == "" {
+		return nil
+	}
+	offered := caps.Efforts()
+	rank := slices.Index(request.Efforts, effort)
+	switch {
+	case rank < 0:
+		return translate.Invalid("invalid_value", "reasoning_effort", `"reasoning_effort" must be one of: `+strings.Join(request.Efforts, ", ")+`.`)
+	case len(offered) == 0:
+		c.Edit.Remove("reasoning_effort")
+	case !slices.Contains(offered, effort):
+		c.Edit.Set("reasoning_effort", `"`+request.NearestEffort(rank, offered)+`"`)
+	}
+	return nil
+}

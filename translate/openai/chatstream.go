@@ -1,0 +1,103 @@
+package openai
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// ChatStream encodes the events of one upstream request as the chunks of one choice of a chat completion.
+type ChatStream struct {
+	chunks     *ChatChunks
+	singleCall bool // of parallel calls the client gets the first alone
+
+	begun   bool
+	bare    []int  // calls of whose arguments nothing has come yet, by index
+	text    string // of the chunk that waits for its log probabilities
+	outcome translate.Outcome
+}
+
+// NewChatStream encodes into chunks. With singleCall, the client gets only the first of parallel tool calls.
+func NewChatStream(chunks *ChatChunks, singleCall bool) *ChatStream {
+	return &ChatStream{chunks: chunks, singleCall: singleCall}
+}
+
+// Append appends the chunks of an event. Text is held back until the next event, which may be its log probabilities: see Flush.
+// A fault isn't told.
+func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
+	if probs, ok := ev.(translate.Logprobs); ok {
+		return s.appendText(dst, append(append([]byte(`{"content":`), probs.Content...), '}'))
+	}
+	dst = s.Flush(dst)
+	switch ev := ev.(type) {
+	case translate.Reasoning:
+		return s.delta(dst, &wire.Chunk{Thinking: len("{"), Delta: appendMember(nil, "reasoning_content", ev.Text)})
+	case translate.Text:
+		s.text = ev.Text
+	case translate.CallStart:
+		if s.isTold(ev.Index) {
+			s.bare = append(s.bare, ev.Index)
+			id := chatCallID(ev.ID, s.chunks.opts.Envelope.ID, s.chunks.opts.Choice, ev.Index)
+			return s.call(dst, ev.Index, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"function","function":{"name":`+
+				string(jsonbody.AppendString(nil, ev.Name))+`,"arguments":""}`)
+		}
+	case translate.CallArgs:
+		if s.isTold(ev.Index) && ev.Text != "" {
+			s.bare = slices.DeleteFunc(s.bare, func(i int) bool { return i == ev.Index })
+			return s.call(dst, ev.Index, `"function":`+string(appendMember(nil, "arguments", ev.Text)))
+		}
+	case translate.Finish:
+		s.outcome.Note(ev)
+		dst = s.begin(dst)
+		if ev.Reason != translate.FinishLength {
+			dst = s.chunks.AppendNoArguments(dst, s.bare)
+		}
+		s.chunks.Finish(&wire.Chunk{Thinking: -1, Finish: jsonbody.AppendString(nil, string(ev.Reason))})
+		return s.chunks.AppendEnd(dst, &s.outcome, nil)
+	default:
+		s.outcome.Note(ev)
+	}
+	return dst
+}
+
+// Flush appends the text that waits.
+func (s *ChatStream) Flush(dst []byte) []byte { return s.appendText(dst, nil) }
+
+func (s *ChatStream) appendText(dst, logprobs []byte) []byte {
+	if s.text == "" && logprobs == nil {
+		return dst
+	}
+	c := &wire.Chunk{Thinking: -1, Logprobs: logprobs, Delta: appendMember(nil, "content", s.text)}
+	s.text = ""
+	return s.delta(dst, c)
+}
+
+// isTold tells whether the client gets a call.
+func (s *ChatStream) isTold(index int) bool { return index == 0 || !s.singleCall }
+
+func (s *ChatStream) call(dst []byte, index int, fields string) []byte {
+	return s.delta(dst, &wire.Chunk{Thinking: -1, Delta: []byte(`{"tool_calls":[{"index":` + strconv.Itoa(index) + `,` + fields + `}]}`)})
+}
+
+// begin appends the first chunk, which has the role.
+func (s *ChatStream) begin(dst []byte) []byte {
+	if s.begun {
+		return dst
+	}
+	s.begun = true
+	s.chunks.Began()
+	return s.chunks.Append(dst, &wire.Chunk{Thinking: -1, Delta: []byte(`{"role":"assistant","content":null}`)})
+}
+
+func (s *ChatStream) delta(dst []byte, c *wire.Chunk) []byte { return s.chunks.Append(s.begin(dst), c) }
+
+// appendMember appends an object with one member.
+func appendMember(dst []byte, name, value string) []byte {
+	dst = append(append(append(dst, `{"`...), name...), `":`...)
+	return append(jsonbody.AppendString(dst, value), '}')
+}
+
+var _ translate.Encoder = (*ChatStream)(nil)

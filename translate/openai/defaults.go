@@ -1,0 +1,66 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// sameField are fields of which one stands for the others, so that a default of one mustn't overrule another.
+var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
+
+// WithDefaults is the body with fields added that it doesn't have, and without the field that chose them. Where nothing
+// is added, nothing is copied.
+func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
+	var e jsonbody.Edit
+	e.Remove(chosenBy)
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		switch {
+		case key == chosenBy, hasOwn(b, key):
+		case key == request.SystemPrompt:
+			if messages := withSystemPrompt(b.Value("messages"), defaults[key]); messages != nil {
+				e.Set("messages", string(messages))
+			}
+		default:
+			e.Set(key, string(defaults[key]))
+		}
+	}
+	return jsonbody.Scan(e.Apply(b))
+}
+
+// hasOwn tells whether the request says something in the field, or in one that stands for it. null says nothing, but is
+// replaced.
+func hasOwn(b *jsonbody.Body, key string) bool {
+	isSaid := func(key string) bool { return jsonbody.IsGiven(b.Value(key)) }
+	for _, same := range sameField {
+		if slices.Contains(same, key) {
+			return slices.ContainsFunc(same, isSaid)
+		}
+	}
+	return isSaid(key)
+}
+
+// withSystemPrompt puts a system message before the messages. It is nil where there are none, or where they begin with
+// instructions of their own.
+func withSystemPrompt(messages []byte, prompt json.RawMessage) []byte {
+	if len(messages) == 0 || messages[0] != '[' {
+		return nil
+	}
+	switch gjson.GetBytes(messages, "0.role").Str {
+	case "system", "developer":
+		return nil
+	}
+	out := append([]byte(`[{"role":"system","content":`), prompt...)
+	out = append(out, '}')
+	rest := bytes.TrimLeft(messages[1:], " \t\r\n")
+	if rest[0] != ']' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
+}

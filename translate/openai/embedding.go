@@ -1,0 +1,117 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// maxInputs bounds the texts of one request for embeddings or ranks.
+const maxInputs = 4096
+
+// ParseEmbedding reads a request for embeddings.
+func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) {
+	inputs, err := texts(body, "input")
+	if err != nil {
+		return nil, err
+	}
+	if len(inputs) > maxInputs {
+		return nil, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
+	}
+	for _, input := range inputs {
+		if string(input) == `""` {
+			return nil, translate.Invalid("invalid_value", "input", `"input" must not hold an empty text.`)
+		}
+	}
+	e := &request.Embedding{Inputs: inputs}
+	if e.Dimensions, _, err = count(body, "dimensions", 1, math.MaxInt32); err != nil {
+		return nil, err
+	}
+	format, err := body.String("encoding_format")
+	switch {
+	case err != nil:
+		return nil, err
+	case format != "" && format != "float" && format != "base64":
+		return nil, translate.Invalid("invalid_value", "encoding_format", `"encoding_format" must be "float" or "base64".`)
+	}
+	e.Base64 = format == "base64"
+	return e, nil
+}
+
+// EmbeddingBody is the response to a request for embeddings. A vector that has fewer dimensions than are asked for is an error.
+func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([]byte, *translate.Error) {
+	out := []byte(`{"object":"list","data":[`)
+	for i, vector := range got.Vectors {
+		if have := len(vector) / 4; e.Dimensions > have {
+			return nil, translate.Invalid("invalid_value", "dimensions",
+				`"dimensions" is `+strconv.Itoa(e.Dimensions)+`, but the model's vectors have `+strconv.Itoa(have)+`: ask for at most as many.`)
+		}
+		if e.Dimensions > 0 {
+			vector = shortened(vector, e.Dimensions)
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"object":"embedding","index":`...)
+		out = append(out, strconv.Itoa(i)...)
+		out = append(out, `,"embedding":`...)
+		out = append(appendVector(out, vector, e.Base64), '}')
+	}
+	out = append(out, `],"model":`...)
+	out = jsonbody.AppendJSON(out, model)
+	out = append(out, `,"usage":`...)
+	out = jsonbody.AppendJSON(out, inputUsage{got.Prompt, got.Prompt})
+	return append(out, '}'), nil
+}
+
+// inputUsage is the usage of what has no output in tokens.
+type inputUsage struct {
+	Prompt int `json:"prompt_tokens"`
+	Total  int `json:"total_tokens"`
+}
+
+func appendVector(dst, vector []byte, inBase64 bool) []byte {
+	if inBase64 {
+		dst = append(dst, '"')
+		dst = base64.StdEncoding.AppendEncode(dst, vector)
+		return append(dst, '"')
+	}
+	dst = append(dst, '[')
+	for i := 0; i+4 <= len(vector); i += 4 {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendFloat(dst, float64(component(vector, i)), 'g', -1, 32)
+	}
+	return append(dst, ']')
+}
+
+func component(vector []byte, at int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(vector[at:]))
+}
+
+// shortened is the first dimensions of a vector, made as long as 1 again, as models that are trained for it want it.
+func shortened(vector []byte, dimensions int) []byte {
+	if len(vector) == dimensions*4 {
+		return vector
+	}
+	sum := 0.0
+	for i := 0; i < dimensions*4; i += 4 {
+		x := float64(component(vector, i))
+		sum += x * x
+	}
+	length := math.Sqrt(sum)
+	if length == 0 {
+		length = 1
+	}
+	short := make([]byte, 0, dimensions*4)
+	for i := 0; i < dimensions*4; i += 4 {
+		short = binary.LittleEndian.AppendUint32(short, math.Float32bits(float32(float64(component(vector, i))/length)))
+	}
+	return short
+}

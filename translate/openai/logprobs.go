@@ -1,0 +1,48 @@
+package openai
+
+import (
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// appendChatLogprobs appends the log probabilities of a chunk in OpenAI's shape, or null where the engine told none.
+func appendChatLogprobs(dst, told []byte, onlyChosen bool) []byte {
+	content := gjson.GetBytes(told, "content")
+	if !content.IsArray() {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, `{"content":[`...)
+	for i, token := range content.Array() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendChatLogprob(dst, token, onlyChosen)
+	}
+	return append(dst, `],"refusal":null}`...)
+}
+
+// appendChatLogprob appends what is told of one token. All fields are there, and no others: strict clients want it so.
+func appendChatLogprob(dst []byte, token gjson.Result, onlyChosen bool) []byte {
+	dst = appendTokenLogprob(dst, token)
+	dst = append(dst, `,"top_logprobs":[`...)
+	if !onlyChosen {
+		for i, other := range token.Get("top_logprobs").Array() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendTokenLogprob(dst, other), '}')
+		}
+	}
+	return append(dst, "]}"...)
+}
+
+// appendTokenLogprob appends a token and its log probability, but for the closing brace.
+func appendTokenLogprob(dst []byte, token gjson.Result) []byte {
+	dst = jsonbody.AppendString(append(dst, `{"token":`...), token.Get("token").Str)
+	dst = append(append(dst, `,"logprob":`...), logprob(token.Get("logprob"))...)
+	dst = append(dst, `,"bytes":`...)
+	if bytes := token.Get("bytes"); bytes.IsArray() {
+		return append(dst, bytes.Raw...)
+	}
+	return append(dst, "null"...)
+}

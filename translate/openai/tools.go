@@ -1,0 +1,182 @@
+package openai
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// parseTools reads which tools may be called. The engine knows of tool_choice only the words: a choice that names functions
+// is made by giving the model no others.
+func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
+	c.SingleCall = string(body.Value("parallel_tool_calls")) == "false"
+	tools, err := readTools(body.Get("tools"))
+	if err != nil {
+		return err
+	}
+	if len(tools) > 0 && c.hasGrammar(body) {
+		return translate.Invalid("invalid_value", "grammar", `"grammar" and "tools" can't be combined: leave out one of them.`)
+	}
+	choice := body.Get("tool_choice")
+	if choice.IsObject() {
+		return c.chooseTools(body, tools, choice)
+	}
+	switch choice.Str {
+	case "", "auto":
+	case "none":
+		// The engine would still describe them to the model, and leave the calls that it makes in the text.
+		tools = nil
+	case "required":
+		if len(tools) == 0 {
+			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" is "required", but there are no "tools" to call.`)
+		}
+	default:
+		return translate.Invalid("invalid_value", "tool_choice",
+			`"tool_choice" must be "none", "auto", "required", or an object that names a function, not "`+choice.Str+`".`)
+	}
+	return c.offer(body, tools, choice.Str)
+}
+
+// offer tells the engine of tools, and whether one must be called.
+func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode string) *translate.Error {
+	c.Edit.Remove("tool_choice")
+	if len(tools) == 0 {
+		c.Edit.Remove("tools")
+		return nil
+	}
+	all := []byte{'['}
+	for _, tool := range tools {
+		all = append(jsonbody.AppendComma(all), tool.Definition...)
+	}
+	c.Edit.Set("tools", string(append(all, ']')))
+	if c.caps.NoLogprobsWithTools && string(body.Value("logprobs")) == "true" {
+		return translate.Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
+	}
+	if mode != "required" {
+		return nil
+	}
+	if n := len(body.Messages); n > 0 && roleOf(body, n-1) == "assistant" {
+		return translate.Invalid("invalid_value", "tool_choice",
+			`"tool_choice" demands a call, but the last of the "messages" begins another answer: leave out that message, or set "tool_choice" to "auto".`)
+	}
+	c.Forced = true
+	c.Edit.Set("response_format", request.ForcedFormat(tools))
+	if request.TokenLimit(body) < 0 {
+		c.Limit = request.MaxForcedTokens
+		c.LimitTokens(request.MaxForcedTokens)
+	}
+	return nil
+}
+
+// readTools reads the tools' definitions.
+func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
+	if v.Type == gjson.Null {
+		return nil, nil
+	}
+	items := v.Array()
+	if len(items) > request.MaxTools {
+		return nil, translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+	}
+	tools := make([]request.Tool, len(items))
+	var work request.SchemaWork
+	for i, item := range items {
+		var err *translate.Error
+		if tools[i], err = readTool("tools["+strconv.Itoa(i)+"]", item, &work); err != nil {
+			return nil, err
+		}
+	}
+	return tools, nil
+}
+
+func readTool(path string, tool gjson.Result, work *request.SchemaWork) (request.Tool, *translate.Error) {
+	function := tool.Get("function")
+	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
+	switch kind := tool.Get("type"); {
+	case !tool.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
+	case kind.Type != gjson.Null && kind.Str != "function":
+		return request.Tool{}, translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function": this server runs no other tools.`)
+	case function.Type == gjson.Null:
+		return request.Tool{}, translate.Missing(path + ".function")
+	case !function.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path+".function", "an object", function)
+	case name.Type != gjson.String || name.Str == "":
+		return request.Tool{}, translate.Missing(path + ".function.name")
+	case len(name.Str) > jsonbody.MaxNameLength:
+		return request.Tool{}, translate.Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+	case description.Type != gjson.String && description.Type != gjson.Null:
+		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
+	case parameters.Type != gjson.Null && !parameters.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
+	}
+	out := jsonbody.AppendString([]byte(`{"type":"function","function":{"name":`), name.Str)
+	if description.Str != "" {
+		out = append(append(out, `,"description":`...), description.Raw...)
+	}
+	if parameters = request.WithoutNulls(parameters); parameters.IsObject() {
+		if err := work.Check(path+".function.parameters", parameters); err != nil {
+			return request.Tool{}, err
+		}
+		if kind := parameters.Get("type"); !request.IsOfObjects(kind) {
+			return request.Tool{}, translate.Invalid("invalid_schema", path+".function.parameters", `The "type" of "`+path+`.function.parameters" must be "object", not `+request.QuoteShort(kind.String())+`.`)
+		}
+		out = append(append(out, `,"parameters":`...), parameters.Raw...)
+	}
+	return request.Tool{name.Str, string(append(out, `}}`...)), parameters.Raw}, nil
+}
+
+// chooseTools reads the forms {"type":"function","function":{"name":…}} and
+// {"type":"allowed_tools","allowed_tools":{"mode":"auto"|"required","tools":[…]}}.
+func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choice gjson.Result) *translate.Error {
+	var wanted []gjson.Result
+	mode := "required"
+	switch choice.Get("type").Str {
+	case "function":
+		wanted = []gjson.Result{choice}
+	case "allowed_tools":
+		allowed := choice.Get("allowed_tools")
+		wanted, mode = allowed.Get("tools").Array(), allowed.Get("mode").Str
+		if mode != "auto" && mode != "required" {
+			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)
+		}
+	default:
+		return translate.Invalid("invalid_value", "tool_choice", `The "type" of "tool_choice" must be "function" or "allowed_tools".`)
+	}
+	names := map[string]bool{}
+	for _, w := range wanted {
+		names[w.Get("function.name").Str] = true
+	}
+	var kept []request.Tool
+	var offered []string
+	for _, tool := range tools {
+		offered = append(offered, tool.Name)
+		if names[tool.Name] {
+			kept = append(kept, tool)
+			names[tool.Name] = false
+		}
+	}
+	for _, w := range wanted {
+		if name := w.Get("function.name").Str; names[name] || name == "" {
+			return unknownTool(name, offered)
+		}
+	}
+	if len(kept) == 0 {
+		return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" allows no tools: use "none" to have none called.`)
+	}
+	return c.offer(body, kept, mode)
+}
+
+func unknownTool(name string, offered []string) *translate.Error {
+	if name == "" {
+		return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" must name a function: {"type":"function","function":{"name":"…"}}.`)
+	}
+	have := "there are no tools"
+	if len(offered) > 0 {
+		have = "the tools are: " + strings.Join(offered, ", ")
+	}
+	return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" names the function "`+name+`", but `+have+`.`)
+}

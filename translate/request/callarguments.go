@@ -1,0 +1,52 @@
+package request
+
+import (
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// The bounds of what a call's arguments hold: the engine reads them again, and its objects are slow to search.
+const (
+	maxArgumentDepth  = 64
+	maxArgumentValues = 20_000
+)
+
+// CallArguments is the text of the JSON object that stands for the arguments of an earlier call. Models and broken streams
+// leave others, which the engine would refuse together with the conversation: nothing becomes an empty object, and what is no
+// object becomes one that holds it. An object may also stand there itself, not in a string.
+func CallArguments(path string, v gjson.Result) (string, *translate.Error) {
+	text := v.Raw
+	switch {
+	case v.Type == gjson.Null:
+		return "{}", nil
+	case v.Type == gjson.String:
+		text = v.Str
+	case !v.IsObject():
+		return "", jsonbody.WrongType(path, "a string or an object", v)
+	}
+	if text == "" {
+		return "{}", nil
+	}
+	s := jsonbody.Scanner{Data: []byte(text)}
+	s.Space()
+	if s.Pos == len(text) {
+		return "{}", nil
+	}
+	bad := s.Value(jsonbody.MaxDepth - maxArgumentDepth)
+	if s.Space(); bad == nil && s.Pos == len(text) {
+		value := gjson.Parse(text)
+		if jsonbody.SizeOf(value).Values > maxArgumentValues {
+			return "", translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxArgumentValues)+` values.`)
+		}
+		if value.IsObject() {
+			return text, nil
+		}
+	}
+	if bad != nil && s.Deep {
+		return "", translate.Invalid("invalid_value", path, `"`+path+`" must not be nested more than `+strconv.Itoa(maxArgumentDepth)+` levels deep.`)
+	}
+	return string(jsonbody.AppendString([]byte(`{"arguments":`), text)) + "}", nil
+}

@@ -1,0 +1,69 @@
+package request
+
+import (
+	"encoding/base64"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// AppendMessages appends a conversation as an OpenAI-style array of messages. The last system prompt stands for all, and
+// comes first. Earlier thinking is left out: models are trained without it.
+func AppendMessages(dst []byte, items []translate.Item) []byte {
+	var said translate.Role // who said the last message
+	dst = append(dst, '[')
+	begin := func(role translate.Role) {
+		if said != "" {
+			dst = append(dst, ',')
+		}
+		said = role
+		dst = append(append(append(dst, `{"role":"`...), role...), `","content":`...)
+	}
+	if system := systemPrompt(items); system != "" {
+		begin(translate.RoleSystem)
+		dst = append(jsonbody.AppendString(dst, system), '}')
+	}
+	for i := range items {
+		item := &items[i]
+		if item.Kind != translate.ItemMessage || item.Role == translate.RoleSystem {
+			continue
+		}
+		if said == translate.RoleUser && item.Role == translate.RoleUser { // nothing came of the first; many templates want the turns to alternate
+			begin(translate.RoleAssistant)
+			dst = append(dst, `""}`...)
+		}
+		begin(item.Role)
+		dst = append(appendContent(dst, item.Parts), '}')
+	}
+	return append(dst, ']')
+}
+
+func systemPrompt(items []translate.Item) string {
+	for _, item := range slices.Backward(items) {
+		if item.Kind == translate.ItemMessage && item.Role == translate.RoleSystem {
+			return translate.JoinTexts(item.Parts)
+		}
+	}
+	return ""
+}
+
+// appendContent appends a message's content: a string, or an array where there are images.
+func appendContent(dst []byte, parts []translate.Part) []byte {
+	if !translate.HasImage(parts) {
+		return jsonbody.AppendString(dst, translate.JoinTexts(parts))
+	}
+	dst = append(dst, '[')
+	for i := range parts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if image := parts[i].Image; image != nil {
+			dst = append(append(append(dst, `{"type":"image_url","image_url":{"url":"data:`...), image.Type...), `;base64,`...)
+			dst = append(base64.StdEncoding.AppendEncode(dst, image.Data), `"}}`...)
+		} else {
+			dst = append(jsonbody.AppendString(append(dst, `{"type":"text","text":`...), parts[i].Text), '}')
+		}
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,191 @@
+package request
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// The bounds of a schema's regular expressions. For each repetition of what may be empty, an engine has to hold a token
+// against every place at which it could go on; 300 of them took llama-server minutes.
+const (
+	maxPattern      = 2048 // bytes
+	maxPatternSize  = 2000 // characters, with all that repetitions with a bound repeat
+	maxEmptyRepeats = 32   // of what may be empty, one after the other
+	maxPatternDepth = 32   // groups in groups
+)
+
+// checkPattern refuses a regular expression that is too costly.
+func checkPattern(path string, v gjson.Result) *translate.Error {
+	p := pattern{text: v.Str}
+	switch size := p.alternatives(0); {
+	case len(v.Str) > maxPattern:
+		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has `+strconv.Itoa(len(v.Str))+` bytes; at most `+strconv.Itoa(maxPattern)+` are allowed.`)
+	case p.deep:
+		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has more than `+strconv.Itoa(maxPatternDepth)+` groups within each other.`)
+	case size.characters > maxPatternSize:
+		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats to more than `+strconv.Itoa(maxPatternSize)+` characters. Use smaller numbers, or * or +.`)
+	case size.most > maxEmptyRepeats:
+		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats what may be empty more than `+strconv.Itoa(maxEmptyRepeats)+` times. Use * instead.`)
+	}
+	return nil
+}
+
+// pattern reads a regular expression as far as its size goes, in whatever dialect it is.
+type pattern struct {
+	text string
+	pos  int
+	deep bool
+}
+
+// patternSize is how large a part of a regular expression is. A run is a number of parts that may be empty, one after the
+// other.
+type patternSize struct {
+	characters       int  // of the longest text, where * and + stand for one
+	head, tail, most int  // the run at its beginning, the one at its end, and the longest
+	mayBeEmpty       bool // matches an empty text: then all three are the same
+}
+
+// tooMany stands for all numbers beyond the bounds.
+const tooMany = 1 << 20
+
+// then is one part after the other.
+func (a patternSize) then(b patternSize) patternSize {
+	both := patternSize{
+		characters: min(a.characters+b.characters, tooMany), head: a.head, tail: b.tail,
+		most: min(max(a.most, b.most, a.tail+b.head), tooMany), mayBeEmpty: a.mayBeEmpty && b.mayBeEmpty,
+	}
+	if a.mayBeEmpty {
+		both.head = min(a.head+b.head, tooMany)
+	}
+	if b.mayBeEmpty {
+		both.tail = min(a.tail+b.tail, tooMany)
+	}
+	return both
+}
+
+// or is one part or the other.
+func (a patternSize) or(b patternSize) patternSize {
+	return patternSize{
+		min(a.characters+b.characters, tooMany), min(a.head+b.head, tooMany), min(a.tail+b.tail, tooMany), min(a.most+b.most, tooMany),
+		a.mayBeEmpty || b.mayBeEmpty,
+	}
+}
+
+// times is a part so often, or between so often and so often.
+func (a patternSize) times(least, most int) patternSize {
+	a.characters = min(a.characters*max(1, most), tooMany)
+	switch {
+	case a.mayBeEmpty:
+		run := min(max(1, a.most)*max(1, most), tooMany)
+		a.head, a.tail, a.most = run, run, run
+	case most > 1:
+		a.most = min(max(a.most, a.tail+a.head), tooMany)
+	}
+	if least == 0 && !a.mayBeEmpty {
+		run := max(1, a.most)
+		a.head, a.tail, a.most, a.mayBeEmpty = run, run, run, true
+	}
+	return a
+}
+
+// alternatives reads up to the end of a group, or of all.
+func (p *pattern) alternatives(depth int) patternSize {
+	if p.deep = p.deep || depth > maxPatternDepth; p.deep {
+		return patternSize{}
+	}
+	var all patternSize
+	one := patternSize{mayBeEmpty: true}
+	for p.pos < len(p.text) && (depth == 0 || p.text[p.pos] != ')') && !p.deep {
+		if p.text[p.pos] == '|' {
+			p.pos++
+			all, one = all.or(one), patternSize{mayBeEmpty: true}
+			continue
+		}
+		part := p.piece(depth)
+		for p.pos < len(p.text) {
+			least, most, ok := p.quantifier()
+			if !ok {
+				break
+			}
+			part = part.times(least, most)
+		}
+		one = one.then(part)
+	}
+	if all = all.or(one); all.mayBeEmpty {
+		all.most = max(1, all.most)
+		all.head, all.tail = all.most, all.most
+	}
+	return all
+}
+
+// piece reads a character, a class of them or a group.
+func (p *pattern) piece(depth int) patternSize {
+	switch c := p.text[p.pos]; c {
+	case '(':
+		p.pos++
+		size := p.alternatives(depth + 1)
+		p.pos++ // the closing parenthesis
+		return size
+	case '[':
+		for p.pos++; p.pos < len(p.text) && p.text[p.pos] != ']'; p.pos++ {
+			if p.text[p.pos] == '\\' {
+				p.pos++
+			}
+		}
+		p.pos++
+	case '\\':
+		p.pos += 2
+	case '^', '$':
+		p.pos++
+		return patternSize{mayBeEmpty: true} // no choice: it is no part of a run
+	default:
+		p.pos++
+	}
+	return patternSize{characters: 1}
+}
+
+// quantifier reads *, +, ?, {n}, {n,} or {n,m}. Without an upper bound, most is 1: the engine makes a rule that leads back to
+// itself, however often it does.
+func (p *pattern) quantifier() (least, most int, ok bool) {
+	switch p.text[p.pos] {
+	case '*':
+		p.pos++
+		return 0, 1, true
+	case '+':
+		p.pos++
+		return 1, 1, true
+	case '?':
+		p.pos++
+		return 0, 1, true
+	case '{':
+	default:
+		return 0, 0, false
+	}
+	inside, _, closed := strings.Cut(p.text[p.pos+1:], "}")
+	from, to, isRange := strings.Cut(inside, ",")
+	least, okFrom := small(from)
+	most, okTo := small(to)
+	if !closed || !okFrom && !okTo {
+		return 0, 0, false // a brace that stands for itself
+	}
+	p.pos += len(inside) + 2
+	if !isRange || !okTo {
+		most = max(1, least)
+	}
+	return least, most, true
+}
+
+// small reads a number of digits.
+func small(digits string) (n int, ok bool) {
+	for _, c := range []byte(digits) {
+		if !jsonbody.IsDigit(c) {
+			return 0, false
+		}
+		n = min(n*10+int(c-'0'), tooMany)
+	}
+	return n, digits != ""
+}

@@ -1,0 +1,37 @@
+package request
+
+import (
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// PromptBytes is how many bytes of text a chat's prompt has at least: what users and tools say, without the spaces around it.
+// Templates may leave out the rest, such as earlier thinking.
+func PromptBytes(b *jsonbody.Body) (sum int) {
+	for _, m := range b.Messages {
+		message := gjson.ParseBytes(b.Raw[m.From:m.To])
+		if role := message.Get("role").Str; role != "user" && role != "tool" {
+			continue
+		}
+		switch content := message.Get("content"); {
+		case content.Type == gjson.String:
+			sum += len(strings.TrimSpace(content.Str))
+		case content.IsArray():
+			content.ForEach(func(_, part gjson.Result) bool {
+				sum += len(strings.TrimSpace(part.Get("text").Str))
+				return true
+			})
+		}
+	}
+	return sum
+}
+
+// PromptBytes is how many bytes the longest of the prompts has; 0 for those that are tokens.
+func (c *Completion) PromptBytes() (most int) {
+	for _, prompt := range c.Prompts {
+		most = max(most, len(gjson.ParseBytes(prompt).Str))
+	}
+	return most
+}

@@ -1,0 +1,193 @@
+package request
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/tidwall/gjson"
+)
+
+// The bounds of the JSON schemas of one request: an engine compiles a grammar of them, and holds each token against it.
+// Measured on llama-server: what is within the bounds compiles in well under a second.
+const (
+	maxSchemaBytes   = 512 << 10
+	maxSchemaDepth   = 64     // levels of JSON
+	maxSchemaFields  = 512    // properties of one object
+	maxSchemaValues  = 20_000 // values of the JSON
+	maxSchemaMembers = 1024   // of one enum
+	maxSchemaRepeats = 1 << 20
+	maxSchemaWork    = 60_000 // see schemaWork
+)
+
+// SchemaWork adds up what the schemas of a request cost to compile: one for each subschema, wherever a reference leads to it,
+// and for an object half the square of its optional properties, since any of them may be left out.
+type SchemaWork struct {
+	path string
+	root gjson.Result
+	sum  int
+	cost map[string]int // of what references lead to
+	open map[string]bool
+}
+
+// Check refuses a schema that is too large.
+func (w *SchemaWork) Check(path string, schema gjson.Result) *translate.Error {
+	if len(schema.Raw) > maxSchemaBytes {
+		return tooLargeSchema(path, "bytes", len(schema.Raw), maxSchemaBytes)
+	}
+	if size := jsonbody.SizeOf(schema); size.Depth > maxSchemaDepth {
+		return tooLargeSchema(path, "levels", size.Depth, maxSchemaDepth)
+	} else if size.Values > maxSchemaValues {
+		return tooLargeSchema(path, "values", size.Values, maxSchemaValues)
+	}
+	w.path, w.root, w.cost, w.open = path, schema, map[string]int{}, map[string]bool{}
+	n, err := w.of(schema)
+	if err != nil {
+		return err
+	}
+	if w.sum += n; w.sum > maxSchemaWork {
+		return translate.Invalid("invalid_schema", path, `"`+path+`" is too large with all that its references lead to: together with the request's other schemas it is compiled to more than `+
+			strconv.Itoa(maxSchemaWork)+` rules. Leave out optional properties, alternatives or tools.`)
+	}
+	return nil
+}
+
+func tooLargeSchema(path, what string, have, most int) *translate.Error {
+	return translate.Invalid("invalid_schema", path, `"`+path+`" has `+strconv.Itoa(have)+` `+what+`; at most `+strconv.Itoa(most)+` are allowed.`)
+}
+
+// of is what a subschema costs.
+func (w *SchemaWork) of(schema gjson.Result) (int, *translate.Error) {
+	if !schema.IsObject() {
+		return 1, nil // true, false, or nothing that the engine reads
+	}
+	sum := 1
+	add := func(inner gjson.Result) *translate.Error {
+		n, err := w.of(inner)
+		sum = min(sum+n, 2*maxSchemaWork)
+		return err
+	}
+	var bad *translate.Error
+	schema.ForEach(func(key, value gjson.Result) bool {
+		if bad = w.shape(key.Str, value); bad != nil {
+			return false
+		}
+		switch key.Str {
+		case "properties", "patternProperties", "dependentSchemas":
+			var n int
+			n, bad = w.properties(schema, value)
+			sum = min(sum+n, 2*maxSchemaWork)
+		case "$ref":
+			var n int
+			n, bad = w.reference(value)
+			sum = min(sum+n, 2*maxSchemaWork)
+		case "enum":
+			if n := len(value.Array()); n > maxSchemaMembers {
+				bad = tooLargeSchema(w.path, `members in one "enum"`, n, maxSchemaMembers)
+			} else {
+				sum += n
+			}
+		case "pattern":
+			bad = checkPattern(w.path, value)
+		case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
+			bad = w.repeats(key.Str, value)
+		case "oneOf", "anyOf", "allOf", "prefixItems", "items":
+			for _, inner := range value.Array() { // items may be one schema: then it is the only element
+				if bad = add(inner); bad != nil {
+					break
+				}
+			}
+		case "additionalProperties", "additionalItems", "not", "if", "then", "else", "contains", "propertyNames":
+			bad = add(value)
+		}
+		return bad == nil
+	})
+	return sum, bad
+}
+
+// properties is what the properties of an object cost.
+func (w *SchemaWork) properties(schema, properties gjson.Result) (int, *translate.Error) {
+	required := map[string]bool{}
+	for _, name := range schema.Get("required").Array() {
+		required[name.Str] = true
+	}
+	sum, count, optional := 0, 0, 0
+	var bad *translate.Error
+	properties.ForEach(func(name, inner gjson.Result) bool {
+		var n int
+		n, bad = w.of(inner)
+		sum = min(sum+n, 2*maxSchemaWork)
+		if count++; !required[name.Str] {
+			optional++
+		}
+		return bad == nil
+	})
+	if count > maxSchemaFields {
+		return 0, tooLargeSchema(w.path, "properties in one object", count, maxSchemaFields)
+	}
+	return sum + optional*optional/2, bad
+}
+
+// reference is what a reference leads to. Within itself it costs nothing more: the engine makes a rule of it once.
+func (w *SchemaWork) reference(ref gjson.Result) (int, *translate.Error) {
+	if ref.Type != gjson.String || !strings.HasPrefix(ref.Str, "#/") {
+		return 0, translate.Invalid("invalid_schema", w.path, `A "$ref" of "`+w.path+`" must lead to a place in the schema itself, such as "#/$defs/name"; other documents are not fetched.`)
+	}
+	if w.open[ref.Str] {
+		return 1, nil
+	}
+	if n, ok := w.cost[ref.Str]; ok {
+		return n, nil
+	}
+	target := w.root
+	for name := range strings.SplitSeq(ref.Str[2:], "/") {
+		target = member(target, name)
+	}
+	if !target.Exists() {
+		return 0, translate.Invalid("invalid_schema", w.path, `The "$ref" `+QuoteShort(ref.Str)+` of "`+w.path+`" leads nowhere.`)
+	}
+	w.open[ref.Str] = true
+	n, err := w.of(target)
+	delete(w.open, ref.Str)
+	w.cost[ref.Str] = n
+	return n, err
+}
+
+// member is the member of an object or an array that a part of a JSON pointer names, as it stands or with its escapes undone.
+func member(v gjson.Result, name string) (found gjson.Result) {
+	plain, err := url.PathUnescape(name)
+	if err != nil {
+		plain = name
+	}
+	plain = strings.NewReplacer("~1", "/", "~0", "~").Replace(plain)
+	i := -1
+	v.ForEach(func(key, value gjson.Result) bool {
+		if i++; v.IsArray() {
+			key.Str = strconv.Itoa(i)
+		}
+		if key.Str == name || key.Str == plain && !found.Exists() {
+			found = value
+		}
+		return key.Str != name
+	})
+	return found
+}
+
+// QuoteShort quotes what a client sent, short enough for a message.
+func QuoteShort(s string) string {
+	const enough = 100
+	if len(s) > enough {
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
+	}
+	return `"` + s + `"`
+}
+
+// repeats checks a number of repetitions.
+func (w *SchemaWork) repeats(name string, v gjson.Result) *translate.Error {
+	if v.Type == gjson.Number && (v.Num < 0 || v.Num > maxSchemaRepeats) {
+		return translate.Invalid("invalid_schema", w.path, `"`+name+`" in "`+w.path+`" must be from 0 to `+strconv.Itoa(maxSchemaRepeats)+`.`)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package request
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// properties is an object schema with so many properties.
+func properties(n int, inner string, required bool) string {
+	var props, names []string
+	for i := range n {
+		props = append(props, fmt.Sprintf(`"p%d":%s`, i, inner))
+		names = append(names, fmt.Sprintf(`"p%d"`, i))
+	}
+	schema := `{"type":"object","properties":{` + strings.Join(props, ",") + `}`
+	if required {
+		schema += `,"required":[` + strings.Join(names, ",") + `]`
+	}
+	return schema + `}`
+}
+
+// doubling is a schema in which each definition refers to the next one twice.
+func doubling(n int, word string) string {
+	var defs []string
+	for i := range n {
+		defs = append(defs, fmt.Sprintf(`"d%d":{"%s":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, word, i+1, i+1))
+	}
+	return `{"$ref":"#/$defs/d0","$defs":{` + strings.Join(append(defs, fmt.Sprintf(`"d%d":{"type":"string"}`, n)), ",") + `}}`
+}
+
+func TestSchema_Bounds(t *testing.T) {
+	t.Parallel()
+	text := `{"type":"string"}`
+	members := func(n int) string { return `{"enum":[` + strings.TrimSuffix(strings.Repeat(`"a",`, n), ",") + `]}` }
+	allowed := map[string]string{
+		"empty":              `{}`,
+		"many required":      properties(500, text, true),
+		"many optional":      properties(300, text, false),
+		"deep":               nested(`{"items":`, `{}`, `}`, 63),
+		"members":            members(1024),
+		"a list":             `{"type":"object","properties":{"next":{"$ref":"#/$defs/list"}},"$defs":{"list":{"anyOf":[{"type":"null"},{"type":"object","properties":{"next":{"$ref":"#/$defs/list"}}}]}}}`,
+		"an escaped name":    `{"$ref":"#/$defs/a~1b%20c","$defs":{"a/b c":{}}}`,
+		"an element":         `{"$ref":"#/anyOf/1","anyOf":[{},{"type":"string"}]}`,
+		"shared definitions": doubling(10, "anyOf"),
+		"true and false":     `{"properties":{"a":true},"additionalProperties":false}`,
+		"not read":           `{"$defs":{"a":` + properties(400, text, false) + `,"b":` + properties(400, text, false) + `}}`,
+		"long texts":         `{"type":"string","minLength":1,"maxLength":100000}`,
+	}
+	for name, schema := range allowed {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var work SchemaWork
+			if err := work.Check("s", gjson.Parse(schema)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	refused := map[string]struct{ schema, says string }{
+		"bytes":                {`{"description":"` + strings.Repeat("a", maxSchemaBytes) + `"}`, "bytes"},
+		"levels":               {nested(`{"items":`, `{}`, `}`, 64), "levels"},
+		"values":               {properties(500, `{"enum":[`+strings.TrimSuffix(strings.Repeat("1,", 50), ",")+`]}`, true), "values"},
+		"properties":           {properties(513, text, true), "properties in one object"},
+		"optional properties":  {properties(400, text, false), "rules"},
+		"enum":                 {members(1025), `members in one "enum"`},
+		"alternatives":         {`{"anyOf":[` + strings.TrimSuffix(strings.Repeat(properties(20, text, false)+",", 300), ",") + `]}`, "rules"},
+		"doubled by allOf":     {doubling(40, "allOf"), "rules"},
+		"doubled by anyOf":     {doubling(40, "anyOf"), "rules"},
+		"another document":     {`{"$ref":"http://127.0.0.1/x"}`, "not fetched"},
+		"all of it":            {`{"$ref":"#"}`, "in the schema itself"},
+		"nowhere":              {`{"$ref":"#/$defs/none"}`, "leads nowhere"},
+		"a long text":          {`{"type":"string","maxLength":1e9}`, `"maxLength"`},
+		"a pattern":            {`{"type":"string","pattern":"^(a?){300}$"}`, "may be empty"},
+		"a pattern far inside": {`{"anyOf":[{"properties":{"x":{"items":[{"pattern":"^(a?){300}$"}]}}}]}`, "may be empty"},
+	}
+	for name, tt := range refused {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var work SchemaWork
+			err := work.Check("s", gjson.Parse(tt.schema))
+			if err == nil || err.Code != "invalid_schema" || err.Param != "s" || !strings.Contains(err.Message, tt.says) {
+				t.Errorf("error %v, want one about %s", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestPattern_Bounds(t *testing.T) {
+	t.Parallel()
+	for _, p := range []string{
+		``, `^a$`, `^[a-z0-9]+(-[a-z0-9]+)*$`, `^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z)?$`, `^.{0,1000}$`, `^(\d{1,3}\.){3}\d{1,3}$`,
+		`^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`, `^(a?){32}$`, `^a{`, `^{1,2}`, `)a(`, `[`, `\`, `(`,
+		`^(Jan|Feb|Mar)$`, `^([a-z]{2}(-[A-Z]{2})?,){50}$`, `^[]{1,9}$`,
+	} {
+		if err := checkPattern("s", gjson.Result{Type: gjson.String, Str: p}); err != nil {
+			t.Errorf("%q: %v", p, err)
+		}
+	}
+	for p, says := range map[string]string{
+		`^(a?){33}$`:                     "may be empty",
+		`^((a?){10}){10}$`:               "may be empty",
+		`^((a*)|b){40}$`:                 "may be empty",
+		`^` + strings.Repeat("a?", 33):   "may be empty",
+		`^` + strings.Repeat("(a|)", 33): "may be empty",
+		`)(a?){33}`:                      "may be empty",
+		`^(a{50}){50}$`:                  "repeats to",
+		`^a{2001}`:                       "repeats to",
+		`^a{99999999999999999999}`:       "repeats to",
+		`^a{2001,}`:                      "repeats to",
+		strings.Repeat("a", 2049):        "bytes",
+		strings.Repeat("(", 40):          "groups within",
+	} {
+		if err := checkPattern("s", gjson.Result{Type: gjson.String, Str: p}); err == nil || !strings.Contains(err.Message, says) {
+			t.Errorf("%q: %v, want one about %s", p, err, says)
+		}
+	}
+}
+
+// FuzzPattern: whatever a pattern is, it is read to its end.
+func FuzzPattern(f *testing.F) {
+	for _, p := range []string{`^(a?){3,}$`, `[^]]*\`, `((((`, `a{1}{2}{3}`, `(|)*`, `)`} {
+		f.Add(p)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p := pattern{text: text}
+		if size := p.alternatives(0); !p.deep && p.pos < len(text) || size.most < 0 || size.characters < 0 {
+			t.Errorf("%q: read to %d of %d, %+v", text, p.pos, len(text), size)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/tidwall/gjson"
+)
+
+// Measurer is a decoder that can tell, amid an answer, what has been used of the engine. The usage has no tokens where it can't.
+type Measurer interface {
+	Figures() (translate.Usage, translate.Timings)
+}
+
+// Decoder reads an engine's answer to a chat as the client is to get it: it ends before the first stop string, and is a call
+// where it has to be one. Engines know stop strings, too, but find them in the model's thinking and in its calls as well.
+func Decoder(e Engine, chat *request.Chat) translate.Decoder {
+	switch {
+	case chat.Forced:
+		d := &forcedDecoder{}
+		d.inner, d.event = e.Decoder(), d.take
+		if chat.Limit > 0 {
+			d.call.limit = request.MaxCallTokens
+		}
+		return d
+	case len(chat.Stops) > 0:
+		d := &stopDecoder{stops: newStopFinder(chat.Stops), logprobs: chat.Logprobs}
+		d.inner, d.event = e.Decoder(), d.take
+		return d
+	default:
+		return e.Decoder()
+	}
+}
+
+// bounded is what the decoders below have in common.
+type bounded struct {
+	inner translate.Decoder
+	tally translate.Tally
+	last  []translate.Event // what comes before the Finish
+	ended bool
+	event func(ev translate.Event, emit func(translate.Event) error) error
+}
+
+func (b *bounded) Feed(p []byte, emit func(translate.Event) error) error {
+	if b.ended {
+		return nil
+	}
+	return b.inner.Feed(p, func(ev translate.Event) error { return b.pass(ev, emit) })
+}
+
+func (b *bounded) Close(emit func(translate.Event) error) error {
+	if b.ended {
+		return nil
+	}
+	err := b.inner.Close(func(ev translate.Event) error { return b.pass(ev, emit) })
+	if errors.Is(err, translate.ErrCut) {
+		return nil
+	}
+	return err
+}
+
+func (b *bounded) pass(ev translate.Event, emit func(translate.Event) error) error {
+	if b.ended {
+		return nil
+	}
+	b.tally.Add(ev)
+	return b.event(ev, emit)
+}
+
+// hold keeps the figures until the answer's end, and is true for them.
+func (b *bounded) hold(ev translate.Event) bool {
+	switch ev.(type) {
+	case translate.Usage, translate.Timings, translate.Stop:
+		b.last = append(b.last, ev)
+		return true
+	default:
+		return false
+	}
+}
+
+// end emits the figures and the last event.
+func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) error {
+	b.ended = true
+	for _, held := range append(b.last, ev) {
+		if err := emit(held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut ends the answer where the engine would go on.
+func (b *bounded) cut(reason translate.FinishReason, stop translate.Stop, emit func(translate.Event) error) error {
+	usage, timings := b.tally.Usage(), translate.Timings{}
+	if m, ok := b.inner.(Measurer); ok {
+		if measured, t := m.Figures(); measured.Completion > 0 {
+			usage, timings = measured, t
+		}
+	}
+	b.last = []translate.Event{usage}
+	if timings != (translate.Timings{}) {
+		b.last = append(b.last, timings)
+	}
+	if stop.Reason != "" {
+		b.last = append(b.last, stop)
+	}
+	if err := b.end(translate.Finish{Reason: reason}, emit); err != nil {
+		return err
+	}
+	return translate.ErrCut
+}
+
+// stopDecoder ends an answer before the first stop string in its text.
+type stopDecoder struct {
+	bounded
+	stops    *stopFinder
+	logprobs bool
+
+	text   string            // that waits for its log probabilities
+	tokens []json.RawMessage // the log probabilities that wait for text that the finder holds back
+	told   int               // bytes of the tokens' text that have been emitted
+}
+
+func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
+	if probs, ok := ev.(translate.Logprobs); ok {
+		return d.flush(probs.Content, emit)
+	}
+	if err := d.flush(nil, emit); err != nil {
+		return err
+	}
+	if text, ok := ev.(translate.Text); ok {
+		if d.text = text.Text; !d.logprobs {
+			return d.flush(nil, emit)
+		}
+		return nil
+	}
+	if d.hold(ev) {
+		return nil
+	}
+	switch ev.(type) {
+	case translate.Finish, translate.Fault:
+		if err := d.release(emit); err != nil {
+			return err
+		}
+		return d.end(ev, emit)
+	case translate.Reasoning, translate.CallStart, translate.CallArgs:
+		if err := d.release(emit); err != nil {
+			return err
+		}
+	}
+	return emit(ev)
+}
+
+// flush looks for stop strings in the text that waits.
+func (d *stopDecoder) flush(logprobs json.RawMessage, emit func(translate.Event) error) error {
+	text := d.text
+	d.text = ""
+	if text == "" && logprobs == nil {
+		return nil
+	}
+	for _, token := range gjson.ParseBytes(logprobs).Array() {
+		d.tokens = append(d.tokens, json.RawMessage(token.Raw))
+	}
+	clear := d.stops.feed(text)
+	switch {
+	case d.stops.met != "":
+		return d.stopAt(clear, emit)
+	case len(d.stops.held) > 0: // which tokens are of the text that is held back isn't known
+		if clear == "" {
+			return nil
+		}
+		d.told += len(clear)
+		return emit(translate.Text{Text: clear})
+	default:
+		return d.tell(clear, emit)
+	}
+}
+
+// tell emits a text and the log probabilities of all tokens up to its end.
+func (d *stopDecoder) tell(text string, emit func(translate.Event) error) error {
+	if text != "" {
+		if err := emit(translate.Text{Text: text}); err != nil {
+			return err
+		}
+	}
+	d.told = 0
+	if len(d.tokens) == 0 {
+		return nil
+	}
+	all := []byte{'['}
+	for _, token := range d.tokens {
+		all = append(jsonbody.AppendComma(all), token...)
+	}
+	d.tokens = nil
+	return emit(translate.Logprobs{Content: append(all, ']')})
+}
+
+// release emits what is held back, since the text is interrupted or at its end.
+func (d *stopDecoder) release(emit func(translate.Event) error) error {
+	return d.tell(d.stops.rest(), emit)
+}
+
+// stopAt ends the answer before a stop string. Tokens that begin within the string, or after it, are left out.
+func (d *stopDecoder) stopAt(text string, emit func(translate.Event) error) error {
+	left := d.told + len(text)
+	for i, token := range d.tokens {
+		if left <= 0 {
+			d.tokens = d.tokens[:i]
+			break
+		}
+		left -= tokenLength(token)
+	}
+	if err := d.tell(text, emit); err != nil {
+		return err
+	}
+	return d.cut(translate.FinishStop, translate.Stop{Reason: translate.StopString, Text: d.stops.met}, emit)
+}
+
+// tokenLength is the number of bytes that a token stands for.
+func tokenLength(token []byte) int {
+	if bytes := gjson.GetBytes(token, "bytes"); bytes.IsArray() {
+		return len(bytes.Array())
+	}
+	return len(gjson.GetBytes(token, "token").Str)
+}
+
+// forcedDecoder makes a call of an answer that the schema of [request.ForcedFormat] holds to the form of one.
+type forcedDecoder struct {
+	bounded
+	call callReader
+}
+
+func (d *forcedDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
+	if d.hold(ev) {
+		return nil
+	}
+	switch ev := ev.(type) {
+	case translate.Text:
+		if err := d.call.feed(ev.Text, emit); err != nil || !d.call.isTooLong() {
+			return err
+		}
+		if err := d.call.end(emit); err != nil {
+			return err
+		}
+		return d.cut(translate.FinishLength, translate.Stop{}, emit)
+	case translate.Logprobs:
+		return nil
+	case translate.Finish:
+		if err := d.call.end(emit); err != nil {
+			return err
+		}
+		if ev.Reason == translate.FinishStop && d.call.state == afterCall {
+			ev.Reason = translate.FinishToolCalls
+		}
+		return d.end(ev, emit)
+	case translate.Fault:
+		return d.end(ev, emit)
+	default:
+		return emit(ev)
+	}
+}

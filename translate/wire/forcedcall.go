@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"regexp"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// callHead is how the answer begins, up to the arguments. The engine lets it stand in a fence.
+var callHead = regexp.MustCompile("^\\s*(?:```(?:json)?\\s*)?\\{\\s*\"name\"\\s*:\\s*(\"(?:[^\"\\\\]|\\\\.)*\")\\s*,\\s*\"arguments\"\\s*:\\s*")
+
+// maxCallHead is longer than any beginning that the schema allows, in bytes.
+const maxCallHead = 4 << 10
+
+// callReader makes events of an answer that has to be a call, as it comes.
+type callReader struct {
+	limit    int // tokens, one to a piece; 0: none
+	pieces   int
+	state    callState
+	head     []byte // what has come before the arguments
+	depth    int    // of brackets in the arguments
+	isString bool   // it is amid a string in the arguments
+	escaped  bool   // the next byte of it is
+}
+
+// callState is what part of the answer comes next.
+type callState uint8
+
+const (
+	inCallHead callState = iota
+	inArguments
+	afterCall
+	noCall // an engine that doesn't keep to the schema: it is a text
+)
+
+// feed takes a piece of the answer.
+func (r *callReader) feed(piece string, emit func(translate.Event) error) error {
+	r.pieces++
+	switch r.state {
+	case inCallHead:
+		return r.begin(piece, emit)
+	case inArguments:
+		return r.arguments(piece, emit)
+	case noCall:
+		return emit(translate.Text{Text: piece})
+	default:
+		return nil
+	}
+}
+
+func (r *callReader) begin(piece string, emit func(translate.Event) error) error {
+	r.head = append(r.head, piece...)
+	m := callHead.FindSubmatchIndex(r.head)
+	if m == nil || m[1] == len(r.head) {
+		if len(r.head) > maxCallHead {
+			r.state = noCall
+			return emit(translate.Text{Text: string(r.head)})
+		}
+		return nil
+	}
+	name, rest := jsonbody.Unquote(r.head[m[2]:m[3]]), string(r.head[m[1]:])
+	if rest[0] != '{' { // arguments are an object, or none
+		r.state = noCall
+		return emit(translate.Text{Text: string(r.head)})
+	}
+	r.state = inArguments
+	if err := emit(translate.CallStart{Name: name}); err != nil {
+		return err
+	}
+	return r.arguments(rest, emit)
+}
+
+// isTooLong tells whether the call has come to its limit, and isn't over.
+func (r *callReader) isTooLong() bool {
+	return r.limit > 0 && r.pieces >= r.limit && r.state != afterCall
+}
+
+// end ends an answer that may be incomplete: what hasn't become a call is a text.
+func (r *callReader) end(emit func(translate.Event) error) error {
+	switch {
+	case r.state == inArguments:
+		return emit(translate.CallDone{})
+	case r.state == inCallHead && len(r.head) > 0:
+		return emit(translate.Text{Text: string(r.head)})
+	default:
+		return nil
+	}
+}
+
+func (r *callReader) arguments(piece string, emit func(translate.Event) error) error {
+	end, isOver := r.scan(piece)
+	if end > 0 {
+		if err := emit(translate.CallArgs{Text: piece[:end]}); err != nil {
+			return err
+		}
+	}
+	if isOver {
+		r.state = afterCall
+		return emit(translate.CallDone{})
+	}
+	return nil
+}
+
+// scan tells how many bytes of a piece belong to the arguments, and whether those end with them.
+func (r *callReader) scan(piece string) (n int, isOver bool) {
+	for i := range len(piece) {
+		switch c := piece[i]; {
+		case r.escaped:
+			r.escaped = false
+		case r.isString:
+			r.escaped, r.isString = c == '\\', c != '"'
+		case c == '"':
+			r.isString = true
+		case c == '{', c == '[':
+			r.depth++
+		case c == '}' && r.depth == 0: // the answer's own
+			return i, true
+		case c == '}', c == ']':
+			if r.depth--; r.depth <= 0 {
+				return i + 1, true
+			}
+		}
+	}
+	return len(piece), false
+}
