@@ -129,7 +129,7 @@ func sentFor(tb testing.TB, request string, caps request.Caps) string {
 	}
 	m, err := anthropic.ParseMessages(body, caps)
 	if err != nil {
-		var e anthropic.errorBody
+		var e struct{ Error struct{ Message string } }
 		if err := json.Unmarshal(anthropic.Errors{}.AppendError(nil, err, ""), &e); err != nil {
 			tb.Fatal(err)
 		}

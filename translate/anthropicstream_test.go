@@ -63,12 +63,12 @@ func TestMessages_Transcripts(t *testing.T) {
 // TestMessages_EveryEnd keeps the kinds of blocks and the reasons to stop that the transcripts don't have.
 func TestMessages_EveryEnd(t *testing.T) {
 	t.Parallel()
-	thought, said := translate.Reasoning{"Hm"}, translate.Text{"Yes"}
-	call := []translate.Event{translate.CallStart{0, "a", "one"}, translate.CallArgs{0, `{"x":`}, translate.CallArgs{0, `1}`}, translate.CallDone{0}}
-	second := []translate.Event{translate.CallStart{1, "", "two"}, translate.CallDone{1}}
+	thought, said := translate.Reasoning{Text: "Hm"}, translate.Text{Text: "Yes"}
+	call := []translate.Event{translate.CallStart{0, "a", "one"}, translate.CallArgs{0, `{"x":`}, translate.CallArgs{0, `1}`}, translate.CallDone{Index: 0}}
+	second := []translate.Event{translate.CallStart{1, "", "two"}, translate.CallDone{Index: 1}}
 	prompt, usage := translate.Prompt{Total: 9, Cached: 4, Processed: 4}, translate.Usage{Prompt: 9, Cached: 4, Completion: 3}
 	end := func(stop translate.Stop, reason translate.FinishReason) []translate.Event {
-		return []translate.Event{usage, stop, translate.Finish{reason}}
+		return []translate.Event{usage, stop, translate.Finish{Reason: reason}}
 	}
 	shown := messagesOptions{thinking: anthropic.ThinkingShown}
 	var all bytes.Buffer
@@ -77,22 +77,22 @@ func TestMessages_EveryEnd(t *testing.T) {
 		options messagesOptions
 		events  [][]translate.Event
 	}{
-		{"a stop sequence", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{translate.StopString, "END"}, translate.FinishStop)}},
+		{"a stop sequence", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{Reason: translate.StopString, Text: "END"}, translate.FinishStop)}},
 		{"the limit", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{Reason: translate.StopMaxTokens}, translate.FinishLength)}},
 		{"the context", shown, [][]translate.Event{{prompt, said}, end(translate.Stop{Reason: translate.StopContext}, translate.FinishLength)}},
 		{"nothing at all", shown, [][]translate.Event{end(translate.Stop{}, translate.FinishStop)}},
-		{"only blanks", shown, [][]translate.Event{{translate.Text{" \n"}}, end(translate.Stop{}, translate.FinishStop)}},
-		{"blanks before a call", shown, [][]translate.Event{{translate.Text{"\n\n"}}, call, end(translate.Stop{}, translate.FinishToolCalls)}},
-		{"blanks before a text", shown, [][]translate.Event{{thought, translate.Text{"\n"}, translate.Text{"\n"}, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"only blanks", shown, [][]translate.Event{{translate.Text{Text: " \n"}}, end(translate.Stop{}, translate.FinishStop)}},
+		{"blanks before a call", shown, [][]translate.Event{{translate.Text{Text: "\n\n"}}, call, end(translate.Stop{}, translate.FinishToolCalls)}},
+		{"blanks before a text", shown, [][]translate.Event{{thought, translate.Text{Text: "\n"}, translate.Text{Text: "\n"}, said}, end(translate.Stop{}, translate.FinishStop)}},
 		{"thoughts, shown", shown, [][]translate.Event{{prompt, thought, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
 		{"thoughts, omitted", messagesOptions{thinking: anthropic.ThinkingOmitted}, [][]translate.Event{{prompt, thought, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
 		{"thoughts, hidden", messagesOptions{}, [][]translate.Event{{prompt, thought, said, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
-		{"thoughts between texts", shown, [][]translate.Event{{thought, said, translate.Text{" "}, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
+		{"thoughts between texts", shown, [][]translate.Event{{thought, said, translate.Text{Text: " "}, thought, said}, end(translate.Stop{}, translate.FinishStop)}},
 		{"two calls", shown, [][]translate.Event{{thought, said}, call, second, end(translate.Stop{}, translate.FinishToolCalls)}},
 		{"one of two calls", messagesOptions{single: true}, [][]translate.Event{call, second, end(translate.Stop{}, translate.FinishToolCalls)}},
 		{"a call that the limit has cut", shown, [][]translate.Event{call[:2], end(translate.Stop{}, translate.FinishLength)}},
 		{"a call whose arguments are no object", shown, [][]translate.Event{{call[0], translate.CallArgs{0, "[1]"}}, end(translate.Stop{}, translate.FinishToolCalls)}},
-		{"a fault", shown, [][]translate.Event{{prompt, said, translate.Fault{translate.BrokenOff()}}}},
+		{"a fault", shown, [][]translate.Event{{prompt, said, translate.Fault{Err: translate.BrokenOff()}}}},
 	} {
 		var events []translate.Event
 		for _, some := range tt.events {

@@ -16,7 +16,7 @@ func TestOutcome_StopReason(t *testing.T) {
 	}{
 		"its own end":            {translate.Outcome{Reason: translate.FinishStop, Usage: short}, translate.StopEOS},
 		"its own end, asked":     {translate.Outcome{Reason: translate.FinishStop, Stop: translate.Stop{Reason: translate.StopEOS}}, translate.StopEOS},
-		"a stop string":          {translate.Outcome{Reason: translate.FinishStop, Stop: translate.Stop{translate.StopString, "x"}}, translate.StopString},
+		"a stop string":          {translate.Outcome{Reason: translate.FinishStop, Stop: translate.Stop{Reason: translate.StopString, Text: "x"}}, translate.StopString},
 		"calls":                  {translate.Outcome{Reason: translate.FinishToolCalls, Stop: translate.Stop{Reason: translate.StopEOS}}, translate.StopToolCalls},
 		"the limit":              {translate.Outcome{Reason: translate.FinishLength, Usage: short}, translate.StopMaxTokens},
 		"the context":            {translate.Outcome{Reason: translate.FinishLength, Usage: full}, translate.StopContext},

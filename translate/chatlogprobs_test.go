@@ -21,12 +21,12 @@ func TestParseChat_LogprobsOfTheChosenTokens(t *testing.T) {
 		`"logprobs":false`:                    " false",
 	} {
 		body := scanned(t, `{"messages":[{"role":"user","content":"Hi"}],`+more+`}`)
-		chat, bad := openai.ParseChat(body, request.Caps{})
+		chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
 		if bad != nil {
 			t.Fatal(bad)
 		}
 		var sent strings.Builder
-		for _, piece := range (llamaserver.Wire{}).Chat(body, chat, 0) {
+		for _, piece := range (llamaserver.Wire{}).Chat(body, chat, 0).Body {
 			sent.Write(piece)
 		}
 		got := gjson.Get(sent.String(), "top_logprobs").Raw

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -34,9 +33,9 @@ func TestTranscripts_Extra(t *testing.T) {
 			i := slices.IndexFunc(transcripts(t), func(tr transcript) bool { return tr.name == name })
 			upstream := transcripts(t)[i].upstream
 			base := filepath.Join("testdata", "llama", name)
-			stream, _ := rewrite(wire.RewriteOptions{Extra: withFigures}, upstream)
+			stream, _ := rewrite(rewriteOptions{Extra: withFigures}, upstream)
 			golden(t, base+".extra.stream", stream)
-			full, _ := rewrite(wire.RewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
+			full, _ := rewrite(rewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
 			golden(t, base+".extra.full.stream", full)
 			b := openai.ChatBody{Envelope: envelope, Extra: withFigures}
 			var body []byte
@@ -53,7 +52,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 	i := slices.IndexFunc(transcripts(t), func(tr transcript) bool { return tr.name == "two-calls" })
 	upstream := transcripts(t)[i].upstream
 	for name, pieces := range cuttings(upstream) {
-		stream, fault := rewriteFor(&request.Chat{SingleCall: true}, wire.RewriteOptions{}, pieces...)
+		stream, fault := rewriteFor(&request.Chat{SingleCall: true}, rewriteOptions{}, pieces...)
 		if fault != nil || bytes.Contains(stream, []byte(`"tool_calls":[{"index":1`)) || !bytes.Contains(stream, []byte(`"finish_reason":"tool_calls"`)) {
 			t.Fatalf("%s: fault %v, stream:\n%s", name, fault, stream)
 		}
@@ -64,7 +63,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 // TestRewriter_KeepsTheFirstOfCallsInOneChunk: this engine sends one at a time, but needn't.
 func TestRewriter_KeepsTheFirstOfCallsInOneChunk(t *testing.T) {
 	t.Parallel()
-	stream, fault := rewriteFor(&request.Chat{SingleCall: true}, wire.RewriteOptions{}, []byte(
+	stream, fault := rewriteFor(&request.Chat{SingleCall: true}, rewriteOptions{}, []byte(
 		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a"},{"index":1,"id":"b"}]}}]}`+"\n\n"+
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":1,"id":"c"}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"))
 	deltas := gjson.ParseBytes(bytes.ReplaceAll(stream, []byte("data: "), nil))
@@ -79,7 +78,7 @@ func merged(r *rand.Rand, usage bool, extra openai.Extra, answers ...[][]byte) [
 	tail := openai.NewChatTail(len(answers), usage, extra)
 	rewriters := make([]wire.Rewriter, len(answers))
 	for i := range answers {
-		rewriters[i] = llamaserver.Wire{}.Rewriter(&request.Chat{}, wire.RewriteOptions{Envelope: envelope, Choice: i, Tail: tail})
+		rewriters[i] = newRewriter(&request.Chat{}, rewriteOptions{Envelope: envelope, Choice: i, Tail: tail})
 	}
 	var dst []byte
 	for left := slices.Clone(answers); ; {
@@ -119,7 +118,7 @@ func TestChatTail_AnyOrderOfPieces(t *testing.T) {
 		for i := range n {
 			tr := answers[r.IntN(len(answers))]
 			pieces = append(pieces, randomCuts(tr.upstream, seed+uint64(i)))
-			alone, _ := rewrite(wire.RewriteOptions{}, tr.upstream)
+			alone, _ := rewrite(rewriteOptions{}, tr.upstream)
 			want = append(want, choiceOf(t, alone, 0))
 		}
 		stream := merged(r, usage, withFigures, pieces...)

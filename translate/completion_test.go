@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -10,14 +11,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
-	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // TestCompletion_Requests keeps what each request becomes: one upstream request for each candidate of each prompt.
 func TestCompletion_Requests(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, request := range []string{
+	for _, raw := range []string{
 		`{"model":"m","prompt":"Hello"}`,
 		`{"model":"m","prompt":["Hello","you\n"],"max_tokens":7,"stream":true,"stream_options":{"include_usage":true}}`,
 		`{"prompt":[1,2,3],"stop":"end","temperature":0.70,"unknown":{"a":[1]}}`,
@@ -30,20 +30,20 @@ func TestCompletion_Requests(t *testing.T) {
 		`{"prompt":"Hello","max_completion_tokens":3,"max_tokens":9,"return_progress":false,"response_fields":["prompt"],"stop":[]}`,
 		`{"prompt":"","n_predict":3}`,
 	} {
-		body := scanned(t, request)
-		c, err := openai.ParseCompletion(body, request.Caps{})
+		body := scanned(t, raw)
+		c, err := openai.ParseCompletion(body, caps)
 		if err != nil {
-			t.Errorf("%s: %v", request, err)
+			t.Errorf("%s: %v", raw, err)
 			continue
 		}
-		fmt.Fprintf(&all, "%s\n", request)
+		fmt.Fprintf(&all, "%s\n", raw)
 		for prompt := range c.Prompts {
 			for candidate := range c.BestOf {
 				up := llamaserver.Wire{}.Completion(body, c, prompt, candidate)
-				if !json.Valid(up.Body) {
-					t.Errorf("not JSON: %s", up.Body)
+				if !json.Valid(bytes.Join(up.Body, nil)) {
+					t.Errorf("not JSON: %s", bytes.Join(up.Body, nil))
 				}
-				fmt.Fprintf(&all, "\t%s %s\n", up.Path, up.Body)
+				fmt.Fprintf(&all, "\t%s %s\n", up.Path, bytes.Join(up.Body, nil))
 			}
 		}
 	}
@@ -62,14 +62,14 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		var made [][]byte
-		if c, err := openai.ParseCompletion(body, request.Caps{}); err == nil {
-			made = append(made, llamaserver.Wire{}.Completion(body, c, len(c.Prompts)-1, c.BestOf-1).Body)
+		if c, err := openai.ParseCompletion(body, caps); err == nil {
+			made = append(made, bytes.Join(llamaserver.Wire{}.Completion(body, c, len(c.Prompts)-1, c.BestOf-1).Body, nil))
 		}
 		if e, err := openai.ParseEmbedding(body); err == nil {
-			made = append(made, llamaserver.Wire{}.Embeddings(body, e).Body)
+			made = append(made, bytes.Join(llamaserver.Wire{}.Embeddings(body, e).Body, nil))
 		}
 		if r, err := openai.ParseRerank(body); err == nil {
-			made = append(made, llamaserver.Wire{}.Rerank(body, r).Body)
+			made = append(made, bytes.Join(llamaserver.Wire{}.Rerank(body, r).Body, nil))
 		}
 		for _, m := range made {
 			if !json.Valid(m) {

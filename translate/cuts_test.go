@@ -9,9 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
-	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // everyCutUpTo is the length of a transcript up to which each position is cut at. It bounds a quadratic effort.
@@ -74,52 +73,11 @@ func TestRewriter_AnyCuttingGivesTheSameBytes(t *testing.T) {
 	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
-			want, wantFault := rewrite(wire.RewriteOptions{}, tr.upstream)
+			want, wantFault := rewrite(rewriteOptions{}, tr.upstream)
 			for name, pieces := range cuttings(tr.upstream) {
-				got, fault := rewrite(wire.RewriteOptions{}, pieces...)
+				got, fault := rewrite(rewriteOptions{}, pieces...)
 				if diff := cmp.Diff(string(want), string(got)) + cmp.Diff(wantFault, fault); diff != "" {
 					t.Fatalf("%s (-whole +cut):\n%s", name, diff)
-				}
-			}
-		})
-	}
-}
-
-// TestFrames_LimitIsTheSameForAnyCutting: whether a frame is too long must not depend on the reads either.
-func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
-	t.Parallel()
-	chunk := []byte(`data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n")
-	tests := map[string]struct {
-		over int // how much longer than allowed the second frame is
-		eol  string
-		want translate.Event
-	}{
-		"the longest":        {0, "\n", translate.Finish{translate.FinishStop}},
-		"too long":           {1, "\n", translate.Fault{translate.Nonsense()}},
-		"the longest, CRLF":  {0, "\r\n", translate.Finish{translate.FinishStop}},
-		"one too long, CRLF": {1, "\r\n", translate.Fault{translate.Nonsense()}},
-		"far too long":       {1 << 20, "\n", translate.Fault{translate.Nonsense()}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pad := jsonbody.maxFrame + tt.over - len(": ") - len(tt.eol)
-			long := append(append([]byte(": "), bytes.Repeat([]byte{'x'}, pad)...), tt.eol+tt.eol...)
-			stream := append(append(bytes.Clone(chunk), long...), "data: [DONE]\n\n"...)
-			last := len(chunk) + len(long)
-			for _, pieces := range [][][]byte{
-				{stream},
-				{stream[:last-1], stream[last-1:]},
-				{stream[:last-len(tt.eol)], stream[last-len(tt.eol):]},
-				{stream[:len(chunk)+9], stream[len(chunk)+9 : last-2], stream[last-2:]},
-			} {
-				want := []translate.Event{translate.Text{"Hi"}, tt.want}
-				if diff := cmp.Diff(want, decode(t, pieces...)); diff != "" {
-					t.Errorf("in %d pieces (-want +got):\n%s", len(pieces), diff)
-				}
-				_, fault := rewrite(wire.RewriteOptions{}, pieces...)
-				if _, failed := tt.want.(translate.Fault); failed != (fault != nil) {
-					t.Errorf("in %d pieces the rewriter's fault is %v", len(pieces), fault)
 				}
 			}
 		})
@@ -130,11 +88,11 @@ func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
 func TestNothingFollowsTheEnd(t *testing.T) {
 	t.Parallel()
 	end := `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
-	stream := append([]byte(end), bytes.Repeat([]byte{'x'}, jsonbody.maxFrame+2)...)
-	if diff := cmp.Diff([]translate.Event{translate.Finish{translate.FinishStop}}, decode(t, stream)); diff != "" {
+	stream := append([]byte(end), bytes.Repeat([]byte{'x'}, jsonbody.MaxFrame+2)...)
+	if diff := cmp.Diff([]translate.Event{translate.Finish{Reason: translate.FinishStop}}, decode(t, stream)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	got, fault := rewrite(wire.RewriteOptions{}, stream)
+	got, fault := rewrite(rewriteOptions{}, stream)
 	want := `data: {"id":"chatcmpl-0","object":"chat.completion.chunk","created":1700000000,"model":"lmcaddy/tinychat","system_fingerprint":"b1",` +
 		`"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 	if string(got) != want || fault != nil {
@@ -157,13 +115,54 @@ func TestDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 					}
 					return nil
 				}
-				d := llamaserver.Wire{}.Decoder(&request.Chat{})
+				d := llamaserver.Wire{}.Decoder()
 				err := d.Feed(bytes.Clone(tr.upstream), emit)
 				if err == nil {
 					err = d.Close(emit)
 				}
 				if !errors.Is(err, enough) || n != limit+1 {
 					t.Fatalf("after %d events: %v, and %d more calls of emit", limit, err, n-limit)
+				}
+			}
+		})
+	}
+}
+
+// TestFrames_LimitIsTheSameForAnyCutting: whether a frame is too long must not depend on the reads either.
+func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
+	t.Parallel()
+	chunk := []byte(`data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n")
+	tests := map[string]struct {
+		over int // how much longer than allowed the second frame is
+		eol  string
+		want translate.Event
+	}{
+		"the longest":        {0, "\n", translate.Finish{Reason: translate.FinishStop}},
+		"too long":           {1, "\n", translate.Fault{Err: translate.Nonsense()}},
+		"the longest, CRLF":  {0, "\r\n", translate.Finish{Reason: translate.FinishStop}},
+		"one too long, CRLF": {1, "\r\n", translate.Fault{Err: translate.Nonsense()}},
+		"far too long":       {1 << 20, "\n", translate.Fault{Err: translate.Nonsense()}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pad := jsonbody.MaxFrame + tt.over - len(": ") - len(tt.eol)
+			long := append(append([]byte(": "), bytes.Repeat([]byte{'x'}, pad)...), tt.eol+tt.eol...)
+			stream := append(append(bytes.Clone(chunk), long...), "data: [DONE]\n\n"...)
+			last := len(chunk) + len(long)
+			for _, pieces := range [][][]byte{
+				{stream},
+				{stream[:last-1], stream[last-1:]},
+				{stream[:last-len(tt.eol)], stream[last-len(tt.eol):]},
+				{stream[:len(chunk)+9], stream[len(chunk)+9 : last-2], stream[last-2:]},
+			} {
+				want := []translate.Event{translate.Text{Text: "Hi"}, tt.want}
+				if diff := cmp.Diff(want, decode(t, pieces...)); diff != "" {
+					t.Errorf("in %d pieces (-want +got):\n%s", len(pieces), diff)
+				}
+				_, fault := rewrite(rewriteOptions{}, pieces...)
+				if _, failed := tt.want.(translate.Fault); failed != (fault != nil) {
+					t.Errorf("in %d pieces the rewriter's fault is %v", len(pieces), fault)
 				}
 			}
 		})

@@ -34,14 +34,14 @@ func FuzzChat(f *testing.F) {
 				return // our limits
 			}
 		}
-		chat, err := openai.ParseChat(body, request.Caps{Vision: vision})
+		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: vision}))
 		if err != nil {
 			if err.Status() != 400 || err.Code == "" || err.Message == "" {
 				t.Fatalf("refused by %+v", err)
 			}
 			return
 		}
-		sent := bytes.Join(llamaserver.Wire{}.Chat(body, chat, 1), nil)
+		sent := bytes.Join(llamaserver.Wire{}.Chat(body, chat, 1).Body, nil)
 		if !json.Valid(sent) {
 			t.Fatalf("not JSON: %s", sent)
 		}

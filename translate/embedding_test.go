@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -39,7 +40,7 @@ func TestEmbedding_AsksTheEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		up := llamaserver.Wire{}.Embeddings(body, e)
-		if string(up.Body) != want || up.Path != "/v1/embeddings" {
+		if string(bytes.Join(up.Body, nil)) != want || up.Path != "/v1/embeddings" {
 			t.Errorf("%s becomes %s %s", request, up.Path, up.Body)
 		}
 	}

@@ -28,8 +28,8 @@ var kindNames = [...]string{
 // TestError_Envelopes keeps what each kind looks like in each dialect, headers included.
 func TestError_Envelopes(t *testing.T) {
 	t.Parallel()
-	if len(kindNames) != len(translate.kinds) {
-		t.Fatalf("%d kinds are tested, but there are %d", len(kindNames), len(translate.kinds))
+	if len(kindNames) != int(translate.Kinds) {
+		t.Fatalf("%d kinds are tested, but there are %d", len(kindNames), int(translate.Kinds))
 	}
 	var table bytes.Buffer
 	for kind, name := range kindNames {

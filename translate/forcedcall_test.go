@@ -2,10 +2,13 @@ package translate_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -37,6 +40,90 @@ func spoken(pieces ...string) []byte {
 	return b.Bytes()
 }
 
+// decodedFor is the events of an answer to a chat, and whether the engine's stream had to be read to its end.
+func decodedFor(t *testing.T, chat *request.Chat, stream []byte, size int) (events string, cut bool) {
+	t.Helper()
+	d := wire.Decoder(llamaserver.Wire{}, chat)
+	var all []translate.Event
+	emit := func(ev translate.Event) error {
+		all = append(all, ev)
+		return nil
+	}
+	for len(stream) > 0 && !cut {
+		n := min(size, len(stream))
+		err := d.Feed(bytes.Clone(stream[:n]), emit)
+		if cut = errors.Is(err, translate.ErrCut); err != nil && !cut {
+			t.Fatal(err)
+		}
+		stream = stream[n:]
+	}
+	if err := d.Close(emit); err != nil {
+		t.Fatal(err)
+	}
+	return eventLines(t, all), cut
+}
+
+func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
+	t.Parallel()
+	const timed = "timings: prompt 0 ms, predicted 0 ms, 0 a second, draft 0, accepted 0\n"
+	stops := &request.Chat{Stops: []string{"\n", "END"}, Thinks: true}
+	forced := &request.Chat{Forced: true, Stops: []string{"}", "name"}}
+	for name, tt := range map[string]struct {
+		chat   *request.Chat
+		pieces []string
+		want   string
+		cut    bool
+	}{
+		"a stop string, but not in the thinking": {
+			stops,
+			[]string{"~One\n", "~END", "a ", "bE", "N", "Dc", "d"},
+			"reasoning: \"One\\n\"\nreasoning: \"END\"\ntext: \"a \"\ntext: \"b\"\nusage: prompt 7, cached 3, completion 7, reasoning 2\n" + timed +
+				"stop: stopStringFound END\nfinish: stop\n", true,
+		},
+		"what only begins like one": {
+			stops,
+			[]string{"E", "N", "d", "E"},
+			"text: \"ENd\"\ntext: \"E\"\nusage: prompt 7, cached 3, completion 6, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
+		"a call": {
+			forced,
+			[]string{"~I ", "~call.", `{"`, "name", `": "e\u0063ho`, `",`, `"arguments"`, `: {"a": "}\"`, `]"}`, "}"},
+			"reasoning: \"I \"\nreasoning: \"call.\"\ncall 0: echo, id \ncall 0: arguments \"{\\\"a\\\": \\\"}\\\\\\\"\"\ncall 0: arguments \"]\\\"}\"\ncall 0: done\n" +
+				"usage: prompt 7, cached 3, completion 12, reasoning 2\n" + timed + "finish: tool_calls\n", false,
+		},
+		"a call in a fence": {
+			forced,
+			[]string{"```json\n{\"name\":\"e\",\"arguments\":{}}\n```"},
+			"call 0: e, id \ncall 0: arguments \"{}\"\ncall 0: done\nusage: prompt 7, cached 3, completion 3, reasoning 0\n" + timed + "finish: tool_calls\n", false,
+		},
+		"no call": {
+			forced,
+			[]string{"Hello", " there"},
+			"text: \"Hello there\"\nusage: prompt 7, cached 3, completion 4, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
+		"arguments that are no object": {
+			forced,
+			[]string{`{"name":"e","arg`, `uments": `, `[1]}`},
+			"text: \"{\\\"name\\\":\\\"e\\\",\\\"arguments\\\": [1]}\"\nusage: prompt 7, cached 3, completion 5, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
+		"a call without an end": {
+			&request.Chat{Forced: true, Limit: request.MaxForcedTokens}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", request.MaxCallTokens+9), "")...),
+			"call 0: e, id \ncall 0: arguments \"{\\\"\"\n" + strings.Repeat("call 0: arguments \"a\"\n", request.MaxCallTokens-1) +
+				"call 0: done\nusage: prompt 7, cached 3, completion 4097, reasoning 0\n" + timed + "finish: length\n", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, size := range []int{1 << 20, 100, 7} {
+				got, cut := decodedFor(t, tt.chat, spoken(tt.pieces...), size)
+				if diff := cmp.Diff(tt.want, got); diff != "" || cut != tt.cut {
+					t.Fatalf("in pieces of %d, cut %t (-want +got):\n%s", size, cut, diff)
+				}
+			}
+		})
+	}
+}
+
 // TestAnswer_StreamsSayWhatBodiesSay: the long way to an OpenAI-style stream comes to the same as the events.
 func TestAnswer_StreamsSayWhatBodiesSay(t *testing.T) {
 	t.Parallel()
@@ -50,7 +137,7 @@ func TestAnswer_StreamsSayWhatBodiesSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			upstream := spoken("~H", "~m.", `{"name":"echo"`, `,"argument`, `s":{`, `"a":1}`, "}")
-			stream, fault := rewriteFor(tt.chat, wire.RewriteOptions{IncludeUsage: true}, upstream[:50], upstream[50:])
+			stream, fault := rewriteFor(tt.chat, rewriteOptions{IncludeUsage: true}, upstream[:50], upstream[50:])
 			if fault != nil {
 				t.Fatal(fault)
 			}
@@ -75,6 +162,33 @@ func TestAnswer_StreamsSayWhatBodiesSay(t *testing.T) {
 	}
 }
 
+func TestThoughtTokens(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pieces []string
+		want   int
+	}{
+		"a token to a piece":              {[]string{"~a", "~b", "c"}, 2},
+		"characters of two tokens":        {[]string{"~a", "+~é", "~b", "+~è", "c"}, 6},
+		"a first character of two tokens": {[]string{"+~é", "~b", "c"}, 3},
+		"none":                            {[]string{"a", "b"}, 0},
+		"a tag of two tokens before it":   {[]string{"+~a", "~b", "c"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := decodedFor(t, &request.Chat{}, spoken(tt.pieces...), 1<<20)
+			if !strings.Contains(got, fmt.Sprintf("reasoning %d\n", tt.want)) {
+				t.Errorf("want %d:\n%s", tt.want, got)
+			}
+			r := newRewriter(&request.Chat{}, rewriteOptions{})
+			r.Append(nil, spoken(tt.pieces...))
+			if u := r.Usage(); u.Reasoning != tt.want {
+				t.Errorf("the rewriter counts %d, want %d", u.Reasoning, tt.want)
+			}
+		})
+	}
+}
+
 func TestToolChoice_ADemandedCallIsBounded(t *testing.T) {
 	t.Parallel()
 	const tools = `"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required"`
@@ -87,14 +201,14 @@ func TestToolChoice_ADemandedCallIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := scanned(t, `{`+tt.fields+`,`+tools+`}`)
-			chat, bad := openai.ParseChat(body, request.Caps{})
+			chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
 			if bad != nil {
 				if !strings.HasPrefix(bad.Message, tt.want) {
 					t.Error(bad)
 				}
 				return
 			}
-			sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0), nil))
+			sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0).Body, nil))
 			if got := sent.Get("max_tokens").Raw; got != tt.want || !chat.Forced || sent.Get("tool_choice").Exists() || !sent.Get("response_format").Exists() {
 				t.Errorf("%s", sent.Raw)
 			}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // bodies are requests for the fuzzing to begin with.
@@ -18,7 +17,7 @@ var bodies = []string{
 	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
 	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
 	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
-	nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), manyFields(jsonbody.maxFields), manyFields(jsonbody.maxFields + 1),
+	nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), manyFields(jsonbody.MaxFields), manyFields(jsonbody.MaxFields + 1),
 }
 
 // FuzzDecoder: the grammar holds, and the cutting doesn't matter, whatever the engine sends.
@@ -46,7 +45,7 @@ func FuzzRewriter(f *testing.F) {
 		f.Add(tr.upstream, uint64(i), i%2 == 0, i%3 == 0)
 	}
 	f.Fuzz(func(t *testing.T, upstream []byte, seed uint64, usage, content bool) {
-		opts := wire.RewriteOptions{IncludeUsage: usage}
+		opts := rewriteOptions{IncludeUsage: usage}
 		if content {
 			opts.ReasoningField = openai.ReasoningContent
 		}

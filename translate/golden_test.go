@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -84,7 +85,7 @@ func transcriptsIn(tb testing.TB, dir string) []transcript {
 // does with its buffer.
 func decode(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
-	return decodeWith(tb, llamaserver.Wire{}.Decoder(&request.Chat{}), pieces...)
+	return decodeWith(tb, llamaserver.Wire{}.Decoder(), pieces...)
 }
 
 func decodeWith(tb testing.TB, d translate.Decoder, pieces ...[]byte) []translate.Event {
@@ -110,16 +111,54 @@ func decodeWith(tb testing.TB, d translate.Decoder, pieces ...[]byte) []translat
 // envelope is what the tests' answers say of themselves.
 var envelope = openai.Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
 
+// caps is a model of which nothing is known, on llama-server.
+var caps = func() (c request.Caps) {
+	llamaserver.Wire{}.Describe(&c)
+	return c
+}()
+
+// capsOf adds what llama-server takes.
+func capsOf(c request.Caps) request.Caps {
+	llamaserver.Wire{}.Describe(&c)
+	return c
+}
+
+// rewriteOptions is what the client's stream is written with.
+type rewriteOptions struct {
+	IncludeUsage   bool
+	ReasoningField openai.ReasoningField
+	Envelope       openai.Envelope
+	Extra          openai.Extra
+	SinceArrival   func() time.Duration
+	Choice         int
+	Tail           *openai.ChatTail
+}
+
+// newRewriter makes the client's stream of a chat as the API does.
+func newRewriter(chat *request.Chat, opts rewriteOptions) wire.Rewriter {
+	if opts.Tail == nil {
+		opts.Tail = openai.NewChatTail(1, opts.IncludeUsage, opts.Extra)
+	}
+	chunks := openai.NewChatChunks(openai.ChunkOptions{
+		Envelope: opts.Envelope, Reasoning: opts.ReasoningField, OnlyChosen: chat.OnlyChosen,
+		SinceArrival: opts.SinceArrival, Choice: opts.Choice, Tail: opts.Tail,
+	})
+	if !chat.Forced && len(chat.Stops) == 0 {
+		return llamaserver.Wire{}.Rewriter(chat, chunks)
+	}
+	return wire.Encoded(wire.Decoder(llamaserver.Wire{}, chat), openai.NewChatStream(chunks, chat.SingleCall))
+}
+
 // rewrite is what a client sees of a stream that comes in these pieces, and how it went.
-func rewrite(opts wire.RewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
+func rewrite(opts rewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	return rewriteFor(&request.Chat{}, opts, pieces...)
 }
 
 // rewriteFor is rewrite for what a chat request asks for.
-func rewriteFor(chat *request.Chat, opts wire.RewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
+func rewriteFor(chat *request.Chat, opts rewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	var dst []byte
 	opts.Envelope = envelope
-	r := llamaserver.Wire{}.Rewriter(chat, opts)
+	r := newRewriter(chat, opts)
 	for _, p := range pieces {
 		buf := append([]byte(nil), p...)
 		dst = r.Append(dst, buf)

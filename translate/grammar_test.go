@@ -1,9 +1,12 @@
 package translate_test
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -124,13 +127,31 @@ var anyChunks = []string{
 	`data: [DONE]`,
 }
 
+func TestDecoder_AnyOrderOfChunksKeepsTheGrammar(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var upstream bytes.Buffer
+		for range r.IntN(12) {
+			// the last four end the stream, and are to be rare
+			i := min(r.IntN(len(anyChunks)), r.IntN(2*len(anyChunks)))
+			fmt.Fprintf(&upstream, "%s\n\n", anyChunks[i])
+		}
+		events := decode(t, upstream.Bytes())
+		wantGrammar(t, events)
+		if diff := cmp.Diff(events, decode(t, randomCuts(upstream.Bytes(), seed)...)); diff != "" {
+			t.Fatalf("seed %d (-whole +cut):\n%s", seed, diff)
+		}
+	}
+}
+
 // TestGrammar_SeesWhatBreaksIt is the test of the test.
 func TestGrammar_SeesWhatBreaksIt(t *testing.T) {
 	t.Parallel()
-	end := translate.Finish{translate.FinishStop}
+	end := translate.Finish{Reason: translate.FinishStop}
 	for name, events := range map[string][]translate.Event{
-		"progress after text":     {translate.Text{"a"}, translate.Prompt{}},
-		"text after usage":        {translate.Usage{}, translate.Text{"a"}},
+		"progress after text":     {translate.Text{Text: "a"}, translate.Prompt{}},
+		"text after usage":        {translate.Usage{}, translate.Text{Text: "a"}},
 		"usage twice":             {translate.Usage{}, translate.Usage{}},
 		"timings twice":           {translate.Timings{}, translate.Timings{}},
 		"usage after timings":     {translate.Timings{}, translate.Usage{}},
@@ -140,9 +161,9 @@ func TestGrammar_SeesWhatBreaksIt(t *testing.T) {
 		"a call in another":       {translate.CallStart{}, translate.CallStart{Index: 1}},
 		"arguments behind a call": {translate.CallStart{}, translate.CallDone{}, translate.CallArgs{}},
 		"finish in a call":        {translate.CallStart{}, end},
-		"two ends":                {end, translate.Fault{translate.Nonsense()}},
-		"text after the end":      {end, translate.Text{"a"}},
-		"an event of the loop's":  {translate.Round{1}},
+		"two ends":                {end, translate.Fault{Err: translate.Nonsense()}},
+		"text after the end":      {end, translate.Text{Text: "a"}},
+		"an event of the loop's":  {translate.Round{Number: 1}},
 	} {
 		var g grammar
 		var err error

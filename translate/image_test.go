@@ -36,8 +36,8 @@ func TestImages_Together(t *testing.T) {
 		number  int
 		message string
 	}{
-		"as many as may be": {"data:image/png;base64," + pixel, request.maxImages, ""},
-		"too many":          {"data:image/png;base64," + pixel, request.maxImages + 1, "is one of more than 64 images: send fewer in one request."},
+		"as many as may be": {"data:image/png;base64," + pixel, 64, ""},
+		"too many":          {"data:image/png;base64," + pixel, 64 + 1, "is one of more than 64 images: send fewer in one request."},
 		"too many pixels":   {large, 5, "holds an image with which the request's images have more than 256 million pixels together: send smaller or fewer images."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestImages_Together(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = native.ParseChat(body, "m", request.Caps{Vision: true})
+			_, err = native.ParseChat(body, "m", capsOf(request.Caps{Vision: true}))
 			check(t, err, "input["+strconv.Itoa(tt.number-1)+"].data_url", tt.message)
 
 			blocks := strings.Repeat(`,{"type":"image","source":{"type":"url","url":"`+tt.url+`"}}`, tt.number)
@@ -55,7 +55,7 @@ func TestImages_Together(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = anthropic.ParseMessages(body, request.Caps{Vision: true})
+			_, err = anthropic.ParseMessages(body, capsOf(request.Caps{Vision: true}))
 			check(t, err, "messages.0.content."+strconv.Itoa(tt.number-1)+".source.url", tt.message)
 		})
 	}

@@ -24,12 +24,12 @@ func TestLimitTokens(t *testing.T) {
 		if got := request.TokenLimit(body); got != want {
 			t.Errorf("%s: %d, want %d", fields, got, want)
 		}
-		chat, bad := openai.ParseChat(body, request.Caps{})
+		chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
 		if bad != nil {
 			t.Fatal(bad)
 		}
 		chat.LimitTokens(5)
-		sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0), nil))
+		sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0).Body, nil))
 		if sent.Get("max_tokens").Raw != "5" || sent.Get("n_predict").Exists() || sent.Get("max_completion_tokens").Exists() {
 			t.Errorf("%s: %s", fields, sent)
 		}

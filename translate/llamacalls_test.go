@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 	"github.com/tidwall/gjson"
 )
 
@@ -59,7 +58,7 @@ func TestLlamaRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
 				upstream += `data: {"choices":[{"finish_reason":null,"index":0,"delta":` + delta + "}]}\n\n"
 			}
 			upstream += `data: {"choices":[{"finish_reason":"` + tt.finish + `","index":0,"delta":{}}]}` + "\n\ndata: [DONE]\n\n"
-			stream, fault := rewrite(wire.RewriteOptions{}, []byte(upstream))
+			stream, fault := rewrite(rewriteOptions{}, []byte(upstream))
 			if diff := cmp.Diff(tt.want, deltas(stream)); diff != "" || fault != nil {
 				t.Errorf("%v (-want +got):\n%s", fault, diff)
 			}
@@ -77,7 +76,7 @@ func TestLlamaRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 		}
 	}
 	for _, asked := range []bool{false, true} {
-		stream, _ := rewriteFor(&request.Chat{Timings: asked}, wire.RewriteOptions{IncludeUsage: true}, upstream)
+		stream, _ := rewriteFor(&request.Chat{Timings: asked}, rewriteOptions{IncludeUsage: true}, upstream)
 		want := 0
 		if asked { // each but the first, which only opens the answer, and the last two are one
 			want = strings.Count(string(upstream), `"timings":{`) - 2
@@ -86,7 +85,7 @@ func TestLlamaRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 			t.Errorf("asked %t: %d chunks have timings, want %d", asked, n, want)
 		}
 	}
-	chat, bad := openai.ParseChat(scanned(t, `{"messages":[{"role":"user","content":"Hi"}],"timings_per_token":true}`), request.Caps{})
+	chat, bad := openai.ParseChat(scanned(t, `{"messages":[{"role":"user","content":"Hi"}],"timings_per_token":true}`), capsOf(request.Caps{}))
 	if bad != nil || !chat.Timings {
 		t.Errorf("%+v, %v", chat, bad)
 	}

@@ -39,7 +39,7 @@ func streamText(events []translate.Event, top int) []byte {
 	for _, ev := range events {
 		dst = c.Append(dst, ev)
 	}
-	if c.outcome.Reason == "" {
+	if openai.Total([]*openai.TextChoice{&c}, 1).Reason == "" {
 		return dst
 	}
 	total := openai.Total([]*openai.TextChoice{&c}, 1)
@@ -55,7 +55,7 @@ func gatherText(events []translate.Event, top int) []byte {
 	for _, ev := range events {
 		c.Append(nil, ev)
 	}
-	if c.outcome.Reason == "" {
+	if openai.Total([]*openai.TextChoice{&c}, 1).Reason == "" {
 		return nil
 	}
 	choices := []*openai.TextChoice{&c}

@@ -25,7 +25,7 @@ func upstream(t *testing.T, body string, caps request.Caps) ([]byte, *translate.
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Join(llamaserver.Wire{}.Chat(b, chat, 0), nil), nil
+	return bytes.Join(llamaserver.Wire{}.Chat(b, chat, 0).Body, nil), nil
 }
 
 // tinyPNG is a picture of one pixel, in base64.
@@ -43,7 +43,7 @@ func demanded(tool string) string {
 
 func TestLlamaServer_Chat(t *testing.T) {
 	t.Parallel()
-	blind, sees := request.Caps{}, request.Caps{Vision: true}
+	blind, sees := capsOf(request.Caps{}), capsOf(request.Caps{Vision: true})
 	image := `"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + tinyPNG + `"}}]}]`
 	tests := map[string]struct {
 		body string
@@ -68,13 +68,13 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"windows of penalties": {
 			`{` + hello + `,"repeat_last_n":2000000000,"dry_penalty_last_n":-1}`,
-			request.Caps{MaxContext: 512},
+			capsOf(request.Caps{MaxContext: 512}),
 			`{` + hello + `,"repeat_last_n":512,"dry_penalty_last_n":512,` + asked + `}`,
 		},
 		"stops that are empty":      {`{` + hello + `,"stop":["","a"]}`, blind, `{` + hello + `,` + asked + `}`},
 		"a stop that is empty":      {`{` + hello + `,"stop":""}`, blind, `{` + hello + `,` + asked + `}`},
 		"the penalty's other name":  {`{` + hello + `,"repetition_penalty":1.1}`, blind, `{` + hello + `,"repeat_penalty":1.1,` + asked + `}`},
-		"a grammar that is allowed": {`{` + hello + `,"grammar":"root ::= \"a\""}`, request.Caps{RawGrammar: true}, `{` + hello + `,"grammar":"root ::= \"a\"",` + asked + `}`},
+		"a grammar that is allowed": {`{` + hello + `,"grammar":"root ::= \"a\""}`, capsOf(request.Caps{RawGrammar: true}), `{` + hello + `,"grammar":"root ::= \"a\"",` + asked + `}`},
 		"n is one":                  {`{"n":1,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
 		"n is two":                  {`{"n":2,` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
 		"draft is ours":             {`{"draft_model":"d",` + hello + `}`, blind, `{` + hello + `,` + asked + `}`},
@@ -125,8 +125,8 @@ func TestLlamaServer_Chat(t *testing.T) {
 		},
 		"effort that models offer": {`{"reasoning_effort":"low",` + hello + `}`, blind, `{"reasoning_effort":"low",` + hello + `,` + asked + `}`},
 		"effort next to one":       {`{"reasoning_effort":"xhigh",` + hello + `}`, blind, `{"reasoning_effort":"high",` + hello + `,` + asked + `}`},
-		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, request.Caps{Reasoning: []string{"medium", "high"}}, `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
-		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, request.Caps{Reasoning: []string{}}, `{` + hello + `,` + plainly + `}`},
+		"effort of another model":  {`{"reasoning_effort":"none",` + hello + `}`, capsOf(request.Caps{Reasoning: []string{"medium", "high"}}), `{"reasoning_effort":"medium",` + hello + `,` + asked + `}`},
+		"effort in vain":           {`{"reasoning_effort":"high",` + hello + `}`, capsOf(request.Caps{Reasoning: []string{}}), `{` + hello + `,` + plainly + `}`},
 		"nulls": {
 			`{"temperature":null,"tools":null,"stop":null,"max_tokens":null,"tool_choice":null,"response_format":null,"reasoning_effort":null,` + hello + `}`, blind,
 			`{` + hello + `,` + asked + `}`,
@@ -227,7 +227,7 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := upstream(t, tt.body, request.Caps{Vision: tt.want == remote})
+			got, err := upstream(t, tt.body, capsOf(request.Caps{Vision: tt.want == remote}))
 			if diff := cmp.Diff(tt.want, err); diff != "" || got != nil {
 				t.Errorf("body %s, error (-want +got):\n%s", got, diff)
 			}

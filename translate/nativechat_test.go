@@ -37,7 +37,7 @@ func FuzzNativeChat(f *testing.F) {
 		if err != nil {
 			return
 		}
-		chat, err := native.ParseChat(body, "m", request.Caps{Vision: vision, Reasoning: []string{"off", "on"}})
+		chat, err := native.ParseChat(body, "m", capsOf(request.Caps{Vision: vision, Reasoning: []string{"off", "on"}}))
 		if err != nil {
 			if err.Status() != 400 || err.EffectiveCode() == "" || err.Message == "" {
 				t.Fatalf("refused by %+v", err)
@@ -48,7 +48,7 @@ func FuzzNativeChat(f *testing.F) {
 		if err != nil {
 			t.Fatalf("the engine's request: %v", err)
 		}
-		sent := bytes.Join(llamaserver.Wire{}.Chat(upstream, &request.Chat{N: 1}, 0), nil)
+		sent := bytes.Join(llamaserver.Wire{}.Chat(upstream, &request.Chat{N: 1}, 0).Body, nil)
 		if !json.Valid(sent) || len(gjson.GetBytes(sent, "messages").Array()) != 1 {
 			t.Fatalf("sent: %s", sent)
 		}
@@ -57,11 +57,11 @@ func FuzzNativeChat(f *testing.F) {
 		for i, item := range input {
 			again = append(append(again, ",["[min(i, 1)^1]), item...)
 		}
-		same, err := native.parseInput(gjson.ParseBytes(append(again, ']')), request.Caps{Vision: true})
+		same, err := native.ParseChat(scanned(t, `{"input":`+string(again)+`]}`), "m", capsOf(request.Caps{Vision: true}))
 		if err != nil {
 			t.Fatalf("%s: %v", again, err)
 		}
-		if diff := cmp.Diff(chat.Input, same); diff != "" {
+		if diff := cmp.Diff(chat.Input, same.Input); diff != "" {
 			t.Fatalf("(-said +told again):\n%s", diff)
 		}
 	})

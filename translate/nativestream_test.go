@@ -35,7 +35,7 @@ func nativeStream(tb testing.TB, before []translate.Event, pieces ...[]byte) (st
 	for _, ev := range decode(tb, pieces...) {
 		dst = s.Append(dst, ev)
 	}
-	s.Answer.ResponseID = native.responsePrefix + strings.Repeat("0a", 24)
+	s.Answer.ResponseID = "resp_" + strings.Repeat("0a", 24)
 	dst = s.End(dst)
 	_, end, _ := bytes.Cut(dst, []byte("event: chat.end\ndata: "))
 	return dst, gjson.GetBytes(end, "result").Raw
@@ -43,7 +43,7 @@ func nativeStream(tb testing.TB, before []translate.Event, pieces ...[]byte) (st
 
 // nativeBody is the body of a client that doesn't stream.
 func nativeBody(before, events []translate.Event) string {
-	a := native.Answer{Instance: "lmcaddy/tinychat", ResponseID: native.responsePrefix + strings.Repeat("0a", 24)}
+	a := native.Answer{Instance: "lmcaddy/tinychat", ResponseID: "resp_" + strings.Repeat("0a", 24)}
 	for _, ev := range append(before, events...) {
 		a.Add(ev)
 	}

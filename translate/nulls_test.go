@@ -19,32 +19,32 @@ import (
 // sentBy is what an engine is sent for a request of each dialect, or the refusal.
 var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 	"chat": func(body *jsonbody.Body) (string, *translate.Error) {
-		chat, err := openai.ParseChat(body, request.Caps{Vision: true})
+		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: true}))
 		if err != nil {
 			return "", err
 		}
-		return string(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0), nil)), nil
+		return string(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0).Body, nil)), nil
 	},
 	"completions": func(body *jsonbody.Body) (string, *translate.Error) {
-		c, err := openai.ParseCompletion(body, request.Caps{})
+		c, err := openai.ParseCompletion(body, capsOf(request.Caps{}))
 		if err != nil {
 			return "", err
 		}
-		return string(llamaserver.Wire{}.Completion(body, c, 0, 0).Body), nil
+		return string(bytes.Join(llamaserver.Wire{}.Completion(body, c, 0, 0).Body, nil)), nil
 	},
 	"embeddings": func(body *jsonbody.Body) (string, *translate.Error) {
 		e, err := openai.ParseEmbedding(body)
 		if err != nil {
 			return "", err
 		}
-		return string(llamaserver.Wire{}.Embeddings(body, e).Body), nil
+		return string(bytes.Join(llamaserver.Wire{}.Embeddings(body, e).Body, nil)), nil
 	},
 	"rerank": func(body *jsonbody.Body) (string, *translate.Error) {
 		r, err := openai.ParseRerank(body)
 		if err != nil {
 			return "", err
 		}
-		return string(llamaserver.Wire{}.Rerank(body, r).Body), nil
+		return string(bytes.Join(llamaserver.Wire{}.Rerank(body, r).Body, nil)), nil
 	},
 	"messages": func(body *jsonbody.Body) (string, *translate.Error) {
 		m, err := anthropic.ParseMessages(body, agentModel)
@@ -55,10 +55,10 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 		if err != nil {
 			return "", err
 		}
-		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &m.Chat, 0), nil)), nil
+		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &m.Chat, 0).Body, nil)), nil
 	},
 	"native": func(body *jsonbody.Body) (string, *translate.Error) {
-		c, err := native.ParseChat(body, "m", request.Caps{Vision: true})
+		c, err := native.ParseChat(body, "m", capsOf(request.Caps{Vision: true}))
 		if err != nil {
 			return "", err
 		}
@@ -66,7 +66,7 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 		if err != nil {
 			return "", err
 		}
-		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &c.Chat, 0), nil)), nil
+		return string(bytes.Join(llamaserver.Wire{}.Chat(upstream, &c.Chat, 0).Body, nil)), nil
 	},
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/tidwall/gjson"
 )
 
 // TestTimings_Rate: a single token has a rate, too.
@@ -48,8 +49,8 @@ func TestNewStats_TheFirstTokenCountsFromTheArrival(t *testing.T) {
 	var a native.Answer
 	a.Add(translate.FirstToken{1500 * time.Millisecond})
 	a.Add(translate.Timings{PromptMillis: 5})
-	a.Add(translate.Finish{translate.FinishStop})
-	if got := translate.Waited(a.first, &a.timings); got != 1.5 {
+	a.Add(translate.Finish{Reason: translate.FinishStop})
+	if got := gjson.GetBytes(a.AppendBody(nil), "stats.time_to_first_token_seconds").Num; got != 1.5 {
 		t.Errorf("native: %v", got)
 	}
 }

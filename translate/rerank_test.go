@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,7 +31,7 @@ func TestRerank(t *testing.T) {
 			t.Fatal(err)
 		}
 		up := llamaserver.Wire{}.Rerank(body, r)
-		if diff := cmp.Diff("/v1/rerank "+tt.upstream, up.Path+" "+string(up.Body)); diff != "" {
+		if diff := cmp.Diff("/v1/rerank "+tt.upstream, up.Path+" "+string(bytes.Join(up.Body, nil))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", request, diff)
 		}
 		got, err := llamaserver.Wire{}.Reranked([]byte(answer), 3)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // TestTranscripts keeps what becomes of each transcript: the stream of a client that asked for nothing more (.stream), of
@@ -20,9 +19,9 @@ func TestTranscripts(t *testing.T) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
 			base := filepath.Join("testdata", "llama", tr.name)
-			stream, _ := rewrite(wire.RewriteOptions{}, tr.upstream)
+			stream, _ := rewrite(rewriteOptions{}, tr.upstream)
 			golden(t, base+".stream", stream)
-			full, _ := rewrite(wire.RewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
+			full, _ := rewrite(rewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
 			golden(t, base+".full.stream", full)
 			events := decode(t, tr.upstream)
 			golden(t, base+".events", []byte(eventLines(t, events)))
@@ -45,7 +44,7 @@ func TestRewriter_OptionsAreIndependent(t *testing.T) {
 	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
-			full, _ := rewrite(wire.RewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
+			full, _ := rewrite(rewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
 			for _, usage := range []bool{false, true} {
 				for _, field := range []openai.ReasoningField{"", openai.ReasoningPlain, openai.ReasoningContent} {
 					want := string(full)
@@ -55,7 +54,7 @@ func TestRewriter_OptionsAreIndependent(t *testing.T) {
 					if field != openai.ReasoningContent {
 						want = strings.ReplaceAll(want, `"delta":{"reasoning_content":`, `"delta":{"reasoning":`)
 					}
-					got, _ := rewrite(wire.RewriteOptions{IncludeUsage: usage, ReasoningField: field}, tr.upstream)
+					got, _ := rewrite(rewriteOptions{IncludeUsage: usage, ReasoningField: field}, tr.upstream)
 					if diff := cmp.Diff(want, string(got)); diff != "" {
 						t.Errorf("include_usage %t, field %q (-want +got):\n%s", usage, field, diff)
 					}
@@ -94,7 +93,7 @@ func TestRewriter_FaultsAreTold(t *testing.T) {
 				}
 				return
 			}
-			stream, fault := rewrite(wire.RewriteOptions{}, tr.upstream)
+			stream, fault := rewrite(rewriteOptions{}, tr.upstream)
 			if diff := cmp.Diff(ended.Err, fault); diff != "" {
 				t.Errorf("fault (-events +rewriter):\n%s", diff)
 			}

@@ -101,7 +101,7 @@ func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, o
 			function = append(append(function, `,"description":`...), description.Raw...)
 		}
 		function = append(append(append(function, `,"parameters":`...), schema.Raw...), `}}`...)
-		functions = append(functions, request.Tool{name.Str, string(function), schema.Raw})
+		functions = append(functions, request.Tool{Name: name.Str, Definition: string(function), Parameters: schema.Raw})
 	}
 	return functions, offered, nil
 }

@@ -15,7 +15,7 @@ import (
 // the number of fields keeps the search for duplicates short.
 const (
 	MaxDepth  = 256
-	maxFields = 256
+	MaxFields = 256
 )
 
 // maxWhole is the largest whole number that JSON carries safely: behind it, a float64 leaves numbers out.
@@ -72,8 +72,8 @@ func (b *Body) scanFields(s *Scanner) *translate.Error {
 			key := string(f.key)
 			return translate.Invalid("duplicate_field", key, `"`+key+`" is given twice in the request body.`)
 		}
-		if len(b.fields) == maxFields {
-			return translate.Invalid("invalid_json", "", "The request body has more than "+strconv.Itoa(maxFields)+" fields.")
+		if len(b.fields) == MaxFields {
+			return translate.Invalid("invalid_json", "", "The request body has more than "+strconv.Itoa(MaxFields)+" fields.")
 		}
 		b.fields = append(b.fields, f)
 		s.Space()

@@ -199,3 +199,10 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 	}
 	return bytes.Equal(x.Bytes(), y.Bytes())
 }
+
+// scribble overwrites what was fed, as a reader does with its buffer.
+func scribble(p []byte) {
+	for i := range p {
+		p[i] = '#'
+	}
+}

@@ -17,7 +17,7 @@ var bodies = []string{
 	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
 	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
 	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
-	nested(`{"a":`, "1", `}`, MaxDepth), nested(`{"a":`, "1", `}`, MaxDepth+1), manyFields(maxFields), manyFields(maxFields + 1),
+	nested(`{"a":`, "1", `}`, MaxDepth), nested(`{"a":`, "1", `}`, MaxDepth+1), manyFields(MaxFields), manyFields(MaxFields + 1),
 }
 
 // FuzzScan holds Scan against encoding/json: it accepts the objects that encoding/json does, but for our limits, for bytes
@@ -49,7 +49,7 @@ func isWanted(tb testing.TB, raw []byte) bool {
 	if !utf8.Valid(raw) || !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' || depth(raw) > MaxDepth {
 		return false
 	}
-	return !hasHalfPair(raw) && !hasRepeatedName(tb, raw) && len(topLevel(tb, raw)) <= maxFields
+	return !hasHalfPair(raw) && !hasRepeatedName(tb, raw) && len(topLevel(tb, raw)) <= MaxFields
 }
 
 // hasRepeatedName tells whether a name stands twice in one object of valid JSON.

@@ -94,7 +94,7 @@ func TestScan_Refuses(t *testing.T) {
 		"objects too deep":  {nested(`{"a":`, "1", `}`, MaxDepth+1), "The request body is nested more than 256 levels deep."},
 		"arrays too deep":   {`{"a":` + nested(`[`, "", `]`, MaxDepth) + `}`, "The request body is nested more than 256 levels deep."},
 		"hostile depth":     {`{"a":` + strings.Repeat("[", 1<<20), "The request body is nested more than 256 levels deep."},
-		"too many fields":   {manyFields(maxFields + 1), "The request body has more than 256 fields."},
+		"too many fields":   {manyFields(MaxFields + 1), "The request body has more than 256 fields."},
 		"far too many, cut": {strings.TrimSuffix(manyFields(100_000), "}"), "The request body has more than 256 fields."},
 	}
 	for name, tt := range tests {
@@ -184,8 +184,8 @@ func TestScan_Accepts(t *testing.T) {
 		"names differ by space":  `{"model":1,"model ":2}`,
 		"objects as deep":        nested(`{"a":`, "1", `}`, MaxDepth),
 		"arrays as deep":         `{"a":` + nested(`[`, "", `]`, MaxDepth-1) + `}`,
-		"as many fields":         manyFields(maxFields),
-		"many fields further in": `{"a":` + manyFields(maxFields+1) + `}`,
+		"as many fields":         manyFields(MaxFields),
+		"many fields further in": `{"a":` + manyFields(MaxFields+1) + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,8 +2,8 @@ package jsonbody
 
 import "bytes"
 
-// maxFrame bounds one server-sent event of an engine. The longest honest ones carry a whole tool call or a prompt.
-const maxFrame = 16 << 20
+// MaxFrame bounds one server-sent event of an engine. The longest honest ones carry a whole tool call or a prompt.
+const MaxFrame = 16 << 20
 
 // Frames cuts a stream of server-sent events at the blank lines between them, however the bytes arrive.
 type Frames struct {
@@ -11,7 +11,7 @@ type Frames struct {
 }
 
 // Feed calls each for every complete frame of the stream so far, in order. A frame is its lines, each with its line end,
-// without the blank line that ends it. It is valid until each returns. ok is false when a frame is longer than maxFrame.
+// without the blank line that ends it. It is valid until each returns. ok is false when a frame is longer than MaxFrame.
 func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err error) {
 	p, ok, err = f.complete(p, each)
 	if !ok || err != nil || len(f.rest) > 0 {
@@ -23,7 +23,7 @@ func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err err
 			break
 		}
 		p = rest
-		if len(frame) > maxFrame {
+		if len(frame) > MaxFrame {
 			f.rest = nil
 			return false, nil
 		}
@@ -35,7 +35,7 @@ func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err err
 		}
 	}
 	f.rest = append(f.rest[:0], p...)
-	return len(f.rest) <= maxFrame+1, nil // one more, for the CR of the blank line
+	return len(f.rest) <= MaxFrame+1, nil // one more, for the CR of the blank line
 }
 
 // complete takes from p what the frame that has begun lacks, line by line, so that what is behind it needn't be copied.
@@ -44,7 +44,7 @@ func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte,
 		i := bytes.IndexByte(p, '\n') + 1
 		if i == 0 {
 			f.rest = append(f.rest, p...)
-			return nil, len(f.rest) <= maxFrame+1, nil
+			return nil, len(f.rest) <= MaxFrame+1, nil
 		}
 		f.rest = append(f.rest, p[:i]...)
 		p = p[i:]
@@ -58,7 +58,7 @@ func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte,
 			frame = f.rest[:len(frame)+1] // with its own line end
 		}
 		switch {
-		case !found && len(f.rest) > maxFrame+1, found && len(frame) > maxFrame:
+		case !found && len(f.rest) > MaxFrame+1, found && len(frame) > MaxFrame:
 			f.rest = nil
 			return nil, false, nil
 		case !found:

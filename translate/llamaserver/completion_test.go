@@ -1,6 +1,7 @@
 package llamaserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestCompletion_Refine(t *testing.T) {
 
 func TestDetokenized(t *testing.T) {
 	t.Parallel()
-	if got := string(Wire{}.Detokenize(json.RawMessage(`[1, 2]`)).Body); got != `{"tokens":[1, 2]}` {
+	if got := string(bytes.Join(Wire{}.Detokenize(json.RawMessage(`[1, 2]`)).Body, nil)); got != `{"tokens":[1, 2]}` {
 		t.Errorf("the request is %s", got)
 	}
 	if got, err := (Wire{}).Detokenized([]byte(`{"content":"a\n"}`)); got != "a\n" || err != nil {

@@ -84,12 +84,12 @@ func TestNativeStream_RoundsAddUp(t *testing.T) {
 	var s Stream
 	dst := s.Begin(nil, "m")
 	for _, ev := range []translate.Event{
-		translate.Round{1},
+		translate.Round{Number: 1},
 		translate.Text{Text: "A"},
 		translate.Usage{Prompt: 10, Completion: 4, Reasoning: 1},
 		translate.Timings{PromptMillis: 50, PredictedMillis: 100, PredictedPerSecond: 40},
 		translate.Finish{Reason: translate.FinishStop},
-		translate.Round{2},
+		translate.Round{Number: 2},
 		translate.Text{Text: "B"},
 		translate.Usage{Prompt: 20, Cached: 15, Completion: 6},
 		translate.Timings{PromptMillis: 10, PredictedMillis: 300, PredictedPerSecond: 20},

@@ -23,7 +23,7 @@ func TestChatLogprobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, string(AppendChatLogprobs(nil, []byte(tt.told), tt.onlyChosen))); diff != "" {
+			if diff := cmp.Diff(tt.want, string(appendChatLogprobs(nil, []byte(tt.told), tt.onlyChosen))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if tt.told == "" {

@@ -7,11 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 func TestParseCompletion_Refuses(t *testing.T) {
 	t.Parallel()
-	for request, want := range map[string]string{
+	for raw, want := range map[string]string{
 		`{}`:                                                   "missing_required_parameter prompt",
 		`{"prompt":null}`:                                      "missing_required_parameter prompt",
 		`{"prompt":3}`:                                         "invalid_type prompt",
@@ -50,13 +51,13 @@ func TestParseCompletion_Refuses(t *testing.T) {
 		`{"prompt":"a","seed":"a"}`:                            "invalid_type seed",
 		`{"prompt":"a","n":99999999999,"best_of":99999999999}`: "invalid_value best_of",
 	} {
-		_, err := ParseCompletion(scanned(t, request), request.Caps{})
+		_, err := ParseCompletion(scanned(t, raw), request.Caps{})
 		if err == nil {
-			t.Errorf("%s is taken", request)
+			t.Errorf("%s is taken", raw)
 			continue
 		}
 		if got := err.Code + " " + err.Param; got != want || err.Status() != 400 || !strings.HasSuffix(err.Message, ".") && err.Code != "missing_required_parameter" {
-			t.Errorf("%s: %s, %q; want %s", request, got, err.Message, want)
+			t.Errorf("%s: %s, %q; want %s", raw, got, err.Message, want)
 		}
 	}
 }

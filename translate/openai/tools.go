@@ -126,7 +126,7 @@ func readTool(path string, tool gjson.Result, work *request.SchemaWork) (request
 		}
 		out = append(append(out, `,"parameters":`...), parameters.Raw...)
 	}
-	return request.Tool{name.Str, string(append(out, `}}`...)), parameters.Raw}, nil
+	return request.Tool{Name: name.Str, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw}, nil
 }
 
 // chooseTools reads the forms {"type":"function","function":{"name":…}} and

@@ -18,7 +18,7 @@ func TestForcedFormat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			format := gjson.Parse(ForcedFormat([]Tool{{Name: "f", parameters: tt.parameters}}))
+			format := gjson.Parse(ForcedFormat([]Tool{{Name: "f", Parameters: tt.parameters}}))
 			if diff := cmp.Diff(tt.want, format.Get(`json_schema.schema.$defs.t0`).Raw); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

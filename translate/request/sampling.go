@@ -3,6 +3,7 @@ package request
 import (
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -130,9 +131,9 @@ func CheckFields(body *jsonbody.Body, caps *Caps, e *jsonbody.Edit, sets ...Fiel
 
 // CopyFields checks those fields of a body that are named, which are some of Sampling, and sets them in an edit of another body.
 func CopyFields(body *jsonbody.Body, e *jsonbody.Edit, names ...string) *translate.Error {
-	for _, name := range names {
-		raw := body.Value(name)
-		if !jsonbody.IsGiven(raw) {
+	for key, raw := range body.All() {
+		name := string(key)
+		if !slices.Contains(names, name) || !jsonbody.IsGiven(raw) {
 			continue
 		}
 		if err := Sampling[name](gjson.ParseBytes(raw), &Caps{}, e); err != nil {

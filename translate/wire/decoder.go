@@ -94,15 +94,11 @@ func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) erro
 
 // cut ends the answer where the engine would go on.
 func (b *bounded) cut(reason translate.FinishReason, stop translate.Stop, emit func(translate.Event) error) error {
-	usage, timings := b.tally.Usage(), translate.Timings{}
+	b.last = []translate.Event{b.tally.Usage()}
 	if m, ok := b.inner.(Measurer); ok {
-		if measured, t := m.Figures(); measured.Completion > 0 {
-			usage, timings = measured, t
+		if usage, timings := m.Figures(); usage.Completion > 0 {
+			b.last = []translate.Event{usage, timings}
 		}
-	}
-	b.last = []translate.Event{usage}
-	if timings != (translate.Timings{}) {
-		b.last = append(b.last, timings)
 	}
 	if stop.Reason != "" {
 		b.last = append(b.last, stop)

@@ -1,4 +1,4 @@
-package llamaserver
+package translate_test
 
 import (
 	"errors"
@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 	"github.com/tidwall/gjson"
 )
 
@@ -33,7 +35,7 @@ func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDecoder(&request.Chat{Stops: tt.stops})
+			d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: tt.stops, Logprobs: true})
 			text, told := "", 0
 			emit := func(ev translate.Event) error {
 				switch ev := ev.(type) {
@@ -92,7 +94,7 @@ func TestDecoder_AFormatThatTheModelMisses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDecoder(&request.Chat{})
+			d := llamaserver.Wire{}.Decoder()
 			var got *translate.Error
 			for _, frame := range tt.frames {
 				if err := d.Feed([]byte("data: "+frame+"\n\n"), func(ev translate.Event) error {
@@ -104,7 +106,7 @@ func TestDecoder_AFormatThatTheModelMisses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got == nil || got.Status() != tt.status || got.EffectiveCode() != formatNotMet {
+			if got == nil || got.Status() != tt.status || got.EffectiveCode() != "format_not_met" {
 				t.Errorf("%v, want status %d", got, tt.status)
 			}
 		})

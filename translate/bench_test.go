@@ -1,4 +1,4 @@
-package llamaserver
+package translate_test
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // stream is an answer of n chunks, a third of them thinking.
@@ -34,7 +34,7 @@ func BenchmarkRewriter(b *testing.B) {
 		b.SetBytes(length(reads))
 		b.ReportAllocs()
 		for b.Loop() {
-			r := Wire{}.Rewriter(&request.Chat{}, wire.RewriteOptions{})
+			r := newRewriter(&request.Chat{}, rewriteOptions{})
 			for _, p := range reads {
 				buf = r.Append(buf[:0], p)
 			}
@@ -65,7 +65,7 @@ func BenchmarkDecoder(b *testing.B) {
 			last = ev
 			return nil
 		}
-		d := Wire{}.Decoder(&request.Chat{})
+		d := llamaserver.Wire{}.Decoder()
 		for _, p := range reads {
 			if err := d.Feed(p, emit); err != nil {
 				b.Fatal(err)

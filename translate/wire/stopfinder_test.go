@@ -1,4 +1,4 @@
-package llamaserver
+package wire
 
 import (
 	"strings"

@@ -1,0 +1,4 @@
+package translate
+
+// Kinds are how many kinds of errors there are.
+const Kinds = Kind(len(kinds))
