@@ -1,4 +1,4 @@
-# lmcaddy: `make help` lists what can be done here.
+# lmcaddy: `make help` lists the targets.
 
 SHELL       := /bin/sh
 BIN         := bin/lmcaddy
@@ -9,7 +9,7 @@ LDFLAGS     := -s -w -X github.com/caddyserver/caddy/v2.CustomVersion=$(VERSION)
 GO_SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*') go.mod go.sum
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# The engine's tests run one at a time, with one thread: they measure behaviour, not the machine.
+# The end-to-end tests take their engine from this home.
 TEST_HOME   := $(CACHE)/home
 PORT        ?= 1234
 SHIPPED     := testdata/models/lmcaddy/tinychat
@@ -27,47 +27,47 @@ $(BIN): $(GO_SOURCES)
 	go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
 
 .PHONY: run
-run: build ## Sets everything up and serves the shipped model on http://127.0.0.1:1234 (PORT=8080: on another port)
-	@# The shell looks at the variable, not make, for which a $$ in a path would mean something.
+run: build ## Installs the engine and serves the shipped model on http://127.0.0.1:1234 (PORT=8080: on another port)
+	@# The shell expands LMCADDY_HOME, since make would expand a $$ in the path.
 	@# exec: Ctrl-C and the exit status are lmcaddy's own
 	@home="$${LMCADDY_HOME:-$$HOME/.lmcaddy}" && mkdir -p -m 700 "$$home" && mkdir -p "$$home/models/lmcaddy" && \
 	{ test -e "$$home/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$$home/models/lmcaddy/tinychat"; } && \
 	$(BIN) runtime get llama.cpp --if-missing && \
-	echo "Ctrl-C ends the server. make run PORT=8080 has it on another port. The README has a first request." && \
+	echo "Ctrl-C stops the server. make run PORT=8080 serves on another port. The README has a first request." && \
 	LMCADDY_PORT="$(PORT)" exec $(BIN) run --config Caddyfile
 
 .PHONY: test
 test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test
 
 .PHONY: test-unit
-test-unit: ## Runs the tests of the packages, the fake engine and PostgreSQL among them
+test-unit: ## Runs the tests of the packages, with the fake engine and PostgreSQL
 	tools/postgres.sh
 	go test -tags $(TAGS) ./...
 
 .PHONY: test-race
-test-race: ## Runs the packages below Caddy once more, with the race detector
+test-race: ## Runs the tests of the packages below Caddy with the race detector
 	tools/postgres.sh
 	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate
 
 .PHONY: test-tools
-test-tools: ## Runs the tests of the model's recipe
+test-tools: ## Runs the tests of the small models' recipe
 	tools/python.sh -m unittest discover -t tools -s tools/tinymodel
 
 .PHONY: test-e2e
-test-e2e: build ## Runs the built binary with a real llama-server and the shipped model
+test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-server, the shipped model
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/clients
 	tools/postgres.sh
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -timeout 30m ./...
 
 .PHONY: clients
-clients: build ## Runs coding agents on the server; they weigh hundreds of megabytes
+clients: build ## Runs coding agents on the server; downloads hundreds of megabytes
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/agents agents
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run Agents .
 
 .PHONY: bench
-bench: build ## Measures requests, downloads and listings, as ratios, and kills one download fifty times
+bench: build ## Measures requests, downloads and listings, as ratios, and kills a download fifty times; half an hour
 	go test -run '^$$' -bench . -benchmem ./translate ./supervisor
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
@@ -80,7 +80,7 @@ bench: build ## Measures requests, downloads and listings, as ratios, and kills 
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -count 1 -timeout 0 -full
 
 .PHONY: faults
-faults: build ## Breaks engines, the server and their surroundings under load, for minutes; FAULTS_BEFORE=binary compares
+faults: build ## Breaks engines, the server and their surroundings under load; minutes; FAULTS_BEFORE=binary compares
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/faults && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -full $(if $(FAULTS_BEFORE),-before "$(abspath $(FAULTS_BEFORE))") $(FAULTS_FLAGS)
@@ -98,5 +98,5 @@ fmt: ## Formats the code
 	gofmt -w $$(git ls-files '*.go')
 
 .PHONY: clean
-clean: ## Removes what was built and fetched
+clean: ## Removes everything that was built or downloaded
 	rm -rf bin .cache

@@ -289,7 +289,7 @@ var (
 	engineOptions  = []string{"args", "parallel", "path", "sandbox", "sandbox_read"}
 	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl"}
 	hubOptions     = []string{"stall_timeout", "token"}
-	storeOptions   = []string{"max_age", "max_turns"}
+	storeOptions   = []string{"max_age", "max_turns", "token_grace"}
 	handlerOptions = []string{"cors", "dialects", "max_body"}
 )
 

@@ -24,15 +24,15 @@ type chat struct {
 
 // chatCommand makes `lmcaddy chat`.
 func chatCommand(cmd *cobra.Command) {
-	cmd.Long = `Asks a model, and prints its answer as it comes. The question is given with --prompt, or else on standard
-input; where that is a terminal, it is a conversation. The model's thinking is shown on a terminal alone.`
+	cmd.Long = `Asks a model, and prints its answer as it arrives. The question is given with --prompt or on standard input; on a
+terminal without --prompt, chat holds a conversation. The model's thinking is shown only on a terminal.`
 	cmd.Args = cobra.ExactArgs(1)
 	to := newConnection(cmd)
 	flags := cmd.Flags()
 	prompt := flags.StringP("prompt", "p", "", "what to ask")
 	system := flags.StringP("system", "s", "", "instructions for the model (the system prompt)")
 	reasoning := flags.String("reasoning", "", "off, low, medium, high or on (default: the model's own choice)")
-	temperature := flags.Float64("temperature", 0, "0 to 1; 0: always the same answer (default: the model's own choice)")
+	temperature := flags.Float64("temperature", 0, "0 to 1; 0: always the same answer (default: the model's own)")
 	stats := flags.Bool("stats", false, "print tokens and times to standard error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ch := chat{cmd: cmd, stats: *stats}

@@ -26,20 +26,20 @@ type get struct {
 
 // getCommand makes `lmcaddy get`.
 func getCommand(cmd *cobra.Command) {
-	cmd.Long = `Has the server download a model, and shows how it gets on. MODEL is a well-known model such as qwen/qwen3-4b, any
+	cmd.Long = `Has the server download a model, and shows the progress. MODEL is a well-known model such as qwen/qwen3-4b, any
 publisher/repository of the hub, or a model's URL there. Without MODEL, the downloads are listed.
 
-The server downloads by itself: interrupting this command doesn't end it.`
+The server downloads in the background: interrupting this command doesn't stop it.`
 	cmd.Args = cobra.MaximumNArgs(1)
 	g := get{to: newConnection(cmd)}
 	flags := cmd.Flags()
 	flags.StringVarP(&g.quantization, "quantization", "q", "", "such as Q4_K_M; for URLs (default: the best that fits this machine)")
 	flags.BoolVar(&g.noWait, "no-wait", false, "return once the download has begun")
 	flags.BoolVar(&g.asJSON, "json", false, "list the downloads as JSON, as GET /api/v1/models/download has it")
-	flags.StringVar(&g.follow, "follow", "", "show how a download gets on, by its `JOB`")
-	flags.StringVar(&g.pause, "pause", "", "pause a download, by its `JOB`")
-	flags.StringVar(&g.resume, "resume", "", "go on with a download that was paused or has failed, by its `JOB`")
-	flags.StringVar(&g.cancel, "cancel", "", "end a download, and delete what there is of it, by its `JOB`")
+	flags.StringVar(&g.follow, "follow", "", "show the progress of the download `JOB`")
+	flags.StringVar(&g.pause, "pause", "", "pause the download `JOB`")
+	flags.StringVar(&g.resume, "resume", "", "resume the paused or failed download `JOB`")
+	flags.StringVar(&g.cancel, "cancel", "", "cancel the download `JOB`, and delete its files")
 	cmd.MarkFlagsMutuallyExclusive("follow", "pause", "resume", "cancel", "json", "quantization")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ofJob := g.follow + g.pause + g.resume + g.cancel

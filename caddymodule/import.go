@@ -18,20 +18,20 @@ import (
 
 // importCommand makes `lmcaddy import`, which works on the home folder, with a server running or not.
 func importCommand(cmd *cobra.Command) {
-	cmd.Long = `Puts a GGUF file, with all its parts, into $LMCADDY_HOME/models/<publisher>/<repo>, by moving it there, and
-prints the model's key. A running server sees the model within seconds. No file is ever replaced.
+	cmd.Long = `Moves a GGUF file, with all its parts, to $LMCADDY_HOME/models/<publisher>/<repo>, and prints the model's key.
+A running server finds the model within seconds. No file is ever replaced.
 
 Without --repo the publisher is "local", and the repo is the file's name without its quantization. A projector
-(mmproj-….gguf) goes beside the model that its name tells.`
+(mmproj-….gguf) goes next to the model that its name indicates.`
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.SilenceUsage = true
 	flags := cmd.Flags()
-	repo := flags.String("repo", "", "publisher/repo to put it under")
-	dry := flags.Bool("dry-run", false, "only tell what would be done")
+	repo := flags.String("repo", "", "the publisher/repo to import it as")
+	dry := flags.Bool("dry-run", false, "only print what would be done")
 	ways := map[catalog.How]*bool{
-		catalog.Copy:     flags.BoolP("copy", "c", false, "leave the file where it is, and copy it"),
-		catalog.SymLink:  flags.BoolP("link", "l", false, "leave the file where it is, and link to it"),
-		catalog.HardLink: flags.BoolP("hard-link", "L", false, "give the file a second name, on the same file system"),
+		catalog.Copy:     flags.BoolP("copy", "c", false, "copy the file instead of moving it"),
+		catalog.SymLink:  flags.BoolP("link", "l", false, "make a symbolic link instead of moving the file"),
+		catalog.HardLink: flags.BoolP("hard-link", "L", false, "make a hard link, on the same file system, instead of moving the file"),
 	}
 	cmd.MarkFlagsMutuallyExclusive("copy", "link", "hard-link")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -20,15 +20,15 @@ type loaded struct {
 
 // loadCommand makes `lmcaddy load`.
 func loadCommand(cmd *cobra.Command) {
-	cmd.Long = `Loads a model, and returns when it is ready. A model that is loaded already gets a second instance.
+	cmd.Long = `Loads a model, and returns when it is ready. If it is already loaded, this creates a second instance.
 
-What isn't given is chosen by the model, the Caddyfile and the memory there is.`
+Defaults depend on the model, the Caddyfile and the available memory.`
 	cmd.Args = cobra.ExactArgs(1)
 	to := newConnection(cmd)
 	flags := cmd.Flags()
-	flags.IntP("context-length", "c", 0, "how many tokens one request may have")
-	flags.Int("eval-batch-size", 0, "how many tokens of a prompt are evaluated at a time")
-	flags.Int("num-experts", 0, "how many experts of a mixture are used for each token")
+	flags.IntP("context-length", "c", 0, "tokens for one request")
+	flags.Int("eval-batch-size", 0, "prompt tokens that are evaluated at a time")
+	flags.Int("num-experts", 0, "experts that a mixture-of-experts model uses for each token")
 	flags.Bool("flash-attention", false, "use flash attention; =false: don't")
 	flags.Bool("offload-kv-cache-to-gpu", false, "keep the cache on the GPU; =false: in the machine's memory")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

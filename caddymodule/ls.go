@@ -22,10 +22,10 @@ import (
 
 // lsCommand makes `lmcaddy ls`.
 func lsCommand(cmd *cobra.Command) {
-	cmd.Long = `Lists the models that there are, and which of them are loaded.
+	cmd.Long = `Lists the models, and which of them are loaded.
 
-It asks the server that runs on $LMCADDY_HOME. Where none does, it looks into the models folder there by
-itself; folders that a Caddyfile adds (models_dir) aren't known then.`
+It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the models folder there, but not
+those that a Caddyfile adds (models_dir).`
 	cmd.Args = cobra.NoArgs
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models has it")

@@ -23,14 +23,14 @@ const psTimeout = 10 * time.Second
 
 // psCommand makes `lmcaddy ps`, which asks the running server.
 func psCommand(cmd *cobra.Command) {
-	cmd.Long = `Shows the loaded models, what is loading or coming back, who waits, and what memory all that takes.
+	cmd.Long = `Shows the models that are loaded, loading or to be restarted, the waiting requests, and the memory in use.
 
 It asks the server that runs on $LMCADDY_HOME, over its admin endpoint. EXPIRES counts from the end of
-an instance's last request: one that is in use has none.`
+an instance's last request; an instance in use has none.`
 	cmd.Args = cobra.NoArgs
 	cmd.SilenceUsage = true
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	address := cmd.Flags().String("address", "", "the admin endpoint, where the Caddyfile doesn't leave it in the home folder")
+	address := cmd.Flags().String("address", "", "the admin endpoint, if the Caddyfile moves it out of the home folder")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		body, err := askAdmin(cmd.Context(), *address, psPath)
 		if err != nil {

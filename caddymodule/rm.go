@@ -16,7 +16,7 @@ import (
 // rmCommand makes `lmcaddy rm`.
 func rmCommand(cmd *cobra.Command) {
 	cmd.Long = `Deletes a model's files from the server's own models folder. A model that is loaded isn't deleted, nor is one
-that lies elsewhere (models_dir, another program's store). Of a file that is linked there, the link goes.`
+in another folder (models_dir, another program's store). Of a symbolic link, only the link is deleted.`
 	cmd.Args = cobra.ExactArgs(1)
 	to := newConnection(cmd)
 	yes := cmd.Flags().BoolP("yes", "y", false, "don't ask")

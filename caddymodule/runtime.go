@@ -47,7 +47,7 @@ func runtimeList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "Lists the runtimes that are installed, and the llama-server on PATH",
+		Short: "Lists the installed runtimes, and the llama-server on PATH",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := openRuntimes(cmd)
@@ -109,13 +109,13 @@ func runtimeGet() *cobra.Command {
 	var ifMissing bool
 	cmd := &cobra.Command{
 		Use:   "get llama.cpp",
-		Short: "Fetches an engine: the official release, or else a Debian-family system's packages",
-		Long: `Fetches an engine into $LMCADDY_HOME/runtimes and selects it if none is selected.
+		Short: "Downloads an engine: the official release, or a Debian-family system's packages",
+		Long: `Downloads an engine to $LMCADDY_HOME/runtimes, and selects it if none is selected.
 
 It comes from the project's official release for this platform, checked against its SHA-256
-checksum. Where that can't be reached, on a Debian-family system, it comes from the
-distribution's own packages, unpacked side by side: that needs no root and leaves the
-system's own libraries alone.`,
+checksum. If a Debian-family system can't reach that, it comes from the distribution's
+own packages, which are unpacked there: that needs no root and doesn't change the
+system's libraries.`,
 		Example: "  lmcaddy runtime get llama.cpp\n  lmcaddy runtime get llama.cpp --variant vulkan",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -126,7 +126,7 @@ system's own libraries alone.`,
 	flags := cmd.Flags()
 	flags.StringVar(&options.Variant, "variant", "", "cpu, vulkan, cuda or metal (default: what fits the hardware)")
 	flags.StringVar(&options.Version, "version", "", "a build like b11669 or a release like v0.7.0 (default: the latest release)")
-	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if a llama-server is found already")
+	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if a llama-server is already installed or on PATH")
 	flags.StringVar(&options.Releases, "releases", "", "address of a mirror of the project's releases API")
 	return cmd
 }
@@ -178,7 +178,7 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 func runtimeSelect() *cobra.Command {
 	return &cobra.Command{
 		Use:   "select NAME",
-		Short: "Makes an installed runtime the one that is used",
+		Short: "Selects the runtime to use",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := openRuntimes(cmd)

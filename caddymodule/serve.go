@@ -27,10 +27,10 @@ const (
 
 func serveCommand(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
-	cmd.Flags().StringArray("models-dir", nil, "A further folder of models (may be repeated)")
-	cmd.Flags().Bool("require-auth", false, "Ask for a token (lmcaddy token create)")
+	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
+	cmd.Flags().Bool("require-auth", false, "Require a token (lmcaddy token create)")
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
-	cmd.Flags().StringArray("hosts", nil, "A further name or address of this machine, such as server.lan (may be repeated)")
+	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(allGates, ", ")+" (may be repeated)")
 	cmd.Args = cobra.NoArgs
 	cmd.SilenceUsage = true

@@ -23,8 +23,8 @@ type serverStatus struct {
 
 // statusCommand makes `lmcaddy status`.
 func statusCommand(cmd *cobra.Command) {
-	cmd.Long = `Tells whether a server runs on $LMCADDY_HOME, where it serves, and what it has loaded. With --host only the
-last. The exit status is 1 where no server answers.`
+	cmd.Long = `Shows whether a server is running on $LMCADDY_HOME, where it serves, and which models are loaded; with --host,
+only the last. The exit status is 1 if no server responds.`
 	cmd.Args = cobra.NoArgs
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")

@@ -16,10 +16,10 @@ import (
 
 // tokenCommand makes `lmcaddy token` with its sub-commands.
 func tokenCommand(cmd *cobra.Command) {
-	cmd.Long = `Makes, lists, changes and revokes the tokens by which programs and people use a server that has lm_auth.
+	cmd.Long = `Creates, lists, changes and revokes the tokens with which people and programs use sites with lm_auth.
 
-It asks the server that runs on $LMCADDY_HOME, or one at --host with a token that has the scope admin. Where none
-runs, it works on the database in $LMCADDY_HOME; with "store postgres" in the Caddyfile, the server has to run.
+It asks the server that runs on $LMCADDY_HOME, or the one at --host with a token that has the scope admin. If none is
+running, it works on the database in $LMCADDY_HOME; with "store postgres" in the Caddyfile, the server has to run.
 
 Scopes: ` + scopeList()
 	cmd.Args = cobra.NoArgs
@@ -37,8 +37,8 @@ func scopeList() string {
 
 func tokenCreate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "create --name NAME", Short: "Makes a token, and prints it, alone, on standard output", Args: cobra.NoArgs,
-		Long: `Makes a token, and prints it, alone, on standard output. It is stored nowhere, but as a hash: it can't be shown again.`,
+		Use: "create --name NAME", Short: "Creates a token, and prints only it to standard output", Args: cobra.NoArgs,
+		Long: `Creates a token, and prints only it to standard output. Only a hash is stored, so it can't be shown again.`,
 		Example: `  lmcaddy token create --name laptop
   lmcaddy token create --name guests --scopes inference --models 'qwen/*' --expires 30d --requests-per-minute 20`,
 	}
@@ -90,7 +90,7 @@ func tokenList() *cobra.Command {
 
 func tokenEdit() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "edit ID", Short: "Changes a token; what isn't given stays", Args: cobra.ExactArgs(1),
+		Use: "edit ID", Short: "Changes a token; flags that aren't given leave it unchanged", Args: cobra.ExactArgs(1),
 		Example: "  lmcaddy token edit k3V9dPq2 --scopes inference --expires never --models '' --tokens-per-day 0",
 	}
 	to := newConnection(cmd)
@@ -118,7 +118,7 @@ func tokenEdit() *cobra.Command {
 }
 
 func tokenRevoke() *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Ends tokens, at once", Args: cobra.MinimumNArgs(1)}
+	cmd := &cobra.Command{Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Revokes tokens, at once", Args: cobra.MinimumNArgs(1)}
 	to := newConnection(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) error {

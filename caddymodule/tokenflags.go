@@ -27,14 +27,14 @@ var limitFlags = map[string]string{ //nolint:gosec // no credentials
 func newTokenFlags(cmd *cobra.Command, scopes, models, expires string) *tokenFlags {
 	f := &tokenFlags{limits: map[string]*int{}}
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "", "what the token is for, for people")
-	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, with commas (default: "+scopes+")")
-	flags.StringSliceVar(&f.models, "models", nil, "the keys of the models that it may use, with commas; * stands for any characters but a slash, '' for all (default: "+models+")")
-	flags.StringVar(&f.expires, "expires", "", "after how long it ends, such as 30d or 12h, when, such as 2027-01-31, or never (default: "+expires+")")
+	flags.StringVar(&f.name, "name", "", "a name that says what the token is for")
+	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, separated by commas (default: "+scopes+")")
+	flags.StringSliceVar(&f.models, "models", nil, "keys of the models that it may use, separated by commas; * matches any characters but a slash, '' means all (default: "+models+")")
+	flags.StringVar(&f.expires, "expires", "", "when it expires: after a duration, such as 30d or 12h, at a date, such as 2027-01-31, or never (default: "+expires+")")
 	for name, usage := range map[string]string{
-		"requests_per_minute": "how many requests it may make in a minute; 0: any number",
-		"tokens_per_day":      "how many tokens, in and out, it may use in a day; 0: any number",
-		"concurrent_requests": "how many of its requests may be under way at a time; 0: any number",
+		"requests_per_minute": "maximum requests per minute; 0: unlimited",
+		"tokens_per_day":      "maximum input and output tokens per day; 0: unlimited",
+		"concurrent_requests": "maximum concurrent requests; 0: unlimited",
 	} {
 		f.limits[name] = flags.Int(limitFlags[name], 0, usage)
 	}

@@ -15,8 +15,8 @@ import (
 
 // unloadCommand makes `lmcaddy unload`.
 func unloadCommand(cmd *cobra.Command) {
-	cmd.Long = `Unloads an instance, by its id or by its model's name, or an alias of it, where that has one instance, or all instances. What an
-instance is doing, it finishes first. "lmcaddy status" shows the ids.`
+	cmd.Long = `Unloads one instance or all. An instance is named by its id, or by its model's name or alias if that has one instance.
+It finishes its requests first. "lmcaddy status" shows the ids.`
 	to := newConnection(cmd)
 	all := cmd.Flags().BoolP("all", "a", false, "unload every instance")
 	cmd.Args = func(_ *cobra.Command, args []string) error {

@@ -18,17 +18,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// agents is where tools/node.sh has installed the coding agents, unless AGENTS names another folder.
+// agents is the folder in which tools/node.sh installs the coding agents; AGENTS overrides it.
 const agents = "../.cache/agents/node_modules"
 
-// claudeCode runs Claude Code in a folder, once, and gives what it prints.
+// claudeCode runs Claude Code once in a folder, and returns its output.
 func claudeCode(t *testing.T, s *harness.Server, home string, args ...string) gjson.Result {
 	t.Helper()
 	modules := os.Getenv("AGENTS")
 	if modules == "" {
 		modules = agents
 	}
-	// Scripts of packages aren't run when those are installed: this one starts the program without.
+	// The packages' install scripts aren't run; this script starts the program without them.
 	program, err := filepath.Abs(filepath.Join(modules, "@anthropic-ai", "claude-code", "cli-wrapper.cjs"))
 	if err == nil {
 		_, err = os.Stat(program)
@@ -56,8 +56,8 @@ func claudeCode(t *testing.T, s *harness.Server, home string, args ...string) gj
 	return gjson.ParseBytes(out)
 }
 
-// TestAgents_ClaudeCodeAnswers runs it on a real engine. The small model isn't made for a prompt as long as an agent's, so
-// what it says doesn't count.
+// TestAgents_ClaudeCodeAnswers runs it on a real engine. An agent's prompt is too long for the small model, so the text of
+// the answer isn't checked.
 func TestAgents_ClaudeCodeAnswers(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), withClaude)
 	home := t.TempDir() // its path is in the prompt
@@ -66,7 +66,7 @@ func TestAgents_ClaudeCodeAnswers(t *testing.T) {
 		if got.Get("is_error").Bool() || got.Get("result").Str == "" || got.Get("stop_reason").Str != "end_turn" {
 			t.Fatalf("%s", got.Raw)
 		}
-		// Its system prompt begins with a line that needn't be the same.
+		// The first line of its system prompt may vary.
 		if u := got.Get("usage"); i == 1 && u.Get("cache_read_input_tokens").Int() < 2*u.Get("input_tokens").Int() {
 			t.Errorf("the same prompt was read anew: %s", u.Raw)
 		}
@@ -76,9 +76,9 @@ func TestAgents_ClaudeCodeAnswers(t *testing.T) {
 	}
 }
 
-// TestAgents_ClaudeCodeRunsATool runs it on the fake engine, which knows what to call.
+// TestAgents_ClaudeCodeRunsATool runs it on the fake engine, whose script calls the tool.
 func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
-	const said = "river-42" // by the command, and by nothing else
+	const said = "river-42" // only the command prints this
 	engine := fakeEngine(t, harness.Fields{"Rules": []harness.Fields{
 		{"Contains": said, "Answer": harness.Fields{"Text": "The command says " + said + "."}},
 		{"Answer": harness.Fields{"Reasoning": "I have to run it.", "Text": "I run it.", "Calls": []harness.Fields{
@@ -86,7 +86,7 @@ func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
 		}}},
 	}})
 	c := withClaude
-	c.Engine = []string{"path " + engine, "sandbox off"} // it writes beside its executable
+	c.Engine = []string{"path " + engine, "sandbox off"} // it writes next to its executable
 	s := harness.Start(harness.NewHome(t), c)
 	for name, more := range map[string][]string{"with few tools": {"--bare"}, "with all that it has": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
 	}
 }
 
-// fakeEngine builds the tests' engine, and puts its script beside it.
+// fakeEngine builds the fake engine, and writes its script next to it.
 func fakeEngine(t *testing.T, script harness.Fields) (path string) {
 	t.Helper()
 	dir := t.TempDir()

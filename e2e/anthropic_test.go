@@ -14,7 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// claude is a name of Anthropic's that an alias gives to the shipped model.
+// claude is the name of a model of Anthropic's, an alias of the shipped model.
 const claude = "claude-sonnet-5"
 
 // withClaude gives the shipped model the names of Anthropic's models.
@@ -58,7 +58,7 @@ func claudeAsk(t *testing.T, client *anthropic.Client, request anthropic.Message
 	return got
 }
 
-// claudeStream puts a stream together with the library's own means.
+// claudeStream accumulates a stream with the library's own accumulator.
 func claudeStream(t *testing.T, client *anthropic.Client, request anthropic.MessageNewParams) *anthropic.Message {
 	t.Helper()
 	stream := client.Messages.NewStreaming(t.Context(), request)
@@ -87,7 +87,7 @@ func wantText(t *testing.T, got *anthropic.Message, text string) {
 }
 
 // claudeText sends a system prompt as Claude Code does: its first block changes with each request, which must not keep the
-// engine from going on where it stopped reading.
+// engine from using its cache.
 func claudeText(t *testing.T, client *anthropic.Client) {
 	for i, hash := range []string{"11111", "22222"} {
 		request := claudeRequest(capital)
@@ -123,7 +123,7 @@ func withEchoTool(request anthropic.MessageNewParams) anthropic.MessageNewParams
 	return request
 }
 
-// claudeGiveResult checks a call, and goes on with its result.
+// claudeGiveResult checks a call, and continues with its result.
 func claudeGiveResult(t *testing.T, client *anthropic.Client, got *anthropic.Message, stream bool) {
 	t.Helper()
 	if got.StopReason != anthropic.StopReasonToolUse || len(got.Content) == 0 {
@@ -150,7 +150,7 @@ func claudeTools(t *testing.T, client *anthropic.Client) {
 	claudeGiveResult(t, client, claudeAsk(t, client, withEchoTool(claudeRequest(askEcho))), false)
 }
 
-// claudeStreamedTools lets the model think, too: the thoughts come back with the result.
+// claudeStreamedTools lets the model think, too; the client returns the thinking with the result.
 func claudeStreamedTools(t *testing.T, client *anthropic.Client) {
 	request := withEchoTool(claudeRequest(askEcho))
 	claudeGiveResult(t, client, claudeStream(t, client, request), true)
@@ -200,7 +200,7 @@ func claudeCount(t *testing.T, client *anthropic.Client) {
 }
 
 func claudeModels(t *testing.T, client *anthropic.Client) {
-	claudeAsk(t, client, claudeRequest(capital)) // so that the model is loaded, and listed
+	claudeAsk(t, client, claudeRequest(capital)) // so that the model is loaded and listed
 	var ids []string
 	pages := client.Models.ListAutoPaging(t.Context(), anthropic.ModelListParams{Limit: anthropic.Int(1)})
 	for pages.Next() {

@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// abandoned is a request that a client gives up. It takes much longer than to give it up and to ask another.
+// abandoned is a request that a client cancels. It takes much longer than cancelling it and sending another.
 var abandoned = harness.Long(1000)
 
 func TestCancel_OfALongStreamFreesTheEngine(t *testing.T) {
@@ -29,15 +29,15 @@ func TestCancel_OfALongAnswerInOnePieceFreesTheEngine(t *testing.T) {
 	})
 }
 
-// wantFreed checks that requests that are given up don't hold the engine: it has one slot, so that whoever comes next waits
-// until it has done with the one before. Four of them, each with another one after it, are compared with one that isn't
-// given up: it would be four times as long if they were computed to the end.
+// wantFreed checks that cancelled requests don't occupy the engine: it has one slot, so the next request waits until the
+// engine is done with the one before. The CPU time of four cancelled requests, each followed by another one, is compared
+// with that of one complete request: it would be four times as much if they were computed to the end.
 func wantFreed(t *testing.T, askAndGiveUp func(*harness.Server)) {
 	t.Helper()
 	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"parallel 1"}})
 	s.Chat(harness.Ask(capital)) // loads the model
 	engine := s.Engine()
-	begun := engine.CPU() // whatever else the machine does
+	begun := engine.CPU() // independent of the machine's load
 	if a := s.Chat(abandoned); a.Finish != "length" {
 		t.Fatalf("finish_reason %q", a.Finish)
 	}
@@ -65,7 +65,7 @@ func TestCancel_OfAWaitingRequestTakesNobodysTurn(t *testing.T) {
 	engine := s.Engine()
 	engine.Pause(t)
 	giveUp := s.GoUntil(harness.ChatPath, harness.Long(8000))
-	for range 20 { // so it has arrived, and waits
+	for range 20 { // so it has arrived and waits
 		s.Get("/v1/models").Want(t, http.StatusOK)
 	}
 	waits := s.Go(harness.ChatPath, harness.Ask(capital))

@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// nodeModules is where tools/node.sh has installed the libraries, unless NODE_MODULES names another folder.
+// nodeModules is the folder in which tools/node.sh installs the libraries; NODE_MODULES overrides it.
 const nodeModules = "../.cache/clients/node_modules"
 
 // TestClients_OpenAIForNode runs clients/openai.cjs.
@@ -24,12 +24,12 @@ func TestClients_AnthropicForNode(t *testing.T) {
 	runNode(t, harness.Start(harness.NewHome(t), withClaude), "@anthropic-ai/sdk", "anthropic.cjs")
 }
 
-// TestClients_AISDKForNode runs clients/ai-sdk.cjs. This version of its provider for Anthropic's API takes no null for citations.
+// TestClients_AISDKForNode runs clients/ai-sdk.cjs. This version of its provider for Anthropic's API rejects null citations.
 func TestClients_AISDKForNode(t *testing.T) {
 	runNode(t, harness.Start(harness.NewHome(t), harness.Config{}), "@ai-sdk/anthropic", "ai-sdk.cjs")
 }
 
-// runNode runs a script of clients/, which needs a library, against a server.
+// runNode runs a script of clients/ that needs a library, against a server.
 func runNode(t *testing.T, s *harness.Server, library, script string) {
 	t.Helper()
 	modules := os.Getenv("NODE_MODULES")

@@ -11,10 +11,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// defaultPort is where lmcaddy serves when nobody says otherwise.
+// defaultPort is the port on which lmcaddy serves by default.
 const defaultPort = 1234
 
-// What `make run` serves, but for the port.
+// The Caddyfile of `make run`, with another port.
 func TestCommand_TheShippedCaddyfileServes(t *testing.T) {
 	shipped, err := os.ReadFile("../Caddyfile")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestCommand_TheShippedCaddyfileServes(t *testing.T) {
 	wantNowhere(t, s)
 }
 
-// wantNowhere checks that a client whose base URL is wrong isn't told that all is well.
+// wantNowhere checks that a client with a wrong base URL gets an error.
 func wantNowhere(t *testing.T, s *harness.Server) {
 	t.Helper()
 	for _, path := range []string{"/", "/chat/completions", "/v1"} {
@@ -58,8 +58,8 @@ func TestCommand_ServeTakesFurtherFoldersOfModels(t *testing.T) {
 	s.Get("/v1/models/somebody%2Ffurther").Want(t, 200)
 }
 
-// A bare run in a folder without a Caddyfile serves on the default port. Where somebody has that port already, it says so:
-// then, too, it is seen to be what it would serve on.
+// A plain run in a folder without a Caddyfile serves on the default port. If that port is in use, it says so, which also
+// shows what it would serve on.
 func TestCommand_BareRunServesOnTheDefaultPort(t *testing.T) {
 	home := harness.NewHome(t)
 	address := harness.Address(defaultPort)
@@ -91,7 +91,7 @@ func TestCommand_BareRunTakesTheCaddyfileOfTheFolder(t *testing.T) {
 	wantStateAtHome(t, home)
 }
 
-// wantStateAtHome checks that what was written is in the home, and nothing in the user's folder.
+// wantStateAtHome checks that all state is in the home, and nothing in the user's folder.
 func wantStateAtHome(t *testing.T, home *harness.Home) {
 	t.Helper()
 	info, err := os.Stat(home.RunFile("lock"))

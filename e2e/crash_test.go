@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// gone is how long an engine may live on when lmcaddy has been killed, beside whatever else the machine does.
+// gone is how long an engine may survive after lmcaddy was killed, on a busy machine.
 const gone = 15 * time.Second
 
 func TestCrash_LeavesNoEngineAndTheHomeUsable(t *testing.T) {

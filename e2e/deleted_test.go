@@ -15,12 +15,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// filesWith gives the files of a home that have some bytes.
+// filesWith returns the files of a home that contain some bytes.
 func filesWith(t *testing.T, home *harness.Home, wanted []byte) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(home.Dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
-			return nil // also of what went meanwhile
+			return nil // also for files that were deleted meanwhile
 		}
 		if content, err := os.ReadFile(path); err == nil && bytes.Contains(content, wanted) {
 			found = append(found, path)

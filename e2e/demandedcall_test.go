@@ -8,12 +8,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// weather is a tool that nothing in the tests' conversations asks for.
+// weather is a tool that no conversation in the tests calls for.
 var weather = harness.Fields{
 	"type": "object", "properties": harness.Fields{"city": harness.Fields{"type": "string", "enum": []string{"Oslo", "Paris"}}}, "required": []string{"city"},
 }
 
-// TestDemandedCall_IsMade: whatever the model would rather say, and whether or not it thinks.
+// TestDemandedCall_IsMade whatever the model would say otherwise, and whether or not it thinks.
 func TestDemandedCall_IsMade(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	tool := harness.Fields{"type": "function", "function": harness.Fields{"name": "get_weather", "parameters": weather}}
@@ -59,7 +59,7 @@ func wantCity(t *testing.T, arguments string) {
 	}
 }
 
-// TestStop_LeavesThinkingAlone: the model's thoughts end in a new line, and have the words of its answers.
+// TestStop_LeavesThinkingAlone: the model's thoughts end with a newline and contain words of its answers.
 func TestStop_LeavesThinkingAlone(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	const question = "What is the capital of France?"
@@ -84,7 +84,7 @@ func TestStop_LeavesThinkingAlone(t *testing.T) {
 	}
 }
 
-// TestThinking_IsCountedInTokens: as many as the engine's tokenizer makes of it, whatever stop strings there are.
+// TestThinking_IsCountedInTokens of the engine's tokenizer, with any stop strings.
 func TestThinking_IsCountedInTokens(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for name, request := range map[string]harness.Fields{

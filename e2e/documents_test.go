@@ -18,7 +18,7 @@ import (
 
 // block is a fenced block of a document.
 type block struct {
-	kind string // sh, caddyfile, or what else stands behind the backquotes, such as "sh no-run"
+	kind string // the text after the backquotes: sh, caddyfile or another, such as "sh no-run"
 	text string
 }
 
@@ -37,19 +37,19 @@ func blocksOf(t *testing.T, file string) []block {
 	return all
 }
 
-// follower does what a document says, from its beginning to its end, in a home of its own.
+// follower follows a document, from its beginning to its end, in a home of its own.
 type follower struct {
 	t      *testing.T
 	h      *harness.Home
 	user   string // $HOME, where the home is .lmcaddy
 	server *harness.Server
-	isMake bool // make has started it, and ends with the status of a signal
+	isMake bool // make started the server, and ends with the status of a signal
 	port   int
 	token  string // the first that was made
 	answer string // the last response's id
 }
 
-// The commands of the documents do what they are there for.
+// The commands in the documents work.
 func TestDocuments_CommandsRun(t *testing.T) {
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
@@ -101,7 +101,7 @@ func follow(t *testing.T) *follower {
 	return f
 }
 
-// commandsOf are the commands of a block, without their comments. One may go on over lines inside of quotes.
+// commandsOf returns the commands of a block, without their comments. Inside quotes, a command may span several lines.
 func commandsOf(text string) []string {
 	var all []string
 	open := ""
@@ -118,7 +118,7 @@ func commandsOf(text string) []string {
 	return all
 }
 
-// here is a text of the document with the addresses, folders and secrets that there are here.
+// here replaces the addresses, folders and secrets in a text of the document by those of this test.
 func (f *follower) here(text string) string {
 	port := strconv.Itoa(f.port)
 	return strings.NewReplacer(
@@ -153,7 +153,7 @@ func (f *follower) run(command string) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Dir = f.h.Work
 	cmd.Env = []string{"HOME=" + f.user, "LMCADDY_HOME=" + f.h.Dir, "PATH=" + os.Getenv("PATH"), "LM_API_TOKEN=" + f.token}
-	cmd.Stdin = strings.NewReader(capital) // for a chat without a prompt
+	cmd.Stdin = strings.NewReader(capital) // for chats without a prompt
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -171,7 +171,7 @@ func (f *follower) run(command string) {
 	}
 }
 
-// serve ends the server that runs, and starts the one that the document starts.
+// serve stops the running server, and starts the one that the document starts.
 func (f *follower) serve(program string, args ...string) {
 	f.t.Helper()
 	if f.server != nil {

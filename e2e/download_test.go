@@ -20,13 +20,13 @@ import (
 
 const (
 	downloadPath = "/api/v1/models/download"
-	tiny         = "acme/tiny"      // the key of what the hub has
+	tiny         = "acme/tiny"      // the key of the hub's model
 	tinyRepo     = "acme/Tiny-GGUF" // the repository
 	tinyFile     = "tiny-Q8_0.gguf"
 	tinyPath     = "models/" + tinyRepo + "/" + tinyFile // in the home
 )
 
-// withEngine is a home with an engine and no models.
+// withEngine returns a home with an engine and no models.
 func withEngine(t *testing.T) *harness.Home {
 	t.Helper()
 	home := harness.NewHome(t)
@@ -36,19 +36,19 @@ func withEngine(t *testing.T) *harness.Home {
 	return home
 }
 
-// download starts a download, and gives the job's id.
+// download starts a download, and returns the job's id.
 func download(s *harness.Server, model string) string {
 	s.T.Helper()
 	return s.Post(downloadPath, harness.Fields{"model": model}).Want(s.T, http.StatusOK).Get("job_id").Str
 }
 
-// job is a job's state now.
+// job returns a job's current state.
 func job(s *harness.Server, id string) harness.Reply {
 	s.T.Helper()
 	return s.Get(downloadPath+"/status/"+id).Want(s.T, http.StatusOK)
 }
 
-// awaitJob waits until a job is as wanted.
+// awaitJob waits until a job meets a condition.
 func awaitJob(s *harness.Server, id, what string, is func(harness.Reply) bool) harness.Reply {
 	s.T.Helper()
 	var now harness.Reply
@@ -243,7 +243,7 @@ func TestDelete_TakesTheModelsFilesAndNothingElse(t *testing.T) {
 	if _, err := os.Stat(beside); err != nil {
 		t.Error(err)
 	}
-	s.Chat(harness.Ask(capital)) // the other model is there
+	s.Chat(harness.Ask(capital)) // the other model still works
 	if again := s.Post(downloadPath, harness.Fields{"model": tinyRepo}).Want(t, http.StatusOK); again.Get("status").Str != "downloading" {
 		t.Errorf("downloaded again: %s", again.Body)
 	} else {

@@ -11,8 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// TestDownload_FaultsBeforeItStarts: what is wrong with a hub, or with what is asked of it, is the answer, and nothing is
-// fetched.
+// TestDownload_FaultsBeforeItStarts: an error of a hub, or in the request, is the answer, and nothing is downloaded.
 func TestDownload_FaultsBeforeItStarts(t *testing.T) {
 	h := newHub(t, 0)
 	s := harness.Start(withEngine(t), h.config())
@@ -77,14 +76,14 @@ func TestDownload_FaultsBeforeItStarts(t *testing.T) {
 	}
 }
 
-// TestDownload_FaultsAmidTheFile either pass, and then the file is whole, or end the job with a reason, and then nothing of
-// the name is there.
+// TestDownload_FaultsAmidTheFile are either overcome, and the file is complete, or they end the job with a reason, and no
+// file of that name exists.
 func TestDownload_FaultsAmidTheFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   hubFault
 		change  func(*hub)
 		passes  bool   // by itself
-		trouble string // a pattern: while it is tried again, until the hub is mended
+		trouble string // a pattern: the trouble during retries, until the hub works again
 		fails   string // a pattern of the reason
 		code    string
 	}{
@@ -137,7 +136,7 @@ func TestDownload_FaultsAmidTheFile(t *testing.T) {
 	}
 }
 
-// wantTokenKept checks that the hub alone was given its token.
+// wantTokenKept checks that only the hub received its token.
 func wantTokenKept(t *testing.T, h *hub) {
 	t.Helper()
 	given := false
@@ -155,7 +154,7 @@ func wantTokenKept(t *testing.T, h *hub) {
 	}
 }
 
-// TestDownload_TheFileChangesInBetween: what was fetched of the old one is thrown away, and the new one comes whole.
+// TestDownload_TheFileChangesInBetween: what was downloaded of the old file is discarded, and the new one is complete.
 func TestDownload_TheFileChangesInBetween(t *testing.T) {
 	h := newHub(t, 1<<20)
 	s := harness.Start(withEngine(t), h.config())

@@ -12,13 +12,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// kept is what a checkpoint says of a file, and when it did.
+// kept is a checkpoint's record of a file, and its time.
 type kept struct {
 	at    time.Time
 	spans [][2]int64
 }
 
-// checkpoint reads what is written down of the model's file while it is fetched; false if nothing is.
+// checkpoint reads the record of the model's file during the download; false if there is none.
 func checkpoint(t *testing.T, home *harness.Home) (kept, bool) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(home.Dir, filepath.FromSlash(tinyPath)+".part.json"))
@@ -38,8 +38,8 @@ func checkpoint(t *testing.T, home *harness.Home) (kept, bool) {
 	return k, len(k.spans) > 0
 }
 
-// TestDownload_KilledAgainAndAgain breaks the connections, the hub and lmcaddy at random moments of one download. It goes on
-// by itself, and what a checkpoint says is there isn't asked for again.
+// TestDownload_KilledAgainAndAgain breaks the connections, the hub and lmcaddy at random moments of one download. The
+// download resumes by itself, and doesn't request bytes again that a checkpoint has recorded.
 func TestDownload_KilledAgainAndAgain(t *testing.T) {
 	const seed, breaks = 11, 7
 	random := rand.New(rand.NewPCG(seed, seed))
@@ -88,7 +88,7 @@ func TestDownload_KilledAgainAndAgain(t *testing.T) {
 			resumed++
 		}
 	}
-	if resumed < breaks/2 { // the first may come before there is anything to go on with
+	if resumed < breaks/2 { // the first may come before there is anything to resume
 		t.Errorf("of %d requests, %d go on where others ended", len(h.requests()), resumed)
 	}
 	s.Post(harness.LoadPath, harness.Fields{"model": tiny}).Want(t, http.StatusOK)

@@ -52,7 +52,7 @@ func TestErrors_OfAChatRequestSayWhatIsWrong(t *testing.T) {
 		status  int
 		code    string
 		param   string
-		message string // what it holds
+		message string // what it contains
 	}{
 		"unknown model":      {`{"model":"nobody/nothing",` + hello + `}`, 404, "model_not_found", "model", harness.Model},
 		"not JSON":           {`Hello`, 400, "invalid_json", "", "JSON"},
@@ -138,7 +138,7 @@ func TestErrors_ABodyOverTheLimitIsRefused(t *testing.T) {
 	large := `{"model":"` + harness.Model + `",` + hello + `,"user":"` + strings.Repeat("x", 2048) + `"}`
 	for name, body := range map[string]io.Reader{
 		"with its length": strings.NewReader(large),
-		"in chunks":       io.MultiReader(strings.NewReader(large)), // its length can't be known
+		"in chunks":       io.MultiReader(strings.NewReader(large)), // its length is unknown
 	} {
 		t.Run(name, func(t *testing.T) {
 			reply := s.In(t).Do(http.MethodPost, harness.ChatPath, body).Want(t, http.StatusRequestEntityTooLarge)

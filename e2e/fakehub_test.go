@@ -17,14 +17,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// hub is the tests' hub of models, a process of its own. It has <publisher>/<repository>/<files> of its folder, and what the
-// test adds; what it was asked for is in its record.
+// hub is the tests' model hub, a process of its own. It serves <publisher>/<repository>/<files> of its folder and what the
+// test adds, and records its requests.
 type hub struct {
 	t       *testing.T
 	URL     string
 	dir     string
 	record  string
-	fault   string // that it has from the start
+	fault   string // in force from the start
 	listen  string
 	process *exec.Cmd
 	input   io.Closer
@@ -33,7 +33,7 @@ type hub struct {
 // hubFault is a fault, in the words of internal/fakehub.
 type hubFault map[string]any
 
-// hubToken is what tests give a hub for a token.
+// hubToken is the token for hubs in tests.
 const hubToken = "hf_SecretOfTheTests"
 
 // hubBinary builds the hub, once.
@@ -51,8 +51,8 @@ var hubBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// newHub runs a hub with the shipped model as acme/Tiny-GGUF. slow is how many bytes each connection sends in a second; 0:
-// as many as it can.
+// newHub runs a hub with the shipped model as acme/Tiny-GGUF. slow is the rate of each connection in bytes per second; 0
+// means unlimited.
 func newHub(t *testing.T, slow int) *hub {
 	t.Helper()
 	root := t.TempDir()
@@ -109,7 +109,7 @@ func (h *hub) start() {
 	h.listen = strings.TrimPrefix(h.URL, "http://")
 }
 
-// restart kills the hub as a crash would, and has it back at the same address.
+// restart kills the hub like a crash, and starts it again at the same address.
 func (h *hub) restart() {
 	h.t.Helper()
 	_ = h.process.Process.Kill()
@@ -117,7 +117,7 @@ func (h *hub) restart() {
 	h.start()
 }
 
-// tell commands the hub.
+// tell sends the hub a command.
 func (h *hub) tell(what string, body any) {
 	h.t.Helper()
 	text, err := json.Marshal(body)
@@ -137,7 +137,7 @@ func (h *hub) tell(what string, body any) {
 
 func (h *hub) mend() { h.t.Helper(); h.tell("mend", struct{}{}) }
 
-// hubRequest is one for a file, as it began: who was asked, with which token, for which bytes.
+// hubRequest is the beginning of a request for a file: the host, the token and the bytes requested.
 type hubRequest struct {
 	Host  string    `json:"host"`
 	Path  string    `json:"path"`
@@ -148,7 +148,7 @@ type hubRequest struct {
 	At    time.Time `json:"at"`
 }
 
-// requests are all for files, over restarts.
+// requests returns all requests for files, across restarts.
 func (h *hub) requests() []hubRequest {
 	h.t.Helper()
 	text, err := os.ReadFile(h.record)
@@ -166,7 +166,7 @@ func (h *hub) requests() []hubRequest {
 	return all
 }
 
-// asked are all requests that have ended since the hub's start, those of its API included.
+// asked returns all completed requests since the hub's start, including those of its API.
 func (h *hub) asked() []hubRequest {
 	h.t.Helper()
 	response, err := http.Get(h.URL + "/_hub/requests")
@@ -181,7 +181,7 @@ func (h *hub) asked() []hubRequest {
 	return all
 }
 
-// config is a Caddyfile of a server that downloads from the hub.
+// config returns a Caddyfile of a server that downloads from the hub.
 func (h *hub) config() harness.Config {
 	return harness.Config{LM: []string{"hub " + h.URL + " {", "\ttoken " + hubToken, "\tstall_timeout 1s", "}"}}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// shown is the first Caddyfile of a document that has something in it.
+// shown returns the first Caddyfile of a document that contains a text.
 func shown(t *testing.T, document, with string) string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -33,9 +33,9 @@ func shown(t *testing.T, document, with string) string {
 	return ""
 }
 
-// The recipe of the README for a network works for a user who isn't root, and opens no port but its own.
+// The README's Caddyfile for a network works for an ordinary user, and opens no other port.
 func TestFirstRun_TheLANRecipeAsAnOrdinaryUser(t *testing.T) {
-	h := harness.NewBareHome(t) // no engine: the one of the tests may be in a folder that is root's alone
+	h := harness.NewBareHome(t) // no engine: that of the tests may be in a folder that only root can read
 	port := harness.FreePort(t)
 	recipe := shown(t, "../README.md", "permission lm")
 	here := strings.Replace(recipe, ":8443", ":"+strconv.Itoa(port), 1)
@@ -103,7 +103,7 @@ func TestFirstRun_HealthyStartsWarnOfNothing(t *testing.T) {
 				args = append(args, harness.Address(port))
 			} else {
 				h.WriteFile("Caddyfile", string(shipped))
-				h.Env = []string{"LMCADDY_PORT=" + strconv.Itoa(port)} // as make run PORT=… does
+				h.Env = []string{"LMCADDY_PORT=" + strconv.Itoa(port)} // like make run PORT=…
 			}
 			s := h.Launch(port, args...)
 			if a := s.Chat(harness.Ask(capital)); a.Content != paris {
@@ -117,7 +117,7 @@ func TestFirstRun_HealthyStartsWarnOfNothing(t *testing.T) {
 	}
 }
 
-// caddyfiles are all that are shipped or shown, by where they are.
+// caddyfiles returns all Caddyfiles that are shipped or shown in documents, by their location.
 func caddyfiles(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -148,7 +148,7 @@ func caddyfiles(t *testing.T) map[string]string {
 	return all
 }
 
-// Where the models and folders that they name are there, no Caddyfile that is shipped or shown starts with a warning.
+// If the models and folders that it names exist, no Caddyfile that is shipped or shown in a document causes a warning.
 func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 	all := caddyfiles(t)
 	if len(all) < 10 {
@@ -179,7 +179,7 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 				return strings.Contains(s.Log(), "serving initial configuration") && strings.Count(s.Log(), `"msg":"model loaded"`) == preloads
 			})
 			wantNoWarnings(t, s)
-			wantDone(t, h.Command("stop")) // Caddy may not listen to signals yet
+			wantDone(t, h.Command("stop")) // Caddy may not handle signals yet
 			if status := s.WaitEnd(harness.Patience); status != 0 {
 				t.Errorf("it ended with status %d", status)
 			}
@@ -187,7 +187,7 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 	}
 }
 
-// Whatever keeps one of Caddy's own commands from its work is told in a sentence, as by our own, without lines of a log before it.
+// When one of Caddy's own commands fails, it prints a sentence, like ours, without log lines before it.
 func TestFirstRun_ErrorsAreSentences(t *testing.T) {
 	h := harness.NewHome(t)
 	h.WriteFile("Caddyfile", "{\n\tlm {\n\t\tnonsense\n\t}\n}\n")
@@ -219,12 +219,12 @@ func TestFirstRun_ErrorsAreSentences(t *testing.T) {
 	}
 }
 
-// In a folder without a Caddyfile, start serves what run and serve do.
+// In a folder without a Caddyfile, start works like run and serve.
 func TestFirstRun_BareStartServesOnTheDefaultPort(t *testing.T) {
 	h := harness.NewHome(t)
 	r := h.Command("start")
 	if r.Status != 0 {
-		if !strings.Contains(r.Output, harness.Address(defaultPort)+" is already in use") { // then, too, it is seen what it would serve on
+		if !strings.Contains(r.Output, harness.Address(defaultPort)+" is already in use") { // this also shows what it would serve on
 			t.Errorf("status %d: %s", r.Status, r.Output)
 		}
 		return
@@ -243,7 +243,7 @@ func TestFirstRun_BareStartServesOnTheDefaultPort(t *testing.T) {
 	}
 }
 
-// What would do nothing, or harm, is refused in a sentence; help is given whatever else is wrong.
+// Useless or harmful invocations are refused with a sentence; help works whatever else is wrong.
 func TestFirstRun_CommandsThatMakeNoSense(t *testing.T) {
 	h := harness.NewHome(t)
 	s := harness.Start(h, harness.Config{})

@@ -10,20 +10,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// withoutSite has the model server, but nothing that serves it; withoutModels has neither.
+// withoutSite has the model server, but no site; withoutModels has neither.
 const (
 	withoutSite   = "{\n\tadmin unix/{$LMCADDY_HOME}/run/admin.sock|0600\n\tlm {\n\t\thome {$LMCADDY_HOME}\n\t}\n}\n"
 	withoutModels = "{\n\tgrace_period %s\n\tadmin unix/{$LMCADDY_HOME}/run/admin.sock|0600\n}\n\nhttp://:%d {\n\tbind 127.0.0.1\n\trespond ok\n}\n"
 )
 
-// older is a server with a stream of a configuration that is no longer in force, and whose own grace period is over.
+// older is a server with a stream of a replaced configuration, whose own grace period is over.
 type older struct {
 	*harness.Server
 	stream *harness.Stream
 	engine harness.Process // paused
 }
 
-// ofOlder begins a stream, and has the server change its configuration.
+// ofOlder begins a stream, and replaces the server's configuration.
 func ofOlder(t *testing.T, change func(s *harness.Server, config harness.Config)) older {
 	t.Helper()
 	config := harness.Config{Port: harness.FreePort(t), Grace: "10ms"}
@@ -39,7 +39,7 @@ func ofOlder(t *testing.T, change func(s *harness.Server, config harness.Config)
 	return o
 }
 
-// reloadTo is a change to a configuration with another grace period.
+// reloadTo returns a function that changes to a configuration with another grace period.
 func reloadTo(grace string) func(*harness.Server, harness.Config) {
 	return func(s *harness.Server, config harness.Config) {
 		config.Grace = grace
@@ -54,7 +54,7 @@ func mustReload(s *harness.Server, caddyfile string) {
 	}
 }
 
-// begin begins the server's end, by the name of a signal, or by the command. It returns what waits for the command.
+// begin stops the server by the named signal or by the command. It returns a function that waits for the command.
 func (o older) begin(t *testing.T, how string) (wait func()) {
 	t.Helper()
 	wait = func() {}
@@ -138,7 +138,7 @@ func TestGrace_AStreamOfAnOlderConfigurationIsCutOffAtItsEnd(t *testing.T) {
 	}
 }
 
-// TestGrace_WithoutAModelServerItsStreamsGoOn, and its engines end with the last of them.
+// TestGrace_WithoutAModelServerItsStreamsGoOn: streams continue, and their engines end with the last of them.
 func TestGrace_WithoutAModelServerItsStreamsGoOn(t *testing.T) {
 	o := ofOlder(t, func(s *harness.Server, config harness.Config) {
 		mustReload(s, fmt.Sprintf(withoutModels, "60s", config.Port))

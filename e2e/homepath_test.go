@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// The shipped Caddyfiles work wherever the home is, and so do the commands.
+// The shipped Caddyfiles and the commands work with any path of the home.
 func TestHome_AnyPathWillDo(t *testing.T) {
 	shipped, err := os.ReadFile("../Caddyfile")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// hostileSite is a server with a site that is open on its own machine, and one that takes tokens and writes an access log. Bodies
-// are bounded, or the garbage of the largest would hide what is lost.
+// hostileSite is a server with an open site on loopback, and one that requires tokens and writes an access log. Bodies are
+// limited, since the garbage of large ones would hide leaks.
 const hostileSite = `{
 	grace_period 15s
 	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
@@ -55,8 +55,8 @@ http://:%d {
 }
 `
 
-// TestHostile sends some thousand requests that no honest client sends, all made from rules and a seed. None may make the
-// server panic, fail, tell a secret or grow.
+// TestHostile sends thousands of requests that no honest client sends, generated from rules and a seed. None may make the
+// server panic, fail, reveal a secret or grow.
 func TestHostile(t *testing.T) {
 	h := harness.NewHome(t)
 	open, guarded := harness.FreePort(t), harness.FreePort(t)
@@ -67,7 +67,7 @@ func TestHostile(t *testing.T) {
 	if len(corpus) < 500 {
 		t.Fatalf("there are %d requests alone", len(corpus))
 	}
-	for range 20 { // that say nothing more as long as the others go on
+	for range 20 { // that stay silent while the others run
 		conn := dialHostile(t, open)
 		defer func() { _ = conn.Close() }()
 		_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n{", harness.ChatPath)
@@ -78,7 +78,7 @@ func TestHostile(t *testing.T) {
 			sendHostile(t, corpus, open, guarded)
 		}
 	}
-	several() // until the buffers are as large as they get
+	several() // until the buffers have their final size
 	before := residentMemory(t, s.PID)
 	several()
 	after := residentMemory(t, s.PID)
@@ -113,7 +113,7 @@ func dialHostile(t testing.TB, port int) net.Conn {
 	return conn
 }
 
-// sendHostile sends each request once, some at a time, and checks the answers.
+// sendHostile sends each request once, several concurrently, and checks the answers.
 func sendHostile(t *testing.T, corpus []hostile, open, guarded int) {
 	t.Helper()
 	next := make(chan hostile)
@@ -136,7 +136,7 @@ func sendHostile(t *testing.T, corpus []hostile, open, guarded int) {
 	senders.Wait()
 }
 
-// send gives what is answered, if anything. The end of the request is its end, whatever it says.
+// send returns the answer, if there is one. It closes its side of the connection after the request, whatever the request says.
 func (r hostile) send(port int) []byte {
 	conn, err := net.Dial("tcp", harness.Address(port))
 	if err != nil {
@@ -145,7 +145,7 @@ func (r hostile) send(port int) []byte {
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(harness.Patience))
 	go func() {
-		_, _ = conn.Write(r.bytes) // the server needn't read all of it
+		_, _ = conn.Write(r.bytes) // the server may not read all of it
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}()
 	answer, _ := io.ReadAll(io.LimitReader(conn, 1<<20))
@@ -154,14 +154,14 @@ func (r hostile) send(port int) []byte {
 
 var statusLine = regexp.MustCompile(`^HTTP/1\.[01] (\d{3}) `)
 
-// check fails the test for an answer that no request may get.
+// check fails the test for an answer that no request should get.
 func (r hostile) check(t *testing.T, answer []byte) {
 	t.Helper()
 	if len(answer) == 0 {
-		return // the connection was closed, as it may be for what isn't HTTP
+		return // the connection was closed, which is allowed for anything but HTTP
 	}
 	if bytes.HasPrefix(r.bytes, []byte("PRI ")) && len(answer) > 9 && answer[3] == 4 {
-		return // the settings with which HTTP/2 begins
+		return // the settings at the beginning of HTTP/2
 	}
 	line := statusLine.FindSubmatch(answer)
 	if line == nil {
@@ -171,7 +171,7 @@ func (r hostile) check(t *testing.T, answer []byte) {
 	status, _ := strconv.Atoi(string(line[1]))
 	header, _, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 	switch {
-	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported: // which is what there is to say of them
+	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported: // the right answers to some requests
 	case status == http.StatusBadGateway && bytes.Contains(answer, []byte("hub_failed")): // there is no hub
 	case status == http.StatusInsufficientStorage:
 	case status >= 500:
@@ -185,7 +185,7 @@ func (r hostile) check(t *testing.T, answer []byte) {
 	}
 }
 
-// residentMemory is what a process holds of the machine's memory, in bytes.
+// residentMemory is the resident memory of a process, in bytes.
 func residentMemory(t testing.TB, pid int) int64 {
 	t.Helper()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

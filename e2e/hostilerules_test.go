@@ -10,15 +10,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// hostile is a request as it is sent, byte for byte.
+// hostile is a request, byte for byte.
 type hostile struct {
 	name    string
 	guarded bool // it goes to the site with tokens
 	bytes   []byte
 }
 
-// hostileRequests are all of them, always the same. Those with a token have it where a token belongs: what else a client puts
-// its secrets into is its own affair.
+// hostileRequests returns all of them, always the same. Tokens are only where a token belongs: other places are the client's
+// own responsibility.
 func hostileRequests(token string) []hostile {
 	var all []hostile
 	add := func(name, raw string) { all = append(all, hostile{name: name, bytes: []byte(raw)}) }
@@ -167,7 +167,7 @@ func hostileHeaders(add func(name, raw string)) {
 
 // hostileMutants are honest requests with a few bytes changed, lost, repeated or swapped.
 func hostileMutants(add func(name, raw string)) {
-	random := rand.New(rand.NewPCG(7, 1234)) // the same ones each time are the point
+	random := rand.New(rand.NewPCG(7, 1234)) // they should be the same each time
 	honest := []string{
 		request("POST", harness.ChatPath, "Content-Type: application/json\r\n", `{"model":"`+harness.Model+`","stream":true,"max_tokens":2,"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]}`),
 		request("POST", "/v1/messages", "Anthropic-Version: 2023-06-01\r\n", `{"model":"`+harness.Model+`","max_tokens":2,"system":[{"type":"text","text":"x"}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`),

@@ -20,7 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// withVision is a home with a model that tells colours.
+// withVision returns a home with a model that names colours.
 func withVision(t *testing.T) *harness.Home {
 	t.Helper()
 	home := harness.NewHome(t)
@@ -34,7 +34,7 @@ func withVision(t *testing.T) *harness.Home {
 	return home
 }
 
-// red is a picture of one colour in each format.
+// red returns a picture of one colour in each format.
 func red(t *testing.T) map[string][]byte {
 	t.Helper()
 	const side = 64
@@ -58,7 +58,7 @@ func red(t *testing.T) map[string][]byte {
 	bmp = append(le.AppendUint16(le.AppendUint16(bmp, 1), 24), make([]byte, 24)...)
 	files["bmp"] = append(bmp, bytes.Repeat([]byte{0, 0, 255}, side*side)...)
 
-	// Lossless WebP: after the sizes, each channel has a code of one symbol, so that the pixels take no bits.
+	// Lossless WebP: after the sizes, each channel has a code with one symbol, so the pixels take no bits.
 	var bits uint64
 	at := 3 // no transforms, no cache, one set of codes
 	for _, symbol := range []uint64{0, 255, 0, 255, 0} {
@@ -72,7 +72,7 @@ func red(t *testing.T) map[string][]byte {
 	return files
 }
 
-// TestImages_EveryFormatIsSeen: the model tells the colour of each, whatever its sender calls it.
+// TestImages_EveryFormatIsSeen: the model names the colour in each format, whichever media type the request gives.
 func TestImages_EveryFormatIsSeen(t *testing.T) {
 	s := harness.Start(withVision(t), harness.Config{})
 	for name, file := range red(t) {
@@ -97,7 +97,7 @@ func TestImages_EveryFormatIsSeen(t *testing.T) {
 	}
 }
 
-// TestImages_NothingElseReachesTheEngine: what is no picture is refused before a model is loaded.
+// TestImages_NothingElseReachesTheEngine: anything but a picture is refused before a model is loaded.
 func TestImages_NothingElseReachesTheEngine(t *testing.T) {
 	s := harness.Start(withVision(t), harness.Config{})
 	header := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("IHDR"), 100_000), 100_000)

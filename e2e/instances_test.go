@@ -7,7 +7,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// A request for a key is answered by an instance whose context its prompt fits, one for an instance by that one alone.
+// A request for a key is answered by an instance whose context fits the prompt, one for an instance only by that instance.
 func TestInstances_AKeyIsAnsweredByOneThatFits(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	const second = harness.Model + ":2"

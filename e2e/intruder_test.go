@@ -12,27 +12,27 @@ import (
 	"syscall"
 )
 
-// engineName is the name under which the test's binary is an engine that somebody has taken over.
+// engineName is the name under which the test's binary acts as an engine that was taken over.
 const engineName = "llama-server"
 
-// intrusion is what such an engine tries before it becomes the real one, and where it leaves what came of it.
+// intrusion is what such an engine tries before it becomes the real one.
 type intrusion struct {
 	Real    string   // the executable
-	NoHost  bool     // it is a build that takes no socket
+	NoHost  bool     // a build that can't listen on a socket
 	Read    []string // files and folders
-	Write   []string // files to be made
-	Execute []string // programs that end at once
+	Write   []string // files to create
+	Execute []string // programs that exit at once
 	Dial    []string // networks and addresses, such as "tcp 127.0.0.1:1234"
 	Listen  []string // likewise
 }
 
-// The files beside the engine's name: what to try; in the folder of its launch: what came of it.
+// The file next to the engine, which says what to try, and the one in its launch folder, which has the results.
 const (
 	intrusionFile = "intrusion.json"
 	resultFile    = "result.json"
 )
 
-// intrude is the life of such an engine. It returns if it can't begin, or has told its help.
+// intrude runs such an engine. It returns if it can't begin, or has printed its help.
 func intrude() error {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(os.Args[0]), intrusionFile))
 	if err != nil {
@@ -42,7 +42,7 @@ func intrude() error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	_ = os.Unsetenv("PATH") // else the real one's start script finds nothing
+	_ = os.Unsetenv("PATH") // otherwise the real one's start script finds nothing
 	args := append([]string{in.Real}, os.Args[1:]...)
 	if slices.Contains(args, "--help") && in.NoHost {
 		help, err := exec.Command(in.Real, "--help").Output()
@@ -61,7 +61,7 @@ func intrude() error {
 	return syscall.Exec(in.Real, args, os.Environ())
 }
 
-// try is what it was allowed, and why the rest was refused.
+// try returns what was allowed, and why the rest was refused.
 func (in *intrusion) try() map[string]string {
 	result := map[string]string{}
 	tell := func(what, to string, err error) {

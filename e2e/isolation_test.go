@@ -11,10 +11,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// attack is a request that would hurt the engine, the machine or another user if the engine got it as it is.
+// attack is a request that would harm the engine, the machine or another user if the engine received it unchanged.
 type attack struct {
 	name, path string // the path; empty: harness.ChatPath
-	fields     string // of the body, beside the model and, for chats, a short limit
+	fields     string // of the body, besides the model and, for chats, a short limit
 	status     int
 	says       string // in the answer
 }
@@ -31,8 +31,8 @@ func partsOf(parts string) string {
 	return `"messages":[{"role":"user","content":[` + parts + `]}]`
 }
 
-// attacks are requests by the name of a rule that each would break. URL stands for a listener on this machine that nothing may
-// ask.
+// attacks are requests by the name of the rule that each would break. URL stands for a listener on this machine that must get
+// no request.
 func attacks(url string) []attack {
 	many := func(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
 	doubled := `{"$ref":"#/$defs/d0","$defs":{`
@@ -46,7 +46,7 @@ func attacks(url string) []attack {
 		keys[i] = fmt.Sprintf(`"k%d":{"a":1}`, i)
 	}
 	return []attack{
-		// fields of the engine's own
+		// fields of the engine
 		{"another's slot", "", userHi + `,"id_slot":0,"cache_prompt":true,"n_keep":-1,"n_discard":5`, 200, ""},
 		{"many choices in the engine", "", userHi + `,"n_cmpl":1000`, 200, ""},
 		{"a grammar's triggers", "", userHi + `,"grammar_lazy":true,"grammar_triggers":[{"type":9,"value":"x"}]`, 200, ""},
@@ -92,8 +92,8 @@ func attacks(url string) []attack {
 	}
 }
 
-// TestIsolation sends each attack while another user's request is under way, and another's behind it. The others are answered,
-// the engine is the one of the start, and nothing was fetched.
+// TestIsolation sends each attack while another user's request is running, and one more after it. The others are answered,
+// the engine isn't replaced, and nothing was downloaded.
 func TestIsolation(t *testing.T) {
 	var fetched atomic.Int32
 	listener := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fetched.Add(1) }))
@@ -128,7 +128,7 @@ func tryAttack(t *testing.T, s *harness.Server, model string, a attack) {
 		more = `,"max_tokens":8`
 	}
 	got := s.Post(path, `{"model":"`+model+`",`+a.fields+more+`}`)
-	isBlind := model == harness.Model && got.Status == 400 && strings.Contains(got.Body, "vision") // it was refused before that
+	isBlind := model == harness.Model && got.Status == 400 && strings.Contains(got.Body, "vision") // it was refused earlier
 	if !isBlind && (got.Status != a.status || !strings.Contains(got.Body, a.says)) {
 		t.Errorf("status %d, want %d and %q: %.500s", got.Status, a.status, a.says, got.Body)
 	}

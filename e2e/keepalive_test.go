@@ -14,11 +14,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// keepAlive is a client that sends one request after the other on one connection for as long as the server keeps that open.
-// Unlike net/http's it never sends a request twice.
+// keepAlive is a client that sends its requests on one connection while the server keeps it open. Unlike net/http's client,
+// it never retries a request.
 type keepAlive struct {
 	address string
-	request string // as it stands on the wire
+	request string // the bytes on the wire
 
 	conn   net.Conn
 	reader *bufio.Reader
@@ -61,8 +61,8 @@ func (k *keepAlive) answer() (*http.Response, error) {
 	return resp, err
 }
 
-// TestReload_KeepsConnectionsThatAreInUse until they are closed by an answer that says so: a client can't tell whether a request
-// that was reset was answered. Some may fail, since a busy machine may let a client rest until its connection counts as unused.
+// TestReload_KeepsConnectionsThatAreInUse until an answer announces the close: a client can't tell whether a request that was
+// reset was processed. Some may fail, since a busy machine may delay a client until its connection counts as idle.
 func TestReload_KeepsConnectionsThatAreInUse(t *testing.T) {
 	const reloads = 10
 	config := harness.Config{Port: harness.FreePort(t)}
@@ -109,7 +109,7 @@ func TestReload_KeepsConnectionsThatAreInUse(t *testing.T) {
 	close(done)
 	clients.Wait()
 	t.Logf("%d requests were answered, %d failed, at %d reloads", answered.Load(), len(failures), reloads)
-	if len(failures) > reloads { // half of the clients at each, where nothing is done about it
+	if len(failures) > reloads { // without a countermeasure, half of the clients fail at each reload
 		t.Errorf("%d requests failed:\n%s", len(failures), strings.Join(failures, "\n"))
 	}
 }

@@ -89,12 +89,12 @@ http://:%d {
 	return l
 }
 
-// created is a token that `lmcaddy token create` has made.
+// created returns a token that `lmcaddy token create` has made.
 func created(t *testing.T, h *harness.Home, args ...string) string {
 	t.Helper()
 	r := h.Command(append([]string{"token", "create"}, args...)...)
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")
-	token := lines[len(lines)-1] // what is before is on standard error
+	token := lines[len(lines)-1] // the lines before are standard error
 	if r.Status != 0 || !strings.HasPrefix(token, "sk-lm-") || len(token) != len("sk-lm-")+8+1+20 {
 		t.Fatalf("status %d: %s", r.Status, r.Output)
 	}
@@ -112,7 +112,7 @@ func (l *lan) curl(args ...string) string {
 	return string(out)
 }
 
-// wantStream reads a stream of a chat whose first event has to come while the model still works.
+// wantStream reads a chat's stream, whose first event has to arrive while the model is still working.
 func (l *lan) wantStream(t *testing.T, stream io.Reader) {
 	t.Helper()
 	lines := bufio.NewScanner(stream)
@@ -213,7 +213,7 @@ func TestLAN_TokensAndTheSDK(t *testing.T) {
 	refused(created(t, l.Home, "--name", "reader", "--scopes", "models.read"), 403, "missing_scope")
 	refused(created(t, l.Home, "--name", "embedder", "--models", "other/*"), 403, "model_not_allowed")
 
-	// What the command line does to a token counts at once, also over --host.
+	// Changes of a token by the command line take effect at once, also over --host.
 	list := l.Command("token", "ls", "--json")
 	id := gjson.Get(list.Output, `tokens.#(name=="laptop").id`).Str
 	wantDone(t, l.Command("token", "edit", id, "--scopes", "models.read"), id, "models.read")
@@ -229,7 +229,7 @@ func TestLAN_TokensAndTheSDK(t *testing.T) {
 	l.wantNoSecrets(t, l.token, admin)
 }
 
-// wantNoSecrets looks for the secret halves of tokens in everything that is kept or told.
+// wantNoSecrets checks that the secret halves of tokens are in nothing that is stored or shown.
 func (l *lan) wantNoSecrets(t *testing.T, tokens ...string) {
 	t.Helper()
 	access, err := os.ReadFile(l.Dir + "/access.log")
@@ -239,11 +239,11 @@ func (l *lan) wantNoSecrets(t *testing.T, tokens ...string) {
 	wantNoSecrets(t, l.Server, tokens...)
 }
 
-// Anybody can ask for a certificate of any name. Those of this machine's own are made, and no others leave a trace.
+// Anybody can ask for a certificate of any name. Only those for this machine's names are issued; others leave no trace.
 func TestLAN_CertificatesForThisMachineAlone(t *testing.T) {
 	l := startLAN(t)
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(l.base, "https://"))
-	shake := func(name string) error { // which isn't sent if it is an address
+	shake := func(name string) error { // the name isn't sent if it is an address
 		address := "127.0.0.2"
 		if net.ParseIP(name) != nil {
 			address = name
@@ -279,7 +279,7 @@ func TestLAN_CertificatesForThisMachineAlone(t *testing.T) {
 	}
 }
 
-// files are those below a folder.
+// files returns the files below a folder.
 func files(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -307,7 +307,7 @@ func TestToken_BeforeTheServerRuns(t *testing.T) {
 	wantNoSecrets(t, s, early, late)
 }
 
-// Two servers on one PostgreSQL: what is revoked on the one is refused by the other within a second.
+// Two servers on one PostgreSQL: a token that is revoked on one is refused by the other within a second.
 func TestToken_IsRevokedOnAllServers(t *testing.T) {
 	url := harness.Postgres(t)
 	both := [2]*harness.Server{}
@@ -348,7 +348,7 @@ http://:%d {
 	wantFailed(t, h.Command("token", "ls"), "PostgreSQL", "start the server")
 }
 
-// TestToken_WhileTheStoreIsAway: what was found valid goes on being so for a while, and nothing else is let in.
+// TestToken_WhileTheStoreIsAway: a token that was found valid stays valid for a while, and no other is accepted.
 func TestToken_WhileTheStoreIsAway(t *testing.T) {
 	database := harness.Postgres(t)
 	h, port := harness.NewHome(t), harness.FreePort(t)
@@ -385,7 +385,7 @@ http://:%d {
 		t.Fatal(got)
 	}
 	harness.EndPostgres(t, database)
-	for ended := time.Now(); time.Since(ended) < 2*time.Second; { // what was looked up is fresh for half a second
+	for ended := time.Now(); time.Since(ended) < 2*time.Second; { // a token that was looked up is cached for half a second
 		if got := chat(token); got != http.StatusOK {
 			t.Fatalf("%d, %s after the database ended", got, time.Since(ended))
 		}
@@ -398,7 +398,7 @@ http://:%d {
 	}
 }
 
-// accepted tells whether a server takes a token that was an administrator's.
+// accepted reports whether a server accepts a token that was an administrator's.
 func accepted(t *testing.T, s *harness.Server, token string) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Base+"/api/v1/tokens", nil)

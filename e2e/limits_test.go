@@ -52,7 +52,7 @@ func startLimited(t *testing.T, store string) limited {
 	return limited{s, port}
 }
 
-// send sends a request with a token, and gives the answer with its body unread.
+// send sends a request with a token, and returns the response with its body unread.
 func (l limited) send(token string, body any) *http.Response {
 	l.T.Helper()
 	text, err := json.Marshal(body)
@@ -71,7 +71,7 @@ func (l limited) send(token string, body any) *http.Response {
 	return resp
 }
 
-// ask is send for what is answered in one piece.
+// ask is send for answers in one piece.
 func (l limited) ask(token string, body any) harness.Reply {
 	l.T.Helper()
 	resp := l.send(token, body)
@@ -83,7 +83,7 @@ func (l limited) ask(token string, body any) harness.Reply {
 	return harness.Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(text)}
 }
 
-// wantServed checks that somebody else's request is answered in time.
+// wantServed checks that another client's request is answered in time.
 func (l limited) wantServed(token string) {
 	l.T.Helper()
 	begun := time.Now()
@@ -132,7 +132,7 @@ func TestLimits_TokensADay(t *testing.T) {
 	}
 }
 
-// usedBy is how many tokens a token has used, and how many of them in its longest prompt.
+// usedBy returns the number of tokens that a token has used, and that of its longest prompt.
 func (l limited) usedBy(token string) (used, prompt int64) {
 	l.T.Helper()
 	req, err := http.NewRequestWithContext(l.T.Context(), http.MethodGet, l.Base+"/api/v1/usage", nil)
@@ -153,7 +153,7 @@ func (l limited) usedBy(token string) (used, prompt int64) {
 	return used, prompt
 }
 
-// withheld opens a connection and sends a chat, compressed, but for the last bytes.
+// withheld opens a connection and sends a compressed chat, except for the last bytes.
 func (l limited) withheld(token string, body []byte) net.Conn {
 	l.T.Helper()
 	conn := dialHostile(l.T, l.port)
@@ -166,7 +166,7 @@ func (l limited) withheld(token string, body []byte) net.Conn {
 	return conn
 }
 
-// statusOf is the status that a connection is answered with, if it is within a while; else 0.
+// statusOf returns the status of the answer on a connection, or 0 if there is none in time.
 func statusOf(conn net.Conn, within time.Duration) int {
 	_ = conn.SetReadDeadline(time.Now().Add(within))
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -214,7 +214,7 @@ func TestLimits_BodiesThatNeverEnd(t *testing.T) {
 				refused[<-answers]++
 				most = max(most, residentMemory(t, l.PID))
 			}
-			for _, conn := range conns { // those that still wait get no answer
+			for _, conn := range conns { // requests that still wait get no answer
 				_ = conn.Close()
 			}
 			for range tt.waits {
@@ -231,7 +231,7 @@ func TestLimits_BodiesThatNeverEnd(t *testing.T) {
 		})
 	}
 	token := created(t, l.Home, "--name", "attacker", "--concurrent", "2")
-	announced := func() int { // the answer to a request whose body is announced, and not sent
+	announced := func() int { // the answer to a request whose body is announced, but not sent
 		conn := dialHostile(t, l.port)
 		t.Cleanup(func() { _ = conn.Close() })
 		_, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 60000000\r\nExpect: 100-continue\r\n\r\n", harness.ChatPath, token)
@@ -250,7 +250,7 @@ func TestLimits_BodiesThatNeverEnd(t *testing.T) {
 	}
 }
 
-// packed is a chat of so many bytes, compressed.
+// packed returns a compressed chat of n bytes.
 func packed(size int64) []byte {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
@@ -261,7 +261,7 @@ func packed(size int64) []byte {
 	return buf.Bytes()
 }
 
-// ones is a text without end.
+// ones is an endless text.
 type ones struct{}
 
 func (ones) Read(p []byte) (int, error) {
@@ -271,7 +271,7 @@ func (ones) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// wantEnded reads a stream that has begun to its end, which has to come because its token was revoked.
+// wantEnded revokes the token of a running stream, which must end with an error that says so.
 func wantEnded(t *testing.T, from *bufio.Reader, revoke func()) {
 	t.Helper()
 	if _, err := from.ReadString('\n'); err != nil {

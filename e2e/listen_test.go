@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// listenOn takes a port until the test is over.
+// listenOn occupies a port until the test is over.
 func listenOn(t *testing.T, address string) (port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -77,7 +77,7 @@ func dial(host string, port int) error {
 	return err
 }
 
-// otherAddresses are this machine's addresses but for 127.0.0.1. Those that need a zone are left out.
+// otherAddresses returns this machine's addresses except 127.0.0.1 and those that need a zone.
 func otherAddresses(t *testing.T) []string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -23,9 +23,9 @@ func TestLoad_EveryFieldIsApplied(t *testing.T) {
 	s := harness.Start(h, harness.Config{})
 	for name, c := range map[string]struct {
 		request harness.Fields
-		config  string   // what load_config has to be
-		args    []string // what the engine has to be started with
-		none    []string // and what not
+		config  string   // the expected load_config
+		args    []string // arguments that the engine must get
+		none    []string // arguments that it must not get
 	}{
 		"nothing asked for": {
 			request: harness.Fields{"model": harness.Model},

@@ -32,7 +32,7 @@ func TestLock_SecondServerOnTheSameHomeRefusesToStart(t *testing.T) {
 		"run on an alias": {"run", "--adapter", "caddyfile", "--config", home.WriteFile("Alias", strings.ReplaceAll(other.String(), "{$LMCADDY_HOME}", alias))},
 		"serve":           {"serve", "--listen", harness.Address(other.Port)},
 		"run on its port": {"run", "--config", home.WriteFile("Caddyfile", config.String())},
-		"a bare run":      {"run"}, // of the Caddyfile in the folder, which is the first's
+		"a bare run":      {"run"}, // with the Caddyfile in the folder, which is the first server's
 		"run with flags":  {"run", "--environ", "--config", second, "--adapter", "caddyfile"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestLock_SecondServerOnTheSameHomeRefusesToStart(t *testing.T) {
 	}
 }
 
-// The configuration can't be looked at before Caddy reads it, which is no reason to let it take over the admin socket.
+// Even if the configuration can't be read before Caddy reads it, a second server must not take over the admin socket.
 func TestLock_SecondServerThatIsConfiguredOnStandardInputRefusesToStart(t *testing.T) {
 	home := harness.NewHome(t)
 	config := harness.Config{Port: harness.FreePort(t)}
@@ -82,7 +82,7 @@ func TestLock_SecondServerThatIsConfiguredOnStandardInputRefusesToStart(t *testi
 	}
 }
 
-// Of two that start at once one serves, with all that belongs to it, and the other leaves nothing changed.
+// Of two servers that start at once, one serves completely, and the other changes nothing.
 func TestLock_TwoStartsAtOnce(t *testing.T) {
 	home := harness.NewHome(t)
 	for range 20 {

@@ -14,7 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// withMetrics is a Caddyfile whose site has the metrics on /metrics.
+// withMetrics is a Caddyfile whose site serves the metrics on /metrics.
 func withMetrics(c harness.Config) string {
 	return strings.Replace(c.String(), "\tlm_api {", "\tmetrics /metrics\n\tlm_api {", 1)
 }
@@ -25,7 +25,7 @@ func startWithMetrics(t *testing.T, c harness.Config) *harness.Server {
 	return home.Launch(c.Port, "run", "--config", home.WriteFile("Caddyfile", withMetrics(c)))
 }
 
-// samples are those of ours in a scrape, by name and labels.
+// samples returns our samples in a scrape, by name and labels.
 func samples(t testing.TB, text string) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -48,7 +48,7 @@ func scrape(s *harness.Server) map[string]float64 {
 	return samples(s.T, s.Get("/metrics").Want(s.T, http.StatusOK).Body)
 }
 
-// getAdmin asks for a path of the admin endpoint.
+// getAdmin requests a path of the admin endpoint.
 func getAdmin(s *harness.Server, path string) string {
 	s.T.Helper()
 	socket := s.RunFile("admin.sock")
@@ -70,7 +70,7 @@ func getAdmin(s *harness.Server, path string) string {
 	return string(body)
 }
 
-// wantSamples waits until a scrape has these.
+// wantSamples waits until a scrape has these samples.
 func wantSamples(s *harness.Server, when string, want map[string]float64) {
 	s.T.Helper()
 	var got map[string]float64

@@ -16,7 +16,7 @@ func TestModels_BrokenFilesDisturbNothingAndAreExplained(t *testing.T) {
 	shipped := harness.ShippedModel(t)
 	broken := map[string]struct {
 		content []byte
-		reason  string // what the client and the log are told, as a pattern
+		reason  string // the reason in the error and the log, as a pattern
 	}{
 		"broken/text":     {[]byte("This is no model, whatever its name says.\n"), `not a GGUF file`},
 		"broken/empty":    {nil, `empty`},
@@ -28,7 +28,7 @@ func TestModels_BrokenFilesDisturbNothingAndAreExplained(t *testing.T) {
 	for key, b := range broken {
 		paths[key] = home.AddModel(key, "model.gguf", b.content)
 	}
-	// One that lies beside a good file must not change that one's key.
+	// A broken file next to a good one must not change the good one's key.
 	beside := home.AddModel(harness.Model, "another.gguf", []byte("no model either"))
 
 	s := harness.Start(home, harness.Config{})
@@ -74,7 +74,7 @@ func TestModels_OneThatIsAddedLaterIsFound(t *testing.T) {
 	})
 }
 
-// lineWith is the first line of a log that has a text; empty if there is none.
+// lineWith returns the first line of a log that contains a text; empty if there is none.
 func lineWith(log, text string) string {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {

@@ -59,7 +59,7 @@ func wantUnloaded(t *testing.T, s *harness.Server, id string) {
 	}
 }
 
-// wantLoaded checks what both of the lists say is loaded.
+// wantLoaded checks the loaded models in both lists.
 func wantLoaded(t *testing.T, s *harness.Server, ids ...string) {
 	t.Helper()
 	if ids == nil {
@@ -143,7 +143,7 @@ func TestNative_UnloadOfABusyInstanceWaitsForTheStreamThatRuns(t *testing.T) {
 	engine := s.Engine()
 	engine.Pause(t)
 	unloaded := s.Go(harness.UnloadPath, harness.Fields{"instance_id": harness.Model})
-	for range 50 { // others are answered meanwhile
+	for range 50 { // other requests are answered meanwhile
 		s.Get("/api/v1/models").Want(t, http.StatusOK)
 	}
 	select {

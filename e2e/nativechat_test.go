@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// wantSaid checks an answer's message, and gives the response's id.
+// wantSaid checks an answer's message, and returns the response's id.
 func wantSaid(t *testing.T, body gjson.Result, want string) (id string) {
 	t.Helper()
 	if got := harness.NativeText(body, "message"); got != want {
@@ -29,7 +29,7 @@ func TestNativeChat_ConversationsGoOnBranchAndOutliveARestart(t *testing.T) {
 	ada := wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(first)), "Your name is Ada.")
 	bob := wantSaid(t, s.NativeChat(harness.NativeAsk("My name is Bob.").After(first)), "Nice to meet you, Bob!")
 	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(bob)), "Your name is Bob.")
-	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(ada)), "Your name is Ada.") // the branch has left it alone
+	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(ada)), "Your name is Ada.") // the branch hasn't changed it
 	if status := s.Stop(syscall.SIGINT, harness.Patience); status != 0 {
 		t.Errorf("status %d", status)
 	}
@@ -48,7 +48,7 @@ func TestNativeChat_ConversationsGoOnBranchAndOutliveARestart(t *testing.T) {
 		}
 	}
 	s.Do(http.MethodDelete, harness.ResponsesPath+first, nil).Want(t, http.StatusOK)
-	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(bob)), "Your name is Bob.") // what continues a deleted one stays
+	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(bob)), "Your name is Bob.") // responses that continue a deleted one stay
 	gone := s.Post(harness.NativeChatPath, harness.NativeAsk(whoAmI).After(first)).Want(t, http.StatusNotFound)
 	if code := gone.Get("error.code").Str; code != "previous_response_not_found" {
 		t.Errorf("a deleted one: %s", gone.Body)
@@ -133,7 +133,7 @@ func TestNativeChat_AnEngineThatDiesEndsTheStreamInOrder(t *testing.T) {
 		t.Run("reasoning "+tt.reasoning, func(t *testing.T) {
 			s := s.In(t)
 			request := harness.NativeLong(8000).With("reasoning", tt.reasoning)
-			if tt.reasoning == "on" { // nor may it end its thoughts
+			if tt.reasoning == "on" { // it can't end its thinking either
 				request["logit_bias"] = []any{[]any{758, false}, []any{760, false}}
 			}
 			open := s.OpenNative(request)
@@ -152,7 +152,7 @@ func TestNativeChat_AnEngineThatDiesEndsTheStreamInOrder(t *testing.T) {
 			if diff := cmp.Diff(st.Result.Get("output").Value(), stored.Get("output").Value()); diff != "" || stored.Get("status").Str != "failed" {
 				t.Errorf("stored as %q (-told +stored):\n%s", stored.Get("status").Str, diff)
 			}
-			wantSaid(t, s.NativeChat(harness.NativeAsk(capital)), paris) // of a new engine
+			wantSaid(t, s.NativeChat(harness.NativeAsk(capital)), paris) // from a new engine
 			wantUnloaded(t, s, harness.Model)
 		})
 	}

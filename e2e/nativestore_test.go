@@ -19,12 +19,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// thinkBlock is how many tokens the shipped model's template writes for the thoughts of a model that is not to think. They
-// stand before the answer, and nowhere in the prompts of later turns.
+// thinkBlock is the number of tokens that the shipped model's template writes if the model shouldn't think. They precede the
+// answer, but aren't in the prompts of later turns.
 const thinkBlock = 4
 
-// TestNativeChat_GoingOnIsQuick: of a later turn's prompt the engine has all of the one before but for its think block; so
-// what is left to do is that turn's answer, and what is said now. It is so, too, when conversations take turns.
+// TestNativeChat_GoingOnIsQuick: for a later turn, the engine has cached the prompt before except for its think block, so it
+// processes only that turn's answer and the new message. This also holds when conversations take turns.
 func TestNativeChat_GoingOnIsQuick(t *testing.T) {
 	for _, parallel := range []string{"parallel 4", "parallel 1"} {
 		t.Run(parallel, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestNativeChat_GoingOnIsQuick(t *testing.T) {
 	}
 }
 
-// picture is an image of one colour, as a data URL.
+// picture returns an image of one colour, as a data URL.
 func picture(t *testing.T, c color.Color) harness.Fields {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 64, 64))
@@ -85,7 +85,7 @@ func TestNativeChat_SeesImages(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 
-	s = harness.Start(home, harness.Config{}) // which finds the image in the store
+	s = harness.Start(home, harness.Config{}) // it finds the image in the store
 	wantSaid(t, s.NativeChat(look(color.RGBA{G: 255, A: 255}).After(red)), "green")
 	reply := s.Get(harness.ResponsesPath+red).Want(t, http.StatusOK)
 	if got, want := reply.Get("input.1.data_url").Str, picture(t, color.RGBA{R: 255, A: 255})["data_url"]; got != want {
@@ -97,8 +97,8 @@ func TestNativeChat_SeesImages(t *testing.T) {
 	}
 }
 
-// TestNativeChat_WhatWasAnsweredOutlivesACrash: lmcaddy is killed several times amid many chats. Each response whose end a
-// client has seen is there afterwards.
+// TestNativeChat_WhatWasAnsweredOutlivesACrash: lmcaddy is killed several times during many chats. Each response whose end a
+// client has received is there afterwards.
 func TestNativeChat_WhatWasAnsweredOutlivesACrash(t *testing.T) {
 	const clients = 200
 	home, config := harness.NewHome(t), harness.Config{Port: harness.FreePort(t)}
@@ -156,7 +156,7 @@ func TestNativeChat_ConversationsInPostgreSQL(t *testing.T) {
 		t.Error("there is an SQLite file, too")
 	}
 
-	s = harness.Start(harness.NewHome(t), config) // another machine's, with the same database
+	s = harness.Start(harness.NewHome(t), config) // like another machine, with the same database
 	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(first)), "Your name is Ada.")
 	s.Do(http.MethodDelete, harness.ResponsesPath+first, nil).Want(t, http.StatusOK)
 	s.Get(harness.ResponsesPath+first).Want(t, http.StatusNotFound)

@@ -66,7 +66,7 @@ func sdkChat(t *testing.T, client *openai.Client) {
 	}
 }
 
-// sdkStream puts a stream together with the library's own means.
+// sdkStream accumulates a stream with the library's own accumulator.
 func sdkStream(t *testing.T, client *openai.Client, request openai.ChatCompletionNewParams) *openai.ChatCompletion {
 	t.Helper()
 	request.StreamOptions.IncludeUsage = openai.Bool(true)
@@ -104,7 +104,7 @@ func withEcho(request openai.ChatCompletionNewParams) openai.ChatCompletionNewPa
 
 const askEcho = "Use echo with message hello world"
 
-// sdkGiveResult looks at a call, gives its result to the model, and looks at what that makes of it.
+// sdkGiveResult checks a call, sends its result to the model, and checks the answer.
 func sdkGiveResult(t *testing.T, client *openai.Client, got *openai.ChatCompletion) {
 	t.Helper()
 	message := got.Choices[0].Message
@@ -199,7 +199,7 @@ func sdkEmbeddings(t *testing.T, client *openai.Client) {
 }
 
 func sdkModels(t *testing.T, client *openai.Client) {
-	sdkAsk(t, client, sdkRequest(capital)) // so that the model is loaded, and listed
+	sdkAsk(t, client, sdkRequest(capital)) // so that the model is loaded and listed
 	var ids []string
 	pages := client.Models.ListAutoPaging(t.Context())
 	for pages.Next() {
@@ -208,7 +208,7 @@ func sdkModels(t *testing.T, client *openai.Client) {
 	if err := pages.Err(); err != nil || !slices.Contains(ids, harness.Model) {
 		t.Errorf("%q, %v", ids, err)
 	}
-	got, err := client.Models.Get(t.Context(), harness.Model) // which has a slash
+	got, err := client.Models.Get(t.Context(), harness.Model) // the id contains a slash
 	if err != nil || got.ID != harness.Model {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// The shipped models that aren't for chats.
+// The shipped models other than the chat model.
 const (
 	embedModel  = "lmcaddy/tinyembed"
 	rerankModel = "lmcaddy/tinyrerank"

@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// A cached prompt tells that somebody has asked the same before: by the figures, and by the time.
+// A cached prompt reveals that somebody has asked the same before, by the figures and by the time.
 func TestPromptCache_OfOneOwnerAlone(t *testing.T) {
 	prompt := strings.Repeat("Count to 30. ", 12)
 	for mode, isShared := range map[string]bool{"shared": true, "private": false} {
@@ -63,7 +63,7 @@ http://:%d {
 	}
 }
 
-// asked is the answer to a request with a token.
+// asked returns the answer to a request with a token.
 func asked(t *testing.T, s *harness.Server, token, path, body string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Base+path, strings.NewReader(body))

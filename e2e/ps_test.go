@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// overview is what `lmcaddy ps --json` says.
+// overview is the output of `lmcaddy ps --json`.
 type overview struct {
 	Time      time.Time
 	Instances []struct {
@@ -48,7 +48,7 @@ func ps(s *harness.Server) overview {
 	return o
 }
 
-// waitIdle waits until the one instance is used by nobody.
+// waitIdle waits until the only instance is idle.
 func waitIdle(s *harness.Server) (o overview) {
 	s.T.Helper()
 	harness.Eventually(s.T, harness.Patience, "the model is idle", func() bool {
@@ -118,7 +118,7 @@ func TestPS_ShowsWhatIsLoadedAndWhenItGoes(t *testing.T) {
 		t.Errorf("ten minutes are left: %s", text)
 	}
 
-	config.LM = []string{"idle_ttl 0"} // of which the process needn't know
+	config.LM = []string{"idle_ttl 0"} // which doesn't affect the process
 	if r := s.Reload(config.String()); r.Status != 0 {
 		t.Fatalf("reload: %s", r.Output)
 	}

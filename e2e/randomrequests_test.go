@@ -11,11 +11,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// randomRequests is how many requests TestRandomRequests makes.
+// randomRequests is the number of requests that TestRandomRequests makes.
 const randomRequests = 2000
 
-// TestRandomRequests sends requests from a grammar of valid and nearly valid bodies to every endpoint that asks a model. Each
-// gets an answer in its dialect, none an error of the server's, and the engine is the one of the start.
+// TestRandomRequests sends requests from a grammar of valid and nearly valid bodies to every endpoint that uses a model. Each
+// gets an answer in its dialect, none an internal error, and the engine isn't replaced.
 func TestRandomRequests(t *testing.T) {
 	h := harness.NewHome(t)
 	s := harness.Start(h, harness.Config{LM: []string{"allow raw_grammar"}})
@@ -62,13 +62,13 @@ func TestRandomRequests(t *testing.T) {
 	t.Logf("answers by status: %v", counts)
 }
 
-// random makes JSON.
+// random generates JSON.
 type random struct{ *rand.Rand }
 
-// pick is one of texts.
+// pick returns one of texts.
 func (r random) pick(texts ...string) string { return texts[r.IntN(len(texts))] }
 
-// odd is a value that few fields take.
+// odd returns a value that few fields accept.
 func (r random) odd() string {
 	return r.pick(`null`, `""`, `[]`, `{}`, `0`, `-1`, `1e308`, `1e999`, `-0.0`, `9007199254740993`, `4294967296`, `2147483648`, `true`, `"null"`, `[null]`,
 		`{"a":null}`, `"\u0000"`, `"é🎉\ud83c\udf89"`, `[[]]`, `0.1`, `["",""]`, `[1,"a"]`, `{"type":"x"}`, `"`+strings.Repeat("a", 2000)+`"`)
@@ -80,7 +80,7 @@ func (r random) text() string {
 		`"<__media__>"`, `"{{ messages }}"`, `"`+strings.Repeat(`a b `, 100)+`"`)
 }
 
-// field is a field with one of the values, or sometimes an odd one.
+// field returns a field with one of the values, or sometimes an odd one.
 func (r random) field(name string, values ...string) string {
 	value := r.pick(values...)
 	if r.IntN(40) == 0 {
@@ -136,7 +136,7 @@ func (r random) messages() string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// sampling are fields that shape the answer.
+// sampling returns sampling fields.
 func (r random) sampling() []string {
 	all := []string{
 		r.field("temperature", "0", "0.7", "1", "2", "100"), r.field("top_p", "0", "0.5", "1"), r.field("top_k", "-1", "0", "40", "2147483647"), r.field("min_p", "0", "0.05", "1"),
@@ -153,7 +153,7 @@ func (r random) sampling() []string {
 	return all[:r.IntN(5)]
 }
 
-// randomRequest is a path and a body.
+// randomRequest returns a path and a body.
 func randomRequest(from *rand.Rand) (path, body string) {
 	r := random{from}
 	fields := []string{r.field("model", `"`+harness.Model+`"`, `"`+harness.Bare+`"`)}
@@ -233,7 +233,7 @@ func (r random) anthropic() []string {
 	return fields
 }
 
-// TestRandomRequests_AreTheSameEachTime: a request that failed can be had again.
+// TestRandomRequests_AreTheSameEachTime: a request that failed can be reproduced.
 func TestRandomRequests_AreTheSameEachTime(t *testing.T) {
 	valid := 0
 	for i := range 100 {

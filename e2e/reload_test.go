@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// deterministic is a long request whose answer doesn't depend on what the engine remembers of earlier ones.
+// deterministic is a long request whose answer doesn't depend on what the engine has cached.
 var deterministic = harness.Long(700).With("cache_prompt", false)
 
 func TestReload_KeepsTheEngineAndTheStreamsThatRun(t *testing.T) {
@@ -90,7 +90,7 @@ func TestReload_WithABrokenCaddyfileChangesNothing(t *testing.T) {
 	}
 }
 
-// A configuration that is right in itself but can't be started, since somebody has its port, is taken back.
+// A valid configuration that can't be started, since its port is in use, is rolled back.
 func TestReload_ThatCannotStartChangesNothing(t *testing.T) {
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
@@ -114,7 +114,7 @@ func TestReload_ThatCannotStartChangesNothing(t *testing.T) {
 	}
 }
 
-// wantNamed checks that a command failed, and told the line of its Caddyfile on which a word stands.
+// wantNamed checks that a command failed, and named the line of its Caddyfile with a word.
 func wantNamed(t *testing.T, r harness.Result, caddyfile, word string) {
 	t.Helper()
 	before, _, _ := strings.Cut(caddyfile, word)

@@ -16,12 +16,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// An engine that somebody has taken over reaches neither the machine nor the server, and works as ever when it behaves.
+// An engine that was taken over can reach neither the machine nor the server; a normal one works as usual.
 func TestSandbox_AnEngineReachesNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		engine  []string
 		onPort  bool
-		allowed bool // what is forbidden in the sandbox
+		allowed bool // whether what the sandbox forbids is allowed
 		state   string
 	}{
 		"by default":          {nil, false, false, "landlock, ABI "},
@@ -71,7 +71,7 @@ func TestSandbox_AnEngineReachesNothingElse(t *testing.T) {
 	}
 }
 
-// checkIntruder reads what came of the intrusion into the home's only engine.
+// checkIntruder reads the result of the intrusion in the home's only engine.
 func checkIntruder(t *testing.T, home *harness.Home, allowed bool, model string) {
 	t.Helper()
 	results, _ := filepath.Glob(filepath.Join(home.Dir, "run", "engines", "*", resultFile))
@@ -96,7 +96,7 @@ func checkIntruder(t *testing.T, home *harness.Home, allowed bool, model string)
 	}
 }
 
-// wantPrivileges looks at what the kernel says of the real engine, which the intruder has become.
+// wantPrivileges checks what the kernel reports about the real engine, which the intruder has become.
 func wantPrivileges(t *testing.T, pid string) {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
@@ -110,10 +110,10 @@ func wantPrivileges(t *testing.T, pid string) {
 	}
 }
 
-// An engine that needs more than it is allowed says how to find that out.
+// The error of an engine that needs more than it is allowed says how to find out.
 func TestSandbox_AFailureNamesIt(t *testing.T) {
 	home := harness.NewHome(t)
-	path := installIntruder(t, home, intrusion{Real: realEngine(t, home)}) // which it may not start
+	path := installIntruder(t, home, intrusion{Real: realEngine(t, home)}) // which it isn't allowed to start
 	s := harness.Start(home, harness.Config{Engine: []string{"path " + path, "sandbox_read " + filepath.Join(home.Work, intrusionFile)}})
 	r := s.Post(harness.ChatPath, harness.Ask(capital))
 	if r.Status != 503 || !strings.Contains(r.Body, "add `sandbox off` there") {
@@ -121,7 +121,7 @@ func TestSandbox_AFailureNamesIt(t *testing.T) {
 	}
 }
 
-// installIntruder gives the test's binary the engine's name, and says what it is to try.
+// installIntruder installs the test's binary under the engine's name, with a file that says what to try.
 func installIntruder(t *testing.T, home *harness.Home, in intrusion) (path string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -140,7 +140,7 @@ func installIntruder(t *testing.T, home *harness.Home, in intrusion) (path strin
 	return path
 }
 
-// realEngine is the executable that a home's selected runtime has, or the one on PATH.
+// realEngine is the executable of a home's selected runtime, or the one on PATH.
 func realEngine(t *testing.T, home *harness.Home) string {
 	t.Helper()
 	for _, r := range gjson.Parse(home.Command("runtime", "ls", "--json").Output).Array() {

@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// wantNoSecrets looks for the secret halves of tokens in the server's log and in every file of its home.
+// wantNoSecrets checks that the secret halves of tokens are neither in the server's log nor in any file of its home.
 func wantNoSecrets(t testing.TB, s *harness.Server, tokens ...string) {
 	t.Helper()
 	places := map[string]string{"the log": s.Log()}

@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// Without a Caddyfile, flags say who may do what.
+// Without a Caddyfile, flags set who may do what.
 func TestServe_WithTokens(t *testing.T) {
 	h := harness.NewHome(t)
 	for flag, wrong := range map[string]string{"--cors": "https://app.example/", "--allow": "everything"} {

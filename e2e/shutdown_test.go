@@ -12,8 +12,8 @@ import (
 
 var stopSignals = map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM}
 
-// slack is what a shutdown may take beyond the grace period: an engine that doesn't react is given a second, and the
-// machine may be busy. Where a shutdown should be quick, the grace period is longer.
+// slack is how long a shutdown may take beyond the grace period: an engine that doesn't react gets a second, and the
+// machine may be busy. Tests of quick shutdowns have a longer grace period.
 const slack = 30 * time.Second
 
 func TestShutdown_OfAnIdleServerIsQuickAndComplete(t *testing.T) {
@@ -120,7 +120,7 @@ func TestShutdown_WhileAModelIsLoadingIsComplete(t *testing.T) {
 	}
 }
 
-// listens tells whether a connection to a base URL is taken.
+// listens reports whether a connection to a base URL is accepted.
 func listens(base string) bool {
 	c, err := net.DialTimeout("tcp", strings.TrimPrefix(base, "http://"), harness.Patience)
 	if err != nil {

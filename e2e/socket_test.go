@@ -11,7 +11,7 @@ import (
 
 const socketName = "lmcaddy.sock"
 
-// askingWhilePaused has `lmcaddy chat` wait for an engine that is paused, in the middle of its request.
+// askingWhilePaused has `lmcaddy chat` wait for an engine that is paused during its request.
 func askingWhilePaused(s *harness.Server) (engine harness.Process, answered <-chan harness.Result) {
 	s.T.Helper()
 	wantDone(s.T, s.Command("load", harness.Model), "loaded")
@@ -64,7 +64,7 @@ func TestSocket_OfACrashIsReplaced(t *testing.T) {
 	home := harness.NewHome(t)
 	s := harness.Start(home, harness.Config{})
 	s.Kill()
-	home.RunFile(socketName) // is left
+	home.RunFile(socketName) // is left behind
 	wantFailed(t, home.Command("status"), "no lmcaddy seems to run", home.Dir)
 	harness.Start(home, harness.Config{})
 	wantDone(t, home.Command("status"), home.Dir)
@@ -74,7 +74,7 @@ func TestSocket_OfACrashIsReplaced(t *testing.T) {
 	}
 }
 
-// wantDone checks that a command went well, and what its output has.
+// wantDone checks that a command succeeded, and what its output contains.
 func wantDone(t testing.TB, r harness.Result, parts ...string) {
 	t.Helper()
 	if r.Status != 0 {
@@ -83,7 +83,7 @@ func wantDone(t testing.TB, r harness.Result, parts ...string) {
 	wantParts(t, r, parts)
 }
 
-// wantFailed checks that a command failed as one does, and said why.
+// wantFailed checks that a command failed with status 1, and said why.
 func wantFailed(t testing.TB, r harness.Result, parts ...string) {
 	t.Helper()
 	if r.Status != 1 || !strings.HasPrefix(r.Output, "Error: ") && !strings.Contains(r.Output, "\nError: ") {

@@ -84,7 +84,7 @@ func TestStream_ArrivesWhileTheModelIsStillSpeaking(t *testing.T) {
 	if a.Finish != "length" || !strings.HasPrefix(a.Content, counted) {
 		t.Errorf("finish_reason %q, content %q", a.Finish, a.Content)
 	}
-	// The engine stood still in between, and every token is a chunk: what came later was said later.
+	// The engine was paused in between, and every token is a chunk: later chunks were generated later.
 	if after := len(st.Chunks()); before >= after || after < 600 || st.Reads() < 50 {
 		t.Errorf("%d chunks came before the pause, %d in all, in %d reads", before, after, st.Reads())
 	}
@@ -93,7 +93,7 @@ func TestStream_ArrivesWhileTheModelIsStillSpeaking(t *testing.T) {
 func TestStream_OfAnEngineThatDiesEndsInAnError(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	st := s.Stream(harness.Long(8000))
-	st.WaitContent() // so it can be read before the engine has said the last: it never does
+	st.WaitContent() // so it can be read before the engine sends the last token, which it never does
 	s.Engine().Kill(t)
 	st.WaitEnd()
 	chunks := st.Chunks()
@@ -102,7 +102,7 @@ func TestStream_OfAnEngineThatDiesEndsInAnError(t *testing.T) {
 	}
 }
 
-// killBusy ends the one engine that is at work, and is not the one with this process id. It gives its own.
+// killBusy kills the only engine that is computing and doesn't have the given process id. It returns its process id.
 func killBusy(t *testing.T, s *harness.Server, not int) int {
 	t.Helper()
 	var busy harness.Process
@@ -131,7 +131,7 @@ func TestStream_InOnePieceIsAskedAgainOfAnotherEngine(t *testing.T) {
 	}
 }
 
-// TestStream_InOnePieceOfTwoEnginesThatDieIsRefused: it may be the reason, and is refused from then on.
+// TestStream_InOnePieceOfTwoEnginesThatDieIsRefused: the request may be the reason, and is refused from then on.
 func TestStream_InOnePieceOfTwoEnginesThatDieIsRefused(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	replied := s.Go(harness.ChatPath, harness.Long(30000))
@@ -148,7 +148,7 @@ func TestStream_InOnePieceOfTwoEnginesThatDieIsRefused(t *testing.T) {
 func TestStream_AfterAnEngineHasDiedTheNextRequestStartsItAnew(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	dead := map[int]bool{}
-	for i := range 5 { // the client may be quicker to ask again than the server to notice
+	for i := range 5 { // the client may retry before the server has noticed
 		st := s.Stream(harness.Long(8000 - i)) // the same request would be refused the third time
 		st.WaitContent()
 		engine := s.Engine()

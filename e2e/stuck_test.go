@@ -16,8 +16,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// stall is how long an engine may get no further in these tests, and stallSlack what may pass beyond until others are answered:
-// looks at the engine, its end and another start.
+// stall is how long an engine may make no progress in these tests, and stallSlack the additional time until others are
+// answered: for checks of the engine, its end and another start.
 const (
 	stall      = 10 * time.Second
 	stallSlack = time.Minute
@@ -85,7 +85,7 @@ func TestStuck_AFrozenEngineAmidStreams(t *testing.T) {
 	wantReplaced(t, s, engine)
 }
 
-// TestStuck_WhoLeavesAHangBehind harms nobody for long either.
+// TestStuck_WhoLeavesAHangBehind: a hang that a disconnected client leaves behind doesn't affect others for long either.
 func TestStuck_WhoLeavesAHangBehind(t *testing.T) {
 	s := startStalling(t)
 	st := s.Stream(harness.Long(8000))
@@ -97,7 +97,7 @@ func TestStuck_WhoLeavesAHangBehind(t *testing.T) {
 	wantReplaced(t, s, engine)
 }
 
-// TestStuck_AnEngineThatIsAskedToEnd by a stranger finishes what it does, and makes way for another.
+// TestStuck_AnEngineThatIsAskedToEnd by another program finishes its requests, and is replaced.
 func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
 	for name, sig := range stopSignals {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
 	}
 }
 
-// slowSite answers HTTP/1.1 and HTTP/2 without TLS.
+// slowSite serves HTTP/1.1 and HTTP/2 without TLS.
 const slowSite = `{
 	grace_period 15s
 	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
@@ -155,7 +155,7 @@ http://:%d {
 }
 `
 
-// TestStuck_AClientThatStopsReading gives its slot back, though it keeps its connection.
+// TestStuck_AClientThatStopsReading loses its slot, though its connection stays open.
 func TestStuck_AClientThatStopsReading(t *testing.T) {
 	for name, stop := range map[string]func(net.Conn, string) error{"HTTP/1.1": askHTTP1, "HTTP/2": askHTTP2} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestStuck_AClientThatStopsReading(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := engine.CPU()
-			// Each token comes with a long list of others, so that no buffer holds the answer.
+			// Each token has a long list of alternatives, so that no buffer holds the answer.
 			if err := stop(conn, `{"model":"`+harness.Model+`","stream":true,"ignore_eos":true,"max_tokens":30000,"logprobs":true,"top_logprobs":20,"messages":[{"role":"user","content":"Count to 30"}]}`); err != nil {
 				t.Fatal(err)
 			}
@@ -197,7 +197,7 @@ func askHTTP1(conn net.Conn, body string) error {
 	return err
 }
 
-// askHTTP2 gives the stream so large a window that it is the connection that takes no more.
+// askHTTP2 gives the stream such a large window that the connection blocks first.
 func askHTTP2(conn net.Conn, body string) error {
 	var header strings.Builder
 	encoder := hpack.NewEncoder(&header)
@@ -227,7 +227,7 @@ func askHTTP2(conn net.Conn, body string) error {
 	return nil
 }
 
-// TestStuck_ADownloadsEventsDoNotDelayAShutdown: they would go on for as long as the download does.
+// TestStuck_ADownloadsEventsDoNotDelayAShutdown, though they last as long as the download.
 func TestStuck_ADownloadsEventsDoNotDelayAShutdown(t *testing.T) {
 	h := newHub(t, 1<<16)
 	config := h.config()

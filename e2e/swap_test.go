@@ -10,10 +10,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// other is a second model: the shipped one once more, under a key of its own.
+// other is a second model: a copy of the shipped one with a key of its own.
 const other = "lmcaddy/other"
 
-// withTwo is a home with both.
+// withTwo returns a home with both.
 func withTwo(t *testing.T) *harness.Home {
 	t.Helper()
 	h := harness.NewHome(t)
@@ -104,7 +104,7 @@ func TestSwap_APinnedModelStays(t *testing.T) {
 
 func TestMemory_WhatNeverFitsIsRefusedBeforeAnythingIsEvicted(t *testing.T) {
 	s := harness.Start(withTwo(t), harness.Config{Engine: []string{"parallel 4"}, LM: []string{"memory_budget 150MiB"}})
-	s.Chat(harness.Ask(capital)) // with a shorter context than the model's, since that is what fits
+	s.Chat(harness.Ask(capital)) // with a shorter context than the model's, since only that fits
 	engine := s.Engine()
 	refused := s.Post(harness.LoadPath, harness.Fields{"model": other, "context_length": 8192}).Want(t, http.StatusServiceUnavailable)
 	message := refused.Get("error.message").Str
@@ -130,7 +130,7 @@ func TestMemory_RoomIsMadeByEviction(t *testing.T) {
 	}
 }
 
-// TestMemory_ModelsInUseStayTogether: both fit, if one gets fewer slots than it would have alone.
+// TestMemory_ModelsInUseStayTogether: both fit if one gets fewer slots than it would have alone.
 func TestMemory_ModelsInUseStayTogether(t *testing.T) {
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"memory_budget 300MiB"}})
 	for range 4 {

@@ -54,7 +54,7 @@ func TestTalk_ImportAndRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	const key = "somebody/further"
-	for range 2 { // the first is only told
+	for range 2 { // the first one only prints it
 		wantDone(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy", "--dry-run"), key, "would be copied", file)
 	}
 	wantDone(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy"), key)
@@ -132,7 +132,7 @@ func TestTalk_WithoutAServer(t *testing.T) {
 	}
 }
 
-// What a server lists and what the command lists without one are the same, but for what is loaded.
+// The command lists the same with and without a server, except for what is loaded.
 func TestTalk_ListIsTheSameWithAndWithoutAServer(t *testing.T) {
 	home := harness.NewHome(t)
 	home.AddModel("somebody/broken", "broken.gguf", []byte("GGUF"))
@@ -140,7 +140,7 @@ func TestTalk_ListIsTheSameWithAndWithoutAServer(t *testing.T) {
 		t.Helper()
 		r := home.Command("ls", "--json")
 		wantDone(t, r, "somebody/broken")
-		return r.Output[strings.Index(r.Output, "{\n"):] // behind what is said to people
+		return r.Output[strings.Index(r.Output, "{\n"):] // after the message for people
 	}
 	without := models()
 	harness.Start(home, harness.Config{})

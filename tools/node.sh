@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the client libraries that the end-to-end tests run, into the folder that is named; those of another folder of the
-# end-to-end tests, if that is named after it. Node.js is needed for it; on a Debian-family system it is installed if it is
-# missing and if we may.
+# Usage: node.sh INTO [FROM]
+#
+# Installs the client libraries of e2e/FROM (default: clients) into the folder INTO. This needs Node.js; on a Debian-family
+# system, root installs it if it is missing.
 set -eu
 
 into=$1

@@ -1,12 +1,11 @@
 #!/bin/sh
-# Makes a PostgreSQL for the tests available, and prints the folder that has initdb and postgres. On a Debian-family system it is
-# installed if it is missing: as root as a package, without a cluster of its own and without starting anything; else it is
-# unpacked into .cache/postgres.
+# Provides PostgreSQL for the tests, and prints the folder with initdb and postgres. If it is missing on a Debian-family system,
+# root installs the package, without creating or starting a cluster; other users unpack it into .cache/postgres.
 set -eu
 
 cache=$(cd "$(dirname "$0")/.." && pwd)/.cache/postgres
 
-# folder prints the newest one there is.
+# folder prints the folder of the newest version.
 folder() {
 	if [ -n "${LMCADDY_POSTGRES:-}" ]; then
 		echo "$LMCADDY_POSTGRES"
@@ -21,7 +20,7 @@ folder() {
 	return 1
 }
 
-# install installs Debian's package. postgresql-common would make a cluster and start it.
+# install installs Debian's package, but keeps postgresql-common from creating and starting a cluster.
 install() {
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq >/dev/null
@@ -31,7 +30,7 @@ install() {
 	apt-get install -y -qq --no-install-recommends postgresql >/dev/null
 }
 
-# unpack takes the package and those that it needs and that aren't installed, with programs that find their libraries.
+# unpack unpacks the package and its missing dependencies, and wraps the programs so that they find their libraries.
 unpack() {
 	package=$(apt-cache depends postgresql | sed -n 's/^ *Depends: \(postgresql-[0-9]*\)$/\1/p')
 	rm -rf "$cache"
@@ -40,7 +39,7 @@ unpack() {
 	apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$package" |
 		grep '^[a-z0-9]' | sort -u | while read -r needed; do
 		if ! dpkg-query -W -f '${Status}' "$needed" 2>/dev/null | grep -q ' installed'; then
-			apt-get download -qq "$needed" >&2 || true # some are virtual
+			apt-get download -qq "$needed" >&2 || true # some are virtual packages
 		fi
 	done
 	for each in *.deb; do
@@ -59,7 +58,7 @@ END
 
 if ! folder >/dev/null; then
 	if ! command -v apt-get >/dev/null; then
-		echo "PostgreSQL is needed to test with it: install it, and name the folder that has initdb in LMCADDY_POSTGRES" >&2
+		echo "the tests need PostgreSQL: install it, and set LMCADDY_POSTGRES to the folder with initdb" >&2
 		exit 1
 	elif [ "$(id -u)" = 0 ]; then
 		install

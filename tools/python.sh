@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a Python 3 that has what the tests of the model's recipe need: NumPy and Jinja. On a Debian-family system they are
-# installed if they are missing and if we may; elsewhere the tests are left out, with a word about it, but never in CI.
+# Runs Python 3 with NumPy and Jinja, for the tests of tools/tinymodel. If they are missing on a Debian-family system, root
+# installs them. Otherwise the tests are left out with a message; in CI that is an error.
 set -eu
 
 fit() { "$1" -c 'import numpy, jinja2' 2>/dev/null; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs go test with the race detector, which needs a C compiler. On a Debian-family system one is installed if it is missing
-# and if we may; elsewhere the run is left out, with a word about it, but never in CI.
+# Runs go test with the race detector, which needs a C compiler. If it is missing on a Debian-family system, root installs
+# one. Otherwise the run is left out with a message; in CI that is an error.
 set -eu
 
 has_compiler() { command -v "$(go env CC)" >/dev/null; }

@@ -10,16 +10,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// The targets of the measurement of what tokens cost: two sites of one server.
+// The targets of the measurement of the cost of tokens: two sites of one server.
 const (
 	withoutToken = "without lm_auth"  //nolint:gosec // no credential
 	withToken    = "lm_auth, a token" //nolint:gosec // no credential
 )
 
-// authCost is the most that a token may cost, as a part of the requests in a second.
+// authCost is the maximum cost of a token, as a share of the requests per second.
 const authCost = 0.05
 
-// authentication measures what lm_auth costs on a request's way, and tells what came of our target.
+// authentication measures the cost of lm_auth for a request, and reports whether our target was met.
 func authentication(t testing.TB, w io.Writer, p plan) (verdicts []verdict) {
 	targets := startAuth(t)
 	tell(w, "\nAUTHENTICATION  (two sites of one server; %s; medians of %d rounds, each of %s)", small.name, p.rounds, p.lasting)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestBench is the measurement with -full, else a trial of it. With -profile, it writes profiles instead.
+// TestBench is the measurement with -full, otherwise a trial of it. With -profile, it writes profiles instead.
 func TestBench(t *testing.T) {
 	if *profile != "" {
 		writeProfiles(t, *profile, *only)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// client is one client on a connection of its own. It does no more than it must, since it takes its processor time from those
-// who are measured.
+// client is one client on a connection of its own. It does as little as possible, since its CPU time is taken from what is
+// measured.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -18,13 +18,13 @@ type client struct {
 	want answerShape
 }
 
-// answerShape is what all answers to one request have in common. It is learnt from the first.
+// answerShape is what all answers to one request have in common, learnt from the first.
 type answerShape struct {
 	size   int
 	suffix []byte
 }
 
-// patience bounds an answer on a machine that is busy with something else.
+// patience is the deadline for an answer on a busy machine.
 const patience = time.Minute
 
 func dial(address string) (*client, error) {
@@ -37,7 +37,7 @@ func dial(address string) (*client, error) {
 
 func (c *client) close() { _ = c.conn.Close() }
 
-// learn sends a request as do does, and looks closer at the answer: it must have so many events, or none but be a whole object.
+// learn sends a request like do, and checks the answer: it must have the expected number of events, or be one JSON object.
 func (c *client) learn(request []byte, gathered bool, events int) error {
 	if err := c.exchange(request); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *client) learn(request []byte, gathered bool, events int) error {
 	if gathered {
 		c.want.suffix, events = []byte("}"), 0
 	}
-	// The chunk with the usage is not passed on to a client that hasn't asked for it.
+	// The chunk with the usage isn't passed on to a client that hasn't asked for it.
 	if n := bytes.Count(body, []byte("data: ")); n != events && n != events-1 || !bytes.HasSuffix(body, c.want.suffix) {
 		return fmt.Errorf("an answer of %d events was expected: %.500s", events, body)
 	}
@@ -55,7 +55,7 @@ func (c *client) learn(request []byte, gathered bool, events int) error {
 }
 
 // do sends a request, and reads the answer to its end. An answer that differs in length from the first is an error: a stream
-// may have been cut.
+// may have been cut off.
 func (c *client) do(request []byte) error {
 	if err := c.exchange(request); err != nil {
 		return err

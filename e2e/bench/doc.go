@@ -1,14 +1,13 @@
-// Package bench measures what the way through the built lmcaddy costs, beside what others cost in the same minute on the same
-// machine: no proxy at all, the smallest proxy that Go makes, and plain Caddy. And how long a swap of models takes, beside
-// stopping and starting the engines by hand.
+// Package bench measures the overhead of the built lmcaddy, compared with others in the same minute on the same machine: no
+// proxy at all, the smallest proxy in Go, and plain Caddy. It also measures a swap of models, compared with stopping and
+// starting the engines by hand.
 //
 //	go test -count 1 -timeout 0 -full
 //
-// in this folder prints a table, in some minutes; -profile FOLDER instead of -full writes profiles of lmcaddy under each load.
-// Without either, a few requests go each way, so that all of this is known to work; their times say nothing, and are not looked
-// at.
+// in this folder prints a table after some minutes; -profile FOLDER instead of -full writes profiles of lmcaddy under each
+// load. Without either, only a few requests are sent to each target, to test all of this; their times aren't checked.
 //
-// Machines are noisy. So what is to be compared is measured in turn, A B C D A B C D, many times; a figure is the median of
-// the rounds, and a ratio the median of the rounds' own ratios. All of them ask one process, which lmcaddy has started as its
-// engine: a llama-server that answers with fixed bytes. It and the bare proxy are the test's own binary under other names.
+// Machines are noisy, so the targets are measured in turn, A B C D A B C D, many times; a figure is the median of the rounds,
+// and a ratio is the median of the rounds' ratios. All targets use one process, which lmcaddy has started as its engine: a
+// llama-server that answers with fixed bytes. It and the minimal proxy are the test's own binary under other names.
 package bench

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// engineName is the name under which the test's binary is the engine.
+// engineName is the name under which the test's binary acts as the engine.
 const engineName = "llama-server"
 
-// serveEngine is a llama-server as far as lmcaddy needs one to start, to use and to stop it. It answers any request with a
-// stream of fixed bytes, so that its own cost is small, and the same for whoever asks.
+// serveEngine is a llama-server that implements what lmcaddy needs to start, use and stop it. It answers any request with a
+// stream of fixed bytes, so that its own cost is small and the same for all targets.
 func serveEngine(args []string) int {
 	switch {
 	case slices.Contains(args, "--version"):
@@ -51,7 +51,7 @@ func serveEngine(args []string) int {
 	return 0
 }
 
-// awaitExit returns when the engine is told to end, by a line or by the end of the input.
+// awaitExit returns when the engine is told to end, by a line or by the end of its input.
 func awaitExit(input io.Reader) {
 	for lines := bufio.NewScanner(input); lines.Scan(); {
 		if lines.Text() == "cmd_router_to_child:exit" {
@@ -60,10 +60,9 @@ func awaitExit(input io.Reader) {
 	}
 }
 
-// answerChat streams as many events as the request's max_tokens says, with as many microseconds between them as its seed
-// says: lmcaddy sends an engine no field that it doesn't know.
+// answerChat streams max_tokens events with pauses of seed microseconds: lmcaddy passes on only fields that it knows.
 func answerChat(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet { // whoever wants to know whether a proxy is up
+	if r.Method == http.MethodGet { // a check whether a proxy is up
 		fmt.Fprint(w, `{"object":"list","data":[]}`)
 		return
 	}
@@ -80,7 +79,7 @@ func answerChat(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(time.Duration(pause) * time.Microsecond)
 		}
 		if _, err := w.Write(event(i, events)); err != nil || flush.Flush() != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 	}
 }
@@ -105,8 +104,8 @@ func numberIn(text []byte, key string) int {
 	return n
 }
 
-// The events of a stream as llama-server sends them: the role, the text in pieces, the reason for the end, the usage and the
-// mark of the end.
+// The events of a stream as llama-server sends them: the role, the text in pieces, the finish reason, the usage and the end
+// marker.
 var (
 	roleEvent   = streamEvent(`[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}]`, "")
 	textEvent   = streamEvent(`[{"finish_reason":null,"index":0,"delta":{"content":" token"}}]`, "")

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// figures are what one load came to, in seconds, requests and bytes.
+// figures are the results of one load, in seconds, requests and bytes.
 type figures struct {
 	p50, p99 float64 // of the time to the answer's end
-	rate     float64 // requests in a second
-	cpu      float64 // of the proxy, for each request, or for each 1,000 chunks where these count
+	rate     float64 // requests per second
+	cpu      float64 // of the proxy, for each request, or for each 1,000 chunks if chunks are measured
 	resident float64
 }
 
@@ -39,7 +39,7 @@ func figuresOf(s sample, w workload) figures {
 	return f
 }
 
-// quantile is the value below or at which a part of the sorted values are.
+// quantile returns a quantile of sorted values.
 func quantile(sorted []time.Duration, part float64) time.Duration {
 	i := int(part * float64(len(sorted)))
 	return sorted[min(i, len(sorted)-1)]
@@ -50,7 +50,7 @@ func median[T cmp.Ordered](values []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// series is the same thing in each round.
+// series is the same measurement in each round.
 type series []figures
 
 func (s series) median(of measure) float64 {
@@ -61,7 +61,7 @@ func (s series) median(of measure) float64 {
 	return median(values)
 }
 
-// ratio is the median of the rounds' ratios: what disturbed a whole round is not in it.
+// ratio is the median of the rounds' ratios, which a disturbance of a whole round doesn't affect.
 func (s series) ratio(to series, of measure) float64 {
 	values := make([]float64, len(s))
 	for i := range s {

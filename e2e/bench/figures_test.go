@@ -10,20 +10,20 @@ import (
 func TestFiguresOf(t *testing.T) {
 	t.Parallel()
 	s := sample{took: 2 * time.Second, cpu: time.Second, resident: 7}
-	for i := 200; i > 0; i-- { // as unsorted as can be
+	for i := 200; i > 0; i-- { // in reverse order
 		s.latencies = append(s.latencies, time.Duration(i)*time.Millisecond)
 	}
 	want := figures{p50: 0.101, p99: 0.199, rate: 100, cpu: 0.005, resident: 7}
 	if diff := cmp.Diff(want, figuresOf(s, workload{events: 8}), cmp.AllowUnexported(figures{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want.cpu = 0.02 // for each 1,000 chunks, where a request has 250
+	want.cpu = 0.02 // for each 1,000 chunks; a request has 250
 	if diff := cmp.Diff(want, figuresOf(s, workload{events: 250, isLong: true}), cmp.AllowUnexported(figures{})); diff != "" {
 		t.Errorf("a long stream (-want +got):\n%s", diff)
 	}
 }
 
-// A round that was disturbed as a whole disturbs the medians, but not the ratio.
+// A disturbance of a whole round affects the medians, but not the ratio.
 func TestSeries_RatioIsOfEachRound(t *testing.T) {
 	t.Parallel()
 	a := series{{p50: 2}, {p50: 20}, {p50: 4}}

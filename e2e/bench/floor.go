@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// floorName is the name under which the test's binary is the bare proxy.
+// floorName is the name under which the test's binary acts as the minimal proxy.
 const floorName = "bare-proxy"
 
-// serveFloor is the smallest proxy that Go makes. Its arguments are the address that it listens on, and the upstream's. It ends
-// when its standard input does, and so with whoever has started it.
+// serveFloor is the smallest proxy in Go. Its arguments are the address to listen on, and the upstream's. It ends when its
+// standard input is closed, and so with its parent.
 func serveFloor(args []string) int {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 64 // the default of 2 would measure the making of connections
+	transport.MaxIdleConnsPerHost = 64 // the default of 2 would measure how fast connections are made
 	transport.DisableCompression = true
 	upstream := &url.URL{Scheme: "http", Host: args[1]}
 	proxy := &httputil.ReverseProxy{
@@ -27,8 +27,8 @@ func serveFloor(args []string) int {
 		FlushInterval: -1, // at once
 	}
 	handler := func(w http.ResponseWriter, r *http.Request) {
-		// Else the server closes the request's body with the first byte of the answer, and the transport, which may be about to
-		// see the body's end, gives up: now and then an answer is cut.
+		// Otherwise the server closes the request's body with the first byte of the answer, and the transport, which may be
+		// about to see the body's end, gives up: some answers are cut off.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		proxy.ServeHTTP(w, r)
 	}

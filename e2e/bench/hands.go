@@ -19,7 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// hands does by hand what lmcaddy does: it has seen lmcaddy do it once.
+// hands does by hand what it has seen lmcaddy do once.
 type hands struct {
 	executable string
 	launches   map[string]launch
@@ -27,7 +27,7 @@ type hands struct {
 	running    *byHand // nil: none
 }
 
-// launch is how lmcaddy has started a model's engine.
+// launch is how lmcaddy started a model's engine.
 type launch struct {
 	args, env []string
 	apiKey    string
@@ -39,7 +39,7 @@ type byHand struct {
 	stdin io.WriteCloser
 }
 
-// newHands has lmcaddy load both models, the second of them last, and does the same.
+// newHands has lmcaddy load both models, the second one last, and does the same.
 func newHands(t testing.TB, s *harness.Server) *hands {
 	h := &hands{executable: executable(t, s.Home), launches: map[string]launch{}, port: harness.FreePort(t)}
 	for _, model := range swapped {
@@ -72,9 +72,9 @@ func executable(t testing.TB, home *harness.Home) string {
 	return path
 }
 
-// look finds out how an engine was started; one that is started like it listens on another port.
+// look finds out how an engine was started; the one that is started like it listens on another port.
 func look(t testing.TB, engine harness.Process, port int) launch {
-	// A start script puts words of its own before those that lmcaddy has given.
+	// A start script puts its own arguments before those from lmcaddy.
 	own := slices.Index(engine.Args, "-m")
 	host := slices.Index(engine.Args, "--host") + 1 // a socket's path
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", engine.PID))
@@ -85,10 +85,10 @@ func look(t testing.TB, engine harness.Process, port int) launch {
 	l.args[host-own] = "127.0.0.1"
 	for variable := range bytes.SplitSeq(bytes.TrimSuffix(environ, []byte{0}), []byte{0}) {
 		if bytes.HasPrefix(variable, []byte("LMCADDY_")) {
-			continue // a mark, by which lmcaddy would take this engine for its own, and end it
+			continue // a mark by which lmcaddy would recognize this engine as its own, and end it
 		}
 		if bytes.HasPrefix(variable, []byte("PATH=")) {
-			continue // the engine's own leads nowhere; a start script needs the shell's
+			continue // the engine's own PATH is empty; a start script needs the shell's
 		}
 		l.env = append(l.env, string(variable))
 		if key, ok := strings.CutPrefix(string(variable), "LLAMA_API_KEY="); ok {
@@ -98,7 +98,7 @@ func look(t testing.TB, engine harness.Process, port int) launch {
 	return l
 }
 
-// swap stops the engine that runs, starts the model's, waits until it says that it is ready, and asks it.
+// swap stops the running engine, starts the model's, waits until it is ready, and sends it a request.
 func (h *hands) swap(model string) (time.Duration, error) {
 	begin := time.Now()
 	if err := h.stop(); err != nil {
@@ -155,7 +155,7 @@ func (h *hands) start(l launch) error {
 			}
 		}
 		close(ready)
-		_, _ = io.Copy(io.Discard, said) // else the engine would wait for somebody to read
+		_, _ = io.Copy(io.Discard, said) // otherwise the engine would block
 	}()
 	select {
 	case ok := <-ready:

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// load is clients that each send the next request as soon as the last one is answered.
+// load is a number of clients that each send a request as soon as the last one is answered.
 type load struct {
 	target   target
 	work     workload
 	clients  int
-	requests int           // that are sent at least, by all together
-	lasting  time.Duration // for which requests are sent at least
+	requests int           // at least, of all clients together
+	lasting  time.Duration // at least
 }
 
-// sample is what a load came to.
+// sample is the result of a load.
 type sample struct {
 	latencies []time.Duration // to the answer's end
 	took      time.Duration
 	cpu       time.Duration // of the proxy
-	resident  int64         // the proxy's memory in the end, in bytes
+	resident  int64         // the proxy's memory at the end, in bytes
 }
 
-// run puts the load on. The first request of each client is not counted.
+// run runs the load. The first request of each client isn't counted.
 func (l load) run() (s sample, err error) {
 	request := l.work.request(l.target)
 	clients := make([]*client, l.clients)

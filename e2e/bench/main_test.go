@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveFloor(os.Args[1:]))
 	}
 	flag.Parse()
-	err := os.Chdir("..") // the harness finds things from the module's folder
+	err := os.Chdir("..") // the harness uses paths relative to the module's folder
 	if err == nil {
 		err = harness.Setup()
 	}

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// memory is how much of a process was in memory, in bytes: before any request, and the median while the first, the middle
-// and the last tenth of them ran.
+// memory is the resident memory of a process, in bytes: before any request, and the median during the first, the middle and
+// the last tenth of the requests.
 type memory struct{ before, first, middle, last int64 }
 
-// flat is how much more memory a process may have in the end than in the beginning: what changes from one collection of
-// garbage to the next is not to count.
+// flat is how much more memory a process may have at the end than at the beginning, to allow for variation between garbage
+// collections.
 const flat = 1.10
 
 func (m memory) growth() float64 { return float64(m.last) / float64(m.first) }
 
-// measureMemory sends requests from 8 clients: so many, and before them a tenth of that to warm up.
+// measureMemory sends requests from 8 clients, after a tenth of their number to warm up.
 func measureMemory(t target, w workload, requests int) (m memory, err error) {
 	if m.before, err = t.resident(); err != nil {
 		return m, err
 	}
-	var parts [11]int64 // the first is to warm up: pools fill, and the heap finds the size that this load needs
+	var parts [11]int64 // the first is the warm-up: pools fill, and the heap grows to the size that this load needs
 	for i := range parts {
 		if parts[i], err = residentUnder(load{target: t, work: w, clients: 8, requests: requests / (len(parts) - 1)}); err != nil {
 			return m, fmt.Errorf("%s, %s: %w", t.name, w.name, err)
@@ -31,7 +31,7 @@ func measureMemory(t target, w workload, requests int) (m memory, err error) {
 	return m, nil
 }
 
-// residentUnder is the median of the target's memory while a load is on.
+// residentUnder returns the median of the target's memory under a load.
 func residentUnder(l load) (int64, error) {
 	var (
 		seen []int64

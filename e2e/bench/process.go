@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// cpuTime is how long a process has computed, all its threads together, those that have ended too. The files below /proc have
-// it in steps of 10 ms, in which hundreds of requests fit; the process's clock has it in nanoseconds.
+// cpuTime is the CPU time of a process and all its threads, including ended ones. The files below /proc have it in steps of
+// 10 ms, in which hundreds of requests fit; the process's clock has nanoseconds.
 func cpuTime(pid int) (time.Duration, error) {
 	const scheduled = 2                 // CPUCLOCK_SCHED of the kernel's posix-timers.h
 	clock := ^int32(pid)<<3 | scheduled //nolint:gosec // process ids have 22 bits
@@ -25,7 +25,7 @@ func cpuTime(pid int) (time.Duration, error) {
 
 var residentLine = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
-// residentMemory is how much of a process is in memory, in bytes, its program included.
+// residentMemory is the resident memory of a process, in bytes, including its program.
 func residentMemory(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// writeProfiles writes where lmcaddy spends its time and its memory under each load, for `go tool pprof`. It is no
-// measurement: nothing is compared.
+// writeProfiles writes profiles of lmcaddy's CPU time and memory under each load, for `go tool pprof`. Nothing is compared.
 func writeProfiles(t testing.TB, folder, work string) {
 	const lasting = 10 * time.Second
 	s := startSite(t)

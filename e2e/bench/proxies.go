@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// site is lmcaddy with the fake engine loaded, and the other ways to the same engine.
+// site is lmcaddy with the fake engine loaded, and the other proxies of the same engine.
 type site struct {
 	server  *harness.Server
 	targets []target
@@ -23,8 +23,8 @@ func startSite(t testing.TB) site {
 	home := harness.NewHome(t)
 	server := harness.Start(home, harness.Config{Engine: []string{
 		"path " + linkSelf(t, home),
-		"parallel 8",              // as many as there are clients: what is measured is the way, not the queue
-		"args --ctx-size 1048576", // or the large body is refused, as a prompt that can't fit
+		"parallel 8",              // as many as clients, so that the queue isn't measured
+		"args --ctx-size 1048576", // otherwise the large body is refused as a prompt that can't fit
 	}})
 	server.Chat(harness.Ask("Hello").With("max_tokens", small.events)) // loads the model
 	engine := server.Engine()
@@ -108,5 +108,5 @@ http://:%d {
 	return target{name: caddy, what: "the same binary, its Caddyfile with a plain reverse_proxy alone", address: harness.Address(port), pid: server.PID}
 }
 
-// tell writes a line to whoever waits for the table.
+// tell writes a progress line.
 func tell(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// verdict is a target of ours, and whether it was met.
+// verdict is one of our targets, and whether it was met.
 type verdict struct {
 	what  string
 	value string
@@ -34,7 +34,7 @@ func reportVerdicts(w io.Writer, all []verdict) {
 	}
 }
 
-// reportProxies writes a table for each load, and tells what came of our targets.
+// reportProxies writes a table for each load, and the verdicts on our targets.
 func reportProxies(w io.Writer, s site, p plan, all results) (verdicts []verdict) {
 	tell(w, "PROXY COST  (%d processors, the clients and the engine on them, too; medians of %d rounds, each of %s)", runtime.NumCPU(), p.rounds, p.lasting)
 	for _, t := range s.targets {
@@ -70,7 +70,7 @@ func ratios(of, to series) string {
 func judge(work workload, clients int, at func(string) series) []verdict {
 	name := fmt.Sprintf("%s, %d client(s): ", work.name, clients)
 	var verdicts []verdict
-	if work.pauseUS == 0 { // else the engine alone says how long it takes
+	if work.pauseUS == 0 { // otherwise the engine alone determines the time
 		verdicts = append(verdicts,
 			atMost(name+"p50 to caddy", at(ours).ratio(at(caddy), p50), work.slower),
 			atLeast(name+"req/s to caddy", at(ours).ratio(at(caddy), rate), 1))
@@ -81,7 +81,7 @@ func judge(work workload, clients int, at func(string) series) []verdict {
 	return verdicts
 }
 
-// seconds writes a time with three digits that count.
+// seconds writes a time with three significant digits.
 func seconds(s float64) string {
 	switch d := time.Duration(s * float64(time.Second)); {
 	case d < 10*time.Millisecond:

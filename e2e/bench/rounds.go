@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// plan is how much is measured.
+// plan is the extent of the measurement.
 type plan struct {
 	rounds   int
-	requests int           // that a load has at least
-	lasting  time.Duration // that a load takes at least
+	requests int           // of a load, at least
+	lasting  time.Duration // of a load, at least
 	clients  []int
 	events   int // of a long stream
-	small    int // requests that the memory is measured over
+	small    int // requests of the memory measurement
 	large    int
 	swaps    int
 }
@@ -23,10 +23,10 @@ type key struct {
 	target  string
 }
 
-// results has a series of as many figures as there are rounds for each key.
+// results has, for each key, a series with the figures of each round.
 type results map[key]series
 
-// measureProxies puts every load on every target, in rounds. Who begins changes from load to load, so that nobody always
+// measureProxies runs every load on every target, in rounds. The order changes from load to load, so that no target always
 // follows the same other one.
 func measureProxies(s site, p plan) (results, error) {
 	all := results{}
@@ -51,7 +51,7 @@ func measureProxies(s site, p plan) (results, error) {
 	return all, nil
 }
 
-// targetsOf are the targets that a workload has a meaning for.
+// targetsOf returns the targets to which a workload applies.
 func (s site) targetsOf(w workload) []target {
 	var some []target
 	for _, t := range s.targets {

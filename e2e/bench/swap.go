@@ -14,14 +14,14 @@ import (
 // The two models that are swapped are the shipped one under two keys.
 var swapped = [2]string{harness.Model, harness.Model + "-b"}
 
-// The target of a swap: so much longer than by hand, or as a part of it, whichever is more.
+// The target of a swap: how much longer than by hand it may take, absolutely or relatively, whichever is more.
 const (
 	swapRatio = 1.15
 	swapExtra = 20 * time.Millisecond
 )
 
-// swaps measures how long it takes from a request for one model, while the other is loaded and there is room for one, to the
-// first byte of its answer; and, in turn with that, how long the same takes who stops and starts the same engine by hand.
+// swaps measures the time from a request for one model, while the other is loaded and only one fits, to the first byte of its
+// answer; and, alternating with that, the time of stopping and starting the same engines by hand.
 func swaps(t *testing.T, out io.Writer, p plan) []verdict {
 	home := harness.NewHome(t)
 	home.AddModel(swapped[1], "tinychat-f16.gguf", harness.ShippedModel(t))
@@ -58,13 +58,13 @@ func reportSwaps(out io.Writer, ours, byHand, extra time.Duration, ratio float64
 	}}
 }
 
-// swapByRequest asks for the model that isn't loaded.
+// swapByRequest requests the model that isn't loaded.
 func swapByRequest(s *harness.Server, model string) (time.Duration, error) {
 	begin := time.Now()
 	return firstByte(begin, s.Base, model, "none")
 }
 
-// firstByte asks for a stream, and says how long after begin its first byte has come. It reads it to its end.
+// firstByte requests a stream, reads it to its end, and returns the time from begin to its first byte.
 func firstByte(begin time.Time, base, model, apiKey string) (took time.Duration, err error) {
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"temperature":0,"max_tokens":8,"messages":[{"role":"user","content":"Hello"}]}`, model)
 	req, err := http.NewRequest(http.MethodPost, base+harness.ChatPath, strings.NewReader(body))

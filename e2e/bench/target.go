@@ -2,14 +2,14 @@ package bench
 
 import "time"
 
-// target is one way to the engine.
+// target is one path to the engine.
 type target struct {
 	name    string
 	what    string // in words
 	address string
-	token   string // that it wants; empty: none
+	token   string // that it requires; empty: none
 	pid     int    // of the proxy; 0: there is none
-	gathers bool   // the client asks for an answer in one piece
+	gathers bool   // the client requests an answer in one piece
 }
 
 // The targets' names.

@@ -13,8 +13,8 @@ type workload struct {
 	size    int     // of the body, in bytes, at least
 	events  int     // of the answer
 	pauseUS int     // between the answer's events, in microseconds; 0: none
-	isLong  bool    // the answer's chunks are what counts
-	slower  float64 // what our median may be, as a multiple of plain Caddy's
+	isLong  bool    // the answer's chunks are measured
+	slower  float64 // the maximum of our median, as a multiple of plain Caddy's
 }
 
 var (
@@ -22,8 +22,8 @@ var (
 	large = workload{name: "1 MiB body", size: 1 << 20, events: 8, slower: 1.3}
 )
 
-// workloads are all of them. Streams are measured twice: as fast as they come, when a proxy that is slow has much to pass on at a
-// time, and paced as tokens are.
+// workloads are all workloads. Streams are measured twice: at full speed, when a slow proxy passes on much at a time, and paced
+// like tokens.
 func workloads(events int) []workload {
 	return []workload{
 		small,
@@ -34,7 +34,8 @@ func workloads(events int) []workload {
 	}
 }
 
-// request is the whole HTTP request. Its body is the same for all targets but for what it says of stream, in as many bytes.
+// request returns the whole HTTP request. Its body is the same for all targets except for the value of stream, with the same
+// length.
 func (w workload) request(t target) []byte {
 	body := w.body(!t.gathers)
 	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\nAccept: */*\r\n"+
@@ -60,7 +61,7 @@ func (w workload) body(stream bool) string {
 	return b.String()
 }
 
-// said is what a conversation is made of: prose and code, with what JSON has to escape, and letters of two bytes and more.
+// said is the text of conversations: prose and code, with characters that JSON has to escape, and letters of two bytes and more.
 var said = []string{
 	`Here is a function that reads a file line by line. It works, but it is slow on large files, and I don't see why. ` +
 		`Could you look at it, and tell me what you'd change? I'd like to keep the interface as it is, since "others" use it.` +

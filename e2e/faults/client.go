@@ -21,22 +21,22 @@ import (
 )
 
 // outcome is what a client saw of a request: one of these, or the status and code of an error, such as "503 shutting_down", or
-// "event engine_failed" for one that a stream ended in.
+// "event engine_failed" for a stream that ended with an error.
 type outcome string
 
 const (
 	answered outcome = "ok"
 	lost     outcome = "lost"    // no answer: the connection was refused, or broke
-	cut      outcome = "cut"     // an answer that ended before its end, without a word
-	hung     outcome = "hung"    // nothing within the time that a client has
-	wrong    outcome = "wrong"   // an answer without anything in it
+	cut      outcome = "cut"     // an answer that was cut off without an error
+	hung     outcome = "hung"    // nothing within the client's deadline
+	wrong    outcome = "wrong"   // an empty answer
 	unclear  outcome = "unclear" // an error that doesn't say what to do
 )
 
 // deadline is how long a client waits.
 const deadline = 2 * time.Minute
 
-// clear errors say something beyond that there was a mistake.
+// clear errors say more than that there was an error.
 func clearly(kind string, e gjson.Result) outcome {
 	code, message := e.Get("code").Str, e.Get("message").Str
 	if code == "" {
@@ -55,7 +55,7 @@ type reply struct {
 	took time.Duration
 }
 
-// send sends one request, and waits for the end of its answer. It takes a connection of its own unless the client has one.
+// send sends one request, and waits for the end of its answer. It opens a connection unless the client has one.
 func send(ctx context.Context, client *http.Client, url string, body harness.Fields) (r reply) {
 	begun := time.Now()
 	defer func() { r.took = time.Since(begun) }()
@@ -124,10 +124,10 @@ func readEvents(from io.Reader) (outcome, error) {
 	}
 }
 
-// alone is a client each of whose requests has a connection of its own, so that none meets one that the server just closes.
+// alone is a client that opens a connection for each request, so that none uses a connection that the server is closing.
 func alone() *http.Client { return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} }
 
-// crowd is requests under way.
+// crowd is a number of running requests.
 type crowd struct {
 	r   *round
 	all sync.WaitGroup
@@ -148,13 +148,13 @@ func (r *round) crowd() *crowd {
 	return c
 }
 
-// ask has one client more send a request.
+// ask has another client send a request.
 func (c *crowd) ask(s *harness.Server, path string, body harness.Fields) {
 	url := s.Base + path
 	c.all.Go(func() { c.add(send(c.ctx, alone(), url, body)) })
 }
 
-// chats has n clients ask for long answers, some of them streamed.
+// chats has n clients request long answers, some of them streamed.
 func (c *crowd) chats(s *harness.Server, n, tokens int) {
 	for i := range n {
 		c.ask(s, harness.ChatPath, harness.Long(tokens).With("stream", i%2 == 0 || c.r.IntN(2) == 0))
@@ -163,7 +163,7 @@ func (c *crowd) chats(s *harness.Server, n, tokens int) {
 
 func (c *crowd) add(one reply) {
 	if c.ctx.Err() != nil && one.outcome == lost {
-		return // it was us who ended it
+		return // we ended it ourselves
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *crowd) add(one reply) {
 	c.r.seen.add(one.outcome)
 }
 
-// want waits for all answers. Each has to be one of these; and with "ok" among them, nothing else is as good.
+// want waits for all answers. Each must have one of these outcomes.
 func (c *crowd) want(some ...outcome) []reply {
 	c.all.Wait()
 	c.mu.Lock()
@@ -199,7 +199,7 @@ func (t *tally) add(o outcome) {
 	t.count[o]++
 }
 
-// errors are what was told by an error, by its code.
+// errors are the outcomes that were reported by an error, by its code.
 func (t *tally) errors() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,14 +221,14 @@ func (t *tally) of(some ...outcome) (n int) {
 	return n
 }
 
-// statusOf reads an answer's head and error from a connection.
+// statusOf reads an answer's header and error from a connection.
 func statusOf(conn io.Reader) outcome {
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return lost
 	}
 	defer resp.Body.Close()
-	content, _ := io.ReadAll(resp.Body) // what has come of it says enough
+	content, _ := io.ReadAll(resp.Body) // what has arrived is enough
 	if resp.StatusCode == http.StatusOK {
 		return answered
 	}

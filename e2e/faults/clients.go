@@ -14,7 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// clientsGone disconnect while a model is loading, in the queue, and amid answers.
+// clientsGone disconnect while a model is loading, in the queue, and during answers.
 func clientsGone(r *round) {
 	s := r.start(harness.Config{Engine: []string{"parallel 2"}})
 	var all sync.WaitGroup
@@ -48,11 +48,11 @@ func clientsGone(r *round) {
 	})
 }
 
-// bodyFlood has thirty clients send 30 MiB each, all at once. All of them are refused in the end, since no context is as long.
+// bodyFlood has thirty clients send 30 MiB each, all at once. All of them are refused, since no context is that long.
 func bodyFlood(r *round) {
 	const size, number, most = 30 << 20, 30, 700 << 20
 	config := r.parallel()
-	if r.binary == "" { // an older one may not know it
+	if r.binary == "" { // an older one may not know the option
 		config.LM = []string{"body_memory 256MiB"}
 	}
 	s, _ := r.loaded(config)
@@ -75,7 +75,7 @@ func bodyFlood(r *round) {
 		all.Go(func() { r.seen.add(flood(r, s, prompt)) })
 	}
 	c := r.crowd()
-	c.ask(s, harness.ChatPath, harness.Ask(capital)) // somebody else
+	c.ask(s, harness.ChatPath, harness.Ask(capital)) // another client
 	c.want(answered)
 	all.Wait()
 	close(done)
@@ -87,7 +87,7 @@ func bodyFlood(r *round) {
 	r.wantAnswer(s)
 }
 
-// flood sends a large body by hand: who is refused before it is sent reads why.
+// flood sends a large body over a plain connection: a client that is refused early can read why.
 func flood(_ *round, s *harness.Server, prompt string) outcome {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.Base, "http://"))
 	if err != nil {
@@ -113,7 +113,7 @@ func flood(_ *round, s *harness.Server, prompt string) outcome {
 
 var residentLine = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
-// residentMemory is how much of a process is in memory, in bytes; 0 if it has ended.
+// residentMemory is the resident memory of a process, in bytes; 0 if it has ended.
 func residentMemory(r *round, pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	found := residentLine.FindSubmatch(status)

@@ -15,17 +15,17 @@ import (
 const (
 	capital = "What is the capital of France?"
 	paris   = "The capital of France is Paris."
-	stall   = 4 * time.Second // stall_timeout, where an engine is to hang
+	stall   = 4 * time.Second // stall_timeout, for engines that hang
 )
 
-// wantAnswer checks that a request is answered as ever.
+// wantAnswer checks that a request gets the usual answer.
 func (r *round) wantAnswer(s *harness.Server) {
 	if a := s.Chat(harness.Ask(capital)); a.Content != paris {
 		r.Errorf("the next request is answered with %q", a.Content)
 	}
 }
 
-// wantReplaced checks that another engine than before answers, and that no more than that one is there.
+// wantReplaced checks that a new engine answers, and that it is the only one.
 func (r *round) wantReplaced(s *harness.Server, before harness.Process) {
 	r.wantAnswer(s)
 	if now := s.Engine(); now.PID == before.PID {
@@ -36,7 +36,7 @@ func (r *round) wantReplaced(s *harness.Server, before harness.Process) {
 	}
 }
 
-// loaded starts a server that has its model loaded.
+// loaded starts a server and loads its model.
 func (r *round) loaded(c harness.Config) (*harness.Server, harness.Process) {
 	s := r.start(c)
 	r.wantAnswer(s)
@@ -47,7 +47,7 @@ func (r *round) parallel(lm ...string) harness.Config {
 	return harness.Config{LM: lm, Engine: []string{"parallel 4"}}
 }
 
-// busy waits until an engine has computed for a while that is chosen at random.
+// busy waits until an engine has computed for a random time.
 func (r *round) busy(p harness.Process) {
 	from, much := p.CPU(), time.Duration(10+r.IntN(100))*time.Millisecond
 	harness.Eventually(r, harness.Patience, "the engine computes", func() bool { return !p.Alive() || p.CPU() > from+much })
@@ -82,7 +82,7 @@ func engineSignalledIdle(r *round) {
 	r.wantReplaced(s, engine)
 }
 
-// engineSignalled: until the signal is noticed, which takes seconds, the engine may be sent more requests.
+// engineSignalled: until the signal is detected, which takes seconds, the engine may receive more requests.
 func engineSignalled(r *round) {
 	s, engine := r.loaded(r.parallel("stall_timeout " + stall.String()))
 	c := r.crowd()
@@ -100,12 +100,12 @@ func engineStopped(r *round) {
 	c.chats(s, 1+r.upTo(3), 400)
 	r.busy(engine)
 	engine.Pause(r)
-	c.ask(s, harness.ChatPath, harness.Ask(capital)) // comes when it hangs already
+	c.ask(s, harness.ChatPath, harness.Ask(capital)) // arrives when it already hangs
 	c.want(answered, "502 engine_failed", "event engine_failed", "504 engine_stalled", "event engine_stalled")
 	r.wantReplaced(s, engine)
 }
 
-// engineStarved gives an engine a quarter of its time. Its prompts take longer than stall_timeout, and it must live.
+// engineStarved gives an engine a quarter of its CPU time. Its prompts take longer than stall_timeout, but it must survive.
 func engineStarved(r *round) {
 	const short = 8 * time.Second
 	s := r.start(harness.Config{
@@ -118,7 +118,7 @@ func engineStarved(r *round) {
 	go func() {
 		defer close(done)
 		for sig, next := syscall.SIGSTOP, syscall.SIGCONT; ; sig, next = next, sig {
-			_ = syscall.Kill(engine.PID, sig) // it may have been ended, which is seen below
+			_ = syscall.Kill(engine.PID, sig) // it may have ended, which is checked below
 			pause := 150 * time.Millisecond
 			if sig == syscall.SIGCONT {
 				pause = 50 * time.Millisecond
@@ -147,7 +147,7 @@ func engineStarved(r *round) {
 	}
 }
 
-// engineSpoilt has the engine's executable spoilt while an engine runs, which goes on, and then ends that.
+// engineSpoilt damages the engine's executable while an engine runs, which must continue, and then ends that engine.
 func engineSpoilt(r *round) {
 	h := r.home()
 	executable := h.OwnRuntimes()
@@ -190,7 +190,7 @@ func engineSpoilt(r *round) {
 	r.wantAnswerSoon(s)
 }
 
-// wantAnswerSoon is wantAnswer of a model that is left alone for a while since it has failed.
+// wantAnswerSoon is wantAnswer for a model that backs off after failures.
 func (r *round) wantAnswerSoon(s *harness.Server) {
 	harness.Eventually(r, harness.Patience, "the model is loaded again", func() bool {
 		return send(r.ctx, alone(), s.Base+harness.ChatPath, harness.Ask(capital)).outcome == answered
@@ -198,7 +198,7 @@ func (r *round) wantAnswerSoon(s *harness.Server) {
 	r.wantAnswer(s)
 }
 
-// modelSpoilt has a loaded model's file cut short or removed. Who reads what isn't there any more dies of it.
+// modelSpoilt truncates or removes a loaded model's file. An engine that reads beyond its end dies.
 func modelSpoilt(r *round) {
 	s, engine := r.loaded(r.parallel())
 	file := filepath.Join(s.Dir, "models", filepath.FromSlash(harness.Model), "tinychat-f16.gguf")

@@ -25,7 +25,7 @@ func TestFaults(t *testing.T) {
 				if *full {
 					n = cmp.Or(*rounds, f.full)
 				} else {
-					t.Parallel() // most of their time they wait
+					t.Parallel() // they mostly wait
 				}
 				results[i].fault, results[i].rounds = f, n
 				if *full && *before != "" {

@@ -19,7 +19,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	err := os.Chdir("..") // the harness finds things from the module's folder
+	err := os.Chdir("..") // the harness uses paths relative to the module's folder
 	if err == nil {
 		err = harness.Setup()
 	}

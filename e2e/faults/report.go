@@ -21,7 +21,7 @@ func (r result) String() string {
 	return fmt.Sprintf("%s, %d rounds; %s", r.name, r.rounds, text)
 }
 
-// String tells what clients saw, and in how many rounds something didn't hold.
+// String returns what clients saw, and the number of rounds with failed checks.
 func (c *column) String() string {
 	if c == nil {
 		return ""

@@ -18,8 +18,8 @@ import (
 // storePatience is how long lmcaddy waits for SQLite's write lock.
 const storePatience = 10 * time.Second
 
-// lockStore takes the write lock of a SQLite database as another program would: in its mode WAL that is one byte of the file of
-// shared memory.
+// lockStore takes the write lock of a SQLite database as another program would: in WAL mode, that is one byte of the shared
+// memory file.
 func (r *round) lockStore(s *harness.Server) (unlock func()) {
 	const writeLock = 120 // WAL_WRITE_LOCK of SQLite's wal.c
 	f, err := os.OpenFile(filepath.Join(s.Dir, "lmcaddy.db-shm"), os.O_RDWR, 0)
@@ -30,7 +30,7 @@ func (r *round) lockStore(s *harness.Server) (unlock func()) {
 	harness.Eventually(r, harness.Patience, "the lock is free", func() bool {
 		return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock) == nil
 	})
-	return func() { _ = f.Close() } // which gives the lock free
+	return func() { _ = f.Close() } // which releases the lock
 }
 
 func (r *round) lockedFor(held time.Duration, some ...outcome) {
@@ -48,7 +48,7 @@ func (r *round) lockedFor(held time.Duration, some ...outcome) {
 	for range 1 + r.upTo(5) {
 		c.ask(s, harness.NativeChatPath, harness.NativeAsk("Hello").With("max_output_tokens", 4))
 	}
-	c.ask(s, harness.ChatPath, harness.Ask(capital)) // is not stored, so it doesn't wait
+	c.ask(s, harness.ChatPath, harness.Ask(capital)) // isn't stored, so it doesn't wait
 	k := &stored{}
 	for _, one := range c.want(some...) {
 		if one.took > min(held, storePatience)+10*time.Second {
@@ -78,8 +78,7 @@ func storeLockedForLong(r *round) {
 	}
 }
 
-// limit changes a soft limit of a running server, as the operator could have set it, until the function that it returns is
-// called.
+// limit changes a soft limit of a running server, as an operator could, until the returned function is called.
 func (r *round) limit(s *harness.Server, which int, to uint64) (restore func()) {
 	var old unix.Rlimit
 	if err := unix.Prlimit(s.PID, which, nil, &old); err != nil {
@@ -93,7 +92,7 @@ func (r *round) limit(s *harness.Server, which int, to uint64) (restore func()) 
 	return restore
 }
 
-// storeFull lets no file grow, as a full disk does. Answers that are not to be stored don't mind.
+// storeFull lets no file grow, like a full disk. This doesn't affect answers that aren't stored.
 func storeFull(r *round) {
 	s, _ := r.loaded(r.parallel())
 	k := &stored{}
@@ -126,7 +125,7 @@ func storeFull(r *round) {
 	k.wantStored(r, s)
 }
 
-// noFiles leaves a server so few file descriptors that some things work and others don't.
+// noFiles leaves a server so few file descriptors that only some operations work.
 func noFiles(r *round) {
 	s := r.start(harness.Config{})
 	isLoaded := r.IntN(2) == 0
@@ -171,11 +170,11 @@ func get(r *round, client *http.Client, url string) (status int) {
 		r.Fatal(err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is reused
 	return resp.StatusCode
 }
 
-// noMemory is refused with the figures, until there is more.
+// noMemory: a load is refused with the figures until there is more memory.
 func noMemory(r *round) {
 	config := r.parallel(fmt.Sprintf("memory_budget %dMiB", r.upTo(30)))
 	config.Port = harness.FreePort(r)

@@ -13,20 +13,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// fault is something that goes wrong.
+// fault is a kind of failure.
 type fault struct {
 	name        string
-	short, full int // rounds; short is 0 where a busy machine would decide
+	short, full int // rounds; short is 0 if the result depends on how busy the machine is
 	run         func(*round)
 }
 
-// column is what came of a fault's rounds with one binary.
+// column is the result of a fault's rounds with one binary.
 type column struct {
 	seen   tally
-	broken int // rounds in which something didn't hold
+	broken int // rounds with a failed check
 }
 
-// measure runs rounds of a fault. What doesn't hold fails the test if it is to.
+// measure runs rounds of a fault. Failed checks fail the test if they should.
 func (f fault) measure(t *testing.T, binary string, rounds int, mayFail bool) *column {
 	t.Helper()
 	c := &column{}
@@ -50,8 +50,8 @@ func (f fault) measure(t *testing.T, binary string, rounds int, mayFail bool) *c
 	return c
 }
 
-// round is one time that a fault is shown. It is what the harness takes for the test: so what doesn't hold in it is collected,
-// and it ends with all that it has started.
+// round is one run of a fault. The harness uses it as the test, so it collects failures, and stops everything that was
+// started in it when it ends.
 type round struct {
 	testing.TB
 
@@ -74,7 +74,7 @@ func newRound(t testing.TB, binary string, seed uint64) *round {
 	return r
 }
 
-// do runs the round, and what it has left to be cleaned up.
+// do runs the round and its cleanups.
 func (r *round) do(run func(*round)) {
 	inOrder(func() { run(r) })
 	r.cancel()
@@ -92,7 +92,7 @@ func (r *round) do(run func(*round)) {
 	}
 }
 
-// inOrder runs what may end its goroutine, as Fatal does.
+// inOrder runs a function that may end its goroutine, as Fatal does.
 func inOrder(do func()) {
 	done := make(chan struct{})
 	go func() {
@@ -146,7 +146,7 @@ func (r *round) Cleanup(do func()) {
 func (r *round) Context() context.Context { return r.ctx }
 func (r *round) Helper()                  {}
 
-// home makes a home for the binary that is looked at.
+// home makes a home for the binary of this column.
 func (r *round) home() *harness.Home {
 	h := harness.NewHome(r)
 	h.Binary = r.binary
@@ -156,5 +156,5 @@ func (r *round) home() *harness.Home {
 // start starts a server in a new home.
 func (r *round) start(c harness.Config) *harness.Server { return harness.Start(r.home(), c) }
 
-// upTo is a number from 1 to n.
+// upTo returns a random number from 1 to n.
 func (r *round) upTo(n int) int { return 1 + r.IntN(n) }

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	gone  = 5 * time.Second // how long an engine may live on when lmcaddy has been killed
-	slack = 6 * time.Second // what a shutdown may take beyond the grace period
+	gone  = 5 * time.Second // how long an engine may survive after lmcaddy was killed
+	slack = 6 * time.Second // how long a shutdown may take beyond the grace period
 )
 
-// stored is the ids of the responses that clients were told of.
+// stored is the ids of the responses that clients received.
 type stored struct {
 	mu  sync.Mutex
 	ids []string
 }
 
-// talk has a client hold conversations until ctx ends, or until it fails. Each turn continues the one before.
+// talk has a client continue a conversation, turn by turn, until ctx ends or a request fails.
 func (k *stored) talk(c *crowd, s *harness.Server) {
 	base := s.Base
 	c.all.Go(func() {
@@ -57,7 +57,7 @@ func (k *stored) number() int {
 	return len(k.ids)
 }
 
-// wantStored checks that all are there.
+// wantStored checks that all of them exist.
 func (k *stored) wantStored(r *round, s *harness.Server) {
 	for _, id := range k.ids {
 		if got := s.Get(harness.ResponsesPath + id); got.Status != http.StatusOK {
@@ -78,7 +78,7 @@ func serverKilled(r *round) {
 	harness.Eventually(r, harness.Patience, "some are stored", func() bool { return k.number() >= enough })
 	s.Kill()
 	s.WaitNoEngine(gone)
-	c.want(answered, lost, cut) // a connection that breaks is all that they can see
+	c.want(answered, lost, cut) // they can see no more than a broken connection
 	s = harness.Start(s.Home, config)
 	k.wantStored(r, s)
 	r.wantAnswer(s)
@@ -100,14 +100,14 @@ func serverStopped(r *round) {
 	c.want(answered, "503 shutting_down", "event shutting_down")
 }
 
-// twoStarts: of two that start at once one serves, with all that belongs to it, and the other leaves nothing changed.
+// twoStarts: of two servers that start at once, one serves completely, and the other changes nothing.
 func twoStarts(r *round) {
 	home := r.home()
 	var both [2]*harness.Server
 	for i := range both {
 		config := harness.Config{Port: harness.FreePort(r)}
 		both[i] = home.Begin(config.Port, "run", "--adapter", "caddyfile", "--config", home.WriteFile("Caddyfile"+strconv.Itoa(i), config.String()))
-		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond) // the rounds differ in this
+		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond) // varies between rounds
 	}
 	harness.Eventually(r, harness.Patience, "one of them refuses to start", func() bool { return both[0].HasEnded() || both[1].HasEnded() })
 	winner, loser := both[0], both[1]

@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Answer is what a chat came to, streamed or in one piece.
+// Answer is the result of a chat, streamed or in one piece.
 type Answer struct {
 	Model     string
 	Content   string
@@ -16,13 +16,13 @@ type Answer struct {
 	Usage     Usage
 }
 
-// Call is a tool that the model wants called.
+// Call is a tool call of the model.
 type Call struct{ Name, Arguments string }
 
-// Usage is how many tokens a chat took.
+// Usage is the number of tokens that a chat used.
 type Usage struct{ Prompt, Completion, Total int64 }
 
-// Chat asks for an answer in one piece.
+// Chat requests an answer in one piece.
 func (s *Server) Chat(request Fields) Answer {
 	s.T.Helper()
 	return s.Post(ChatPath, request).Answer(s)
@@ -42,7 +42,7 @@ func (r Reply) Answer(s *Server) Answer {
 	return a
 }
 
-// add takes what a choice says: a message, or the next delta of one.
+// add adds a choice's message, or its next delta.
 func (a *Answer) add(choice gjson.Result, name string) {
 	said := choice.Get(name)
 	a.Content += said.Get("content").Str

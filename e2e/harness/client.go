@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The paths that tests ask for.
+// The paths that tests request.
 const (
 	ChatPath   = "/v1/chat/completions"
 	LoadPath   = "/api/v1/models/load"
@@ -22,7 +22,7 @@ const (
 // Fields are those of a JSON object.
 type Fields map[string]any
 
-// With is a copy with one field more, or changed.
+// With returns a copy with one field added or changed.
 func (f Fields) With(key string, value any) Fields {
 	f = maps.Clone(f)
 	f[key] = value
@@ -34,8 +34,8 @@ func Ask(text string) Fields {
 	return Fields{"model": Model, "temperature": 0, "messages": []Fields{{"role": "user", "content": text}}}
 }
 
-// Long is a chat request whose answer has that many tokens, most of them nonsense: the model may not end it. The small
-// model says some hundreds or thousands of tokens in a second.
+// Long is a chat request whose answer has exactly n tokens, most of them nonsense: the model can't end it. The small model
+// generates hundreds or thousands of tokens per second.
 func Long(tokens int) Fields {
 	return Ask("Count to 30").With("ignore_eos", true).With("max_tokens", tokens)
 }
@@ -47,7 +47,7 @@ type Reply struct {
 	Body   string
 }
 
-// Get is a part of the body, by gjson's syntax.
+// Get returns a part of the body, by gjson's syntax.
 func (r Reply) Get(path string) gjson.Result { return gjson.Get(r.Body, path) }
 
 // Want fails the test unless the reply has a status.
@@ -59,13 +59,13 @@ func (r Reply) Want(t testing.TB, status int) Reply {
 	return r
 }
 
-// Get asks for a path.
+// Get requests a path.
 func (s *Server) Get(path string) Reply {
 	s.T.Helper()
 	return s.Do(http.MethodGet, path, nil)
 }
 
-// Post sends a JSON body, or a string as it is.
+// Post sends a JSON body; a string is sent unchanged.
 func (s *Server) Post(path string, body any) Reply {
 	s.T.Helper()
 	return s.Do(http.MethodPost, path, s.reader(body))
@@ -81,8 +81,8 @@ func (s *Server) Do(method, path string, body io.Reader) Reply {
 	return reply
 }
 
-// Go sends a JSON body while the test does something else, and gives the reply when it comes. A request that fails has the
-// status 0 and the error as its body.
+// Go sends a JSON body in the background, and delivers the reply on a channel. A request that fails has the status 0 and the
+// error as its body.
 func (s *Server) Go(path string, body any) <-chan Reply {
 	s.T.Helper()
 	reader := s.reader(body)
@@ -97,8 +97,8 @@ func (s *Server) Go(path string, body any) <-chan Reply {
 	return replied
 }
 
-// GoUntil sends a JSON body while the test does something else, until it calls giveUp: then the client goes away. What is
-// answered before that is of no interest.
+// GoUntil sends a JSON body in the background, until the test calls giveUp: then the client disconnects. An earlier answer
+// is ignored.
 func (s *Server) GoUntil(path string, body any) (giveUp func()) {
 	s.T.Helper()
 	reader := s.reader(body)
@@ -153,7 +153,7 @@ func (s *Server) reader(body any) io.Reader {
 	return strings.NewReader(string(encoded))
 }
 
-// IDs lists what GET /v1/models has.
+// IDs lists the ids in GET /v1/models.
 func (s *Server) IDs() []string {
 	s.T.Helper()
 	ids := []string{}

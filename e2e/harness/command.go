@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Result is what a command came to.
+// Result is the result of a command.
 type Result struct {
 	Status int
-	Output string // both of its outputs
+	Output string // standard output and error
 }
 
 // Command runs lmcaddy with arguments to its end, in the working folder.
@@ -22,7 +22,7 @@ func (h *Home) Command(args ...string) Result {
 	return h.CommandWithInput("", args...)
 }
 
-// CommandWithInput is Command with something on standard input.
+// CommandWithInput is Command with a text on standard input.
 func (h *Home) CommandWithInput(input string, args ...string) Result {
 	h.T.Helper()
 	ctx, cancel := context.WithTimeout(h.T.Context(), Patience)
@@ -32,7 +32,7 @@ func (h *Home) CommandWithInput(input string, args ...string) Result {
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it may be a server that should not have started
 	cmd.WaitDelay = 5 * time.Second
-	file, err := os.CreateTemp(h.Work, "out") // no pipe, which a server in the background would hold open
+	file, err := os.CreateTemp(h.Work, "out") // not a pipe, which a server in the background would keep open
 	if err != nil {
 		h.T.Fatal(err)
 	}

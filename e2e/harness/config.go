@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// Config is a Caddyfile: one plain site on one port. The zero value of each field but Port is what most tests want.
+// Config is a Caddyfile: one plain site on one port. The zero value of each field but Port suits most tests.
 type Config struct {
 	Port   int
 	Bind   string   // the address; default 127.0.0.1
 	Grace  string   // the grace period; default 15s
-	Engine []string // further lines of engine llama_server
-	LM     []string // further lines of lm
+	Engine []string // additional lines of engine llama_server
+	LM     []string // additional lines of lm
 	API    []string // lines of lm_api
 }
 
@@ -48,8 +48,8 @@ func lines(indent int, all []string) string {
 	return b.String()
 }
 
-// FreePort is a port that nobody listens on, below those that the system gives away by itself, to outgoing connections and
-// to the engines.
+// FreePort returns a port that nobody listens on, below those that the system assigns to outgoing connections and to the
+// engines.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {

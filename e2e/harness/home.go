@@ -15,17 +15,17 @@ const (
 	Bare  = "tinychat"
 )
 
-// Home is the world of one test: the program's state, a user's folder and a working folder, each new.
+// Home is the environment of one test: the program's state, a user's folder and a working folder, all new.
 type Home struct {
 	T    testing.TB
 	Dir  string   // $LMCADDY_HOME
-	User string   // $HOME, in which nothing may be written
+	User string   // $HOME, to which nothing may be written
 	Work string   // where the program is started, and where its Caddyfiles are
 	Path string   // $PATH
-	Env  []string // further variables
+	Env  []string // additional variables
 
-	Binary   string // the lmcaddy to run; empty: the one that is tested
-	ordinary string // the program, as a user who isn't root may run it; empty: as whoever runs the test
+	Binary   string // the lmcaddy to run; empty: the one under test
+	ordinary string // the program, executable by an ordinary user; empty: it runs as the user who runs the test
 }
 
 // NewHome makes a home with the shipped model and the engine.
@@ -42,10 +42,10 @@ func NewHome(t testing.TB) *Home {
 	return h
 }
 
-// NewBareHome makes a home with nothing in it, and a PATH on which nothing is found.
+// NewBareHome makes an empty home, with a PATH on which nothing is found.
 func NewBareHome(t testing.TB) *Home {
 	t.Helper()
-	root, err := os.MkdirTemp("", "lm") // short: the path of a Unix socket has about 100 bytes
+	root, err := os.MkdirTemp("", "lm") // short: the path of a Unix socket is limited to about 100 bytes
 	if err == nil {
 		root, err = filepath.EvalSymlinks(root)
 	}
@@ -68,7 +68,7 @@ func NewBareHome(t testing.TB) *Home {
 	return h
 }
 
-// OwnRuntimes gives the home a copy of the engine, which a test may spoil, and returns the path of the engine's executable.
+// OwnRuntimes gives the home its own copy of the engine, which a test may break, and returns the path of the executable.
 func (h *Home) OwnRuntimes() (executable string) {
 	h.T.Helper()
 	dir := filepath.Join(h.Dir, "runtimes")
@@ -96,14 +96,14 @@ func (h *Home) OwnRuntimes() (executable string) {
 // Program is the path of the lmcaddy that is run in this home.
 func (h *Home) Program() string { return cmp.Or(h.ordinary, h.Binary, binary) }
 
-// In is the same home, for a subtest: what goes wrong is the subtest's.
+// In returns the same home for a subtest, which gets its failures.
 func (h *Home) In(t testing.TB) *Home {
 	home := *h
 	home.T = t
 	return &home
 }
 
-// checkNothingLeft fails the test for what should not be there when everything has been stopped.
+// checkNothingLeft fails the test if anything is left after everything was stopped.
 func (h *Home) checkNothingLeft() {
 	for _, p := range processesWith(h.Dir) {
 		h.T.Errorf("process %d is left: %s", p.PID, strings.Join(p.Args, " "))
@@ -139,7 +139,7 @@ func ShippedModel(t testing.TB) []byte {
 	return content
 }
 
-// AddModel puts a file into the models folder, under the publisher and the name that a key has.
+// AddModel writes a file to the models folder, under the publisher and the name of a key.
 func (h *Home) AddModel(key, file string, content []byte) (path string) {
 	h.T.Helper()
 	path = filepath.Join(h.Dir, "models", filepath.FromSlash(key), file)
@@ -152,7 +152,7 @@ func (h *Home) AddModel(key, file string, content []byte) (path string) {
 	return path
 }
 
-// WriteFile puts a file into the working folder.
+// WriteFile writes a file to the working folder.
 func (h *Home) WriteFile(name, content string) (path string) {
 	h.T.Helper()
 	path = filepath.Join(h.Work, name)
@@ -162,11 +162,11 @@ func (h *Home) WriteFile(name, content string) (path string) {
 	return path
 }
 
-// environment is all that a process started in this home knows of ours.
+// environment is the whole environment of a process in this home.
 func (h *Home) environment() []string {
 	env := []string{
 		"LMCADDY_HOME=" + h.Dir, "HOME=" + h.User, "PATH=" + h.Path,
-		"OMP_THREAD_LIMIT=1", // as --threads 1, where there is no Caddyfile to say so
+		"OMP_THREAD_LIMIT=1", // like --threads 1, for servers without a Caddyfile
 	}
 	env = append(env, h.Env...)
 	if dir := os.Getenv("TMPDIR"); dir != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// calls takes an event of a tool call: .start .arguments (.success | .failure), or .failure alone of a tool that there isn't.
+// calls takes an event of a tool call: .start .arguments (.success | .failure), or only .failure for an unknown tool.
 func (g *nativeGrammar) calls(ev NativeEvent, stage string) error {
 	isBadName := ev.Data.Get("metadata.type").Str == "invalid_name"
 	switch {
@@ -53,7 +53,7 @@ func (g *nativeGrammar) sameCall(data gjson.Result) error {
 	return nil
 }
 
-// with is an event's data as an item of another type.
+// with returns an event's data as an item of another type.
 func with(data gjson.Result, kind string) map[string]any {
 	item := data.Value().(map[string]any)
 	item["type"] = kind

@@ -24,18 +24,18 @@ const (
 // NativeAsk is a request of the native chat to the shipped model, whose answer is always the same.
 func NativeAsk(text string) Fields { return Fields{"model": Model, "temperature": 0, "input": text} }
 
-// After is a request that continues a response.
+// After returns the request with the response to continue.
 func (f Fields) After(id string) Fields { return f.With("previous_response_id", id) }
 
-// endOfTurn is the token by which the shipped model ends its turn.
+// endOfTurn is the token with which the shipped model ends its turn.
 const endOfTurn = 758
 
-// NativeLong is a request whose answer has that many tokens: the model may not end it.
+// NativeLong is a request whose answer has exactly n tokens: the model can't end it.
 func NativeLong(tokens int) Fields {
 	return NativeAsk("Count to 30").With("logit_bias", []any{[]any{endOfTurn, false}}).With("max_output_tokens", tokens)
 }
 
-// NativeChat asks for an answer in one piece.
+// NativeChat requests an answer in one piece.
 func (s *Server) NativeChat(request Fields) gjson.Result {
 	s.T.Helper()
 	body := gjson.Parse(s.Post(NativeChatPath, request).Want(s.T, http.StatusOK).Body)
@@ -45,23 +45,23 @@ func (s *Server) NativeChat(request Fields) gjson.Result {
 	return body
 }
 
-// NativeStream asks for a stream, and reads it to its end. One that breaks the specification's grammar fails the test.
+// NativeStream requests a stream, and reads it to its end. A violation of the specification's grammar fails the test.
 func (s *Server) NativeStream(request Fields) *NativeStream {
 	s.T.Helper()
 	return s.OpenNative(request).End()
 }
 
-// OpenStream is a stream of the native chat that arrives. It is read all the time.
+// OpenStream is a running stream of the native chat, read in the background.
 type OpenStream struct {
 	t     testing.TB
 	ended chan struct{}
 
 	mu  sync.Mutex
 	raw strings.Builder
-	err error // why the stream ended, if not by its end
+	err error // why the stream was cut off
 }
 
-// OpenNative asks for a stream. It returns when the header is there; any status but 200 fails the test.
+// OpenNative requests a stream. It returns when the header has arrived; any status but 200 fails the test.
 func (s *Server) OpenNative(request Fields) *OpenStream {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
@@ -103,7 +103,7 @@ func (st *OpenStream) read(body io.ReadCloser, cancel func()) {
 	}
 }
 
-// Raw is what has arrived.
+// Raw is everything that has arrived.
 func (st *OpenStream) Raw() string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -116,7 +116,7 @@ func (st *OpenStream) WaitFor(name string) {
 	Eventually(st.t, Patience, name+" has arrived", func() bool { return strings.Contains(st.Raw(), "event: "+name+"\n") })
 }
 
-// End waits for the stream's end. One that breaks the grammar fails the test.
+// End waits for the stream's end. A violation of the grammar fails the test.
 func (st *OpenStream) End() *NativeStream {
 	st.t.Helper()
 	Wait(st.t, "a stream has ended", st.ended)
@@ -130,8 +130,8 @@ func (st *OpenStream) End() *NativeStream {
 	return s
 }
 
-// StreamForID asks for a stream, and gives the id of the stored response that its end tells; it is empty where the stream
-// never came to it. It may be called from any goroutine.
+// StreamForID requests a stream, and returns the id of the stored response from its end; it is empty if the stream was cut
+// off. It may be called from any goroutine.
 func (s *Server) StreamForID(request Fields) string {
 	body, err := json.Marshal(request.With("stream", true))
 	if err != nil {

@@ -16,7 +16,7 @@ type NativeEvent struct {
 	Data gjson.Result // its JSON
 }
 
-// parseNative cuts a stream into its events: two lines each, and an empty one. Comments may stand between them.
+// parseNative splits a stream into its events: two lines each, and an empty one. There may be comments between them.
 func parseNative(raw string) ([]NativeEvent, error) {
 	var events []NativeEvent
 	for rest := raw; rest != ""; {
@@ -62,13 +62,13 @@ func parseNativeEvent(block string) (NativeEvent, error) {
 }
 
 type (
-	// shape is the fields that an object has to have, and may have where their names end in a question mark.
+	// shape is the fields that an object must have; those whose names end in a question mark are optional.
 	shape map[string]check
-	// check tells what is wrong with a value.
+	// check returns what is wrong with a value.
 	check func(gjson.Result) error
 )
 
-// check wants each field, and no other, each once.
+// check requires exactly these fields, each once.
 func (s shape) check(object gjson.Result) error {
 	if !object.IsObject() {
 		return fmt.Errorf("%s is no object", object.Raw)
@@ -108,7 +108,7 @@ func text(v gjson.Result) error {
 	return nil
 }
 
-// filled is a string that says something.
+// filled requires a string that isn't empty.
 func filled(v gjson.Result) error {
 	if v.Type != gjson.String || v.Str == "" {
 		return fmt.Errorf("%s is no string, or empty", v.Raw)

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// nativeFields are the fields of each event, beside its type.
+// nativeFields are the fields of each event, besides its type.
 var nativeFields = map[string]shape{
 	"chat.start":                 {"model_instance_id": filled},
 	"model_load.start":           {"model_instance_id": filled},

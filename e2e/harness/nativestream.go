@@ -9,21 +9,21 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// NativeStream is a stream of the native chat that keeps to the specification.
+// NativeStream is a stream of the native chat that follows the specification.
 type NativeStream struct {
 	Events []NativeEvent
-	Fault  gjson.Result // the error object; it doesn't exist where nothing went wrong
+	Fault  gjson.Result // the error object; it doesn't exist without a failure
 	Result gjson.Result // that of chat.end
 }
 
-// CheckNative checks all of a stream against the specification's grammar:
+// CheckNative checks a whole stream against the specification's grammar:
 //
 //	chat.start (model_load.start .progress* .end)?
 //	  (prompt_processing.start .progress* .end (reasoning | message | tool call)*)*
 //	  error? chat.end
 //
-// where reasoning and messages are .start .delta+ .end, and a fault may end anything early, but not leave it open, save for
-// a load. The error tells the first thing that is wrong.
+// where reasoning and messages are .start .delta+ .end. A fault may end anything early, but must not leave it open, except
+// for a load. The error is the first violation.
 func CheckNative(raw string) (*NativeStream, error) {
 	events, err := parseNative(raw)
 	if err != nil {
@@ -41,8 +41,8 @@ func CheckNative(raw string) (*NativeStream, error) {
 	return &NativeStream{events, g.fault, g.result}, nil
 }
 
-// Order is the events' names, in which those that come one after the other are told once, with a plus. Those that tell of
-// progress are left out: how many there are is chance.
+// Order is the events' names, with repetitions written once, with a plus. Progress events are left out, since their number
+// varies.
 func (s *NativeStream) Order() string {
 	var names []string
 	for _, ev := range s.Events {
@@ -59,7 +59,7 @@ func (s *NativeStream) Order() string {
 	return strings.Join(names, " ")
 }
 
-// Text is what the output says in items of a type, put together.
+// Text is the text of all output items of a type.
 func (s *NativeStream) Text(kind string) string { return NativeText(s.Result, kind) }
 
 // NativeText is Text of a body.
@@ -73,15 +73,15 @@ func NativeText(body gjson.Result, kind string) string {
 	return all.String()
 }
 
-// nativeGrammar is what has come of a stream.
+// nativeGrammar is the state of a stream.
 type nativeGrammar struct {
 	last     string // the event before
 	instance string
-	load     *float64 // how long the model took to load
-	open     string   // what has started and hasn't ended: a prefix of names, without the dot
+	load     *float64 // the load time
+	open     string   // what has started and hasn't ended: the prefix of its events' names, without the dot
 	progress float64  // of what is open
 	prompted bool     // the prompt has been processed
-	maySpeak bool     // nothing has to be prompted before
+	maySpeak bool     // no prompt processing has to come before
 	deltas   int      // of what is open
 	call     gjson.Result
 	output   []any
@@ -140,7 +140,7 @@ func (g *nativeGrammar) loads(ev NativeEvent, stage, before string) error {
 	return err
 }
 
-// stage takes an event of what starts, progresses and ends.
+// stage takes an event of something that starts, progresses and ends.
 func (g *nativeGrammar) stage(family, stage string, ev NativeEvent) error {
 	if stage == "start" {
 		if g.open != "" {
@@ -211,7 +211,7 @@ func (g *nativeGrammar) speaks(ev NativeEvent, family, stage string) error {
 	return nil
 }
 
-// ends checks what chat.end says against what came before.
+// ends checks chat.end against the events before it.
 func (g *nativeGrammar) ends(result gjson.Result) error {
 	seconds := result.Get("stats.model_load_time_seconds")
 	switch {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// transcript writes a stream: each event as its name, a space and the JSON members that it has beside its type.
+// transcript writes a stream: each event as its name, a space and its JSON members besides the type.
 func transcript(events ...string) string {
 	var b strings.Builder
 	for _, ev := range events {
@@ -20,7 +20,7 @@ func transcript(events ...string) string {
 	return b.String()
 }
 
-// chatEnd is the event with an output, and further members of its stats.
+// chatEnd is the event with an output, and additional members of its stats.
 func chatEnd(output, stats string) string {
 	return `chat.end "result":{"model_instance_id":"m","output":[` + output + `],"stats":{"input_tokens":9,"total_output_tokens":4,` +
 		`"reasoning_output_tokens":1,"tokens_per_second":20.5,"time_to_first_token_seconds":0.1` + stats + `},"response_id":"resp_` + strings.Repeat("0a", 24) + `"}`
@@ -115,7 +115,7 @@ func TestCheckNative_TakesWhatTheSpecificationAllows(t *testing.T) {
 	}
 }
 
-// change replaces a text that is there once, in a stream that is right.
+// change replaces a text that occurs once in a valid stream.
 func change(t *testing.T, from, to string) string {
 	t.Helper()
 	raw := transcript(full()...)

@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// nobody is the user that is no one in particular, on any Linux.
+// nobody is the unprivileged user id on every Linux.
 const nobody = 65534
 
-// BeOrdinary has everything that is started in this home from now on run as a user who isn't root. Where the test is run by
-// root, that is another, to whom the home is given.
+// BeOrdinary runs everything that is started in this home from now on as an ordinary user. If root runs the test, that is
+// another user, who gets the home.
 func (h *Home) BeOrdinary() {
 	h.T.Helper()
 	if os.Geteuid() != 0 {
 		return
 	}
-	h.ordinary = filepath.Join(filepath.Dir(h.Dir), "lmcaddy") // the original may be in a folder that is root's alone
+	h.ordinary = filepath.Join(filepath.Dir(h.Dir), "lmcaddy") // the original may be in a folder that only root can read
 	content, err := os.ReadFile(binary)
 	if err == nil {
 		err = os.WriteFile(h.ordinary, content, 0o755) //nolint:gosec // a program that others run

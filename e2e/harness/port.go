@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// listening is the state of a TCP socket that takes connections, in /proc/net/tcp.
+// listening is the state of a listening TCP socket in /proc/net/tcp.
 const listening = "0A"
 
-// OpenPorts are the ports that a process takes TCP connections or UDP packets on, in order.
+// OpenPorts returns the ports on which a process accepts TCP connections or UDP packets, in order.
 func OpenPorts(t testing.TB, pid int) []int {
 	t.Helper()
 	proc := filepath.Join("/proc", strconv.Itoa(pid))

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Postgres starts a PostgreSQL with nothing in it, for one test, and gives the URL of its database. It listens on a socket
-// in a folder of its own.
+// Postgres starts an empty PostgreSQL for one test, and returns the URL of its database. It listens on a socket in a folder
+// of its own.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	found, err := exec.Command("../tools/postgres.sh").Output()
@@ -51,7 +51,7 @@ func Postgres(t testing.TB) string {
 	return "postgres://lmcaddy@/postgres?" + url.Values{"host": {dir}}.Encode()
 }
 
-// EndPostgres kills the PostgreSQL of a URL that [Postgres] gave.
+// EndPostgres kills the PostgreSQL with a URL from [Postgres].
 func EndPostgres(t testing.TB, database string) {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -75,7 +75,7 @@ func EndPostgres(t testing.TB, database string) {
 	})
 }
 
-// serverCommand is a command of PostgreSQL's, which refuses to run as root: then it is another user's, and so is the folder.
+// serverCommand is a command of PostgreSQL. Since that refuses to run as root, root runs it as another user, who gets the folder.
 func serverCommand(t testing.TB, dir, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Process is a process of the machine that is alive, which a zombie isn't.
+// Process is a living process of the machine; a zombie isn't one.
 type Process struct {
 	PID  int
 	Args []string
 }
 
-// Engines are the processes that run a model of this home: those whose arguments name its file. They are in the order of
-// their ids. An engine's start script may run subshells, which are among them for a moment.
+// Engines returns the processes that run a model of this home, that is, whose arguments name its file, ordered by id. An
+// engine's start script may run subshells, which are included for a moment.
 func (h *Home) Engines() []Process {
 	models := filepath.Join(h.Dir, "models") + string(filepath.Separator)
 	return slices.DeleteFunc(processesWith(models), func(p Process) bool {
@@ -31,7 +31,7 @@ func (h *Home) Engines() []Process {
 	})
 }
 
-// Engine is the one engine of this home. Any other number of them fails the test.
+// Engine returns the only engine of this home. Any other number of engines fails the test.
 func (h *Home) Engine() Process {
 	h.T.Helper()
 	engines := h.Engines()
@@ -47,7 +47,7 @@ func (h *Home) WaitNoEngine(within time.Duration) {
 	Eventually(h.T, within, "no engine is left", func() bool { return len(h.Engines()) == 0 })
 }
 
-// processesWith are the processes that have a text in one of their arguments.
+// processesWith returns the processes with a text in one of their arguments.
 func processesWith(text string) []Process {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	var found []Process
@@ -58,7 +58,7 @@ func processesWith(text string) []Process {
 		}
 		line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
 		if err != nil || !bytes.Contains(line, []byte(text)) {
-			continue // it has ended meanwhile, is a zombie, which has no arguments, or is another's
+			continue // it has ended meanwhile, is a zombie, which has no arguments, or belongs to another user
 		}
 		p := Process{pid, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")}
 		if p.Alive() {
@@ -69,7 +69,7 @@ func processesWith(text string) []Process {
 	return found
 }
 
-// stat reads the fields of /proc/<pid>/stat that follow the process's name, which may hold spaces: the first is its state.
+// stat reads the fields of /proc/<pid>/stat after the process's name, which may contain spaces: the first is its state.
 func (p Process) stat() ([]string, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
@@ -92,15 +92,15 @@ func (p Process) Parent() int {
 	return parent
 }
 
-// Alive tells whether the process has not ended. One that has ended but was not asked for its status has.
+// Alive reports whether the process is running. A zombie isn't.
 func (p Process) Alive() bool {
 	fields, err := p.stat()
 	return err == nil && fields[0] != "Z" && fields[0] != "X"
 }
 
-// CPU is how long the process has computed.
+// CPU is the CPU time that the process has used.
 func (p Process) CPU() time.Duration {
-	const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on all of Go's platforms
 	fields, err := p.stat()
 	if err != nil || len(fields) < 13 {
 		return 0
@@ -110,7 +110,7 @@ func (p Process) CPU() time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// Pause stops the process where it stands, so that a test can do something while an answer is certainly unfinished.
+// Pause suspends the process, so that a test can do something while an answer is certainly unfinished.
 func (p Process) Pause(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGSTOP)
@@ -120,7 +120,7 @@ func (p Process) Pause(t testing.TB) {
 	})
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (p Process) Resume(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGCONT)
@@ -141,7 +141,7 @@ func (p Process) signal(t testing.TB, sig syscall.Signal) {
 
 func (p Process) kill() { _ = syscall.Kill(p.PID, syscall.SIGKILL) }
 
-// Listens tells whether the engine accepts connections.
+// Listens reports whether the engine accepts connections.
 func (p Process) Listens() bool {
 	host := slices.Index(p.Args, "--host")
 	port := slices.Index(p.Args, "--port")

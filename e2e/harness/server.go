@@ -20,9 +20,9 @@ type Server struct {
 
 	client *http.Client
 	cmd    *exec.Cmd
-	output string        // the file that has its outputs
+	output string        // the file with its outputs
 	exited chan struct{} // closed when it has ended
-	ended  bool          // Stop or Kill has looked at its end
+	ended  bool          // Stop or Kill has waited for its end
 }
 
 // Start starts lmcaddy with a Caddyfile in a new home, on a free port unless the configuration names one, and waits until
@@ -35,7 +35,7 @@ func Start(h *Home, c Config) *Server {
 	return h.Launch(c.Port, "run", "--config", h.WriteFile("Caddyfile", c.String()))
 }
 
-// Launch starts lmcaddy with arguments, and waits until it answers on a port.
+// Launch starts lmcaddy with arguments, and waits until it responds on a port.
 func (h *Home) Launch(port int, args ...string) *Server {
 	h.T.Helper()
 	s := h.Begin(port, args...)
@@ -66,21 +66,21 @@ func (h *Home) Begin(port int, args ...string) *Server {
 	}
 	s.PID = s.cmd.Process.Pid
 	go func() {
-		_ = s.cmd.Wait() // its status is asked for by who waits for exited
+		_ = s.cmd.Wait() // the receiver of exited reads the status
 		close(s.exited)
 	}()
 	h.T.Cleanup(s.cleanup)
 	return s
 }
 
-// In is the same server, for a subtest: what goes wrong is the subtest's.
+// In returns the same server for a subtest, which gets its failures.
 func (s *Server) In(t testing.TB) *Server {
 	server := *s
 	server.Home = s.Home.In(t)
 	return &server
 }
 
-// On is the same server on another port, where a reload has put it.
+// On returns the same server on another port, to which a reload has moved it.
 func (s *Server) On(port int) *Server {
 	server := *s
 	server.Base = base(port)
@@ -100,7 +100,7 @@ func (s *Server) waitReady() {
 	})
 }
 
-// cleanup stops the server as its user would, unless the test has ended it.
+// cleanup stops the server as a user would, unless the test has ended it.
 func (s *Server) cleanup() {
 	if !s.ended {
 		if status := s.Stop(syscall.SIGINT, Patience); status != 0 {
@@ -112,8 +112,8 @@ func (s *Server) cleanup() {
 	}
 }
 
-// Reload gives the server a new Caddyfile. Connections of the old configuration are closed when they are idle, which may be
-// just when a request is sent: so they aren't used any more.
+// Reload gives the server a new Caddyfile. Idle connections of the old configuration are closed, possibly at the moment when
+// a request is sent, so they aren't used any more.
 func (s *Server) Reload(caddyfile string) Result {
 	s.T.Helper()
 	result := s.Command("reload", "--config", s.WriteFile("Caddyfile", caddyfile))
@@ -121,7 +121,7 @@ func (s *Server) Reload(caddyfile string) Result {
 	return result
 }
 
-// HasEnded tells whether the process has ended.
+// HasEnded reports whether the process has ended.
 func (s *Server) HasEnded() bool {
 	select {
 	case <-s.exited:
@@ -146,8 +146,8 @@ func (s *Server) Stop(sig syscall.Signal, within time.Duration) (status int) {
 	return s.WaitEnd(within)
 }
 
-// WaitEnd waits for a process that is on its way out. When it doesn't end in time, it is killed and fails the test; an
-// engine that outlives it fails the test, too.
+// WaitEnd waits for a process that is ending. If it doesn't end in time, it is killed and the test fails; an engine that
+// outlives it fails the test, too.
 func (s *Server) WaitEnd(within time.Duration) (status int) {
 	s.T.Helper()
 	s.ended = true
@@ -165,7 +165,7 @@ func (s *Server) WaitEnd(within time.Duration) (status int) {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// Kill ends the process as a crash would: it has no chance to do anything about it.
+// Kill ends the process like a crash, without a chance to clean up.
 func (s *Server) Kill() {
 	s.T.Helper()
 	s.ended = true
@@ -184,7 +184,7 @@ func (s *Server) Log() string {
 	return string(content)
 }
 
-// RunFile is a file of the home's run folder. It has to be there.
+// RunFile is a file of the home's run folder. It must exist.
 func (h *Home) RunFile(name string) string {
 	h.T.Helper()
 	path := filepath.Join(h.Dir, "run", name)

@@ -23,7 +23,7 @@ var (
 )
 
 // Setup finds the program, an engine and the model. It is called once, before any test: without one of them no test can
-// tell anything, and none may be skipped.
+// prove anything, and tests must not be skipped.
 func Setup() error {
 	err := errors.Join(findBinary(), findEngine(), findModel())
 	if _, noProc := os.Stat("/proc/self/stat"); noProc != nil {

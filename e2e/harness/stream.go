@@ -15,20 +15,20 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Stream is an answer that arrives in pieces. It is read all the time, so that what has arrived is known at once.
+// Stream is an answer that arrives in pieces. It is read in the background.
 type Stream struct {
 	t      testing.TB
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when there is no more
+	ended  chan struct{} // closed at the end
 
 	mu     sync.Mutex
-	chunks []gjson.Result // but for the last, [DONE]
-	done   bool           // [DONE] has come
-	reads  int            // how often something arrived
-	err    error          // why the stream ended, if it was not by its end
+	chunks []gjson.Result // except the last, [DONE]
+	done   bool           // [DONE] has arrived
+	reads  int            // the number of reads that returned data
+	err    error          // why the stream was cut off
 }
 
-// Stream asks for a streamed answer. It returns when the header is there; any status but 200 fails the test.
+// Stream requests a streamed answer. It returns when the header has arrived; any status but 200 fails the test.
 func (s *Server) Stream(request Fields) *Stream {
 	s.T.Helper()
 	ctx, cancel := context.WithCancel(s.T.Context())
@@ -38,7 +38,7 @@ func (s *Server) Stream(request Fields) *Stream {
 		cancel()
 		s.T.Fatal(err)
 	}
-	req.Close = true              // nothing follows it on a connection that a reload may have closed meanwhile
+	req.Close = true              // no later request uses a connection that a reload may have closed
 	resp, err := s.client.Do(req) //nolint:bodyclose // read closes it
 	late.Stop()
 	if err != nil {
@@ -85,7 +85,7 @@ func (st *Stream) take(data string) {
 	st.chunks = append(st.chunks, gjson.Parse(data))
 }
 
-// countReads counts how often something arrives.
+// countReads counts the reads that return data.
 type countReads struct {
 	from io.Reader
 	st   *Stream
@@ -117,21 +117,21 @@ func (st *Stream) WaitContent() {
 	})
 }
 
-// Chunks are those that have arrived.
+// Chunks returns the chunks that have arrived.
 func (st *Stream) Chunks() []gjson.Result {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return slices.Clip(st.chunks)
 }
 
-// Reads is how often something has arrived.
+// Reads is the number of reads that have returned data.
 func (st *Stream) Reads() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.reads
 }
 
-// HasEnded tells whether there is no more.
+// HasEnded reports whether the stream has ended.
 func (st *Stream) HasEnded() bool {
 	select {
 	case <-st.ended:
@@ -141,20 +141,20 @@ func (st *Stream) HasEnded() bool {
 	}
 }
 
-// IsWhole tells whether [DONE] has come.
+// IsWhole reports whether [DONE] has arrived.
 func (st *Stream) IsWhole() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.done
 }
 
-// WaitEnd waits until there is no more, [DONE] or not.
+// WaitEnd waits until the stream has ended, with or without [DONE].
 func (st *Stream) WaitEnd() {
 	st.t.Helper()
 	Wait(st.t, "a stream has ended", st.ended)
 }
 
-// Answer waits for the stream's end, and puts it together. A stream that is cut short fails the test.
+// Answer waits for the stream's end, and returns the answer. A stream that is cut off fails the test.
 func (st *Stream) Answer() Answer {
 	st.t.Helper()
 	st.WaitEnd()
@@ -173,5 +173,5 @@ func (st *Stream) Answer() Answer {
 	return a
 }
 
-// Cancel goes away, as a client does that isn't interested any more.
+// Cancel disconnects the client.
 func (st *Stream) Cancel() { st.cancel() }

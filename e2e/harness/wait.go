@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// Patience is the deadline of whatever should take a moment, on a machine that is busy with something else.
+	// Patience is the deadline for anything that should be quick, on a busy machine.
 	Patience = 2 * time.Minute
-	// pollEvery is how often a condition is looked at.
+	// pollEvery is the interval at which a condition is checked.
 	pollEvery = 5 * time.Millisecond
 )
 
-// Eventually waits until a condition holds, and fails the test when it doesn't within a time.
+// Eventually waits until a condition holds, and fails the test if it doesn't in time.
 func Eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
 	t.Helper()
 	poll := time.NewTicker(pollEvery)
@@ -24,7 +24,7 @@ func Eventually(t testing.TB, within time.Duration, what string, holds func() bo
 	}
 }
 
-// Wait takes a value from a channel, and fails the test when there is none within Patience.
+// Wait receives a value from a channel, and fails the test if there is none within Patience.
 func Wait[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {
