@@ -47,7 +47,7 @@ test-unit: ## Runs the tests of the packages, with the fake engine and PostgreSQ
 .PHONY: test-race
 test-race: ## Runs the tests of the packages below Caddy with the race detector
 	tools/postgres.sh
-	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate
+	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate/...
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the small models' recipe
@@ -68,7 +68,7 @@ clients: build ## Runs coding agents on the server; downloads hundreds of megaby
 
 .PHONY: bench
 bench: build ## Measures requests, downloads and listings, as ratios, and kills a download fifty times; half an hour
-	go test -run '^$$' -bench . -benchmem ./translate ./supervisor
+	go test -run '^$$' -bench . -benchmem ./translate/... ./supervisor
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
 	go test -run '^$$' -bench Put -benchmem ./store
@@ -91,7 +91,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code
