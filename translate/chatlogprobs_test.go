@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/tidwall/gjson"
 )
 
 // TestParseChat_LogprobsOfTheChosenTokens: the engine tells twenty others where it is asked for no number, and nothing for 0.

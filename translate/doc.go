@@ -1,10 +1,9 @@
-// Package translate holds the wire formats: what a client's dialect says, what an engine's dialect says, and the neutral
-// [Event] stream between them. It does no I/O and starts no goroutine; everything here is a function of bytes.
+// Package translate has what the packages below it share, and what belongs to no dialect and no engine: the events of an answer,
+// the items of a conversation, the only error that clients see, and how decoders and encoders fit together.
 //
-// Two ways lead through it. A client that speaks the engine's own dialect (OpenAI-style, v0) gets the engine's bytes with
-// the fewest edits: [Wire.Rewriter]. Every other answer is decoded once, by [Wire.Decoder], and encoded by the dialect's
-// [Encoder].
+// A client's dialect is a package: openai (with v0), anthropic, native. It reads requests, and encodes events. An engine is a
+// package, too: llamaserver. It makes the engine's requests, and decodes its answers to events. None of them knows another. What
+// they have between them is request, the neutral requests, wire, which says what an engine's package does, and jsonbody.
 //
-// A request's body is scanned once, by [Scan]; edits are spliced into its bytes, so what this project doesn't know passes
-// through untouched. The only error a client sees is [Error]; one table gives its status and its envelope in each dialect.
+// Nothing here does I/O.
 package translate

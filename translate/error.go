@@ -146,11 +146,12 @@ func Overflow(tokens, limit int) *Error {
 	}
 }
 
-// BrokenOff is the fault of a stream that ended before its end.
+// BrokenOff is the error of a stream that ended before its end.
 func BrokenOff() *Error {
 	return &Error{Kind: KindEngineFailed, Message: "The engine stopped in the middle of its answer. The next request starts it anew."}
 }
 
+// Nonsense is the error of an engine's answer that can't be read.
 func Nonsense() *Error {
 	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -73,7 +74,8 @@ func TestDialect_Append(t *testing.T) {
 		"Anthropic without an id": {anthropic.Errors{}, bare, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Something is wrong."},"request_id":null}`},
 
 		"the code of its own comes first": {
-			openai.Errors{}, &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: "No."}, "",
+			openai.Errors{},
+			&translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: "No."}, "",
 			`{"error":{"message":"No.","type":"invalid_request_error","param":"model","code":"model_not_loaded"}}`,
 		},
 		"bytes that aren't UTF-8": {openai.Errors{}, &translate.Error{Kind: translate.KindInternal, Message: "a\xffb"}, "", `{"error":{"message":"a\ufffdb","type":"server_error","param":null,"code":"internal_error"}}`},

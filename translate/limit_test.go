@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/tidwall/gjson"
 )
 
 func TestLimitTokens(t *testing.T) {

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
-	"github.com/tidwall/gjson"
 )
 
 // TestTimings_Rate: a single token has a rate, too.

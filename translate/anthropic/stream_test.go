@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // accumulate is the message that a client makes of a stream, nil for one that ends in an error.

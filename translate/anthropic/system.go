@@ -5,9 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/tidwall/gjson"
 )
 
 // headerLine is a line by which a client tells Anthropic of itself, such as "x-anthropic-billing-header: cc_version=…". It

@@ -4,10 +4,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/tidwall/gjson"
 )
 
 // parseTools makes functions of the tools, as far as they have a schema: others are tools that Anthropic's servers run, or

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // Limits of a request's JSON that no honest client comes near. The depth keeps a hostile body from exhausting the stack;

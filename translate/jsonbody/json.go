@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// AppendComma appends a comma unless out has nothing but an opening bracket.
 func AppendComma(out []byte) []byte {
 	if len(out) > 1 {
 		out = append(out, ',')

@@ -71,6 +71,7 @@ func IsObject(data []byte) bool {
 	return s.Pos == len(data)
 }
 
+// Space skips white space.
 func (s *Scanner) Space() {
 	for s.Pos < len(s.Data) {
 		switch s.Data[s.Pos] {
@@ -82,6 +83,7 @@ func (s *Scanner) Space() {
 	}
 }
 
+// Take skips a byte if it is the next one, and is true if it was.
 func (s *Scanner) Take(c byte) bool {
 	if s.Pos < len(s.Data) && s.Data[s.Pos] == c {
 		s.Pos++
@@ -121,6 +123,7 @@ func unquoted(name []byte) []byte {
 	return []byte(s)
 }
 
+// Key reads the name of an object's member.
 func (s *Scanner) Key() *translate.Error {
 	if s.Pos >= len(s.Data) || s.Data[s.Pos] != '"' {
 		return s.unexpected("where a field's name in double quotes is expected")
@@ -128,6 +131,7 @@ func (s *Scanner) Key() *translate.Error {
 	return s.Str()
 }
 
+// Colon skips the colon behind a name, and the white space around it.
 func (s *Scanner) Colon() *translate.Error {
 	if s.Space(); !s.Take(':') {
 		return s.unexpected("where ':' is expected")
@@ -136,6 +140,7 @@ func (s *Scanner) Colon() *translate.Error {
 	return nil
 }
 
+// Value reads a value that stands depth levels deep.
 func (s *Scanner) Value(depth int) *translate.Error {
 	if s.Pos >= len(s.Data) {
 		return s.unexpected("where a value is expected")
@@ -234,6 +239,7 @@ func allPlain(w uint64) bool {
 	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
 }
 
+// Str reads a string.
 func (s *Scanner) Str() *translate.Error {
 	data, i := s.Data, s.Pos+1
 	for {
@@ -338,6 +344,7 @@ func (s *Scanner) digits() bool {
 	return s.Pos > from
 }
 
+// IsDigit tells whether c is one of 0 to 9.
 func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func (s *Scanner) literal(word string) *translate.Error {

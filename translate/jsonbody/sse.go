@@ -114,6 +114,7 @@ func FrameData(frame []byte) []byte {
 	return data
 }
 
+// DoneMark is the data of the frame that ends an OpenAI-style stream.
 var DoneMark = []byte("[DONE]")
 
 // AppendFrame appends an event without a name, as the OpenAI-style streams have it: one data line and a blank one.

@@ -1,14 +1,17 @@
 package jsonbody
 
 import (
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// WrongType is the error of a field that has another type than it should.
 func WrongType(key, want string, got gjson.Result) *translate.Error {
 	return translate.Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+TypeName(got)+`.`)
 }
 
+// TypeName is what messages call a value: "a string", "the number 1", …
 func TypeName(v gjson.Result) string {
 	switch {
 	case v.Type == gjson.String:
@@ -29,6 +32,7 @@ func TypeName(v gjson.Result) string {
 // Types is a set of JSON's types.
 type Types uint8
 
+// The types.
 const (
 	AString Types = 1 << iota
 	ANumber
@@ -75,6 +79,7 @@ type Size struct {
 	Depth  int // levels of objects and arrays
 }
 
+// SizeOf counts a value and what is in it.
 func SizeOf(v gjson.Result) Size {
 	size := Size{Values: 1}
 	if !v.IsObject() && !v.IsArray() {

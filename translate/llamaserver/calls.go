@@ -3,8 +3,9 @@ package llamaserver
 import (
 	"slices"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // keepFirstCall takes the pieces of all calls but the first out of the chunk. It is false when nothing is left.

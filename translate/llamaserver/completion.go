@@ -6,11 +6,12 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
-	"github.com/tidwall/gjson"
 )
 
 // completionFields are what the last chunk is to have. The others would repeat the prompt and all settings.

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/tidwall/gjson"
 )
 
 // decoder decodes llama-server's chat stream: chunks of one choice, the last of which has an empty list of choices

@@ -3,11 +3,12 @@ package llamaserver
 import (
 	"bytes"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
-	"github.com/tidwall/gjson"
 )
 
 // rewriter passes llama-server's chat stream to an OpenAI-style client. Each chunk is parsed once and put together

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/tidwall/gjson"
 )
 
 // parseInput reads the native chat's input: a text, or an array of texts and images. All of it is one message of the

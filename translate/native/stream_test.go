@@ -5,8 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // TestNativeStream_ASecondEngineIsNotTold: when the first one has ended before it said anything, the client sees one

@@ -5,9 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/tidwall/gjson"
 )
 
 // ChatBody is the body of an OpenAI-style chat completion. As an [Encoder] it gathers the events of one upstream request,

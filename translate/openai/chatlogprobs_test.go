@@ -4,8 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // TestChatLogprobs: each field that OpenAI's types have is there, and no other.

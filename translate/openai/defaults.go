@@ -6,10 +6,11 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/tidwall/gjson"
 )
 
 // sameField are fields of which one stands for the others, so that a default of one mustn't overrule another.

@@ -1,8 +1,9 @@
 package openai
 
 import (
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // appendChatLogprobs appends the log probabilities of a chunk in OpenAI's shape, or null where the engine told none.

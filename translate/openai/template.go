@@ -3,9 +3,10 @@ package openai
 import (
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/tidwall/gjson"
 )
 
 // The bounds of chat_template_kwargs: the engine makes a value of its template's language of each.

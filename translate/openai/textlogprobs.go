@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // textLogprobs is how text completions tell log probabilities: lists that run in parallel.

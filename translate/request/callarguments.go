@@ -3,9 +3,10 @@ package request
 import (
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/tidwall/gjson"
 )
 
 // The bounds of what a call's arguments hold: the engine reads them again, and its objects are slow to search.

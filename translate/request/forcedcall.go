@@ -3,8 +3,9 @@ package request
 import (
 	"strconv"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // A client may demand a call. llama-server's own way there, tool_choice "required", lets the model say anything before the

@@ -3,8 +3,9 @@ package request
 import (
 	"strings"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // PromptBytes is how many bytes of text a chat's prompt has at least: what users and tools say, without the spaces around it.

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // schemaEdit writes a JSON schema anew: without the keywords that are null, which many clients send for those that they leave

@@ -3,9 +3,10 @@ package request
 import (
 	"math"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/tidwall/gjson"
 )
 
 // schemaShape is what the value of a schema's keyword has to be, and how that is called.

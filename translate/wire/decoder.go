@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
-	"github.com/tidwall/gjson"
 )
 
 // Measurer is a decoder that can tell, amid an answer, what has been used of the engine. The usage has no tokens where it can't.
