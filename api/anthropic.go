@@ -65,7 +65,7 @@ type messagesRun struct {
 // whole answers in one piece.
 func (r *messagesRun) whole() error {
 	var answer *translate.MessagesAnswer
-	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.demand, r.body, func(up *upstream) error {
 		in := up.lease.Instance
 		r.tally = translate.Tally{}
 		answer = &translate.MessagesAnswer{
@@ -91,7 +91,7 @@ func (r *messagesRun) streamed() error {
 	defer s.close()
 	out := &translate.MessagesStream{ID: r.id, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall}
 	var frames []byte
-	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+	return r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.demand, r.body, func(up *upstream) error {
 		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
 		frames, r.tally = frames[:0], translate.Tally{}
 		err := up.decode(r.rq.wire.Decoder(&r.ask.Chat), func(ev translate.Event) error {
@@ -115,7 +115,7 @@ func (c *call) countTokens() error {
 	if err != nil {
 		return err
 	}
-	rq.use.Priority = true // it takes no time, and agents ask before they ask for more
+	rq.demand.Priority = true // it takes no time, and agents ask before they ask for more
 	tokens := 0
 	_, err = c.inParts(rq, 1, func(int) translate.Upstream { return rq.wire.Count(upstream, &ask.Chat) }, func(_ int, said []byte) error {
 		var bad *translate.Error

@@ -11,8 +11,8 @@ func (c *call) reserve(rq *request, need node.Need, made int) (each int, _ error
 	if err := c.claim.Grow(int64(made)); err != nil {
 		return 0, err
 	}
-	rq.use.Needs(need)
-	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.use, need)
+	rq.demand.Needs(need)
+	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.demand, need)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (c *call) fits(rq *request, param string, size int, text func() int) error 
 	if size < short {
 		return nil
 	}
-	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.use, text())
+	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, text())
 	if err != nil || limit == 0 || least <= limit {
 		return err
 	}

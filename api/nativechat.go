@@ -43,7 +43,7 @@ func (c *call) nativeChat() error {
 	if bad != nil {
 		return bad
 	}
-	rq.use.ContextLength = ask.ContextLength
+	rq.demand.ContextLength = ask.ContextLength
 	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
 		return run.inOwnWords(err)
 	}
@@ -100,7 +100,7 @@ func (r *nativeRun) recall(ctx context.Context) error {
 // whole answers in one piece.
 func (r *nativeRun) whole() error {
 	answer := &r.out.Answer
-	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.use, r.body, func(up *upstream) error {
+	err := r.call.exchange(r.call.r.Context(), chatPath, r.rq.target, r.rq.demand, r.body, func(up *upstream) error {
 		*answer = translate.NativeAnswer{Instance: up.lease.Instance.ID}
 		if up.lease.LoadTime > 0 {
 			answer.Add(loadEnd(up.lease.Instance.ID, up.lease.LoadTime))
