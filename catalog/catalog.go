@@ -52,13 +52,13 @@ type config struct {
 	files   []Files  // that are looked for, beside those that are known
 }
 
-// New makes a catalog of no folders.
-func New(log *slog.Logger) *Catalog {
+// New makes a catalog of no folders, which lists models of some formats: those that there is an engine for.
+func New(log *slog.Logger, formats ...Format) *Catalog {
 	c := &Catalog{
 		log: log, limits: defaultLimits, scanning: make(chan struct{}, 1),
 		headers: map[string]header{}, folders: map[string]folderList{}, reported: map[string]string{},
 	}
-	c.config.Store(&config{formats: []Format{FormatGGUF}})
+	c.config.Store(&config{formats: formats})
 	return c
 }
 
@@ -68,7 +68,7 @@ func (c *Catalog) SetRoots(roots []string) {
 	c.change(func(to *config) { to.roots = slices.Clone(roots) })
 }
 
-// SetFormats says which models are listed: those that there is an engine for. Until then, those of the GGUF format are.
+// SetFormats replaces the formats of the models that are listed.
 func (c *Catalog) SetFormats(formats ...Format) {
 	c.change(func(to *config) { to.formats = slices.Clone(formats) })
 }

@@ -196,7 +196,7 @@ func TestScan_KeepsWhatItHasRead(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	root, _ := manyModels(t, n)
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	c.SetRoots([]string{root})
 	var asked atomic.Int64
 	asked.Store(1 << 40)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,7 +25,7 @@ func (n *Node) openDownloads(s *Settings) {
 		err = jobs.SetHubs(s.Hubs)
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
-			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formats(),
+			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: slices.Collect(maps.Keys(n.ofFormat)),
 			Memory: n.budget.Load, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -58,11 +59,10 @@ func (e *engine) contextLength(want, maximum int) int {
 	return n
 }
 
-// setEngines makes the processes of the engines, and has the catalog list the models that they run.
+// setEngines makes the processes of the engines.
 func (n *Node) setEngines(all []Engine) {
 	n.engines = map[string]*engine{}
 	n.ofFormat = map[catalog.Format]*engine{}
-	var files []catalog.Files
 	for _, described := range all {
 		e := &engine{Engine: described, setup: supervisor.Setup{
 			Path:     func() string { return n.settings.Load().Engines[described.Name].Path },
@@ -76,14 +76,28 @@ func (n *Node) setEngines(all []Engine) {
 				n.ofFormat[f] = e
 			}
 		}
-		files = append(files, described.Files...)
 	}
-	n.catalog.SetFormats(n.formats()...)
-	n.catalog.SetFiles(files...)
 }
 
-// formats are those of the models that can be run, in order.
-func (n *Node) formats() []catalog.Format { return slices.Sorted(maps.Keys(n.ofFormat)) }
+// NewCatalog makes a catalog that lists the models that some engines run.
+func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
+	var files []catalog.Files
+	for _, e := range engines {
+		files = append(files, e.Files...)
+	}
+	c := catalog.New(log, formatsOf(engines)...)
+	c.SetFiles(files...)
+	return c
+}
+
+// formatsOf are the formats of the models that some engines run.
+func formatsOf(engines []Engine) []catalog.Format {
+	var formats []catalog.Format
+	for _, e := range engines {
+		formats = append(formats, e.Formats...)
+	}
+	return formats
+}
 
 // engineOf is the engine that runs a model. The catalog lists no others.
 func (n *Node) engineOf(m *catalog.Model) *engine { return n.ofFormat[m.Format] }

@@ -79,11 +79,12 @@ func Open(dir home.Dir, first *slog.Logger, further ...Engine) (*Node, error) {
 // Open starts a node with no settings on the home that is locked, as the function Open does. The lock is the node's from then
 // on.
 func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
+	engines := append(Engines(), further...)
 	dir, logs := l.home, newLogSwitch(first.Handler())
 	log := slog.New(logs)
 	n := &Node{
 		home: dir, log: log, logs: logs, lock: l,
-		catalog:  catalog.New(log.With("part", "catalog")),
+		catalog:  NewCatalog(log.With("part", "catalog"), engines),
 		live:     map[uint64]Settings{},
 		stores:   map[string]*store.Store{},
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
@@ -95,7 +96,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.catalog.SetSummary(dir.Catalog())
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.setEngines(append(Engines(), further...))
+	n.setEngines(engines)
 	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
 	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
 		Journal: dir.Engines(),
