@@ -242,7 +242,7 @@ func TestCatalog_TellsTheLogOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logged
 		root := t.TempDir()
-		c := New(log.logger())
+		c := New(log.logger(), FormatGGUF)
 		c.SetRoots([]string{root})
 		check := func(when string, want ...string) {
 			t.Helper()

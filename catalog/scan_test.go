@@ -143,7 +143,7 @@ func TestScan_HasBounds(t *testing.T) {
 			for i := range tt.n {
 				write(t, root, fmt.Sprintf(tt.path, i), f32)
 			}
-			c := New(log.logger())
+			c := New(log.logger(), FormatGGUF)
 			c.limits = few
 			c.SetRoots([]string{root})
 			if n := len(models(t, c)); n != tt.want {
