@@ -69,7 +69,7 @@ type messagesRun struct {
 // whole answers in one piece.
 func (r *messagesRun) whole() error {
 	var answer *anthropic.Answer
-	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.use, r.upstream, func(up *upstream) error {
+	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.demand, r.upstream, func(up *upstream) error {
 		in := up.lease.Instance
 		r.tally = translate.Tally{}
 		answer = &anthropic.Answer{
@@ -95,7 +95,7 @@ func (r *messagesRun) streamed() error {
 	defer s.close()
 	out := &anthropic.Stream{ID: r.id, Thinking: r.ask.Thinking, SingleCall: r.ask.Chat.SingleCall}
 	var frames []byte
-	return r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.use, r.upstream, func(up *upstream) error {
+	return r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.demand, r.upstream, func(up *upstream) error {
 		out.Begin(up.lease.Instance.ID, up.lease.Instance.Spec.ContextLength)
 		frames, r.tally = frames[:0], translate.Tally{}
 		err := up.decode(wire.Decoder(r.rq.engine, &r.ask.Chat), func(ev translate.Event) error {
@@ -123,7 +123,7 @@ func (c *call) countTokens() error {
 	if !ok {
 		return wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
 	}
-	rq.use.Priority = true // it takes no time, and agents ask before they ask for more
+	rq.demand.Priority = true // it takes no time, and agents ask before they ask for more
 	tokens := 0
 	_, err = c.inParts(rq, 1, func(int) wire.Upstream { return counter.Count(upstream, &ask.Chat) }, func(_ int, said []byte) error {
 		var bad *translate.Error

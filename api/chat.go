@@ -47,13 +47,13 @@ func (c *call) chatCompletions() error {
 	}
 	defer func() { c.used(rq, run.usage) }()
 	if ask.N == 1 {
-		err = c.exchange(c.r.Context(), rq.target, rq.use, run.upstream(0), func(up *upstream) error { return run.read(c.r.Context(), 0, up) })
+		err = c.exchange(c.r.Context(), rq.target, rq.demand, run.upstream(0), func(up *upstream) error { return run.read(c.r.Context(), 0, up) })
 	} else {
 		err = run.rounds(c.r.Context())
 	}
 	switch {
 	case err != nil && rq.stream:
-		run.stream.atFault = c.atFault(run.instance, rq.use.Draft, run.first)
+		run.stream.atFault = c.atFault(run.instance, rq.demand.Draft, run.first)
 		return err
 	case err != nil, rq.stream:
 		return err
@@ -100,7 +100,7 @@ func (r *chatRun) upstream(choice int) wire.Upstream {
 func (r *chatRun) begin(in supervisor.Info) {
 	r.instance = in
 	if r.stream != nil {
-		r.tail = openai.NewChatTail(r.ask.N, r.rq.includeUsage, r.call.extra(r.instance, r.rq.use.Draft))
+		r.tail = openai.NewChatTail(r.ask.N, r.rq.includeUsage, r.call.extra(r.instance, r.rq.demand.Draft))
 	}
 }
 
@@ -171,7 +171,7 @@ func (r *chatRun) count(u translate.Usage) {
 func (r *chatRun) whole() []byte {
 	b := openai.ChatBody{
 		Envelope: r.envelope(), Reasoning: r.reasoning, SingleCall: r.ask.SingleCall, OnlyChosen: r.ask.OnlyChosen,
-		Extra: r.call.extra(r.instance, r.rq.use.Draft),
+		Extra: r.call.extra(r.instance, r.rq.demand.Draft),
 	}
 	return b.AppendBody(nil, r.gathered)
 }

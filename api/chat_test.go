@@ -272,7 +272,7 @@ func TestChat_AClientThatGoesFreesTheEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Nth: 1, Cues: []fakeengine.Cue{{After: 1, Do: fakeengine.Hang}}}}},
-				func(_ *Config, settings *node.Settings) { settings.LlamaServer.Parallel = 1 })
+				func(_ *Config, settings *node.Settings) { inParallel(settings, 1) })
 			ctx, cancel := context.WithCancel(t.Context())
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions",
 				strings.NewReader(`{"model":"tinychat","messages":[{"role":"user","content":"hi"}]`+stream+`}`))

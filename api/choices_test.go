@@ -13,7 +13,7 @@ import (
 )
 
 // twoSlots makes n above two a matter of rounds.
-func twoSlots(_ *Config, settings *node.Settings) { settings.LlamaServer.Parallel = 2 }
+func twoSlots(_ *Config, settings *node.Settings) { inParallel(settings, 2) }
 
 // bySeed answers a request with its seed, in as many tokens, the first of three after a while.
 func bySeed(seeds ...int) *fakeengine.Script {

@@ -39,7 +39,7 @@ func (c *call) completions() error {
 	defer func() { c.used(rq, run.usage()) }()
 	if err := run.all(); err != nil {
 		if rq.stream {
-			run.stream.atFault = c.atFault(run.instance, rq.use.Draft, run.first)
+			run.stream.atFault = c.atFault(run.instance, rq.demand.Draft, run.first)
 		}
 		return refined(err, ask.Refine)
 	}

@@ -131,7 +131,7 @@ func TestCompletions_BestOfTakesTheLikeliest(t *testing.T) {
 
 func TestCompletions_AsManyAtATimeAsAreAllowed(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}, func(_ *Config, settings *node.Settings) { settings.LlamaServer.Parallel = 16 })
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Gate: "go"}}}, func(_ *Config, settings *node.Settings) { inParallel(settings, 16) })
 	done := make(chan answer)
 	go func() { done <- s.complete(`,"prompt":"a","n":9`) }()
 	for i := range choicesAtOnce {

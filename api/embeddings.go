@@ -115,8 +115,8 @@ func (c *call) inParts(rq *modelRequest, n int, part func(int) wire.Upstream, an
 		}
 		return bodies
 	}
-	err := c.guarded(ctx, rq.target, rq.use, all, func(use node.Use) error {
-		return c.leased(ctx, rq.target, use, func(lease *supervisor.Lease) error {
+	err := c.guarded(ctx, rq.target, rq.demand, all, func(demand node.Demand) error {
+		return c.leased(ctx, rq.target, demand, func(lease *supervisor.Lease) error {
 			instance = lease.Instance.ID
 			for i := range n {
 				ask := part(i)

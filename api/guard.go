@@ -91,7 +91,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 // A request that was being processed when an engine was lost is suspected of being the reason. It is then sent to an
 // instance that it has to itself: if that is lost as well, nobody else's request was the reason, and this one is refused
 // from then on. Those who were beside it are answered by their second attempt.
-func (c *call) guarded(ctx context.Context, target node.Target, use node.Use, body func() [][]byte, try func(node.Use) error) error {
+func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := target.Model.Key
 	known := c.node.Suspicion(key, body)
 	for isFirst := true; ; {
@@ -99,10 +99,10 @@ func (c *call) guarded(ctx context.Context, target node.Target, use node.Use, bo
 		case node.Convicted:
 			return crashesEngine()
 		case node.Suspected:
-			use.Slots = everySlot
+			demand.Slots = everySlot
 		}
-		err := try(use)
-		if long, ok := errors.AsType[*outgrown](err); ok && c.node.Outgrown(target, &use, long.by) {
+		err := try(demand)
+		if long, ok := errors.AsType[*outgrown](err); ok && c.node.Outgrown(target, &demand, long.by) {
 			continue
 		}
 		broken, ok := errors.AsType[*brokenOff](err)

@@ -13,8 +13,8 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 	if err := c.claim.Grow(int64(made)); err != nil {
 		return 0, err
 	}
-	rq.use.Needs(need)
-	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.use, need)
+	rq.demand.Needs(need)
+	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.demand, need)
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +62,7 @@ func (c *call) fits(rq *modelRequest, param string, size int, text func() int) e
 	if size < short {
 		return nil
 	}
-	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.use, text())
+	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, text())
 	if err != nil || limit == 0 || least <= limit {
 		return err
 	}

@@ -31,15 +31,20 @@ type (
 	}
 )
 
-func configOf(in supervisor.Info) nativeConfig {
+// configOf has what can be chosen of a load of the instance's model.
+func configOf(in supervisor.Info, can supervisor.Choices) nativeConfig {
 	c := nativeConfig{ContextLength: in.Spec.ContextLength}
-	if m := in.Spec.Model; m.Type == catalog.TypeLLM && m.Format == catalog.FormatGGUF {
-		batch, flash, offload := in.BatchSize(), in.FlashAttention(), in.Spec.OffloadKV != supervisor.Off
-		c.BatchSize, c.FlashAttention, c.OffloadKV = &batch, &flash, &offload
-		if m.Experts > 0 {
-			experts := in.Experts()
-			c.Experts = &experts
-		}
+	if can.BatchSize {
+		c.BatchSize = new(in.Batch)
+	}
+	if can.FlashAttention {
+		c.FlashAttention = new(in.FlashAttention())
+	}
+	if can.Experts {
+		c.Experts = new(in.Experts())
+	}
+	if can.OffloadKV {
+		c.OffloadKV = new(in.Spec.OffloadKV != supervisor.Off)
 	}
 	return c
 }
@@ -69,8 +74,7 @@ func (c *call) load() error {
 	}
 	answer := nativeLoad{Type: target.Model.Type, Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
 	if echo {
-		config := configOf(loaded)
-		answer.Config = &config
+		answer.Config = new(configOf(loaded, c.node.Choices(loaded)))
 	}
 	return c.answer(answer)
 }

@@ -44,7 +44,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 		t.Fatal(err)
 	}
 	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
-	settings := node.Settings{JIT: true, LlamaServer: node.EngineSettings{Path: s.fake.Path, Unconfined: true}}
+	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Unconfined: true}}}
 	config := Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(&config, &settings)
@@ -128,4 +128,11 @@ func (s *server) do(method, path, body string, header ...string) answer {
 func (s *server) chat(more string) answer {
 	s.t.Helper()
 	return s.do("POST", "/v1/chat/completions", `{"model":"lmcaddy/tinychat","messages":[{"role":"user","content":"hi"}]`+more+`}`)
+}
+
+// inParallel has each instance answer so many requests at a time.
+func inParallel(s *node.Settings, n int) {
+	e := s.Engines["llama_server"]
+	e.Parallel = n
+	s.Engines["llama_server"] = e
 }

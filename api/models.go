@@ -127,7 +127,7 @@ func describe(m node.ModelState) nativeModel {
 		d.nativeDescription = &nativeDescription{orNull(m.Description)}
 	}
 	for _, in := range m.Instances {
-		d.Instances = append(d.Instances, nativeInstance{in.ID, configOf(in)})
+		d.Instances = append(d.Instances, nativeInstance{in.ID, configOf(in, m.Choices)})
 	}
 	return d
 }

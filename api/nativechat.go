@@ -45,7 +45,7 @@ func (c *call) nativeChat() error {
 	if bad != nil {
 		return bad
 	}
-	rq.use.ContextLength = ask.ContextLength
+	rq.demand.ContextLength = ask.ContextLength
 	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
 		return run.inOwnWords(err)
 	}
@@ -102,7 +102,7 @@ func (r *nativeRun) recall(ctx context.Context) error {
 // whole answers in one piece.
 func (r *nativeRun) whole() error {
 	answer := &r.out.Answer
-	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.use, r.upstream, func(up *upstream) error {
+	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.demand, r.upstream, func(up *upstream) error {
 		*answer = native.Answer{Instance: up.lease.Instance.ID}
 		if up.lease.LoadTime > 0 {
 			answer.Add(loadEnd(up.lease.Instance.ID, up.lease.LoadTime))

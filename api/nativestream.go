@@ -16,12 +16,12 @@ func (r *nativeRun) streamed() error {
 	s := r.call.newStream()
 	defer s.close()
 	watch := supervisor.NewWatch()
-	r.rq.use.Watch = watch
+	r.rq.demand.Watch = watch
 	leased := r.follow(watch)
 	defer leased()
 	ctx := r.call.r.Context()
-	err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.upstream.Body }, func(use node.Use) error {
-		return r.call.leased(ctx, r.rq.target, use, func(lease *supervisor.Lease) error {
+	err := r.call.guarded(ctx, r.rq.target, r.rq.demand, func() [][]byte { return r.upstream.Body }, func(demand node.Demand) error {
+		return r.call.leased(ctx, r.rq.target, demand, func(lease *supervisor.Lease) error {
 			leased()
 			if lease.LoadTime > 0 {
 				r.tell(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request

@@ -220,7 +220,7 @@ func TestNativeStream_ALoadEndsWhenItDoes(t *testing.T) {
 
 func keepAliveSoon(c *Config, settings *node.Settings) {
 	c.KeepAlive = 10 * time.Millisecond
-	settings.LlamaServer.Parallel = 1
+	inParallel(settings, 1)
 }
 
 func TestNativeStream_CommentsBreakALongSilence(t *testing.T) {

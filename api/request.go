@@ -21,7 +21,7 @@ type modelRequest struct {
 	target node.Target
 	engine wire.Engine
 	caps   request.Caps
-	use    node.Use // ttl and draft_model; the slots are the endpoint's to say
+	demand node.Demand // ttl and draft_model; the slots are the endpoint's to say
 
 	stream       bool
 	includeUsage bool // stream_options.include_usage
@@ -53,21 +53,21 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if rq.stream, rq.includeUsage, err = streamOptions(body); err != nil {
 		return nil, err
 	}
-	if rq.use, err = use(body); err != nil {
+	if rq.demand, err = demand(body); err != nil {
 		return nil, err
 	}
-	rq.use.Owner = c.owner()
+	rq.demand.Owner = c.owner()
 	if rq.target, err = c.asked(body); err != nil {
 		return nil, err
 	}
-	if rq.use.Draft != "" {
-		draft, err := c.find(rq.use.Draft)
+	if rq.demand.Draft != "" {
+		draft, err := c.find(rq.demand.Draft)
 		if err != nil {
 			return nil, about("draft_model", c.asError(err))
 		}
-		rq.use.Draft = draft.Model.Key
+		rq.demand.Draft = draft.Model.Key
 	}
-	rq.use.TTL = c.boundTTL(rq.use.TTL, rq.target.Model.Key)
+	rq.demand.TTL = c.boundTTL(rq.demand.TTL, rq.target.Model.Key)
 	rq.engine = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
 	return rq, nil
@@ -133,22 +133,22 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	return stream, include.Bool(), nil
 }
 
-// use reads the fields by which a request says how its model is to be loaded.
-func use(body *jsonbody.Body) (node.Use, error) {
-	var u node.Use
+// demand reads the fields by which a request says how its model is to be loaded.
+func demand(body *jsonbody.Body) (node.Demand, error) {
+	var d node.Demand
 	seconds, given, bad := body.Int("ttl")
 	switch {
 	case bad != nil:
-		return u, bad
+		return d, bad
 	case !given:
 	case seconds < -1 || seconds > maxTTL:
-		return u, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
+		return d, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
 	default:
 		ttl := time.Duration(max(seconds, 0)) * time.Second
-		u.TTL = &ttl
+		d.TTL = &ttl
 	}
-	if u.Draft, bad = body.String("draft_model"); bad != nil {
-		return u, bad
+	if d.Draft, bad = body.String("draft_model"); bad != nil {
+		return d, bad
 	}
-	return u, nil
+	return d, nil
 }

@@ -119,7 +119,7 @@ func TestRevoke_EndsWhatWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			open := serve(t, &tt.script, func(_ *Config, s *node.Settings) { s.LlamaServer.Parallel = 1 })
+			open := serve(t, &tt.script, func(_ *Config, s *node.Settings) { inParallel(s, 1) })
 			s := guarded(open)
 			if tt.script.Load.Gate == "" {
 				go func() { _, _ = s.Client().Post(open.URL+tt.path, "", strings.NewReader(tt.body)) }()

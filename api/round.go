@@ -15,9 +15,9 @@ import (
 func (r *chatRun) rounds(ctx context.Context) error {
 	for first := 0; first < r.ask.N; {
 		made := 0
-		err := r.call.guarded(ctx, r.rq.target, r.rq.use, func() [][]byte { return r.upstream(first).Body }, func(use node.Use) error {
-			use.Slots = max(use.Slots, r.ask.N-first)
-			return r.call.leased(ctx, r.rq.target, use, func(lease *supervisor.Lease) error {
+		err := r.call.guarded(ctx, r.rq.target, r.rq.demand, func() [][]byte { return r.upstream(first).Body }, func(demand node.Demand) error {
+			demand.Slots = max(demand.Slots, r.ask.N-first)
+			return r.call.leased(ctx, r.rq.target, demand, func(lease *supervisor.Lease) error {
 				made = min(r.ask.N-first, max(1, lease.Instance.Spec.Parallel))
 				return r.round(ctx, lease, first, made)
 			})

@@ -22,7 +22,7 @@ import (
 func slowAfter(most time.Duration) option {
 	return func(_ *Config, s *node.Settings) {
 		s.SlowClient = most
-		s.LlamaServer.Parallel = 1
+		inParallel(s, 1)
 	}
 }
 

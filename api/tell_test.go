@@ -22,7 +22,9 @@ func TestErrors_NameNoPath(t *testing.T) {
 func TestErrors_OfAnEngineThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.LlamaServer.Path = dir + "/nothing/llama-server" })
+	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+		settings.Engines["llama_server"] = node.EngineSettings{Path: dir + "/nothing/llama-server", Unconfined: true}
+	})
 	if got := s.chat(""); got.status != 503 || strings.Contains(got.body, dir) || !strings.Contains(got.body, "llama-server") {
 		t.Errorf("%d %s", got.status, got.body)
 	}

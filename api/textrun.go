@@ -104,7 +104,7 @@ func (r *textRun) one(ctx context.Context, i int) error {
 		return err
 	}
 	ask := r.completer.Completion(r.rq.body, r.ask, i/r.ask.BestOf, i%r.ask.BestOf)
-	return r.call.exchange(ctx, r.rq.target, r.rq.use, ask, func(up *upstream) error {
+	return r.call.exchange(ctx, r.rq.target, r.rq.demand, ask, func(up *upstream) error {
 		return r.read(ctx, up, i)
 	})
 }
@@ -241,7 +241,7 @@ func (r *textRun) usage() (total translate.Usage) {
 
 // more is what the answer has beside the OpenAI-style fields.
 func (r *textRun) more(total *translate.Outcome) []byte {
-	extra := r.call.extra(r.instance, r.rq.use.Draft)
+	extra := r.call.extra(r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return nil
 	}

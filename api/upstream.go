@@ -30,17 +30,17 @@ type upstream struct {
 // exchange sends an engine one request, and has its answer read. A request of which the client has seen nothing yet, since
 // the engine ended before or amid its answer, is sent once more; the supervisor has a fresh instance for it by then. read
 // has to return such a failure as [retryable]; it is called again then, and has to begin from the start.
-func (c *call) exchange(ctx context.Context, target node.Target, use node.Use, ask wire.Upstream, read func(*upstream) error) error {
-	return c.guarded(ctx, target, use, func() [][]byte { return ask.Body }, func(use node.Use) error {
-		return c.leased(ctx, target, use, func(lease *supervisor.Lease) error {
+func (c *call) exchange(ctx context.Context, target node.Target, demand node.Demand, ask wire.Upstream, read func(*upstream) error) error {
+	return c.guarded(ctx, target, demand, func() [][]byte { return ask.Body }, func(demand node.Demand) error {
+		return c.leased(ctx, target, demand, func(lease *supervisor.Lease) error {
 			return c.converse(ctx, lease, target, ask, read)
 		})
 	})
 }
 
 // leased has something done on a lease. Where that fails since the engine broke off, the error says what became of it.
-func (c *call) leased(ctx context.Context, target node.Target, use node.Use, do func(*supervisor.Lease) error) error {
-	lease, err := c.node.Acquire(ctx, target, use)
+func (c *call) leased(ctx context.Context, target node.Target, demand node.Demand, do func(*supervisor.Lease) error) error {
+	lease, err := c.node.Acquire(ctx, target, demand)
 	if err != nil {
 		return &notLeased{target.Model.Key, err}
 	}

@@ -79,8 +79,8 @@ type App struct {
 	// Default: reasoning.
 	ReasoningField string `json:"reasoning_field,omitempty"`
 
-	// How engines are run.
-	Engines Engines `json:"engines,omitzero"`
+	// How engines are run, by name: "llama_server" is llama.cpp's llama-server, which runs GGUF models.
+	Engines map[string]*Engine `json:"engines,omitempty"`
 
 	// Settings of single models, by key or another name that requests may use.
 	Models map[string]Model `json:"models,omitempty"`
@@ -115,31 +115,6 @@ type App struct {
 	requests underway
 	servers  map[*caddyhttp.Server]bool // whose connections are among the requests
 	retired  atomic.Bool                // a newer configuration takes its place
-}
-
-// Engines is how engines are run, by kind.
-type Engines struct {
-	// llama.cpp's llama-server, which runs GGUF models.
-	LlamaServer *Engine `json:"llama_server,omitempty"`
-}
-
-// Engine is how an engine is run.
-type Engine struct {
-	// The executable. Default: the selected runtime (lmcaddy runtime ls), else the one on PATH.
-	Path string `json:"path,omitempty"`
-
-	// How many requests an instance answers at a time. Default: 4, or fewer where memory is scarce.
-	Parallel int `json:"parallel,omitempty"`
-
-	// Arguments that are added to those of every instance.
-	Args []string `json:"args,omitempty"`
-
-	// Whether each instance runs in a sandbox, where the system has one: Linux with Landlock. Default: true.
-	Sandbox *bool `json:"sandbox,omitempty"`
-
-	// Files and folders that an instance may read, and execute, in its sandbox, beside the model, the runtime, the system's
-	// libraries and the GPUs: for instance what its arguments name.
-	SandboxRead []string `json:"sandbox_read,omitempty"`
 }
 
 // Model is the settings of one model.
@@ -210,17 +185,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for _, dir := range a.ModelsDirs {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))
 	}
-	if e := a.Engines.LlamaServer; e != nil {
-		a.settings.LlamaServer = node.EngineSettings{Path: atUser(resolve(e.Path)), Parallel: e.Parallel, Args: e.Args}
-		a.settings.LlamaServer.Unconfined = e.Sandbox != nil && !*e.Sandbox
-		for _, path := range e.SandboxRead {
-			a.settings.LlamaServer.Readable = append(a.settings.LlamaServer.Readable, absolute(resolve(path)))
-		}
-	}
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading(), a.hubs(replace), a.watchStop(ctx), watchStart(ctx)); err != nil {
+	noEngine := a.engines(node.Engines(), resolve)
+	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.watchStop(ctx), watchStart(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
@@ -129,7 +130,7 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 	case "reasoning_field":
 		return oneOfArgs(d, &a.ReasoningField, string(openai.ReasoningPlain), string(openai.ReasoningContent))
 	case "engine":
-		return a.engine(d)
+		return a.engine(d, node.Engines())
 	case "model":
 		return a.model(d)
 	case "allow":
@@ -143,41 +144,6 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 	default:
 		return unknownOption(d, "lm", appOptions)
 	}
-}
-
-func (a *App) engine(d *caddyfile.Dispenser) error {
-	var kind string
-	if err := oneOfArgs(d, &kind, "llama_server"); err != nil {
-		return err
-	}
-	e := a.Engines.LlamaServer
-	if e == nil {
-		e = new(Engine)
-		a.Engines.LlamaServer = e
-	}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		var err error
-		switch d.Val() {
-		case "path":
-			err = oneArg(d, &e.Path)
-		case "parallel":
-			err = wholeNumber(d, 1, &e.Parallel)
-		case "args":
-			err = someArgs(d, &e.Args)
-		case "sandbox":
-			var on bool
-			on, err = onOff(d)
-			e.Sandbox = &on
-		case "sandbox_read":
-			err = someArgs(d, &e.SandboxRead)
-		default:
-			err = unknownOption(d, "engine "+kind, engineOptions)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *App) model(d *caddyfile.Dispenser) error {
@@ -286,7 +252,6 @@ var (
 		"memory_budget", "model", "models_dir", "preset", "prompt_cache", "queue", "reasoning_field", "slow_client_timeout",
 		"stall_timeout", "store", "unknown_model",
 	}
-	engineOptions  = []string{"args", "parallel", "path", "sandbox", "sandbox_read"}
 	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl"}
 	hubOptions     = []string{"stall_timeout", "token"}
 	storeOptions   = []string{"max_age", "max_turns", "token_grace"}

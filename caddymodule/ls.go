@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // lsCommand makes `lmcaddy ls`.
@@ -81,7 +82,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 
 // catalogOf knows the models of a folder. What it has to say of broken files is for the caller to show.
 func catalogOf(folder string) *catalog.Catalog {
-	models := catalog.New(slog.New(slog.DiscardHandler))
+	models := node.NewCatalog(slog.New(slog.DiscardHandler), node.Engines())
 	models.SetRoots([]string{folder})
 	return models
 }

@@ -118,7 +118,7 @@ func acquire(t *testing.T, n *node.Node, name string) *supervisor.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := n.Acquire(t.Context(), target, node.Use{})
+	lease, err := n.Acquire(t.Context(), target, node.Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func values(t *testing.T, registry *prometheus.Registry, names ...string) map[st
 // Configurations change the log of the whole process, so this test isn't parallel.
 func TestMetrics_OutliveAReload(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
-	config := &App{Home: string(modelsHome(t)), MaxLoaded: 1, Engines: Engines{LlamaServer: &Engine{Path: fake.Path, Parallel: 2, Sandbox: new(bool)}}}
+	config := &App{Home: string(modelsHome(t)), MaxLoaded: 1, Engines: map[string]*Engine{"llama_server": {Path: fake.Path, Parallel: 2, Sandbox: new(bool)}}}
 	first, before := appWith(t, config)
 	if text := scrape(t, before); text != "" {
 		t.Errorf("before the start:\n%s", text)

@@ -46,8 +46,12 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 // activeSandbox is what the configuration in force has engines started in.
 func activeSandbox() string {
 	app, err := caddy.ActiveContext().AppIfConfigured("lm")
-	if err == nil && app.(*App).settings.LlamaServer.Unconfined {
-		return supervisor.SandboxOff
+	if err == nil {
+		for _, e := range app.(*App).settings.Engines {
+			if e.Unconfined {
+				return supervisor.SandboxOff
+			}
+		}
 	}
 	return supervisor.SandboxState()
 }

@@ -30,7 +30,7 @@ func manyModels(tb testing.TB, n int) (root, summary string) {
 
 func startedCatalog(tb testing.TB, root, summary string, n int) *Catalog {
 	tb.Helper()
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	c.SetSummary(summary)
 	c.SetRoots([]string{root})
 	all, err := c.Models(tb.Context())

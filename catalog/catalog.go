@@ -48,16 +48,17 @@ type Catalog struct {
 // config is what the catalog looks at. It is never changed.
 type config struct {
 	roots   []string
-	formats []Format
+	formats []Format // that are listed
+	files   []Files  // that are looked for, beside those that are known
 }
 
-// New makes a catalog of no folders, which lists models of the GGUF format.
-func New(log *slog.Logger) *Catalog {
+// New makes a catalog of no folders, which lists models of some formats: those that there is an engine for.
+func New(log *slog.Logger, formats ...Format) *Catalog {
 	c := &Catalog{
 		log: log, limits: defaultLimits, scanning: make(chan struct{}, 1),
 		headers: map[string]header{}, folders: map[string]folderList{}, reported: map[string]string{},
 	}
-	c.config.Store(&config{formats: []Format{FormatGGUF}})
+	c.config.Store(&config{formats: formats})
 	return c
 }
 
@@ -67,7 +68,7 @@ func (c *Catalog) SetRoots(roots []string) {
 	c.change(func(to *config) { to.roots = slices.Clone(roots) })
 }
 
-// SetFormats says which models are listed: those that there is an engine for.
+// SetFormats replaces the formats of the models that are listed.
 func (c *Catalog) SetFormats(formats ...Format) {
 	c.change(func(to *config) { to.formats = slices.Clone(formats) })
 }
@@ -77,7 +78,7 @@ func (c *Catalog) change(do func(*config)) {
 		old := c.config.Load()
 		next := *old
 		do(&next)
-		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) || c.config.CompareAndSwap(old, &next) {
+		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) && len(old.files) == len(next.files) || c.config.CompareAndSwap(old, &next) {
 			return
 		}
 	}

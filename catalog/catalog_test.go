@@ -18,7 +18,7 @@ import (
 
 func TestCatalog_OfNothing(t *testing.T) {
 	t.Parallel()
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	dir := t.TempDir()
 	for name, roots := range map[string][]string{
 		"no folders": nil, "an empty folder": {dir}, "a folder that isn't there": {filepath.Join(dir, "none")},
@@ -179,7 +179,7 @@ func TestSetRoots(t *testing.T) {
 		write(t, second, "p/same/x.gguf", f16)
 		write(t, second, "p/broken/x.gguf", f16)
 		write(t, second, "p/two/x.gguf", f16)
-		c := New(slog.New(slog.DiscardHandler))
+		c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 		check := func(want map[string]string, roots ...string) {
 			t.Helper()
 			c.SetRoots(roots)
@@ -206,7 +206,7 @@ func TestSetRoots_KeepsWhatItIsGiven(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "p/a/x.gguf", f32)
 	roots := []string{root}
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	c.SetRoots(roots)
 	models(t, c)
 	last := c.last.Load()
@@ -242,7 +242,7 @@ func TestCatalog_TellsTheLogOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logged
 		root := t.TempDir()
-		c := New(log.logger())
+		c := New(log.logger(), FormatGGUF)
 		c.SetRoots([]string{root})
 		check := func(when string, want ...string) {
 			t.Helper()

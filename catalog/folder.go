@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -74,7 +73,7 @@ func (w *walk) list(dir string) (folderList, error) {
 	if !ok || !known.modified.Equal(info.ModTime()) || known.read.Sub(known.modified) < coarse ||
 		now.Sub(known.read) > max(unreadFor, unreadRatio*known.took) {
 		known = folderList{modified: info.ModTime(), read: now}
-		known.entries, known.cut, err = readFolder(w.ctx, dir, w.catalog.limits.entries)
+		known.entries, known.cut, err = w.readFolder(dir)
 		if err != nil {
 			return folderList{}, err
 		}
@@ -85,22 +84,22 @@ func (w *walk) list(dir string) (folderList, error) {
 }
 
 // readFolder reads what may matter in a folder, in pieces: there may be millions of entries.
-func readFolder(ctx context.Context, dir string, most int) (entries []entry, cut bool, err error) {
+func (w *walk) readFolder(dir string) (entries []entry, cut bool, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.Close()
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := w.ctx.Err(); err != nil {
 			return nil, false, err
 		}
 		some, err := f.ReadDir(readAtOnce)
 		for _, e := range some {
-			if !matters(e.Name(), e.Type()) {
+			if !w.matters(e.Name(), e.Type()) {
 				continue
 			}
-			if len(entries) == most {
+			if len(entries) == w.catalog.limits.entries {
 				cut = true
 				break
 			}
@@ -118,7 +117,7 @@ func readFolder(ctx context.Context, dir string, most int) (entries []entry, cut
 }
 
 // matters tells whether an entry may be a model, lead to one or tell of one.
-func matters(name string, kind fs.FileMode) bool {
+func (w *walk) matters(name string, kind fs.FileMode) bool {
 	switch {
 	case strings.HasPrefix(name, "."):
 		return false
@@ -127,7 +126,8 @@ func matters(name string, kind fs.FileMode) bool {
 	case !kind.IsRegular():
 		return false
 	default:
-		return isGGUF(name) || isCacheNote(name) || isMLXFile(name)
+		_, isModel := w.config.filesOf(name)
+		return isModel || isCacheNote(name) || isMLXFile(name)
 	}
 }
 

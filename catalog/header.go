@@ -52,9 +52,12 @@ func brokenHeader(f *found, reason error) header {
 // readHeader never fails: the error is part of what is known of the file.
 func readHeader(f *found) header {
 	h := brokenHeader(f, nil)
-	if f.format == FormatMLX {
+	switch {
+	case f.read != nil:
+		h.err = h.readBy(f.read, f.path)
+	case f.format == FormatMLX:
 		h.err = h.readMLX(f.path)
-	} else {
+	default:
 		h.err = h.read(f.path)
 	}
 	var unreadable *fs.PathError

@@ -50,7 +50,7 @@ func TestHeader_OfTheShippedModel(t *testing.T) {
 // TestHeader_OfTheOtherShippedModels: what each of them is there for.
 func TestHeader_OfTheOtherShippedModels(t *testing.T) {
 	t.Parallel()
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	c.SetRoots([]string{shipped})
 	type traits struct {
 		Type                 Type

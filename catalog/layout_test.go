@@ -330,7 +330,7 @@ func TestRoots_TheSameFileIsOneModel(t *testing.T) {
 	same := t.TempDir()
 	link(t, same, "mine/linked/x.gguf", filepath.Join(studio, "a", "Linked-GGUF", "x.gguf"))
 	var log logged
-	c := New(log.logger())
+	c := New(log.logger(), FormatGGUF)
 	for name, tt := range map[string]struct {
 		roots []string
 		want  []string

@@ -154,7 +154,7 @@ func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string)
 // isAsItWas tells whether the model's file is still the one that was read.
 func (m Model) isAsItWas() bool {
 	info, err := os.Stat(m.Path)
-	return err == nil && (m.Format != FormatGGUF || info.ModTime().Equal(m.Changed))
+	return err == nil && (m.Format == FormatMLX || info.ModTime().Equal(m.Changed))
 }
 
 func (l *listing) lookup(name string) (Model, *NotFoundError) {

@@ -59,15 +59,6 @@ const (
 	LayoutOllama Layout = "ollama" // Ollama's store: manifests/<registry>/<publisher>/<name>/<tag>, and blobs
 )
 
-// Format is how a model is stored, which decides the engine that runs it.
-type Format string
-
-// The formats.
-const (
-	FormatGGUF Format = "gguf" // llama.cpp's: a file, or its parts
-	FormatMLX  Format = "mlx"  // Apple's: a folder
-)
-
 // Type is what a model is for.
 type Type string
 

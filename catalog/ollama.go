@@ -131,14 +131,14 @@ func withoutSynonyms(all []tagged) []tagged {
 
 // tagged keeps the files of a model. They have no names of their own, but the tag's.
 func (w *walk) tagged(store string, t tagged) error {
-	of := found{layout: LayoutOllama, publisher: t.publisher, repo: t.name, label: t.tag, scope: t.path}
+	of := found{format: FormatGGUF, layout: LayoutOllama, publisher: t.publisher, repo: t.name, label: t.tag, scope: t.path}
 	if t.adapter {
 		of.problem = errAdapter
 	}
 	path, info, err := blob(store, t.model)
 	if err != nil {
 		of.problem = errors.Join(of.problem, fmt.Errorf("its blob %s is missing: pull it again with Ollama", t.model))
-		of.path, of.format = path, FormatGGUF
+		of.path = path
 		return w.keep(of)
 	}
 	if err := w.file(path, filepath.Base(path), info, of); err != nil || t.projector == "" {

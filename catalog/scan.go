@@ -67,7 +67,7 @@ func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, map[string
 	folders := make(map[string]folderList, len(c.folders))
 	walks := make([]*walk, len(config.roots))
 	for i, root := range config.roots {
-		walks[i] = &walk{ctx: ctx, catalog: c, mlx: slices.Contains(config.formats, FormatMLX), folders: folders}
+		walks[i] = &walk{ctx: ctx, catalog: c, config: config, mlx: slices.Contains(config.formats, FormatMLX), folders: folders}
 		if err := walks[i].below(root); err != nil {
 			return nil, nil, err
 		}

@@ -143,7 +143,7 @@ func TestScan_HasBounds(t *testing.T) {
 			for i := range tt.n {
 				write(t, root, fmt.Sprintf(tt.path, i), f32)
 			}
-			c := New(log.logger())
+			c := New(log.logger(), FormatGGUF)
 			c.limits = few
 			c.SetRoots([]string{root})
 			if n := len(models(t, c)); n != tt.want {
@@ -196,7 +196,7 @@ func TestScan_KeepsWhatItHasRead(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	root, _ := manyModels(t, n)
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	c.SetRoots([]string{root})
 	var asked atomic.Int64
 	asked.Store(1 << 40)

@@ -32,7 +32,7 @@ func catalogOf(t *testing.T, all files) (*Catalog, string) {
 	for rel, content := range all {
 		write(t, root, rel, content)
 	}
-	c := New(slog.New(slog.DiscardHandler))
+	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
 	c.SetRoots([]string{root})
 	return c, root
 }

@@ -30,6 +30,7 @@ type found struct {
 	parts   string // the state of its other files
 
 	format          Format
+	read            func(path string) (Model, error) // nil: the catalog knows its format
 	layout          Layout
 	publisher, repo string // repo is empty if only the file's name tells
 	label           string // what the file is called in its repository, without its ending
@@ -67,6 +68,7 @@ func below(dir, name string) string {
 type walk struct {
 	ctx     context.Context
 	catalog *Catalog
+	config  *config
 	mlx     bool
 	found   []found
 	folders map[string]folderList
@@ -176,13 +178,15 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	if e.kind.IsDir() {
 		return w.subfolder(p, e, of)
 	}
-	if e.kind.IsRegular() && !isGGUF(e.name) {
+	files, isModel := w.config.filesOf(e.name)
+	if e.kind.IsRegular() && !isModel {
 		return nil
 	}
 	path := below(p.dir, e.name)
 	info, err := os.Stat(path)
 	switch {
-	case err != nil && of.layout == LayoutPlain && isGGUF(e.name) && e.kind&fs.ModeSymlink != 0:
+	case err != nil && of.layout == LayoutPlain && isModel && e.kind&fs.ModeSymlink != 0:
+		of.format = files.Format
 		return w.lost(path, e.name, of)
 	case err != nil:
 		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
@@ -191,8 +195,9 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 		return nil
 	case info.IsDir():
 		return w.subfolder(p, e, of)
-	case info.Mode().IsRegular() && isGGUF(e.name):
+	case info.Mode().IsRegular() && isModel:
 		of = notes.repository(e.name, of)
+		of.format, of.read = files.Format, files.Read
 		of.linked = of.layout == LayoutPlain && e.kind&fs.ModeSymlink != 0
 		return w.file(path, e.name, info, of)
 	default:
@@ -225,13 +230,13 @@ func (w *walk) subfolder(p place, e entry, of found) error {
 	return w.entries(next, list, of, nil)
 }
 
-// file keeps a GGUF file of a repository, unless it is a part that the first stands for.
+// file keeps a file of a repository that may be a model, unless it is a part that the first stands for.
 func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
 	part := partOf(name)
 	if part != nil && part[1] != "00001" {
 		return nil
 	}
-	of.path, of.info, of.size, of.changed, of.format = path, info, info.Size(), info.ModTime(), FormatGGUF
+	of.path, of.info, of.size, of.changed = path, info, info.Size(), info.ModTime()
 	if of.label == "" {
 		of.label = stem(name)
 	}
@@ -246,7 +251,7 @@ func (w *walk) lost(path, name string, of found) error {
 	if part := partOf(name); part != nil && part[1] != "00001" {
 		return nil
 	}
-	of.path, of.format, of.problem = path, FormatGGUF, errors.New("it is a link to what isn't there")
+	of.path, of.problem = path, errors.New("it is a link to what isn't there")
 	if of.label == "" {
 		of.label = stem(name)
 	}

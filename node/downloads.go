@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,7 +25,7 @@ func (n *Node) openDownloads(s *Settings) {
 		err = jobs.SetHubs(s.Hubs)
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
-			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, GGUFOnly: true,
+			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: slices.Collect(maps.Keys(n.ofFormat)),
 			Memory: n.budget.Load, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
@@ -138,7 +139,7 @@ func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, e
 		return catalog.Model{}, false, err
 	}
 	i := slices.IndexFunc(all, func(m catalog.Model) bool {
-		return m.Path == file || m.Format == catalog.FormatMLX && m.Path == filepath.Dir(file)
+		return m.Path == file || m.Path == filepath.Dir(file) // of some formats the folder is the model
 	})
 	if i < 0 {
 		return catalog.Model{}, false, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -38,13 +37,4 @@ func checkExperts(m catalog.Model, experts int) error {
 		return nil
 	}
 	return translate.Invalid("invalid_value", "num_experts", fmt.Sprintf(`"num_experts" must be between 1 and %d, which is how many %s has.`, m.Experts, m.Key))
-}
-
-// mebibytes is an argument of llama-server's that is a size; 0 if it isn't one.
-func mebibytes(s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 32)
-	if err != nil {
-		return 0
-	}
-	return n << 20
 }

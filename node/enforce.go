@@ -68,7 +68,7 @@ func (n *Node) apply() {
 
 // renewed is what an instance would be loaded with now; nil if that is what it was loaded with, or if it can't be told.
 func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
-	from, ok := old.Origin.(origin)
+	from, ok := old.Recipe.(recipe)
 	if !ok || from.settings == s {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
 // catchUp applies the settings once more if an instance was loaded by older ones: its load may have been asked for just
 // before they changed.
 func (n *Node) catchUp(spec *supervisor.Spec) {
-	if from, ok := spec.Origin.(origin); ok && from.settings != n.settings.Load() && n.ctx.Err() == nil {
+	if from, ok := spec.Recipe.(recipe); ok && from.settings != n.settings.Load() && n.ctx.Err() == nil {
 		n.background.Go(n.apply)
 	}
 }

@@ -22,8 +22,10 @@ func (n *Node) HidePaths(text string) string {
 	}
 	s := n.settings.Load()
 	folders := append([]string{string(n.home)}, s.ModelsDirs...)
-	if s.LlamaServer.Path != "" {
-		folders = append(folders, filepath.Dir(s.LlamaServer.Path))
+	for _, e := range s.Engines {
+		if e.Path != "" {
+			folders = append(folders, filepath.Dir(e.Path))
+		}
 	}
 	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, folder := range folders {

@@ -23,14 +23,14 @@ func (n Need) context() supervisor.ContextNeed {
 
 // Outgrown says that an instance refused a request's prompt, which is longer than its context. It tells whether the model
 // has an instance with a longer one, and has the next Acquire prefer such a one.
-func (n *Node) Outgrown(t Target, u *Use, by supervisor.Info) bool {
+func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	length := by.Spec.ContextLength
-	if t.Instance != "" || length < u.context.Likely && u.outgrown {
+	if t.Instance != "" || length < d.context.Likely && d.outgrown {
 		return false
 	}
 	for _, in := range n.supervisor.Instances() {
 		if in.Spec.Model.Key == t.Model.Key && in.Spec.ContextLength > length && !in.Status.IsLeaving() {
-			u.context.Likely, u.outgrown = length+1, true
+			d.context.Likely, d.outgrown = length+1, true
 			return true
 		}
 	}

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -44,15 +46,28 @@ func machineMemory() int64 {
 	return int64(total)
 }
 
-// lookAtDevices asks the engines which devices they can use; none where no engine is installed yet.
+// lookAtDevices asks the engines which devices they can use; none where no engine is installed yet. A device that several
+// name counts once.
 func (n *Node) lookAtDevices() {
 	ctx, cancel := context.WithTimeout(n.ctx, deviceTimeout)
 	defer cancel()
-	build, err := n.engines[llamaServer].process.Probe(ctx)
-	if err != nil {
-		return
+	var devices []supervisor.Device
+	isKnown := false
+	for _, name := range slices.Sorted(maps.Keys(n.engines)) {
+		build, err := n.engines[name].process.Probe(ctx)
+		if err != nil {
+			continue
+		}
+		isKnown = true
+		for _, d := range build.Devices {
+			if !slices.ContainsFunc(devices, func(o supervisor.Device) bool { return o.Name == d.Name }) {
+				devices = append(devices, d)
+			}
+		}
 	}
-	n.devices.Store(&build.Devices)
+	if isKnown {
+		n.devices.Store(&devices)
+	}
 }
 
 // budgetOf is a budget in bytes, on the devices that were found the last time. To forget them for a moment, as when settings

@@ -108,7 +108,7 @@ func (n *Node) LongestTTL(key string) time.Duration {
 }
 
 // Wire is the wire format of the engine that runs a model.
-func (n *Node) Wire(m catalog.Model) wire.Engine { return n.engines[engineOf[m.Format]].wire }
+func (n *Node) Wire(m catalog.Model) wire.Engine { return n.engineOf(&m).Wire }
 
 // Caps is what a model can do, as far as it is known without loading it.
 func (n *Node) Caps(m catalog.Model) request.Caps {
@@ -122,8 +122,8 @@ func (n *Node) Caps(m catalog.Model) request.Caps {
 	return caps
 }
 
-// Use is what a request needs of its model. The zero value is one slot, and the settings' word for the rest.
-type Use struct {
+// Demand is what one request demands of its model. The zero value is one slot, and the settings' word for the rest.
+type Demand struct {
 	Slots         int            // how many sequences the engine is to generate at a time; 0: one
 	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
 	TTL           *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
@@ -138,20 +138,20 @@ type Use struct {
 }
 
 // Needs notes how much context a request takes, by which an instance is chosen where the model has several.
-func (u *Use) Needs(need Need) { u.context = need.context() }
+func (d *Demand) Needs(need Need) { d.context = need.context() }
 
 // Acquire waits for slots of a target, loading it first if need be and if the settings allow it. The error is one of the
 // supervisor's, of Find's or the context's, or a [*translate.Error].
-func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
-	want := supervisor.Want{
-		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Owner: u.Owner, Watch: u.Watch, Priority: u.Priority,
-		MayLoad: n.settings.Load().JIT, Context: u.context,
+func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
+	want := supervisor.Demand{
+		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Watch: d.Watch, Priority: d.Priority,
+		MayLoad: n.settings.Load().JIT, Context: d.context,
 	}
 	var err error
-	if want.Spec, err = n.firstUse(ctx, &t.Model, u); err != nil {
+	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {
 		return nil, err
 	}
-	if u.Draft != "" && want.Spec.Draft != nil {
+	if d.Draft != "" && want.Spec.Draft != nil {
 		want.Draft = want.Spec.Draft.Key
 	}
 	lease, err := n.supervisor.Acquire(ctx, want)
@@ -191,8 +191,9 @@ func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Count
 // ModelState is a model with its instances.
 type ModelState struct {
 	catalog.Model
-	Instances []supervisor.Info // those that are loaded
-	Aliases   []string          // other names that the settings give it
+	Instances []supervisor.Info  // those that are loaded
+	Choices   supervisor.Choices // what could be chosen of their loads
+	Aliases   []string           // other names that the settings give it
 
 	// Listed is the same model in the catalog's list, where it is as long as nothing has changed; nil for one that is gone
 	// from the disk.
@@ -249,7 +250,7 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 			all = append(all, ModelState{Model: in.Spec.Model})
 		}
 		if in.Status == supervisor.Ready || in.Status == supervisor.Draining {
-			all[i].Instances = append(all[i].Instances, in)
+			all[i].Instances, all[i].Choices = append(all[i].Instances, in), n.Choices(in)
 		}
 	}
 	return all, nil

@@ -59,9 +59,11 @@ func (n *Node) warnIdle(s *Settings) {
 			n.log.Warn("what models_dir names is no folder: name the folder that the model files are in", "folder", dir)
 		}
 	}
-	if s.LlamaServer.Path != "" {
-		if _, err := n.runtimes.Find(s.LlamaServer.Path); err != nil {
-			n.log.Warn("no model can be loaded", "error", err)
+	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
+		if e := n.engines[name]; s.Engines[name].Path != "" && e.Find != nil {
+			if _, err := e.Find(e.setup); err != nil {
+				n.log.Warn("no model can be loaded", "error", err)
+			}
 		}
 	}
 	by := map[string]string{}

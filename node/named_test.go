@@ -56,9 +56,9 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 	n := open(t, dir)
 	missing := filepath.Join(t.TempDir(), "none")
 	push(t, n, 1, Settings{
-		Log:         slog.New(slog.NewTextHandler(&log, nil)),
-		LlamaServer: EngineSettings{Path: filepath.Join(missing, "llama-server")},
-		ModelsDirs:  []string{missing, filepath.Join(shippedFolder(t), "tinychat-f16.gguf"), t.TempDir()},
+		Log:        slog.New(slog.NewTextHandler(&log, nil)),
+		Engines:    llamaServer(EngineSettings{Path: filepath.Join(missing, "llama-server")}),
+		ModelsDirs: []string{missing, filepath.Join(shippedFolder(t), "tinychat-f16.gguf"), t.TempDir()},
 		Models: map[string]ModelSettings{
 			"lmcaddy/nobody": {}, "lmcaddy/tinychat": {Draft: "nothing"}, "tinychat": {Aliases: []string{"gpt"}},
 		},

@@ -19,7 +19,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
-	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
 // Node is one machine's model server. There is one for each home folder, in one process at a time. Its methods may be
@@ -31,8 +30,8 @@ type Node struct {
 	lock       *Lock
 	catalog    *catalog.Catalog
 	supervisor *supervisor.Supervisor
-	runtimes   *runtimes.Store
-	engines    map[string]engine
+	engines    map[string]*engine         // by name
+	ofFormat   map[catalog.Format]*engine // those that run its models
 
 	downloads   atomic.Pointer[fetch.Jobs] // nil before the first settings, and while noDownloads says why
 	noDownloads atomic.Pointer[error]
@@ -67,23 +66,25 @@ type Node struct {
 }
 
 // Open makes the home folder where it is missing, takes its lock, and starts a node with no settings. A home that another
-// process uses is an error that names it. The log is used until settings bring another.
-func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
+// process uses is an error that names it. The log is used until settings bring another. The engines are those of [Engines], and
+// the further ones.
+func Open(dir home.Dir, first *slog.Logger, further ...Engine) (*Node, error) {
 	lock, err := Reserve(dir)
 	if err != nil {
 		return nil, err
 	}
-	return lock.Open(first), nil
+	return lock.Open(first, further...), nil
 }
 
-// Open starts a node with no settings on the home that is locked. The lock is the node's from then on.
-func (l *Lock) Open(first *slog.Logger) *Node {
+// Open starts a node with no settings on the home that is locked, as the function Open does. The lock is the node's from then
+// on.
+func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
+	engines := append(Engines(), further...)
 	dir, logs := l.home, newLogSwitch(first.Handler())
 	log := slog.New(logs)
 	n := &Node{
 		home: dir, log: log, logs: logs, lock: l,
-		catalog:  catalog.New(log.With("part", "catalog")),
-		runtimes: runtimes.Open(dir.Runtimes(), log.With("part", "runtimes")),
+		catalog:  NewCatalog(log.With("part", "catalog"), engines),
 		live:     map[uint64]Settings{},
 		stores:   map[string]*store.Store{},
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
@@ -95,9 +96,9 @@ func (l *Lock) Open(first *slog.Logger) *Node {
 	n.catalog.SetSummary(dir.Catalog())
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.engines = n.newEngines()
+	n.setEngines(engines)
 	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
-	n.supervisor = supervisor.New(processes(n.engines), supervisor.Options{
+	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
 		Journal: dir.Engines(),
 		Cache:   dir.EngineCache(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
@@ -116,6 +117,9 @@ func (n *Node) Home() home.Dir { return n.home }
 // that is alive is in force.
 func (n *Node) Push(gen uint64, s Settings) error {
 	if err := s.Validate(); err != nil {
+		return err
+	}
+	if err := n.checkEngines(&s); err != nil {
 		return err
 	}
 	n.mu.Lock()

@@ -130,8 +130,8 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	n := open(t, withModel(t))
 	settings := Settings{
-		LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true},
-		Models:      map[string]ModelSettings{"lmcaddy/tinychat": {Preload: true, ContextLength: 700, Parallel: 3, Args: []string{"--threads", "1"}}},
+		Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true}),
+		Models:  map[string]ModelSettings{"lmcaddy/tinychat": {Preload: true, ContextLength: 700, Parallel: 3, Args: []string{"--threads", "1"}}},
 	}
 	push(t, n, 1, settings)
 	eventually(t, "the model is loaded", func() bool {
@@ -144,7 +144,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	}
 	push(t, n, 2, settings)
 	n.Pop(1)
-	lease, err := n.Acquire(t.Context(), Target{Model: first.Spec.Model}, Use{})
+	lease, err := n.Acquire(t.Context(), Target{Model: first.Spec.Model}, Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +162,12 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	push(t, n, 1, Settings{JIT: true, LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true}})
+	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := n.Acquire(t.Context(), target, Use{})
+	lease, err := n.Acquire(t.Context(), target, Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
 	n := open(t, dir)
-	push(t, n, 1, Settings{JIT: true, LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true}})
+	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
@@ -214,23 +214,6 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 	models, err := n.Models(t.Context())
 	if err != nil || len(models) != 1 || len(models[0].Instances) != 2 {
 		t.Errorf("models %+v, error %v", models, err)
-	}
-}
-
-func TestContextLength(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ want, maximum, got int }{
-		{1, 8192, 256},
-		{256, 8192, 256},
-		{257, 8192, 512},
-		{1000, 8192, 1024},
-		{100000, 8192, 8192},
-		{32768, 0, 32768},
-		{300, 300, 300},
-	} {
-		if got := contextLength(tt.want, tt.maximum); got != tt.got {
-			t.Errorf("%d of at most %d: %d, want %d", tt.want, tt.maximum, got, tt.got)
-		}
 	}
 }
 

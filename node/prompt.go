@@ -2,8 +2,6 @@ package node
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -17,7 +15,7 @@ type longestToken struct {
 
 // LeastTokens is how many tokens a prompt with so many bytes of text has at least, and the longest context that it can get.
 // Both are 0 where that isn't known. The error is that of [Node.Acquire] for what can't be loaded.
-func (n *Node) LeastTokens(ctx context.Context, t Target, u Use, bytes int) (least, limit int, _ error) {
+func (n *Node) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (least, limit int, _ error) {
 	longest := n.longestToken(t.Model)
 	if longest == 0 {
 		return 0, 0, nil
@@ -27,11 +25,11 @@ func (n *Node) LeastTokens(ctx context.Context, t Target, u Use, bytes int) (lea
 		return 0, 0, nil
 	}
 	if t.Instance == "" {
-		spec, err := n.firstUse(ctx, &t.Model, u)
+		spec, err := n.firstUse(ctx, &t.Model, d)
 		if err != nil {
 			return 0, 0, err
 		}
-		if slices.ContainsFunc(spec.Args, setsContext) {
+		if n.engines[spec.Engine].fixed(spec.Args).Context {
 			return 0, 0, nil
 		}
 		limit = max(limit, spec.ContextLength)
@@ -46,23 +44,12 @@ func (n *Node) longestContext(t Target) (longest int, known bool) {
 		if in.Spec.Model.Key != t.Model.Key || t.Instance != "" && in.ID != t.Instance {
 			continue
 		}
-		if slices.ContainsFunc(in.Spec.Args, setsContext) {
+		if n.engines[in.Spec.Engine].fixed(in.Spec.Args).Context {
 			return 0, false
 		}
 		longest = max(longest, in.Spec.ContextLength)
 	}
 	return longest, true
-}
-
-// setsContext tells whether an argument of an engine's gives its context another length than we do.
-func setsContext(arg string) bool {
-	name, _, _ := strings.Cut(arg, "=")
-	switch name {
-	case "-c", "--ctx-size", "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
-		return true
-	default:
-		return false
-	}
 }
 
 // longestToken remembers what a model's file tells, since it takes some milliseconds to read.

@@ -30,11 +30,11 @@ type Need struct {
 // tokens each choice may have; negative: any number. Where less is left than the request wants, it gets what is left if it is
 // alone; beside others that may still use it, it is refused. So a day's use exceeds the limit by no more than one prompt. The
 // error may be a [*LimitError].
-func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, u Use, need Need) (each int, done func(), _ error) {
+func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, d Demand, need Need) (each int, done func(), _ error) {
 	if who == nil || who.Limits.TokensPerDay <= 0 {
 		return -1, func() {}, nil
 	}
-	spec, err := n.firstUse(ctx, m, u)
+	spec, err := n.firstUse(ctx, m, d)
 	if err != nil {
 		return 0, nil, err
 	}

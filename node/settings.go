@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
@@ -40,9 +43,9 @@ type Settings struct {
 
 	Store StoreSettings
 
-	LlamaServer EngineSettings
-	Models      map[string]ModelSettings // by key, or another of a model's names, in lower case
-	Presets     map[string]Preset        // by name
+	Engines map[string]EngineSettings // by name
+	Models  map[string]ModelSettings  // by key, or another of a model's names, in lower case
+	Presets map[string]Preset         // by name
 }
 
 // Gates are what a configuration may open. They are closed by default.
@@ -61,7 +64,7 @@ type Budget struct {
 
 // EngineSettings is what a configuration says of an engine.
 type EngineSettings struct {
-	Path     string   // of the executable; empty: the selected runtime, else the one on PATH
+	Path     string   // of the executable; empty: where the engine looks for it, such as the selected runtime
 	Parallel int      // requests at a time for each instance; 0: defaultParallel
 	Args     []string // added to the arguments of every instance
 
@@ -88,8 +91,10 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("models_dir %s: the path must be absolute", dir)
 		}
 	}
-	if s.LlamaServer.Parallel < 0 {
-		return fmt.Errorf("engine llama_server: parallel %d: must be at least 1", s.LlamaServer.Parallel)
+	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
+		if n := s.Engines[name].Parallel; n < 0 {
+			return fmt.Errorf("engine %s: parallel %d: must be at least 1", name, n)
+		}
 	}
 	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
 		return errors.New("max_loaded, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
@@ -150,3 +155,6 @@ func (s *Settings) resolve(name string) string {
 	}
 	return found
 }
+
+// isPattern tells whether an alias stands for more than itself.
+func isPattern(alias string) bool { return strings.ContainsAny(alias, "*?[") }

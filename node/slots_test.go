@@ -20,7 +20,7 @@ func TestLoad_NoMoreSlotsThanABatchHasTokens(t *testing.T) {
 			t.Parallel()
 			n := open(t, withModel(t))
 			push(t, n, 1, Settings{
-				JIT: true, LlamaServer: EngineSettings{Path: fake.Path, Unconfined: true},
+				JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true}),
 				Models: map[string]ModelSettings{"lmcaddy/tinychat": {Parallel: tt.parallel}},
 			})
 			target, err := n.Find(t.Context(), "tinychat")

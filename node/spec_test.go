@@ -20,10 +20,10 @@ func TestSpec_SmallerSizes(t *testing.T) {
 		"slots are given for the model": {
 			Settings{Models: map[string]ModelSettings{key: {Parallel: 2}}}, 2, []int{2, 2}, 3,
 		},
-		"slots are given for the engine": {Settings{LlamaServer: EngineSettings{Parallel: 1}}, 1, []int{1, 1}, 3},
-		"the cache is given":             {Settings{LlamaServer: EngineSettings{Args: []string{"--cache-ram", "10"}}}, 3, []int{2, 1}, 1},
+		"slots are given for the engine": {Settings{Engines: llamaServer(EngineSettings{Parallel: 1})}, 1, []int{1, 1}, 3},
+		"the cache is given":             {Settings{Engines: llamaServer(EngineSettings{Args: []string{"--cache-ram", "10"}})}, 3, []int{2, 1}, 1},
 		"all is given": {
-			Settings{LlamaServer: EngineSettings{Parallel: 2, Args: []string{"-cram", "0"}}}, 2, nil, 1,
+			Settings{Engines: llamaServer(EngineSettings{Parallel: 2, Args: []string{"-cram", "0"}})}, 2, nil, 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func startIn(t *testing.T, script *fakeengine.Script, journal string) (*Supervisor, *fakeengine.Engine) {
 	t.Helper()
 	fake := fakeengine.Install(t, script)
-	engine := &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
+	engine := LlamaServer(func() (string, error) { return fake.Path, nil })
 	s := New(map[string]Process{"llama_server": engine}, Options{Journal: journal}, slog.New(slog.DiscardHandler))
 	t.Cleanup(s.Close)
 	return s, fake

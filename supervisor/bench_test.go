@@ -11,7 +11,7 @@ import (
 // What a lease of a ready instance costs, of an empty supervisor and of one where many wait for something else.
 func BenchmarkSupervisor_Lease(b *testing.B) {
 	fake := fakeengine.Install(b, nil)
-	engine := &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
+	engine := LlamaServer(func() (string, error) { return fake.Path, nil })
 	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	w := want("m", 8)

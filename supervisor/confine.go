@@ -40,7 +40,7 @@ func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state
 		return nil, state, nil
 	}
 	rules := cmd.Needs
-	rules.Read = withShards(rules.Read)
+	rules.Read = withShards(slices.Concat(l.files(), rules.Read))
 	rules.Execute = append(slices.Clone(rules.Execute), l.Readable...)
 	allowSystem(&rules)
 	allowExecutable(&rules, cmd.Path, b.Root)
@@ -79,7 +79,7 @@ func withShards(paths []string) []string {
 var quoteGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace
 
 // mayUseGPU tells whether an engine may find devices: it has told of some, or it can't tell.
-func (b Build) mayUseGPU() bool { return len(b.Devices) > 0 || !b.knows("--list-devices") }
+func (b Build) mayUseGPU() bool { return len(b.Devices) > 0 || b.Devices == nil }
 
 // denial is how programs and libraries say that something was refused to them, or that they found no device.
 var denial = regexp.MustCompile(`(?i)permission denied|not permitted|address family not supported|cannot open shared object|no cuda-capable device|failed to initiali[sz]e|initializationfailed`)

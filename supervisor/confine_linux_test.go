@@ -186,27 +186,3 @@ func TestWithShards(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
-
-func TestLlamaServer_RootOf(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]string{
-		"/home/runtimes/b1/bin/llama-server": "/home/runtimes/b1",
-		"/home/runtimes/b1/llama-server":     "/home/runtimes/b1",
-		"/home/runtimes/llama-server":        "",
-		"/home/llama-server":                 "",
-		"/usr/bin/llama-server":              "",
-	} {
-		if got := (&LlamaServer{Runtimes: "/home/runtimes"}).rootOf(path); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
-	}
-}
-
-func TestNeeds_MachinesThatTakePart(t *testing.T) {
-	t.Parallel()
-	spec := fakeSpec("m", 1)
-	spec.Args = []string{"--threads", "1", "--rpc", "10.0.0.7:50052,[fd00::1]:50053,nonsense"}
-	if diff := cmp.Diff([]int{50052, 50053}, Launch{Spec: spec}.needs().Connect); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}

@@ -19,17 +19,37 @@ type Process interface {
 	Line(line string) []Signal
 	// Level is how grave a line is. Below debug it isn't kept.
 	Level(line string) slog.Level
-	// Health is the path that answers with 200 once requests can be sent. It is asked of an engine that doesn't tell.
-	Health() string
-	// Activity is the path that tells what a busy engine is at. It is asked only when the engine says nothing by itself.
-	Activity() string
-	// Work reads an answer to that; false: it says nothing.
-	Work(answer []byte) (Work, bool)
-	// Pace reads, from a piece of an answer, how far its prompt is; false: it isn't told.
-	Pace(piece []byte) (Pace, bool)
 	// Stop is what ends the process, step by step; after the last its whole group is killed.
 	Stop() []StopStep
 }
+
+// What else a Process may be. One that is none of these has to tell by a line that it is ready, and counts as hung only
+// after the whole stall timeout.
+type (
+	// HealthChecker is a Process that can be asked whether it is ready.
+	HealthChecker interface {
+		// Health is the path that answers with 200 once requests can be sent, also amid requests. It is asked of an engine
+		// that doesn't tell by its lines.
+		Health() string
+	}
+	// Worker is a Process that can be asked what it works on.
+	Worker interface {
+		// Activity is the path that tells what a busy engine is at. It is asked only when the engine says nothing by itself.
+		Activity() string
+		// Work reads an answer to that; false: it says nothing.
+		Work(answer []byte) (Work, bool)
+	}
+	// Pacer is a Process whose answers tell how far their prompts are.
+	Pacer interface {
+		// Pace reads that from a piece of an answer; false: it isn't told.
+		Pace(piece []byte) (Pace, bool)
+	}
+	// Batcher is a Process that evaluates a prompt in batches of a known size.
+	Batcher interface {
+		// BatchSize is how many tokens of a prompt are evaluated at a time by an engine that was launched with a Spec.
+		BatchSize(s *Spec) int
+	}
+)
 
 // Launch is a Spec with what is chosen anew for each process.
 type Launch struct {
@@ -51,7 +71,7 @@ type Build struct {
 	Script  bool              // it is a script that starts the engine
 	Sockets bool              // it can listen on a Unix socket
 	Flags   map[string]string // the command-line flags that it knows, e.g. "--no-ui", and what its help says of them
-	Devices []Device          // that it can use beside the processor; empty: none
+	Devices []Device          // that it can use beside the processor; nil: it can't tell
 }
 
 // Device is a GPU or the like.
@@ -65,8 +85,8 @@ type Device struct {
 type Cmd struct {
 	Path  string
 	Args  []string
-	Env   []string      // all of its environment
-	Needs sandbox.Rules // beside its executable, its folder, where it listens, and what any program needs
+	Env   []string      // all of its environment but where it may write
+	Needs sandbox.Rules // beside its executable, its folder, the model, where it listens, and what any program needs
 }
 
 // Signal is what a line of an engine's output says.

@@ -183,12 +183,15 @@ func TestFault_ALoadThatOnlyTalksEndsToo(t *testing.T) {
 	}
 }
 
+// stateLine begins the lines by which the fake engine tells its state.
+const stateLine = "cmd_child_to_router:state:"
+
 func TestFault_GarbageHurtsNobody(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Noise: []fakeengine.Noise{
-		{Stdout: true, Text: llamaState + "{\"state\":\n" + llamaState + "[]\n" + llamaState + `{"state":"loading","payload":{"value":"x"}}` + "\n\x00\xff\xfe\r\n\n\n"},
+		{Stdout: true, Text: stateLine + "{\"state\":\n" + stateLine + "[]\n" + stateLine + `{"state":"loading","payload":{"value":"x"}}` + "\n\x00\xff\xfe\r\n\n\n"},
 		{Text: "\xff\xfe buffer size = 99999999999999999999999 MiB\n\x1b[31m"},
-		{When: fakeengine.AtRequest, Text: llamaState + "{}\n", Stdout: true},
+		{When: fakeengine.AtRequest, Text: stateLine + "{}\n", Stdout: true},
 		{When: fakeengine.AtReady, Text: "no line at all", Every: time.Millisecond},
 	}})
 	works(t, s)

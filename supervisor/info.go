@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
 // Info describes an instance at one moment.
@@ -28,24 +26,18 @@ type Info struct {
 	Sandbox  string    // what confines the process, or why nothing does; empty before it is launched
 	Build    Build     // zero before it is launched
 	Renewing bool      // it is started again with other settings once it is idle
+	Batch    int       // tokens of a prompt that are evaluated at a time; 0: that isn't known
 	Smaller  bool      // it has fewer slots or a smaller prompt cache than there would be room for without other models
 	applied  Applied
 }
 
-// BatchSize is how many tokens of a prompt are evaluated at a time; 0 where that isn't to be chosen.
-func (i Info) BatchSize() int {
-	if i.Spec.Model.Type != catalog.TypeLLM {
-		return 0
+// batchSize is how many tokens of a prompt an engine evaluates at a time; 0: that isn't known.
+func batchSize(engine Process, spec *Spec) int {
+	if b, ok := engine.(Batcher); ok {
+		return b.BatchSize(spec)
 	}
-	n := i.Spec.BatchSize
-	if n == 0 {
-		n = llamaBatch
-	}
-	return min(n, i.Spec.ContextLength*i.Spec.Parallel)
+	return 0
 }
-
-// llamaBatch is llama-server's own choice of a batch, in tokens.
-const llamaBatch = 2048
 
 // FlashAttention tells whether it is used: as the engine says, else as it was asked for.
 func (i Info) FlashAttention() bool {
@@ -144,6 +136,7 @@ func (s *Supervisor) info(in *Instance) Info {
 		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
 		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident,
 		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied,
+		Batch: batchSize(s.engines[in.Spec.Engine], in.Spec),
 	}
 	if in.LoadTime > 0 {
 		info.LoadedAt = in.Launched.Add(in.LoadTime)

@@ -75,7 +75,7 @@ func TestJournal_ThatCannotBeWrittenIsNoReasonNotToRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake := fakeengine.Install(t, nil)
-	engine := &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
+	engine := LlamaServer(func() (string, error) { return fake.Path, nil })
 	s := New(map[string]Process{"llama_server": engine}, Options{Journal: filepath.Join(file, "engines")}, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	works(t, s)

@@ -85,7 +85,7 @@ func (l *Lease) Lost(ctx context.Context, err error) Loss {
 // diesLate waits until a process that doesn't answer has ended, but no longer than that may take. The error is why it doesn't
 // answer; nil: it does.
 func (p *process) diesLate(ctx context.Context) error {
-	_, _, err := p.pulse.get(p.pulse.engine.Health())
+	_, _, err := p.pulse.get(p.pulse.healthPath())
 	if err == nil {
 		return nil
 	}
@@ -101,12 +101,12 @@ func (p *process) diesLate(ctx context.Context) error {
 
 // newPulse makes the watch over a process that is launched with a Spec.
 func (p *process) newPulse(engine Process, spec *Spec) *pulse {
-	batch := spec.BatchSize
+	batch := batchSize(engine, spec)
 	if batch == 0 {
-		batch = llamaBatch
+		batch = spec.ContextLength * spec.Parallel // it may be all that there is
 	}
 	return &pulse{
-		engine: engine, batch: min(batch, max(1, spec.ContextLength*spec.Parallel)),
+		engine: engine, batch: max(1, batch),
 		slow:  spec.Model.Type == catalog.TypeLLM && spec.Model.Projector != "",
 		stall: p.options.stall, ctx: p.ctx, ask: p.ask,
 		condemn: func(reason string) { p.report(Condemned{p.gen, reason}) },

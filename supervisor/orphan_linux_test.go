@@ -22,7 +22,7 @@ func serveIfTold() {
 	if !ok {
 		return
 	}
-	engine := &LlamaServer{Locate: func() (string, error) { return path, nil }}
+	engine := LlamaServer(func() (string, error) { return path, nil })
 	s := New(map[string]Process{"llama_server": engine}, Options{Journal: journal}, slog.New(slog.DiscardHandler))
 	spec := fakeSpec("m", 1)
 	if _, err := s.Load(context.Background(), spec, nil); err != nil {

@@ -105,6 +105,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	l.APIKey = rand.Text()
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
+	command.Env = append(command.Env, l.places()...)
 	box, confined, err := p.confine(&l, &command, build)
 	if err != nil {
 		return fmt.Errorf("the engine's sandbox: %w", err)
@@ -168,7 +169,9 @@ func (p *process) watch(engine Process, out *outputs) func() {
 	watched, unwatch := context.WithCancel(p.ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.sample(watched, p.launched.Load().pid) })
-	watchers.Go(func() { p.poll(watched, engine.Health()) })
+	if checker, ok := engine.(HealthChecker); ok {
+		watchers.Go(func() { p.poll(watched, checker.Health()) })
+	}
 	return func() {
 		out.drain()
 		p.loading.end()

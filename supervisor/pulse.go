@@ -88,7 +88,8 @@ func (u *pulse) begin(ctx context.Context, l *Lease, bodyBytes int64) *exchange 
 	return x
 }
 
-// waitsFor needs the lock, as do all methods below but forget, isAlone, isDeaf, refuse, check, look and get.
+// waitsFor needs the lock, as do all methods below but forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, healthPath
+// and get.
 func (u *pulse) waitsFor(x *exchange) {
 	now := time.Now()
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
@@ -171,7 +172,11 @@ func (u *pulse) measure(x *exchange, piece []byte) {
 	if x.paced || len(piece) == 1 {
 		return
 	}
-	pace, ok := u.engine.Pace(piece)
+	var pace Pace
+	pacer, ok := u.engine.(Pacer)
+	if ok {
+		pace, ok = pacer.Pace(piece)
+	}
 	if !ok {
 		x.paced = true
 		return
@@ -239,20 +244,40 @@ type sight struct {
 
 // look asks the engine what it is at.
 func (u *pulse) look() sight {
-	status, body, err := u.get(u.engine.Activity())
+	worker, ok := u.engine.(Worker)
+	if !ok {
+		return u.lookAtHealth()
+	}
+	status, body, err := u.get(worker.Activity())
 	switch {
 	case isRefused(err):
 		return sight{refused: true}
 	case openfiles.AreExhausted(err):
 		return sight{} // it wasn't asked
 	case err != nil:
-		_, _, err := u.get(u.engine.Health())
+		_, _, err := u.get(u.healthPath())
 		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil}
 	case status != http.StatusOK:
 		return sight{}
 	}
-	work, ok := u.engine.Work(body)
+	work, ok := worker.Work(body)
 	return sight{known: ok, work: work}
+}
+
+// lookAtHealth asks an engine that can't tell what it is at whether it answers at all.
+func (u *pulse) lookAtHealth() sight {
+	_, _, err := u.get(u.healthPath())
+	_, isChecked := u.engine.(HealthChecker)
+	isFrozen := isChecked && err != nil && !openfiles.AreExhausted(err)
+	return sight{refused: isRefused(err), frozen: isFrozen}
+}
+
+// healthPath is what an engine can be asked to see whether it answers.
+func (u *pulse) healthPath() string {
+	if checker, ok := u.engine.(HealthChecker); ok {
+		return checker.Health()
+	}
+	return "/"
 }
 
 func (u *pulse) get(path string) (status int, body []byte, _ error) {

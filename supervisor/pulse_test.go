@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -38,7 +37,7 @@ func during(t *testing.T, test func(p *patient)) {
 		p := &patient{from: time.Now()}
 		p.slots = func(context.Context) (string, error) { return idleSlots, nil }
 		p.pulse = &pulse{
-			engine: &LlamaServer{}, batch: 2048, stall: func() time.Duration { return 5 * time.Minute }, ctx: ctx,
+			engine: LlamaServer(nil), batch: 2048, stall: func() time.Duration { return 5 * time.Minute }, ctx: ctx,
 			condemn: func(reason string) { p.condemned, p.at = reason, time.Since(p.from); cancel() },
 			ask:     p.answer,
 		}
@@ -320,33 +319,6 @@ func TestPulse_WhoMayBeTheReason(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestLlamaServer_Work(t *testing.T) {
-	t.Parallel()
-	e := &LlamaServer{}
-	for name, tt := range map[string]struct {
-		answer       string
-		busy, tokens int
-	}{
-		"idle":     {idleSlots, 0, 0},
-		"reading":  {reading, 1, 2048},
-		"decoding": {decoding, 1, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, ok := e.Work([]byte(tt.answer))
-			if !ok || w.Busy != tt.busy || w.Tokens != tt.tokens {
-				t.Errorf("%+v, %t", w, ok)
-			}
-		})
-	}
-	if _, ok := e.Work([]byte(`{"error":{}}`)); ok {
-		t.Error("an error is no list of slots")
-	}
-	if pace, ok := e.Pace(bytes.Join([][]byte{told("0", "0"), told("512", "176.5")}, nil)); !ok || pace != (Pace{512, 176500 * time.Microsecond}) {
-		t.Errorf("pace %+v, %t", pace, ok)
 	}
 }
 

@@ -17,10 +17,10 @@ func TestRenew_WhatIsNoConcernOfTheProcessCountsAtOnce(t *testing.T) {
 	p := newPlay(t, Limits{})
 	p.busy(specOf("a", 1))
 	p.on(configure(1, renewed(specOf("a", 1))))
-	policy := with(specOf("a", 1), func(s *Spec) { s.TTL, s.Pinned, s.Keep, s.Memory, s.Origin = time.Minute, true, true, 7, "new" })
+	policy := with(specOf("a", 1), func(s *Spec) { s.TTL, s.Pinned, s.Keep, s.Memory, s.Recipe = time.Minute, true, true, 7, "new" })
 	p.on(configure(1, policy))
 	in := p.st.Instances[0]
-	if in.Next != nil || in.Spec.TTL != time.Minute || !in.Spec.Pinned || !in.Spec.Keep || in.Spec.Memory != 7 || in.Spec.Origin != "new" {
+	if in.Next != nil || in.Spec.TTL != time.Minute || !in.Spec.Pinned || !in.Spec.Keep || in.Spec.Memory != 7 || in.Spec.Recipe != "new" {
 		t.Errorf("settings %+v, next %+v", in.Spec, in.Next)
 	}
 	p.on(back(1))

@@ -33,7 +33,7 @@ type Spec struct {
 	Pinned  bool          // never evict it
 	Keep    bool          // start it again when it crashes, not only when it is asked for
 	Smaller []Size        // in which it may be loaded rather than that what is in use is evicted, the largest first
-	Origin  any           // the caller's own note of how this came about
+	Recipe  any           // the caller's own note of how this came about
 }
 
 // isProcessOf tells whether a process that was started with s is as good for o.
@@ -53,7 +53,7 @@ func isSameFile(a, b *catalog.Model) bool {
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
 	n.Memory, n.Reserve, n.Smaller = o.Memory, o.Reserve, o.Smaller
-	n.TTL, n.Pinned, n.Keep, n.Origin = o.TTL, o.Pinned, o.Keep, o.Origin
+	n.TTL, n.Pinned, n.Keep, n.Recipe = o.TTL, o.Pinned, o.Keep, o.Recipe
 	return &n
 }
 

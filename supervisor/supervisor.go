@@ -102,8 +102,8 @@ func New(engines map[string]Process, options Options, log *slog.Logger) *Supervi
 	return s
 }
 
-// Want is what a request needs.
-type Want struct {
+// Demand is what one request needs.
+type Demand struct {
 	Key      string
 	Instance string // this one alone; empty: any of the key
 	Draft    string // the key of the draft model that the instance must have; empty: none, or the Spec's
@@ -118,10 +118,10 @@ type Want struct {
 
 // Acquire waits for slots, and before that for the model to be loaded, if need be. The caller has to Release the lease.
 // The error is an [Error] or the context's.
-func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
-	a, err := s.wait(ctx, w.Watch, Waiter{
-		Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Draft: w.Draft, Slots: max(1, w.Slots), Spec: w.Spec,
-		MayLoad: w.MayLoad, Priority: w.Priority, Owner: w.Owner, Context: w.Context,
+func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
+	a, err := s.wait(ctx, d.Watch, Waiter{
+		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
+		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
 	})
 	if err != nil {
 		return nil, err

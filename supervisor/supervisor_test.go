@@ -28,7 +28,7 @@ func start(t *testing.T, script *fakeengine.Script) (*Supervisor, *fakeengine.En
 func startWith(t *testing.T, script *fakeengine.Script, options Options, wrap func(Process) Process) (*Supervisor, *fakeengine.Engine) {
 	t.Helper()
 	fake := fakeengine.Install(t, script)
-	var engine Process = &LlamaServer{Locate: func() (string, error) { return fake.Path, nil }}
+	engine := LlamaServer(func() (string, error) { return fake.Path, nil })
 	if wrap != nil {
 		engine = wrap(engine)
 	}
@@ -52,15 +52,15 @@ func fakeSpec(key string, parallel int) *Spec {
 	return &Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
 }
 
-func want(key string, parallel int) Want {
-	return Want{Key: key, Slots: 1, Spec: fakeSpec(key, parallel), MayLoad: true}
+func want(key string, parallel int) Demand {
+	return Demand{Key: key, Slots: 1, Spec: fakeSpec(key, parallel), MayLoad: true}
 }
 
-func acquire(t *testing.T, s *Supervisor, w Want) *Lease {
+func acquire(t *testing.T, s *Supervisor, d Demand) *Lease {
 	t.Helper()
-	lease, err := s.Acquire(t.Context(), w)
+	lease, err := s.Acquire(t.Context(), d)
 	if err != nil {
-		t.Fatalf("acquiring %s: %v", w.Key, err)
+		t.Fatalf("acquiring %s: %v", d.Key, err)
 	}
 	t.Cleanup(lease.Release)
 	return lease
@@ -181,7 +181,7 @@ func TestSupervisor_AnotherPortIsTriedWhenOneIsTaken(t *testing.T) {
 
 func TestSupervisor_NoEngineIsAnErrorThatSaysSo(t *testing.T) {
 	t.Parallel()
-	engine := &LlamaServer{Locate: func() (string, error) { return "", errors.New("nowhere to be found") }}
+	engine := LlamaServer(func() (string, error) { return "", errors.New("nowhere to be found") })
 	s := New(map[string]Process{"llama_server": engine}, Options{}, slog.New(slog.DiscardHandler))
 	defer s.Close()
 	_, err := s.Acquire(t.Context(), want("m", 1))

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
 // wish is what a request says of the files that it wants.
@@ -15,9 +17,13 @@ type wish struct {
 
 // machine is what the choice depends on beside the wish.
 type machine struct {
-	memory   int64                   // bytes that a model may take; 0: not known
-	ggufOnly bool                    // there is no engine for another format
-	have     func([]remoteFile) bool // all of them are on the disk already
+	memory  int64                   // bytes that a model may take; 0: not known
+	formats []catalog.Format        // that there is an engine for; empty: all
+	have    func([]remoteFile) bool // all of them are on the disk already
+}
+
+func (m machine) runs(f catalog.Format) bool {
+	return len(m.formats) == 0 || slices.Contains(m.formats, f)
 }
 
 // needs is about how much memory a model of this size takes when it runs: its weights, its cache and what it computes in.
@@ -34,7 +40,11 @@ func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) 
 	if w.dir != "" {
 		files = slices.DeleteFunc(slices.Clone(files), func(f remoteFile) bool { return !strings.HasPrefix(f.Path, w.dir+"/") })
 	}
-	whole, incomplete, projectors := variants(files)
+	var whole, incomplete []variant
+	var projectors []remoteFile
+	if m.runs(catalog.FormatGGUF) {
+		whole, incomplete, projectors = variants(files)
+	}
 	switch {
 	case len(whole) > 0:
 		v, err := chooseVariant(repo, whole, projectors, w, m)
@@ -135,9 +145,13 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 	isWeight := func(f remoteFile) bool { return path.Ext(f.Path) == ".safetensors" && !strings.Contains(f.Path, "/") }
 	config := slices.IndexFunc(files, func(f remoteFile) bool { return f.Path == "config.json" })
 	if config < 0 || !slices.ContainsFunc(files, isWeight) {
-		return choice{}, errorf(ModelNotFound, "%s holds no model that can be run here: neither GGUF files nor safetensors with a config.json.", repo).about("model")
+		lacks := "neither GGUF files nor safetensors with a config.json"
+		if !m.runs(catalog.FormatGGUF) {
+			lacks = "no safetensors with a config.json, which is what this machine has an engine for"
+		}
+		return choice{}, errorf(ModelNotFound, "%s holds no model that can be run here: %s.", repo, lacks).about("model")
 	}
-	if m.ggufOnly {
+	if !m.runs(catalog.FormatMLX) {
 		return choice{}, errorf(NotImplemented, "%s holds no GGUF files, and this machine has no engine for the others. Look for a repository of the same model whose name ends in -GGUF.", repo).about("model")
 	}
 	c := choice{quantization: mlxQuantization(repo)}

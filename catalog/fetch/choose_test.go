@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
 const gib = 1 << 30
@@ -100,11 +102,24 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestChoose_GGUFOnly(t *testing.T) {
+func TestChoose_OnlyGGUFIsRun(t *testing.T) {
 	t.Parallel()
-	_, err := choose("a/b", tree("config.json", "model.safetensors"), wish{}, machine{ggufOnly: true})
+	_, err := choose("a/b", tree("config.json", "model.safetensors"), wish{}, machine{formats: []catalog.Format{catalog.FormatGGUF}})
 	if kindOf(err) != NotImplemented {
 		t.Error(err)
+	}
+}
+
+func TestChoose_GGUFIsNotRun(t *testing.T) {
+	t.Parallel()
+	m := machine{formats: []catalog.Format{catalog.FormatMLX}}
+	_, err := choose("a/b", tree("b-Q4_K_M.gguf"), wish{}, m)
+	if kindOf(err) != ModelNotFound || strings.Contains(err.Error(), "neither") {
+		t.Error(err)
+	}
+	c, err := choose("a/b", tree("b-Q4_K_M.gguf", "config.json", "model.safetensors"), wish{}, m)
+	if err != nil || len(c.files) != 2 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
@@ -35,8 +36,8 @@ type Options struct {
 	Hubs []Hub
 	// Memory is how many bytes a model may take, for the choice of one that fits; nil, or 0: not known.
 	Memory func() int64
-	// GGUFOnly refuses models in other formats, for a machine that has no engine for them.
-	GGUFOnly bool
+	// Formats are those of the models that there is an engine for; others are refused. Empty: all that can be fetched.
+	Formats []catalog.Format
 	// Listed is called when a model's files are in their place, with the absolute path of the one that makes a model of
 	// them. A job is completed when it returns nil: when the catalog lists the model. nil: nobody is asked.
 	Listed func(ctx context.Context, file string) error
@@ -63,7 +64,7 @@ type Jobs struct {
 	here      func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
 	elsewhere func(repo string, sizes map[string]int64) string
 	free      func(dir string) (int64, error)
-	ggufOnly  bool
+	formats   []catalog.Format
 	lanes     int
 	log       *slog.Logger
 	tune      tuning
@@ -89,7 +90,7 @@ func open(o Options, tune tuning) (*Jobs, error) {
 		return nil, err
 	}
 	s := &Jobs{
-		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, ggufOnly: o.GGUFOnly,
+		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, formats: o.Formats,
 		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, transport: outbound.NewTransport(), jobs: map[string]*job{},
 	}
 	s.hubs.Store(known)

@@ -127,7 +127,7 @@ func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 		folders = append(folders, namesOf(l.repo)...)
 	}
 	folder, elsewhere := r.folder, ""
-	m := machine{ggufOnly: s.ggufOnly, have: func(files []remoteFile) bool {
+	m := machine{formats: s.formats, have: func(files []remoteFile) bool {
 		for _, f := range folders {
 			if s.areThere(filesIn(f, files)) {
 				folder = f

@@ -1,19 +1,22 @@
-package supervisor
+package llamaserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // Activity lists the slots. llama-server 0.7.0 answers at once amid a batch, with the state at the loop's last turn, but not
 // while it samples; other builds have the loop answer.
-func (e *LlamaServer) Activity() string { return "/slots" }
+func (p *Process) Activity() string { return "/slots" }
 
-// llamaSlot is what a slot says of itself.
-type llamaSlot struct {
+// slot is what a slot says of itself.
+type slot struct {
 	IsProcessing bool `json:"is_processing"`
 	Task         int  `json:"id_task"`
 	Prompt       int  `json:"n_prompt_tokens"`           // that were handed to the model
@@ -24,12 +27,12 @@ type llamaSlot struct {
 }
 
 // Work reads the list of slots.
-func (e *LlamaServer) Work(answer []byte) (Work, bool) {
-	var slots []llamaSlot
+func (p *Process) Work(answer []byte) (supervisor.Work, bool) {
+	var slots []slot
 	if json.Unmarshal(answer, &slots) != nil {
-		return Work{}, false
+		return supervisor.Work{}, false
 	}
-	var w Work
+	var w supervisor.Work
 	var mark strings.Builder
 	for _, s := range slots {
 		decoded := 0
@@ -48,22 +51,30 @@ func (e *LlamaServer) Work(answer []byte) (Work, bool) {
 	return w, true
 }
 
-// llamaProgress begins what a chunk of a stream says of its prompt.
-var llamaProgress = []byte(`"prompt_progress":`)
+// promptProgress begins what a chunk of a stream says of its prompt.
+var promptProgress = []byte(`"prompt_progress":`)
 
 // Pace reads {"prompt_progress":{"total":25009,"cache":0,"processed":512,"time_ms":176}}, wherever it stands.
-func (e *LlamaServer) Pace(piece []byte) (Pace, bool) {
-	at := bytes.LastIndex(piece, llamaProgress)
+func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
+	at := bytes.LastIndex(piece, promptProgress)
 	if at < 0 {
-		return Pace{}, false
+		return supervisor.Pace{}, false
 	}
-	var p struct {
+	var told struct {
 		Cache     int     `json:"cache"`
 		Processed int     `json:"processed"`
 		Time      float64 `json:"time_ms"`
 	}
-	if json.NewDecoder(bytes.NewReader(piece[at+len(llamaProgress):])).Decode(&p) != nil {
-		return Pace{}, false
+	if json.NewDecoder(bytes.NewReader(piece[at+len(promptProgress):])).Decode(&told) != nil {
+		return supervisor.Pace{}, false
 	}
-	return Pace{p.Processed - p.Cache, time.Duration(p.Time * float64(time.Millisecond))}, true
+	return supervisor.Pace{Tokens: told.Processed - told.Cache, Time: time.Duration(told.Time * float64(time.Millisecond))}, true
+}
+
+// ownBatch is llama-server's own choice of a batch, in tokens.
+const ownBatch = 2048
+
+// BatchSize is that of a logical batch.
+func (p *Process) BatchSize(s *supervisor.Spec) int {
+	return min(cmp.Or(s.BatchSize, ownBatch), s.ContextLength*s.Parallel)
 }

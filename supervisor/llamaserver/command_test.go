@@ -1,4 +1,4 @@
-package supervisor
+package llamaserver
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // Parts of the help of builds of different ages.
@@ -37,9 +37,13 @@ const (
 `
 )
 
-func TestLlamaFlags(t *testing.T) {
+func specOf(key string, parallel int) *supervisor.Spec {
+	return &supervisor.Spec{Engine: "llama_server", Model: catalog.Model{Key: key, Path: "/models/" + key + ".gguf"}, ContextLength: 512, Parallel: parallel, Unconfined: true}
+}
+
+func TestFlagsOf(t *testing.T) {
 	t.Parallel()
-	flags := llamaFlags(newHelp)
+	flags := flagsOf(newHelp)
 	for flag, want := range map[string]string{
 		"-fa":               "[on|off|auto]       set Flash Attention use ('on', 'off', or 'auto', default: 'auto') (env: LLAMA_ARG_FLASH_ATTN)",
 		"--log-verbosity":   "N   Set the verbosity threshold. Values: - 3: info - 4: trace (more info) (default: 3)",
@@ -55,30 +59,30 @@ func TestLlamaFlags(t *testing.T) {
 			t.Errorf("%s is no flag, but %q", flag, help)
 		}
 	}
-	if got := llamaFlags("rubbish\n\n\xff -x\n"); len(got) != 0 {
+	if got := flagsOf("rubbish\n\n\xff -x\n"); len(got) != 0 {
 		t.Errorf("flags in rubbish: %v", got)
 	}
 }
 
-func TestLlamaDevices(t *testing.T) {
+func TestDevicesOf(t *testing.T) {
 	t.Parallel()
 	list := "Available devices:\n  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)\n  MTL0: Apple M2 (21845 MiB, 21845 MiB free)\n  Bad0: x (y MiB, 1 MiB free)\n"
-	want := []Device{{"CUDA0", 24135 << 20, false}, {"MTL0", 21845 << 20, true}}
-	if diff := cmp.Diff(want, llamaDevices(list)); diff != "" {
+	want := []supervisor.Device{{Name: "CUDA0", Memory: 24135 << 20}, {Name: "MTL0", Memory: 21845 << 20, Unified: true}}
+	if diff := cmp.Diff(want, devicesOf(list)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestLlamaCommand(t *testing.T) {
+func TestProcess_Command(t *testing.T) {
 	t.Parallel()
-	chat := func(change func(*Spec)) *Spec {
-		spec := fakeSpec("m", 2)
+	chat := func(change func(*supervisor.Spec)) *supervisor.Spec {
+		spec := specOf("m", 2)
 		spec.Model.Type, spec.Model.Architecture = catalog.TypeLLM, "llama"
 		change(spec)
 		return spec
 	}
-	embedding := func(isReranker bool) *Spec {
-		spec := fakeSpec("e", 1)
+	embedding := func(isReranker bool) *supervisor.Spec {
+		spec := specOf("e", 1)
 		spec.Model.Type, spec.Model.Reranker, spec.Model.Pooling = catalog.TypeEmbedding, isReranker, catalog.PoolingCLS
 		if isReranker {
 			spec.Model.Pooling = catalog.PoolingRank
@@ -87,36 +91,36 @@ func TestLlamaCommand(t *testing.T) {
 		return spec
 	}
 	draft := catalog.Model{Key: "d", Path: "/models/d.gguf"}
-	everything := chat(func(s *Spec) {
-		s.BatchSize, s.FlashAttention, s.OffloadKV, s.Experts, s.PromptCache, s.Checkpoints = 1024, On, Off, 4, 100<<20+1, 3
+	everything := chat(func(s *supervisor.Spec) {
+		s.BatchSize, s.FlashAttention, s.OffloadKV, s.Experts, s.PromptCache, s.Checkpoints = 1024, supervisor.On, supervisor.Off, 4, 100<<20+1, 3
 		s.Draft, s.Model.Projector, s.Args = &draft, "/models/mmproj.gguf", []string{"--threads", "1"}
 	})
 	const begin = "-m /models/m.gguf --host 127.0.0.1 --port 7 -a m -c 1024 -np 2 "
 	for name, c := range map[string]struct {
 		help string
-		spec *Spec
+		spec *supervisor.Spec
 		want string
 	}{
-		"of a new build": {newHelp, chat(func(*Spec) {}), begin + "--no-ui --offline -lv 4 --cache-ram 0"},
-		"on a socket":    {oldHelp, chat(func(*Spec) {}), "-m /models/m.gguf --host /run/s.sock -a m -c 1024 -np 2 --no-webui"},
-		"of an old one":  {oldHelp, chat(func(*Spec) {}), begin + "--no-webui"},
+		"of a new build": {newHelp, chat(func(*supervisor.Spec) {}), begin + "--no-ui --offline -lv 4 --cache-ram 0"},
+		"on a socket":    {oldHelp, chat(func(*supervisor.Spec) {}), "-m /models/m.gguf --host /run/s.sock -a m -c 1024 -np 2 --no-webui"},
+		"of an old one":  {oldHelp, chat(func(*supervisor.Spec) {}), begin + "--no-webui"},
 		"everything, new": {newHelp, everything, begin + "--no-ui --offline -lv 4 --cache-ram 100 --ctx-checkpoints 3 --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa on --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --spec-type draft-simple --threads 1"},
 		"everything, old": {oldHelp, everything, begin + "--no-webui --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --threads 1"},
-		"no flash attention, new":    {newHelp, chat(func(s *Spec) { s.FlashAttention = Off }), begin + "--no-ui --offline -lv 4 --cache-ram 0 -fa off"},
-		"no flash attention, old":    {oldHelp, chat(func(s *Spec) { s.FlashAttention = Off }), begin + "--no-webui"},
-		"a small batch":              {oldHelp, chat(func(s *Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},
-		"on the GPU is the default":  {oldHelp, chat(func(s *Spec) { s.OffloadKV = On }), begin + "--no-webui"},
+		"no flash attention, new":    {newHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-ui --offline -lv 4 --cache-ram 0 -fa off"},
+		"no flash attention, old":    {oldHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-webui"},
+		"a small batch":              {oldHelp, chat(func(s *supervisor.Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},
+		"on the GPU is the default":  {oldHelp, chat(func(s *supervisor.Spec) { s.OffloadKV = supervisor.On }), begin + "--no-webui"},
 		"embeddings":                 {"", embedding(false), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --embeddings -b 512 -ub 512"},
 		"a reranker":                 {"", embedding(true), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --reranking -b 512 -ub 512"},
-		"a build that tells nothing": {"", chat(func(*Spec) {}), strings.TrimSuffix(begin, " ")},
+		"a build that tells nothing": {"", chat(func(*supervisor.Spec) {}), strings.TrimSuffix(begin, " ")},
 	} {
-		launch := Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
+		launch := supervisor.Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
 		if name == "on a socket" {
 			launch.Socket = "/run/s.sock"
 		}
-		cmd := (&LlamaServer{}).Command(launch, Build{Path: "/bin/llama-server", Flags: llamaFlags(c.help)})
+		cmd := (&Process{}).Command(launch, supervisor.Build{Path: "/bin/llama-server", Flags: flagsOf(c.help)})
 		if got := strings.Join(cmd.Args, " "); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
 		}
@@ -126,41 +130,12 @@ func TestLlamaCommand(t *testing.T) {
 	}
 }
 
-// Builds that refuse what newer ones need are given what they know, and run.
-func TestSupervisor_OldBuilds(t *testing.T) {
+func TestProcess_Command_MachinesThatTakePart(t *testing.T) {
 	t.Parallel()
-	old := fakeengine.Script{
-		NoChildProtocol: true,
-		NoSockets:       true,
-		Version:         "4242 (abcdef)",
-		RemoveFlags: []string{
-			"-fa", "--flash-attn", "-cram", "--cache-ram", "-lv", "--verbosity", "--log-verbosity", "--offline", "--spec-type", "--list-devices",
-			"--ui", "--webui", "--no-ui", "--no-webui", "-ctxcp", "--ctx-checkpoints", "--swa-checkpoints",
-		},
-		AddFlags: []fakeengine.Flag{
-			{Names: []string{"-fa", "--flash-attn"}, Help: "enable Flash Attention (default: disabled)"},
-			{Names: []string{"-lv", "--verbosity", "--log-verbosity"}, Hint: "N", Help: "Set the verbosity threshold."},
-			{Names: []string{"--no-webui"}, Help: "Disable the Web UI (default: enabled)"},
-		},
-		Stop: fakeengine.Stop{TermWorks: true},
-	}
-	silent := old
-	silent.Silent = true
-	for name, script := range map[string]fakeengine.Script{"read by its log": old, "asked, since it says nothing": silent} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, fake := start(t, &script)
-			spec := fakeSpec("m", 1)
-			spec.Model.Type, spec.FlashAttention, spec.BatchSize, spec.PromptCache, spec.Checkpoints = catalog.TypeLLM, On, 256, 1<<30, 3
-			spec.Draft = &catalog.Model{Key: "d", Path: "/models/d.gguf"}
-			info, err := s.Load(t.Context(), spec, nil)
-			if err != nil || info.Build.Version != "b4242" {
-				t.Fatalf("build %+v, error %v", info.Build, err)
-			}
-			works(t, s)
-			if line := strings.Join(starts(fake)[0].Argv, " "); !strings.HasSuffix(line, "--no-webui -b 256 -ub 256 -fa -md /models/d.gguf") {
-				t.Errorf("arguments %s", line)
-			}
-		})
+	spec := specOf("m", 1)
+	spec.Args = []string{"--threads", "1", "--rpc", "10.0.0.7:50052,[fd00::1]:50053,nonsense"}
+	cmd := (&Process{}).Command(supervisor.Launch{Spec: spec}, supervisor.Build{})
+	if diff := cmp.Diff([]int{50052, 50053}, cmd.Needs.Connect); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

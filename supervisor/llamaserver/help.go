@@ -1,19 +1,21 @@
-package supervisor
+package llamaserver
 
 import (
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // flagNames are the names of a flag, at the beginning of a line of the help.
 var flagNames = regexp.MustCompile(`^(?:--?[a-zA-Z][\w-]*,?\s+)+`)
 
-// llamaFlags finds the flags in the help, with what it says of them: they begin its lines, several names of one separated
+// flagsOf finds the flags in the help, with what it says of them: they begin its lines, several names of one separated
 // by commas, and what is indented goes on. The help also has lines for those that were removed; these don't count.
-func llamaFlags(help string) map[string]string {
-	flags := map[string]string{}
+func flagsOf(help string) flags {
+	known := flags{}
 	var names []string
 	for line := range strings.Lines(help) {
 		if head := flagNames.FindString(line); head != "" {
@@ -24,22 +26,24 @@ func llamaFlags(help string) map[string]string {
 			}
 		}
 		for _, name := range names {
-			flags[name] = strings.TrimSpace(flags[name] + " " + strings.TrimSpace(line))
+			known[name] = strings.TrimSpace(known[name] + " " + strings.TrimSpace(line))
 		}
 	}
-	return flags
+	return known
 }
 
-// knows tells whether a build has a flag.
-func (b Build) knows(flag string) bool {
-	_, ok := b.Flags[flag]
+// flags are those that a build knows, with what its help says of them.
+type flags map[string]string
+
+func (f flags) has(flag string) bool {
+	_, ok := f[flag]
 	return ok
 }
 
-// first is the first of several flags that a build has; empty if it has none.
-func (b Build) first(flags ...string) string {
-	for _, flag := range flags {
-		if b.knows(flag) {
+// first is the first of several that a build knows; empty if it knows none.
+func (f flags) first(names ...string) string {
+	for _, flag := range names {
+		if f.has(flag) {
 			return flag
 		}
 	}
@@ -49,17 +53,17 @@ func (b Build) first(flags ...string) string {
 // deviceLine is one of --list-devices: "  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)".
 var deviceLine = regexp.MustCompile(`(?m)^\s+(\w+): .*\((\d+) MiB, \d+ MiB free\)`)
 
-// llamaDevices reads what --list-devices says. Apple's devices, and those on the processor itself, share the machine's
-// memory.
-func llamaDevices(list string) []Device {
-	var devices []Device
+// devicesOf reads what --list-devices says. Apple's devices, and those on the processor itself, share the machine's
+// memory. It is never nil.
+func devicesOf(list string) []supervisor.Device {
+	devices := []supervisor.Device{}
 	for _, m := range deviceLine.FindAllStringSubmatch(list, -1) {
 		mebibytes, err := strconv.ParseInt(m[2], 10, 64)
 		if err != nil {
 			continue
 		}
 		isUnified := strings.HasPrefix(m[1], "MTL") || strings.HasPrefix(m[1], "Metal") || strings.HasPrefix(m[1], "BLAS") || strings.HasPrefix(m[1], "CPU")
-		devices = append(devices, Device{Name: m[1], Memory: mebibytes << 20, Unified: isUnified})
+		devices = append(devices, supervisor.Device{Name: m[1], Memory: mebibytes << 20, Unified: isUnified})
 	}
 	return devices
 }

@@ -1,4 +1,4 @@
-package supervisor
+package llamaserver
 
 import (
 	"cmp"
@@ -13,12 +13,13 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// LlamaServer is llama.cpp's llama-server as a process. It is run in the mode in which llama.cpp's own router runs its
+// Process is llama.cpp's llama-server as a process. It is run in the mode in which llama.cpp's own router runs its
 // children: it then tells its state on standard output, and ends when standard input closes. A build that doesn't know
 // the mode is read by its log.
-type LlamaServer struct {
+type Process struct {
 	// Locate finds the executable. It is asked for each launch, since what is installed may change.
 	Locate func() (string, error)
 	// Runtimes is a folder whose folders are each a whole runtime. An executable in one of them may use all of it. Empty:
@@ -30,7 +31,7 @@ type LlamaServer struct {
 }
 
 type probedBuild struct {
-	build Build
+	build supervisor.Build
 	size  int64
 	at    time.Time
 }
@@ -39,69 +40,70 @@ type probedBuild struct {
 const probeTimeout = 20 * time.Second
 
 // Probe asks the executable for its version and its flags, once for each state of the file.
-func (e *LlamaServer) Probe(ctx context.Context) (Build, error) {
-	path, err := e.Locate()
+func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
+	path, err := p.Locate()
 	if err != nil {
-		return Build{}, err
+		return supervisor.Build{}, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return Build{}, fmt.Errorf("llama-server: %w", err)
+		return supervisor.Build{}, fmt.Errorf("llama-server: %w", err)
 	}
-	if p, ok := e.known(path); ok && p.size == info.Size() && p.at.Equal(info.ModTime()) {
-		return p.build, nil
+	if known, ok := p.known(path); ok && known.size == info.Size() && known.at.Equal(info.ModTime()) {
+		return known.build, nil
 	}
 	version, err := ask(ctx, path, "--version")
 	if err != nil {
-		return Build{}, err
+		return supervisor.Build{}, err
 	}
 	help, err := ask(ctx, path, "--help")
 	if err != nil {
-		return Build{}, err
+		return supervisor.Build{}, err
 	}
-	build := Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: llamaFlags(help)}
-	build.Root, build.Script = e.rootOf(path), engine.IsScript(path)
+	build := supervisor.Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: flagsOf(help)}
+	build.Root, build.Script = p.rootOf(path), engine.IsScript(path)
 	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
 	if _, ok := build.Flags["--list-devices"]; ok {
-		devices, err := ask(ctx, path, "--list-devices")
-		switch {
-		case err == nil:
-			build.Devices = llamaDevices(devices)
-		case openfiles.AreExhausted(err):
-			return Build{}, err // what is returned otherwise is remembered
+		list, err := ask(ctx, path, "--list-devices")
+		if openfiles.AreExhausted(err) {
+			return supervisor.Build{}, err // what is returned otherwise is remembered
 		}
+		if err != nil {
+			list = ""
+		}
+		build.Devices = devicesOf(list)
 	}
-	e.remember(path, probedBuild{build, info.Size(), info.ModTime()})
+	p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
 	return build, nil
 }
 
 // rootOf is the folder of the runtime that an executable is part of; empty if it is of none.
-func (e *LlamaServer) rootOf(path string) string {
-	below, err := filepath.Rel(e.Runtimes, path)
-	if e.Runtimes == "" || err != nil || !filepath.IsLocal(below) {
+func (p *Process) rootOf(path string) string {
+	below, err := filepath.Rel(p.Runtimes, path)
+	if p.Runtimes == "" || err != nil || !filepath.IsLocal(below) {
 		return ""
 	}
 	name, rest, _ := strings.Cut(filepath.ToSlash(below), "/")
 	if rest == "" {
 		return ""
 	}
-	return filepath.Join(e.Runtimes, name)
+	return filepath.Join(p.Runtimes, name)
 }
 
-func (e *LlamaServer) known(path string) (probedBuild, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p, ok := e.probed[path]
-	return p, ok
+func (p *Process) known(path string) (probedBuild, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, ok := p.probed[path]
+	return known, ok
 }
 
-func (e *LlamaServer) remember(path string, p probedBuild) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.probed == nil {
-		e.probed = map[string]probedBuild{}
+func (p *Process) remember(path string, b probedBuild) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.probed == nil {
+		p.probed = map[string]probedBuild{}
 	}
-	e.probed[path] = p
+	p.probed[path] = b
 }
 
 func ask(ctx context.Context, path, flag string) (string, error) {
@@ -115,13 +117,13 @@ func ask(ctx context.Context, path, flag string) (string, error) {
 }
 
 // Health is public, and answers with 503 while the model is loading.
-func (e *LlamaServer) Health() string { return "/health" }
+func (p *Process) Health() string { return "/health" }
 
 // Stop asks over the protocol, then closes standard input. SIGTERM is no use: in this mode an idle llama-server ignores it,
 // and a busy one hangs.
-func (e *LlamaServer) Stop() []StopStep {
-	return []StopStep{
-		{Action: StopWrite, Text: llamaExit, Wait: 500 * time.Millisecond},
-		{Action: StopCloseInput, Wait: 500 * time.Millisecond},
+func (p *Process) Stop() []supervisor.StopStep {
+	return []supervisor.StopStep{
+		{Action: supervisor.StopWrite, Text: exitLine, Wait: 500 * time.Millisecond},
+		{Action: supervisor.StopCloseInput, Wait: 500 * time.Millisecond},
 	}
 }

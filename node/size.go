@@ -1,0 +1,153 @@
+package node
+
+import (
+	"cmp"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// How a model is loaded when nobody says.
+const (
+	defaultContext  = 32768 // tokens; less where the model's own maximum is, or where it doesn't fit
+	smallestContext = 4096  // tokens: no less is chosen to make it fit
+	defaultParallel = 4     // requests at a time; fewer where memory is scarce
+
+	// promptCacheShare is the part of the memory budget that an engine may fill with prompts that it has seen; but no more
+	// than promptCacheFactor times what the model itself takes, and no more than maxPromptCache.
+	promptCacheShare  = 1. / 16
+	promptCacheFactor = 2
+	maxPromptCache    = 8 << 30
+	// slotsShare is the part of the memory budget that a model may take for the sake of more than one slot.
+	slotsShare = 0.5
+)
+
+// size chooses the context and the slots where they aren't given, such that it fits: the longest context for one request
+// first, then slots; and tells what it all takes.
+func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
+	budget := n.budget.Load()
+	fits := func(context, parallel int, share float64) bool {
+		return budget <= 0 || float64(n.estimate(spec, context, parallel)) <= share*float64(budget)
+	}
+	e, most := n.engines[spec.Engine], spec.Model.MaxContextLength
+	can := e.choices(&spec.Model)
+	if !can.ContextLength {
+		context = cmp.Or(most, defaultContext)
+	}
+	if !can.Parallel {
+		parallel = 1
+	}
+	spec.ContextLength = e.contextLength(cmp.Or(context, defaultContext), most)
+	for context == 0 && spec.ContextLength > smallestContext && !fits(spec.ContextLength, max(1, parallel), 1) {
+		spec.ContextLength = max(e.contextLength(spec.ContextLength/2, most), smallestContext)
+	}
+	spec.Parallel = parallel
+	if parallel == 0 {
+		spec.Parallel = defaultParallel
+	}
+	if spec.BatchSize > 0 { // a batch has a token of each slot, or the engine doesn't start
+		spec.Parallel = min(spec.Parallel, spec.BatchSize)
+	}
+	if parallel == 0 {
+		for spec.Parallel > 1 && !fits(spec.ContextLength, spec.Parallel, slotsShare) {
+			spec.Parallel--
+		}
+	}
+	n.fill(spec, budget)
+	n.smaller(spec, parallel == 0)
+}
+
+// fill chooses what else a model of a size gets: checkpoints and a prompt cache; and tells what it all takes.
+func (n *Node) fill(spec *supervisor.Spec, budget int64) {
+	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
+	n.checkpoints(spec, budget)
+	e := n.engines[spec.Engine]
+	if e.choices(&spec.Model).PromptCache && !spec.Private { // that cache is common to all slots, and isn't asked for those chosen by name
+		spec.PromptCache = promptCache(e.fixed(spec.Args).PromptCache, budget, spec.Memory+spec.Reserve)
+		spec.Reserve += spec.PromptCache
+	}
+	spec.Memory += spec.Reserve
+}
+
+// smaller lists in which smaller sizes a model may be loaded beside others: with fewer slots where their number was left to
+// us, then with half of the prompt cache, then without one, where its size was left to us.
+func (n *Node) smaller(spec *supervisor.Spec, fewerSlots bool) {
+	budget := n.budget.Load()
+	if budget <= 0 {
+		return
+	}
+	own := *spec
+	add := func() {
+		spec.Smaller = append(spec.Smaller, supervisor.Size{
+			Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints, Memory: own.Memory, Reserve: own.Reserve,
+		})
+	}
+	for fewerSlots && own.Parallel > 1 {
+		own.Parallel--
+		own.Checkpoints, own.PromptCache, own.Reserve = 0, 0, 0
+		n.fill(&own, budget)
+		add()
+	}
+	if own.PromptCache == 0 || n.engines[spec.Engine].fixed(spec.Args).PromptCache != nil {
+		return
+	}
+	for _, cache := range []int64{own.PromptCache / 2 >> 20 << 20, 0} {
+		less := own.PromptCache - cache
+		own.PromptCache, own.Reserve, own.Memory = cache, own.Reserve-less, own.Memory-less
+		add()
+	}
+}
+
+// checkpoints chooses how many states of a context an engine may keep of a model whose context can't be cut back: one with
+// a sliding window, or a recurrent one. They may take as much as the prompt cache.
+func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
+	e := n.engines[spec.Engine]
+	if e.Estimate == nil || e.MaxCheckpoints == 0 || budget <= 0 {
+		return
+	}
+	memory, err := e.Estimate(spec)
+	if err != nil || memory.Checkpoint <= 0 {
+		return
+	}
+	each := memory.Checkpoint * int64(spec.Parallel)
+	share := min(int64(promptCacheShare*float64(budget)), budget-spec.Memory)
+	spec.Checkpoints = int(max(1, min(share/each, int64(e.MaxCheckpoints))))
+	spec.Reserve = each * int64(spec.Checkpoints)
+}
+
+// promptCache is how much an engine may keep of prompts that it has seen: what is fixed, else a share of the budget where
+// there is room for it beside what the model itself takes.
+func promptCache(fixed *int64, budget, model int64) int64 {
+	if fixed != nil {
+		return *fixed
+	}
+	cache := min(promptCacheFactor*model, maxPromptCache)
+	if budget > 0 {
+		cache = min(cache, int64(promptCacheShare*float64(budget)), budget-model)
+	}
+	return max(0, cache) >> 20 << 20
+}
+
+// estimate is what a model takes with a context and slots, without its prompt cache, in bytes. Where it can't be told it is
+// the size of its files and a tenth.
+func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
+	sized := *spec
+	sized.ContextLength, sized.Parallel = context, parallel
+	total := supervisor.RuntimeMemory + n.memoryOf(&sized)
+	if spec.Draft != nil {
+		total += n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel})
+	}
+	return total
+}
+
+// memoryOf is what the model of a Spec takes without its draft, in bytes; a guess where that can't be told.
+func (n *Node) memoryOf(spec *supervisor.Spec) int64 {
+	m := &spec.Model
+	if e := n.engines[spec.Engine]; e.Estimate != nil {
+		memory, err := e.Estimate(spec)
+		if err == nil {
+			return memory.Total()
+		}
+		n.log.Warn("the memory that a model takes can't be told", "model", m.Key, "error", err)
+	}
+	return m.SizeBytes + m.SizeBytes/10
+}

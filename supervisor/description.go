@@ -1,0 +1,64 @@
+package supervisor
+
+import (
+	"log/slog"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+)
+
+// Engine describes an engine: what it is called, which models it runs, what can be chosen of a load, and how its process
+// is made. What is nil or 0 is left out.
+type Engine struct {
+	// Name is what the configuration calls it, such as "llama_server".
+	Name string
+	// Formats are those of the models that it runs.
+	Formats []catalog.Format
+	// Files has a way to find and read models of a format that the catalog doesn't know by itself.
+	Files []catalog.Files
+
+	// Find gives the path of its executable. It starts no process. The error says how to get one.
+	Find func(Setup) (string, error)
+	// New makes its process.
+	New func(Setup) Process
+
+	// Choices tells what can be chosen of a load of a model; nil: nothing.
+	Choices func(m *catalog.Model) Choices
+	// Estimate tells how much memory the model of a Spec takes when it is loaded with that, without its draft and its prompt
+	// cache; nil: it is guessed by the size of the files.
+	Estimate func(s *Spec) (catalog.Memory, error)
+	// Fixed tells what of a load arguments decide that the operator has added; nil: nothing.
+	Fixed func(args []string) Fixed
+	// ContextStep is what it rounds a context up to a multiple of, in tokens.
+	ContextStep int
+	// MaxCheckpoints is how many checkpoints of a context it can keep for each slot; 0: it keeps none.
+	MaxCheckpoints int
+
+	// Words are options that its block in the configuration has beside those that every engine has. Each makes arguments of
+	// the process out of its values. The error says what is wrong with them.
+	Words map[string]func(values []string) (args []string, err error)
+}
+
+// Setup is what an engine's process is made with.
+type Setup struct {
+	Path     func() string // of the executable, as it is configured now; empty: it isn't
+	Runtimes string        // the folder of the runtimes that were fetched, each a folder
+	Log      *slog.Logger
+}
+
+// Choices are what can be chosen of a load. What can't be is left to the engine.
+type Choices struct {
+	ContextLength  bool // else it is the model's maximum
+	Parallel       bool // else it is 1
+	BatchSize      bool
+	FlashAttention bool
+	OffloadKV      bool
+	Experts        bool
+	Draft          bool
+	PromptCache    bool // bytes of prompts' states that it keeps beside its slots
+}
+
+// Fixed is what arguments decide of a load.
+type Fixed struct {
+	Context     bool   // the length of the context
+	PromptCache *int64 // in bytes; nil: they don't
+}

@@ -1,0 +1,133 @@
+package llamaserver
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/engine"
+	"github.com/lmcaddy/lmcaddy/internal/sandbox"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// Command is a llama-server for one model. Flags that moved between versions are chosen by what the build knows.
+func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cmd {
+	known := flags(b.Flags)
+	listen := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(l.Port)}
+	if l.Socket != "" {
+		listen = []string{"--host", l.Socket}
+	}
+	args := append([]string{"-m", l.Model.Path}, listen...)
+	args = append(args,
+		"-a", l.Instance,
+		"-c", strconv.Itoa(l.ContextLength*l.Parallel),
+		"-np", strconv.Itoa(l.Parallel),
+	)
+	if flag := known.first("--no-ui", "--no-webui"); flag != "" {
+		args = append(args, flag)
+	}
+	if known.has("--offline") {
+		args = append(args, "--offline")
+	}
+	if strings.Contains(known["-lv"], "4: trace") {
+		args = append(args, "-lv", "4") // it then tells what memory it takes, and whether flash attention is on
+	}
+	if known.has("--cache-ram") {
+		args = append(args, "--cache-ram", strconv.FormatInt(l.PromptCache>>20, 10))
+	}
+	if l.Checkpoints > 0 {
+		if flag := known.first("--ctx-checkpoints", "--swa-checkpoints"); flag != "" {
+			args = append(args, flag, strconv.Itoa(l.Checkpoints))
+		}
+	}
+	if l.Model.Projector != "" {
+		args = append(args, "--mmproj", l.Model.Projector)
+	}
+	args = append(args, kindArgs(l.Spec)...)
+	args = append(args, tuning(l.Spec, known)...)
+	env := append(engine.Environment(b.Script),
+		"LLAMA_API_KEY="+l.APIKey,    // in the environment, which others can't read, not in the arguments, which they can
+		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
+		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
+	)
+	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: sandbox.Rules{Connect: machines(l.Args)}}
+}
+
+// kindArgs is what a model that doesn't chat needs. Such a model takes the whole of an input in one physical batch.
+func kindArgs(s *supervisor.Spec) []string {
+	if s.Model.Type != catalog.TypeEmbedding {
+		return nil
+	}
+	endpoint := "--embeddings"
+	if s.Model.Reranker {
+		endpoint = "--reranking"
+	}
+	batch := strconv.Itoa(s.ContextLength)
+	args := []string{endpoint, "-b", batch, "-ub", batch}
+	if p := s.Model.Pooling; !s.Model.Reranker && (p == "" || p == catalog.PoolingNone) {
+		args = append(args, "--pooling", string(catalog.PoolingMean)) // without any, it has no vector for a text
+	}
+	return args
+}
+
+// tuning is what differs from the engine's own choice.
+func tuning(s *supervisor.Spec, known flags) []string {
+	var args []string
+	if s.BatchSize > 0 && s.Model.Type == catalog.TypeLLM {
+		args = append(args, "-b", strconv.Itoa(s.BatchSize), "-ub", strconv.Itoa(min(s.BatchSize, microBatch)))
+	}
+	if s.FlashAttention != supervisor.Auto {
+		args = append(args, flashAttention(s.FlashAttention, known)...)
+	}
+	if s.OffloadKV == supervisor.Off {
+		args = append(args, "--no-kv-offload")
+	}
+	if s.Experts > 0 {
+		args = append(args, "--override-kv", fmt.Sprintf("%s.expert_used_count=int:%d", s.Model.Architecture, s.Experts))
+	}
+	if s.Draft != nil {
+		args = append(args, "-md", s.Draft.Path)
+		if known.has("--spec-type") { // older builds draft as soon as they have a draft model
+			args = append(args, "--spec-type", "draft-simple")
+		}
+	}
+	return args
+}
+
+// microBatch is llama-server's own choice of a physical batch, in tokens.
+const microBatch = 512
+
+// flashAttention is the flag in the form that the build has: older ones only switch it on.
+func flashAttention(t supervisor.Toggle, known flags) []string {
+	takesValue := strings.Contains(known["-fa"], "on|off")
+	switch {
+	case takesValue && t == supervisor.On:
+		return []string{"-fa", "on"}
+	case takesValue:
+		return []string{"-fa", "off"}
+	case t == supervisor.On:
+		return []string{"-fa"}
+	default:
+		return nil
+	}
+}
+
+// machines are the ports of the machines that arguments have take part in the computing, as in
+// "--rpc 10.0.0.7:50052,10.0.0.8:50052".
+func machines(args []string) []int {
+	var all []int
+	for i, arg := range args {
+		if arg != "--rpc" || i+1 == len(args) {
+			continue
+		}
+		for address := range strings.SplitSeq(args[i+1], ",") {
+			_, port, err := net.SplitHostPort(address)
+			if n, bad := strconv.Atoi(port); err == nil && bad == nil && n > 0 && n < 1<<16 {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}

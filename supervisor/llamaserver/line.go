@@ -1,0 +1,113 @@
+package llamaserver
+
+import (
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+const (
+	stateLine = "cmd_child_to_router:state:"
+	exitLine  = "cmd_router_to_child:exit\n"
+)
+
+// troubles are the marks of lines that say why a load fails.
+var troubles = []string{
+	"error loading model: ", "gguf_init_from_reader: ", "gguf_init_from_file: ", "error: invalid argument: ", "GGML_ASSERT",
+	"error while handling", "mtmd_init_from_file: error: ", "failed to load draft model", "failed to initialize speculative decoding context: ",
+	"failed to allocate", "insufficient memory", "out of memory",
+}
+
+// memoryRefused are the marks of lines that say that memory was refused.
+var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
+
+var bufferSize = regexp.MustCompile(`buffer size =\s*([\d.]+) MiB`)
+
+// Line reads the state lines, and in the log what decides about the load or tells of it.
+func (p *Process) Line(line string) []supervisor.Signal {
+	if state, ok := strings.CutPrefix(line, stateLine); ok {
+		return stateSignals(state)
+	}
+	switch {
+	case strings.Contains(line, "listening on http"), strings.Contains(line, "listening on unix"):
+		return []supervisor.Signal{{Kind: supervisor.SignalReady}} // after the load, in all versions
+	case strings.Contains(line, "couldn't bind"):
+		return []supervisor.Signal{{Kind: supervisor.SignalPortTaken}, {Kind: supervisor.SignalTrouble, Text: "it couldn't listen on its socket or port"}}
+	case strings.Contains(line, "Flash Attention") || strings.Contains(line, "flash_attn "):
+		return flashSignals(line)
+	}
+	if !strings.Contains(line, "buffer size") {
+		return trouble(line)
+	}
+	if m := bufferSize.FindStringSubmatch(line); m != nil {
+		mebibytes, _ := strconv.ParseFloat(m[1], 64)
+		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Bytes: int64(mebibytes * (1 << 20))}}
+	}
+	return nil
+}
+
+func trouble(line string) []supervisor.Signal {
+	var signals []supervisor.Signal
+	for _, mark := range troubles {
+		if i := strings.Index(line, mark); i >= 0 {
+			signals = append(signals, supervisor.Signal{Kind: supervisor.SignalTrouble, Text: strings.TrimPrefix(line[i:], "error loading model: ")})
+			break
+		}
+	}
+	for _, mark := range memoryRefused {
+		if strings.Contains(line, mark) {
+			return append(signals, supervisor.Signal{Kind: supervisor.SignalOutOfMemory})
+		}
+	}
+	return signals
+}
+
+func flashSignals(line string) []supervisor.Signal {
+	switch {
+	case strings.Contains(line, "enabled"):
+		return []supervisor.Signal{{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.On}}
+	case strings.Contains(line, "disabled"):
+		return []supervisor.Signal{{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.Off}}
+	default:
+		return nil
+	}
+}
+
+func stateSignals(state string) []supervisor.Signal {
+	switch s := gjson.Parse(state); s.Get("state").Str {
+	case "ready":
+		return []supervisor.Signal{{Kind: supervisor.SignalReady}}
+	case "loading":
+		p := s.Get("payload")
+		stages := p.Get("stages").Array()
+		done := 0.0
+		for i, stage := range stages {
+			if stage.Str == p.Get("current").Str {
+				done = (float64(i) + p.Get("value").Num) / float64(len(stages))
+			}
+		}
+		return []supervisor.Signal{{Kind: supervisor.SignalProgress, Progress: done}}
+	default:
+		return []supervisor.Signal{{}} // said by the protocol, of no use to us
+	}
+}
+
+// errorLine is the prefix of an error: "0.00.055.287 E srv  load_model: …".
+var errorLine = regexp.MustCompile(`^[\d.]+ E `)
+
+// Level is warning for what the engine calls an error. Its own warnings come with every second request.
+func (p *Process) Level(line string) slog.Level {
+	switch {
+	case strings.HasPrefix(line, stateLine):
+		return slog.LevelDebug - 1
+	case errorLine.MatchString(line):
+		return slog.LevelWarn
+	default:
+		return slog.LevelDebug
+	}
+}

@@ -1,0 +1,68 @@
+package llamaserver
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+func TestProcess_Line(t *testing.T) {
+	t.Parallel()
+	trouble := func(text string) []supervisor.Signal {
+		return []supervisor.Signal{{Kind: supervisor.SignalTrouble, Text: text}}
+	}
+	progress := func(p float64) []supervisor.Signal {
+		return []supervisor.Signal{{Kind: supervisor.SignalProgress, Progress: p}}
+	}
+	for line, want := range map[string][]supervisor.Signal{
+		stateLine + `{"state":"loading","payload":{"stages":["text_model"],"current":"text_model","value":0.25}}`:                 progress(0.25),
+		stateLine + `{"state":"loading","payload":{"stages":["text_model","mmproj_model"],"current":"mmproj_model","value":0.5}}`: progress(0.75),
+		stateLine + `{"state":"loading"}`:                                       progress(0),
+		stateLine + `{"state":"ready","payload":{"id":"tiny"}}`:                 {{Kind: supervisor.SignalReady}},
+		stateLine + `{"state":"sleeping","payload":null}`:                       {{}},
+		stateLine + `{"state":`:                                                 {{}},
+		stateLine + `[]`:                                                        {{}},
+		"0.00.104.518 I srv  llama_server: listening on http://127.0.0.1:18100": {{Kind: supervisor.SignalReady}},
+		"0.00.104.518 I srv  llama_server: listening on unix:///run/s.sock":     {{Kind: supervisor.SignalReady}},
+		"0.00.001.000 E srv         start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 18104": {
+			{Kind: supervisor.SignalPortTaken}, {Kind: supervisor.SignalTrouble, Text: "it couldn't listen on its socket or port"},
+		},
+		"0.00.080.100 E llama_model_load: error loading model: unknown model architecture: 'foobar'": trouble("unknown model architecture: 'foobar'"),
+		"0.00.080.100 E gguf_init_from_file: failed to open GGUF file '/nope.gguf' (No such file)":   trouble("gguf_init_from_file: failed to open GGUF file '/nope.gguf' (No such file)"),
+		"error: invalid argument: --nonsense-flag":                                                   trouble("error: invalid argument: --nonsense-flag"),
+		"0.00.080.100 E ggml_aligned_malloc: insufficient memory (attempted to allocate 768.00 MB)": {
+			{Kind: supervisor.SignalTrouble, Text: "insufficient memory (attempted to allocate 768.00 MB)"}, {Kind: supervisor.SignalOutOfMemory},
+		},
+		"0.00.080.100 E llama_model_load: error loading model: unable to allocate AMX buffer": {
+			{Kind: supervisor.SignalTrouble, Text: "unable to allocate AMX buffer"}, {Kind: supervisor.SignalOutOfMemory},
+		},
+		"0.00.090.000 I load_tensors:   CPU_Mapped model buffer size =   772.00 MiB": {{Kind: supervisor.SignalBuffer, Bytes: 772 << 20}},
+		"0.00.090.000 I load_tensors: buffer size is a mystery":                      nil,
+		"llama_context: Flash Attention was auto, set to enabled":                    {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.On}},
+		"llama_context: flash_attn    = disabled":                                    {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.Off}},
+		"llama_context: flash_attn    = auto":                                        nil,
+		"0.00.000.838 I srv  llama_server: initializing ...":                         nil,
+		"\xef\xbf\xbd": nil,
+	} {
+		if diff := cmp.Diff(want, (&Process{}).Line(line)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", line, diff)
+		}
+	}
+}
+
+func TestProcess_Level(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]slog.Level{
+		stateLine + "{}":                  slog.LevelDebug - 1,
+		"0.00.055.287 E srv  load: wrong": slog.LevelWarn,
+		"0.00.055.287 W srv  load: hm":    slog.LevelDebug,
+		"Error in free words":             slog.LevelDebug,
+	} {
+		if got := (&Process{}).Level(line); got != want {
+			t.Errorf("%q: %v, want %v", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package llamaserver
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+)
+
+func TestMain(m *testing.M) {
+	fakeengine.MainIfChild()
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,81 @@
+package llamaserver
+
+import (
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+func TestProcess_RootOf(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/home/runtimes/b1/bin/llama-server": "/home/runtimes/b1",
+		"/home/runtimes/b1/llama-server":     "/home/runtimes/b1",
+		"/home/runtimes/llama-server":        "",
+		"/home/llama-server":                 "",
+		"/usr/bin/llama-server":              "",
+	} {
+		if got := (&Process{Runtimes: "/home/runtimes"}).rootOf(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// Builds that refuse what newer ones need are given what they know, and run.
+func TestProcess_OldBuilds(t *testing.T) {
+	t.Parallel()
+	old := fakeengine.Script{
+		NoChildProtocol: true,
+		NoSockets:       true,
+		Version:         "4242 (abcdef)",
+		RemoveFlags: []string{
+			"-fa", "--flash-attn", "-cram", "--cache-ram", "-lv", "--verbosity", "--log-verbosity", "--offline", "--spec-type", "--list-devices",
+			"--ui", "--webui", "--no-ui", "--no-webui", "-ctxcp", "--ctx-checkpoints", "--swa-checkpoints",
+		},
+		AddFlags: []fakeengine.Flag{
+			{Names: []string{"-fa", "--flash-attn"}, Help: "enable Flash Attention (default: disabled)"},
+			{Names: []string{"-lv", "--verbosity", "--log-verbosity"}, Hint: "N", Help: "Set the verbosity threshold."},
+			{Names: []string{"--no-webui"}, Help: "Disable the Web UI (default: enabled)"},
+		},
+		Stop: fakeengine.Stop{TermWorks: true},
+	}
+	silent := old
+	silent.Silent = true
+	for name, script := range map[string]fakeengine.Script{"read by its log": old, "asked, since it says nothing": silent} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake := fakeengine.Install(t, &script)
+			process := &Process{Locate: func() (string, error) { return fake.Path, nil }}
+			s := supervisor.New(map[string]supervisor.Process{"llama_server": process},
+				supervisor.Options{Journal: filepath.Join(t.TempDir(), "engines")}, slog.New(slog.DiscardHandler))
+			defer s.Close()
+			spec := specOf("m", 1)
+			spec.Model.Type, spec.FlashAttention, spec.BatchSize, spec.PromptCache, spec.Checkpoints = catalog.TypeLLM, supervisor.On, 256, 1<<30, 3
+			spec.Draft = &catalog.Model{Key: "d", Path: "/models/d.gguf"}
+			info, err := s.Load(t.Context(), spec, nil)
+			if err != nil || info.Build.Version != "b4242" {
+				t.Fatalf("build %+v, error %v", info.Build, err)
+			}
+			lease, err := s.Acquire(t.Context(), supervisor.Demand{Key: "m", Spec: spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lease.Release()
+			answer, err := lease.Post(t.Context(), "/v1/chat/completions", []byte(`{"messages":[{"role":"user","content":"hi"}],"stream":true}`))
+			if err != nil || answer.StatusCode != http.StatusOK {
+				t.Fatalf("answer %+v, error %v", answer, err)
+			}
+			answer.Body.Close()
+			started := fake.Wait(t, fakeengine.Is(fakeengine.Started))
+			if line := strings.Join(started.Argv, " "); !strings.HasSuffix(line, "--no-webui -b 256 -ub 256 -fa -md /models/d.gguf") {
+				t.Errorf("arguments %s", line)
+			}
+		})
+	}
+}
