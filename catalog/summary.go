@@ -9,8 +9,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 // summaryVersion is raised whenever a header is read differently than before.
@@ -113,7 +114,7 @@ func (s *summary) write(headers map[string]header, now bool, log *slog.Logger) {
 		return
 	}
 	s.at = time.Now()
-	if err := replace(s.path, func(w io.Writer) error { return writeSummary(w, headers) }); err != nil {
+	if err := atomicfile.WriteFile(s.path, 0o600, func(w io.Writer) error { return writeSummary(w, headers) }); err != nil {
 		log.Warn("the summary of the models can't be written: the next start takes longer", "file", s.path, "reason", err)
 		return
 	}
@@ -136,25 +137,6 @@ func writeSummary(w io.Writer, headers map[string]header) error {
 		if err := e.Encode(line); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// replace writes a file beside its place, and puts it there when it is whole.
-func replace(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	buffered := bufio.NewWriterSize(f, 1<<20)
-	if err = write(buffered); err == nil {
-		err = buffered.Flush()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -4,15 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const (
@@ -251,26 +252,9 @@ func (p *part) save() error {
 		}
 		c.Changed = info.ModTime()
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	if err := writeWhole(p.root, p.name+checkpointSuffix, text); err != nil {
+	write := func(w io.Writer) error { return json.NewEncoder(w).Encode(c) }
+	if err := atomicfile.Write(p.root, p.name+checkpointSuffix, 0o600, write); err != nil {
 		return diskError("writing the checkpoint of "+p.name, err)
-	}
-	return nil
-}
-
-// writeWhole replaces a file by another, so that a reader sees the one or the other.
-func writeWhole(root *os.Root, name string, text []byte) error {
-	temporary := fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()) //nolint:gosec // a name, no secret
-	if err := root.WriteFile(temporary, text, 0o600); err != nil {
-		_ = root.Remove(temporary)
-		return err
-	}
-	if err := root.Rename(temporary, name); err != nil {
-		_ = root.Remove(temporary)
-		return err
 	}
 	return nil
 }

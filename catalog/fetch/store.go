@@ -2,20 +2,24 @@ package fetch
 
 import (
 	"encoding/json"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
 	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const recordSuffix = ".json"
 
 // keep writes a job down.
 func (s *Jobs) keep(r *record) {
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err == nil {
-		err = writeWhole(s.state, r.ID+recordSuffix, append(text, '\n'))
-	}
+	err := atomicfile.Write(s.state, r.ID+recordSuffix, 0o600, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "\t")
+		return e.Encode(r)
+	})
 	if err != nil { // the job goes on; after a restart it would be as it was before
 		s.log.Error("a download's state can't be written down", "job", r.ID, "error", err)
 	}
@@ -32,7 +36,7 @@ func (s *Jobs) load() {
 	defer s.mu.Unlock()
 	for _, entry := range entries {
 		name := entry.Name()
-		if strings.HasSuffix(name, ".tmp") {
+		if strings.HasSuffix(name, atomicfile.TempSuffix) {
 			_ = s.state.Remove(name) // of a write that a crash has cut short
 			continue
 		}

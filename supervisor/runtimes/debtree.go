@@ -3,10 +3,13 @@ package runtimes
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 // startScript becomes the engine by exec, so that the process keeps its id and is killed like any other. It uses the C
@@ -36,7 +39,10 @@ func makeStartable(root string) (string, error) {
 	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o750); err != nil {
 		return "", fmt.Errorf("writing the start script: %w", err)
 	}
-	if err := writeFileSynced(filepath.Join(root, script), []byte(text), 0o755); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(root, script), 0o755, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}); err != nil {
 		return "", fmt.Errorf("writing the start script: %w", err)
 	}
 	return script, syncTree(root)

@@ -249,7 +249,7 @@ func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
 	if found, err := g.store.load(m.name()); err == nil {
 		found.Already = true
 		if ready.pkg != "" {
-			if err := g.store.notePackage(found.Name, ready.pkg, ready.root); err != nil {
+			if err := g.store.notePackage(found.Name, ready.pkg); err != nil {
 				g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
 			}
 		}

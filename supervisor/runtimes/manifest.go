@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const manifestName = "runtime.json"
@@ -52,11 +55,11 @@ func readManifest(folder string) (manifest, error) {
 }
 
 func (m manifest) write(folder string) error {
-	text, err := json.MarshalIndent(m, "", "\t")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", manifestName, err)
-	}
-	return writeFileSynced(filepath.Join(folder, manifestName), append(text, '\n'), 0o644)
+	return atomicfile.WriteFile(filepath.Join(folder, manifestName), 0o644, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "\t")
+		return e.Encode(m)
+	})
 }
 
 // packaged is the name of the runtime that a package, named with its version, would give again; empty: there is none.
@@ -77,31 +80,15 @@ func (s *Store) packaged(pkg string) string {
 	return ""
 }
 
-// notePackage writes down, by way of the folder of what was staged, which package an installed runtime is the same as.
-func (s *Store) notePackage(name, pkg, stagedRoot string) error {
+// notePackage records which package an installed runtime is the same as.
+func (s *Store) notePackage(name, pkg string) error {
 	folder := filepath.Join(s.dir, name)
 	m, err := readManifest(folder)
 	if err != nil || m.Package == pkg {
 		return err
 	}
 	m.Package = pkg
-	if err := m.write(stagedRoot); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(stagedRoot, manifestName), filepath.Join(folder, manifestName))
-}
-
-// writeFileSynced also waits until the file is on the disk, because a rename that follows may get there before it.
-func writeFileSynced(path string, content []byte, mode fs.FileMode) (err error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.Write(content); err != nil {
-		return err
-	}
-	return file.Sync()
+	return m.write(folder)
 }
 
 // buildNumber is the number in a version like "b11669", or 0.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const selectionName = "selected"
@@ -40,16 +43,10 @@ func (s *Store) Select(name string) error {
 	if _, err := s.load(name); err != nil {
 		return s.unknown(name, err)
 	}
-	temporary, err := os.CreateTemp(s.dir, ".selected-*")
-	if err != nil {
-		return fmt.Errorf("selecting runtime %s: %w", name, err)
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // fails when the rename has succeeded
-	_, err = temporary.WriteString(name + "\n")
-	err = errors.Join(err, temporary.Sync(), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), filepath.Join(s.dir, selectionName))
-	}
+	err := atomicfile.WriteFile(filepath.Join(s.dir, selectionName), 0o600, func(w io.Writer) error {
+		_, err := io.WriteString(w, name+"\n")
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("selecting runtime %s: %w", name, err)
 	}
