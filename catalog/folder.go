@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // A folder whose modification time stays is not read again, but once in a while, for there are file systems that don't keep
@@ -127,11 +129,6 @@ func matters(name string, kind fs.FileMode) bool {
 	case !kind.IsRegular():
 		return false
 	default:
-		return isGGUF(name) || isCacheNote(name) || isMLXFile(name)
+		return filename.IsGGUF(name) || isCacheNote(name) || isMLXFile(name)
 	}
-}
-
-// isGGUF tells by its name whether a file may be a model of that format.
-func isGGUF(name string) bool {
-	return len(name) > len(".gguf") && strings.EqualFold(name[len(name)-len(".gguf"):], ".gguf")
 }

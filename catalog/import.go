@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // How is the way that a file is imported.
@@ -39,22 +41,6 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("%s can't be imported: %s.", e.Source, e.Reason)
 }
 
-// safeName is that of a folder on any system.
-var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
-
-// SafeName tells whether a publisher's or a repository's name may be that of a folder, on any system.
-func SafeName(name string) bool {
-	if !safeName.MatchString(name) || strings.HasSuffix(name, ".") {
-		return false
-	}
-	device, _, _ := strings.Cut(strings.ToLower(name), ".")
-	switch device {
-	case "con", "prn", "aux", "nul":
-		return false
-	}
-	return len(device) != 4 || !strings.HasPrefix(device, "com") && !strings.HasPrefix(device, "lpt")
-}
-
 // Import puts a file, with all its parts, into a folder of models, as <publisher>/<repo>/<file>, and gives its path there.
 // It never replaces a file, and leaves everything as it was if it fails. The error is an [*ImportError], the context's or
 // the file system's.
@@ -74,10 +60,10 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 		i.Publisher = local
 	}
 	if i.Repo == "" {
-		i.Repo = withoutQuantization(stem(source), header.model.Quantization.Name)
+		i.Repo = withoutQuantization(filename.Stem(source), header.model.Quantization.Name)
 	}
 	for _, name := range []string{i.Publisher, i.Repo} {
-		if !SafeName(name) {
+		if filename.CheckFolder(name) != nil {
 			return refuse("%q is no name for a folder, which has letters, digits, and . _ - between them: choose one, as in --repo %s/%s",
 				name, safe(i.Publisher), safe(i.Repo))
 		}
@@ -105,7 +91,7 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 // safe is a name with everything that a folder's may not have replaced.
 func safe(name string) string {
 	kept := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
-	if !SafeName(kept) {
+	if filename.CheckFolder(kept) != nil {
 		return "name"
 	}
 	return kept
@@ -128,8 +114,8 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	for _, m := range models {
 		rel, err := filepath.Rel(i.Models, filepath.Dir(m.Path))
 		publisher, repo, ok := strings.Cut(filepath.ToSlash(rel), "/")
-		if name := projectorName(stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
-			modelName(stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
+		if name := filename.ProjectorName(filename.Stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
+			filename.ModelName(filename.Stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
 			continue
 		}
 		folders[rel] = true
@@ -143,7 +129,7 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 
 // importable are the files that belong to one that can be imported.
 func importable(source string) ([]string, header, error) {
-	if !isGGUF(source) {
+	if !filename.IsGGUF(source) {
 		return nil, header{}, errors.New("it is no GGUF file: its name has to end in .gguf")
 	}
 	info, err := os.Stat(source)
@@ -154,13 +140,11 @@ func importable(source string) ([]string, header, error) {
 		return nil, header{}, errors.New("it is no file")
 	}
 	paths := []string{source}
-	if part := partOf(filepath.Base(source)); part != nil {
-		if part[1] != "00001" {
-			return nil, header{}, errors.New("it is a part of a split model; import the first part, and the others come along")
-		}
-		for _, path := range partPaths(source, part[2]) {
-			paths = append(paths, path)
-		}
+	if part, _ := filename.Part(source); part > 1 {
+		return nil, header{}, errors.New("it is a part of a split model; import the first part, and the others come along")
+	}
+	for _, path := range filename.OtherParts(source) {
+		paths = append(paths, path)
 	}
 	h := readHeader(&found{path: source, size: info.Size(), changed: info.ModTime(), format: FormatGGUF})
 	if h.err == nil && h.kind == kindOther {

@@ -188,19 +188,6 @@ func TestImport_NeverLeadsOut(t *testing.T) {
 	}
 }
 
-func TestSafeName(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]bool{
-		"Qwen": true, "qwen3-4b_v1.5": true, "0x": true, "comfy": true, "com10": true, "null": true,
-		"": false, ".": false, "..": false, ".hidden": false, "-rf": false, "a/b": false, `a\b`: false, "a b": false, "a:b": false, "ü": false,
-		"a.": false, "CON": false, "nul.txt": false, "com1": false, "LPT9.x": false, strings.Repeat("a", 97): false, "a\n": false,
-	} {
-		if got := SafeName(name); got != want {
-			t.Errorf("%q: %v, want %v", name, got, want)
-		}
-	}
-}
-
 // TestBeside: a projector without a folder of its own goes to the model that its name tells.
 func TestBeside(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,9 @@
 package catalog
 
 import (
-	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // local is the publisher of files that lie in no publisher's folder.
@@ -15,14 +15,7 @@ func Key(publisher, repo string) string {
 }
 
 // withoutFormat drops a repository's ending that says how its models are stored.
-func withoutFormat(repo string) string {
-	for _, suffix := range []string{"-gguf", "-mlx"} {
-		if short := len(repo) - len(suffix); short > 0 && strings.EqualFold(repo[short:], suffix) {
-			return repo[:short]
-		}
-	}
-	return repo
-}
+func withoutFormat(repo string) string { return filename.TrimEnding(repo, "-gguf", "-mlx") }
 
 // normal is a name as keys have it.
 func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
@@ -48,21 +41,8 @@ func repository(dirs []string) (publisher, repo string, within int) {
 
 // isPartOf tells whether a folder is one of those that repositories have for each quantization of a large model.
 func isPartOf(folder, repo string) bool {
-	ending := quantizationEnding.FindString(folder)
-	if ending == "" {
-		return false
-	}
-	name, of := normal(folder[:len(folder)-len(ending)]), withoutFormat(normal(repo))
-	return name == "" || name == of
-}
-
-// shardSuffix ends the name of one part of a split model.
-var shardSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
-
-// stem is a file's name without its ending and without the number of a part.
-func stem(path string) string {
-	base := filepath.Base(path)
-	return shardSuffix.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "")
+	name, quantization := filename.TrimQuantization(folder)
+	return quantization != "" && (name == "" || normal(name) == withoutFormat(normal(repo)))
 }
 
 // withoutQuantization drops a file name's ending that says its quantization: tiny-f16 and tiny.Q4_K_M are tiny.
@@ -77,11 +57,6 @@ func withoutQuantization(name, quantization string) string {
 	return name
 }
 
-// quantizationOf is the quantization that a file's name ends in; empty if there is none.
-func quantizationOf(label string) string {
-	return strings.Trim(quantizationEnding.FindString(label), "-._")
-}
-
 // labelled is a model with what its file is called, and what tells it from the others of its repository.
 type labelled struct {
 	Model
@@ -92,13 +67,16 @@ type labelled struct {
 // in the file's name, else all of that name. What others have taken already is not taken again, unless there is no choice.
 func withVariants(models []labelled, taken map[string]bool) {
 	inHeader, inName, chosen := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, m := range models {
+	named := make([]string, len(models))
+	for i, m := range models {
+		_, quantization := filename.TrimQuantization(m.label)
+		named[i] = normal(quantization)
 		inHeader[normal(m.Quantization.Name)]++
-		inName[normal(quantizationOf(m.label))]++
+		inName[named[i]]++
 	}
 	suffixes := make([]string, len(models))
 	for i, m := range models {
-		switch header, name := normal(m.Quantization.Name), normal(quantizationOf(m.label)); {
+		switch header, name := normal(m.Quantization.Name), named[i]; {
 		case header != "" && inHeader[header] == 1:
 			suffixes[i] = header
 		case name != "" && inName[name] == 1:

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -22,7 +23,7 @@ func isCacheNote(name string) bool {
 		return strings.HasSuffix(name, noteEnding)
 	}
 	for _, ending := range []string{noteEnding, etagEnding} {
-		if model, ok := strings.CutSuffix(name, ending); ok && isGGUF(model) {
+		if model, ok := strings.CutSuffix(name, ending); ok && filename.IsGGUF(model) {
 			return true
 		}
 	}
@@ -65,7 +66,7 @@ func (n *notes) repository(file string, of found) found {
 		rest = file[len(prefix):]
 	}
 	return found{
-		layout: LayoutCache, publisher: publisher, repo: repo, label: stem(rest),
+		layout: LayoutCache, publisher: publisher, repo: repo, label: filename.Stem(rest),
 		scope: n.dir + "\x00" + publisher + "/" + repo, // no path has that sign
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // RemoveError says why a model's files can't be removed: they aren't ours to remove.
@@ -70,11 +72,9 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		return filesOfFolder(root, rel)
 	}
 	names := []string{rel}
-	if part := partOf(filepath.Base(rel)); part != nil {
-		for _, path := range partPaths(rel, part[2]) {
-			if _, err := root.Lstat(path); err == nil {
-				names = append(names, path)
-			}
+	for _, path := range filename.OtherParts(rel) {
+		if _, err := root.Lstat(path); err == nil {
+			names = append(names, path)
 		}
 	}
 	if p, err := filepath.Rel(models, projectorOnlyOf(all, m)); err == nil && filepath.IsLocal(p) {
@@ -99,7 +99,7 @@ func filesOfFolder(root *os.Root, rel string) ([]string, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() && e.Name() != mlxConfigFile && !isGGUF(e.Name()) {
+		if !e.IsDir() && e.Name() != mlxConfigFile && !filename.IsGGUF(e.Name()) {
 			names = append(names, filepath.Join(rel, e.Name()))
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // seed is that of the signatures of scans.
@@ -238,7 +240,8 @@ func modelOf(f *found, h header, s *scope) labelled {
 	m := labelled{Model: h.model, label: f.label}
 	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
 	m.DisplayName = cmp.Or(m.DisplayName, name)
-	for _, variant := range []string{m.Quantization.Name, quantizationOf(m.label), m.label} {
+	_, named := filename.TrimQuantization(m.label)
+	for _, variant := range []string{m.Quantization.Name, named, m.label} {
 		if variant = unsafeInKeys.Replace(normal(variant)); variant != "" && !slices.Contains(m.Variants, variant) {
 			m.Variants = append(m.Variants, variant)
 		}

@@ -8,9 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // maxNesting bounds how deep folders are followed.
@@ -176,13 +177,13 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	if e.kind.IsDir() {
 		return w.subfolder(p, e, of)
 	}
-	if e.kind.IsRegular() && !isGGUF(e.name) {
+	if e.kind.IsRegular() && !filename.IsGGUF(e.name) {
 		return nil
 	}
 	path := below(p.dir, e.name)
 	info, err := os.Stat(path)
 	switch {
-	case err != nil && of.layout == LayoutPlain && isGGUF(e.name) && e.kind&fs.ModeSymlink != 0:
+	case err != nil && of.layout == LayoutPlain && filename.IsGGUF(e.name) && e.kind&fs.ModeSymlink != 0:
 		return w.lost(path, e.name, of)
 	case err != nil:
 		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
@@ -191,7 +192,7 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 		return nil
 	case info.IsDir():
 		return w.subfolder(p, e, of)
-	case info.Mode().IsRegular() && isGGUF(e.name):
+	case info.Mode().IsRegular() && filename.IsGGUF(e.name):
 		of = notes.repository(e.name, of)
 		of.linked = of.layout == LayoutPlain && e.kind&fs.ModeSymlink != 0
 		return w.file(path, e.name, info, of)
@@ -227,38 +228,27 @@ func (w *walk) subfolder(p place, e entry, of found) error {
 
 // file keeps a GGUF file of a repository, unless it is a part that the first stands for.
 func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
-	part := partOf(name)
-	if part != nil && part[1] != "00001" {
+	if part, _ := filename.Part(name); part > 1 {
 		return nil
 	}
 	of.path, of.info, of.size, of.changed, of.format = path, info, info.Size(), info.ModTime(), FormatGGUF
 	if of.label == "" {
-		of.label = stem(name)
+		of.label = filename.Stem(name)
 	}
-	if part != nil {
-		of.parts = parts(path, part[2])
-	}
+	of.parts = parts(path)
 	return w.keep(of)
 }
 
 // lost keeps a link to a model that isn't there, as when a disk isn't mounted: whoever misses it learns why.
 func (w *walk) lost(path, name string, of found) error {
-	if part := partOf(name); part != nil && part[1] != "00001" {
+	if part, _ := filename.Part(name); part > 1 {
 		return nil
 	}
 	of.path, of.format, of.problem = path, FormatGGUF, errors.New("it is a link to what isn't there")
 	if of.label == "" {
-		of.label = stem(name)
+		of.label = filename.Stem(name)
 	}
 	return w.keep(of)
-}
-
-// partOf is the number of a split model's part and the number of its parts, by its name; nil if it is none.
-func partOf(name string) []string {
-	if !strings.Contains(name, "-of-") {
-		return nil
-	}
-	return shardSuffix.FindStringSubmatch(strings.TrimSuffix(name, filepath.Ext(name)))
 }
 
 func (w *walk) keep(f found) error {
@@ -270,29 +260,15 @@ func (w *walk) keep(f found) error {
 }
 
 // parts tells the states of a split model's other parts apart: sizes and times, up to the first part that isn't there.
-func parts(first, count string) string {
+func parts(first string) string {
 	var all strings.Builder
-	for i, path := range partPaths(first, count) {
+	for n, path := range filename.OtherParts(first) {
 		info, err := os.Stat(path)
 		if err != nil {
-			fmt.Fprintf(&all, "%d: none", i+2)
+			fmt.Fprintf(&all, "%d: none", n)
 			break
 		}
-		fmt.Fprintf(&all, "%d: %d %d\n", i+2, info.Size(), info.ModTime().UnixNano())
+		fmt.Fprintf(&all, "%d: %d %d\n", n, info.Size(), info.ModTime().UnixNano())
 	}
 	return all.String()
-}
-
-// partPaths are the paths of a split model's other parts.
-func partPaths(first, count string) func(yield func(int, string) bool) {
-	ext := filepath.Ext(first)
-	base := strings.TrimSuffix(strings.TrimSuffix(first, ext), "-00001-of-"+count)
-	return func(yield func(int, string) bool) {
-		n, _ := strconv.Atoi(count)
-		for i := 2; i <= n; i++ {
-			if !yield(i-2, fmt.Sprintf("%s-%05d-of-%s%s", base, i, count, ext)) {
-				return
-			}
-		}
-	}
 }

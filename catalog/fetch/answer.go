@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
@@ -83,7 +84,7 @@ func refused(h *hub, what, repo string, response *http.Response) *fault {
 	own := outbound.SameOrigin(response.Request.URL, h.base)
 	host := cmp.Or(response.Request.URL.Host, h.name())
 	status := fmt.Sprintf("%s answered %d %s for %s", host, response.StatusCode, http.StatusText(response.StatusCode), what)
-	if word := response.Header.Get("X-Error-Message"); word != "" && len(word) < 300 && !strings.ContainsFunc(word, isInvisible) {
+	if word := response.Header.Get("X-Error-Message"); word != "" && len(word) < 300 && !strings.ContainsFunc(word, filename.IsInvisible) {
 		status += " (" + word + ")"
 	}
 	switch code := response.StatusCode; {

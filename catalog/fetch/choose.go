@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // wish is what a request says of the files that it wants.
@@ -92,7 +94,7 @@ func chooseFile(repo string, all []variant, w wish) (variant, error) {
 		}
 		return v, nil
 	}
-	if isProjector(w.file) {
+	if filename.IsProjector(w.file) {
 		return variant{}, errorf(Invalid, "%s is a projector, no model: it comes along with any model of %s.", w.file, repo).about("model")
 	}
 	return variant{}, errorf(ModelNotFound, "%s has no model in a file %s. There are: %s.", repo, w.file, list(all)).about("model")
@@ -170,7 +172,7 @@ func mlxQuantization(repo string) string {
 	if m := bitsWord.FindStringSubmatch(repo); m != nil {
 		return m[1] + "bit"
 	}
-	return lastQuantization(path.Base(repo))
+	return filename.LastQuantization(path.Base(repo))
 }
 
 func suffix(sign, text string) string {

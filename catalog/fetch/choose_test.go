@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"path"
 	"strings"
 	"testing"
 
@@ -105,20 +104,6 @@ func TestChoose_GGUFOnly(t *testing.T) {
 	_, err := choose("a/b", tree("config.json", "model.safetensors"), wish{}, machine{ggufOnly: true})
 	if kindOf(err) != NotImplemented {
 		t.Error(err)
-	}
-}
-
-func TestQuantizationOf(t *testing.T) {
-	t.Parallel()
-	for file, want := range map[string]string{
-		"Qwen3-4B-Q4_K_M.gguf": "Q4_K_M", "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf": "Q4_K_M", "x.Q5_K_S.gguf": "Q5_K_S",
-		"m-UD-IQ2_XXS.gguf": "UD-IQ2_XXS", "gpt-oss-20b-mxfp4.gguf": "MXFP4", "Phi-3-mini-4k-instruct-q4.gguf": "Q4", "phi-fp16.gguf": "FP16",
-		"BF16/m-00001-of-00004.gguf": "BF16", "Q8_0/m.gguf": "Q8_0", "m.gguf": "", "q.gguf": "", "Q8_0.gguf": "Q8_0", "m-Q4_K_M-imat.gguf": "Q4_K_M",
-		"m-TQ1_0.gguf": "TQ1_0", "m-F32-Q8_0.gguf": "Q8_0", "m-Q4_0_4_8.gguf": "Q4_0_4_8", "moreQ4_0.gguf": "", "m-MXFP4_MOE.gguf": "MXFP4_MOE",
-	} {
-		if got := quantizationOf(file); got != want {
-			t.Errorf("%s: %q", path.Base(file), got)
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
@@ -29,7 +30,7 @@ func (hs *hubs) parse(model string) (ref, error) {
 	switch {
 	case model == "":
 		return ref{}, errorf(Invalid, `"model" is required: a catalog identifier, publisher/repository, or the URL of a model on a hub.`).about("model")
-	case len(model) > maxIdentifierBytes || strings.ContainsFunc(model, isInvisible):
+	case len(model) > maxIdentifierBytes || strings.ContainsFunc(model, filename.IsInvisible):
 		return ref{}, errorf(Invalid, "The model's name is too long or holds control characters.").about("model")
 	case strings.Contains(model, "://"):
 		return hs.parseURL(model)

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"cmp"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,36 +9,9 @@ import (
 )
 
 var (
-	splitSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
-	// quantizationWord finds a quantization in a file's name, between signs that part words.
-	quantizationWord = regexp.MustCompile(`(?i)(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[0-9A-Z]+)*|TQ\d_\d|BF16|F16|FP16|F32|FP32|MXFP4(?:_MOE)?|NVFP4))(?:$|[-._/])`)
-	bitsWord         = regexp.MustCompile(`(?i)(?:^|[-._])(\d+)[-_]?bits?(?:$|[-._])`)
-	digits           = regexp.MustCompile(`\d+`)
+	bitsWord = regexp.MustCompile(`(?i)(?:^|[-._])(\d+)[-_]?bits?(?:$|[-._])`)
+	digits   = regexp.MustCompile(`\d+`)
 )
-
-// quantizationOf is the quantization that a file's path tells, in upper case: the last word of it that is one, in the name
-// before the folder's. It is empty where there is none.
-func quantizationOf(file string) string {
-	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
-	name = splitSuffix.ReplaceAllString(name, "")
-	if q := lastQuantization(name); q != "" {
-		return q
-	}
-	return lastQuantization(path.Dir(file))
-}
-
-func lastQuantization(text string) string {
-	last := ""
-	for at := 0; at < len(text); {
-		m := quantizationWord.FindStringSubmatchIndex(text[at:])
-		if m == nil {
-			break
-		}
-		last = text[at+m[2] : at+m[3]]
-		at += m[3] // the sign after it may be the one before the next
-	}
-	return strings.ToUpper(last)
-}
 
 // normalQuantization makes the spellings of a quantization one: q4-k-m, Q4.K.M and Q4_K_M.
 func normalQuantization(name string) string {

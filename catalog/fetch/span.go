@@ -1,6 +1,9 @@
 package fetch
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // span is the bytes of a file from one offset up to another.
 type span struct{ From, To int64 }
@@ -14,7 +17,7 @@ func (s spans) add(n span) spans {
 		return s
 	}
 	// the spans that n meets are [i, j)
-	i, _ := slices.BinarySearchFunc(s, n.From, func(have span, from int64) int { return cmpInt(have.To, from) })
+	i, _ := slices.BinarySearchFunc(s, n.From, func(have span, from int64) int { return cmp.Compare(have.To, from) })
 	j := i
 	for j < len(s) && s[j].From <= n.To {
 		n.From, n.To = min(n.From, s[j].From), max(n.To, s[j].To)
@@ -25,17 +28,6 @@ func (s spans) add(n span) spans {
 		return s
 	}
 	return slices.Replace(s, i, j, n)
-}
-
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // remove takes exactly this span out, which is one of them.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // Request asks for a model.
@@ -172,7 +174,7 @@ func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
 func filesIn(folder string, all []remoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
-		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: isProjector(f.Path)})
+		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: filename.IsProjector(f.Path)})
 	}
 	return files
 }

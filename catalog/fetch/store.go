@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 const recordSuffix = ".json"
@@ -138,7 +139,7 @@ func (s *Jobs) forget() {
 // localOf is where a file goes below the models folder. GGUF files lie beside one another whatever folders the repository
 // has, since that is where the catalog looks for a model's parts and its projector.
 func localOf(folder string, f remoteFile) string {
-	if isGGUF(f.Path) {
+	if filename.IsGGUF(f.Path) {
 		return folder + "/" + path.Base(f.Path)
 	}
 	return folder + "/" + f.Path

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // Entry is a model of the catalog that is shipped.
@@ -46,19 +48,11 @@ func SameModel(name string) []string {
 	}
 	var names []string
 	for _, e := range WellKnown() {
-		if strings.EqualFold(withoutGGUF(e.Repo), withoutGGUF(name)) {
+		if strings.EqualFold(filename.TrimEnding(e.Repo, "-gguf"), filename.TrimEnding(name, "-gguf")) {
 			names = append(names, e.ID)
 		}
 	}
 	return names
-}
-
-// withoutGGUF is a repository's name without the ending that many have.
-func withoutGGUF(repo string) string {
-	if n := len(repo) - len("-gguf"); n > 0 && strings.EqualFold(repo[n:], "-gguf") {
-		return repo[:n]
-	}
-	return repo
 }
 
 // wellKnown finds an entry by its identifier, or by that without the publisher; in any case of letters.
