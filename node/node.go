@@ -66,16 +66,6 @@ type Node struct {
 	cancel     context.CancelFunc
 }
 
-// Open makes the home folder where it is missing, takes its lock, and starts a node with no settings. A home that another
-// process uses is an error that names it. The log is used until settings bring another.
-func Open(dir home.Dir, first *slog.Logger) (*Node, error) {
-	lock, err := Reserve(dir)
-	if err != nil {
-		return nil, err
-	}
-	return lock.Open(first), nil
-}
-
 // Open starts a node with no settings on the home that is locked. The lock is the node's from then on.
 func (l *Lock) Open(first *slog.Logger) *Node {
 	dir, logs := l.home, newLogSwitch(first.Handler())
