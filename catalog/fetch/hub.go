@@ -16,9 +16,6 @@ const PublicHub = "https://huggingface.co"
 // publicAliases are further hosts of the public hub.
 var publicAliases = []string{"hf.co", "www.huggingface.co"}
 
-// userAgent is what hubs know us by.
-const userAgent = "lmcaddy"
-
 // Hub is a place to fetch models from, which speaks the API of huggingface.co.
 type Hub struct {
 	URL   string // such as https://huggingface.co; its models are at URL/publisher/repository
@@ -105,7 +102,7 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Del("Authorization")
 	request.Header.Del("Referer") // a hub's address may say more than another host needs to know
-	request.Header.Set("User-Agent", userAgent)
+	request.Header.Set("User-Agent", outbound.UserAgent)
 	if b.hub.token != "" && outbound.SameOrigin(request.URL, b.hub.base) {
 		request.Header.Set("Authorization", "Bearer "+b.hub.token)
 	}

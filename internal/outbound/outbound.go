@@ -90,17 +90,18 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// CheckRedirect is for an [http.Client]: what began with https stays with it, and plain http stays on this machine.
+// UserAgent is the name that other servers know this one by.
+const UserAgent = "lmcaddy"
+
+// CheckRedirect is for an [http.Client]. A request that began with https stays with it, and one that began with http on this
+// machine stays on this machine.
 func CheckRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return errors.New("too many redirects")
 	}
 	last := via[len(via)-1].URL
 	refused := &InsecureError{URL: request.URL.Redacted(), From: last.Redacted()}
-	if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
-		return refused
-	}
-	if Check(request.URL) != nil {
+	if Check(via[0].URL) == nil && Check(request.URL) != nil || via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
 		return refused
 	}
 	return nil

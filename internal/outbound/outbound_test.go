@@ -93,6 +93,11 @@ func TestCheckRedirect_StaysSafe(t *testing.T) {
 	if err := CheckRedirect(to, []*http.Request{from}); !errors.As(err, &insecure) {
 		t.Errorf("from https to http on this machine: %v", err)
 	}
+	mirror, _ := http.NewRequest(http.MethodGet, "http://mirror.lan/x", nil)
+	other, _ := http.NewRequest(http.MethodGet, "http://files.lan/x", nil)
+	if err := CheckRedirect(other, []*http.Request{mirror}); err != nil {
+		t.Errorf("from http on another machine, which the caller has allowed: %v", err)
+	}
 }
 
 func TestWatchdog(t *testing.T) {

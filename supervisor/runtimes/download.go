@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,19 +12,16 @@ import (
 	"time"
 
 	getter "github.com/hashicorp/go-getter/v2"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 const (
-	userAgent = "lmcaddy"
-	// Connections that were refused or go unanswered are given up soon, so that another way can be tried.
-	connectTimeout = 15 * time.Second
-	answerTimeout  = 30 * time.Second
-	// A download may take as long as it needs while bytes still come.
+	// answerTimeout is short, so that another source can be tried soon.
+	answerTimeout = 30 * time.Second
+	// stallTimeout bounds the time without a byte. A download may take as long as bytes keep coming.
 	stallTimeout = 60 * time.Second
-	maxRedirects = 10
 )
-
-var errStalled = errors.New("no more bytes came")
 
 // unreachableError says that a server couldn't be reached, or broke off: another source may still work.
 type unreachableError struct{ cause error }
@@ -58,53 +54,43 @@ func (e *noChecksumError) Error() string {
 type remote struct {
 	base   string
 	client *http.Client
-	stall  time.Duration
 }
 
 func newRemote(base string, stall time.Duration) *remote {
 	if base == "" {
 		base = releasesURL
 	}
-	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: connectTimeout}).DialContext,
-		TLSHandshakeTimeout:   connectTimeout,
-		ResponseHeaderTimeout: answerTimeout,
-		ForceAttemptHTTP2:     true,
-	}
+	transport := outbound.NewTransport()
+	transport.ResponseHeaderTimeout = answerTimeout
 	return &remote{
-		base:  strings.TrimRight(base, "/"),
-		stall: stall,
-		client: &http.Client{
-			Transport: &sorter{transport},
-			CheckRedirect: func(request *http.Request, via []*http.Request) error {
-				if len(via) >= maxRedirects {
-					return errors.New("too many redirects")
-				}
-				if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
-					return fmt.Errorf("redirected from https to %s", request.URL.Redacted())
-				}
-				return nil
-			},
-		},
+		base:   strings.TrimRight(base, "/"),
+		client: &http.Client{Transport: &sorter{transport, stall}, CheckRedirect: outbound.CheckRedirect},
 	}
 }
 
 func (c *remote) close() { c.client.CloseIdleConnections() }
 
-// sorter is a RoundTripper that tells a server out of reach from one that refuses, in errors that survive go-getter.
-type sorter struct{ next *http.Transport }
+// sorter is a RoundTripper that gives up servers that stall, and tells a server out of reach from one that refuses, in errors
+// that survive go-getter.
+type sorter struct {
+	next  *http.Transport
+	stall time.Duration
+}
 
 func (s *sorter) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := s.next.RoundTrip(request)
+	ctx, dog := outbound.Watch(request.Context(), s.stall)
+	response, err := s.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
-		return nil, reachability(request.Context(), err)
+		err = reachability(ctx, err)
+		dog.Stop()
+		return nil, err
 	}
 	if response.StatusCode < 400 {
-		response.Body = &sortedBody{response.Body, request.Context()}
+		response.Body = &sortedBody{response.Body, ctx, dog}
 		return response, nil
 	}
 	response.Body.Close()
+	dog.Stop()
 	status := &statusError{response.StatusCode, request.URL.Host}
 	switch code := response.StatusCode; {
 	case code >= 500, code == http.StatusForbidden, code == http.StatusProxyAuthRequired, code == http.StatusTooManyRequests:
@@ -119,22 +105,31 @@ func (s *sorter) CloseIdleConnections() { s.next.CloseIdleConnections() }
 
 type sortedBody struct {
 	io.ReadCloser
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // of the request; it ends with Close
+	dog *outbound.Watchdog
 }
 
 func (b *sortedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.dog.Alive()
+	}
 	if err != nil && err != io.EOF { //nolint:errorlint // a Reader's end is the bare value
 		err = reachability(b.ctx, err)
 	}
 	return n, err
 }
 
+func (b *sortedBody) Close() error {
+	b.dog.Stop()
+	return b.ReadCloser.Close()
+}
+
 // reachability tells a failure of the connection from an end that was wanted.
 func reachability(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, errStalled):
+	case errors.Is(cause, outbound.ErrStalled):
 		return &unreachableError{cause}
 	case cause != nil:
 		return cause
@@ -151,12 +146,10 @@ func (c *remote) download(ctx context.Context, a asset, path string, report func
 	if err := c.checkURL(a.url); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	client := &getter.Client{
 		Getters: []getter.Getter{&getter.HttpGetter{
 			Client:                c.client,
-			Header:                http.Header{"User-Agent": {userAgent}},
+			Header:                http.Header{"User-Agent": {outbound.UserAgent}},
 			XTerraformGetDisabled: true,
 			DoNotCheckHeadFirst:   true, // a staging folder is new: there is nothing to resume
 		}},
@@ -168,7 +161,7 @@ func (c *remote) download(ctx context.Context, a asset, path string, report func
 		Dst:              path,
 		GetMode:          getter.ModeFile,
 		Umask:            0o022,
-		ProgressListener: &meter{size: a.size, report: report, stall: c.stall, cancel: cancel},
+		ProgressListener: &meter{size: a.size, report: report},
 	}
 	_, err := client.Get(ctx, request)
 	if mismatch, ok := errors.AsType[*getter.ChecksumError](err); ok {
@@ -181,12 +174,10 @@ func (c *remote) download(ctx context.Context, a asset, path string, report func
 	return nil
 }
 
-// meter reports how a download gets on, and gives it up when it doesn't.
+// meter reports the progress of a download.
 type meter struct {
 	size   int64
 	report func(done, total int64)
-	stall  time.Duration
-	cancel context.CancelCauseFunc
 }
 
 // TrackProgress implements getter.ProgressTracker.
@@ -194,29 +185,20 @@ func (m *meter) TrackProgress(_ string, done, total int64, stream io.ReadCloser)
 	if total <= 0 {
 		total = m.size
 	}
-	stalled := fmt.Errorf("%w for %v", errStalled, m.stall)
-	timer := time.AfterFunc(m.stall, func() { m.cancel(stalled) })
-	return &meteredBody{ReadCloser: stream, meter: m, done: done, total: total, timer: timer}
+	return &meteredBody{ReadCloser: stream, report: m.report, done: done, total: total}
 }
 
 type meteredBody struct {
 	io.ReadCloser
-	meter       *meter
+	report      func(done, total int64)
 	done, total int64
-	timer       *time.Timer
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
-		b.timer.Reset(b.meter.stall)
 		b.done += int64(n)
-		b.meter.report(b.done, b.total)
+		b.report(b.done, b.total)
 	}
 	return n, err
-}
-
-func (b *meteredBody) Close() error {
-	b.timer.Stop()
-	return b.ReadCloser.Close()
 }

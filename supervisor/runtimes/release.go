@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 const (
@@ -143,7 +145,7 @@ func (c *remote) read(ctx context.Context, where string, limit int64) ([]byte, e
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/vnd.github+json, text/plain;q=0.5, */*;q=0.1")
-	request.Header.Set("User-Agent", userAgent)
+	request.Header.Set("User-Agent", outbound.UserAgent)
 	response, err := c.client.Do(request)
 	if err != nil {
 		return nil, err
