@@ -99,7 +99,7 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		return err
 	}
 	defer c.end()
-	_, err := c.scanAndKeep(ctx)
+	_, err := c.rescan(ctx)
 	return err
 }
 
@@ -115,7 +115,7 @@ func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 	if l := c.last.Load(); c.answers(l, fresh) { // another caller's scan
 		return l, nil
 	}
-	l, err := c.scanAndKeep(ctx)
+	l, err := c.rescan(ctx)
 	if last := c.last.Load(); openfiles.AreExhausted(err) && c.answers(last, false) {
 		return last, nil // models that can't be looked at just now aren't gone
 	}
@@ -143,7 +143,7 @@ func (c *Catalog) current(ctx context.Context) (*listing, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return c.scanAndKeep(ctx)
+	return c.rescan(ctx)
 }
 
 // begin waits until no other scan runs.
@@ -161,7 +161,7 @@ func (c *Catalog) begin(ctx context.Context) error {
 
 func (c *Catalog) end() { <-c.scanning }
 
-func (c *Catalog) scanAndKeep(ctx context.Context) (*listing, error) {
+func (c *Catalog) rescan(ctx context.Context) (*listing, error) {
 	number := c.begun.Add(1)
 	l, err := c.scan(ctx)
 	if err != nil {

@@ -142,14 +142,7 @@ func (m *metadata) walk() error {
 // tensors walks over what follows the pairs.
 func (m *metadata) tensors() error {
 	for range m.entries {
-		length, err := m.length()
-		if err != nil {
-			return err
-		}
-		if length > maxKey {
-			return errNotUnderstood
-		}
-		if err := m.pass(int64(length)); err != nil {
+		if err := m.text(maxKey); err != nil {
 			return err
 		}
 		dimensions, err := m.uint(4)
@@ -164,15 +157,8 @@ func (m *metadata) tensors() error {
 }
 
 func (m *metadata) pair() error {
-	length, err := m.length()
+	key, err := m.read(maxKey)
 	if err != nil {
-		return err
-	}
-	if length > maxKey {
-		return errNotUnderstood
-	}
-	key := make([]byte, length)
-	if _, err := io.ReadFull(m, key); err != nil {
 		return err
 	}
 	kind, err := m.uint(4)
@@ -216,7 +202,7 @@ func (m *metadata) skip(kind, count uint64) error {
 		var err error
 		switch kind {
 		case ggufString:
-			err = m.text()
+			err = m.text(maxText)
 		case ggufArray:
 			err = m.array()
 		default:
@@ -229,15 +215,24 @@ func (m *metadata) skip(kind, count uint64) error {
 	return nil
 }
 
-func (m *metadata) text() error {
-	length, err := m.length()
+// text passes over a text of a bounded length.
+func (m *metadata) text(most uint64) error {
+	length, err := m.lengthUpTo(most)
 	if err != nil {
 		return err
 	}
-	if length > maxText {
-		return errNotUnderstood
+	return m.pass(int64(length)) //nolint:gosec // bounded above
+}
+
+// read reads a text of a bounded length.
+func (m *metadata) read(most uint64) ([]byte, error) {
+	length, err := m.lengthUpTo(most)
+	if err != nil {
+		return nil, err
 	}
-	return m.pass(int64(length))
+	text := make([]byte, length)
+	_, err = io.ReadFull(m, text)
+	return text, err
 }
 
 // name reads a short text.
@@ -245,15 +240,7 @@ func (m *metadata) name(kind uint64) (string, error) {
 	if kind != ggufString {
 		return "", errNotUnderstood
 	}
-	length, err := m.length()
-	if err != nil {
-		return "", err
-	}
-	if length > maxName {
-		return "", errNotUnderstood
-	}
-	text := make([]byte, length)
-	_, err = io.ReadFull(m, text)
+	text, err := m.read(maxName)
 	return string(text), err
 }
 
@@ -282,6 +269,14 @@ func (m *metadata) arrayHead() (kind, length uint64, err error) {
 }
 
 func (m *metadata) length() (uint64, error) { return m.uint(m.wide) }
+
+func (m *metadata) lengthUpTo(most uint64) (uint64, error) {
+	length, err := m.length()
+	if err == nil && length > most {
+		return 0, errNotUnderstood
+	}
+	return length, err
+}
 
 func (m *metadata) pass(n int64) error {
 	if n > m.left.bytes+int64(m.Buffered()) {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,7 @@ import (
 // hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision; a
 // blob that is still being fetched has no link. The revision that refs/main names counts, or if that has no model, the
 // newest that has one.
-func (w *walk) hub(p place, name string) error {
+func (w *walk) hub(p location, name string) error {
 	publisher, repo, ok := strings.Cut(name, "--")
 	if !ok {
 		publisher, repo = local, name
@@ -59,12 +60,13 @@ func revisions(dir string, entries []os.DirEntry) []string {
 		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		all = append(all, revision{e.Name(), info.ModTime().UnixNano()})
+		at := info.ModTime().UnixNano()
+		if e.Name() == main {
+			at = math.MaxInt64
+		}
+		all = append(all, revision{e.Name(), at})
 	}
 	slices.SortFunc(all, func(a, b revision) int {
-		if (a.name == main) != (b.name == main) {
-			return cmp.Compare(truth(b.name == main), truth(a.name == main))
-		}
 		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, len(all))
@@ -72,11 +74,4 @@ func revisions(dir string, entries []os.DirEntry) []string {
 		names[i] = r.name
 	}
 	return names
-}
-
-func truth(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }

@@ -90,11 +90,11 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 
 // safe is a name with everything that a folder's may not have replaced.
 func safe(name string) string {
-	kept := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
-	if filename.CheckFolder(kept) != nil {
+	clean := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
+	if filename.CheckFolder(clean) != nil {
 		return "name"
 	}
-	return kept
+	return clean
 }
 
 var unsafeSigns = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
@@ -183,7 +183,7 @@ func (i *Import) bring(ctx context.Context, paths []string, dir string) (err err
 		removeEmpty(root, rel)
 	}()
 	for _, path := range paths {
-		if err := i.place(ctx, path, filepath.Join(dir, filepath.Base(path))); err != nil {
+		if err := i.transfer(ctx, path, filepath.Join(dir, filepath.Base(path))); err != nil {
 			return err
 		}
 		done = append(done, path)
@@ -191,7 +191,7 @@ func (i *Import) bring(ctx context.Context, paths []string, dir string) (err err
 	return nil
 }
 
-func (i *Import) place(ctx context.Context, from, to string) error {
+func (i *Import) transfer(ctx context.Context, from, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -247,7 +247,11 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(out.Name()))) }()
+	defer func() {
+		if failed := os.Remove(out.Name()); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}()
 	for err == nil {
 		if err = ctx.Err(); err == nil {
 			_, err = io.CopyN(out, in, copyChunk)
@@ -266,11 +270,4 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 		return fs.ErrExist
 	}
 	return os.Rename(out.Name(), to)
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

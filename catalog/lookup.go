@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -111,23 +112,14 @@ func (c *Catalog) Known(name string, others ...string) (Model, error) {
 // first is the model that goes by a name, else that of the first of other names that one goes by.
 func (l *listing) first(name string, others []string) (Model, error) {
 	m, err := l.lookup(name)
-	if err == nil || len(err.Ambiguous) > 0 {
-		return m, orNil(err)
-	}
-	for _, other := range others {
-		if m, err := l.lookup(other); err == nil {
-			return m, nil
+	if missing, ok := errors.AsType[*NotFoundError](err); ok && len(missing.Ambiguous) == 0 {
+		for _, other := range others {
+			if m, err := l.lookup(other); err == nil {
+				return m, nil
+			}
 		}
 	}
 	return m, err
-}
-
-// orNil makes a nil error of a nil pointer.
-func orNil(err *NotFoundError) error {
-	if err == nil {
-		return nil
-	}
-	return err
 }
 
 // LookupOnly is like [Catalog.Lookup], but takes a name without a variant only where there is no choice.
@@ -157,7 +149,7 @@ func (m Model) isAsItWas() bool {
 	return err == nil && (m.Format != FormatGGUF || info.ModTime().Equal(m.Changed))
 }
 
-func (l *listing) lookup(name string) (Model, *NotFoundError) {
+func (l *listing) lookup(name string) (Model, error) {
 	want := normal(name)
 	if i, ok := l.byKey[want]; ok {
 		return l.models[i], nil

@@ -34,7 +34,7 @@ func isWeights(name string) bool {
 }
 
 // mlxFolder keeps a folder that has the shape of an MLX model. Its time is that of its newest file.
-func (w *walk) mlxFolder(p place, list *folderList, of found) error {
+func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 	of.path, of.format, of.label = p.dir, FormatMLX, filepath.Base(p.dir)
 	var state strings.Builder
 	for _, e := range list.entries {
@@ -61,7 +61,7 @@ func (w *walk) mlxFolder(p place, list *folderList, of found) error {
 		return nil
 	}
 	of.parts = state.String()
-	return w.keep(of)
+	return w.add(of)
 }
 
 // readMLX describes an MLX model by its folder. A folder with the weights of another engine is none.

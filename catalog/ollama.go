@@ -64,7 +64,7 @@ type tagged struct {
 }
 
 // ollama collects the models of Ollama's store.
-func (w *walk) ollama(p place) error {
+func (w *walk) ollama(p location) error {
 	var all []tagged
 	root := filepath.Join(p.dir, "manifests")
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -115,8 +115,9 @@ func (w *walk) ollama(p place) error {
 
 // withoutSynonyms leaves one of the tags that are the same: "latest" is the last that is taken.
 func withoutSynonyms(all []tagged) []tagged {
-	isLatest := func(t tagged) int { return truth(t.tag == "latest") }
-	slices.SortStableFunc(all, func(a, b tagged) int { return isLatest(a) - isLatest(b) })
+	isLatest := func(t tagged) bool { return t.tag == "latest" }
+	latest := slices.DeleteFunc(slices.Clone(all), func(t tagged) bool { return !isLatest(t) })
+	all = append(slices.DeleteFunc(all, isLatest), latest...)
 	type same struct {
 		publisher, name string
 		manifest
@@ -139,7 +140,7 @@ func (w *walk) tagged(store string, t tagged) error {
 	if err != nil {
 		of.problem = errors.Join(of.problem, fmt.Errorf("its blob %s is missing: pull it again with Ollama", t.model))
 		of.path, of.format = path, FormatGGUF
-		return w.keep(of)
+		return w.add(of)
 	}
 	if err := w.file(path, filepath.Base(path), info, of); err != nil || t.projector == "" {
 		return err

@@ -38,11 +38,11 @@ var plans planCache
 const maxPlans = 8
 
 type planCache struct {
-	mu   sync.Mutex
-	kept []keptPlan // the one that was asked for last is the first
+	mu      sync.Mutex
+	entries []cachedPlan // the one that was asked for last is the first
 }
 
-type keptPlan struct {
+type cachedPlan struct {
 	path string
 	plan *plan
 }
@@ -67,21 +67,21 @@ func (c *planCache) of(path string) (*plan, error) {
 func (c *planCache) get(path string, info os.FileInfo) *plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.kept, func(k keptPlan) bool { return k.path == path })
-	if i < 0 || c.kept[i].plan.size != info.Size() || !c.kept[i].plan.changed.Equal(info.ModTime()) {
+	i := slices.IndexFunc(c.entries, func(k cachedPlan) bool { return k.path == path })
+	if i < 0 || c.entries[i].plan.size != info.Size() || !c.entries[i].plan.changed.Equal(info.ModTime()) {
 		return nil
 	}
-	k := c.kept[i]
-	c.kept = slices.Insert(slices.Delete(c.kept, i, i+1), 0, k)
+	k := c.entries[i]
+	c.entries = slices.Insert(slices.Delete(c.entries, i, i+1), 0, k)
 	return k.plan
 }
 
 func (c *planCache) put(path string, p *plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept = slices.DeleteFunc(c.kept, func(k keptPlan) bool { return k.path == path })
-	c.kept = slices.Insert(c.kept, 0, keptPlan{path, p})
-	c.kept = c.kept[:min(len(c.kept), maxPlans)]
+	c.entries = slices.DeleteFunc(c.entries, func(k cachedPlan) bool { return k.path == path })
+	c.entries = slices.Insert(c.entries, 0, cachedPlan{path, p})
+	c.entries = c.entries[:min(len(c.entries), maxPlans)]
 }
 
 // readPlan reads a file's header.

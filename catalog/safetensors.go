@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -173,26 +174,18 @@ func isForImages(name string) bool {
 func (w *weights) parameters(q mlxQuantization) int64 {
 	var all float64
 	for name, t := range w.tensors {
-		base, kind, _ := cutLast(name)
-		packed, ok := w.tensors[base+".weight"]
+		kind := path.Ext(name)
+		packed, ok := w.tensors[strings.TrimSuffix(name, kind)+".weight"]
 		isPacked := ok && packed.Type == "U32" && q.Bits > 0
 		switch {
-		case isPacked && (kind == "scales" || kind == "biases"):
-		case isPacked && kind == "weight":
+		case isPacked && (kind == ".scales" || kind == ".biases"):
+		case isPacked && kind == ".weight":
 			all += t.size() * 32 / float64(q.Bits)
 		default:
 			all += t.size()
 		}
 	}
 	return int64(min(all, 1<<62))
-}
-
-func cutLast(name string) (base, last string, ok bool) {
-	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return name, "", false
-	}
-	return name[:i], name[i+1:], true
 }
 
 // widest is how the largest of the weights is stored, e.g. "BF16".

@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -77,17 +76,17 @@ func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, map[string
 	return walks, folders, nil
 }
 
-// readHeaders reads those that aren't known, several at a time. Those that were read before the context ended are kept.
+// readHeaders reads those that aren't known, several at a time. Those that were read before the context ended are current.
 func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, err error) {
-	kept := make(map[string]header, len(c.headers))
+	current := make(map[string]header, len(c.headers))
 	var todo []*found
 	for _, w := range walks {
 		for i := range w.found {
 			f := &w.found[i]
 			if h, ok := c.headers[f.path]; ok && h.describes(f) {
-				kept[f.path] = h
-			} else if _, twice := kept[f.path]; !twice && f.problem == nil {
-				kept[f.path] = header{}
+				current[f.path] = h
+			} else if _, twice := current[f.path]; !twice && f.problem == nil {
+				current[f.path] = header{}
 				todo = append(todo, f)
 			}
 		}
@@ -100,7 +99,7 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 			for i := int(next.Add(1)) - 1; i < len(todo) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				h := readHeader(todo[i])
 				mu.Lock()
-				c.headers[todo[i].path], kept[todo[i].path] = h, h
+				c.headers[todo[i].path], current[todo[i].path] = h, h
 				mu.Unlock()
 			}
 		})
@@ -109,10 +108,10 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	if len(todo) > 0 || len(kept) != len(c.headers) {
+	if len(todo) > 0 || len(current) != len(c.headers) {
 		c.saved.dirty = true
 	}
-	c.headers = kept // forgets the files that are gone
+	c.headers = current // forgets the files that are gone
 	return len(todo) > 0, nil
 }
 
@@ -120,17 +119,12 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 func signatureOf(walks []*walk) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	number := func(n int64) { _, _ = h.Write(binary.AppendVarint(nil, n)) }
 	for _, w := range walks {
-		number(int64(len(w.found)))
+		maphash.WriteComparable(&h, len(w.found))
 		for _, f := range w.found {
-			for _, s := range []string{f.path, f.parts, string(f.layout), f.publisher, f.repo, f.label, f.scope} {
-				number(int64(len(s)))
-				_, _ = h.WriteString(s)
-			}
-			number(f.size)
-			number(f.changed.UnixNano())
-			number(int64(truth(f.problem != nil)))
+			maphash.WriteComparable(&h, [...]string{f.path, f.parts, string(f.layout), f.publisher, f.repo, f.label, f.scope})
+			maphash.WriteComparable(&h, [...]int64{f.size, f.changed.UnixNano()})
+			maphash.WriteComparable(&h, f.problem != nil)
 		}
 	}
 	return h.Sum64()

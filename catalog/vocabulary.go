@@ -198,12 +198,9 @@ func (r *vocabularyReader) readTokens(m *metadata) error {
 	}
 	r.found.tokens = nil
 	for i := range count {
-		length, err := m.length()
+		length, err := m.lengthUpTo(metadataBuffer)
 		if err != nil {
 			return err
-		}
-		if length > metadataBuffer {
-			return errNotUnderstood
 		}
 		text, err := m.Peek(int(length))
 		if err != nil {

@@ -41,7 +41,7 @@ type found struct {
 }
 
 // place is where a walk is.
-type place struct {
+type location struct {
 	dir  string
 	real string   // the same without links
 	way  []string // the real folders that lead here, this one last
@@ -50,8 +50,8 @@ type place struct {
 	linked bool // a link leads here
 }
 
-func (p place) into(name, real string) place {
-	return place{
+func (p location) into(name, real string) location {
+	return location{
 		below(p.dir, name), real, append(slices.Clip(p.way), real), append(slices.Clip(p.dirs), name), p.linked,
 	}
 }
@@ -91,7 +91,7 @@ func (w *walk) below(root string) error {
 		return nil
 	}
 	w.left, w.visits = w.catalog.limits, map[string]int{}
-	err = w.folder(place{dir: filepath.Clean(root), real: real, way: []string{real}})
+	err = w.folder(location{dir: filepath.Clean(root), real: real, way: []string{real}})
 	if errors.Is(err, errEnough) {
 		w.catalog.report(root, fmt.Errorf("it has more than %d folders or %d model files: the rest is left out; point models_dir at a smaller folder",
 			w.catalog.limits.folders, w.catalog.limits.files))
@@ -101,7 +101,7 @@ func (w *walk) below(root string) error {
 }
 
 // folder collects what a folder holds, whatever its layout.
-func (w *walk) folder(p place) error {
+func (w *walk) folder(p location) error {
 	list, err := w.enter(p)
 	if err != nil || list == nil {
 		return err
@@ -126,7 +126,7 @@ func (w *walk) folder(p place) error {
 }
 
 // enter reads a folder; nil if it is left out. What can't be read is left out, and told to the log.
-func (w *walk) enter(p place) (*folderList, error) {
+func (w *walk) enter(p location) (*folderList, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (w *walk) enter(p place) (*folderList, error) {
 
 // entries collects what a folder holds, as files of a repository, and what its folders hold: of the same repository if it is
 // given by the layout, else of their own. Links are followed, since users link their models in.
-func (w *walk) entries(p place, list *folderList, of found, notes *notes) error {
+func (w *walk) entries(p location, list *folderList, of found, notes *notes) error {
 	if w.mlx && list.holds("config.json") {
 		if err := w.mlxFolder(p, list, of); err != nil {
 			return err
@@ -173,7 +173,7 @@ func (w *walk) entries(p place, list *folderList, of found, notes *notes) error 
 	return nil
 }
 
-func (w *walk) entry(p place, e entry, of found, notes *notes) error {
+func (w *walk) entry(p location, e entry, of found, notes *notes) error {
 	if e.kind.IsDir() {
 		return w.subfolder(p, e, of)
 	}
@@ -184,7 +184,8 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && of.layout == LayoutPlain && filename.IsGGUF(e.name) && e.kind&fs.ModeSymlink != 0:
-		return w.lost(path, e.name, of)
+		of.problem = errors.New("it is a link to what isn't there") // as when a disk isn't mounted
+		return w.file(path, e.name, nil, of)
 	case err != nil:
 		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
 			w.catalog.report(path, err)
@@ -201,7 +202,7 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	}
 }
 
-func (w *walk) subfolder(p place, e entry, of found) error {
+func (w *walk) subfolder(p location, e entry, of found) error {
 	real := below(p.real, e.name)
 	if !e.kind.IsDir() {
 		var err error
@@ -231,27 +232,17 @@ func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
 	if part, _ := filename.Part(name); part > 1 {
 		return nil
 	}
-	of.path, of.info, of.size, of.changed, of.format = path, info, info.Size(), info.ModTime(), FormatGGUF
+	of.path, of.format = path, FormatGGUF
 	if of.label == "" {
 		of.label = filename.Stem(name)
 	}
-	of.parts = parts(path)
-	return w.keep(of)
+	if info != nil {
+		of.info, of.size, of.changed, of.parts = info, info.Size(), info.ModTime(), parts(path)
+	}
+	return w.add(of)
 }
 
-// lost keeps a link to a model that isn't there, as when a disk isn't mounted: whoever misses it learns why.
-func (w *walk) lost(path, name string, of found) error {
-	if part, _ := filename.Part(name); part > 1 {
-		return nil
-	}
-	of.path, of.format, of.problem = path, FormatGGUF, errors.New("it is a link to what isn't there")
-	if of.label == "" {
-		of.label = filename.Stem(name)
-	}
-	return w.keep(of)
-}
-
-func (w *walk) keep(f found) error {
+func (w *walk) add(f found) error {
 	if w.left.files--; w.left.files < 0 {
 		return errEnough
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,8 @@ const (
 	selectBlob = `SELECT data FROM blobs WHERE hash = $1`
 )
 
-// keep stores a blob for one more turn.
-func keep(t *tx, b blob) error {
+// putBlob stores a blob for one more turn.
+func putBlob(t *tx, b blob) error {
 	n, err := t.exec(shareBlob, b.hash) // first without its bytes, which are many
 	if err != nil || n == 1 {
 		return err
@@ -44,12 +45,7 @@ func (r released) add(images string) {
 
 // run removes the blobs that no turn has any more.
 func (r released) run(t *tx) error {
-	hashes := make([]string, 0, len(r))
-	for hash := range r {
-		hashes = append(hashes, hash)
-	}
-	slices.Sort(hashes) // the order in which they are locked
-	for _, hash := range hashes {
+	for _, hash := range slices.Sorted(maps.Keys(r)) { // always locked in the same order
 		n, err := t.exec(dropBlob, hash, r[hash])
 		if err == nil && n == 0 {
 			_, err = t.exec(releaseBlob, hash, r[hash])

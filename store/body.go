@@ -107,9 +107,6 @@ func images(t *Turn, do func(*translate.Image)) {
 
 // joined gives the hashes of blobs as the column turns.images has them.
 func joined(blobs []blob) string {
-	if len(blobs) == 0 {
-		return ""
-	}
 	hashes := make([]string, len(blobs))
 	for i, b := range blobs {
 		hashes[i] = b.hash

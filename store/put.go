@@ -110,7 +110,7 @@ func (p *put) run(t *tx) error {
 		return p.hindrance(t)
 	}
 	for _, b := range p.blobs {
-		if err := keep(t, b); err != nil {
+		if err := putBlob(t, b); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -148,7 +149,7 @@ func (s *Store) changeToken(ctx context.Context, id, query string, args ...any) 
 // TouchTokens notes when tokens, by their ids, were last used.
 func (s *Store) TouchTokens(ctx context.Context, used map[string]time.Time) error {
 	return s.write(ctx, 0, func(tx *tx) error {
-		for _, id := range sortedKeys(used) {
+		for _, id := range slices.Sorted(maps.Keys(used)) {
 			if _, err := tx.exec(touchToken, id, used[id].UnixNano()); err != nil {
 				return err
 			}

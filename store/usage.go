@@ -80,5 +80,3 @@ func (s *Store) usage(ctx context.Context, query string, args ...any) (map[Usage
 	})
 	return used, err
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

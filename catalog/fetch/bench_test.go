@@ -93,7 +93,7 @@ func download(b *testing.B, hub *fakehub.Hub, lanes int) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	updates, stop, err := jobs.Watch(job.ID)
+	updates, stop, err := jobs.Subscribe(job.ID)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -144,7 +144,8 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 	}
 	c := choice{quantization: mlxQuantization(repo)}
 	if w.quantization != "" && normalQuantization(w.quantization) != normalQuantization(c.quantization) {
-		return choice{}, errorf(Invalid, "%s has no quantization %q: it is one model as a whole%s.", repo, w.quantization, suffix(", ", c.quantization)).about("quantization")
+		whole := strings.TrimSuffix("it is one model as a whole, "+c.quantization, ", ")
+		return choice{}, errorf(Invalid, "%s has no quantization %q: %s.", repo, w.quantization, whole).about("quantization")
 	}
 	single := slices.ContainsFunc(files, func(f remoteFile) bool { return isWeight(f) && !strings.HasPrefix(f.Path, "consolidated") })
 	total := int64(0)
@@ -173,11 +174,4 @@ func mlxQuantization(repo string) string {
 		return m[1] + "bit"
 	}
 	return filename.LastQuantization(path.Base(repo))
-}
-
-func suffix(sign, text string) string {
-	if text == "" {
-		return ""
-	}
-	return sign + text
 }

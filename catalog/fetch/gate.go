@@ -42,6 +42,21 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// every calls do at an interval. stop ends that, and returns when do isn't running any more.
+func every(ctx context.Context, interval time.Duration, do func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for sleep(ctx, interval) == nil {
+			do()
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
 // gates are the gates of hubs.
 type gates struct {
 	mu  sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	getter "github.com/hashicorp/go-getter/v2"
 )
@@ -32,8 +32,7 @@ type ranges struct {
 	retry  func(*Error) // told of what is tried again
 	gate   *gate        // of the hub
 
-	mu    sync.Mutex
-	whole bool // the server knows no ranges
+	whole atomic.Bool // the server knows no ranges
 }
 
 // get fetches what is missing of the part. The error is a *fault, or the context's.
@@ -67,8 +66,9 @@ func (r *ranges) Get(context.Context, *getter.Request) error {
 
 // GetFile implements [getter.Getter]. The part knows its own place, which the request's Dst only names.
 func (r *ranges) GetFile(ctx context.Context, request *getter.Request) error {
-	stop := r.background(ctx)
-	defer stop()
+	defer every(ctx, r.tune.checkpoint, func() {
+		_ = r.part.save() // a failure only costs bytes after a crash; if it lasts, closing the part fails, too
+	})()
 	for {
 		err := r.lanesOf(ctx, request.URL().String())
 		if !errors.Is(err, errNoRanges) {
@@ -77,28 +77,6 @@ func (r *ranges) GetFile(ctx context.Context, request *getter.Request) error {
 		if err := r.part.reset(); err != nil { // one stream from the start is the only way
 			return err
 		}
-	}
-}
-
-// background keeps checkpoints and follows with the checksum.
-func (r *ranges) background(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	all.Go(func() {
-		ticker := time.NewTicker(r.tune.checkpoint)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				_ = r.part.save() // one that fails costs bytes after a crash only; what matters fails again
-			}
-		}
-	})
-	return func() {
-		cancel()
-		all.Wait()
 	}
 }
 
@@ -139,24 +117,10 @@ func (r *ranges) lanesOf(ctx context.Context, address string) error {
 
 // most is the longest span that one request asks for.
 func (r *ranges) most() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.whole || r.lanes == 1 {
+	if r.whole.Load() || r.lanes == 1 {
 		return r.part.want.Size
 	}
 	return r.tune.chunk
-}
-
-func (r *ranges) isWhole() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.whole
-}
-
-func (r *ranges) noRanges() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.whole = true
 }
 
 // blocks are what bytes are copied by.

@@ -59,9 +59,9 @@ type file struct {
 	Early bool `json:"early,omitempty"`
 	// Replace says that what is in its place is of another version.
 	Replace bool `json:"replace,omitempty"`
-	// Placed says that this job has put it, or was about to put it, into its place as a part of the model: what was there before
+	// Installed says that this job has put it, or was about to put it, into its place as a part of the model: what was there before
 	// isn't the job's to delete.
-	Placed bool `json:"placed,omitempty"`
+	Installed bool `json:"placed,omitempty"`
 
 	have *atomic.Int64
 }
@@ -109,14 +109,14 @@ type job struct {
 	rate     rate
 	lastByte atomic.Int64 // when bytes last came, in nanoseconds of Unix time
 
-	mu      sync.Mutex
-	record  record
-	trouble trouble
-	cancel  context.CancelCauseFunc // ends the run under way
-	stopped chan struct{}           // closed when it has ended; nil before the first
-	ran     int64                   // bytes that were there when the run began
-	ranAt   time.Time               // when it began
-	watch   map[chan Job]struct{}
+	mu          sync.Mutex
+	record      record
+	trouble     trouble
+	cancel      context.CancelCauseFunc // ends the run under way
+	stopped     chan struct{}           // closed when it has ended; nil before the first
+	ran         int64                   // bytes that were there when the run began
+	ranAt       time.Time               // when it began
+	subscribers map[chan Job]struct{}
 }
 
 // snapshot is the job now.
@@ -165,17 +165,17 @@ func (j *job) set(state State, why *Error) {
 	if state == Completed {
 		j.record.CompletedAt = time.Now().UTC()
 	}
-	j.jobs.keep(&j.record)
+	j.jobs.save(&j.record)
 	j.tell()
 }
 
 // tell gives the job as it is now to those who watch: each has the latest only. j.mu is held.
 func (j *job) tell() {
-	if len(j.watch) == 0 {
+	if len(j.subscribers) == 0 {
 		return
 	}
 	now := j.now()
-	for c := range j.watch {
+	for c := range j.subscribers {
 		select {
 		case <-c: // what wasn't taken is old now
 		default:
@@ -183,7 +183,7 @@ func (j *job) tell() {
 		c <- now
 		if now.Ended() {
 			close(c)
-			delete(j.watch, c)
+			delete(j.subscribers, c)
 		}
 	}
 }
@@ -193,17 +193,17 @@ func (j *job) subscribe() (updates <-chan Job, stop func()) {
 	c := make(chan Job, 1)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.watch[c] = struct{}{}
+	j.subscribers[c] = struct{}{}
 	c <- j.now()
 	if j.now().Ended() {
 		close(c)
-		delete(j.watch, c)
+		delete(j.subscribers, c)
 	}
 	return c, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if _, ok := j.watch[c]; ok {
-			delete(j.watch, c)
+		if _, ok := j.subscribers[c]; ok {
+			delete(j.subscribers, c)
 			close(c)
 		}
 	}

@@ -22,8 +22,8 @@ const (
 	// defaultLanes is how many parts of a large file are fetched at a time. Over loopback one lane is as fast; from servers
 	// that hold each connection to some speed, as those of hubs do, four are four times as fast.
 	defaultLanes = 4
-	// keptJobs is how many ended jobs are remembered.
-	keptJobs = 200
+	// maxEnded is how many ended jobs are remembered.
+	maxEnded = 200
 )
 
 // Options is what fetching depends on.
@@ -131,8 +131,8 @@ func (s *Jobs) Close() error {
 	s.transport.CloseIdleConnections()
 	for _, j := range all {
 		j.mu.Lock()
-		for c := range j.watch {
-			delete(j.watch, c)
+		for c := range j.subscribers {
+			delete(j.subscribers, c)
 			close(c)
 		}
 		j.mu.Unlock()
@@ -210,9 +210,9 @@ func NoJob(id string) *Error {
 	return errorf(JobNotFound, "There is no download job %q. GET /api/v1/models/download lists them.", id)
 }
 
-// Watch gives a channel on which the latest state of a job can be read: at once, and whenever it has changed. It is closed
+// Subscribe gives a channel on which the latest state of a job can be read: at once, and whenever it has changed. It is closed
 // behind the state that ends the job, after stop, and when everything ends. stop has to be called.
-func (s *Jobs) Watch(id string) (updates <-chan Job, stop func(), err error) {
+func (s *Jobs) Subscribe(id string) (updates <-chan Job, stop func(), err error) {
 	j, err := s.find(id)
 	if err != nil {
 		return nil, nil, err

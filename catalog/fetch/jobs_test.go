@@ -313,7 +313,7 @@ func TestJobs_AreKnownById(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	jobs := w.open()
-	_, _, watched := jobs.Watch("job_x")
+	_, _, watched := jobs.Subscribe("job_x")
 	for name, err := range map[string]error{
 		"get": second(jobs.Get("job_x")), "pause": second(jobs.Pause(t.Context(), "job_x")), "resume": second(jobs.Resume("job_x")),
 		"cancel": second(jobs.Cancel(t.Context(), "../x")), "watch": watched,

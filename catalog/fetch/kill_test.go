@@ -37,7 +37,7 @@ func child(home, hub, model string) int {
 	if job.State == AlreadyDownloaded {
 		return 0
 	}
-	updates, stop, err := jobs.Watch(job.ID)
+	updates, stop, err := jobs.Subscribe(job.ID)
 	if err != nil {
 		fmt.Println("watch:", err)
 		return 1

@@ -86,9 +86,9 @@ func (l *lane) span(ctx context.Context, s span) error {
 	if err := l.gate.wait(ctx); err != nil {
 		return err
 	}
-	ctx, dog := outbound.Watch(ctx, cmp.Or(l.hub.stall, l.tune.stall))
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(l.hub.stall, l.tune.stall))
 	defer dog.Stop()
-	whole := l.isWhole()
+	whole := l.whole.Load()
 	if whole && l.part.have.Load() > 0 {
 		if err := l.part.reset(); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (l *lane) accept(response *http.Response, s span, partial bool) (span, erro
 			return s, l.otherVersion()
 		}
 		if partial {
-			l.noRanges()
+			l.whole.Store(true)
 			if l.part.have.Load() > 0 {
 				return s, errNoRanges
 			}

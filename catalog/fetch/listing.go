@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
@@ -192,16 +191,14 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if !err.again || try >= a.tune.apiTries || wait > a.tune.apiPatience {
 			return nil, err.why
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(wait):
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }
 
 func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *fault) {
-	ctx, dog := outbound.Watch(ctx, cmp.Or(a.hub.stall, a.tune.stall))
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.stall, a.tune.stall))
 	defer dog.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -266,7 +266,7 @@ func (p *part) close() error {
 }
 
 // place makes a verified part the file that it is for. The part is closed.
-func place(root *os.Root, name string) error {
+func installFile(root *os.Root, name string) error {
 	if err := root.Rename(name+partSuffix, name); err != nil {
 		return diskError("renaming "+name+partSuffix, err)
 	}

@@ -104,7 +104,7 @@ func TestWatch_HasTheLatestAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: 20 << 20})
 	job := w.start(tiny)
-	updates, stop, err := w.jobs.Watch(job.ID)
+	updates, stop, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestWatch_HasTheLatestAndEnds(t *testing.T) {
 	if last.State != Completed {
 		t.Errorf("the last was %+v", last)
 	}
-	updates, stopped, err := w.jobs.Watch(job.ID)
+	updates, stopped, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestWatch_EndsWithEverything(t *testing.T) {
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", StallAtOnce: true})
 	job := w.start(tiny)
-	updates, stop, err := w.jobs.Watch(job.ID)
+	updates, stop, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestWatch_NeverHoldsAJobUp(t *testing.T) {
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: 20 << 20})
 	job := w.start(tiny)
-	updates, stop, err := w.jobs.Watch(job.ID)
+	updates, stop, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

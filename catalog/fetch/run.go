@@ -71,8 +71,11 @@ type run struct {
 
 // all fetches what is missing, puts it into its place and waits until the model is listed.
 func (r *run) all(ctx context.Context) error {
-	stop := r.ticking(ctx)
-	defer stop()
+	defer every(ctx, r.jobs.tune.tick, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.tell()
+	})()
 	for {
 		err := r.fetch(ctx)
 		if err == nil {
@@ -82,7 +85,7 @@ func (r *run) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.place(); err != nil {
+	if err := r.install(); err != nil {
 		return err
 	}
 	if r.jobs.listed == nil {
@@ -95,31 +98,6 @@ func (r *run) all(ctx context.Context) error {
 		return errorf(Internal, "The files are fetched and checked, but the model isn't listed: %w. Look at the files, and resume the download to try again.", err)
 	}
 	return nil
-}
-
-// ticking tells those who watch of the progress.
-func (r *run) ticking(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(r.jobs.tune.tick)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				r.mu.Lock()
-				r.tell()
-				r.mu.Unlock()
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }
 
 // fetch fetches every file that isn't whole. errRelisted says that the files are others now.
@@ -176,7 +154,7 @@ func (r *run) file(ctx context.Context, i int) error {
 	if err != nil || !f.Early {
 		return err
 	}
-	if err := place(r.jobs.root, f.name()); err != nil {
+	if err := installFile(r.jobs.root, f.name()); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -274,30 +252,30 @@ func (r *run) relist(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Files, r.record.Revision = files, l.revision
-	r.jobs.keep(&r.record)
+	r.jobs.save(&r.record)
 	r.jobs.log.Info("the hub's files have changed, so the new ones are fetched", "job", r.record.ID, "repo", r.record.Repo)
 	return errRelisted
 }
 
 // place puts the files into their place, the one that makes the model whole last.
-func (r *run) place() error {
+func (r *run) install() error {
 	files := r.files()
-	isPlaced := make([]bool, len(files))
+	isInstalled := make([]bool, len(files))
 	for i, f := range files {
 		_, err := r.jobs.root.Lstat(f.name() + partSuffix)
-		isPlaced[i] = err != nil && r.jobs.isThere(f)
+		isInstalled[i] = err != nil && r.jobs.isThere(f)
 	}
 	r.mu.Lock()
 	for i, f := range files {
-		r.record.Files[i].Placed = f.Placed || !isPlaced[i] && !f.Early
+		r.record.Files[i].Installed = f.Installed || !isInstalled[i] && !f.Early
 	}
-	r.jobs.keep(&r.record) // before it is so: a job that is cancelled after a crash knows what to delete
+	r.jobs.save(&r.record) // before it is so: a job that is cancelled after a crash knows what to delete
 	r.mu.Unlock()
 	for i, f := range files {
-		if isPlaced[i] {
+		if isInstalled[i] {
 			continue
 		}
-		if err := place(r.jobs.root, f.name()); err != nil {
+		if err := installFile(r.jobs.root, f.name()); err != nil {
 			return err
 		}
 	}

@@ -103,7 +103,7 @@ func (w *world) start(repo string) Job {
 // await waits until a job is as wanted.
 func (w *world) await(id string, wanted func(Job) bool) Job {
 	w.Helper()
-	updates, stop, err := w.jobs.Watch(id)
+	updates, stop, err := w.jobs.Subscribe(id)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -67,20 +67,20 @@ func (j *job) discard() {
 	}
 	for i, f := range j.record.Files {
 		err := removePart(j.jobs.root, f.name())
-		if f.Placed && j.jobs.isThere(f) {
+		if f.Installed && j.jobs.isThere(f) {
 			err = errors.Join(err, j.jobs.root.Remove(f.name()))
 		}
 		if err != nil {
 			j.jobs.log.Warn("deleting what a cancelled download left", "job", j.record.ID, "error", err)
 			continue
 		}
-		j.record.Files[i].Placed = false
+		j.record.Files[i].Installed = false
 		if !j.jobs.isThere(f) {
 			f.have.Store(0)
 		}
 	}
 	j.discardEarly()
-	j.jobs.keep(&j.record)
+	j.jobs.save(&j.record)
 	j.jobs.prune(j.record.Folder)
 }
 

@@ -15,7 +15,7 @@ import (
 const recordSuffix = ".json"
 
 // keep writes a job down.
-func (s *Jobs) keep(r *record) {
+func (s *Jobs) save(r *record) {
 	err := atomicfile.Write(s.state, r.ID+recordSuffix, 0o600, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "\t")
@@ -119,7 +119,7 @@ func (s *Jobs) haveOf(f file, state State) int64 {
 }
 
 func (s *Jobs) newJob(r record) *job {
-	return &job{jobs: s, record: r, watch: map[chan Job]struct{}{}}
+	return &job{jobs: s, record: r, subscribers: map[chan Job]struct{}{}}
 }
 
 // forget drops the oldest ended jobs where there are too many. s.mu is held.
@@ -130,7 +130,7 @@ func (s *Jobs) forget() {
 			ended = append(ended, j)
 		}
 	}
-	for _, j := range ended[:max(0, len(ended)-keptJobs)] {
+	for _, j := range ended[:max(0, len(ended)-maxEnded)] {
 		delete(s.jobs, j.record.ID)
 		_ = s.state.Remove(j.record.ID + recordSuffix)
 	}

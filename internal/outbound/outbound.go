@@ -117,9 +117,9 @@ type Watchdog struct {
 	cancel context.CancelCauseFunc
 }
 
-// Watch derives a context that ends with [ErrStalled], unless [Watchdog.Alive] is called at least so often. Stop has to be
+// WithWatchdog derives a context that ends with [ErrStalled], unless [Watchdog.Alive] is called at least so often. Stop has to be
 // called when the work is done.
-func Watch(ctx context.Context, after time.Duration) (context.Context, *Watchdog) {
+func WithWatchdog(ctx context.Context, after time.Duration) (context.Context, *Watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Watchdog{after: after, cancel: cancel}
 	w.timer = time.AfterFunc(after, func() { cancel(fmt.Errorf("%w for %v", ErrStalled, after)) })

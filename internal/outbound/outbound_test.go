@@ -103,7 +103,7 @@ func TestCheckRedirect_StaysSafe(t *testing.T) {
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, w := Watch(t.Context(), time.Minute)
+		ctx, w := WithWatchdog(t.Context(), time.Minute)
 		defer w.Stop()
 		for range 3 {
 			time.Sleep(59 * time.Second)

@@ -70,7 +70,7 @@ func stripJPEG(data []byte, _ Info) ([]byte, error) {
 		}
 		segment := rest[:1+n]
 		rest = rest[len(segment):]
-		if !j.keep(marker, segment) {
+		if !j.add(marker, segment) {
 			return nil, errDamaged
 		}
 		if marker == jpegScan {
@@ -82,7 +82,7 @@ func stripJPEG(data []byte, _ Info) ([]byte, error) {
 }
 
 // keep takes a segment, or leaves it out. It tells whether the segment is in its place.
-func (j *jpegFile) keep(marker byte, segment []byte) bool {
+func (j *jpegFile) add(marker byte, segment []byte) bool {
 	content := segment[3:]
 	switch {
 	case marker >= jpegBaseline && marker <= jpegProgressive:

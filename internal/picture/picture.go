@@ -110,21 +110,21 @@ func Normalize(data []byte) ([]byte, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
-	var kept []byte
+	var clean []byte
 	if f.normalize != nil {
-		kept, err = f.normalize(data, info)
+		clean, err = f.normalize(data, info)
 	} else {
-		kept, info, err = convert(data, decoders[f.name])
+		clean, info, err = convert(data, decoders[f.name])
 	}
 	switch {
 	case err != nil:
 		return nil, Info{}, err
-	case len(kept) > MaxBytes:
+	case len(clean) > MaxBytes:
 		return nil, Info{}, Error(fmt.Sprintf("is larger than %d MiB as a PNG file", MaxBytes>>20))
-	case int64(len(kept)) > ballast(info):
+	case int64(len(clean)) > ballast(info):
 		return nil, Info{}, errBallast
 	}
-	return kept, info, nil
+	return clean, info, nil
 }
 
 // ballast is more than a file of so many pixels can need, in bytes: JPEG at its best quality needs about 20 for each, and

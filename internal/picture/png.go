@@ -57,7 +57,7 @@ func stripPNG(data []byte, info Info) ([]byte, error) {
 		if kind == "IEND" {
 			break
 		}
-		if !p.keep(kind, content) {
+		if !p.add(kind, content) {
 			return nil, errDamaged
 		}
 		p.out = append(p.out, chunk...)
@@ -69,7 +69,7 @@ func stripPNG(data []byte, info Info) ([]byte, error) {
 }
 
 // keep tells whether a chunk is in its place.
-func (p *pngFile) keep(kind string, content []byte) bool {
+func (p *pngFile) add(kind string, content []byte) bool {
 	switch {
 	case kind == "IHDR" && len(content) == 13:
 		p.bits, p.color, p.interlaced = content[8], content[9], content[12] == 1

@@ -23,11 +23,11 @@ const (
 	stallTimeout = 60 * time.Second
 )
 
-// unreachableError says that a server couldn't be reached, or broke off: another source may still work.
-type unreachableError struct{ cause error }
+// sourceError says that a source can't be reached, breaks off, or has nothing for this machine. Another source may do better.
+type sourceError struct{ cause error }
 
-func (e *unreachableError) Error() string { return e.cause.Error() }
-func (e *unreachableError) Unwrap() error { return e.cause }
+func (e *sourceError) Error() string { return e.cause.Error() }
+func (e *sourceError) Unwrap() error { return e.cause }
 
 // statusError is an HTTP answer that isn't a success.
 type statusError struct {
@@ -41,13 +41,6 @@ func (e *statusError) Error() string {
 		text += " (too many requests from this address, or a proxy's refusal)"
 	}
 	return text
-}
-
-// noChecksumError refuses a file that couldn't be checked.
-type noChecksumError struct{ name string }
-
-func (e *noChecksumError) Error() string {
-	return fmt.Sprintf("the release states no SHA-256 checksum for %s, so it is not fetched", e.name)
 }
 
 // remote is where releases are published.
@@ -78,7 +71,7 @@ type sorter struct {
 }
 
 func (s *sorter) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, dog := outbound.Watch(request.Context(), s.stall)
+	ctx, dog := outbound.WithWatchdog(request.Context(), s.stall)
 	response, err := s.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		err = reachability(ctx, err)
@@ -94,7 +87,7 @@ func (s *sorter) RoundTrip(request *http.Request) (*http.Response, error) {
 	status := &statusError{response.StatusCode, request.URL.Host}
 	switch code := response.StatusCode; {
 	case code >= 500, code == http.StatusForbidden, code == http.StatusProxyAuthRequired, code == http.StatusTooManyRequests:
-		return nil, &unreachableError{status}
+		return nil, &sourceError{status}
 	default:
 		return nil, status
 	}
@@ -130,20 +123,17 @@ func reachability(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, outbound.ErrStalled):
-		return &unreachableError{cause}
+		return &sourceError{cause}
 	case cause != nil:
 		return cause
 	default:
-		return &unreachableError{err}
+		return &sourceError{err}
 	}
 }
 
 // download fetches a release's file and checks it against its checksum. At an error, path may hold anything.
 func (c *remote) download(ctx context.Context, a asset, path string, report func(done, total int64)) error {
-	if a.sha256 == "" {
-		return &noChecksumError{a.name}
-	}
-	if err := c.checkURL(a.url); err != nil {
+	if err := c.check(a); err != nil {
 		return err
 	}
 	client := &getter.Client{

@@ -135,10 +135,9 @@ func (e *wishError) Error() string { return e.text }
 // fallsBack is true for failures that another source may not have. A wrong checksum or an archive that reaches out of
 // its folder isn't one: that has to be looked at.
 func fallsBack(err error) bool {
-	_, unreachable := errors.AsType[*unreachableError](err)
-	_, none := errors.AsType[*noBuildError](err)
+	_, source := errors.AsType[*sourceError](err)
 	_, unfit := errors.AsType[*unfitError](err)
-	return unreachable || none || unfit
+	return source || unfit
 }
 
 func (g *get) fail(what string, err error) { g.tried = append(g.tried, Attempt{what, err}) }

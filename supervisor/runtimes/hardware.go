@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -31,10 +32,7 @@ type nvidia struct {
 type dotted struct{ major, minor int }
 
 func (d dotted) compare(other dotted) int {
-	if d.major != other.major {
-		return d.major - other.major
-	}
-	return d.minor - other.minor
+	return cmp.Or(cmp.Compare(d.major, other.major), cmp.Compare(d.minor, other.minor))
 }
 
 func parseDotted(text string) (dotted, bool) {

@@ -118,10 +118,7 @@ func parseRelease(text []byte) (release, error) {
 
 // readPointer returns the tag that a pointer asset holds.
 func (c *remote) readPointer(ctx context.Context, a asset) (string, error) {
-	if a.sha256 == "" {
-		return "", &noChecksumError{a.name}
-	}
-	if err := c.checkURL(a.url); err != nil {
+	if err := c.check(a); err != nil {
 		return "", err
 	}
 	text, err := c.read(ctx, a.url, maxPointerBytes)
@@ -159,6 +156,14 @@ func (c *remote) read(ctx context.Context, where string, limit int64) ([]byte, e
 		return nil, fmt.Errorf("reading %s: the answer is longer than %d bytes", where, limit)
 	}
 	return text, nil
+}
+
+// check refuses an asset that has no checksum, or an address that checkURL refuses.
+func (c *remote) check(a asset) error {
+	if a.sha256 == "" {
+		return fmt.Errorf("the release states no SHA-256 checksum for %s, so it is not fetched", a.name)
+	}
+	return c.checkURL(a.url)
 }
 
 // checkURL refuses the addresses that go-getter would read in its own way, and those that are less safe than the

@@ -17,6 +17,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,10 +128,7 @@ func (s *Store) installed() ([]Runtime, error) {
 		list = append(list, found)
 	}
 	slices.SortStableFunc(list, func(a, b Runtime) int {
-		if byVersion := buildNumber(b.Version) - buildNumber(a.Version); byVersion != 0 {
-			return byVersion
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(buildNumber(b.Version), buildNumber(a.Version)), cmp.Compare(a.Name, b.Name))
 	})
 	return list, nil
 }

@@ -19,8 +19,8 @@ var debianSuites = []string{
 	"buster", "bullseye", "bookworm", "trixie", "forky", "duke", "sid",
 }
 
-// keptOptions are the options that are taken over from the machine's entries.
-var keptOptions = []string{"Signed-By", "Trusted", "Check-Valid-Until", "Valid-Until-Max", "Check-Date", "By-Hash"}
+// trustOptions are the options that are taken over from the machine's entries.
+var trustOptions = []string{"Signed-By", "Trusted", "Check-Valid-Until", "Valid-Until-Max", "Check-Date", "By-Hash"}
 
 // parseSources reads deb822 stanzas, the form of a .sources file. Entries that are disabled or for sources are left out.
 func parseSources(text string) []aptSource {
@@ -65,7 +65,7 @@ func sourceOf(fields map[string]string) (aptSource, bool) {
 		uris: strings.Fields(fields["uris"]), suites: strings.Fields(fields["suites"]),
 		components: strings.Fields(fields["components"]), options: map[string]string{},
 	}
-	for _, name := range keptOptions {
+	for _, name := range trustOptions {
 		if value := fields[strings.ToLower(name)]; value != "" {
 			source.options[name] = value
 		}
@@ -146,7 +146,7 @@ func (source aptSource) inSuite(suite string) string {
 	} {
 		text.WriteString(field[0] + ": " + field[1] + "\n")
 	}
-	for _, name := range keptOptions {
+	for _, name := range trustOptions {
 		if value := source.options[name]; value != "" {
 			text.WriteString(name + ": " + value + "\n")
 		}

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (s *Store) newStaging(ctx context.Context) (*staging, error) {
 	stage := &staging{path: path, lock: flock.New(filepath.Join(path, stagingLock))}
 	if locked, err := stage.lock.TryLock(); err != nil || !locked {
 		stage.discard()
-		return nil, fmt.Errorf("locking the staging folder: %w", errors.Join(err, errIf(!locked, "it is locked")))
+		return nil, fmt.Errorf("locking the staging folder: %w", cmp.Or(err, errors.New("it is locked")))
 	}
 	return stage, nil
 }
@@ -108,11 +109,4 @@ func (s *Store) removeUnlocked() {
 			s.log.Warn("removing what an interrupted get left", "folder", path, "error", err)
 		}
 	}
-}
-
-func errIf(condition bool, text string) error {
-	if condition {
-		return errors.New(text)
-	}
-	return nil
 }

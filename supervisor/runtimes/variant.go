@@ -33,12 +33,6 @@ type build struct {
 	libraries *asset // CUDA's own, where the release has them
 }
 
-// noBuildError says that a release has nothing for this machine.
-type noBuildError struct{ cause error }
-
-func (e *noBuildError) Error() string { return e.cause.Error() }
-func (e *noBuildError) Unwrap() error { return e.cause }
-
 // preference is the order in which variants are wanted on this hardware.
 func (h hardware) preference() []string {
 	if h.os == "darwin" {
@@ -93,7 +87,7 @@ func (r release) librariesFor(system, toolkit, arch string) *asset {
 func (h hardware) choose(r release, want string) ([]build, error) {
 	offered := r.buildsFor(h.os, h.arch)
 	if len(offered) == 0 {
-		return nil, &noBuildError{fmt.Errorf("release %s has no build for %s/%s", r.tag, h.os, h.arch)}
+		return nil, &sourceError{fmt.Errorf("release %s has no build for %s/%s", r.tag, h.os, h.arch)}
 	}
 	byVariant := map[string][]build{}
 	var names []string
@@ -122,7 +116,7 @@ func (h hardware) choose(r release, want string) ([]build, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &noBuildError{fmt.Errorf("release %s has no build that fits this hardware; it has: %s", r.tag, strings.Join(names, ", "))}
+		return nil, &sourceError{fmt.Errorf("release %s has no build that fits this hardware; it has: %s", r.tag, strings.Join(names, ", "))}
 	}
 	return chosen, nil
 }
