@@ -9,8 +9,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// localPath converts a file's path in a repository into a path below the folder of a model. It refuses what could lead
-// elsewhere, and the names of partial files.
+// localPath converts a file's path in a repository into a path below the folder of a model. It rejects unsafe paths, and the
+// names of partial files.
 func localPath(path string) (string, error) {
 	for name := range strings.SplitSeq(strings.ToLower(path), "/") {
 		if strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, checkpointSuffix) {
@@ -20,7 +20,7 @@ func localPath(path string) (string, error) {
 	return filename.Local(path)
 }
 
-// checkRepo tells whether publisher/repository can be a repository of a hub, and the name of a folder.
+// checkRepo checks that publisher/repository is a valid repository of a hub, and a valid folder.
 func checkRepo(publisher, repo string) error {
 	if err := filename.CheckFolder(publisher); err != nil {
 		return err
@@ -30,7 +30,7 @@ func checkRepo(publisher, repo string) error {
 
 var revisionPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-// checkRevision tells whether a name can be a branch, a tag or a commit.
+// checkRevision checks that a name is a valid branch, tag or commit.
 func checkRevision(revision string) error {
 	bad := func(part string) bool { return !revisionPart.MatchString(part) || strings.Contains(part, "..") }
 	if slices.ContainsFunc(strings.Split(revision, "/"), bad) {

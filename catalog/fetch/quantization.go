@@ -13,7 +13,7 @@ var (
 	digits   = regexp.MustCompile(`\d+`)
 )
 
-// normalQuantization makes the spellings of a quantization one: q4-k-m, Q4.K.M and Q4_K_M.
+// normalQuantization returns one spelling of a quantization for q4-k-m, Q4.K.M and Q4_K_M.
 func normalQuantization(name string) string {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	prefix := ""
@@ -33,7 +33,7 @@ func normalQuantization(name string) string {
 	return prefix + name
 }
 
-// bitsOf is about how many bits a quantization has for each weight; 0 where its name doesn't tell.
+// bitsOf returns the approximate bits per weight of a quantization; 0 if unknown.
 func bitsOf(quantization string) int {
 	name := strings.TrimPrefix(normalQuantization(quantization), "UD-")
 	switch {
@@ -49,13 +49,13 @@ func bitsOf(quantization string) int {
 	return n
 }
 
-// fourBits are the quantizations of four bits, the best choice first.
+// fourBits are the quantizations with four bits, best first.
 var fourBits = []string{
 	"Q4_K_M", "UD-Q4_K_XL", "Q4_K_XL", "Q4_K_L", "Q4_K_S", "Q4_K", "MXFP4_MOE", "MXFP4", "IQ4_NL", "IQ4_XS", "Q4_1", "Q4_0",
 }
 
-// compareVariants orders variants by how good a choice they are when nobody says which: Q4_K_M, the nearest of four bits,
-// more bits than that (the fewest first), then fewer (the most first), and those whose name doesn't tell.
+// compareVariants orders variants by preference: four bits in the order of fourBits, then more bits, fewest first, then fewer
+// bits, most first, then unknown ones.
 func compareVariants(a, b variant) int {
 	return cmp.Or(
 		cmp.Compare(tier(a), tier(b)),
@@ -95,7 +95,7 @@ func distance(v variant) int {
 	return max(d, -d)
 }
 
-// middling puts the usual one of several with as many bits first.
+// middling prefers the most common quantization among those with the same number of bits.
 func middling(v variant) int {
 	if strings.HasSuffix(normalQuantization(v.quantization), "_K_M") {
 		return 0

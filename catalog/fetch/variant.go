@@ -18,19 +18,19 @@ type remoteFile struct {
 	Path   string `json:"path"` // with slashes, below the repository
 	Size   int64  `json:"size"` // in bytes
 	SHA256 string `json:"sha256,omitempty"`
-	// GitSHA1 is git's checksum of small files, for which the hub knows no other.
+	// GitSHA1 is the git checksum of a small file, for which hubs have no SHA-256.
 	GitSHA1 string `json:"git_sha1,omitempty"`
 }
 
-// sameContent tells whether two files hold the same, as far as their checksums say.
+// sameContent reports whether two files have the same size and checksums.
 func (f remoteFile) sameContent(g remoteFile) bool {
 	return f.Size == g.Size && f.SHA256 == g.SHA256 && f.GitSHA1 == g.GitSHA1
 }
 
-// variant is one of the models that a repository holds: mostly a quantization.
+// variant is one of the models of a repository, usually a quantization.
 type variant struct {
-	name         string // of its file, without the ending and the part's number; with its folder
-	quantization string // empty where its name doesn't tell
+	name         string // of its file with its folder, without extension and part number
+	quantization string // empty if unknown
 	files        []remoteFile
 }
 
@@ -42,17 +42,17 @@ func (v variant) size() int64 {
 	return n
 }
 
-// label is what users know a variant by.
+// label returns the name of a variant for users.
 func (v variant) label() string { return cmp.Or(v.quantization, v.name) }
 
 func (v variant) String() string {
 	return fmt.Sprintf("%s (%s)", v.label(), sized(v.size()))
 }
 
-// sized is a number of bytes for users.
+// sized formats a number of bytes for users.
 func sized(bytes int64) string { return humanize.IBytes(uint64(max(0, bytes))) }
 
-// list names variants for users.
+// list formats variants for users.
 func list(all []variant) string {
 	var words []string
 	for _, v := range all {
@@ -64,12 +64,12 @@ func list(all []variant) string {
 // otherWord matches the names of GGUF files that aren't models.
 var otherWord = regexp.MustCompile(`(?i)(^|[-._])(imatrix|lora|adapter|control[-_]?vector|ggml-vocab)([-._]|$)`)
 
-// variants groups the GGUF models among the files, the best choice first, and gives the projectors among them. Split models
-// of which a part isn't there are told apart.
+// variants groups the GGUF models among the files, best first, and returns the projectors. Split models that lack parts are
+// returned separately.
 func variants(files []remoteFile) (whole, incomplete []variant, projectors []remoteFile) {
 	type group struct {
 		name  string
-		parts int // 0: in one piece, which may be beside the same in parts
+		parts int // 0: not split
 	}
 	groups := map[group]*variant{}
 	for _, f := range files {
@@ -103,8 +103,8 @@ func variants(files []remoteFile) (whole, incomplete []variant, projectors []rem
 	return whole, incomplete, projectors
 }
 
-// projectorFor is the projector that goes with a variant: one that is named after it before one that may be anybody's, then
-// that of 16 bits, which is made for every quantization, then the smallest. It has no path if there is none.
+// projectorFor returns the projector for a variant: preferably one named after the model, in the same folder, of 16 bits, which
+// suits every quantization, and small. Its path is empty if there is none.
 func projectorFor(v variant, all []remoteFile) remoteFile {
 	if len(all) == 0 {
 		return remoteFile{}
