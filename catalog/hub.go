@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision; a
-// blob that is still being fetched has no link. The revision that refs/main names counts, or if that has no model, the
-// newest that has one.
+// hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision. A blob
+// that is still being downloaded has no link. It uses the revision that refs/main names, or the newest that has a model.
 func (w *walk) hub(p location, name string) error {
 	publisher, repo, ok := strings.Cut(name, "--")
 	if !ok {
@@ -41,10 +40,10 @@ func (w *walk) hub(p location, name string) error {
 	return nil
 }
 
-// maxRef bounds what is read of a reference, in bytes.
+// maxRef bounds the size of a reference, in bytes.
 const maxRef = 256
 
-// revisions are the snapshots of a repository, in the order in which they count.
+// revisions returns the snapshots of a repository in order of preference.
 func revisions(dir string, entries []os.DirEntry) []string {
 	type revision struct {
 		name string

@@ -15,22 +15,22 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// How is the way that a file is imported.
+// How is the way of importing a file.
 type How string
 
-// The ways.
+// The ways of importing.
 const (
-	Move     How = "move"     // the file is at its new place only
-	Copy     How = "copy"     // twice on the disk
-	HardLink How = "hardlink" // once, under two names; on one file system only
-	SymLink  How = "symlink"  // where it was, with a link to it
+	Move     How = "move"     // the file is only at its new path
+	Copy     How = "copy"     // the file exists twice
+	HardLink How = "hardlink" // the file has two names; on one file system only
+	SymLink  How = "symlink"  // the new path is a link to the file
 )
 
-// Import says what is imported, and to where.
+// Import describes an import.
 type Import struct {
-	Source          string // a GGUF file, the first part of a split one
-	Models          string // the folder of models
-	Publisher, Repo string // its folder there; empty: "local", and the file's name without its quantization
+	Source          string // a GGUF file; the first part of a split model
+	Models          string // the models folder
+	Publisher, Repo string // the destination; empty: "local", and the file's name without its quantization
 	How             How
 }
 
@@ -41,9 +41,9 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("%s can't be imported: %s.", e.Source, e.Reason)
 }
 
-// Import puts a file, with all its parts, into a folder of models, as <publisher>/<repo>/<file>, and gives its path there.
-// It never replaces a file, and leaves everything as it was if it fails. The error is an [*ImportError], the context's or
-// the file system's.
+// Import puts a file, with all its parts, into the models folder, as <publisher>/<repo>/<file>, and returns its new path. It
+// never replaces a file, and undoes everything if it fails. The error is an [*ImportError], or that of the context or of the
+// file system.
 func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	refuse := func(format string, args ...any) (string, error) {
 		return "", &ImportError{i.Source, fmt.Sprintf(format, args...)}
@@ -88,7 +88,7 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	return filepath.Join(dir, filepath.Base(source)), c.Refresh(ctx)
 }
 
-// safe is a name with everything that a folder's may not have replaced.
+// safe replaces everything that isn't allowed in the name of a folder.
 func safe(name string) string {
 	clean := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
 	if filename.CheckFolder(clean) != nil {
@@ -99,12 +99,11 @@ func safe(name string) string {
 
 var unsafeSigns = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Beside is an import whose folder is chosen, where none is given and the file is a projector: that of the one model which
-// the projector's name tells. A projector in a folder of its own is of no use. The error is an [*ImportError], or the
-// context's.
+// Beside chooses the destination of a projector if none is given: the folder of the one model that the projector's name
+// belongs to. A projector is useless in a folder of its own. The error is an [*ImportError], or the context's.
 func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	if _, header, err := importable(i.Source); err != nil || header.kind != kindProjector || i.Repo != "" {
-		return i, nil //nolint:nilerr // what can't be imported is for Import to tell
+		return i, nil //nolint:nilerr // Import reports it
 	}
 	models, err := c.Models(ctx)
 	if err != nil {
@@ -127,7 +126,7 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	return i, nil
 }
 
-// importable are the files that belong to one that can be imported.
+// importable returns the paths of a file and its parts, if they can be imported.
 func importable(source string) ([]string, header, error) {
 	if !filename.IsGGUF(source) {
 		return nil, header{}, errors.New("it is no GGUF file: its name has to end in .gguf")
@@ -153,9 +152,9 @@ func importable(source string) ([]string, header, error) {
 	return paths, h, h.err
 }
 
-// bring puts files into a folder: all of them, or none.
+// bring puts all files into a folder, or none.
 func (i *Import) bring(ctx context.Context, paths []string, dir string) (err error) {
-	root, err := os.OpenRoot(i.Models) // which nothing leads out of: a publisher's folder may be a link
+	root, err := os.OpenRoot(i.Models) // a publisher's folder may be a link, which must not lead out
 	if err != nil {
 		return err
 	}
@@ -216,15 +215,15 @@ func (i *Import) transfer(ctx context.Context, from, to string) error {
 	}
 }
 
-// moveFile moves a file, and never onto another.
+// moveFile moves a file. It never replaces another.
 func moveFile(ctx context.Context, from, to string) error {
-	if os.Link(from, to) == nil { // unlike a renaming, it replaces nothing
+	if os.Link(from, to) == nil { // unlike os.Rename, it replaces nothing
 		return os.Remove(from)
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return fs.ErrExist
 	}
-	if os.Rename(from, to) == nil { // a file system without links
+	if os.Rename(from, to) == nil { // the file system has no links
 		return nil
 	}
 	if err := copyFile(ctx, from, to); err != nil {
@@ -233,10 +232,10 @@ func moveFile(ctx context.Context, from, to string) error {
 	return os.Remove(from)
 }
 
-// copyChunk is how much is copied between two looks at the context, in bytes.
+// copyChunk is the number of bytes copied between checks of the context.
 const copyChunk = 64 << 20
 
-// copyFile copies a file to where there is none, under another name until it is whole.
+// copyFile copies a file to a new path, where it appears when it is complete. It never replaces another.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -266,7 +265,7 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err = os.Link(out.Name(), to); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil { // a file system without links
+	if _, err := os.Lstat(to); err == nil { // the file system has no links
 		return fs.ErrExist
 	}
 	return os.Rename(out.Name(), to)

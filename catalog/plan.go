@@ -12,7 +12,7 @@ import (
 	gguf "github.com/gpustack/gguf-parser-go"
 )
 
-// plan is what a file's header says of the memory that it will take. It is never changed.
+// plan holds what a file's header says about its use of memory. It is immutable.
 type plan struct {
 	size    int64
 	changed time.Time
@@ -30,16 +30,16 @@ type plan struct {
 	query       int64
 }
 
-// plans are of the files that were asked of last: who asks how much memory a model takes asks again at once, with a
-// shorter context.
+// plans caches the plans of the files used last. A caller that asks how much memory a model takes usually asks again at once,
+// with a shorter context.
 var plans planCache
 
-// maxPlans bounds how many are kept: those of the largest models are of megabytes.
+// maxPlans bounds the size of the cache. The plans of the largest models take megabytes.
 const maxPlans = 8
 
 type planCache struct {
 	mu      sync.Mutex
-	entries []cachedPlan // the one that was asked for last is the first
+	entries []cachedPlan // most recently used first
 }
 
 type cachedPlan struct {
@@ -47,7 +47,7 @@ type cachedPlan struct {
 	plan *plan
 }
 
-// of reads the plan of a file, unless it is kept and the file is as it was.
+// of returns the plan of a file. It reads the file unless its plan is cached and the file is unchanged.
 func (c *planCache) of(path string) (*plan, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *planCache) put(path string, p *plan) {
 	c.entries = c.entries[:min(len(c.entries), maxPlans)]
 }
 
-// readPlan reads a file's header.
+// readPlan reads the plan from a file's header.
 func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 	f, err := parse(path, info.Size())
 	if err != nil {

@@ -2,23 +2,23 @@ package catalog
 
 import "github.com/lmcaddy/lmcaddy/internal/filename"
 
-// projector is the file with which a model sees or hears.
+// projector is a file that adds vision or audio to a model.
 type projector struct {
 	path, label string
 	size        int64
-	vision      bool // it is for images, and not for sound only
+	vision      bool // it is for images, not only for audio
 }
 
-// scope is what lies together, and may belong together.
+// scope holds the files that may belong together.
 type scope struct {
-	flat       bool // what lies there may be of any repository
+	flat       bool // the files may be of several repositories
 	projectors []projector
-	labels     []string        // of the models
-	names      map[string]bool // of the models, once they are wanted
+	labels     []string        // of models
+	names      map[string]bool // of models; set when needed
 }
 
-// projector is the one for a model of the scope: one that is named after it, else one that could be anyone's, if all that
-// lies there is of one repository. The smallest of several will do. It is the zero value if there is none.
+// projector returns the projector for a model: one with the model's name, or else one without a name if the scope is a single
+// repository. It prefers the smallest. It returns the zero value if there is none.
 func (s *scope) projector(label string) projector {
 	if len(s.projectors) == 0 {
 		return projector{}

@@ -14,40 +14,40 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// maxNesting bounds how deep folders are followed.
+// maxNesting bounds the depth of folders.
 const maxNesting = 8
 
-// maxVisits bounds how often one folder is walked through by way of links.
+// maxVisits bounds how often a folder is entered through links.
 const maxVisits = 8
 
 var errEnough = errors.New("there is too much to look at")
 
-// found is a file, or a folder, that may be a model.
+// found is a file or folder that may be a model.
 type found struct {
 	path    string
-	info    fs.FileInfo // of the file that tells it from others
+	info    fs.FileInfo // identifies the file
 	size    int64
 	changed time.Time
-	parts   string // the state of its other files
+	parts   string // state of its other files
 
 	format          Format
 	layout          Layout
-	publisher, repo string // repo is empty if only the file's name tells
-	label           string // what the file is called in its repository, without its ending
-	linked          bool   // it is a link, among plain files
-	scope           string // what lies together has the same
-	flat            bool   // its scope may be of several repositories
-	problem         error  // why it needn't be looked at
+	publisher, repo string // repo is empty if only the file's name is known
+	label           string // name of the file within its repository, without extension
+	linked          bool   // it is a link in a plain layout
+	scope           string // the same for files that may belong together
+	flat            bool   // its scope may hold several repositories
+	problem         error  // why it can't be used
 }
 
-// place is where a walk is.
+// location is the position of a walk.
 type location struct {
 	dir  string
-	real string   // the same without links
-	way  []string // the real folders that lead here, this one last
-	dirs []string // their names below the root
+	real string   // dir with links resolved
+	way  []string // resolved paths of the folders that lead here, including this one
+	dirs []string // names of the folders below the root
 
-	linked bool // a link leads here
+	linked bool // reached through a link
 }
 
 func (p location) into(name, real string) location {
@@ -56,7 +56,7 @@ func (p location) into(name, real string) location {
 	}
 }
 
-// below is filepath.Join of what is clean.
+// below is filepath.Join for clean paths.
 func below(dir, name string) string {
 	if os.IsPathSeparator(dir[len(dir)-1]) {
 		return dir + name
@@ -71,11 +71,11 @@ type walk struct {
 	mlx     bool
 	found   []found
 	folders map[string]folderList
-	visits  map[string]int // of real folders
+	visits  map[string]int // by resolved path
 	left    limits
 }
 
-// below collects what is in a root and in its folders.
+// below collects the models below a root.
 func (w *walk) below(root string) error {
 	real, err := filepath.EvalSymlinks(root)
 	if err == nil {
@@ -100,7 +100,7 @@ func (w *walk) below(root string) error {
 	return err
 }
 
-// folder collects what a folder holds, whatever its layout.
+// folder collects the models in a folder of any layout.
 func (w *walk) folder(p location) error {
 	list, err := w.enter(p)
 	if err != nil || list == nil {
@@ -125,7 +125,7 @@ func (w *walk) folder(p location) error {
 	return w.entries(p, list, of, newNotes(p.dir, list, w.catalog.report))
 }
 
-// enter reads a folder; nil if it is left out. What can't be read is left out, and told to the log.
+// enter reads a folder. It returns nil if the folder is skipped. A folder that can't be read is logged and skipped.
 func (w *walk) enter(p location) (*folderList, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -157,8 +157,8 @@ func (w *walk) enter(p location) (*folderList, error) {
 	return &list, nil
 }
 
-// entries collects what a folder holds, as files of a repository, and what its folders hold: of the same repository if it is
-// given by the layout, else of their own. Links are followed, since users link their models in.
+// entries collects the models in a folder and its subfolders. If the layout determines the repository, that applies to the
+// subfolders as well. Links are followed, since users link their models.
 func (w *walk) entries(p location, list *folderList, of found, notes *notes) error {
 	if w.mlx && list.holds("config.json") {
 		if err := w.mlxFolder(p, list, of); err != nil {
@@ -184,7 +184,7 @@ func (w *walk) entry(p location, e entry, of found, notes *notes) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil && of.layout == LayoutPlain && filename.IsGGUF(e.name) && e.kind&fs.ModeSymlink != 0:
-		of.problem = errors.New("it is a link to what isn't there") // as when a disk isn't mounted
+		of.problem = errors.New("it is a link to what isn't there") // such as on an unmounted disk
 		return w.file(path, e.name, nil, of)
 	case err != nil:
 		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
@@ -227,7 +227,7 @@ func (w *walk) subfolder(p location, e entry, of found) error {
 	return w.entries(next, list, of, nil)
 }
 
-// file keeps a GGUF file of a repository, unless it is a part that the first stands for.
+// file adds a GGUF file, unless it is a later part of a split model.
 func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
 	if part, _ := filename.Part(name); part > 1 {
 		return nil
@@ -250,7 +250,7 @@ func (w *walk) add(f found) error {
 	return nil
 }
 
-// parts tells the states of a split model's other parts apart: sizes and times, up to the first part that isn't there.
+// parts returns a text that changes if other parts of a split model change. It ends at the first missing part.
 func parts(first string) string {
 	var all strings.Builder
 	for n, path := range filename.OtherParts(first) {
