@@ -21,7 +21,7 @@ type Token struct {
 	LastUsed time.Time // zero: never
 }
 
-// queries, not credentials
+//nolint:gosec // queries, not credentials
 const (
 	insertToken = `INSERT INTO tokens (id, hash, name, rights, created, expires, last_used) VALUES ($1, $2, $3, $4, $5, $6, 0)
 		ON CONFLICT (id) DO NOTHING`

@@ -29,7 +29,7 @@ type sourceError struct{ cause error }
 func (e *sourceError) Error() string { return e.cause.Error() }
 func (e *sourceError) Unwrap() error { return e.cause }
 
-// statusError is an HTTP answer that isn't a success.
+// statusError is an HTTP response other than a success.
 type statusError struct {
 	code int
 	host string
@@ -43,7 +43,7 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// remote is where releases are published.
+// remote is a server that publishes releases.
 type remote struct {
 	base   string
 	client *http.Client
@@ -63,8 +63,8 @@ func newRemote(base string, stall time.Duration) *remote {
 
 func (c *remote) close() { c.client.CloseIdleConnections() }
 
-// sorter is a RoundTripper that gives up servers that stall, and tells a server out of reach from one that refuses, in errors
-// that survive go-getter.
+// sorter is a RoundTripper that cancels requests to servers that stall. It distinguishes servers that can't be reached from
+// those that refuse a request, with errors that go-getter passes on.
 type sorter struct {
 	next  *http.Transport
 	stall time.Duration
@@ -93,7 +93,7 @@ func (s *sorter) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// CloseIdleConnections lets http.Client's method of the same name reach the transport.
+// CloseIdleConnections makes the method of http.Client work.
 func (s *sorter) CloseIdleConnections() { s.next.CloseIdleConnections() }
 
 type sortedBody struct {
@@ -107,7 +107,7 @@ func (b *sortedBody) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.dog.Alive()
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // a Reader's end is the bare value
+	if err != nil && err != io.EOF { //nolint:errorlint // a Reader must return a bare io.EOF
 		err = reachability(b.ctx, err)
 	}
 	return n, err
@@ -118,7 +118,7 @@ func (b *sortedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// reachability tells a failure of the connection from an end that was wanted.
+// reachability converts an error, unless the context was canceled on purpose.
 func reachability(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -131,7 +131,7 @@ func reachability(ctx context.Context, err error) error {
 	}
 }
 
-// download fetches a release's file and checks it against its checksum. At an error, path may hold anything.
+// download downloads a release's file and verifies its checksum. On error, the content of path is undefined.
 func (c *remote) download(ctx context.Context, a asset, path string, report func(done, total int64)) error {
 	if err := c.check(a); err != nil {
 		return err
@@ -141,9 +141,9 @@ func (c *remote) download(ctx context.Context, a asset, path string, report func
 			Client:                c.client,
 			Header:                http.Header{"User-Agent": {outbound.UserAgent}},
 			XTerraformGetDisabled: true,
-			DoNotCheckHeadFirst:   true, // a staging folder is new: there is nothing to resume
+			DoNotCheckHeadFirst:   true, // the staging folder is new, so there is nothing to resume
 		}},
-		Decompressors:   map[string]getter.Decompressor{}, // nil would mean all of them
+		Decompressors:   map[string]getter.Decompressor{}, // nil means all of them
 		DisableSymlinks: true,
 	}
 	request := &getter.Request{

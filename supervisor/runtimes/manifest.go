@@ -18,18 +18,18 @@ import (
 
 const manifestName = "runtime.json"
 
-// manifest is what runtime.json holds. A folder without one is not a runtime.
+// manifest is the content of runtime.json. A folder without one isn't a runtime.
 type manifest struct {
 	Engine     string    `json:"engine"`
 	Version    string    `json:"version"`
 	Variant    string    `json:"variant"`
 	Origin     string    `json:"origin"`
-	Package    string    `json:"package,omitempty"` // the distribution's package that was last seen to hold it, with its version
+	Package    string    `json:"package,omitempty"` // the distribution's package that contains it, with its version
 	Executable string    `json:"executable"`        // relative to the folder, with slashes
 	FetchedAt  time.Time `json:"fetched_at"`
 }
 
-// name is the folder that the runtime is installed as.
+// name returns the folder of the runtime.
 func (m manifest) name() string { return runtimeName(m.Engine, m.Version, m.Variant) }
 
 func runtimeName(engine, version, variant string) string {
@@ -62,7 +62,7 @@ func (m manifest) write(folder string) error {
 	})
 }
 
-// packaged is the name of the runtime that a package, named with its version, would give again; empty: there is none.
+// packaged returns the name of the runtime that was made from a package, named with its version, or "".
 func (s *Store) packaged(pkg string) string {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) packaged(pkg string) string {
 	return ""
 }
 
-// notePackage records which package an installed runtime is the same as.
+// notePackage records the package that contains the same version as an installed runtime.
 func (s *Store) notePackage(name, pkg string) error {
 	folder := filepath.Join(s.dir, name)
 	m, err := readManifest(folder)
@@ -91,7 +91,7 @@ func (s *Store) notePackage(name, pkg string) error {
 	return m.write(folder)
 }
 
-// buildNumber is the number in a version like "b11669", or 0.
+// buildNumber returns the number in a version such as "b11669", or 0.
 func buildNumber(version string) int {
 	number, err := strconv.Atoi(strings.TrimPrefix(version, "b"))
 	if err != nil {
