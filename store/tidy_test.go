@@ -127,6 +127,35 @@ func TestSQLite_AReaderDelaysTidying(t *testing.T) {
 	within(t, "it is gone", func() bool { return len(onDisk(t, at.Path, []string{"secret"})) == 0 })
 }
 
+// TestSQLite_TidyingEnds: the writer isn't woken for ever once the files are tidy, nor before a reader of old data has ended.
+func TestSQLite_TidyingEnds(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db, err := openSQLite(ctx, backends[0].at(t).Path, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer func() { must(t, db.close()) }()
+	must(t, migrate(ctx, db))
+	reader, err := db.reading.BeginTx(ctx, nil)
+	must(t, err)
+	var n int
+	must(t, reader.QueryRowContext(ctx, "SELECT count(*) FROM turns").Scan(&n))
+	must(t, db.transact(ctx, func(t *tx) error {
+		t.deletes = true
+		_, err := t.exec("UPDATE counters SET turns = turns")
+		return err
+	}))
+	if pause := db.tidy(); pause != tidyRetry {
+		t.Errorf("while a reader needs the log, the next try is in %v, not %v", pause, tidyRetry)
+	}
+	must(t, reader.Rollback())
+	if pause := db.tidy(); pause != 0 {
+		t.Errorf("when nothing is left to do, the next try is in %v", pause)
+	}
+	if db.untidy {
+		t.Error("it is still untidy")
+	}
+}
+
 func TestSQLite_ReturnsTheRoomOfWhatIsPruned(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)

@@ -36,7 +36,7 @@ func TestToken(t *testing.T) {
 		b.Name, b.Rights, b.Expires = "other", json.RawMessage(`{}`), time.Time{}
 		must(t, s.UpdateToken(ctx, b))
 		used := time.Unix(0, 15e17)
-		must(t, s.TouchTokens(ctx, map[string]time.Time{"bb": used, "nobody": used}))
+		must(t, s.TouchTokens(ctx, map[string]time.Time{"another": used, "bb": used}))
 		must(t, s.TouchTokens(ctx, map[string]time.Time{"bb": used.Add(-time.Hour)})) // later uses count
 		b.LastUsed = used
 		got, err := s.Token(ctx, "bb")
