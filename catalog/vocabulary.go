@@ -202,7 +202,7 @@ func (r *vocabularyReader) readTokens(m *metadata) error {
 		if err != nil {
 			return err
 		}
-		text, err := m.Peek(int(length))
+		text, err := m.Peek(int(length)) //nolint:gosec // bounded above
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (r *vocabularyReader) readTokens(m *metadata) error {
 		}
 		r.found.tokens = append(r.found.tokens, maphash.Bytes(r.seed, text))
 		r.found.longest = max(r.found.longest, len(text))
-		if _, err := m.Discard(int(length)); err != nil {
+		if _, err := m.Discard(int(length)); err != nil { //nolint:gosec // bounded above
 			return err
 		}
 	}

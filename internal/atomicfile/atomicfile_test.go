@@ -80,7 +80,7 @@ func TestWrite_StaysBelowItsRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if err := Write(root, "../file", 0o600, text("x")); err == nil {
 		t.Error("a file was written outside of the root")
 	}

@@ -5,7 +5,7 @@
 //	hub.Add("acme/tiny-GGUF", fakehub.Files{"tiny-Q4_K_M.gguf": fakehub.Random(1, 8<<20)})
 //	hub.Fault(fakehub.Fault{Path: "tiny-Q4_K_M.gguf", Cut: 1 << 20, Times: 1}) // the connection breaks after a MiB, once
 //	// … fetch hub.URL + "/acme/tiny-GGUF" …
-// requests with their tokens and the bytes sent
+//	for _, r := range hub.Requests() { … } // requests with their tokens and the bytes sent
 //
 // Files are sent by a second server, as real hubs do: the resolve endpoint redirects to it, so that tests notice clients that
 // forward their token. Files have ETags and support ranges, including If-Range, unless a fault says otherwise.
