@@ -137,7 +137,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImport_LeavesAllAsItWas if it fails on the way: the second part can't be read.
+// TestImport_LeavesAllAsItWas on failure: the second part can't be read.
 func TestImport_LeavesAllAsItWas(t *testing.T) {
 	t.Parallel()
 	for _, how := range []How{Move, Copy, HardLink, SymLink} {
@@ -188,7 +188,7 @@ func TestImport_NeverLeadsOut(t *testing.T) {
 	}
 }
 
-// TestBeside: a projector without a folder of its own goes to the model that its name tells.
+// TestBeside: a projector is imported into the folder of the model that its name belongs to.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"Pub/Sees-GGUF/sees-f16.gguf": f16, "p/other/other-f16.gguf": f16, "q/twice/twice.gguf": f16, "r/twice/twice.gguf": f32})

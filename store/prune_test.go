@@ -57,7 +57,7 @@ func TestPrune_Number(t *testing.T) {
 	})
 }
 
-// putFamily stores a conversation of n turns: a first one, and branches of it.
+// putFamily stores a conversation of n turns, all but the first of which are branches.
 func putFamily(t *testing.T, s *Store, n int) {
 	t.Helper()
 	root := turn(nil, "root")
@@ -79,7 +79,7 @@ func putFamily(t *testing.T, s *Store, n int) {
 	}))
 }
 
-// TestPrune_LargeFamily removes a conversation with more branches than go at once: it goes as a whole all the same.
+// TestPrune_LargeFamily: a conversation that is too large for one piece is removed as a whole.
 func TestPrune_LargeFamily(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		putFamily(t, s, 2*pruneTurns+2)
@@ -95,7 +95,7 @@ func TestPrune_LargeFamily(t *testing.T) {
 	})
 }
 
-// TestPrune_Pieces removes no more turns in one transaction than pruneTurns, however they are spread over conversations.
+// TestPrune_Pieces: no transaction removes more than pruneTurns turns, however they are spread over conversations.
 func TestPrune_Pieces(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		const half = pruneTurns / 2

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tokenOf makes a token that is stored as it is.
+// tokenOf returns a token in the form in which it is stored.
 func tokenOf(id string) Token {
 	return Token{ID: id, Hash: "hash of " + id, Name: "für " + id, Rights: json.RawMessage(`{"scopes":["admin"]}`), Created: time.Unix(0, 1e18+int64(len(id)))}
 }

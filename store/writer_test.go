@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// TestGather_IsBounded: a group takes what waits, up to a number of jobs and about a number of bytes.
+// TestGather_IsBounded: a group is limited by its number of jobs and, approximately, by its size.
 func TestGather_IsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ waiting, size, want int }{

@@ -9,7 +9,7 @@ import (
 
 const gib = 1 << 30
 
-// tree makes files of names and sizes in GiB: "a-Q4_K_M.gguf=4".
+// tree returns files, given names and sizes in GiB: "a-Q4_K_M.gguf=4".
 func tree(names ...string) []remoteFile {
 	var all []remoteFile
 	for _, n := range names {

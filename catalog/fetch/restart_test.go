@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// TestRestart_GoesOnWithWhatWasDownloading, and with nothing else.
+// TestRestart_GoesOnWithWhatWasDownloading, and with no other jobs.
 func TestRestart_GoesOnWithWhatWasDownloading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func TestRestart_GoesOnWithWhatWasDownloading(t *testing.T) {
 	}
 }
 
-// TestRestart_PassesOverBadRecords: a file that somebody has edited leads nowhere.
+// TestRestart_PassesOverBadRecords: edited records are ignored.
 func TestRestart_PassesOverBadRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,8 +156,8 @@ func TestWatch_EndsWithEverything(t *testing.T) {
 	}
 }
 
-// TestWatch_NeverHoldsAJobUp: who doesn't read gets the latest state later.
-func TestWatch_NeverHoldsAJobUp(t *testing.T) {
+// TestSubscribe_NeverDelaysAJob: a slow subscriber gets the latest state later.
+func TestSubscribe_NeverDelaysAJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: 20 << 20})

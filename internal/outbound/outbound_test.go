@@ -65,7 +65,7 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-// TestCheckRedirect_StaysSafe goes from a server on this machine elsewhere.
+// TestCheckRedirect_StaysSafe follows redirects of a server on this machine.
 func TestCheckRedirect_StaysSafe(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
