@@ -37,7 +37,7 @@ func (c *call) downloadEvents() error {
 		return fetch.NoJob(c.param)
 	}
 	c.running.Uses(key)
-	updates, stop, err := jobs.Watch(c.param)
+	updates, stop, err := jobs.Subscribe(c.param)
 	if err != nil {
 		return err
 	}

@@ -63,10 +63,11 @@ func apiOfMany(b *testing.B, n int) *API {
 			b.Fatal(err)
 		}
 	}
-	opened, err := node.Open(dir, slog.New(slog.DiscardHandler))
+	lock, err := node.Reserve(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
+	opened := lock.Open(slog.New(slog.DiscardHandler))
 	b.Cleanup(func() { _ = opened.Close() })
 	if err := opened.Push(1, node.Settings{}); err != nil {
 		b.Fatal(err)

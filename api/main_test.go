@@ -39,10 +39,11 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	t.Helper()
 	dir := home.Dir(t.TempDir())
 	link(t, shipped, filepath.Join(dir.Models(), "lmcaddy", "tinychat", "tinychat-f16.gguf"))
-	n, err := node.Open(dir, slog.New(slog.DiscardHandler))
+	lock, err := node.Reserve(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := lock.Open(slog.New(slog.DiscardHandler))
 	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
 	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Unconfined: true}}}
 	config := Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}

@@ -15,11 +15,11 @@ import (
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	taken := home.Dir(filepath.Join(t.TempDir(), "taken"))
-	n, err := node.Open(taken, slog.New(slog.DiscardHandler))
+	held, err := node.Reserve(taken)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = n.Close() }()
+	defer func() { _ = held.Release() }()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

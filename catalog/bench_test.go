@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// many is how many models the benchmarks have.
+// many is the number of models in the benchmarks.
 const many = 10_000
 
-// manyModels is a folder of so many small models, and a place for a summary of them.
+// manyModels returns a folder of many small models, and a path for their summary.
 func manyModels(tb testing.TB, n int) (root, summary string) {
 	tb.Helper()
 	root = tb.TempDir()
@@ -40,7 +40,7 @@ func startedCatalog(tb testing.TB, root, summary string, n int) *Catalog {
 	return c
 }
 
-// BenchmarkStart is the first listing of ten thousand models, with a summary and without.
+// BenchmarkStart measures the first listing of ten thousand models, with and without a summary.
 func BenchmarkStart(b *testing.B) {
 	root, summary := manyModels(b, many)
 	b.Run("cold", func(b *testing.B) {
@@ -56,8 +56,8 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// BenchmarkListing is what a listing costs as the number grows: at once after another, after a scan that finds nothing new,
-// and after one that finds a file more.
+// BenchmarkListing measures a listing for growing numbers of models: from the last scan, after a scan without changes, and
+// after one that finds a new file.
 func BenchmarkListing(b *testing.B) {
 	for _, n := range []int{100, 1000, many} {
 		root, summary := manyModels(b, n)
@@ -91,7 +91,7 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup is what a request pays to find its model among ten thousand.
+// BenchmarkLookup measures the lookup of one model among ten thousand.
 func BenchmarkLookup(b *testing.B) {
 	root, _ := manyModels(b, many)
 	c := startedCatalog(b, root, "", many)
@@ -106,7 +106,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkHeader reads that of a model with a large vocabulary.
+// BenchmarkHeader reads the header of a model with a large vocabulary.
 func BenchmarkHeader(b *testing.B) {
 	tokens, merges := make([]string, 128_000), make([]string, 256_000)
 	for i := range tokens {

@@ -1,12 +1,11 @@
-// Package catalog knows the models on disk: which there are, under which keys, and what their files say of them.
+// Package catalog finds the models on disk, gives them keys, and reads their properties from their files.
 //
-// A [Catalog] scans its folders when it is asked something it can't answer from its last scan, in the goroutine that
-// asks; it has none of its own, but for those that read headers while a scan lasts. What a file's header says is read once
-// and kept for as long as the file's size and modification time stay, over restarts too if [Catalog.SetSummary] gives a
-// place for it. A file that can't be used is a model too, with the reason in [Model.Err], so that whoever asks for it learns
-// why.
+// A [Catalog] scans its folders when a call can't be answered from the last scan, in the goroutine of the caller. The only
+// goroutines of its own read headers during a scan. A header is read once and cached until the size or modification time of
+// the file changes, over restarts as well if [Catalog.SetSummary] has been called. A file that can't be used is listed as a
+// model with the reason in [Model.Err], so that users learn why.
 //
-// Folders may be nested as they like. What other programs keep is read where it is, recognized by its shape: see [Layout].
+// Folders may be nested. The files of other programs are read in place, recognized by the structure of their folders: see [Layout].
 package catalog
 
 import (
@@ -20,32 +19,32 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// A scan answers for a second, when something is asked that it doesn't know; one that took long, for longer: no more than
-// every tenth second is spent on scans, as long as changes are seen within seconds.
+// The result of a scan is used for one second before new models are looked for. After a slow scan it is used for longer, so
+// that scans take no more than a tenth of the time, but changes are still noticed within seconds.
 const (
 	freshFor     = time.Second
 	freshForMost = 5 * time.Second
 	freshRatio   = 10
 )
 
-// Catalog is the set of models below some folders. Its methods may be called from any goroutine.
+// Catalog holds the models of some folders. Its methods may be called from any goroutine.
 type Catalog struct {
 	log    *slog.Logger
 	limits limits
 
-	scanning chan struct{} // holds one token, which is taken for the length of a scan
+	scanning chan struct{} // a semaphore that is held during a scan
 	headers  map[string]header
 	folders  map[string]folderList
-	reported map[string]string // the files that the log has been told of, with the reasons
+	reported map[string]string // the files reported to the log, with the reasons
 	saved    summary
-	starved  error // of the scan that runs: something couldn't be read since no file descriptor was left
+	starved  error // of the current scan: something couldn't be read because no file descriptor was left
 
 	config atomic.Pointer[config]
 	last   atomic.Pointer[listing]
-	begun  atomic.Uint64 // scans
+	begun  atomic.Uint64 // number of scans
 }
 
-// config is what the catalog looks at. It is never changed.
+// config says what to scan. It is immutable.
 type config struct {
 	roots   []string
 	formats []Format // that are listed
@@ -62,8 +61,8 @@ func New(log *slog.Logger, formats ...Format) *Catalog {
 	return c
 }
 
-// SetRoots gives the folders whose models the catalog knows. The first of them wins where two hold the same file, or two
-// that can't be told apart by their keys. It does no I/O. A folder that doesn't exist holds no models.
+// SetRoots sets the folders to scan. If two folders hold the same file, or two models with the same key, the first folder
+// wins. It does no I/O. A folder that doesn't exist holds no models.
 func (c *Catalog) SetRoots(roots []string) {
 	c.change(func(to *config) { to.roots = slices.Clone(roots) })
 }
@@ -84,8 +83,8 @@ func (c *Catalog) change(do func(*config)) {
 	}
 }
 
-// Models lists the models by key, as they are on disk now. It is not to be changed. While no file descriptor is left to look
-// at the disk with, it is what was there before; with nothing known from before, the error says so (see package openfiles).
+// Models returns the models, sorted by key, as they are on disk now. The slice must not be modified. If no file descriptor is
+// left to scan with, it returns the result of the last scan, or else an error that says so (see package openfiles).
 func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	l, err := c.listing(ctx, true)
 	if err != nil {
@@ -94,17 +93,17 @@ func (c *Catalog) Models(ctx context.Context) ([]Model, error) {
 	return l.models, nil
 }
 
-// Refresh looks at the disk now, however fresh the last scan is. It is for who has just changed something there.
+// Refresh scans the disk now, even if the last scan is recent. It is called after a change of the models folder.
 func (c *Catalog) Refresh(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
 	defer c.end()
-	_, err := c.scanAndKeep(ctx)
+	_, err := c.rescan(ctx)
 	return err
 }
 
-// listing is the last scan's, or a new one's if there was none of these folders, or if fresh and the last is old.
+// listing returns the last listing, or that of a new scan if there is none for this config, or if fresh is set and it is old.
 func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 	if l := c.last.Load(); c.answers(l, fresh) {
 		return l, nil
@@ -113,19 +112,18 @@ func (c *Catalog) listing(ctx context.Context, fresh bool) (*listing, error) {
 		return nil, err
 	}
 	defer c.end()
-	if l := c.last.Load(); c.answers(l, fresh) { // another caller's scan
+	if l := c.last.Load(); c.answers(l, fresh) { // of another caller's scan
 		return l, nil
 	}
-	l, err := c.scanAndKeep(ctx)
+	l, err := c.rescan(ctx)
 	if last := c.last.Load(); openfiles.AreExhausted(err) && c.answers(last, false) {
-		return last, nil // models that can't be looked at just now aren't gone
+		return last, nil // models that can't be read now still exist
 	}
 	return l, err
 }
 
-// current is a scan that begins after it was asked for, so that what was there then is found. Who asks waits, so that no more
-// than one part in freshRatio of the time is spent on scans, whatever names are asked for and however often; all who wait share
-// one scan.
+// current returns the listing of a scan that begins after the call, so it finds everything that is there now. Callers wait so
+// that scans take no more than one part in freshRatio of the time, whatever names clients request. Waiting callers share a scan.
 func (c *Catalog) current(ctx context.Context) (*listing, error) {
 	before := c.begun.Load()
 	if err := c.begin(ctx); err != nil {
@@ -134,7 +132,7 @@ func (c *Catalog) current(ctx context.Context) (*listing, error) {
 	defer c.end()
 	if l := c.last.Load(); c.answers(l, false) {
 		if l.number > before {
-			return l, nil // another caller's scan
+			return l, nil // of another caller's scan
 		}
 		rest := time.NewTimer(time.Until(l.at.Add(min(freshRatio*l.took, freshForMost))))
 		defer rest.Stop()
@@ -144,10 +142,10 @@ func (c *Catalog) current(ctx context.Context) (*listing, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return c.scanAndKeep(ctx)
+	return c.rescan(ctx)
 }
 
-// begin waits until no other scan runs.
+// begin waits until no other scan is running.
 func (c *Catalog) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -162,7 +160,7 @@ func (c *Catalog) begin(ctx context.Context) error {
 
 func (c *Catalog) end() { <-c.scanning }
 
-func (c *Catalog) scanAndKeep(ctx context.Context) (*listing, error) {
+func (c *Catalog) rescan(ctx context.Context) (*listing, error) {
 	number := c.begun.Add(1)
 	l, err := c.scan(ctx)
 	if err != nil {
@@ -181,8 +179,8 @@ func (c *Catalog) answers(l *listing, fresh bool) bool {
 	return !fresh || time.Since(l.at) <= max(freshFor, min(freshRatio*l.took, freshForMost))
 }
 
-// report tells the log of what can't be used, once for each reason. What can't be looked at just now, since no file descriptor
-// is left, is noted instead: a scan that leaves it out is worth nothing.
+// report logs that a file can't be used, once for each reason. If the reason is that no file descriptor is left, it notes that
+// instead: the scan is incomplete, and must be discarded.
 func (c *Catalog) report(path string, reason error) {
 	if openfiles.AreExhausted(reason) {
 		c.starved = reason
@@ -198,7 +196,7 @@ func (c *Catalog) report(path string, reason error) {
 	c.log.Warn("a model file can't be used", "file", path, "reason", reason)
 }
 
-// maxReported bounds what is remembered of what the log was told.
+// maxReported bounds the number of files in reported.
 const maxReported = 10_000
 
 var (

@@ -35,7 +35,7 @@ func TestCatalog_OfNothing(t *testing.T) {
 	}
 }
 
-// TestCatalog_SeesWhatChanges: a scan answers for a moment, and then files that came and went are seen.
+// TestCatalog_SeesWhatChanges: a scan is used for a moment, then new and deleted files are noticed.
 func TestCatalog_SeesWhatChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestCatalog_SeesWhatChanges(t *testing.T) {
 	})
 }
 
-// TestLookup_LooksAgain for what isn't there or can't be used, and not for what is known.
+// TestLookup_LooksAgain for models that are missing or broken, but not for known ones.
 func TestLookup_LooksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestLookup_LooksAgain(t *testing.T) {
 	})
 }
 
-// TestLookup_OfUnknownNamesKeepsTheDiskFree: however many ask for names that nobody has, no more than a tenth of the time is
-// spent on scans, and who asks meanwhile shares one.
+// TestLookup_OfUnknownNamesKeepsTheDiskFree: requests for unknown names share scans, which take no more than a tenth of the
+// time.
 func TestLookup_OfUnknownNamesKeepsTheDiskFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestLookup_OfUnknownNamesKeepsTheDiskFree(t *testing.T) {
 	})
 }
 
-// TestLookup_ByOtherNames: a name goes before those that mean the same.
+// TestLookup_ByOtherNames: the first name has precedence.
 func TestLookup_ByOtherNames(t *testing.T) {
 	t.Parallel()
 	c, _ := catalogOf(t, files{"p/a/x.gguf": f32, "p/b/x.gguf": f32, "q/b/x.gguf": f32})
@@ -200,7 +200,7 @@ func TestSetRoots(t *testing.T) {
 	})
 }
 
-// TestSetRoots_KeepsWhatItIsGiven: neither the caller's slice nor the same folders again disturb the last scan.
+// TestSetRoots_KeepsWhatItIsGiven: neither the caller's slice nor setting the same folders again affects the last scan.
 func TestSetRoots_KeepsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -236,7 +236,7 @@ func TestCatalog_StopsWithItsCaller(t *testing.T) {
 	}
 }
 
-// TestCatalog_TellsTheLogOnce of each thing that is wrong, however often it scans.
+// TestCatalog_TellsTheLogOnce of each problem, over many scans.
 func TestCatalog_TellsTheLogOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestCatalog_TellsTheLogOnce(t *testing.T) {
 	})
 }
 
-// TestCatalog_MayBeAskedByAll: lookups, lists and settings at once, while files come and go.
+// TestCatalog_MayBeAskedByAll: concurrent lookups, listings and settings while files change.
 func TestCatalog_MayBeAskedByAll(t *testing.T) {
 	t.Parallel()
 	const rounds = 60

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A folder whose modification time stays is not read again, but once in a while, for there are file systems that don't keep
-// that time; what took long to read, less often. What was modified just before it was read is read again: clocks of file
-// systems are coarse.
+// A folder is not read again while its modification time stays the same, except now and then, since some file systems don't
+// maintain that time. A folder that is slow to read is read less often. A folder that was modified shortly before it was read
+// is read again, because the clocks of file systems are coarse.
 const (
 	unreadFor   = 10 * time.Second
 	unreadRatio = 100
@@ -21,27 +21,27 @@ const (
 	readAtOnce  = 4096 // entries
 )
 
-// limits bound what a scan looks at in each root, so that it ends soon whatever it is pointed at.
+// limits bound the work of a scan in each root.
 type limits struct {
 	folders int
 	files   int // that may be models
-	entries int // of one folder, that may matter
+	entries int // of one folder, that are relevant
 }
 
 var defaultLimits = limits{folders: 200_000, files: 100_000, entries: 200_000}
 
-// entry is one of a folder that may matter.
+// entry is a relevant entry of a folder.
 type entry struct {
 	name string
 	kind fs.FileMode // its type
 }
 
-// folderList is what a folder held when it was read.
+// folderList is the content of a folder when it was read.
 type folderList struct {
 	modified, read time.Time
 	took           time.Duration
-	entries        []entry // by name
-	cut            bool    // there are more than are looked at
+	entries        []entry // sorted by name
+	cut            bool    // there were more than the limit
 }
 
 func (f folderList) holds(name string) bool {
@@ -62,7 +62,7 @@ func (f folderList) find(name string) (entry, bool) {
 	return f.entries[i], true
 }
 
-// list is what a folder holds, read only if it may have changed.
+// list returns the content of a folder. It reads the folder only if it may have changed.
 func (w *walk) list(dir string) (folderList, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *walk) list(dir string) (folderList, error) {
 	return known, nil
 }
 
-// readFolder reads what may matter in a folder, in pieces: there may be millions of entries.
+// readFolder reads the relevant entries of a folder. It reads in batches, since there may be millions of entries.
 func (w *walk) readFolder(dir string) (entries []entry, cut bool, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *walk) readFolder(dir string) (entries []entry, cut bool, err error) {
 	return entries, cut, nil
 }
 
-// matters tells whether an entry may be a model, lead to one or tell of one.
+// matters reports whether an entry may be a model, contain one or describe one.
 func (w *walk) matters(name string, kind fs.FileMode) bool {
 	switch {
 	case strings.HasPrefix(name, "."):
@@ -129,9 +129,4 @@ func (w *walk) matters(name string, kind fs.FileMode) bool {
 		_, isModel := w.config.filesOf(name)
 		return isModel || isCacheNote(name) || isMLXFile(name)
 	}
-}
-
-// isGGUF tells by its name whether a file may be a model of that format.
-func isGGUF(name string) bool {
-	return len(name) > len(".gguf") && strings.EqualFold(name[len(name)-len(".gguf"):], ".gguf")
 }

@@ -1,6 +1,10 @@
 package catalog
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
+)
 
 // Format is how a model is stored, which decides the engine that runs it.
 type Format string
@@ -27,7 +31,7 @@ func (c *Catalog) SetFiles(files ...Files) {
 
 // filesOf tells by a file's name how it is to be read as a model; false: it is none.
 func (c *config) filesOf(name string) (Files, bool) {
-	if isGGUF(name) {
+	if filename.IsGGUF(name) {
 		return Files{Format: FormatGGUF}, true
 	}
 	for _, f := range c.files {

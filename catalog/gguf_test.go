@@ -12,21 +12,21 @@ import (
 	"testing"
 )
 
-// file is a GGUF file to be written: its metadata, and its tensors.
+// file is a GGUF file to write.
 type file struct {
 	meta    map[string]any // string, bool, uint16, uint32, uint64, float32, []string, []uint32 or []bool
 	tensors map[string]int // by their number of 32-bit floats
 	more    []tensor
 }
 
-// tensor is one of any shape and type.
+// tensor is a tensor of any shape and type.
 type tensor struct {
 	name       string
 	kind       ggmlKind
 	dimensions []int
 }
 
-// ggmlKind is how numbers are stored.
+// ggmlKind is a type of tensors.
 type ggmlKind struct{ number, block, bytes int }
 
 var (
@@ -44,7 +44,7 @@ func (t tensor) size() int {
 	return n / t.kind.block * t.kind.bytes
 }
 
-// llama is a small model that can be told by its name. more overrides its metadata; nil takes a key away.
+// llama returns a small model with a name. more overrides its metadata; nil removes a key.
 func llama(name string, more map[string]any) file {
 	meta := map[string]any{
 		"general.architecture": "llama", "general.name": name, "general.file_type": uint32(0),
@@ -59,13 +59,13 @@ func llama(name string, more map[string]any) file {
 	return file{meta: meta, tensors: map[string]int{"token_embd.weight": 512, "blk.0.attn_q.weight": 64}}
 }
 
-// bytes is the whole file.
+// bytes returns the whole file.
 func (f file) bytes() []byte {
 	header, data := f.header()
 	return append(header, make([]byte, data)...)
 }
 
-// sparse writes the file without its data, which is left a hole.
+// sparse writes the file with a hole in place of its data.
 func (f file) sparse(t *testing.T) string {
 	t.Helper()
 	header, data := f.header()
@@ -76,7 +76,7 @@ func (f file) sparse(t *testing.T) string {
 	return path
 }
 
-// header is all of the file, version 3, but its data: header, metadata, tensors' infos, padding. Data are of zeros.
+// header returns the file up to its data, in version 3. The data are zeros.
 func (f file) header() (header []byte, data int) {
 	all := slices.Clone(f.more)
 	for _, name := range slices.Sorted(maps.Keys(f.tensors)) {
@@ -159,7 +159,7 @@ func (w *ggufWriter) value(v any) {
 	}
 }
 
-// write writes a file below a root, with the folders that lead there.
+// write writes a file below a root, and creates its folders.
 func write(t *testing.T, root, rel string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(root, filepath.FromSlash(rel))

@@ -10,20 +10,19 @@ import (
 	"math"
 )
 
-// The parser makes room for as many tensors as a split file says that all of its parts have, and for as many layers as a
-// file says that it has, before it has seen one of them; of some arrays it makes lists eight times their size. A file of a
-// few bytes could ask for more memory than there is, which ends the process. So these numbers are looked at first.
+// The parser allocates memory for as many tensors and layers as the header declares, before it reads them, and expands some
+// arrays eightfold. A file of a few bytes could exhaust the memory and end the process. So these numbers are checked first.
 const (
 	splitTensors = "split.tensors.count"
-	maxTensors   = 1 << 16 // the largest models have some ten thousand
+	maxTensors   = 1 << 16 // the largest models have about ten thousand
 	blockCount   = ".block_count"
-	maxBlocks    = 1 << 12 // the engine has 512 at most
-	maxKey       = 1 << 16 // in bytes, as the format has it
-	maxText      = 1 << 40 // in bytes; beyond any file
-	maxName      = 1 << 8  // in bytes, of the texts that are kept
+	maxBlocks    = 1 << 12 // the engine supports 512
+	maxKey       = 1 << 16 // bytes; the format's limit
+	maxText      = 1 << 40 // bytes; more than any file
+	maxName      = 1 << 8  // bytes, of texts that are stored
 	maxArray     = 1 << 22 // the largest vocabularies have some hundred thousand entries
-	maxPairs     = 1 << 16 // of a key and a value; models have less than a hundred
-	maxHeader    = 1 << 27 // in bytes; a vocabulary of 256 thousand tokens with its merges has about 12 MiB
+	maxPairs     = 1 << 16 // models have fewer than a hundred
+	maxHeader    = 1 << 27 // bytes; a vocabulary of 256 thousand tokens with merges takes about 12 MiB
 )
 
 var (
@@ -35,8 +34,8 @@ var (
 	errNotUnderstood  = errors.New("its header can't be read: it is not as the format has it")
 )
 
-// allowance is what the headers of a model's files may have together. A file that has holes is as large as it says, and takes no
-// room on the disk: without a bound, whoever may download could have the catalog read zeros for minutes.
+// allowance bounds the headers of a model's files together. A sparse file has any size and takes no space on disk: without a
+// bound, anyone who may download could make the catalog read zeros for minutes.
 type allowance struct {
 	bytes          int64
 	pairs, tensors uint64
@@ -44,7 +43,7 @@ type allowance struct {
 
 func newAllowance() *allowance { return &allowance{maxHeader, maxPairs, maxTensors} }
 
-// take takes n from what is left.
+// take subtracts n from left.
 func take(left *uint64, n uint64, tooMany error) error {
 	if n > *left {
 		return tooMany
@@ -53,7 +52,7 @@ func take(left *uint64, n uint64, tooMany error) error {
 	return nil
 }
 
-// allowed reads no more than is left.
+// allowed is a reader that is bounded by an allowance.
 type allowed struct {
 	io.Reader
 	left *allowance
@@ -68,7 +67,7 @@ func (r allowed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkHeader walks over a header's metadata and its list of tensors. A header that ends too early is for the parser to tell of.
+// checkHeader reads a header's metadata and list of tensors. It accepts a truncated header, which the parser reports.
 func checkHeader(f io.Reader, left *allowance) error {
 	m := newMetadata(f, left)
 	err := m.walk()
@@ -83,7 +82,7 @@ func checkHeader(f io.Reader, left *allowance) error {
 	return nil
 }
 
-// metadataBuffer is how much is read at a time, in bytes.
+// metadataBuffer is the size of the read buffer, in bytes.
 const metadataBuffer = 64 << 10
 
 // metadata reads the key-value pairs of a GGUF header.
@@ -91,10 +90,10 @@ type metadata struct {
 	*bufio.Reader
 	left    *allowance
 	order   binary.ByteOrder
-	wide    int64  // the size of a length, in bytes
-	entries uint64 // the number of tensors in this file, known after walk
+	wide    int64  // size of a length, in bytes
+	entries uint64 // number of tensors in this file; set by walk
 
-	// visit may read a value itself, and then says that it is done. Without it, values are passed over.
+	// visit may read a value itself, and then returns true. If it is nil, all values are skipped.
 	visit func(m *metadata, key string, kind uint64) (done bool, err error)
 }
 
@@ -102,7 +101,7 @@ func newMetadata(f io.Reader, left *allowance) *metadata {
 	return &metadata{Reader: bufio.NewReaderSize(allowed{f, left}, metadataBuffer), left: left, order: binary.LittleEndian, wide: 8}
 }
 
-// The types of values, by the format's numbers.
+// The types of values in the format.
 const (
 	ggufString = 8
 	ggufArray  = 9
@@ -139,24 +138,17 @@ func (m *metadata) walk() error {
 	return err
 }
 
-// tensors walks over what follows the pairs.
+// tensors reads the list of tensors, which follows the pairs.
 func (m *metadata) tensors() error {
 	for range m.entries {
-		length, err := m.length()
-		if err != nil {
-			return err
-		}
-		if length > maxKey {
-			return errNotUnderstood
-		}
-		if err := m.pass(int64(length)); err != nil {
+		if err := m.text(maxKey); err != nil {
 			return err
 		}
 		dimensions, err := m.uint(4)
-		if err != nil || dimensions == 0 || dimensions > 4 { // the parser goes no further either
+		if err != nil || dimensions == 0 || dimensions > 4 { // the parser stops here, too
 			return err
 		}
-		if err := m.pass(int64(dimensions)*m.wide + 4 + 8); err != nil { // their lengths, a type, an offset
+		if err := m.pass(int64(dimensions)*m.wide + 4 + 8); err != nil { // dimensions, type, offset
 			return err
 		}
 	}
@@ -164,15 +156,8 @@ func (m *metadata) tensors() error {
 }
 
 func (m *metadata) pair() error {
-	length, err := m.length()
+	key, err := m.read(maxKey)
 	if err != nil {
-		return err
-	}
-	if length > maxKey {
-		return errNotUnderstood
-	}
-	key := make([]byte, length)
-	if _, err := io.ReadFull(m, key); err != nil {
 		return err
 	}
 	kind, err := m.uint(4)
@@ -194,20 +179,20 @@ func (m *metadata) pair() error {
 	}
 }
 
-// number reads a number that is to have a bound.
+// number reads a number and checks its bound.
 func (m *metadata) number(kind, most uint64, tooLarge error) error {
 	size, isNumber := ggufSizes[kind]
 	if !isNumber {
 		return errNotUnderstood
 	}
 	n, err := m.uint(size)
-	if err == nil && n > most { // a negative number is a large one, too
+	if err == nil && n > most { // a negative number is large as well
 		return tooLarge
 	}
 	return err
 }
 
-// skip passes over values of one type.
+// skip skips values of one type.
 func (m *metadata) skip(kind, count uint64) error {
 	if size, ok := ggufSizes[kind]; ok {
 		return m.pass(int64(count) * size) //nolint:gosec // bounded above
@@ -216,7 +201,7 @@ func (m *metadata) skip(kind, count uint64) error {
 		var err error
 		switch kind {
 		case ggufString:
-			err = m.text()
+			err = m.text(maxText)
 		case ggufArray:
 			err = m.array()
 		default:
@@ -229,15 +214,24 @@ func (m *metadata) skip(kind, count uint64) error {
 	return nil
 }
 
-func (m *metadata) text() error {
-	length, err := m.length()
+// text skips a text of bounded length.
+func (m *metadata) text(most uint64) error {
+	length, err := m.lengthUpTo(most)
 	if err != nil {
 		return err
 	}
-	if length > maxText {
-		return errNotUnderstood
+	return m.pass(int64(length)) //nolint:gosec // bounded above
+}
+
+// read reads a text of bounded length.
+func (m *metadata) read(most uint64) ([]byte, error) {
+	length, err := m.lengthUpTo(most)
+	if err != nil {
+		return nil, err
 	}
-	return m.pass(int64(length))
+	text := make([]byte, length)
+	_, err = io.ReadFull(m, text)
+	return text, err
 }
 
 // name reads a short text.
@@ -245,15 +239,7 @@ func (m *metadata) name(kind uint64) (string, error) {
 	if kind != ggufString {
 		return "", errNotUnderstood
 	}
-	length, err := m.length()
-	if err != nil {
-		return "", err
-	}
-	if length > maxName {
-		return "", errNotUnderstood
-	}
-	text := make([]byte, length)
-	_, err = io.ReadFull(m, text)
+	text, err := m.read(maxName)
 	return string(text), err
 }
 
@@ -272,7 +258,7 @@ func (m *metadata) arrayHead() (kind, length uint64, err error) {
 	if length, err = m.length(); err != nil {
 		return 0, 0, err
 	}
-	if kind == ggufArray { // arrays of arrays have never been seen
+	if kind == ggufArray { // no model has arrays of arrays
 		return 0, 0, errNotUnderstood
 	}
 	if length > maxArray {
@@ -282,6 +268,14 @@ func (m *metadata) arrayHead() (kind, length uint64, err error) {
 }
 
 func (m *metadata) length() (uint64, error) { return m.uint(m.wide) }
+
+func (m *metadata) lengthUpTo(most uint64) (uint64, error) {
+	length, err := m.length()
+	if err == nil && length > most {
+		return 0, errNotUnderstood
+	}
+	return length, err
+}
 
 func (m *metadata) pass(n int64) error {
 	if n > m.left.bytes+int64(m.Buffered()) {
@@ -297,9 +291,9 @@ func (m *metadata) pass(n int64) error {
 	return nil
 }
 
-// uint reads a number of 1 to 8 bytes, as if it had no sign.
+// uint reads an unsigned number of 1 to 8 bytes.
 func (m *metadata) uint(size int64) (n uint64, err error) {
-	b, err := m.Peek(int(size)) // which makes nothing on the heap, unlike io.ReadFull: there are a million of these
+	b, err := m.Peek(int(size)) // doesn't allocate, unlike io.ReadFull; there are a million of these
 	if err != nil {
 		return 0, err
 	}

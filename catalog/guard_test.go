@@ -53,7 +53,7 @@ func TestCheckHeader(t *testing.T) {
 	}
 }
 
-// TestReadHeader_AHostileFileEndsNothing goes through the parser, which would take the memory of the whole process.
+// TestReadHeader_AHostileFileEndsNothing parses files that could exhaust the memory of the process.
 func TestReadHeader_AHostileFileEndsNothing(t *testing.T) {
 	t.Parallel()
 	for want, meta := range map[error]map[string]any{
@@ -74,7 +74,7 @@ func TestReadHeader_AHostileFileEndsNothing(t *testing.T) {
 	}
 }
 
-// counting counts what is read.
+// counting counts the bytes read.
 type counting struct {
 	*os.File
 	read int64
@@ -86,7 +86,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hugeFiles are files with holes, as large as a model, whose headers promise more than models have.
+// hugeFiles are sparse files of a model's size, whose headers declare more than models have.
 func hugeFiles() map[string]struct {
 	start []byte
 	want  error
@@ -120,7 +120,7 @@ func hugeFiles() map[string]struct {
 	}
 }
 
-// TestCheckHeader_ReadsLittle of a file that isn't what it says.
+// TestCheckHeader_ReadsLittle of an invalid file.
 func TestCheckHeader_ReadsLittle(t *testing.T) {
 	t.Parallel()
 	for name, tt := range hugeFiles() {
@@ -151,7 +151,7 @@ func hugeFile(t *testing.T, dir, name string, start []byte) string {
 	return path
 }
 
-// TestCatalog_HugeFilesAreBrokenModels: they are listed with the reason, and those that can be used beside them.
+// TestCatalog_HugeFilesAreBrokenModels: they are listed with the reason, and other models can be used.
 func TestCatalog_HugeFilesAreBrokenModels(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"pub/good/good.gguf": llama("Good", nil).bytes(), "pub/split/split-00001-of-00002.gguf": llama("Split", nil).bytes()})
@@ -173,7 +173,7 @@ func TestCatalog_HugeFilesAreBrokenModels(t *testing.T) {
 	}
 }
 
-// FuzzCheckHeader sees that the walk ends, without a panic, whatever it walks over.
+// FuzzCheckHeader: the check ends without a panic.
 func FuzzCheckHeader(f *testing.F) {
 	f.Add(llama("x", nil).bytes())
 	f.Add(llama("x", map[string]any{splitTensors: uint32(2)}).bytes())

@@ -19,15 +19,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// header is what a file says of itself, for as long as it has this size and time.
+// header is the description of a file, valid for one size and modification time.
 type header struct {
 	size    int64
 	changed time.Time
-	parts   string // the state of its other files
+	parts   string // state of its other files
 	kind    kind
-	model   Model // without what depends on where the file lies
+	model   Model // without what depends on the file's location
 	err     error
-	unread  bool // it couldn't be opened: that may pass without a trace
+	unread  bool // it couldn't be opened, which may change without a change of the file
 }
 
 type kind uint8
@@ -42,14 +42,14 @@ func (h header) describes(f *found) bool {
 	return !h.unread && h.size == f.size && h.changed.Equal(f.changed) && h.parts == f.parts && h.model.Format == f.format
 }
 
-// brokenHeader is of what can't be used.
+// brokenHeader describes a file that can't be used.
 func brokenHeader(f *found, reason error) header {
 	h := header{size: f.size, changed: f.changed, parts: f.parts, err: reason}
 	h.model = Model{Format: f.format, SizeBytes: f.size, Changed: f.changed, Err: reason}
 	return h
 }
 
-// readHeader never fails: the error is part of what is known of the file.
+// readHeader reads the description of a file. An error becomes part of the description.
 func readHeader(f *found) header {
 	h := brokenHeader(f, nil)
 	switch {
@@ -66,7 +66,7 @@ func readHeader(f *found) header {
 	return h
 }
 
-// check looks at what the parser would stumble over.
+// check looks for what the parser can't handle.
 func check(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -94,7 +94,7 @@ func check(path string) error {
 	return checkParts(path, left)
 }
 
-// checkParts looks at the headers of a split model's other parts, up to one that can't be opened: that is for the parser to tell of.
+// checkParts checks the headers of a split model's other parts. It stops at one that can't be opened, which the parser reports.
 func checkParts(path string, left *allowance) error {
 	for _, part := range gguf.CompleteShardGGUFFilename(path) {
 		if part == path {
@@ -102,7 +102,7 @@ func checkParts(path string, left *allowance) error {
 		}
 		f, err := os.Open(part)
 		if openfiles.AreExhausted(err) {
-			return err // the parser may find one again by then, and would read what nobody has checked
+			return err // the parser might get a descriptor later, and read an unchecked file
 		}
 		if err != nil {
 			return nil
@@ -116,7 +116,7 @@ func checkParts(path string, left *allowance) error {
 	return nil
 }
 
-// read parses the header. Odd values in it may make the parser panic: that is an error, too.
+// read parses the header. A panic of the parser becomes an error.
 func (h *header) read(path string) (err error) {
 	f, err := parse(path, h.size)
 	if err != nil {
@@ -131,8 +131,8 @@ func (h *header) read(path string) (err error) {
 	return nil
 }
 
-// parse reads a file's header. The file is mapped into memory, which is twenty times as quick for a large vocabulary, but a
-// file that is cut short meanwhile then faults the reader: that fault is made an error, too. The size is for the error only.
+// parse reads a file's header. It maps the file into memory, which is twenty times as fast for a large vocabulary. If the file
+// is truncated meanwhile, reading it faults, which becomes an error. size is for error messages.
 func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 	if err := check(path); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func parse(path string, size int64) (f *gguf.GGUFFile, err error) {
 	return f, nil
 }
 
-// unreadable says in our words what keeps the parser from reading a file of this size.
+// unreadable explains why the parser can't read a file of this size.
 func unreadable(err error, size uint64) error {
 	var missing *fs.PathError
 	switch text := err.Error(); {
@@ -171,8 +171,8 @@ func truncated(size uint64) error {
 	return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header promises; fetch it again", size)
 }
 
-// holdsItsTensors tells whether the files are long enough. The parser asks that of single files only, and overlooks those
-// that end between header and data.
+// holdsItsTensors reports whether the files are long enough for their tensors. The parser checks single files only, and misses
+// files that end between header and data.
 func holdsItsTensors(f *gguf.GGUFFile) bool {
 	held := uint64(0)
 	for i, size := range f.SplitSizes {
@@ -217,8 +217,8 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	}
 }
 
-// bitsPerWeight is the average size of the weights that the quantization is of. Norms, biases and position embeddings stay in
-// 32 bits whatever the quantization is: in a large model they are nothing, in a tiny one they would make a sixth of the figure.
+// bitsPerWeight returns the average size of the quantized weights. Norms, biases and position embeddings have 32 bits in every
+// quantization. They are negligible in a large model, but would be a sixth of the figure in a tiny one.
 func bitsPerWeight(tensors gguf.GGUFTensorInfos) float64 {
 	var bytes, weights, all uint64
 	for i := range tensors {
@@ -232,20 +232,20 @@ func bitsPerWeight(tensors gguf.GGUFTensorInfos) float64 {
 	if all == 0 {
 		return 0
 	}
-	if weights == 0 || weights < all/2 { // a model of 32 bits
+	if weights == 0 || weights < all/2 { // not quantized
 		bytes, weights = tensors.Bytes(), all
 	}
 	return math.Round(float64(bytes)*8/float64(weights)*100) / 100
 }
 
-// others are the architectures of what makes no text: pictures, sounds, and encoders for them.
+// others are architectures that don't generate text, but images or sound, and encoders for these.
 var others = []string{
 	"diffusion", "imatrix", "controlvector", "flux", "sd1", "sd2", "sd3", "sdxl", "wan", "qwen_image", "lumina2", "aura", "hidream",
 	"ltxv", "hyvid", "cosmos", "pig", "whisper", "wavtokenizer-dec", "snac-dec", "t5encoder",
 }
 
-// isOther tells whether a file that calls itself a model is none that an engine could load: a vocabulary alone, a model for
-// pictures, or what has a type of its own.
+// isOther reports whether a file that claims to be a model can't be loaded by an engine: it is only a vocabulary, a model for
+// images, or of another type.
 func isOther(f *gguf.GGUFFile) bool {
 	if kind := text(f, "general.type"); kind != "" && kind != "model" {
 		return true
@@ -256,7 +256,7 @@ func isOther(f *gguf.GGUFFile) bool {
 // maxDescription bounds a description, in bytes.
 const maxDescription = 1 << 12
 
-// short is a text of bounded length.
+// short truncates a description.
 func short(s string) string {
 	if len(s) <= maxDescription {
 		return s
@@ -264,10 +264,10 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
 }
 
-// poolings are the ways of pooling, by the numbers that files have for them.
+// poolings are the ways of pooling, in the order of their numbers in files.
 var poolings = []Pooling{PoolingNone, PoolingMean, PoolingCLS, PoolingLast, PoolingRank}
 
-// pooling is empty where the file doesn't say, or says what isn't known.
+// pooling returns "" if the file doesn't say, or says something unknown.
 func pooling(f *gguf.GGUFFile, arch string) Pooling {
 	kv, ok := f.Header.MetadataKV.Get(arch + ".pooling_type")
 	if !ok {
@@ -286,7 +286,7 @@ func quantizationName(meta gguf.GGUFMetadata) string {
 	return strings.TrimPrefix(meta.FileType.String(), "MOSTLY_")
 }
 
-// text is a string of the header; empty where there is none.
+// text returns a string of the header, or "".
 func text(f *gguf.GGUFFile, key string) string {
 	kv, ok := f.Header.MetadataKV.Get(key)
 	if !ok || kv.ValueType != gguf.GGUFMetadataValueTypeString {

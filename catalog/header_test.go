@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestHeader_OfTheShippedModel: what is said of a real file.
+// TestHeader_OfTheShippedModel reads a real file.
 func TestHeader_OfTheShippedModel(t *testing.T) {
 	t.Parallel()
 	c, _ := catalogOf(t, nil)
@@ -47,7 +47,7 @@ func TestHeader_OfTheShippedModel(t *testing.T) {
 	}
 }
 
-// TestHeader_OfTheOtherShippedModels: what each of them is there for.
+// TestHeader_OfTheOtherShippedModels checks the properties that they are for.
 func TestHeader_OfTheOtherShippedModels(t *testing.T) {
 	t.Parallel()
 	c := New(slog.New(slog.DiscardHandler), FormatGGUF)
@@ -180,7 +180,7 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 	}
 }
 
-// brokenFiles are files that can't be used, with the reasons that are given.
+// brokenFiles are files that can't be used, with the reasons.
 func brokenFiles() map[string]struct {
 	content []byte
 	reason  string
@@ -246,7 +246,7 @@ func TestHeader_SaysWhatIsWrongWithAFile(t *testing.T) {
 	}
 }
 
-// TestHeader_AnyCutIsAnError: a download that stopped anywhere is no model, and no panic.
+// TestHeader_AnyCutIsAnError: a partial download is an error, not a panic.
 func TestHeader_AnyCutIsAnError(t *testing.T) {
 	t.Parallel()
 	whole := llama("Tiny", nil).bytes()
@@ -265,7 +265,7 @@ func TestHeader_AnyCutIsAnError(t *testing.T) {
 	}
 }
 
-// TestHeader_IsReadOnce: a file whose size and time stay is not read again. The proof is one that was changed behind them.
+// TestHeader_IsReadOnce: a file with the same size and time isn't read again. The test changes the content only.
 func TestHeader_IsReadOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,16 +2,16 @@ package catalog
 
 import (
 	"cmp"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision; a
-// blob that is still being fetched has no link. The revision that refs/main names counts, or if that has no model, the
-// newest that has one.
-func (w *walk) hub(p place, name string) error {
+// hub collects the models of one repository in the Hugging Face hub's cache. Its files are links to blobs, by revision. A blob
+// that is still being downloaded has no link. It uses the revision that refs/main names, or the newest that has a model.
+func (w *walk) hub(p location, name string) error {
 	publisher, repo, ok := strings.Cut(name, "--")
 	if !ok {
 		publisher, repo = local, name
@@ -40,10 +40,10 @@ func (w *walk) hub(p place, name string) error {
 	return nil
 }
 
-// maxRef bounds what is read of a reference, in bytes.
+// maxRef bounds the size of a reference, in bytes.
 const maxRef = 256
 
-// revisions are the snapshots of a repository, in the order in which they count.
+// revisions returns the snapshots of a repository in order of preference.
 func revisions(dir string, entries []os.DirEntry) []string {
 	type revision struct {
 		name string
@@ -59,12 +59,13 @@ func revisions(dir string, entries []os.DirEntry) []string {
 		if err != nil || !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		all = append(all, revision{e.Name(), info.ModTime().UnixNano()})
+		at := info.ModTime().UnixNano()
+		if e.Name() == main {
+			at = math.MaxInt64
+		}
+		all = append(all, revision{e.Name(), at})
 	}
 	slices.SortFunc(all, func(a, b revision) int {
-		if (a.name == main) != (b.name == main) {
-			return cmp.Compare(truth(b.name == main), truth(a.name == main))
-		}
 		return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.name, b.name))
 	})
 	names := make([]string, len(all))
@@ -72,11 +73,4 @@ func revisions(dir string, entries []os.DirEntry) []string {
 		names[i] = r.name
 	}
 	return names
-}
-
-func truth(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }

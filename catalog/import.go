@@ -11,24 +11,26 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// How is the way that a file is imported.
+// How is the way of importing a file.
 type How string
 
-// The ways.
+// The ways of importing.
 const (
-	Move     How = "move"     // the file is at its new place only
-	Copy     How = "copy"     // twice on the disk
-	HardLink How = "hardlink" // once, under two names; on one file system only
-	SymLink  How = "symlink"  // where it was, with a link to it
+	Move     How = "move"     // the file is only at its new path
+	Copy     How = "copy"     // the file exists twice
+	HardLink How = "hardlink" // the file has two names; on one file system only
+	SymLink  How = "symlink"  // the new path is a link to the file
 )
 
-// Import says what is imported, and to where.
+// Import describes an import.
 type Import struct {
-	Source          string // a GGUF file, the first part of a split one
-	Models          string // the folder of models
-	Publisher, Repo string // its folder there; empty: "local", and the file's name without its quantization
+	Source          string // a GGUF file; the first part of a split model
+	Models          string // the models folder
+	Publisher, Repo string // the destination; empty: "local", and the file's name without its quantization
 	How             How
 }
 
@@ -39,25 +41,9 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("%s can't be imported: %s.", e.Source, e.Reason)
 }
 
-// safeName is that of a folder on any system.
-var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
-
-// SafeName tells whether a publisher's or a repository's name may be that of a folder, on any system.
-func SafeName(name string) bool {
-	if !safeName.MatchString(name) || strings.HasSuffix(name, ".") {
-		return false
-	}
-	device, _, _ := strings.Cut(strings.ToLower(name), ".")
-	switch device {
-	case "con", "prn", "aux", "nul":
-		return false
-	}
-	return len(device) != 4 || !strings.HasPrefix(device, "com") && !strings.HasPrefix(device, "lpt")
-}
-
-// Import puts a file, with all its parts, into a folder of models, as <publisher>/<repo>/<file>, and gives its path there.
-// It never replaces a file, and leaves everything as it was if it fails. The error is an [*ImportError], the context's or
-// the file system's.
+// Import puts a file, with all its parts, into the models folder, as <publisher>/<repo>/<file>, and returns its new path. It
+// never replaces a file, and undoes everything if it fails. The error is an [*ImportError], or that of the context or of the
+// file system.
 func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	refuse := func(format string, args ...any) (string, error) {
 		return "", &ImportError{i.Source, fmt.Sprintf(format, args...)}
@@ -74,10 +60,10 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 		i.Publisher = local
 	}
 	if i.Repo == "" {
-		i.Repo = withoutQuantization(stem(source), header.model.Quantization.Name)
+		i.Repo = withoutQuantization(filename.Stem(source), header.model.Quantization.Name)
 	}
 	for _, name := range []string{i.Publisher, i.Repo} {
-		if !SafeName(name) {
+		if filename.CheckFolder(name) != nil {
 			return refuse("%q is no name for a folder, which has letters, digits, and . _ - between them: choose one, as in --repo %s/%s",
 				name, safe(i.Publisher), safe(i.Repo))
 		}
@@ -102,23 +88,22 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	return filepath.Join(dir, filepath.Base(source)), c.Refresh(ctx)
 }
 
-// safe is a name with everything that a folder's may not have replaced.
+// safe replaces everything that isn't allowed in the name of a folder.
 func safe(name string) string {
-	kept := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
-	if !SafeName(kept) {
+	clean := strings.Trim(unsafeSigns.ReplaceAllString(name, "-"), "-._")
+	if filename.CheckFolder(clean) != nil {
 		return "name"
 	}
-	return kept
+	return clean
 }
 
 var unsafeSigns = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Beside is an import whose folder is chosen, where none is given and the file is a projector: that of the one model which
-// the projector's name tells. A projector in a folder of its own is of no use. The error is an [*ImportError], or the
-// context's.
+// Beside chooses the destination of a projector if none is given: the folder of the one model that the projector's name
+// belongs to. A projector is useless in a folder of its own. The error is an [*ImportError], or the context's.
 func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	if _, header, err := importable(i.Source); err != nil || header.kind != kindProjector || i.Repo != "" {
-		return i, nil //nolint:nilerr // what can't be imported is for Import to tell
+		return i, nil //nolint:nilerr // Import reports it
 	}
 	models, err := c.Models(ctx)
 	if err != nil {
@@ -128,8 +113,8 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	for _, m := range models {
 		rel, err := filepath.Rel(i.Models, filepath.Dir(m.Path))
 		publisher, repo, ok := strings.Cut(filepath.ToSlash(rel), "/")
-		if name := projectorName(stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
-			modelName(stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
+		if name := filename.ProjectorName(filename.Stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
+			filename.ModelName(filename.Stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
 			continue
 		}
 		folders[rel] = true
@@ -141,9 +126,9 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	return i, nil
 }
 
-// importable are the files that belong to one that can be imported.
+// importable returns the paths of a file and its parts, if they can be imported.
 func importable(source string) ([]string, header, error) {
-	if !isGGUF(source) {
+	if !filename.IsGGUF(source) {
 		return nil, header{}, errors.New("it is no GGUF file: its name has to end in .gguf")
 	}
 	info, err := os.Stat(source)
@@ -154,13 +139,11 @@ func importable(source string) ([]string, header, error) {
 		return nil, header{}, errors.New("it is no file")
 	}
 	paths := []string{source}
-	if part := partOf(filepath.Base(source)); part != nil {
-		if part[1] != "00001" {
-			return nil, header{}, errors.New("it is a part of a split model; import the first part, and the others come along")
-		}
-		for _, path := range partPaths(source, part[2]) {
-			paths = append(paths, path)
-		}
+	if part, _ := filename.Part(source); part > 1 {
+		return nil, header{}, errors.New("it is a part of a split model; import the first part, and the others come along")
+	}
+	for _, path := range filename.OtherParts(source) {
+		paths = append(paths, path)
 	}
 	h := readHeader(&found{path: source, size: info.Size(), changed: info.ModTime(), format: FormatGGUF})
 	if h.err == nil && h.kind == kindOther {
@@ -169,9 +152,9 @@ func importable(source string) ([]string, header, error) {
 	return paths, h, h.err
 }
 
-// bring puts files into a folder: all of them, or none.
+// bring puts all files into a folder, or none.
 func (i *Import) bring(ctx context.Context, paths []string, dir string) (err error) {
-	root, err := os.OpenRoot(i.Models) // which nothing leads out of: a publisher's folder may be a link
+	root, err := os.OpenRoot(i.Models) // a publisher's folder may be a link, which must not lead out
 	if err != nil {
 		return err
 	}
@@ -199,7 +182,7 @@ func (i *Import) bring(ctx context.Context, paths []string, dir string) (err err
 		removeEmpty(root, rel)
 	}()
 	for _, path := range paths {
-		if err := i.place(ctx, path, filepath.Join(dir, filepath.Base(path))); err != nil {
+		if err := i.transfer(ctx, path, filepath.Join(dir, filepath.Base(path))); err != nil {
 			return err
 		}
 		done = append(done, path)
@@ -207,7 +190,7 @@ func (i *Import) bring(ctx context.Context, paths []string, dir string) (err err
 	return nil
 }
 
-func (i *Import) place(ctx context.Context, from, to string) error {
+func (i *Import) transfer(ctx context.Context, from, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -232,15 +215,15 @@ func (i *Import) place(ctx context.Context, from, to string) error {
 	}
 }
 
-// moveFile moves a file, and never onto another.
+// moveFile moves a file. It never replaces another.
 func moveFile(ctx context.Context, from, to string) error {
-	if os.Link(from, to) == nil { // unlike a renaming, it replaces nothing
+	if os.Link(from, to) == nil { // unlike os.Rename, it replaces nothing
 		return os.Remove(from)
 	}
 	if _, err := os.Lstat(to); err == nil {
 		return fs.ErrExist
 	}
-	if os.Rename(from, to) == nil { // a file system without links
+	if os.Rename(from, to) == nil { // the file system has no links
 		return nil
 	}
 	if err := copyFile(ctx, from, to); err != nil {
@@ -249,10 +232,10 @@ func moveFile(ctx context.Context, from, to string) error {
 	return os.Remove(from)
 }
 
-// copyChunk is how much is copied between two looks at the context, in bytes.
+// copyChunk is the number of bytes copied between checks of the context.
 const copyChunk = 64 << 20
 
-// copyFile copies a file to where there is none, under another name until it is whole.
+// copyFile copies a file to a new path, where it appears when it is complete. It never replaces another.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -263,7 +246,11 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(out.Name()))) }()
+	defer func() {
+		if failed := os.Remove(out.Name()); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}()
 	for err == nil {
 		if err = ctx.Err(); err == nil {
 			_, err = io.CopyN(out, in, copyChunk)
@@ -278,15 +265,8 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err = os.Link(out.Name(), to); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil { // a file system without links
+	if _, err := os.Lstat(to); err == nil { // the file system has no links
 		return fs.ErrExist
 	}
 	return os.Rename(out.Name(), to)
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -1,37 +1,30 @@
 package catalog
 
 import (
-	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// local is the publisher of files that lie in no publisher's folder.
+// local is the publisher of files outside of a publisher's folder.
 const local = "local"
 
-// Key is the key of a publisher's repository: what clients name its model by, where it holds one only.
+// Key returns the key of a publisher's repository, which is the key of its model if it holds only one.
 func Key(publisher, repo string) string {
 	return unsafeInKeys.Replace(normal(publisher) + "/" + withoutFormat(normal(repo)))
 }
 
-// withoutFormat drops a repository's ending that says how its models are stored.
-func withoutFormat(repo string) string {
-	for _, suffix := range []string{"-gguf", "-mlx"} {
-		if short := len(repo) - len(suffix); short > 0 && strings.EqualFold(repo[short:], suffix) {
-			return repo[:short]
-		}
-	}
-	return repo
-}
+// withoutFormat removes the ending of a repository's name that gives the format of its models.
+func withoutFormat(repo string) string { return filename.TrimEnding(repo, "-gguf", "-mlx") }
 
-// normal is a name as keys have it.
+// normal returns a name in the form of keys.
 func normal(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// unsafeInKeys replaces the signs that mean something in a key or in an instance's id.
+// unsafeInKeys replaces characters that have a meaning in keys or instance IDs.
 var unsafeInKeys = strings.NewReplacer("@", "-", ":", "-", ",", "-", " ", "-")
 
-// repository is the publisher and the repository of a file by the folders it lies in below a root, and how many of them are
-// within the repository. A file that lies in none has no repository but its own name.
+// repository returns the publisher and the repository of a file, given the folders between a root and the file, and the number
+// of these folders that are within the repository. repo is empty for a file directly in the root.
 func repository(dirs []string) (publisher, repo string, within int) {
 	n := len(dirs)
 	switch {
@@ -46,26 +39,13 @@ func repository(dirs []string) (publisher, repo string, within int) {
 	}
 }
 
-// isPartOf tells whether a folder is one of those that repositories have for each quantization of a large model.
+// isPartOf reports whether a folder holds one quantization of a repository.
 func isPartOf(folder, repo string) bool {
-	ending := quantizationEnding.FindString(folder)
-	if ending == "" {
-		return false
-	}
-	name, of := normal(folder[:len(folder)-len(ending)]), withoutFormat(normal(repo))
-	return name == "" || name == of
+	name, quantization := filename.TrimQuantization(folder)
+	return quantization != "" && (name == "" || normal(name) == withoutFormat(normal(repo)))
 }
 
-// shardSuffix ends the name of one part of a split model.
-var shardSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
-
-// stem is a file's name without its ending and without the number of a part.
-func stem(path string) string {
-	base := filepath.Base(path)
-	return shardSuffix.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "")
-}
-
-// withoutQuantization drops a file name's ending that says its quantization: tiny-f16 and tiny.Q4_K_M are tiny.
+// withoutQuantization removes a quantization at the end of a file's name: tiny-f16 and tiny.Q4_K_M become tiny.
 func withoutQuantization(name, quantization string) string {
 	if quantization == "" || len(name) <= len(quantization)+1 {
 		return name
@@ -77,28 +57,26 @@ func withoutQuantization(name, quantization string) string {
 	return name
 }
 
-// quantizationOf is the quantization that a file's name ends in; empty if there is none.
-func quantizationOf(label string) string {
-	return strings.Trim(quantizationEnding.FindString(label), "-._")
-}
-
-// labelled is a model with what its file is called, and what tells it from the others of its repository.
+// labelled is a model with the name of its file, and the variant in its key.
 type labelled struct {
 	Model
 	label, variant string
 }
 
-// withVariants adds to the models' keys what tells them from the others of their repository: the quantization, else that
-// in the file's name, else all of that name. What others have taken already is not taken again, unless there is no choice.
+// withVariants appends variants to the keys of models that share a repository: the quantization, or else the one in the file's
+// name, or else that whole name. Variants in taken are avoided if possible.
 func withVariants(models []labelled, taken map[string]bool) {
 	inHeader, inName, chosen := map[string]int{}, map[string]int{}, map[string]int{}
-	for _, m := range models {
+	named := make([]string, len(models))
+	for i, m := range models {
+		_, quantization := filename.TrimQuantization(m.label)
+		named[i] = normal(quantization)
 		inHeader[normal(m.Quantization.Name)]++
-		inName[normal(quantizationOf(m.label))]++
+		inName[named[i]]++
 	}
 	suffixes := make([]string, len(models))
 	for i, m := range models {
-		switch header, name := normal(m.Quantization.Name), normal(quantizationOf(m.label)); {
+		switch header, name := normal(m.Quantization.Name), named[i]; {
 		case header != "" && inHeader[header] == 1:
 			suffixes[i] = header
 		case name != "" && inName[name] == 1:

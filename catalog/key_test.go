@@ -101,7 +101,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeys_AreSorted: clients show them as they come.
+// TestKeys_AreSorted: clients show them in this order.
 func TestKeys_AreSorted(t *testing.T) {
 	t.Parallel()
 	c, _ := catalogOf(t, files{"z/a/x.gguf": f32, "a/z/x.gguf": f32, "m/m/b.gguf": f32, "m/m/a.gguf": f16, "x.gguf": f32})

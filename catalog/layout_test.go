@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree is a folder: files by path, and links with their targets.
+// tree is a folder with files by path, and links with their targets.
 type tree struct {
 	files files
 	links map[string]string
@@ -28,7 +28,7 @@ func (tr tree) plant(t *testing.T, root string) {
 	}
 }
 
-// sighting is what the tables ask of a model.
+// sighting holds the properties that the tables check.
 type sighting struct {
 	Path      string
 	Publisher string
@@ -37,7 +37,7 @@ type sighting struct {
 	Reason    string
 }
 
-// sightings are the models below a root, by key.
+// sightings returns the models below a root, by key.
 func sightings(t *testing.T, c *Catalog, root string) map[string]sighting {
 	t.Helper()
 	below := func(path string) string {
@@ -65,7 +65,7 @@ const (
 	digestC = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 )
 
-// ollamaManifest has layers, as pairs of a type's last word and a digest.
+// ollamaManifest returns a manifest with layers, given as pairs of the last word of a type and a digest.
 func ollamaManifest(layers ...string) []byte {
 	var all []string
 	for i := 0; i < len(layers); i += 2 {
@@ -278,7 +278,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestHub_Revisions: refs/main counts, and without a model there, the newest revision that has one.
+// TestHub_Revisions: refs/main is used, or if it has no model, the newest revision that has one.
 func TestHub_Revisions(t *testing.T) {
 	t.Parallel()
 	const repo = "models--p--m/"
@@ -312,8 +312,7 @@ func TestHub_Revisions(t *testing.T) {
 	}
 }
 
-// TestRoots_TheSameFileIsOneModel: by the first root that holds it, however the others get there, unless by a link that was
-// given another name.
+// TestRoots_TheSameFileIsOneModel, listed in the first root that holds it, unless another root links to it by another name.
 func TestRoots_TheSameFileIsOneModel(t *testing.T) {
 	t.Parallel()
 	home, studio := t.TempDir(), t.TempDir()

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,21 +10,21 @@ import (
 	"time"
 )
 
-// listing is what a scan found. It is never changed.
+// listing is the result of a scan. It is immutable.
 type listing struct {
-	models []Model // by key
+	models []Model // sorted by key
 	known  []string
 	byKey  map[string]int
 	byName map[string][]int // by all other names
 
 	config    *config
-	signature uint64 // of the files that it was made of
+	signature uint64 // of the files it was made from
 	at        time.Time
 	took      time.Duration
-	number    uint64 // of its scan
+	number    uint64 // of the scan
 }
 
-// newListing makes the indices of models that are sorted by their keys.
+// newListing indexes models, which must be sorted by key.
 func newListing(models []Model) *listing {
 	l := &listing{models: models, byKey: make(map[string]int, len(models)), byName: make(map[string][]int, 2*len(models))}
 	for i, m := range models {
@@ -38,7 +39,7 @@ func newListing(models []Model) *listing {
 	return l
 }
 
-// otherNames are what a model goes by besides its key: without the publisher, with any of its variants or none.
+// otherNames returns the names of a model besides its key: without the publisher, and with each of its variants or none.
 func otherNames(m Model) []string {
 	repo, _, _ := strings.Cut(m.Key, "@")
 	_, bare, _ := strings.Cut(repo, "/")
@@ -52,14 +53,14 @@ func otherNames(m Model) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == m.Key })
 }
 
-// maxNamed bounds how many keys an error's text has.
+// maxNamed bounds the number of keys in an error message.
 const maxNamed = 50
 
-// NotFoundError says that no model goes by a name, or that more than one does.
+// NotFoundError says that a name belongs to no model, or to several.
 type NotFoundError struct {
 	Name      string
 	Ambiguous []string // the keys that the name may mean
-	Known     []string // with none of them: the keys there are
+	Known     []string // otherwise: all keys
 }
 
 func (e *NotFoundError) Error() string {
@@ -80,11 +81,10 @@ func enumerate(keys []string) string {
 	return strings.Join(keys, ", ")
 }
 
-// Lookup finds a model by its key, in any case, or by its name without the publisher where only one publisher has it; else by
-// the first of the other names that one goes by. Of a repository's variants a name without one means the oldest, so that it
-// goes on meaning the same when others come. What isn't known is looked for on disk again, so that a file is found as soon as
-// it is there, and so is what couldn't be used or has changed. The error is a [*NotFoundError] about the first name, or the
-// context's.
+// Lookup finds a model by its key, in any case, by its key without the publisher if that is unique, or by the first of the
+// other names that belongs to a model. If a repository has several variants, a name without a variant means the oldest, so
+// that its meaning stays the same when others are added. A model that is unknown, broken or changed is looked for on disk
+// again, so new files are found at once. The error is a [*NotFoundError] about the first name, or the context's.
 func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Model, error) {
 	l, err := c.listing(ctx, false)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Mo
 	return l.first(name, others)
 }
 
-// Known finds a model as Lookup does, but without a look at the disk: what the last scan has found.
+// Known is like [Catalog.Lookup], but uses the last scan and does no I/O.
 func (c *Catalog) Known(name string, others ...string) (Model, error) {
 	l := c.last.Load()
 	if l == nil {
@@ -108,29 +108,20 @@ func (c *Catalog) Known(name string, others ...string) (Model, error) {
 	return l.first(name, others)
 }
 
-// first is the model that goes by a name, else that of the first of other names that one goes by.
+// first returns the model with a name, or else with the first of the other names that belongs to one.
 func (l *listing) first(name string, others []string) (Model, error) {
 	m, err := l.lookup(name)
-	if err == nil || len(err.Ambiguous) > 0 {
-		return m, orNil(err)
-	}
-	for _, other := range others {
-		if m, err := l.lookup(other); err == nil {
-			return m, nil
+	if missing, ok := errors.AsType[*NotFoundError](err); ok && len(missing.Ambiguous) == 0 {
+		for _, other := range others {
+			if m, err := l.lookup(other); err == nil {
+				return m, nil
+			}
 		}
 	}
 	return m, err
 }
 
-// orNil makes a nil error of a nil pointer.
-func orNil(err *NotFoundError) error {
-	if err == nil {
-		return nil
-	}
-	return err
-}
-
-// LookupOnly is like [Catalog.Lookup], but takes a name without a variant only where there is no choice.
+// LookupOnly is like [Catalog.Lookup], but accepts a name without a variant only if there is one variant.
 func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string) (Model, error) {
 	m, err := c.Lookup(ctx, name, others...)
 	if err != nil || !strings.Contains(m.Key, "@") || strings.Contains(name, "@") {
@@ -151,13 +142,13 @@ func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string)
 	return Model{}, missing
 }
 
-// isAsItWas tells whether the model's file is still the one that was read.
+// isAsItWas reports whether the model's file is unchanged since it was read.
 func (m Model) isAsItWas() bool {
 	info, err := os.Stat(m.Path)
 	return err == nil && (m.Format == FormatMLX || info.ModTime().Equal(m.Changed))
 }
 
-func (l *listing) lookup(name string) (Model, *NotFoundError) {
+func (l *listing) lookup(name string) (Model, error) {
 	want := normal(name)
 	if i, ok := l.byKey[want]; ok {
 		return l.models[i], nil
@@ -186,8 +177,8 @@ func (l *listing) lookup(name string) (Model, *NotFoundError) {
 	return Model{}, err
 }
 
-// plainOf is the one that is meant by a name which all of these go by: the one without a variant if all are of its
-// repository, else the oldest of them. A name of several repositories means none.
+// plainOf chooses among the models that share a name: the one without a variant if all are of one repository, or else the
+// oldest. It chooses none if they are of several repositories.
 func plainOf(near []Model) (int, bool) {
 	if len(near) == 0 {
 		return 0, false

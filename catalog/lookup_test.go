@@ -78,8 +78,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestLookup_AcrossRoots: a model of another root that has a key already gets one with a variant, and the name without it
-// stays the first's, unless there is another of that name.
+// TestLookup_AcrossRoots: if two roots have models with the same key, the second gets a variant.
 func TestLookup_AcrossRoots(t *testing.T) {
 	t.Parallel()
 	first, second := t.TempDir(), t.TempDir()
@@ -101,7 +100,7 @@ func TestLookup_AcrossRoots(t *testing.T) {
 	}
 }
 
-// TestLookup_NamesStay: a name that a model had goes on meaning it when others of its repository come or go.
+// TestLookup_NamesStay: a name keeps its meaning when models of its repository are added or removed.
 func TestLookup_NamesStay(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"pub/m/m-f32.gguf": f32})

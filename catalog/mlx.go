@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The files of an MLX model's folder that tell of it.
+// The files of an MLX model that describe it.
 const (
 	mlxConfigFile   = "config.json"
 	mlxIndexFile    = "model.safetensors.index.json"
@@ -23,18 +23,18 @@ const (
 
 var mlxFiles = []string{mlxConfigFile, mlxIndexFile, mlxChatFile, mlxTemplateFile, mlxModulesFile}
 
-// isMLXFile tells by its name whether a file may be one of an MLX model.
+// isMLXFile reports whether a name may be that of a file of an MLX model.
 func isMLXFile(name string) bool {
 	return slices.Contains(mlxFiles, name) || isWeights(name)
 }
 
-// isWeights tells whether the engine would take a file for weights.
+// isWeights reports whether the engine would load a file as weights.
 func isWeights(name string) bool {
 	return strings.HasPrefix(name, "model") && strings.HasSuffix(name, ".safetensors")
 }
 
-// mlxFolder keeps a folder that has the shape of an MLX model. Its time is that of its newest file.
-func (w *walk) mlxFolder(p place, list *folderList, of found) error {
+// mlxFolder adds a folder that may be an MLX model. Its time is that of its newest file.
+func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 	of.path, of.format, of.label = p.dir, FormatMLX, filepath.Base(p.dir)
 	var state strings.Builder
 	for _, e := range list.entries {
@@ -61,14 +61,14 @@ func (w *walk) mlxFolder(p place, list *folderList, of found) error {
 		return nil
 	}
 	of.parts = state.String()
-	return w.keep(of)
+	return w.add(of)
 }
 
-// readMLX describes an MLX model by its folder. A folder with the weights of another engine is none.
+// readMLX describes an MLX model. A folder with weights for another engine isn't one.
 func (h *header) readMLX(dir string) error {
 	var config mlxConfig
 	if err := readJSON(filepath.Join(dir, mlxConfigFile), maxMLXFile, &config); err != nil {
-		h.kind = kindOther // so many programs have a file of that name
+		h.kind = kindOther // many programs have a file of this name
 		return nil
 	}
 	weights, err := readWeights(dir)
@@ -104,10 +104,10 @@ func (h *header) describeMLX(dir string, config mlxConfig, weights weights) {
 	m.ToolUse, m.Reasoning = takesTools(template), reasoningOf(template)
 }
 
-// mlxEmbedders are the types of models that make vectors only.
+// mlxEmbedders are the types of embedding models.
 var mlxEmbedders = []string{"bert", "xlm-roberta", "modernbert", "nomic_bert", "roberta", "mpnet"}
 
-// mlxTemplate is the chat template of a folder; empty if there is none.
+// mlxTemplate returns the chat template in a folder, or "".
 func mlxTemplate(dir string) string {
 	if text, err := readSmall(filepath.Join(dir, mlxTemplateFile), maxMLXFile); err == nil {
 		return string(text)

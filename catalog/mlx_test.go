@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// safetensors is a file of that format: 16-bit or packed numbers by name.
+// safetensors returns a file with 16-bit or packed tensors by name.
 func safetensors(format string, all map[string][]int) []byte {
 	header := map[string]any{"__metadata__": map[string]string{"format": format}}
 	end := 0
@@ -38,7 +38,7 @@ func safetensors(format string, all map[string][]int) []byte {
 	return append(append(file, text...), make([]byte, end)...)
 }
 
-// mlxModel is the folder of a quantized model with 8192 numbers of 4 bits, and 100 of 16.
+// mlxModel returns a quantized model with 8192 weights of 4 bits, and 100 of 16.
 func mlxModel(more files) files {
 	all := files{
 		"config.json": []byte(`{"model_type":"qwen3","max_position_embeddings":40960,"quantization":{"group_size":64,"bits":4},
@@ -177,7 +177,7 @@ func TestMLX(t *testing.T) {
 	}
 }
 
-// TestMLX_InTheHubsCache: the folder is the revision's, and shares a name with the GGUF files of the model.
+// TestMLX_InTheHubsCache: the folder is that of the revision, and shares a name with the model's GGUF files.
 func TestMLX_InTheHubsCache(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"mlx-community/Tiny-GGUF/tiny.gguf": f32})
@@ -198,7 +198,7 @@ func TestMLX_InTheHubsCache(t *testing.T) {
 	}
 }
 
-// FuzzWeights sees that no header of a safetensors file makes more than an error.
+// FuzzWeights: an invalid header of a safetensors file is only an error.
 func FuzzWeights(f *testing.F) {
 	f.Add(safetensors("mlx", map[string][]int{"a.packed.weight": {1, 2}, "a.packed.scales": {1}})[8:], int64(4))
 	f.Add([]byte(`{"a":{"dtype":"U32","shape":[-1,1e300],"data_offsets":[0,1e300]}}`), int64(0))
@@ -212,7 +212,7 @@ func FuzzWeights(f *testing.F) {
 	})
 }
 
-// FuzzForeignJSON sees that what other programs have written makes no more than an error, and leads nowhere else.
+// FuzzForeignJSON: invalid files of other programs are only errors, and never lead out of the folder.
 func FuzzForeignJSON(f *testing.F) {
 	f.Add(ollamaManifest("model", "sha256:"+digestA, "projector", "sha256:"+digestB))
 	f.Add([]byte(`{"model_type":"x","text_config":{"max_position_embeddings":1e9},"quantization":{"bits":4}}`))

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// mlxConfig is what matters of an MLX model's config.json. Multimodal models have the language model's in a part of its own.
+// mlxConfig is the relevant part of an MLX model's config.json. In multimodal models the language model has its own part.
 type mlxConfig struct {
 	ModelType string `json:"model_type"`
 	mlxLimits
@@ -39,7 +39,7 @@ type mlxQuantization struct {
 	Mode string `json:"mode"`
 }
 
-// count is a number of things; 0 where the file has anything else.
+// count is a positive number; any other value becomes 0.
 type count int64
 
 // UnmarshalJSON never fails.
@@ -51,7 +51,7 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// parts are the parts of the configuration that may have limits, the one that counts first.
+// parts returns the parts of the configuration that may contain limits, in order of precedence.
 func (c *mlxConfig) parts() []mlxLimits {
 	all := []mlxLimits{c.mlxLimits}
 	for _, p := range []*mlxLimits{c.Text, c.Language, c.LLM} {
@@ -91,7 +91,7 @@ func (c *mlxConfig) quantization() mlxQuantization {
 	}
 }
 
-// name is that of a quantization as people write it, e.g. "4bit"; empty if there is none.
+// name returns the common name of a quantization, such as "4bit", or "".
 func (q mlxQuantization) name() string {
 	switch {
 	case q.Mode != "" && q.Mode != "affine":

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// Model is what is known of a model without loading it.
+// Model describes a model that isn't loaded.
 type Model struct {
-	Key         string   // <publisher>/<repo>, lower case, with @<quantization> where the repo has several
-	Variants    []string // what may follow the @ in its names, the best first, even where its repo has no other model
+	Key         string   // <publisher>/<repo>, lower case, with @<quantization> if the repo has several
+	Variants    []string // suffixes that may follow an @ in its names, best first, even if its repo has no other model
 	Publisher   string
 	DisplayName string
 
-	Path      string // of the model's file, the first of a split one, or of its folder; as absolute as the catalog's folders
-	Projector string // of the file with which it sees or hears; empty without one
-	SizeBytes int64  // of all its files, but for the projector
+	Path      string // of its file, of the first part, or of its folder; absolute if the catalog's roots are
+	Projector string // path of its multimodal projector; may be empty
+	SizeBytes int64  // of all its files except the projector
 	Changed   time.Time
-	Layout    Layout // whose order its files are kept in
+	Layout    Layout // the program whose folder structure it is in
 
 	Format           Format
 	Type             Type
-	Architecture     string // as the engine knows it, e.g. "llama"
+	Architecture     string // the engine's name for it, such as "llama"
 	Quantization     Quantization
 	Parameters       int64
-	SizeLabel        string // the publisher's own word for the number of parameters, e.g. "8x7B"; may be empty
+	SizeLabel        string // the publisher's figure for the number of parameters, such as "8x7B"; may be empty
 	MaxContextLength int    // in tokens
-	Description      string // the publisher's own; may be empty
-	ToolUse          bool   // its chat template takes tools
-	Vision           bool   // it takes images
+	Description      string // the publisher's; may be empty
+	ToolUse          bool   // its chat template supports tools
+	Vision           bool   // it accepts images
 	Reasoning        Reasoning
 
-	Experts     int     // of a mixture of experts; 0: it is dense
-	ExpertsUsed int     // for each token, unless a load says otherwise
-	Pooling     Pooling // how it makes one vector of many tokens; empty where the file doesn't say
+	Experts     int     // of a mixture of experts; 0: dense
+	ExpertsUsed int     // for each token, by default
+	Pooling     Pooling // empty if the file doesn't say
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
 
-	// Err says why the file can't be used. Then only what doesn't come from its header is known.
+	// Err says why the file can't be used. The fields that come from its header are then empty.
 	Err error `json:"-"`
 }
 
-// FullKey is the key with a variant, which stays the same when other models of its repository come or go.
+// FullKey returns the key with a variant. It doesn't change when other models are added to the repository or removed.
 func (m Model) FullKey() string {
 	if strings.Contains(m.Key, "@") || len(m.Variants) == 0 {
 		return m.Key
@@ -48,12 +48,12 @@ func (m Model) FullKey() string {
 	return m.Key + "@" + m.Variants[0]
 }
 
-// Layout is the order that a model's files are kept in: whose they are.
+// Layout is the structure of the folders that a model's files are in.
 type Layout string
 
 // The layouts.
 const (
-	LayoutPlain  Layout = "plain"  // <publisher>/<repo>/<file>: ours, LM Studio's, and anything else
+	LayoutPlain  Layout = "plain"  // <publisher>/<repo>/<file>: lmcaddy, LM Studio and others
 	LayoutHub    Layout = "hub"    // the Hugging Face hub's cache: models--<publisher>--<repo>/snapshots/<revision>/<file>
 	LayoutCache  Layout = "cache"  // llama.cpp's cache: <publisher>_<repo>_<file>
 	LayoutOllama Layout = "ollama" // Ollama's store: manifests/<registry>/<publisher>/<name>/<tag>, and blobs
@@ -68,7 +68,7 @@ const (
 	TypeEmbedding Type = "embedding"
 )
 
-// Pooling is how a model makes one vector, or one number, of many tokens. The words are llama.cpp's.
+// Pooling is the way in which a model computes one vector or number from many tokens. The words are llama.cpp's.
 type Pooling string
 
 // The ways of pooling.
@@ -77,16 +77,16 @@ const (
 	PoolingMean Pooling = "mean"
 	PoolingCLS  Pooling = "cls"
 	PoolingLast Pooling = "last"
-	PoolingRank Pooling = "rank" // one number: a reranker's
+	PoolingRank Pooling = "rank" // one number, of a reranker
 )
 
-// Quantization is how a model's weights are stored.
+// Quantization says how a model's weights are stored.
 type Quantization struct {
-	Name          string  // e.g. "Q4_K_M"
-	BitsPerWeight float64 // on average, but for what stays in 32 bits in any quantization
+	Name          string  // such as "Q4_K_M"
+	BitsPerWeight float64 // average, except for weights that have 32 bits in every quantization
 }
 
-// ParamsString is the number of parameters as people say it, e.g. "7B"; empty where it isn't known.
+// ParamsString returns the number of parameters as people write it, such as "7B", or "" if unknown.
 func (m Model) ParamsString() string {
 	if m.SizeLabel != "" {
 		return m.SizeLabel
@@ -104,7 +104,7 @@ func (m Model) ParamsString() string {
 	}
 }
 
-// decimal has one decimal where it says something: 1.9, 7, 13.
+// decimal formats a number with one decimal, unless that is 0.
 func decimal(n float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
 }

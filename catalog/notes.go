@@ -5,10 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// What llama.cpp lays beside the models in its cache: a manifest for each repository and tag, and what it knows of a file.
+// Files that llama.cpp puts beside the models in its cache: a manifest for each repository and tag, and metadata for each file.
 const (
 	manifestPrefix = "manifest="
 	noteEnding     = ".json"
@@ -16,20 +17,20 @@ const (
 	maxNote        = 64 << 10 // bytes
 )
 
-// isCacheNote tells by its name whether a file is one of those.
+// isCacheNote reports whether a name is that of such a file.
 func isCacheNote(name string) bool {
 	if strings.HasPrefix(name, manifestPrefix) {
 		return strings.HasSuffix(name, noteEnding)
 	}
 	for _, ending := range []string{noteEnding, etagEnding} {
-		if model, ok := strings.CutSuffix(name, ending); ok && isGGUF(model) {
+		if model, ok := strings.CutSuffix(name, ending); ok && filename.IsGGUF(model) {
 			return true
 		}
 	}
 	return false
 }
 
-// notes tell of which repositories a folder's files are, if it is llama.cpp's cache. Nil tells nothing.
+// notes tell which repositories the files of a folder come from, if it is llama.cpp's cache. It may be nil.
 type notes struct {
 	dir       string
 	report    func(path string, reason error)
@@ -51,7 +52,7 @@ func newNotes(dir string, list *folderList, report func(path string, reason erro
 	return n
 }
 
-// repository is of the repository that a file was fetched from, if the notes tell; else as it is.
+// repository returns of with the repository that a file was downloaded from, if that is known.
 func (n *notes) repository(file string, of found) found {
 	if n == nil || !n.list.holds(file+noteEnding) && !n.list.holds(file+etagEnding) && len(n.manifests) == 0 {
 		return of
@@ -65,8 +66,8 @@ func (n *notes) repository(file string, of found) found {
 		rest = file[len(prefix):]
 	}
 	return found{
-		layout: LayoutCache, publisher: publisher, repo: repo, label: stem(rest),
-		scope: n.dir + "\x00" + publisher + "/" + repo, // no path has that sign
+		layout: LayoutCache, publisher: publisher, repo: repo, label: filename.Stem(rest),
+		scope: n.dir + "\x00" + publisher + "/" + repo, // no path contains a zero byte
 	}
 }
 
@@ -86,7 +87,7 @@ func (n *notes) ofFile(file string) (publisher, repo string, ok bool) {
 		path := filepath.Join(n.dir, file+noteEnding)
 		err := readJSON(path, maxNote, &note)
 		if openfiles.AreExhausted(err) {
-			n.report(path, err) // the model's key would be another
+			n.report(path, err) // without it the model would get another key
 		}
 		if publisher, repo, ok := repositoryOfURL(note.URL); err == nil && ok {
 			return publisher, repo, true
@@ -98,7 +99,7 @@ func (n *notes) ofFile(file string) (publisher, repo string, ok bool) {
 	return repositoryOfName(file)
 }
 
-// repositoryOfURL reads https://<hub>/<publisher>/<repo>/resolve/….
+// repositoryOfURL parses https://<hub>/<publisher>/<repo>/resolve/….
 func repositoryOfURL(from string) (publisher, repo string, ok bool) {
 	u, err := url.Parse(from)
 	if err != nil {
@@ -111,7 +112,7 @@ func repositoryOfURL(from string) (publisher, repo string, ok bool) {
 	return parts[0], parts[1], true
 }
 
-// repositoryOfName guesses where <publisher>_<repo>_<file> is to be cut: most repositories end in -GGUF.
+// repositoryOfName splits <publisher>_<repo>_<file> by a guess: most repositories end in -GGUF.
 func repositoryOfName(file string) (publisher, repo string, ok bool) {
 	publisher, rest, ok := strings.Cut(file, "_")
 	if !ok || publisher == "" {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// What Ollama's manifests call the layers that matter here.
+// The media types of the relevant layers in Ollama's manifests.
 const (
 	layerModel     = "application/vnd.ollama.image.model"
 	layerProjector = "application/vnd.ollama.image.projector"
@@ -22,16 +22,16 @@ const (
 
 var errAdapter = errors.New("it is a model with an adapter, which can't be used: merge the adapter into the model")
 
-// digestForm is that of a blob's name, so that no manifest leads out of the folder of blobs.
+// digestForm matches the digests of blobs, so that no manifest leads out of the folder of blobs.
 var digestForm = regexp.MustCompile(`^sha256[:-]([0-9a-f]{64})$`)
 
-// manifest is what one of Ollama's tags is made of.
+// manifest is the content of a tag.
 type manifest struct {
-	model, projector string // names of blobs
+	model, projector string // file names of blobs
 	adapter          bool
 }
 
-// parseManifest reads a manifest. One without a model, as those are of what isn't on this machine, is not ok.
+// parseManifest parses a manifest. It reports false for one without a model, as for models that run in the cloud.
 func parseManifest(text []byte) (m manifest, ok bool) {
 	var from struct {
 		Layers []struct {
@@ -57,14 +57,14 @@ func parseManifest(text []byte) (m manifest, ok bool) {
 	return m, m.model != ""
 }
 
-// tagged is one of Ollama's models: manifests/<registry>/<publisher>/<name>/<tag>.
+// tagged is a tag in Ollama's store: manifests/<registry>/<publisher>/<name>/<tag>.
 type tagged struct {
 	path, publisher, name, tag string
 	manifest
 }
 
-// ollama collects the models of Ollama's store.
-func (w *walk) ollama(p place) error {
+// ollama collects the models in Ollama's store.
+func (w *walk) ollama(p location) error {
 	var all []tagged
 	root := filepath.Join(p.dir, "manifests")
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
@@ -113,10 +113,11 @@ func (w *walk) ollama(p place) error {
 	return err
 }
 
-// withoutSynonyms leaves one of the tags that are the same: "latest" is the last that is taken.
+// withoutSynonyms keeps one of the tags that have the same content, preferably one other than "latest".
 func withoutSynonyms(all []tagged) []tagged {
-	isLatest := func(t tagged) int { return truth(t.tag == "latest") }
-	slices.SortStableFunc(all, func(a, b tagged) int { return isLatest(a) - isLatest(b) })
+	isLatest := func(t tagged) bool { return t.tag == "latest" }
+	latest := slices.DeleteFunc(slices.Clone(all), func(t tagged) bool { return !isLatest(t) })
+	all = append(slices.DeleteFunc(all, isLatest), latest...)
 	type same struct {
 		publisher, name string
 		manifest
@@ -129,7 +130,7 @@ func withoutSynonyms(all []tagged) []tagged {
 	})
 }
 
-// tagged keeps the files of a model. They have no names of their own, but the tag's.
+// tagged adds the files of a model. Their names are digests, so the tag serves as the label.
 func (w *walk) tagged(store string, t tagged) error {
 	of := found{format: FormatGGUF, layout: LayoutOllama, publisher: t.publisher, repo: t.name, label: t.tag, scope: t.path}
 	if t.adapter {
@@ -139,7 +140,7 @@ func (w *walk) tagged(store string, t tagged) error {
 	if err != nil {
 		of.problem = errors.Join(of.problem, fmt.Errorf("its blob %s is missing: pull it again with Ollama", t.model))
 		of.path = path
-		return w.keep(of)
+		return w.add(of)
 	}
 	if err := w.file(path, filepath.Base(path), info, of); err != nil || t.projector == "" {
 		return err
@@ -152,7 +153,7 @@ func (w *walk) tagged(store string, t tagged) error {
 	return w.file(path, filepath.Base(path), info, of)
 }
 
-// blob is where a blob lies: of older stores, the name has a colon.
+// blob returns the path of a blob. In older stores its name contains a colon.
 func blob(store, name string) (path string, info fs.FileInfo, err error) {
 	path = filepath.Join(store, "blobs", name)
 	if info, err = os.Stat(path); err == nil {

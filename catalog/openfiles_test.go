@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles/openfilestest"
 )
 
-// TestCatalog_WithoutFileDescriptors: no model vanishes, or becomes a broken one, because it can't be looked at just now.
+// TestCatalog_WithoutFileDescriptors: no model disappears or becomes broken because it can't be read now.
 func TestCatalog_WithoutFileDescriptors(t *testing.T) {
 	openfilestest.Run(t, func(t *testing.T, without func(func())) {
 		c, root := catalogOf(t, files{"p/a/x.gguf": f32, "p/b/y.gguf": f32})
@@ -55,7 +55,7 @@ func TestCatalog_WithoutFileDescriptors(t *testing.T) {
 	})
 }
 
-// TestCheckParts_WithoutFileDescriptors: a part that can't be checked isn't taken for a good one.
+// TestCheckParts_WithoutFileDescriptors: an unchecked part isn't accepted.
 func TestCheckParts_WithoutFileDescriptors(t *testing.T) {
 	openfilestest.Run(t, func(t *testing.T, without func(func())) {
 		dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	gguf "github.com/gpustack/gguf-parser-go"
 )
 
-// plan is what a file's header says of the memory that it will take. It is never changed.
+// plan holds what a file's header says about its use of memory. It is immutable.
 type plan struct {
 	size    int64
 	changed time.Time
@@ -30,24 +30,24 @@ type plan struct {
 	query       int64
 }
 
-// plans are of the files that were asked of last: who asks how much memory a model takes asks again at once, with a
-// shorter context.
+// plans caches the plans of the files used last. A caller that asks how much memory a model takes usually asks again at once,
+// with a shorter context.
 var plans planCache
 
-// maxPlans bounds how many are kept: those of the largest models are of megabytes.
+// maxPlans bounds the size of the cache. The plans of the largest models take megabytes.
 const maxPlans = 8
 
 type planCache struct {
-	mu   sync.Mutex
-	kept []keptPlan // the one that was asked for last is the first
+	mu      sync.Mutex
+	entries []cachedPlan // most recently used first
 }
 
-type keptPlan struct {
+type cachedPlan struct {
 	path string
 	plan *plan
 }
 
-// of reads the plan of a file, unless it is kept and the file is as it was.
+// of returns the plan of a file. It reads the file unless its plan is cached and the file is unchanged.
 func (c *planCache) of(path string) (*plan, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -67,24 +67,24 @@ func (c *planCache) of(path string) (*plan, error) {
 func (c *planCache) get(path string, info os.FileInfo) *plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.kept, func(k keptPlan) bool { return k.path == path })
-	if i < 0 || c.kept[i].plan.size != info.Size() || !c.kept[i].plan.changed.Equal(info.ModTime()) {
+	i := slices.IndexFunc(c.entries, func(k cachedPlan) bool { return k.path == path })
+	if i < 0 || c.entries[i].plan.size != info.Size() || !c.entries[i].plan.changed.Equal(info.ModTime()) {
 		return nil
 	}
-	k := c.kept[i]
-	c.kept = slices.Insert(slices.Delete(c.kept, i, i+1), 0, k)
+	k := c.entries[i]
+	c.entries = slices.Insert(slices.Delete(c.entries, i, i+1), 0, k)
 	return k.plan
 }
 
 func (c *planCache) put(path string, p *plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kept = slices.DeleteFunc(c.kept, func(k keptPlan) bool { return k.path == path })
-	c.kept = slices.Insert(c.kept, 0, keptPlan{path, p})
-	c.kept = c.kept[:min(len(c.kept), maxPlans)]
+	c.entries = slices.DeleteFunc(c.entries, func(k cachedPlan) bool { return k.path == path })
+	c.entries = slices.Insert(c.entries, 0, cachedPlan{path, p})
+	c.entries = c.entries[:min(len(c.entries), maxPlans)]
 }
 
-// readPlan reads a file's header.
+// readPlan reads the plan from a file's header.
 func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 	f, err := parse(path, info.Size())
 	if err != nil {

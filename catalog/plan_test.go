@@ -199,8 +199,8 @@ func TestPlans_AreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(c.kept) != maxPlans {
-		t.Errorf("%d plans are kept", len(c.kept))
+	if len(c.entries) != maxPlans {
+		t.Errorf("%d plans are kept", len(c.entries))
 	}
 	reads("after many others", false)
 	write(t, filepath.Dir(path), "m.gguf", f32)

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Reasoning is what a model offers for choosing how much it thinks before it answers.
+// Reasoning describes the choice of reasoning effort that a model offers.
 type Reasoning struct {
-	// Options are some of the native API's words "off", "low", "medium", "high" and "on", in this order. "on" alone is a
-	// model that always thinks; none, one that never does, as far as its file tells.
+	// Options are some of the native API's words "off", "low", "medium", "high" and "on", in this order. "on" alone means that the
+	// model always thinks; no options mean that it never does, as far as its file says.
 	Options []string `json:",omitempty"`
-	// Default is what an engine does that isn't told; empty where that isn't known.
+	// Default is the effort that an engine uses by default; empty if unknown.
 	Default string `json:",omitempty"`
 }
 
-// The words for reasoning, least first.
+// reasoningWords are the words for reasoning, in ascending order.
 var reasoningWords = []string{"off", "low", "medium", "high", "on"}
 
-// effortWords are what templates compare an effort with, and the native API's words for it.
+// effortWords maps the words for efforts in chat templates to those of the native API.
 var effortWords = map[string]string{
 	"none": "off", "off": "off", "no_think": "off", "low": "low", "minimal": "low", "medium": "medium", "high": "high",
 	"xhigh": "high", "max": "high",
@@ -32,15 +32,15 @@ var (
 	effortSet    = regexp.MustCompile(`\bset\s+\w*reasoning_effort\s*=[^=]*?['"](\w+)['"]`)
 )
 
-// reasoningOf reads it from a chat template: a switch that the template asks for (enable_thinking), a measure
-// (reasoning_effort), or the tags that thoughts stand in.
+// reasoningOf derives the options from a chat template: from a switch (enable_thinking), an effort (reasoning_effort), or the
+// tags that enclose thoughts.
 func reasoningOf(template string) Reasoning {
 	template = jinjaComment.ReplaceAllString(template, "")
 	offered := map[string]bool{}
 	byDefault := ""
 	if strings.Contains(template, "enable_thinking") {
 		offered["off"] = true
-		byDefault = "on" // engines that know the switch turn it on
+		byDefault = "on" // the default of engines that support the switch
 	}
 	if efforts := effortsOf(template); len(efforts) > 0 {
 		for _, e := range efforts {
@@ -60,7 +60,7 @@ func reasoningOf(template string) Reasoning {
 	return r
 }
 
-// effortsOf are the efforts that a template tells apart; the usual ones if it only passes on what it is given.
+// effortsOf returns the efforts that a template distinguishes, or the usual ones if it only passes the effort on.
 func effortsOf(template string) []string {
 	var efforts []string
 	asked := false
@@ -82,7 +82,7 @@ func effortsOf(template string) []string {
 	return efforts
 }
 
-// defaultEffort is what a template takes where it is told nothing, else the middle.
+// defaultEffort returns the default of a template, or else "medium" if that is offered.
 func defaultEffort(template string, offered map[string]bool) string {
 	if set := effortSet.FindStringSubmatch(template); set != nil && offered[effortWords[set[1]]] {
 		return effortWords[set[1]]
@@ -93,5 +93,5 @@ func defaultEffort(template string, offered map[string]bool) string {
 	return ""
 }
 
-// takesTools tells whether a template is one of a model that was trained to call tools.
+// takesTools reports whether a template is that of a model trained to call tools.
 func takesTools(template string) bool { return strings.Contains(template, "tools") }

@@ -56,7 +56,7 @@ func TestReasoning(t *testing.T) {
 			if diff := cmp.Diff(tt.want, reasoningOf(tt.template)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			// An embedding model has none, whatever its template says.
+			// An embedding model has no reasoning, whatever its template says.
 			c, _ := catalogOf(t, files{
 				"p/chat/x.gguf":  llama("x", map[string]any{"tokenizer.chat_template": tt.template}).bytes(),
 				"p/embed/x.gguf": llama("x", map[string]any{"tokenizer.chat_template": tt.template, "llama.pooling_type": uint32(1)}).bytes(),
@@ -69,7 +69,7 @@ func TestReasoning(t *testing.T) {
 	}
 }
 
-// FuzzReasoning sees that every answer is one of the native API's words, whatever the template.
+// FuzzReasoning: the options are always words of the native API.
 func FuzzReasoning(f *testing.F) {
 	f.Add("{% if enable_thinking %}{{ reasoning_effort == 'low' }}")
 	f.Add("{%- set reasoning_effort = 'medium' %}{% if reasoning_effort in ['none','high'] %}<think>")

@@ -9,22 +9,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// RemoveError says why a model's files can't be removed: they aren't ours to remove.
+// RemoveError says why a model's files may not be removed.
 type RemoveError struct {
 	Key    string
-	Reason string // and what to do about it
+	Reason string // with what to do about it
 }
 
 func (e *RemoveError) Error() string {
 	return fmt.Sprintf("The model %s can't be removed: %s.", e.Key, e.Reason)
 }
 
-// Remove deletes a model's files from a folder of models, which is the only one that anything is deleted in: the model's
-// file with all its parts, its projector unless another model has it, and the folders that this leaves empty. Of what is
-// linked there, the link goes and not what it points to. Whether the model is in use is for the caller to know. The error is
-// a [*RemoveError], the context's or the file system's.
+// Remove deletes a model from the models folder: its file and all parts, its projector unless another model uses it, and
+// folders that become empty. It deletes nothing outside of that folder: of a linked model it deletes the link. The caller must
+// make sure that the model isn't in use. The error is a [*RemoveError], or that of the context or of the file system.
 func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
 	refuse := func(format string, args ...any) error { return &RemoveError{m.Key, fmt.Sprintf(format, args...)} }
 	rel, err := filepath.Rel(models, m.Path)
@@ -55,8 +56,8 @@ func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
 	return c.Refresh(ctx)
 }
 
-// removable is what goes with a model, below a root: its files, the one that makes it a model first, or the link that leads
-// to them.
+// removable returns the paths to remove for a model, relative to root: its files, beginning with the one that identifies it, or
+// the link that leads to them.
 func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]string, error) {
 	all := c.last.Load().models
 	if link := linkOnTheWay(root, rel); link != "" {
@@ -70,11 +71,9 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 		return filesOfFolder(root, rel)
 	}
 	names := []string{rel}
-	if part := partOf(filepath.Base(rel)); part != nil {
-		for _, path := range partPaths(rel, part[2]) {
-			if _, err := root.Lstat(path); err == nil {
-				names = append(names, path)
-			}
+	for _, path := range filename.OtherParts(rel) {
+		if _, err := root.Lstat(path); err == nil {
+			names = append(names, path)
 		}
 	}
 	if p, err := filepath.Rel(models, projectorOnlyOf(all, m)); err == nil && filepath.IsLocal(p) {
@@ -83,7 +82,7 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 	return names, nil
 }
 
-// projectorOnlyOf is a model's projector; empty if it has none, or if another has the same.
+// projectorOnlyOf returns a model's projector, or "" if it has none or shares it.
 func projectorOnlyOf(all []Model, m Model) string {
 	if slices.ContainsFunc(all, func(o Model) bool { return o.Projector == m.Projector && o.Path != m.Path }) {
 		return ""
@@ -91,7 +90,7 @@ func projectorOnlyOf(all []Model, m Model) string {
 	return m.Projector
 }
 
-// filesOfFolder are all files of a folder, without those of its folders.
+// filesOfFolder returns the files that are directly in a folder.
 func filesOfFolder(root *os.Root, rel string) ([]string, error) {
 	names := []string{filepath.Join(rel, mlxConfigFile)}
 	entries, err := fs.ReadDir(root.FS(), filepath.ToSlash(rel))
@@ -99,14 +98,14 @@ func filesOfFolder(root *os.Root, rel string) ([]string, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() && e.Name() != mlxConfigFile && !isGGUF(e.Name()) {
+		if !e.IsDir() && e.Name() != mlxConfigFile && !filename.IsGGUF(e.Name()) {
 			names = append(names, filepath.Join(rel, e.Name()))
 		}
 	}
 	return names, nil
 }
 
-// linkOnTheWay is the first folder on a path that is a link; empty if there is none.
+// linkOnTheWay returns the first folder on a path that is a link, or "".
 func linkOnTheWay(root *os.Root, rel string) string {
 	parts := strings.Split(rel, string(filepath.Separator))
 	for i := 1; i < len(parts); i++ {
@@ -118,7 +117,7 @@ func linkOnTheWay(root *os.Root, rel string) string {
 	return ""
 }
 
-// anotherBelow is the key of another model below a folder; empty if there is none.
+// anotherBelow returns the key of another model below a folder, or "".
 func anotherBelow(all []Model, dir string, m Model) string {
 	for _, o := range all {
 		if rel, err := filepath.Rel(dir, o.Path); err == nil && filepath.IsLocal(rel) && o.Path != m.Path {
@@ -128,7 +127,7 @@ func anotherBelow(all []Model, dir string, m Model) string {
 	return ""
 }
 
-// removeEmpty removes a folder and those above it, as long as they are empty, and never the root.
+// removeEmpty removes a folder and its parents while they are empty, but not the root.
 func removeEmpty(root *os.Root, dir string) {
 	for ; dir != "." && dir != ""; dir = filepath.Dir(dir) {
 		if root.Remove(dir) != nil {

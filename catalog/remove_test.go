@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// listed are all files, links and empty folders below a root. Links have an arrow.
+// listed returns all files, links and empty folders below a root. Links have an arrow.
 func listed(t *testing.T, root string) []string {
 	t.Helper()
 	all := []string{}
@@ -136,7 +136,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemove_OnlyInItsOwnFolder: neither what another root holds nor what lies above.
+// TestRemove_OnlyInItsOwnFolder: nothing in other roots or above is removed.
 func TestRemove_OnlyInItsOwnFolder(t *testing.T) {
 	t.Parallel()
 	home, other := t.TempDir(), t.TempDir()

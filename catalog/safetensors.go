@@ -9,21 +9,22 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// maxSafetensorsHeader is the format's own bound, in bytes.
+// maxSafetensorsHeader is the limit of the format, in bytes.
 const maxSafetensorsHeader = 100_000_000
 
-// weights is what the headers of a folder's safetensors files say.
+// weights holds the headers of a folder's safetensors files.
 type weights struct {
 	isMLX    bool
 	tensors  map[string]safetensor
 	bytes    int64
-	declared int64 // the number of parameters, as the index has it; 0: it doesn't say
-	sees     bool  // there are tensors for images
+	declared int64 // number of parameters according to the index; 0: unknown
+	sees     bool  // some tensors are for images
 }
 
 type safetensor struct {
@@ -32,7 +33,7 @@ type safetensor struct {
 	Offsets []float64 `json:"data_offsets"`
 }
 
-// size is how many numbers it has.
+// size returns the number of elements.
 func (t safetensor) size() float64 {
 	n := 1.0
 	for _, d := range t.Shape {
@@ -41,7 +42,7 @@ func (t safetensor) size() float64 {
 	return n
 }
 
-// readWeights reads the headers of all weights in a folder. What was read before an error is given with it.
+// readWeights reads the headers of all weights in a folder. On error it returns what it has read so far.
 func readWeights(dir string) (weights, error) {
 	w := weights{tensors: map[string]safetensor{}}
 	var index struct {
@@ -83,7 +84,7 @@ func readWeights(dir string) (weights, error) {
 	return w, broken
 }
 
-// read adds what a file's header says.
+// read adds a file's header.
 func (w *weights) read(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +127,7 @@ func truncatedPart(path string) error {
 	return fmt.Errorf("its file %s is truncated; fetch it again", filepath.Base(path))
 }
 
-// parse adds what a header says, and gives how many bytes of data it promises.
+// parse adds a header, and returns the number of bytes of data that it declares.
 func (w *weights) parse(text []byte) (data int64, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -156,7 +157,7 @@ func (w *weights) parse(text []byte) (data int64, err error) {
 	return data, nil
 }
 
-// isForImages tells a tensor of a vision tower by its name.
+// isForImages reports whether a tensor is part of a vision encoder.
 func isForImages(name string) bool {
 	for _, part := range []string{
 		"vision_tower.", "visual.", "vision_model.", "vision_encoder.", "multi_modal_projector.", "mm_projector.", "embed_vision.",
@@ -168,17 +169,16 @@ func isForImages(name string) bool {
 	return false
 }
 
-// parameters counts the numbers that the weights stand for: packed ones hold several in 32 bits, and have scales and biases
-// beside them that are none.
+// parameters counts the weights. A packed tensor holds several weights in 32 bits, and its scales and biases don't count.
 func (w *weights) parameters(q mlxQuantization) int64 {
 	var all float64
 	for name, t := range w.tensors {
-		base, kind, _ := cutLast(name)
-		packed, ok := w.tensors[base+".weight"]
+		kind := path.Ext(name)
+		packed, ok := w.tensors[strings.TrimSuffix(name, kind)+".weight"]
 		isPacked := ok && packed.Type == "U32" && q.Bits > 0
 		switch {
-		case isPacked && (kind == "scales" || kind == "biases"):
-		case isPacked && kind == "weight":
+		case isPacked && (kind == ".scales" || kind == ".biases"):
+		case isPacked && kind == ".weight":
 			all += t.size() * 32 / float64(q.Bits)
 		default:
 			all += t.size()
@@ -187,15 +187,7 @@ func (w *weights) parameters(q mlxQuantization) int64 {
 	return int64(min(all, 1<<62))
 }
 
-func cutLast(name string) (base, last string, ok bool) {
-	i := strings.LastIndexByte(name, '.')
-	if i < 0 {
-		return name, "", false
-	}
-	return name[:i], name[i+1:], true
-}
-
-// widest is how the largest of the weights is stored, e.g. "BF16".
+// widest returns the type of the largest tensor, such as "BF16".
 func (w *weights) widest() string {
 	best, size := "", -1.0
 	for name, t := range w.tensors {
@@ -206,7 +198,7 @@ func (w *weights) widest() string {
 	return w.tensors[best].Type
 }
 
-// count64 is a count of any size.
+// count64 is like count, with a larger limit.
 type count64 int64
 
 // UnmarshalJSON never fails.

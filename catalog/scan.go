@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -13,20 +12,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// seed is that of the signatures of scans.
+// seed is the seed of signatures.
 var seed = maphash.MakeSeed()
 
-// maxReaders bounds how many headers are read at a time.
+// maxReaders bounds the number of headers read in parallel.
 const maxReaders = 8
 
-// scan looks at the folders. The token of c.scanning is held.
+// scan scans the folders. c.scanning is held.
 func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	config, started := c.config.Load(), time.Now()
 	var saved map[string]header
 	var reading sync.WaitGroup
-	reading.Go(func() { saved = c.saved.read(c.log) }) // beside the walk: both take their time when there are many
+	reading.Go(func() { saved = c.saved.read(c.log) }) // in parallel, since both are slow if there are many models
 	c.starved = nil
 	walks, folders, err := c.walk(ctx, config)
 	reading.Wait()
@@ -44,7 +45,7 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.folders = folders // forgets those that are gone
+	c.folders = folders // forgets deleted ones
 	signature := signatureOf(walks)
 	l := c.last.Load()
 	if l != nil && !isNew && l.signature == signature && l.config == config {
@@ -62,7 +63,7 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 	return l, nil
 }
 
-// walk looks at the folders, and gives what they hold to be remembered.
+// walk reads the folders. It returns their content for the next scan.
 func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, map[string]folderList, error) {
 	folders := make(map[string]folderList, len(c.folders))
 	walks := make([]*walk, len(config.roots))
@@ -75,17 +76,17 @@ func (c *Catalog) walk(ctx context.Context, config *config) ([]*walk, map[string
 	return walks, folders, nil
 }
 
-// readHeaders reads those that aren't known, several at a time. Those that were read before the context ended are kept.
+// readHeaders reads the headers that aren't known, several in parallel. If the context ends, it keeps those that it has read.
 func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, err error) {
-	kept := make(map[string]header, len(c.headers))
+	current := make(map[string]header, len(c.headers))
 	var todo []*found
 	for _, w := range walks {
 		for i := range w.found {
 			f := &w.found[i]
 			if h, ok := c.headers[f.path]; ok && h.describes(f) {
-				kept[f.path] = h
-			} else if _, twice := kept[f.path]; !twice && f.problem == nil {
-				kept[f.path] = header{}
+				current[f.path] = h
+			} else if _, twice := current[f.path]; !twice && f.problem == nil {
+				current[f.path] = header{}
 				todo = append(todo, f)
 			}
 		}
@@ -98,7 +99,7 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 			for i := int(next.Add(1)) - 1; i < len(todo) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				h := readHeader(todo[i])
 				mu.Lock()
-				c.headers[todo[i].path], kept[todo[i].path] = h, h
+				c.headers[todo[i].path], current[todo[i].path] = h, h
 				mu.Unlock()
 			}
 		})
@@ -107,34 +108,29 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	if len(todo) > 0 || len(kept) != len(c.headers) {
+	if len(todo) > 0 || len(current) != len(c.headers) {
 		c.saved.dirty = true
 	}
-	c.headers = kept // forgets the files that are gone
+	c.headers = current // forgets deleted files
 	return len(todo) > 0, nil
 }
 
-// signatureOf is the same for two scans that have found the same.
+// signatureOf returns the same number for two scans with the same result.
 func signatureOf(walks []*walk) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	number := func(n int64) { _, _ = h.Write(binary.AppendVarint(nil, n)) }
 	for _, w := range walks {
-		number(int64(len(w.found)))
+		maphash.WriteComparable(&h, len(w.found))
 		for _, f := range w.found {
-			for _, s := range []string{f.path, f.parts, string(f.layout), f.publisher, f.repo, f.label, f.scope} {
-				number(int64(len(s)))
-				_, _ = h.WriteString(s)
-			}
-			number(f.size)
-			number(f.changed.UnixNano())
-			number(int64(truth(f.problem != nil)))
+			maphash.WriteComparable(&h, [...]string{f.path, f.parts, string(f.layout), f.publisher, f.repo, f.label, f.scope})
+			maphash.WriteComparable(&h, [...]int64{f.size, f.changed.UnixNano()})
+			maphash.WriteComparable(&h, f.problem != nil)
 		}
 	}
 	return h.Sum64()
 }
 
-// assemble makes models of what was found. What can't be used hides nothing that can.
+// assemble makes models of the files found. Models that can't be used get the keys that remain.
 func (c *Catalog) assemble(walks []*walk, formats []Format) []Model {
 	seen := map[stamp][]claimed{}
 	var good, broken []labelled
@@ -142,7 +138,7 @@ func (c *Catalog) assemble(walks []*walk, formats []Format) []Model {
 		g, b := c.modelsOf(i, w, formats, seen)
 		good, broken = append(good, g...), append(broken, b...)
 	}
-	taken := map[string]string{} // the models' paths, by key
+	taken := map[string]string{} // maps keys to the models' paths
 	var all []Model
 	for _, m := range slices.Concat(good, broken) {
 		if c.claim(&m, taken) {
@@ -153,7 +149,7 @@ func (c *Catalog) assemble(walks []*walk, formats []Format) []Model {
 	return all
 }
 
-// claim takes the model's key, or if another folder's model has it, one with a variant.
+// claim takes the model's key, or one with a variant if another folder's model has it.
 func (c *Catalog) claim(m *labelled, taken map[string]string) bool {
 	other, ok := taken[m.Key]
 	if ok && m.variant == "" && m.Err == nil {
@@ -169,7 +165,7 @@ func (c *Catalog) claim(m *labelled, taken map[string]string) bool {
 		}
 	}
 	if ok {
-		if m.Err == nil { // else the log knows already
+		if m.Err == nil { // otherwise that has been logged
 			c.report(m.Path, fmt.Errorf("its key %s is that of %s", m.Key, other))
 		}
 		return false
@@ -178,7 +174,7 @@ func (c *Catalog) claim(m *labelled, taken map[string]string) bool {
 	return true
 }
 
-// stamp is what two names of one file have in common, at least.
+// stamp is the same for two names of one file.
 type stamp struct {
 	size    int64
 	changed int64
@@ -190,11 +186,11 @@ type claimed struct {
 	info os.FileInfo
 }
 
-// sameRepo is the models of one repository.
+// sameRepo holds the models of one repository.
 type sameRepo struct{ good, broken []labelled }
 
-// modelsOf are the models of one root with their keys, those that can be used and the others, each in the order of the walk.
-// A file that another root holds too is left out.
+// modelsOf returns the models of one root with their keys, separated into usable and broken ones, in the order of the walk. It
+// leaves out files that another root holds as well.
 func (c *Catalog) modelsOf(root int, w *walk, formats []Format, seen map[stamp][]claimed) (good, broken []labelled) {
 	scopes := scopesOf(w, c.headers)
 	repos := map[string]*sameRepo{}
@@ -238,7 +234,8 @@ func modelOf(f *found, h header, s *scope) labelled {
 	m := labelled{Model: h.model, label: f.label}
 	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
 	m.DisplayName = cmp.Or(m.DisplayName, name)
-	for _, variant := range []string{m.Quantization.Name, quantizationOf(m.label), m.label} {
+	_, named := filename.TrimQuantization(m.label)
+	for _, variant := range []string{m.Quantization.Name, named, m.label} {
 		if variant = unsafeInKeys.Replace(normal(variant)); variant != "" && !slices.Contains(m.Variants, variant) {
 			m.Variants = append(m.Variants, variant)
 		}
@@ -262,8 +259,8 @@ func (r *sameRepo) addVariants() {
 	}
 }
 
-// isElsewhere tells whether an earlier root holds the same file, and notes that this one does. A link that somebody has
-// made under a name of its own is meant to be one.
+// isElsewhere reports whether an earlier root holds the same file, and records that this one does. A link with a name of its
+// own counts as another model.
 func isElsewhere(f *found, key string, root int, seen map[stamp][]claimed) bool {
 	if f.info == nil {
 		return false
@@ -278,7 +275,7 @@ func isElsewhere(f *found, key string, root int, seen map[stamp][]claimed) bool 
 	return false
 }
 
-// scopesOf are what lies together in a root.
+// scopesOf returns the scopes of a root.
 func scopesOf(w *walk, headers map[string]header) map[string]*scope {
 	scopes := map[string]*scope{}
 	for i := range w.found {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestScan_ThatFindsNothingNew makes nothing new: what it gave before is given again.
+// TestScan_ThatFindsNothingNew returns the same listing.
 func TestScan_ThatFindsNothingNew(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"p/a/x.gguf": f32, "p/b/x.gguf": f16, "p/broken/x.gguf": nil})
@@ -41,8 +41,7 @@ func TestScan_ThatFindsNothingNew(t *testing.T) {
 	}
 }
 
-// TestScan_ReadsFoldersAgain once in a while, even if they say that they haven't changed: some file systems don't tell. The
-// proof is one whose time was put back.
+// TestScan_ReadsFoldersAgain now and then, since some file systems don't maintain modification times. The test resets the time.
 func TestScan_ReadsFoldersAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +74,7 @@ func TestScan_ReadsFoldersAgain(t *testing.T) {
 	})
 }
 
-// TestScan_ReadsFreshFoldersAgain: what changed just before a folder was read may have the same time as what changes after.
+// TestScan_ReadsFreshFoldersAgain: a change just before a folder is read may have the same time as one just after.
 func TestScan_ReadsFreshFoldersAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestScan_ReadsFreshFoldersAgain(t *testing.T) {
 	})
 }
 
-// TestLookup_SeesThatAFileHasChanged, without being asked for a list.
+// TestLookup_SeesThatAFileHasChanged without a listing.
 func TestLookup_SeesThatAFileHasChanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +117,7 @@ func TestLookup_SeesThatAFileHasChanged(t *testing.T) {
 	})
 }
 
-// TestScan_HasBounds: whatever the folders hold, it ends, and the log is told what was left out.
+// TestScan_HasBounds: it ends for all folders, and logs what it left out.
 func TestScan_HasBounds(t *testing.T) {
 	t.Parallel()
 	few := limits{folders: 20, files: 10, entries: 15}
@@ -156,7 +155,7 @@ func TestScan_HasBounds(t *testing.T) {
 	}
 }
 
-// TestScan_EndsAmongManyLinks: thirty folders, each of which links to all others, are more ways than anyone could go.
+// TestScan_EndsAmongManyLinks: thirty folders, each with links to all others, have too many paths to follow.
 func TestScan_EndsAmongManyLinks(t *testing.T) {
 	t.Parallel()
 	const n = 30
@@ -178,7 +177,7 @@ func TestScan_EndsAmongManyLinks(t *testing.T) {
 	}
 }
 
-// endingContext ends after it was asked so often.
+// endingContext ends after a number of calls.
 type endingContext struct {
 	context.Context
 	left *atomic.Int64
@@ -191,7 +190,7 @@ func (c endingContext) Err() error {
 	return nil
 }
 
-// TestScan_KeepsWhatItHasRead when its caller goes: else a large folder would never be read.
+// TestScan_KeepsWhatItHasRead when its context ends. Otherwise a large folder would never be read completely.
 func TestScan_KeepsWhatItHasRead(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -222,7 +221,7 @@ func TestScan_KeepsWhatItHasRead(t *testing.T) {
 	}
 }
 
-// TestScan_WaitsNoLongerThanItsCaller for the scan of another.
+// TestScan_WaitsNoLongerThanItsCaller for another caller's scan.
 func TestScan_WaitsNoLongerThanItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +241,7 @@ func TestScan_WaitsNoLongerThanItsCaller(t *testing.T) {
 	})
 }
 
-// TestScan_ThatTookLong answers for longer, but still for seconds only.
+// TestScan_ThatTookLong is used for longer, but only for seconds.
 func TestScan_ThatTookLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -262,7 +261,7 @@ func TestScan_ThatTookLong(t *testing.T) {
 	})
 }
 
-// TestHeader_IsReadAgain if the file couldn't be opened: that may pass without a trace.
+// TestHeader_IsReadAgain if the file couldn't be opened, which may change without a change of the file.
 func TestHeader_IsReadAgain(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.gguf")
@@ -276,7 +275,7 @@ func TestHeader_IsReadAgain(t *testing.T) {
 	}
 }
 
-// TestScan_ThatReadsAHeaderAgain says what it says now, though the file looks as before.
+// TestScan_ThatReadsAHeaderAgain uses it, although the file looks unchanged.
 func TestScan_ThatReadsAHeaderAgain(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"p/a/x.gguf": f32})
@@ -296,7 +295,7 @@ func TestScan_ThatReadsAHeaderAgain(t *testing.T) {
 	}
 }
 
-// TestNotFoundError_IsShort however many models there are.
+// TestNotFoundError_IsShort, however many models there are.
 func TestNotFoundError_IsShort(t *testing.T) {
 	t.Parallel()
 	err := &NotFoundError{Name: "x"}

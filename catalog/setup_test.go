@@ -13,19 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shipped is the folder of the models that come with this repository.
+// shipped is the folder of the models in this repository.
 const shipped = "../testdata/models"
 
-// f32 and f16 are small models of two quantizations.
+// f32 and f16 are small models with two quantizations.
 var (
 	f32 = llama("", map[string]any{"general.name": nil}).bytes()
 	f16 = llama("", map[string]any{"general.name": nil, "general.file_type": uint32(1)}).bytes()
 )
 
-// files are the contents of files by their paths below a root.
+// files are contents by path.
 type files map[string][]byte
 
-// catalogOf is a catalog of one root that holds these files.
+// catalogOf returns a catalog of one root with these files.
 func catalogOf(t *testing.T, all files) (*Catalog, string) {
 	t.Helper()
 	root := t.TempDir()
@@ -37,7 +37,7 @@ func catalogOf(t *testing.T, all files) (*Catalog, string) {
 	return c, root
 }
 
-// models lists what a catalog holds now.
+// models lists the models of a catalog.
 func models(t *testing.T, c *Catalog) []Model {
 	t.Helper()
 	all, err := c.Models(t.Context())
@@ -47,7 +47,7 @@ func models(t *testing.T, c *Catalog) []Model {
 	return all
 }
 
-// paths are the models' files below the root, by their keys. A model that can't be used has a question mark.
+// paths returns the models' paths below the root, by key. A broken model has a question mark.
 func paths(t *testing.T, c *Catalog, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -63,10 +63,10 @@ func paths(t *testing.T, c *Catalog, root string) map[string]string {
 	return all
 }
 
-// almostLater is the last time that a scan answers for. The clock is a bubble's.
+// almostLater is the latest time at which a scan is still used. It is for the clock of a bubble.
 func almostLater() { time.Sleep(freshFor) }
 
-// aMomentLater is when a scan answers no more for what it doesn't know. The clock is a bubble's.
+// aMomentLater is a time at which a scan is outdated. It is for the clock of a bubble.
 func aMomentLater() { time.Sleep(freshFor + 1) }
 
 // logged is a log that tests can read.
@@ -81,7 +81,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// lines is what was written since the last call, without times.
+// lines returns what was logged since the last call, without times.
 func (l *logged) lines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,10 +98,10 @@ func (l *logged) logger() *slog.Logger {
 	}}))
 }
 
-// fileAt is a GGUF file as a walk finds it.
+// fileAt returns a GGUF file in the form of a walk's results.
 func fileAt(path string, info fs.FileInfo) *found {
 	return &found{path: path, info: info, size: info.Size(), changed: info.ModTime(), format: FormatGGUF}
 }
 
-// sameText compares errors by what they say.
+// sameText compares errors by their text.
 var sameText = cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// readSmall reads a file of no more than so many bytes.
+// readSmall reads a file of at most this many bytes.
 func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func readSmall(path string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// readJSON reads a JSON file of no more than so many bytes.
+// readJSON reads a JSON file of at most this many bytes.
 func readJSON(path string, most int64, into any) error {
 	text, err := readSmall(path, most)
 	if err != nil {

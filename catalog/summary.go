@@ -9,22 +9,23 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
-// summaryVersion is raised whenever a header is read differently than before.
+// summaryVersion must be incremented when headers are read differently.
 const summaryVersion = 2
 
-// saveEvery is how often the summary is written at most.
+// saveEvery is the shortest interval between writes of the summary.
 const saveEvery = 30 * time.Second
 
-// summary is a file that keeps what headers say: after a line with its version, one for each file. It only saves time: one
-// that is missing, of another version or damaged is as good as none.
+// summary is a file that caches the headers: a line with its version, then a line for each file. If it is missing, damaged or
+// of another version, the headers are read from the models.
 type summary struct {
 	path    string
 	wasRead bool
-	dirty   bool // it lacks what is known
+	dirty   bool // some headers haven't been saved
 	at      time.Time
 }
 
@@ -32,7 +33,7 @@ type (
 	summaryHead struct {
 		Version int `json:"lmcaddy_catalog"`
 	}
-	// summaryLine is a header and the path of its file.
+	// summaryLine is the header of a file, with its path.
 	summaryLine struct {
 		Path    string `json:"path"`
 		Size    int64  `json:"size"`
@@ -44,18 +45,17 @@ type (
 	}
 )
 
-// SetSummary gives the catalog a file for what it has read, so that it needn't be read again after a restart. It does no
-// I/O, and is to be called before anything is asked.
+// SetSummary sets the file that caches headers over restarts. It does no I/O, and must be called before any other method.
 func (c *Catalog) SetSummary(path string) { c.saved = summary{path: path} }
 
-// Save writes the summary, if it lacks anything. Without it, that is done after a scan, but not often.
+// Save writes the summary if anything has changed. A scan also writes it, but not often.
 func (c *Catalog) Save() {
 	c.scanning <- struct{}{}
 	defer c.end()
 	c.saved.write(c.headers, true, c.log)
 }
 
-// read gives what the summary holds, the first time that it is asked.
+// read returns the headers in the summary when it is called for the first time.
 func (s *summary) read(log *slog.Logger) map[string]header {
 	if s.path == "" || s.wasRead {
 		return nil
@@ -106,14 +106,14 @@ func readSummary(f io.Reader) (map[string]header, error) {
 	}
 }
 
-// write replaces the file with what is known, if it lacks anything and wasn't written just now. What goes wrong is told to
-// the log, and tried again later.
+// write writes the summary if anything has changed and it wasn't written recently. An error is logged, and the next call
+// tries again.
 func (s *summary) write(headers map[string]header, now bool, log *slog.Logger) {
 	if s.path == "" || !s.dirty || !now && time.Since(s.at) < saveEvery {
 		return
 	}
 	s.at = time.Now()
-	if err := replace(s.path, func(w io.Writer) error { return writeSummary(w, headers) }); err != nil {
+	if err := atomicfile.WriteFile(s.path, 0o600, func(w io.Writer) error { return writeSummary(w, headers) }); err != nil {
 		log.Warn("the summary of the models can't be written: the next start takes longer", "file", s.path, "reason", err)
 		return
 	}
@@ -136,25 +136,6 @@ func writeSummary(w io.Writer, headers map[string]header) error {
 		if err := e.Encode(line); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// replace writes a file beside its place, and puts it there when it is whole.
-func replace(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	buffered := bufio.NewWriterSize(f, 1<<20)
-	if err = write(buffered); err == nil {
-		err = buffered.Flush()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

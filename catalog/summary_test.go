@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// started is a catalog as a new process has it.
+// started returns a catalog as in a new process.
 func started(log *slog.Logger, summary string, roots ...string) *Catalog {
 	c := New(log)
 	c.SetSummary(summary)
@@ -22,8 +22,8 @@ func started(log *slog.Logger, summary string, roots ...string) *Catalog {
 	return c
 }
 
-// TestSummary_SparesReading: the next process knows what this one has read. The proof are files that were changed behind
-// their sizes and times; and all that is said of a model is the same.
+// TestSummary_SparesReading: the next process uses the summary. The test changes the files but not their sizes and times. All
+// properties of the model are the same.
 func TestSummary_SparesReading(t *testing.T) {
 	t.Parallel()
 	root, summary := t.TempDir(), filepath.Join(t.TempDir(), "catalog.json")
@@ -56,7 +56,7 @@ func TestSummary_SparesReading(t *testing.T) {
 	}
 }
 
-// TestSummary_IsToleratedWhateverItIs, told to the log, and replaced.
+// TestSummary_IsToleratedWhateverItIs: an invalid one is logged and replaced.
 func TestSummary_IsToleratedWhateverItIs(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -89,7 +89,7 @@ func TestSummary_IsToleratedWhateverItIs(t *testing.T) {
 	}
 }
 
-// TestSummary_IsWrittenRarely, whole, and for this user alone; what came too late for that is written in the end.
+// TestSummary_IsWrittenRarely, atomically, and readable by this user only; Save writes later changes.
 func TestSummary_IsWrittenRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestSummary_IsWrittenRarely(t *testing.T) {
 	})
 }
 
-// TestSummary_CantBeWritten is told to the log, and no more.
+// TestSummary_CantBeWritten: that is only logged.
 func TestSummary_CantBeWritten(t *testing.T) {
 	t.Parallel()
 	var log logged
@@ -157,7 +157,7 @@ func TestSummary_CantBeWritten(t *testing.T) {
 	}
 }
 
-// FuzzSummary sees that a damaged summary is an error at most.
+// FuzzSummary: a damaged summary is only an error.
 func FuzzSummary(f *testing.F) {
 	var whole bytes.Buffer
 	if err := writeSummary(&whole, map[string]header{"/x.gguf": {size: 1, parts: "2: none", model: Model{Format: FormatGGUF}}}); err != nil {

@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// VocabularyError says how the vocabularies of two models differ, so that one can't draft for the other.
+// VocabularyError says how the vocabularies of two models differ, so that one can't be the draft model of the other.
 type VocabularyError struct {
-	Target, Draft string // the models' keys
+	Target, Draft string // keys of the models
 	Reason        string
 }
 
@@ -20,15 +20,15 @@ func (e *VocabularyError) Error() string {
 	return fmt.Sprintf("%s can't be the draft model of %s: %s. Choose a smaller model of the same family.", e.Draft, e.Target, e.Reason)
 }
 
-// The engine's own measure of what is alike enough.
+// The engine's limits for the difference between vocabularies.
 const (
 	maxSizeDifference = 128
 	firstComparedID   = 5
 )
 
-// SameVocabulary asks whether a model can draft for another: the engine, which demands that their vocabularies are nearly
-// the same, would run without the draft and say so in its log only. The answer is nil, a [*VocabularyError], or why the
-// files can't be read. It reads the vocabularies from the files, which takes some ten milliseconds each.
+// SameVocabulary checks that a model can be the draft model of another. The engine requires nearly the same vocabulary;
+// otherwise it runs without the draft model and only logs that. The error is a [*VocabularyError], or says why the files can't
+// be read. Reading a vocabulary takes some ten milliseconds.
 func SameVocabulary(target, draft Model) error {
 	seed := maphash.MakeSeed()
 	t, err := readVocabulary(target, seed)
@@ -45,9 +45,9 @@ func SameVocabulary(target, draft Model) error {
 	return nil
 }
 
-// LongestToken is a number of bytes that no token of a model exceeds, so a text has at least its length divided by it. It is
-// 0 where that isn't known, or where the tokenizer drops parts of a text or makes one token of any unknown word. The file's
-// texts may be longer than what they stand for, never shorter. It reads the vocabulary from the file.
+// LongestToken returns an upper bound for the length of a model's tokens in bytes, so a text has at least its length divided by
+// that many tokens. It returns 0 if the bound is unknown, or if the tokenizer drops parts of texts or has a token for any
+// unknown word. A token in the file may be longer than the text it stands for, but never shorter.
 func LongestToken(m Model) (int, error) {
 	v, err := readVocabulary(m, maphash.MakeSeed())
 	if err != nil || v.model != "llama" && v.model != "gpt2" {
@@ -56,13 +56,13 @@ func LongestToken(m Model) (int, error) {
 	return v.longest, nil
 }
 
-// vocabulary is what a model's tokens are.
+// vocabulary describes a model's tokenizer.
 type vocabulary struct {
-	model, pre     string // the kind of tokenizer, and how it splits text first
-	bos, eos       int64  // the tokens' ids; -1: none
+	model, pre     string // kind of tokenizer, and of its pre-tokenizer
+	bos, eos       int64  // IDs of tokens; -1: none
 	addBOS, addEOS bool
-	tokens         []uint64 // hashes of their texts
-	longest        int      // bytes of the longest token's text, as it stands in the file
+	tokens         []uint64 // hashes of the tokens' texts
+	longest        int      // length of the longest token in the file, in bytes
 }
 
 func (v vocabulary) differs(o vocabulary) string {
@@ -87,7 +87,7 @@ func (v vocabulary) differs(o vocabulary) string {
 	return ""
 }
 
-// kind is the tokenizer's, as the engine tells them apart.
+// kind returns the kind of tokenizer as the engine distinguishes them.
 func (v vocabulary) kind() string {
 	switch v.model {
 	case "gemma4", "hybriddna", "whitespace":
@@ -99,13 +99,13 @@ func (v vocabulary) kind() string {
 	}
 }
 
-// beginning are the ways of splitting whose texts begin with a token of their own, where the file doesn't say.
+// beginning lists the pre-tokenizers that add a first token by default.
 var beginning = []string{
 	"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano", "tekken",
 	"chameleon", "gemma4",
 }
 
-// defaults are what the engine takes for what the file doesn't say.
+// defaults returns the engine's defaults.
 func (v vocabulary) defaults() (bos, eos int64, addBOS, addEOS bool) {
 	switch v.model {
 	case "llama":
@@ -149,14 +149,14 @@ func readVocabulary(m Model, seed maphash.Seed) (vocabulary, error) {
 	return r.finish(), nil
 }
 
-// vocabularyReader gathers a vocabulary from a file's metadata.
+// vocabularyReader reads a vocabulary from a file's metadata.
 type vocabularyReader struct {
 	seed    maphash.Seed
 	found   vocabulary
-	numbers map[string]uint64 // and truths, by the rest of their keys
+	numbers map[string]uint64 // numbers and bools, by the last part of their keys
 }
 
-// visit reads a value, if it is one of the vocabulary's.
+// visit reads a value if it belongs to the vocabulary.
 func (r *vocabularyReader) visit(m *metadata, key string, kind uint64) (done bool, err error) {
 	const prefix = "tokenizer.ggml."
 	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
@@ -198,14 +198,11 @@ func (r *vocabularyReader) readTokens(m *metadata) error {
 	}
 	r.found.tokens = nil
 	for i := range count {
-		length, err := m.length()
+		length, err := m.lengthUpTo(metadataBuffer)
 		if err != nil {
 			return err
 		}
-		if length > metadataBuffer {
-			return errNotUnderstood
-		}
-		text, err := m.Peek(int(length))
+		text, err := m.Peek(int(length)) //nolint:gosec // bounded above
 		if err != nil {
 			return err
 		}
@@ -214,7 +211,7 @@ func (r *vocabularyReader) readTokens(m *metadata) error {
 		}
 		r.found.tokens = append(r.found.tokens, maphash.Bytes(r.seed, text))
 		r.found.longest = max(r.found.longest, len(text))
-		if _, err := m.Discard(int(length)); err != nil {
+		if _, err := m.Discard(int(length)); err != nil { //nolint:gosec // bounded above
 			return err
 		}
 	}

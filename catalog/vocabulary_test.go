@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// words are a vocabulary of so many tokens, some of them changed.
+// words returns a vocabulary of a given size, some words of which are changed.
 func words(n int, changed map[int]string) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -24,7 +24,7 @@ func words(n int, changed map[int]string) []string {
 	return all
 }
 
-// speaker is a model with a vocabulary. more is without the keys' common beginning.
+// speaker returns a model with a vocabulary. The keys of more lack the common prefix.
 func speaker(tokens []string, more map[string]any) []byte {
 	meta := map[string]any{
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "qwen2", "tokenizer.ggml.tokens": tokens,
@@ -36,7 +36,7 @@ func speaker(tokens []string, more map[string]any) []byte {
 	return llama("Speaker", meta).bytes()
 }
 
-// TestSameVocabulary has the engine's own answers, of llama-server, build 11669, for the first twenty.
+// TestSameVocabulary compares the first twenty cases with the results of llama-server, build 11669.
 func TestSameVocabulary(t *testing.T) {
 	t.Parallel()
 	same := words(1000, nil)
@@ -176,7 +176,7 @@ func TestSameVocabulary_SaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// FuzzReadVocabulary sees that reading ends, without a panic.
+// FuzzReadVocabulary: reading ends without a panic.
 func FuzzReadVocabulary(f *testing.F) {
 	f.Add(speaker(words(3, nil), nil))
 	f.Add(speaker(words(3, map[int]string{1: ""}), map[string]any{"model": "llama"}))

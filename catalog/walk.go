@@ -8,55 +8,56 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// maxNesting bounds how deep folders are followed.
+// maxNesting bounds the depth of folders.
 const maxNesting = 8
 
-// maxVisits bounds how often one folder is walked through by way of links.
+// maxVisits bounds how often a folder is entered through links.
 const maxVisits = 8
 
 var errEnough = errors.New("there is too much to look at")
 
-// found is a file, or a folder, that may be a model.
+// found is a file or folder that may be a model.
 type found struct {
 	path    string
-	info    fs.FileInfo // of the file that tells it from others
+	info    fs.FileInfo // identifies the file
 	size    int64
 	changed time.Time
-	parts   string // the state of its other files
+	parts   string // state of its other files
 
 	format          Format
 	read            func(path string) (Model, error) // nil: the catalog knows its format
 	layout          Layout
-	publisher, repo string // repo is empty if only the file's name tells
-	label           string // what the file is called in its repository, without its ending
-	linked          bool   // it is a link, among plain files
-	scope           string // what lies together has the same
-	flat            bool   // its scope may be of several repositories
-	problem         error  // why it needn't be looked at
+	publisher, repo string // repo is empty if only the file's name is known
+	label           string // name of the file within its repository, without extension
+	linked          bool   // it is a link in a plain layout
+	scope           string // the same for files that may belong together
+	flat            bool   // its scope may hold several repositories
+	problem         error  // why it can't be used
 }
 
-// place is where a walk is.
-type place struct {
+// location is the position of a walk.
+type location struct {
 	dir  string
-	real string   // the same without links
-	way  []string // the real folders that lead here, this one last
-	dirs []string // their names below the root
+	real string   // dir with links resolved
+	way  []string // resolved paths of the folders that lead here, including this one
+	dirs []string // names of the folders below the root
 
-	linked bool // a link leads here
+	linked bool // reached through a link
 }
 
-func (p place) into(name, real string) place {
-	return place{
+func (p location) into(name, real string) location {
+	return location{
 		below(p.dir, name), real, append(slices.Clip(p.way), real), append(slices.Clip(p.dirs), name), p.linked,
 	}
 }
 
-// below is filepath.Join of what is clean.
+// below is filepath.Join for clean paths.
 func below(dir, name string) string {
 	if os.IsPathSeparator(dir[len(dir)-1]) {
 		return dir + name
@@ -72,11 +73,11 @@ type walk struct {
 	mlx     bool
 	found   []found
 	folders map[string]folderList
-	visits  map[string]int // of real folders
+	visits  map[string]int // by resolved path
 	left    limits
 }
 
-// below collects what is in a root and in its folders.
+// below collects the models below a root.
 func (w *walk) below(root string) error {
 	real, err := filepath.EvalSymlinks(root)
 	if err == nil {
@@ -92,7 +93,7 @@ func (w *walk) below(root string) error {
 		return nil
 	}
 	w.left, w.visits = w.catalog.limits, map[string]int{}
-	err = w.folder(place{dir: filepath.Clean(root), real: real, way: []string{real}})
+	err = w.folder(location{dir: filepath.Clean(root), real: real, way: []string{real}})
 	if errors.Is(err, errEnough) {
 		w.catalog.report(root, fmt.Errorf("it has more than %d folders or %d model files: the rest is left out; point models_dir at a smaller folder",
 			w.catalog.limits.folders, w.catalog.limits.files))
@@ -101,8 +102,8 @@ func (w *walk) below(root string) error {
 	return err
 }
 
-// folder collects what a folder holds, whatever its layout.
-func (w *walk) folder(p place) error {
+// folder collects the models in a folder of any layout.
+func (w *walk) folder(p location) error {
 	list, err := w.enter(p)
 	if err != nil || list == nil {
 		return err
@@ -126,8 +127,8 @@ func (w *walk) folder(p place) error {
 	return w.entries(p, list, of, newNotes(p.dir, list, w.catalog.report))
 }
 
-// enter reads a folder; nil if it is left out. What can't be read is left out, and told to the log.
-func (w *walk) enter(p place) (*folderList, error) {
+// enter reads a folder. It returns nil if the folder is skipped. A folder that can't be read is logged and skipped.
+func (w *walk) enter(p location) (*folderList, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -158,9 +159,9 @@ func (w *walk) enter(p place) (*folderList, error) {
 	return &list, nil
 }
 
-// entries collects what a folder holds, as files of a repository, and what its folders hold: of the same repository if it is
-// given by the layout, else of their own. Links are followed, since users link their models in.
-func (w *walk) entries(p place, list *folderList, of found, notes *notes) error {
+// entries collects the models in a folder and its subfolders. If the layout determines the repository, that applies to the
+// subfolders as well. Links are followed, since users link their models.
+func (w *walk) entries(p location, list *folderList, of found, notes *notes) error {
 	if w.mlx && list.holds("config.json") {
 		if err := w.mlxFolder(p, list, of); err != nil {
 			return err
@@ -174,7 +175,7 @@ func (w *walk) entries(p place, list *folderList, of found, notes *notes) error 
 	return nil
 }
 
-func (w *walk) entry(p place, e entry, of found, notes *notes) error {
+func (w *walk) entry(p location, e entry, of found, notes *notes) error {
 	if e.kind.IsDir() {
 		return w.subfolder(p, e, of)
 	}
@@ -187,7 +188,8 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	switch {
 	case err != nil && of.layout == LayoutPlain && isModel && e.kind&fs.ModeSymlink != 0:
 		of.format = files.Format
-		return w.lost(path, e.name, of)
+		of.problem = errors.New("it is a link to what isn't there") // such as on an unmounted disk
+		return w.file(path, e.name, nil, of)
 	case err != nil:
 		if !os.IsNotExist(err) || e.kind&fs.ModeSymlink != 0 {
 			w.catalog.report(path, err)
@@ -205,7 +207,7 @@ func (w *walk) entry(p place, e entry, of found, notes *notes) error {
 	}
 }
 
-func (w *walk) subfolder(p place, e entry, of found) error {
+func (w *walk) subfolder(p location, e entry, of found) error {
 	real := below(p.real, e.name)
 	if !e.kind.IsDir() {
 		var err error
@@ -230,43 +232,22 @@ func (w *walk) subfolder(p place, e entry, of found) error {
 	return w.entries(next, list, of, nil)
 }
 
-// file keeps a file of a repository that may be a model, unless it is a part that the first stands for.
+// file adds a file that may be a model, unless it is a later part of a split model.
 func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
-	part := partOf(name)
-	if part != nil && part[1] != "00001" {
+	if part, _ := filename.Part(name); part > 1 {
 		return nil
 	}
-	of.path, of.info, of.size, of.changed = path, info, info.Size(), info.ModTime()
+	of.path = path
 	if of.label == "" {
-		of.label = stem(name)
+		of.label = filename.Stem(name)
 	}
-	if part != nil {
-		of.parts = parts(path, part[2])
+	if info != nil {
+		of.info, of.size, of.changed, of.parts = info, info.Size(), info.ModTime(), parts(path)
 	}
-	return w.keep(of)
+	return w.add(of)
 }
 
-// lost keeps a link to a model that isn't there, as when a disk isn't mounted: whoever misses it learns why.
-func (w *walk) lost(path, name string, of found) error {
-	if part := partOf(name); part != nil && part[1] != "00001" {
-		return nil
-	}
-	of.path, of.problem = path, errors.New("it is a link to what isn't there")
-	if of.label == "" {
-		of.label = stem(name)
-	}
-	return w.keep(of)
-}
-
-// partOf is the number of a split model's part and the number of its parts, by its name; nil if it is none.
-func partOf(name string) []string {
-	if !strings.Contains(name, "-of-") {
-		return nil
-	}
-	return shardSuffix.FindStringSubmatch(strings.TrimSuffix(name, filepath.Ext(name)))
-}
-
-func (w *walk) keep(f found) error {
+func (w *walk) add(f found) error {
 	if w.left.files--; w.left.files < 0 {
 		return errEnough
 	}
@@ -274,30 +255,16 @@ func (w *walk) keep(f found) error {
 	return nil
 }
 
-// parts tells the states of a split model's other parts apart: sizes and times, up to the first part that isn't there.
-func parts(first, count string) string {
+// parts returns a text that changes if other parts of a split model change. It ends at the first missing part.
+func parts(first string) string {
 	var all strings.Builder
-	for i, path := range partPaths(first, count) {
+	for n, path := range filename.OtherParts(first) {
 		info, err := os.Stat(path)
 		if err != nil {
-			fmt.Fprintf(&all, "%d: none", i+2)
+			fmt.Fprintf(&all, "%d: none", n)
 			break
 		}
-		fmt.Fprintf(&all, "%d: %d %d\n", i+2, info.Size(), info.ModTime().UnixNano())
+		fmt.Fprintf(&all, "%d: %d %d\n", n, info.Size(), info.ModTime().UnixNano())
 	}
 	return all.String()
-}
-
-// partPaths are the paths of a split model's other parts.
-func partPaths(first, count string) func(yield func(int, string) bool) {
-	ext := filepath.Ext(first)
-	base := strings.TrimSuffix(strings.TrimSuffix(first, ext), "-00001-of-"+count)
-	return func(yield func(int, string) bool) {
-		n, _ := strconv.Atoi(count)
-		for i := 2; i <= n; i++ {
-			if !yield(i-2, fmt.Sprintf("%s-%05d-of-%s%s", base, i, count, ext)) {
-				return
-			}
-		}
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shard is a part of a split model; the first has the model's metadata.
+// shard returns a part of a split model. The first has the model's metadata.
 func shard(number, of int, tensors map[string]int) []byte {
 	meta := map[string]any{"split.no": uint16(number - 1), "split.count": uint16(of), "split.tensors.count": uint16(3)}
 	f := file{meta: meta, tensors: tensors}
@@ -49,7 +49,7 @@ func TestSplitModels(t *testing.T) {
 	}
 }
 
-// TestSplitModels_BecomeWhole: what is wrong with a split model may be mended by another file than its first, and caused.
+// TestSplitModels_BecomeWhole: a change of any part may repair or break a split model.
 func TestSplitModels_BecomeWholeAndBreak(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestSplitModels_BecomeWholeAndBreak(t *testing.T) {
 	})
 }
 
-// TestWalk_OnlyModelsAreListed: projectors go with the models of their folder, adapters and the like with none.
+// TestWalk_OnlyModelsAreListed: projectors belong to the models of their folder. Adapters and the like are ignored.
 func TestWalk_OnlyModelsAreListed(t *testing.T) {
 	t.Parallel()
 	projector := llama("Projector", map[string]any{"general.architecture": "clip", "clip.projector_type": "mlp", "clip.has_vision_encoder": true}).bytes()
@@ -122,7 +122,7 @@ func TestWalk_OnlyModelsAreListed(t *testing.T) {
 	}
 }
 
-// TestWalk_ProjectorsHaveNames that tell whose they are, where several models lie together.
+// TestWalk_ProjectorsHaveNames that assign them to one of several models in a folder.
 func TestWalk_ProjectorsHaveNames(t *testing.T) {
 	t.Parallel()
 	small := projectorFile(nil)
@@ -188,7 +188,7 @@ func TestWalk_ProjectorsHaveNames(t *testing.T) {
 	}
 }
 
-// link makes a symbolic link below a root.
+// link creates a symbolic link below a root.
 func link(t *testing.T, root, rel, target string) {
 	t.Helper()
 	path := filepath.Join(root, filepath.FromSlash(rel))
@@ -222,7 +222,7 @@ func TestWalk_FollowsLinks(t *testing.T) {
 	}
 }
 
-// TestWalk_EndsInLoops: folders that link to each other are walked once, and their models keep one key.
+// TestWalk_EndsInLoops: folders that link to each other are walked once, and their models have one key.
 func TestWalk_EndsInLoops(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"p/a/x.gguf": f32, "p/b/y.gguf": f32})
@@ -236,7 +236,7 @@ func TestWalk_EndsInLoops(t *testing.T) {
 	}
 }
 
-// TestWalk_EndsInMutualLinks: these are two folders, each of which holds the other.
+// TestWalk_EndsInMutualLinks: two folders contain links to each other.
 func TestWalk_EndsInMutualLinks(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"p/a/x.gguf": f32, "p/b/y.gguf": f32})

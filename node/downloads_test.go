@@ -52,7 +52,7 @@ func startDownload(t *testing.T, n *Node, model string) fetch.Job {
 
 func awaitDownload(t *testing.T, n *Node, id string) fetch.Job {
 	t.Helper()
-	updates, stop, err := jobsOf(t, n).Watch(id)
+	updates, stop, err := jobsOf(t, n).Subscribe(id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,10 +80,11 @@ func toyHome(t *testing.T) home.Dir {
 // openToys opens a node that has the engine, too.
 func openToys(t *testing.T, path string) *node.Node {
 	t.Helper()
-	n, err := node.Open(toyHome(t), slog.New(slog.DiscardHandler), toy(path))
+	lock, err := node.Reserve(toyHome(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	n := lock.Open(slog.New(slog.DiscardHandler), toy(path))
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)

@@ -65,19 +65,8 @@ type Node struct {
 	cancel     context.CancelFunc
 }
 
-// Open makes the home folder where it is missing, takes its lock, and starts a node with no settings. A home that another
-// process uses is an error that names it. The log is used until settings bring another. The engines are those of [Engines], and
-// the further ones.
-func Open(dir home.Dir, first *slog.Logger, further ...Engine) (*Node, error) {
-	lock, err := Reserve(dir)
-	if err != nil {
-		return nil, err
-	}
-	return lock.Open(first, further...), nil
-}
-
-// Open starts a node with no settings on the home that is locked, as the function Open does. The lock is the node's from then
-// on.
+// Open starts a node with no settings on the home that is locked. The lock is the node's from then on. The log is used until
+// settings bring another. The engines are those of [Engines], and the further ones.
 func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	engines := append(Engines(), further...)
 	dir, logs := l.home, newLogSwitch(first.Handler())

@@ -25,12 +25,18 @@ func TestMain(m *testing.M) {
 
 const shipped = "../testdata/models/lmcaddy/tinychat"
 
-func open(t *testing.T, dir home.Dir) *Node {
+func reserve(t *testing.T, dir home.Dir) *Lock {
 	t.Helper()
-	n, err := Open(dir, slog.New(slog.DiscardHandler))
+	lock, err := Reserve(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return lock
+}
+
+func open(t *testing.T, dir home.Dir) *Node {
+	t.Helper()
+	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -75,18 +81,9 @@ func eventually(t *testing.T, what string, is func() bool) {
 func TestOpen_OneNodeForAHome(t *testing.T) {
 	t.Parallel()
 	dir := home.Dir(filepath.Join(t.TempDir(), "new"))
-	first, err := Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, try := range map[string]func() error{
-		"Open":    func() error { _, err := Open(dir, slog.New(slog.DiscardHandler)); return err },
-		"Reserve": func() error { _, err := Reserve(dir); return err },
-	} {
-		err := try()
-		if err == nil || !strings.Contains(err.Error(), string(dir)) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
-			t.Errorf("%s: %v, want an error that names the home and the process", name, err)
-		}
+	first := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
+	if _, err := Reserve(dir); err == nil || !strings.Contains(err.Error(), string(dir)) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("%v, want an error that names the home and the process", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -158,10 +155,7 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
-	n, err := Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
 	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {

@@ -216,10 +216,7 @@ func TestUsage_IsWrittenDownAndLimitsRememberIt(t *testing.T) {
 	dir := home.Dir(t.TempDir())
 	who := &Identity{Owner: "someone", Limits: Limits{TokensPerDay: 100}}
 	for i, want := range []bool{true, true, false} { // each time a new process
-		n, err := Open(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
 		push(t, n, 1, Settings{})
 		done, err := n.Admit(context.Background(), who)
 		if (err == nil) != want {

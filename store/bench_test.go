@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkPut stores turns from one goroutine and from 64 at the same time. ns/op is the time between two that are stored, ms/Put what
-// one of them waits.
+// BenchmarkPut stores turns from one goroutine and from 64. ns/op is the time between two stored turns, ms/Put the latency of
+// one.
 func BenchmarkPut(b *testing.B) {
 	for _, kind := range backends {
 		for _, parallel := range []int{1, 64} {
@@ -48,8 +48,8 @@ func putParallel(b *testing.B, parallel int, put func()) {
 
 var turns = flag.Int("turns", 10_000, "how many turns are stored in the larger store of BenchmarkContinue")
 
-// BenchmarkContinue is the cost of continuing a conversation of ten turns, read and stored, in a large store as a ratio to a
-// small one: medians of turns taken alternately.
+// BenchmarkContinue measures the cost of continuing a conversation of ten turns in a large store as a ratio to a small one, by
+// medians of alternating measurements.
 func BenchmarkContinue(b *testing.B) {
 	for _, kind := range backends {
 		b.Run(kind.name, func(b *testing.B) {
@@ -64,7 +64,7 @@ func BenchmarkContinue(b *testing.B) {
 			for n := range b.N {
 				for i, s := range []*Store{small, large} {
 					among := []int{1000, *turns}[i] / 10
-					// Each time another conversation, as far as there are others: the oldest are as quick as the newest.
+					// Use another conversation each time, old and new ones.
 					last := crowdID(n*7919%among*10 + 9)
 					began := time.Now()
 					chain, err := s.Chain(b.Context(), "", last)
@@ -84,7 +84,7 @@ func BenchmarkContinue(b *testing.B) {
 	}
 }
 
-// BenchmarkPrune removes 1000 turns by their age from a large store.
+// BenchmarkPrune removes 1000 turns by age from a large store.
 func BenchmarkPrune(b *testing.B) {
 	for _, kind := range backends {
 		b.Run(kind.name, func(b *testing.B) {

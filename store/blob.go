@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,9 +23,9 @@ const (
 	selectBlob = `SELECT data FROM blobs WHERE hash = $1`
 )
 
-// keep stores a blob for one more turn.
-func keep(t *tx, b blob) error {
-	n, err := t.exec(shareBlob, b.hash) // first without its bytes, which are many
+// putBlob stores a blob, or adds a reference to it.
+func putBlob(t *tx, b blob) error {
+	n, err := t.exec(shareBlob, b.hash) // without the data at first
 	if err != nil || n == 1 {
 		return err
 	}
@@ -32,24 +33,19 @@ func keep(t *tx, b blob) error {
 	return err
 }
 
-// released are blobs that turns no longer have, by hash: how many turns.
+// released counts the references that removed turns had to blobs, by hash.
 type released map[string]int
 
-// add takes the column turns.images of a turn that is being removed.
+// add adds the images of a removed turn, as in the column turns.images.
 func (r released) add(images string) {
 	for hash := range strings.FieldsSeq(images) {
 		r[hash]++
 	}
 }
 
-// run removes the blobs that no turn has any more.
+// run removes the references, and blobs without any.
 func (r released) run(t *tx) error {
-	hashes := make([]string, 0, len(r))
-	for hash := range r {
-		hashes = append(hashes, hash)
-	}
-	slices.Sort(hashes) // the order in which they are locked
-	for _, hash := range hashes {
+	for _, hash := range slices.Sorted(maps.Keys(r)) { // always locked in the same order
 		n, err := t.exec(dropBlob, hash, r[hash])
 		if err == nil && n == 0 {
 			_, err = t.exec(releaseBlob, hash, r[hash])
@@ -61,7 +57,7 @@ func (r released) run(t *tx) error {
 	return nil
 }
 
-// fill reads the bytes of the images of turns. missing is a turn that had one whose bytes aren't there.
+// fill reads the data of the turns' images. missing is a turn with an image whose data isn't there.
 func fill(ctx context.Context, q querier, turns []*Turn) (missing *Turn, err error) {
 	read := map[string][]byte{}
 	for _, turn := range turns {
@@ -84,10 +80,10 @@ func fill(ctx context.Context, q querier, turns []*Turn) (missing *Turn, err err
 
 const countTurns = `UPDATE counters SET turns = turns + $2 WHERE shard = $1`
 
-// shards is how many counters there are.
+// shards is the number of counters.
 const shards = 16
 
-// count adds to the number of turns. It is done last: a counter is one row for many.
+// count adds to the number of turns. It should come last, because other transactions wait for the counter.
 func count(t *tx, family string, more int) error {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(family))

@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// body is what is stored of a turn in one piece: nothing of it is searched for.
+// body is the part of a turn that is stored as one value, since it isn't searched.
 type body struct {
 	In      []translate.Item `json:"in,omitempty"`
 	Out     []translate.Item `json:"out,omitempty"`
@@ -33,7 +33,7 @@ type blob struct {
 	data []byte
 }
 
-// encode gives the body of a turn, and its images, each once, in the order of their hashes. The turn stays as it is.
+// encode returns the body of a turn and its images, without duplicates, sorted by hash. It doesn't modify the turn.
 func encode(t *Turn) ([]byte, []blob, error) {
 	var blobs []blob
 	in, err := hashed(t.In, &blobs)
@@ -52,7 +52,7 @@ func encode(t *Turn) ([]byte, []blob, error) {
 	return encoded, slices.CompactFunc(blobs, func(a, b blob) bool { return a.hash == b.hash }), nil
 }
 
-// hashed gives items whose images have their hashes, and adds the images to blobs. Only what has images is copied.
+// hashed returns items with the hashes of images, and appends the images to blobs. It copies only items with images.
 func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	copied := false
 	for i := range items {
@@ -82,7 +82,7 @@ func hashed(items []translate.Item, blobs *[]blob) ([]translate.Item, error) {
 	return items, nil
 }
 
-// decode fills a turn from its body.
+// decode sets the fields of a turn from its body.
 func decode(data []byte, t *Turn) error {
 	var b body
 	if err := json.Unmarshal(data, &b); err != nil {
@@ -105,11 +105,8 @@ func images(t *Turn, do func(*translate.Image)) {
 	}
 }
 
-// joined gives the hashes of blobs as the column turns.images has them.
+// joined returns the hashes of blobs in the form of the column turns.images.
 func joined(blobs []blob) string {
-	if len(blobs) == 0 {
-		return ""
-	}
 	hashes := make([]string, len(blobs))
 	for i, b := range blobs {
 		hashes[i] = b.hash

@@ -90,7 +90,7 @@ func TestChain_Cancelled(t *testing.T) {
 	})
 }
 
-// TestPlan shows that nothing that is done for a request, and nothing that Prune does again and again, reads a whole table.
+// TestPlan checks that no query of a request or of Prune scans a whole table.
 func TestPlan(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		crowd(t, s, 10_000)
@@ -116,7 +116,7 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// plan gives the steps of a query with arguments that are there.
+// plan returns the steps of a query.
 func plan(t *testing.T, s *Store, explain, query string) string {
 	t.Helper()
 	var steps strings.Builder
@@ -138,7 +138,7 @@ func plan(t *testing.T, s *Store, explain, query string) string {
 	return steps.String()
 }
 
-// argument is a literal of no type yet: each database makes of it what is needed.
+// argument returns an untyped literal.
 func argument(query string, n int) string {
 	place := fmt.Sprintf("$%d", n)
 	switch {

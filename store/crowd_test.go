@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// crowdID is the id of a turn of crowd's; the ids are spread as random ones are.
+// crowdID returns the ID of a turn of crowd. The IDs are spread like random ones.
 func crowdID(n int) string {
 	return fmt.Sprintf("resp_%d%s", 10_000_000_000+(n*2654435761)%4294967296, strings.Repeat("0", 37))
 }
 
-// crowd fills a store quickly: n turns in conversations of ten, the first of each with an image.
+// crowd fills a store quickly with n turns in conversations of ten. The first turn of each has an image.
 func crowd(t testing.TB, s *Store, n int) {
 	t.Helper()
 	data, _, err := encode(turn(nil, "What does this cost after a million others?"))

@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// Delete removes a turn: from then on its id is unknown. Turns that continue it keep their conversation, so its content goes
-// with the last of them. An id that the owner doesn't have is *[NotFound].
+// Delete deletes a turn: its ID becomes unknown. If other turns continue it, its content is kept until the last of them is
+// deleted. The error is *[NotFound] if the owner has no such turn.
 func (s *Store) Delete(ctx context.Context, owner, id string) error {
 	if !possible(id) || owner != "" && !possible(owner) {
 		return &NotFound{ID: id}
@@ -11,7 +11,7 @@ func (s *Store) Delete(ctx context.Context, owner, id string) error {
 	return s.write(ctx, 0, func(t *tx) error {
 		err := remove(t, owner, id)
 		if _, gone := err.(*NotFound); gone && t.again { //nolint:errorlint // it isn't wrapped
-			return nil // the try before did it, though we weren't told
+			return nil // the first try succeeded, but the connection broke
 		}
 		return err
 	})
@@ -22,7 +22,7 @@ const (
 
 	lockFamily = `UPDATE families SET turns = turns WHERE id = $1`
 
-	// deleteLeaf removes a turn if it is as hidden as is said, and no other continues it.
+	// deleteLeaf removes a turn with the given state of hidden, unless another turn continues it.
 	deleteLeaf = `DELETE FROM turns WHERE id = $1 AND hidden = $3
 		AND NOT EXISTS (SELECT 1 FROM turns c WHERE c.family = $2 AND c.parent = $1) RETURNING coalesce(parent, ''), images`
 
@@ -34,7 +34,7 @@ const (
 	deleteFamily = `DELETE FROM families WHERE id = $1 AND turns <= 0`
 )
 
-// remove deletes a turn, and the hidden ones before it that nothing continues any more.
+// remove removes a turn, and the hidden ones before it that no turn continues any more.
 func remove(t *tx, owner, id string) error {
 	var family string
 	found, err := t.row(selectFamily, []any{id, owner}, &family)
@@ -74,16 +74,16 @@ func remove(t *tx, owner, id string) error {
 	return count(t, family, -removed)
 }
 
-// hide makes a turn unknown that others continue.
+// hide hides a turn that others continue.
 func hide(t *tx, id string) error {
 	n, err := t.exec(hideTurn, id)
 	if err == nil && n == 0 {
-		return &NotFound{ID: id} // another was quicker
+		return &NotFound{ID: id} // another transaction was faster
 	}
 	return err
 }
 
-// shrink takes turns from a family, that are removed already, and the family if they were its last.
+// shrink subtracts removed turns from a family, and removes the family if none is left.
 func shrink(t *tx, family string, removed int) error {
 	if _, err := t.exec(shrinkFamily, family, removed); err != nil {
 		return err

@@ -67,7 +67,7 @@ func TestDelete_ALeafLeavesTheRest(t *testing.T) {
 	})
 }
 
-// TestDelete_WhileOthersContinue has turns deleted, continued and pruned at the same time.
+// TestDelete_WhileOthersContinue deletes, continues and prunes turns concurrently.
 func TestDelete_WhileOthersContinue(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		for round := range 20 {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestSQLite_Locked has another program keep the lock.
+// TestSQLite_Locked: another program holds the lock.
 func TestSQLite_Locked(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -46,8 +46,8 @@ func TestSQLite_Locked(t *testing.T) {
 	sound(t, s)
 }
 
-// TestSQLite_LockedForAWhile: those that can wait are stored once the other program is done, though others of their group give
-// up before, and more come meanwhile than fit into one.
+// TestSQLite_LockedForAWhile: writes that can wait succeed when the other program is done, although others of their group time
+// out and more arrive than fit into a group.
 func TestSQLite_LockedForAWhile(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -89,7 +89,7 @@ func TestSQLite_LockedForAWhile(t *testing.T) {
 	sound(t, s)
 }
 
-// TestSQLite_CloseWhileLocked doesn't wait for the other program.
+// TestSQLite_CloseWhileLocked: Close doesn't wait for the other program.
 func TestSQLite_CloseWhileLocked(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -115,7 +115,7 @@ func TestSQLite_CloseWhileLocked(t *testing.T) {
 	}
 }
 
-// TestSQLite_FullDisk: SQLite says the same of a disk that is full and of a database that may have no more pages.
+// TestSQLite_FullDisk: SQLite returns the same error for a full disk and for a database with a limit of pages.
 func TestSQLite_FullDisk(t *testing.T) {
 	t.Parallel()
 	s := open(t, backends[0].at(t))
@@ -129,8 +129,7 @@ func TestSQLite_FullDisk(t *testing.T) {
 	sound(t, s)
 }
 
-// TestSQLite_OneBadTurn has some of a group fail in the middle of their statements. One may end the whole transaction, as a full
-// disk does.
+// TestSQLite_OneBadTurn: some writes of a group fail halfway. One of them may end the whole transaction, as a full disk does.
 func TestSQLite_OneBadTurn(t *testing.T) {
 	t.Parallel()
 	for name, fatal := range map[string]bool{"by itself": false, "with the transaction": true} {
@@ -174,7 +173,7 @@ func TestSQLite_OneBadTurn(t *testing.T) {
 	}
 }
 
-// prepared is a good turn on its way into the database.
+// prepared returns a valid turn prepared for storing.
 func prepared(t *Turn) *put {
 	p, err := prepare(t)
 	if err != nil {
@@ -183,7 +182,7 @@ func prepared(t *Turn) *put {
 	return p
 }
 
-// TestWrite_GivesUpWaiting has a caller's patience end while the writer is busy.
+// TestWrite_GivesUpWaiting: the caller's context ends while the writer is busy.
 func TestWrite_GivesUpWaiting(t *testing.T) {
 	t.Parallel()
 	s := open(t, backends[0].at(t))
@@ -208,7 +207,7 @@ func TestWrite_GivesUpWaiting(t *testing.T) {
 	all.Wait()
 }
 
-// TestPostgres_BrokenConnections breaks every connection, again and again, under those who write, read and delete.
+// TestPostgres_BrokenConnections breaks all connections repeatedly during writes, reads and deletions.
 func TestPostgres_BrokenConnections(t *testing.T) {
 	t.Parallel()
 	at := Options{URL: server.schema(t)}
@@ -241,7 +240,7 @@ func TestPostgres_BrokenConnections(t *testing.T) {
 	sound(t, s)
 }
 
-// TestPostgres_PruneLeavesWhatIsContinued has an old conversation continued while it would be removed.
+// TestPostgres_PruneLeavesWhatIsContinued continues an old conversation while it is being removed.
 func TestPostgres_PruneLeavesWhatIsContinued(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{URL: server.schema(t)})

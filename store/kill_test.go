@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// putForEver stores conversations from 50 goroutines, and prints the id of each turn once it is stored. where is a path or a URL.
+// putForEver stores conversations from 50 goroutines, and prints the ID of each stored turn. where is a path or a URL.
 func putForEver(where string) int {
 	at := Options{Path: where}
 	if strings.Contains(where, "://") {
@@ -25,7 +25,7 @@ func putForEver(where string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// Every process counts its ids from a place of its own.
+	// Each process uses another range of IDs.
 	lastID.Store(rand.Int64N(1 << 62))
 	var out sync.Mutex
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func putForEver(where string) int {
 
 var kills = flag.Int("kills", 5, "how often a process that stores is killed")
 
-// TestKill kills a process that stores at random moments. What it said was stored must be.
+// TestKill kills a process that stores turns at random moments. All turns that it printed must be stored.
 func TestKill(t *testing.T) {
 	eachPlace(t, func(t *testing.T, at Options) {
 		for n := range *kills {
@@ -72,7 +72,7 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// killed runs putForEver, and kills it soon after the first turns. It gives the ids that were printed.
+// killed runs putForEver, and kills it soon after the first turns. It returns the printed IDs.
 func killed(t *testing.T, at Options) (ids []string) {
 	t.Helper()
 	child := exec.Command(os.Args[0])

@@ -78,7 +78,7 @@ func must(t testing.TB, err error) {
 
 var lastID atomic.Int64
 
-// turn makes a turn with an id of its own that continues parent, which may be nil.
+// turn returns a turn with a new ID that continues parent, which may be nil.
 func turn(parent *Turn, text string) *Turn {
 	t := &Turn{
 		ID:     fmt.Sprintf("resp_%048x", lastID.Add(1)),
@@ -97,13 +97,13 @@ func message(role translate.Role, text string) translate.Item {
 	return translate.Item{Kind: translate.ItemMessage, Role: role, Parts: []translate.Part{{Text: text}}}
 }
 
-// withImage adds an image to what the user said.
+// withImage adds an image to the user's message.
 func (t *Turn) withImage(data string) *Turn {
 	t.In[0].Parts = append(t.In[0].Parts, translate.Part{Image: &translate.Image{Type: "image/png", Data: []byte(data)}})
 	return t
 }
 
-// stored puts turns, and gives the last.
+// stored stores turns and returns the last.
 func stored(t testing.TB, s *Store, turns ...*Turn) *Turn {
 	t.Helper()
 	for _, turn := range turns {
@@ -112,7 +112,7 @@ func stored(t testing.TB, s *Store, turns ...*Turn) *Turn {
 	return turns[len(turns)-1]
 }
 
-// texts is what the user said in a conversation.
+// texts returns the user's messages in a conversation.
 func texts(t testing.TB, s *Store, owner, id string) []string {
 	t.Helper()
 	chain, err := s.Chain(t.Context(), owner, id)
@@ -124,7 +124,7 @@ func texts(t testing.TB, s *Store, owner, id string) []string {
 	return said
 }
 
-// rows gives the number of rows of a table, or of some.
+// rows returns the number of rows of a table, optionally with a condition.
 func rows(t testing.TB, s *Store, tableAndWhere string) (n int) {
 	t.Helper()
 	must(t, s.db.read(t.Context(), func(q querier) error {
@@ -134,7 +134,7 @@ func rows(t testing.TB, s *Store, tableAndWhere string) (n int) {
 	return n
 }
 
-// sound fails the test if what the tables say of each other isn't so.
+// sound checks the consistency of the tables.
 func sound(t testing.TB, s *Store) {
 	t.Helper()
 	stored := rows(t, s, "turns")

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// migrations are numbered from 1 in the order of their names. One that was released is never changed: another is added.
+// migrations are numbered from 1 in the order of their names. A released migration must not be changed.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date, in one transaction: a crash leaves it as it was. Of several processes that open a
-// store at the same time, one does it and the others find it done.
+// migrate updates the schema in one transaction, so a crash leaves it unchanged. If several processes open a store at the same
+// time, one of them updates it.
 func migrate(ctx context.Context, db database) error {
 	scripts, err := scripts(migrations)
 	if err != nil {
@@ -29,7 +29,7 @@ func migrate(ctx context.Context, db database) error {
 	}
 }
 
-// scripts gives the text of each migration.
+// scripts returns the text of each migration.
 func scripts(files fs.FS) ([]string, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
@@ -69,13 +69,13 @@ func migrateTo(ctx context.Context, db database, scripts []string) error {
 				return err
 			}
 		}
-		// A store that can't be written is found out now, and not by the first who waits for it.
+		// find out now whether the store can be written
 		_, err = t.exec("UPDATE lmcaddy_schema SET applied = applied WHERE version = $1", version)
 		return err
 	})
 }
 
-// version gives the number of the last migration that a store has had, 0 for a new one.
+// version returns the number of the last migration applied; 0 for a new store.
 func version(t *tx, db database) (int, error) {
 	if err := db.lock(t); err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func version(t *tx, db database) (int, error) {
 	return version, err
 }
 
-// apply runs a script one statement at a time: with PostgreSQL, one that is prepared can't be several.
+// apply runs a script one statement at a time, since PostgreSQL can't prepare several at once.
 func apply(t *tx, script string) error {
 	var lines []string
 	for line := range strings.Lines(script) {

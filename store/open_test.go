@@ -25,7 +25,7 @@ func TestOpen_KeepsWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestOpen_AtTheSameTime has several open a new store: one migrates, the others find it done.
+// TestOpen_AtTheSameTime opens a new store several times at once: one call migrates it.
 func TestOpen_AtTheSameTime(t *testing.T) {
 	eachPlace(t, func(t *testing.T, at Options) {
 		var all sync.WaitGroup
@@ -81,7 +81,7 @@ func TestOpen_RefusesANewerSchema(t *testing.T) {
 	})
 }
 
-// known is how many migrations there are.
+// known returns the number of migrations.
 func known(t *testing.T) int {
 	t.Helper()
 	all, err := scripts(migrations)
@@ -89,7 +89,7 @@ func known(t *testing.T) int {
 	return len(all)
 }
 
-// TestMigrate_IsWholeOrNot has the second of two migrations fail: the first isn't there either.
+// TestMigrate_IsWholeOrNot: if the second of two migrations fails, the first isn't applied either.
 func TestMigrate_IsWholeOrNot(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		released, err := scripts(migrations)
@@ -144,7 +144,7 @@ func TestOpen_File(t *testing.T) {
 	}
 }
 
-// TestOpen_SaysWhatToDo opens what can't be opened.
+// TestOpen_SaysWhatToDo opens stores that can't be opened.
 func TestOpen_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	file := func(t *testing.T, content []byte) Options {

@@ -9,13 +9,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles/openfilestest"
 )
 
-// TestSQLite_WithoutFileDescriptors: SQLite itself only says that it can't open a file.
+// TestSQLite_WithoutFileDescriptors: SQLite only says that it can't open a file.
 func TestSQLite_WithoutFileDescriptors(t *testing.T) {
 	openfilestest.Run(t, func(t *testing.T, without func(func())) {
 		s := open(t, backends[0].at(t))
 		root := stored(t, s, turn(nil, "root"))
 		without(func() {
-			// Each reader that is busy takes another connection, and thereby another file.
+			// Each busy reader needs another connection, and thereby another file.
 			err := s.read(t.Context(), func(q querier) error {
 				rows, err := q.QueryContext(t.Context(), "SELECT id FROM turns")
 				if err != nil {

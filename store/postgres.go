@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	postgresWriters = 8  // transactions at the same time; the server groups their commits
-	postgresConns   = 16 // what writing leaves is for reading
-	// postgresPause is what a server gets to come back before what broke is tried again.
+	postgresWriters = 8  // concurrent transactions; the server groups their commits
+	postgresConns   = 16 // the rest is for reads
+	// postgresPause is the pause before a retry, for the server to come back.
 	postgresPause = 200 * time.Millisecond
-	// migrationLock is the number of an advisory lock; any would do that other programs don't use.
+	// migrationLock is the number of an advisory lock, chosen not to collide with other programs.
 	migrationLock = 0x6c6d63616464 // "lmcadd"
 )
 
@@ -56,7 +56,7 @@ func openPostgres(ctx context.Context, address string, log *slog.Logger) (*postg
 	return p, nil
 }
 
-// check says whether the server is there, and keeps what it confirms.
+// check connects to the server, and warns of settings that may lose data.
 func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
 	for _, setting := range []string{"fsync", "synchronous_commit"} {
 		var value string
@@ -71,8 +71,8 @@ func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// transact runs a transaction once more when the connection broke, or when another transaction stood in its way: whatever the
-// store writes may be written twice.
+// transact retries a transaction once if the connection broke or another transaction interfered. All writes of the store may
+// be repeated.
 func (p *postgres) transact(ctx context.Context, do func(*tx) error) error {
 	err := p.once(ctx, do, false)
 	if retry, dead := again(err); retry {
@@ -88,7 +88,7 @@ func (p *postgres) once(ctx context.Context, do func(*tx) error, again bool) err
 		return err
 	}
 	if err := do(&tx{ctx: ctx, q: began, skip: " FOR UPDATE SKIP LOCKED", again: again}); err != nil {
-		_ = began.Rollback() // the server does it if we can't
+		_ = began.Rollback() // otherwise the server does it
 		return err
 	}
 	return began.Commit()
@@ -103,7 +103,7 @@ func (p *postgres) read(ctx context.Context, do func(querier) error) error {
 	return err
 }
 
-// rest waits a little before another try. After a connection died, the idle ones are closed: they are of the same server.
+// rest waits before a retry. If a connection died, it closes the idle ones, which belong to the same server.
 func (p *postgres) rest(dead bool) {
 	if !dead {
 		return
@@ -113,7 +113,7 @@ func (p *postgres) rest(dead bool) {
 	time.Sleep(postgresPause)
 }
 
-// again says whether another try may help, and whether the connection is dead.
+// again reports whether a retry may help, and whether the connection is dead.
 func again(err error) (retry, dead bool) {
 	var refused *pgconn.PgError
 	var unreachable *pgconn.ConnectError
@@ -155,7 +155,7 @@ func (p *postgres) explain(err error) error {
 	return said
 }
 
-// advice says what to do about an error code of PostgreSQL's.
+// advice says what to do about a PostgreSQL error code.
 func advice(code string) string {
 	switch {
 	case strings.HasPrefix(code, "28"):
@@ -172,11 +172,11 @@ func advice(code string) string {
 	return "The server's log says more"
 }
 
-func (p *postgres) group() int              { return 1 } // several in one transaction could wait for each other in a circle
+func (p *postgres) group() int              { return 1 } // several jobs in one transaction could deadlock with others
 func (p *postgres) writers() int            { return postgresWriters }
 func (p *postgres) patience() time.Duration { return 30 * time.Second }
-func (p *postgres) isLocked(error) bool     { return false } // the server lets those wait who have to
-func (p *postgres) tidy() time.Duration     { return 0 }     // the server's autovacuum does
+func (p *postgres) isLocked(error) bool     { return false } // the server queues locks
+func (p *postgres) tidy() time.Duration     { return 0 }     // the server has autovacuum
 func (p *postgres) name() string            { return p.address }
 func (p *postgres) close() error            { return p.db.Close() }
 
@@ -186,6 +186,6 @@ func (p *postgres) lock(t *tx) error {
 }
 
 func (p *postgres) schema(script string) string {
-	// Ids are compared byte by byte: quicker, and no update of the system's collations can spoil an index.
+	// Compare IDs bytewise: it is faster, and a change of the system's collations can't corrupt an index.
 	return strings.NewReplacer("{id}", `TEXT COLLATE "C"`, "{bytes}", "BYTEA", "{keyed}", "").Replace(script)
 }

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// stopServer ends PostgreSQL without waiting for its clients, nor for files that nobody will read.
+// stopServer stops PostgreSQL without waiting for clients or writing files.
 const stopServer = syscall.SIGQUIT
 
-// asServerUser gives a command a user other than root, as whom PostgreSQL refuses to run, and the folder to that user. If the
-// tests are killed, so is it.
+// asServerUser runs a command as a user other than root, since PostgreSQL refuses root, and gives that user the folder. The
+// command is killed with the tests.
 func asServerUser(cmd *exec.Cmd, dir string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if os.Getuid() != 0 {

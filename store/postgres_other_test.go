@@ -9,5 +9,5 @@ import (
 
 var stopServer = os.Interrupt
 
-// asServerUser does nothing: the tests aren't run as root here.
+// asServerUser does nothing: the tests don't run as root here.
 func asServerUser(*exec.Cmd, string) error { return nil }

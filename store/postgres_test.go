@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// server is a PostgreSQL server of the tests' own, started when one first needs it.
+// server is a PostgreSQL server for the tests, which is started when needed.
 var server postgresServer
 
 type postgresServer struct {
@@ -30,7 +30,7 @@ type postgresServer struct {
 	mu      sync.Mutex
 }
 
-// schema gives the URL of an empty schema, that is removed after the test.
+// schema returns the URL of a new schema, which is removed after the test.
 func (p *postgresServer) schema(t testing.TB) string {
 	t.Helper()
 	p.once.Do(func() { p.err = p.start() })
@@ -51,7 +51,7 @@ func (p *postgresServer) url(schema string) string {
 	return "postgres://lmcaddy@/postgres?" + query.Encode()
 }
 
-// run runs SQL as the operator would.
+// run runs SQL as an operator.
 func (p *postgresServer) run(t testing.TB, sql string) {
 	t.Helper()
 	ctx := context.Background()
@@ -62,7 +62,7 @@ func (p *postgresServer) run(t testing.TB, sql string) {
 	must(t, err)
 }
 
-// alone waits until the server has done with the clients of a schema, that may be dead.
+// alone waits until the server has dropped the connections of a schema's clients, which may have died.
 func (p *postgresServer) alone(t testing.TB, address string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -78,7 +78,7 @@ func (p *postgresServer) alone(t testing.TB, address string) {
 	}
 }
 
-// postgresFolder finds the folder that has initdb and postgres.
+// postgresFolder finds the folder of initdb and postgres.
 func postgresFolder() (string, error) {
 	if dir := os.Getenv("LMCADDY_POSTGRES"); dir != "" {
 		return dir, nil
@@ -92,7 +92,7 @@ func postgresFolder() (string, error) {
 	return "", errors.New("these tests need PostgreSQL: run tools/postgres.sh, or name the folder that has initdb and postgres in LMCADDY_POSTGRES")
 }
 
-// start starts the server on a socket in a folder of its own: no port can be taken.
+// start starts the server with a socket in a folder of its own and without a port.
 func (p *postgresServer) start() error {
 	bin, err := postgresFolder()
 	if err != nil {

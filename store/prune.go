@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// pruneTurns is how many turns are removed in one transaction: others wait for it only so long.
+// pruneTurns bounds the turns removed in one transaction, since other writes wait for it.
 const pruneTurns = 500
 
-// Prune removes what is out of bounds, and gives the number of turns that it removed, also with an error. It works in small
-// pieces and lets others write in between; what it costs depends on what it removes, not on what is stored.
+// Prune removes what exceeds the bounds, and returns the number of turns removed, even with an error. It works in small
+// transactions, so that other writes can run in between. Its cost depends on what it removes, not on what is stored.
 func (s *Store) Prune(ctx context.Context, b Bounds) (removed int, err error) {
 	if b.Age < 0 || b.Number < 0 {
 		return 0, fmt.Errorf("the bounds of a store can't be negative: age %s, number %d", b.Age, b.Number)
@@ -43,14 +43,14 @@ func (s *Store) Prune(ctx context.Context, b Bounds) (removed int, err error) {
 			return removed, err
 		}
 	}
-	// A family that was too large for one piece goes as a whole, though it be more than had to go.
+	// Finish a family that was too large for one piece. The whole family is removed, even if fewer turns had to be.
 	err = pieces(func() (piece, error) { return piece{1, pruneTurns}, nil })
 	return removed, err
 }
 
 const selectNumber = `SELECT CAST(sum(turns) AS BIGINT) FROM counters`
 
-// number is how many turns are stored, hidden ones included.
+// number returns the number of turns, including hidden ones.
 func (s *Store) number(ctx context.Context) (number int, err error) {
 	err = s.read(ctx, func(q querier) error {
 		_, err := one(ctx, q, selectNumber, nil, &number)
@@ -59,8 +59,8 @@ func (s *Store) number(ctx context.Context) (number int, err error) {
 	return number, err
 }
 
-// piece is what is removed in one transaction: of the families whose newest turn is from before some time, in nanoseconds
-// since 1970, those that have been left alone for the longest, until there are so many turns.
+// piece says what to remove in one transaction: families whose newest turn was created before a time, in nanoseconds since
+// 1970, oldest first, up to a number of turns.
 type piece struct {
 	before int64
 	most   int
@@ -73,14 +73,14 @@ const (
 
 	dropFamily = `DELETE FROM families WHERE id = $1`
 
-	// deleteDeepest leaves a tree, as no turn is removed before those that continue it.
+	// deleteDeepest removes leaves first, so that what remains is a tree.
 	deleteDeepest = `DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE family = $1 ORDER BY depth DESC LIMIT $2) RETURNING images`
 
-	// halveFamily marks a family that is being removed. A turn that continues what is left of it ends that.
+	// halveFamily marks a family as being removed. A new turn that continues the rest of it clears the mark.
 	halveFamily = `UPDATE families SET turns = turns - $2, newest = 0 WHERE id = $1`
 )
 
-// prunePiece gives the number of turns that it removed; 0: there is nothing more of that.
+// prunePiece returns the number of turns removed; 0 if nothing is left to remove.
 func (s *Store) prunePiece(ctx context.Context, p piece) (removed int, err error) {
 	err = s.write(ctx, 0, func(t *tx) error {
 		removed = 0
@@ -109,7 +109,7 @@ type family struct {
 	turns int
 }
 
-// oldest gives the families of a piece, and locks them: no more of them than it takes, but at least one.
+// oldest returns the families of a piece, at least one, and locks them.
 func oldest(t *tx, p piece) ([]family, error) {
 	var families []family
 	turns, full := 0, false
@@ -128,7 +128,7 @@ func oldest(t *tx, p piece) ([]family, error) {
 	return families, err
 }
 
-// remove removes a family, or the end of one that is too large for one piece. It gives the number of turns.
+// remove removes a family, or the end of one that is too large, and returns the number of turns.
 func (f family) remove(t *tx, blobs released) (removed int, err error) {
 	t.deletes = true
 	query, args := deleteTurns, []any{f.id}

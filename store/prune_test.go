@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -56,22 +57,32 @@ func TestPrune_Number(t *testing.T) {
 	})
 }
 
-// TestPrune_LargeFamily removes a conversation with more branches than go at once: it goes as a whole all the same.
+// putFamily stores a conversation of n turns, all but the first of which are branches.
+func putFamily(t *testing.T, s *Store, n int) {
+	t.Helper()
+	root := turn(nil, "root")
+	must(t, s.write(t.Context(), 0, func(tx *tx) error {
+		for i := range n {
+			next := root
+			if i > 0 {
+				next = turn(root, "a branch")
+			}
+			p, err := prepare(next)
+			if err == nil {
+				err = p.run(tx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// TestPrune_LargeFamily: a conversation that is too large for one piece is removed as a whole.
 func TestPrune_LargeFamily(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
-		root := stored(t, s, turn(nil, "root"))
-		must(t, s.write(t.Context(), 0, func(t *tx) error {
-			for range 2*pruneTurns + 1 {
-				next, err := prepare(turn(root, "a branch"))
-				if err == nil {
-					err = next.run(t)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
+		putFamily(t, s, 2*pruneTurns+2)
 		stored(t, s, turn(nil, "a newer one"))
 		removed, err := s.Prune(t.Context(), Bounds{Number: 2 * pruneTurns})
 		if err != nil || removed != 2*pruneTurns+2 {
@@ -81,6 +92,35 @@ func TestPrune_LargeFamily(t *testing.T) {
 			t.Errorf("%d turns are left", n)
 		}
 		sound(t, s)
+	})
+}
+
+// TestPrune_Pieces: no transaction removes more than pruneTurns turns, however they are spread over conversations.
+func TestPrune_Pieces(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		const half = pruneTurns / 2
+		for name, c := range map[string]struct{ families, removed []int }{
+			"two that fit together":   {[]int{half, half}, []int{pruneTurns, 0}},
+			"two that don't":          {[]int{half, half + 1}, []int{half, half + 1, 0}},
+			"one that just fits":      {[]int{pruneTurns}, []int{pruneTurns, 0}},
+			"one that doesn't":        {[]int{pruneTurns + 1}, []int{pruneTurns, 1, 0}},
+			"one that doesn't, first": {[]int{pruneTurns + 1, 1}, []int{pruneTurns, 2, 0}},
+		} {
+			for _, n := range c.families {
+				putFamily(t, s, n)
+			}
+			for i, want := range c.removed {
+				removed, err := s.prunePiece(t.Context(), piece{math.MaxInt64, 2 * pruneTurns})
+				must(t, err)
+				if removed != want {
+					t.Errorf("%s: piece %d removes %d turns, not %d", name, i, removed, want)
+				}
+			}
+			if n := rows(t, s, "families"); n != 0 {
+				t.Fatalf("%s: %d conversations are left", name, n)
+			}
+			sound(t, s)
+		}
 	})
 }
 

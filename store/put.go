@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Put stores a turn, and fills in its Family, and Created if it is zero. When it returns nil, the turn is on the disk.
+// Put stores a turn. It sets the turn's Family, and Created if that is zero. When it returns nil, the turn is on disk.
 //
-// To put the same turn again changes nothing and is no error. The errors: *[NotFound] if there is no such parent or the owner
-// doesn't have it, *[Exists] if the id is taken, *[TooDeep] if the conversation is too long, *[Invalid] if the turn can't be
-// stored as it is. After any of these, and after ctx's own error, the turn isn't stored, and the store is as it was. After
-// another error of a PostgreSQL store, which may have been lost together with the connection, it may be.
+// Storing the same turn again does nothing. The error is *[NotFound] if the owner has no such parent, *[Exists] if the ID is
+// taken, *[TooDeep] if the conversation is too long, or *[Invalid] if the turn can't be stored. After these errors, and after
+// the error of ctx, the turn isn't stored. After another error of a PostgreSQL store it may be stored, because the connection
+// may have broken after the commit.
 //
-// Images are stored by their bytes: Data must be there, Hash needn't.
+// Images must have Data. Their Hash is ignored.
 func (s *Store) Put(ctx context.Context, t *Turn) error {
 	p, err := prepare(t)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Put(ctx context.Context, t *Turn) error {
 	return nil
 }
 
-// put is a turn on its way into the database.
+// put is a turn prepared for storing.
 type put struct {
 	*Turn
 	created int64 // in nanoseconds since 1970
@@ -73,7 +73,7 @@ func (p *put) size() int {
 	return size
 }
 
-// All of these lock the family.
+// These statements lock the family.
 const (
 	insertFamily = `INSERT INTO families (id, newest, turns) VALUES ($1, $2, 1) ON CONFLICT (id) DO NOTHING`
 
@@ -94,7 +94,7 @@ const (
 	selectDepth = `SELECT depth FROM turns WHERE id = $1 AND owner = $2 AND NOT hidden`
 )
 
-// run writes the turn.
+// run stores the turn.
 func (p *put) run(t *tx) error {
 	var inserted bool
 	var err error
@@ -110,7 +110,7 @@ func (p *put) run(t *tx) error {
 		return p.hindrance(t)
 	}
 	for _, b := range p.blobs {
-		if err := keep(t, b); err != nil {
+		if err := putBlob(t, b); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (p *put) next(t *tx) (inserted bool, err error) {
 	return n == 1, err
 }
 
-// hindrance says why the turn wasn't inserted. It is always an error: what was done so far must be undone.
+// hindrance returns the reason why the turn wasn't inserted. It never returns nil, since the transaction must be rolled back.
 func (p *put) hindrance(t *tx) error {
 	var there struct {
 		Turn

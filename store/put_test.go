@@ -137,7 +137,7 @@ func TestPut_AgainChangesNothing(t *testing.T) {
 	})
 }
 
-// TestPut_Concurrent has many write at the same time, some of them what can't be stored, and some whose patience ends.
+// TestPut_Concurrent stores turns concurrently. Some are invalid, and some contexts end.
 func TestPut_Concurrent(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		root := stored(t, s, turn(nil, "root").withImage("shared"))
@@ -177,7 +177,7 @@ func TestPut_Concurrent(t *testing.T) {
 func TestPut_Depth(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		last := stored(t, s, turn(nil, "deep"))
-		// As if MaxDepth-1 others were before it.
+		// Simulate MaxDepth-1 turns before it.
 		must(t, s.write(t.Context(), 0, func(t *tx) error {
 			_, err := t.exec("UPDATE turns SET depth = $1", MaxDepth-2)
 			return err

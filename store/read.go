@@ -12,8 +12,8 @@ const (
 	selectTurn = `SELECT id, coalesce(parent, ''), family, owner, model, status, created, depth, body FROM turns
 		WHERE id = $1 AND owner = $2 AND NOT hidden`
 
-	// Bodies go along in the recursion: to look each turn up again by a join would cost more, and a planner that guesses how
-	// long the chain is might rather read the whole table. That depth decreases ends it even where parents go in a circle.
+	// The recursion carries the bodies. A join to look them up would cost more, and a planner that misjudges the length of the chain
+	// might scan the whole table. The decreasing depth ends the recursion even if parents form a cycle.
 	selectChain = `WITH RECURSIVE chain (id, parent, family, owner, model, status, created, depth, body) AS (
 		SELECT id, parent, family, owner, model, status, created, depth, body FROM turns
 			WHERE id = $1 AND owner = $2 AND NOT hidden
@@ -23,7 +23,7 @@ const (
 	) SELECT id, coalesce(parent, ''), family, owner, model, status, created, depth, body FROM chain`
 )
 
-// Get gives a turn, with the bytes of its images. An id that the owner doesn't have is *[NotFound].
+// Get returns a turn with the data of its images. The error is *[NotFound] if the owner has no such turn.
 func (s *Store) Get(ctx context.Context, owner, id string) (*Turn, error) {
 	turns, err := s.turns(ctx, selectTurn, owner, id)
 	if err != nil {
@@ -32,22 +32,22 @@ func (s *Store) Get(ctx context.Context, owner, id string) (*Turn, error) {
 	return turns[0], nil
 }
 
-// Chain gives the conversation that ends with a turn, from its first turn to that one, with the bytes of the images. Turns on
-// the way that were deleted are there as long as others continue them. An id that the owner doesn't have is *[NotFound].
+// Chain returns the conversation that ends with a turn, from its first turn on, with the data of images. It includes deleted
+// turns that others continue. The error is *[NotFound] if the owner has no such turn.
 //
-// Turns with the same image share its bytes; they are not to be changed.
+// Turns with the same image share its Data, which must not be modified.
 func (s *Store) Chain(ctx context.Context, owner, id string) ([]*Turn, error) {
 	return s.turns(ctx, selectChain, owner, id)
 }
 
-// turns runs one of the queries above; it gives at least one turn.
+// turns runs one of the queries above. It returns at least one turn, or an error.
 func (s *Store) turns(ctx context.Context, query, owner, id string) ([]*Turn, error) {
 	if !possible(id) || owner != "" && !possible(owner) {
 		return nil, &NotFound{ID: id}
 	}
 	var turns []*Turn
 	err := s.read(ctx, func(q querier) error {
-		// What is removed between the reading of turns and that of their images isn't there the second time.
+		// Turns that are deleted between the two queries are gone in the second round.
 		for range 2 {
 			var missing *Turn
 			var err error
@@ -67,7 +67,7 @@ func (s *Store) turns(ctx context.Context, query, owner, id string) ([]*Turn, er
 	return turns, err
 }
 
-// scan reads turns, in the order of their depth.
+// scan returns turns sorted by depth.
 func scan(ctx context.Context, q querier, query, owner, id string) ([]*Turn, error) {
 	type row struct {
 		*Turn

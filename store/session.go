@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// session keeps the statements that it has prepared: SQLite's driver would compile each anew.
+// session caches prepared statements, since SQLite's driver would compile each query again.
 type session struct {
 	prepare    func(context.Context, string) (*sql.Stmt, error)
 	mu         sync.RWMutex
@@ -30,7 +30,7 @@ func (s *session) QueryContext(ctx context.Context, query string, args ...any) (
 	return statement.QueryContext(ctx, args...)
 }
 
-// statement gives a query prepared. The queries are constants, so that there aren't many.
+// statement returns a prepared query. All queries are constants, so there are few.
 func (s *session) statement(ctx context.Context, query string) (*sql.Stmt, error) {
 	s.mu.RLock()
 	known := s.statements[query]

@@ -19,41 +19,41 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// sqliteReaders is how many may read at the same time. More don't read more: it is one disk.
+// sqliteReaders is the number of reading connections. More wouldn't read faster from one disk.
 const sqliteReaders = 4
 
-// The pages that each connection keeps, in KiB. They fill up as the store grows, and are never given back. The system keeps
-// the file's pages as well, so more of them here save little.
+// The page caches of connections, in KiB. They fill up as the store grows, and are never released. The system caches the file
+// as well, so larger ones help little.
 const (
 	writerCache = "cache_size(-2048)"
 	readerCache = "cache_size(-1024)"
 )
 
-// sqlitePatience is how long a statement waits for another program's lock, and so does a checkpoint for those who still read
-// what was there before. It is short: in between it is found out who can't wait any longer.
+// sqlitePatience is how long a statement waits for a lock of another program, and a checkpoint for readers of old data. It is
+// short, so that writes that can't wait any longer are answered in between.
 const sqlitePatience = "PRAGMA busy_timeout = 100"
 
-// A new file is switched to its write-ahead log by the first connection. Meanwhile SQLite refuses others at once, whatever
-// their busy timeout: they try again.
+// The first connection switches a new file to write-ahead logging. Meanwhile SQLite refuses other connections at once,
+// whatever their busy timeout, so they retry.
 const (
 	openPatience = 10 * time.Second
 	openPause    = 10 * time.Millisecond
 )
 
-// sqliteFile is a SQLite database: one connection that writes, and a pool that reads.
+// sqliteFile is a SQLite database, with one connection for writes and a pool for reads.
 type sqliteFile struct {
 	path    string
-	writing *sql.DB // of one connection
+	writing *sql.DB // has one connection
 	conn    *sql.Conn
 	session *session
 	reading *sql.DB
 	reader  *session
 
-	returnsPages bool // empty pages can be cut off
-	untidy       bool // something was deleted, and may be in the files still
+	returnsPages bool // empty pages can be returned to the disk
+	untidy       bool // deleted data may still be in the files
 }
 
-// openSQLite opens the file at path, or makes it.
+// openSQLite opens or creates the file at path.
 func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
@@ -63,7 +63,7 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 		return nil, fmt.Errorf("opening the store %s: %w. Name a file in a folder that lmcaddy may write to", path, err)
 	}
 	for by := time.Now().Add(openPatience); ; {
-		s := &sqliteFile{path: path, untidy: true} // a process before may have been killed before it had tidied up
+		s := &sqliteFile{path: path, untidy: true} // the last process may have been killed before tidying
 		err := s.begin(ctx, log)
 		if err == nil {
 			return s, nil
@@ -77,7 +77,7 @@ func openSQLite(ctx context.Context, path string, log *slog.Logger) (*sqliteFile
 	}
 }
 
-// begin connects to the file, and makes it ready. Its error is SQLite's.
+// begin connects to the file and prepares it. Its error is SQLite's.
 func (s *sqliteFile) begin(ctx context.Context, log *slog.Logger) error {
 	if err := s.connect(ctx, ""); err != nil {
 		return err
@@ -89,8 +89,8 @@ func (s *sqliteFile) begin(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// makeFile makes an empty database that only its owner can read; SQLite gives its other files the same mode. One that is there isn't opened:
-// to close it would end the locks that this process may have on it already.
+// makeFile creates an empty database that only its owner can read. SQLite's other files get the same mode. It doesn't open an
+// existing file, because closing it would release the locks that this process may hold on it.
 func makeFile(path string, log *slog.Logger) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -115,9 +115,9 @@ func makeFile(path string, log *slog.Logger) error {
 	return nil
 }
 
-// connect makes the connections. access is added to the URI: mode=ro in tests.
+// connect opens the connections. access is added to the URI; tests use mode=ro.
 func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
-	// fullfsync: on macOS fsync alone leaves data in the disk's cache.
+	// fullfsync: on macOS, fsync leaves data in the disk's cache.
 	uri := s.uri(access, "busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "fullfsync(1)", "checkpoint_fullfsync(1)",
 		"journal_size_limit(67108864)", writerCache, "temp_store(MEMORY)", "auto_vacuum(INCREMENTAL)", "secure_delete(ON)")
 	if s.writing, err = sql.Open("sqlite", uri); err != nil {
@@ -140,7 +140,7 @@ func (s *sqliteFile) connect(ctx context.Context, access string) (err error) {
 
 func (s *sqliteFile) uri(access string, pragmas ...string) string {
 	path := filepath.ToSlash(s.path)
-	if !strings.HasPrefix(path, "/") { // a drive's letter
+	if !strings.HasPrefix(path, "/") { // it begins with a drive letter
 		path = "/" + path
 	}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}
@@ -150,9 +150,9 @@ func (s *sqliteFile) uri(access string, pragmas ...string) string {
 	return u.String()
 }
 
-// transact is called by one goroutine at a time.
+// transact must not be called concurrently.
 func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
-	// With a context that can be cancelled the driver starts a goroutine for each statement. What runs here is short.
+	// For a context that can be canceled, the driver starts a goroutine for each statement. These statements are short.
 	t := &tx{ctx: context.Background(), q: s.session}
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return s.explain(err)
@@ -166,7 +166,7 @@ func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
 			return nil
 		}
 	}
-	_, _ = t.exec("ROLLBACK") // fails if SQLite has done it already
+	_, _ = t.exec("ROLLBACK") // fails if SQLite has done it
 	return s.explain(err)
 }
 
@@ -177,23 +177,23 @@ func (s *sqliteFile) isLocked(err error) bool {
 	return ok && failure.Code()&0xff == lib.SQLITE_BUSY
 }
 
-// explain says what to do about an error of SQLite's.
+// explain adds what to do about an error of SQLite.
 func (s *sqliteFile) explain(err error) error {
 	var failure *sqlite.Error
 	if err == nil || ours(err) || !errors.As(err, &failure) {
 		return err
 	}
-	if code := failure.Code() & 0xff; code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_IOERR { // SQLite doesn't say why
+	if code := failure.Code() & 0xff; code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_IOERR { // SQLite hides the cause
 		if exhausted := openfiles.Check(); exhausted != nil {
 			return fmt.Errorf("the store %s: %w: %w", s.path, err, exhausted)
 		}
 	}
 	switch failure.Code() {
-	case lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_SHMSIZE: // SQLite calls it full only where the system says ENOSPC
+	case lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_SHMSIZE: // SQLite reports SQLITE_FULL only for ENOSPC
 		return fmt.Errorf("the store %s: %w. %w", s.path, err, errNotGrown)
 	}
 	var advice string
-	switch failure.Code() & 0xff { // the rest says more exactly what it was
+	switch failure.Code() & 0xff { // the high bits are details
 	case lib.SQLITE_NOTADB:
 		advice = "The file is no SQLite database, or its beginning is damaged. Move it away to begin with an empty store, or put a backup in its place"
 	case lib.SQLITE_CORRUPT:
@@ -215,14 +215,14 @@ func (s *sqliteFile) explain(err error) error {
 func (s *sqliteFile) patience() time.Duration { return 10 * time.Second }
 func (s *sqliteFile) group() int              { return groupJobs }
 func (s *sqliteFile) writers() int            { return 1 }
-func (s *sqliteFile) lock(*tx) error          { return nil } // BEGIN IMMEDIATE has done it
+func (s *sqliteFile) lock(*tx) error          { return nil } // BEGIN IMMEDIATE locks
 func (s *sqliteFile) name() string            { return s.path }
 
 func (s *sqliteFile) schema(script string) string {
 	return strings.NewReplacer("{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID").Replace(script)
 }
 
-// close ends the connections; the last one that closes the file puts the write-ahead log into it.
+// close closes the connections. The last one moves the write-ahead log into the file.
 func (s *sqliteFile) close() error {
 	var errs []error
 	for _, each := range []*session{s.reader, s.session} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSQLite_KeepsFewPages: what its connections keep is never given back, and isn't part of the heap that Go's limits count.
+// TestSQLite_KeepsFewPages: the page cache is never released, and isn't in the heap that Go's limits apply to.
 func TestSQLite_KeepsFewPages(t *testing.T) {
 	t.Parallel()
 	s := open(t, backends[0].at(t)).db.(*sqliteFile)

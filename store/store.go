@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Options say where a store is.
+// Options configures a store.
 type Options struct {
-	// Path is the SQLite file. It is made if it isn't there, with mode 0600, and so are the folders above it, with mode 0700.
+	// Path is the SQLite file. It is created with mode 0600, and its folders with mode 0700.
 	Path string
-	// URL is a PostgreSQL database, postgres://user:password@host:port/database or what libpq understands. Either this or
-	// Path is given. Its tables are made in the first schema of the search path.
+	// URL is a PostgreSQL database, postgres://user:password@host:port/database or in another form of libpq. Either URL or Path
+	// must be set. The tables are created in the first schema of the search path.
 	URL string
-	// Log is told what an operator should know. nil: nobody is.
+	// Log receives warnings for the operator. It may be nil.
 	Log *slog.Logger
 }
 
-// Store keeps conversations. Its methods may be called at the same time.
+// Store is a database of conversations, tokens and usage. Its methods may be called from any goroutine.
 type Store struct {
 	db       database
 	patience time.Duration
@@ -33,28 +33,27 @@ type Store struct {
 
 // database is what differs between SQLite and PostgreSQL.
 type database interface {
-	// transact runs a function in a transaction, and commits it unless it gives an error. The function may run twice. ctx
-	// bounds what could last.
+	// transact runs do in a transaction, and commits it if do returns nil. do may run twice. ctx bounds slow operations.
 	transact(ctx context.Context, do func(*tx) error) error
-	// read runs a function that reads, perhaps twice.
+	// read runs a function that reads, possibly twice.
 	read(ctx context.Context, do func(q querier) error) error
-	// explain turns the database's errors into ones that say what to do. The store's own errors stay as they are.
+	// explain adds what to do to the database's errors. It returns the store's own errors unchanged.
 	explain(err error) error
-	// isLocked tells whether an error of transact is that another program keeps the database locked: nothing was written.
+	// isLocked reports whether transact failed because another program keeps the database locked. Nothing was written then.
 	isLocked(err error) bool
-	// tidy does a piece of what is left to do after something was deleted, and tells when to go on; 0: that was all.
+	// tidy does some of the work that deletions leave, and returns the pause before the next call; 0 if nothing is left.
 	tidy() (pause time.Duration)
-	patience() time.Duration // how long a write waits at most; less if its context ends before
-	group() int              // how many jobs at most are committed as one transaction
-	writers() int            // how many transactions at most are run at the same time
-	lock(*tx) error          // keeps other processes from migrating until the transaction ends
-	schema(string) string    // a migration in its own SQL
-	name() string            // for errors
+	patience() time.Duration // the longest wait of a write, unless its context ends earlier
+	group() int              // the most jobs in a transaction
+	writers() int            // the most concurrent transactions
+	lock(*tx) error          // prevents migrations by other processes until the transaction ends
+	schema(string) string    // translates a migration to its SQL
+	name() string            // for messages
 	close() error
 }
 
-// Open opens a store, and makes it or brings its schema up to date. Its errors are sentences for the operator; a schema that is
-// newer than the program is *[Newer]. ctx bounds the opening only.
+// Open opens or creates a store, and migrates its schema. Its errors are for the operator; *[Newer] means that the schema is
+// newer than the program. ctx applies to the opening only.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -78,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return start(db), nil
 }
 
-// start runs the writers of a database that is ready.
+// start starts the writers.
 func start(db database) *Store {
 	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{})}
 	for range db.writers() {
@@ -87,7 +86,7 @@ func start(db database) *Store {
 	return s
 }
 
-// Close ends what is being written, and closes the store. What still waits gets ErrClosed. It may be called again.
+// Close completes the current writes and closes the store. Waiting writes get ErrClosed. It may be called more than once.
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		close(s.closing)
@@ -99,14 +98,14 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-// read runs a function that reads, with the errors that a caller is to see.
+// read runs a function that reads, and returns the error for the caller.
 func (s *Store) read(ctx context.Context, do func(q querier) error) error {
 	err := s.db.read(ctx, do)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return ctx.Err() // whatever the driver calls it
+		return ctx.Err() // drivers wrap it in various ways
 	case s.isClosed():
 		return ErrClosed
 	}

@@ -8,23 +8,23 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// What is deleted is to be gone from the files, and its room to be the disk's again. secure_delete=ON overwrites it in the
-// database. What stands in the write-ahead log is gone when that is cut to nothing, and empty pages when they are cut off the
-// end of the file, which only a database can do that was made for it (auto_vacuum=INCREMENTAL).
+// Deleted data must disappear from the files, and its space must be returned to the disk. secure_delete=ON overwrites it in the
+// database. Truncating the write-ahead log removes it there. Empty pages are cut off the end of the file, which requires that
+// the database was created with auto_vacuum=INCREMENTAL.
 const (
-	// cutPages cuts off so many pages of 4 KiB at a time: others wait only so long.
+	// cutPages cuts off 1 MiB at a time, since writes wait for it.
 	cutPages = "PRAGMA incremental_vacuum(256)"
-	// sparePages are left for what comes next.
+	// sparePages is the number of empty pages to keep.
 	sparePages = 256
-	// tidyPause lies between the end of a transaction and the tidying, and between its pieces.
+	// tidyPause is the pause before tidying, and between its steps.
 	tidyPause = 20 * time.Millisecond
-	// tidyRetry is the pause after a try that failed, or came to nothing since somebody still reads what was there before.
+	// tidyRetry is the pause after a failure, or if readers of old data prevent tidying.
 	tidyRetry = time.Second
-	// convertBytes is the size up to which an older database is made over at the start. That takes some 10 s.
+	// convertBytes is the largest database to convert on opening, which takes about 10 s.
 	convertBytes = 1 << 30
 )
 
-// tidy is the writer's, like [sqliteFile.transact].
+// tidy is called by the writer only, like [sqliteFile.transact].
 func (s *sqliteFile) tidy() (pause time.Duration) {
 	if !s.untidy {
 		return 0
@@ -35,7 +35,7 @@ func (s *sqliteFile) tidy() (pause time.Duration) {
 		return tidyRetry
 	}
 	if empty > sparePages && s.returnsPages {
-		// It gives a row for each page that it has cut off.
+		// The result has a row for each page.
 		if err := t.each(cutPages, nil, func(func(...any) error) error { return nil }); err != nil {
 			return tidyRetry
 		}
@@ -49,7 +49,7 @@ func (s *sqliteFile) tidy() (pause time.Duration) {
 	return 0
 }
 
-// makeOver lets a database that an older program made return its room. One that can't be made over now serves all the same.
+// makeOver converts a database of an older version, so that it returns space. A failure is logged, and the database used as it is.
 func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
 	t := &tx{ctx: ctx, q: s.session}
 	var mode, pages, size int64
@@ -69,7 +69,7 @@ func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	began := time.Now()
-	// The copy that is made on the way needs not fit into the memory.
+	// The temporary copy may be larger than the memory.
 	for _, statement := range []string{"PRAGMA temp_store = FILE", "VACUUM", "PRAGMA temp_store = MEMORY"} {
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
 			log.Warn("the store doesn't return the room of what is deleted: making it over failed; the next start tries again",

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// within waits until a condition holds, and fails the test if it doesn't come to that.
+// within waits until a condition holds, up to a deadline.
 func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -24,7 +24,7 @@ func within(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// onDisk gives the texts that the files of a database still have somewhere.
+// onDisk returns the texts that are still somewhere in the files of a database.
 func onDisk(t *testing.T, path string, texts []string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(path + "*")
@@ -50,12 +50,12 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// marked is a turn whose text and image have a mark, and fill many pages or only a part of one.
+// marked returns a turn with a mark in its text and its image, which fill many pages or a part of one.
 func marked(parent *Turn, mark string, size int) *Turn {
 	return turn(parent, mark+strings.Repeat("x", size)+mark).withImage(mark + " in an image" + strings.Repeat("y", size))
 }
 
-// TestSQLite_WhatIsDeletedIsGone searches the files of an open store for it.
+// TestSQLite_WhatIsDeletedIsGone searches the files of an open store.
 func TestSQLite_WhatIsDeletedIsGone(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -89,7 +89,7 @@ func TestSQLite_WhatIsDeletedIsGone(t *testing.T) {
 	sound(t, s)
 }
 
-// TestSQLite_WhatIsContinuedIsGoneWithTheLast: the text of a turn that others continue is needed until these are deleted.
+// TestSQLite_WhatIsContinuedIsGoneWithTheLast: the text of a turn is needed until the turns that continue it are deleted.
 func TestSQLite_WhatIsContinuedIsGoneWithTheLast(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -105,7 +105,7 @@ func TestSQLite_WhatIsContinuedIsGoneWithTheLast(t *testing.T) {
 	within(t, "both are gone", func() bool { return len(onDisk(t, at.Path, []string{"first-words", "last-words"})) == 0 })
 }
 
-// TestSQLite_AReaderDelaysTidying only for as long as it reads.
+// TestSQLite_AReaderDelaysTidying only while it reads.
 func TestSQLite_AReaderDelaysTidying(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -127,6 +127,35 @@ func TestSQLite_AReaderDelaysTidying(t *testing.T) {
 	within(t, "it is gone", func() bool { return len(onDisk(t, at.Path, []string{"secret"})) == 0 })
 }
 
+// TestSQLite_TidyingEnds: the writer tidies until a reader of old data has ended, and then no more.
+func TestSQLite_TidyingEnds(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db, err := openSQLite(ctx, backends[0].at(t).Path, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer func() { must(t, db.close()) }()
+	must(t, migrate(ctx, db))
+	reader, err := db.reading.BeginTx(ctx, nil)
+	must(t, err)
+	var n int
+	must(t, reader.QueryRowContext(ctx, "SELECT count(*) FROM turns").Scan(&n))
+	must(t, db.transact(ctx, func(t *tx) error {
+		t.deletes = true
+		_, err := t.exec("UPDATE counters SET turns = turns")
+		return err
+	}))
+	if pause := db.tidy(); pause != tidyRetry {
+		t.Errorf("while a reader needs the log, the next try is in %v, not %v", pause, tidyRetry)
+	}
+	must(t, reader.Rollback())
+	if pause := db.tidy(); pause != 0 {
+		t.Errorf("when nothing is left to do, the next try is in %v", pause)
+	}
+	if db.untidy {
+		t.Error("it is still untidy")
+	}
+}
+
 func TestSQLite_ReturnsTheRoomOfWhatIsPruned(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
@@ -145,7 +174,7 @@ func TestSQLite_ReturnsTheRoomOfWhatIsPruned(t *testing.T) {
 	sound(t, s)
 }
 
-// TestSQLite_MakesOverAnOlderStore, with what it still has of texts that were deleted.
+// TestSQLite_MakesOverAnOlderStore removes what is left of deleted texts.
 func TestSQLite_MakesOverAnOlderStore(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)

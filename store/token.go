@@ -4,31 +4,32 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Token is the right to use a server, without the secret.
+// Token is an access token without its secret.
 type Token struct {
-	ID       string // the part of it that is no secret
-	Hash     string // SHA-256 of the whole, in hexadecimal
-	Name     string // for people
+	ID       string // public part of the token
+	Hash     string // SHA-256 of the whole token, in hex
+	Name     string // chosen by people
 	Rights   json.RawMessage
 	Created  time.Time
 	Expires  time.Time // zero: never
 	LastUsed time.Time // zero: never
 }
 
-//nolint:gosec // these are no credentials, but how they are looked up
+//nolint:gosec // queries, not credentials
 const (
 	insertToken = `INSERT INTO tokens (id, hash, name, rights, created, expires, last_used) VALUES ($1, $2, $3, $4, $5, $6, 0)
 		ON CONFLICT (id) DO NOTHING`
 
 	selectToken = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id = $1`
-	// selectSomeTokens is followed by a list of ids.
+	// selectSomeTokens is followed by a list of IDs.
 	selectSomeTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id IN `
-	manyTokens       = 500 // of one such query
+	manyTokens       = 500 // the most IDs in one query
 
 	selectTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens ORDER BY created, id`
 
@@ -37,7 +38,7 @@ const (
 	touchToken  = `UPDATE tokens SET last_used = $2 WHERE id = $1 AND last_used < $2`
 )
 
-// PutToken stores a new token. An id that is taken is *[Exists].
+// PutToken stores a new token. The error is *[Exists] if the ID is taken.
 func (s *Store) PutToken(ctx context.Context, t Token) error {
 	if !possible(t.ID) || !possible(t.Hash) || t.Name != "" && !possible(t.Name) {
 		return &Invalid{ID: t.ID, Reason: "its id, hash and name must be UTF-8 without zero bytes"}
@@ -51,7 +52,7 @@ func (s *Store) PutToken(ctx context.Context, t Token) error {
 	})
 }
 
-// Token gives a token by its id. *[NotFound] is that there is none.
+// Token returns the token with an ID. The error is *[NotFound] if there is none.
 func (s *Store) Token(ctx context.Context, id string) (Token, error) {
 	if !possible(id) {
 		return Token{}, &NotFound{ID: id}
@@ -66,7 +67,7 @@ func (s *Store) Token(ctx context.Context, id string) (Token, error) {
 	return tokens[0], nil
 }
 
-// Tokens gives all tokens, the oldest first.
+// Tokens returns all tokens, oldest first.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) { return s.tokens(ctx, selectTokens) }
 
 func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token, error) {
@@ -88,7 +89,7 @@ func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token,
 	return all, err
 }
 
-// TokensByID gives those of some tokens that there are, in no order.
+// TokensByID returns the tokens that exist among the IDs, in any order.
 func (s *Store) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
 	var all []Token
 	for some := range slices.Chunk(ids, manyTokens) {
@@ -116,7 +117,7 @@ func (s *Store) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
 	return all, nil
 }
 
-// UpdateToken changes a token's name, rights and expiry. *[NotFound] is that there is none.
+// UpdateToken changes a token's name, rights and expiry. The error is *[NotFound] if there is none.
 func (s *Store) UpdateToken(ctx context.Context, t Token) error {
 	if !possible(t.ID) {
 		return &NotFound{ID: t.ID}
@@ -127,7 +128,7 @@ func (s *Store) UpdateToken(ctx context.Context, t Token) error {
 	return s.changeToken(ctx, t.ID, updateToken, t.ID, t.Name, string(t.Rights), nanoseconds(t.Expires))
 }
 
-// DeleteToken removes a token. *[NotFound] is that there is none.
+// DeleteToken deletes a token. The error is *[NotFound] if there is none.
 func (s *Store) DeleteToken(ctx context.Context, id string) error {
 	if !possible(id) {
 		return &NotFound{ID: id}
@@ -145,10 +146,10 @@ func (s *Store) changeToken(ctx context.Context, id, query string, args ...any) 
 	})
 }
 
-// TouchTokens notes when tokens, by their ids, were last used.
+// TouchTokens records when tokens were last used, by ID.
 func (s *Store) TouchTokens(ctx context.Context, used map[string]time.Time) error {
 	return s.write(ctx, 0, func(tx *tx) error {
-		for _, id := range sortedKeys(used) {
+		for _, id := range slices.Sorted(maps.Keys(used)) {
 			if _, err := tx.exec(touchToken, id, used[id].UnixNano()); err != nil {
 				return err
 			}
@@ -157,7 +158,7 @@ func (s *Store) TouchTokens(ctx context.Context, used map[string]time.Time) erro
 	})
 }
 
-// nanoseconds since 1970; 0 for the zero time.
+// nanoseconds returns the nanoseconds since 1970; 0 for the zero time.
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

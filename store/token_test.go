@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tokenOf makes a token that is stored as it is.
+// tokenOf returns a token in the form in which it is stored.
 func tokenOf(id string) Token {
 	return Token{ID: id, Hash: "hash of " + id, Name: "für " + id, Rights: json.RawMessage(`{"scopes":["admin"]}`), Created: time.Unix(0, 1e18+int64(len(id)))}
 }
@@ -36,7 +36,7 @@ func TestToken(t *testing.T) {
 		b.Name, b.Rights, b.Expires = "other", json.RawMessage(`{}`), time.Time{}
 		must(t, s.UpdateToken(ctx, b))
 		used := time.Unix(0, 15e17)
-		must(t, s.TouchTokens(ctx, map[string]time.Time{"bb": used, "nobody": used}))
+		must(t, s.TouchTokens(ctx, map[string]time.Time{"another": used, "bb": used}))
 		must(t, s.TouchTokens(ctx, map[string]time.Time{"bb": used.Add(-time.Hour)})) // later uses count
 		b.LastUsed = used
 		got, err := s.Token(ctx, "bb")

@@ -7,40 +7,40 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Turn is a request and its answer: a node in a tree of conversations.
+// Turn is a request with its answer, a node in a tree of conversations.
 type Turn struct {
-	ID     string // chosen by the caller, unique among all owners
-	Parent string // the turn that this one continues; empty: it begins a conversation
-	Family string // the first turn of the conversation; Put fills it in
-	Owner  string // who may see it, a token's owner; empty: anonymous
-	Model  string // the key of the model that answered
+	ID     string // chosen by the caller; unique among all owners
+	Parent string // the turn that this one continues; empty for the first of a conversation
+	Family string // the first turn of the conversation; set by Put
+	Owner  string // owner of the token that may read it; empty: anonymous
+	Model  string // key of the model
 	Status Status
 
-	In, Out []translate.Item // what the request added to the conversation, and what was answered
-	Request json.RawMessage  // the settings of the request that are needed later, in the form of the dialect; may be nil
+	In, Out []translate.Item // the items that the request added, and the answer
+	Request json.RawMessage  // the request's settings that are needed later, as the dialect has them; may be nil
 	Usage   translate.Usage
 
-	Created time.Time // kept to the nanosecond; if it is zero, Put fills in the present
+	Created time.Time // in nanoseconds; if it is zero, Put sets it
 }
 
 // Status says how an answer ended.
 type Status string
 
-// The statuses.
+// The statuses of answers.
 const (
 	Completed  Status = "completed"
 	Incomplete Status = "incomplete" // cut off by a limit or by the client
 	Failed     Status = "failed"
 )
 
-// MaxDepth is how many turns a conversation may have, one after the other.
+// MaxDepth is the largest number of turns in a conversation.
 const MaxDepth = 10_000
 
-// Bounds limit what is kept.
+// Bounds limits what Prune leaves.
 type Bounds struct {
-	// Age is for how long a conversation is kept after its newest turn, with all of its branches. 0: for ever.
+	// Age is how long a conversation is kept after its newest turn, with all its branches. 0: forever.
 	Age time.Duration
-	// Number is how many turns are kept. When there are more, the conversations whose newest turn is the oldest go, each as a
-	// whole, until there are so many or fewer. 0: any number.
+	// Number is the number of turns to keep. If there are more, whole conversations are removed, those with the oldest newest turn
+	// first. 0: no limit.
 	Number int
 }

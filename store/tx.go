@@ -6,23 +6,23 @@ import (
 	"errors"
 )
 
-// querier runs SQL on one connection, with statements that are prepared but once.
+// querier runs SQL, with cached prepared statements.
 type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// tx is a transaction under way.
+// tx is a running transaction.
 type tx struct {
 	ctx  context.Context
 	q    querier
-	skip string // what keeps a SELECT from waiting for rows that another transaction has locked, and locks the rest
-	// deletes is set by what removes something that is to be gone from the disk.
+	skip string // suffix for SELECT that locks rows and skips those that are locked
+	// deletes is set when data is deleted that must disappear from the disk.
 	deletes bool
-	again   bool // what it does may have been done before: the connection broke
+	again   bool // the connection broke, so the transaction may have been committed before
 }
 
-// exec runs a statement and gives the number of rows that it changed.
+// exec runs a statement and returns the number of rows affected.
 func (t *tx) exec(query string, args ...any) (int64, error) {
 	result, err := t.q.ExecContext(t.ctx, query, args...)
 	if err != nil {
@@ -31,12 +31,12 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// row reads the only row that a query gives into dest, and says whether there was one.
+// row scans the only row of a result into dest, and reports whether there was one.
 func (t *tx) row(query string, args []any, dest ...any) (bool, error) {
 	return one(t.ctx, t.q, query, args, dest...)
 }
 
-// each reads all rows of a query: next is called for each.
+// each calls next for each row of a result.
 func (t *tx) each(query string, args []any, next func(scan func(...any) error) error) error {
 	return each(t.ctx, t.q, query, args, next)
 }
@@ -57,7 +57,7 @@ func each(ctx context.Context, q querier, query string, args []any, next func(sc
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // Err has what there is to know
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		if err := next(rows.Scan); err != nil {
 			return err
@@ -66,7 +66,7 @@ func each(ctx context.Context, q querier, query string, args []any, next func(sc
 	return rows.Err()
 }
 
-// attempt runs do so that the transaction can go on if it fails. When fatal isn't nil, it can't.
+// attempt runs do such that the transaction can continue if do fails. It can't continue if fatal is not nil.
 func (t *tx) attempt(do func(*tx) error) (err, fatal error) {
 	if _, err := t.exec("SAVEPOINT turn"); err != nil {
 		return nil, err

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// UsageKey is whose use of which model on which day.
+// UsageKey identifies the use of a model by an owner on a day.
 type UsageKey struct {
 	Day   int    // since 1970, in UTC
-	Owner string // empty: nobody in particular
-	Model string // its key
+	Owner string // may be empty
+	Model string // key of the model
 }
 
-// UsageCount is how much was used.
+// UsageCount is an amount of usage.
 type UsageCount struct {
 	Requests  int64
 	TokensIn  int64
 	TokensOut int64
 }
 
-// Day is the number of a moment's day, for a [UsageKey].
+// Day returns the number of the day for a [UsageKey].
 func Day(t time.Time) int { return int(t.Unix() / (24 * 60 * 60)) }
 
 const (
@@ -37,14 +37,14 @@ const (
 		WHERE day BETWEEN $1 AND $2 AND owner = $3 ORDER BY day, owner, model`
 )
 
-// AddUsage adds to what was used. After an error it may have been added.
+// AddUsage adds to the stored usage. After an error it may have been added.
 func (s *Store) AddUsage(ctx context.Context, used map[UsageKey]UsageCount) error {
-	keys := slices.SortedFunc(maps.Keys(used), func(a, b UsageKey) int { // in one order, or two writers might wait for each other
+	keys := slices.SortedFunc(maps.Keys(used), func(a, b UsageKey) int { // in the same order everywhere, or two writers might deadlock
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model))
 	})
 	return s.write(ctx, 0, func(t *tx) error {
 		if t.again {
-			return nil // it may have been added; twice would be worse
+			return nil // counting it twice would be worse than not at all
 		}
 		for _, k := range keys {
 			n := used[k]
@@ -56,12 +56,12 @@ func (s *Store) AddUsage(ctx context.Context, used map[UsageKey]UsageCount) erro
 	})
 }
 
-// Usage gives what was used from one day to another, both included, by all owners.
+// Usage returns the usage of all owners from one day to another, both included.
 func (s *Store) Usage(ctx context.Context, from, to int) (map[UsageKey]UsageCount, error) {
 	return s.usage(ctx, selectUsage, from, to)
 }
 
-// UsageOf is Usage by one owner.
+// UsageOf is like [Store.Usage] for one owner.
 func (s *Store) UsageOf(ctx context.Context, owner string, from, to int) (map[UsageKey]UsageCount, error) {
 	return s.usage(ctx, selectOwnUsage, from, to, owner)
 }
@@ -80,5 +80,3 @@ func (s *Store) usage(ctx context.Context, query string, args ...any) (map[Usage
 	})
 	return used, err
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

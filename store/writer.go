@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// A group is committed as one transaction: so many jobs at most, and not many more bytes.
+// The bounds of a group of jobs that is committed as one transaction.
 const (
 	groupJobs  = 256
 	groupBytes = 16 << 20
 )
 
-// job is something to write.
+// job is a waiting write.
 type job struct {
 	ctx  context.Context
-	by   time.Time // when it fails if another program still keeps the database locked
-	size int       // in bytes, about
+	by   time.Time // deadline if another program keeps the database locked
+	size int       // approximate size in bytes
 	run  func(*tx) error
 	done chan error
 }
 
-// do is what runs in the transaction, perhaps more than once.
+// do runs in the transaction, possibly more than once.
 func (j *job) do(t *tx) error {
-	if err := j.ctx.Err(); err != nil { // the group took long to come to it
+	if err := j.ctx.Err(); err != nil { // it may have ended while the group was being written
 		return err
 	}
 	return j.run(t)
 }
 
-// write has a writer run a function in a transaction. Once a writer has taken it, it runs to its end: then ctx's error means that nothing
-// was written. The function may run more than once, the last time counts. However late ctx ends, a database that is locked, or
-// busy with what came before, is waited for no longer than the store's patience.
+// write runs a function in a transaction of a writer. Once a writer has taken it, it runs to its end, so an error of ctx means
+// that nothing was written. The function may run more than once; the last run counts. Even without a deadline, write waits no
+// longer than the store's patience for a database that is locked or busy.
 func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
 	by := time.Now().Add(s.patience)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(by) {
@@ -55,7 +55,7 @@ func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error 
 	}
 }
 
-// writer commits what comes, until the store is closed, and tidies up after it.
+// writer commits jobs until the store is closed, and tidies up after them.
 func (s *Store) writer() {
 	var group []*job
 	tidying, isDue := time.NewTimer(tidyPause), true
@@ -68,7 +68,7 @@ func (s *Store) writer() {
 			group = s.gather(append(group[:0], j))
 			s.commit(group)
 			clear(group)
-			if !isDue { // else it would never come to it while turns follow each other closely
+			if !isDue { // resetting a timer that is due would delay tidying under constant load
 				tidying.Reset(tidyPause)
 				isDue = true
 			}
@@ -81,7 +81,7 @@ func (s *Store) writer() {
 	}
 }
 
-// gather adds to a group what waits already.
+// gather adds waiting jobs to a group.
 func (s *Store) gather(group []*job) []*job {
 	size := 0
 	for _, j := range group {
@@ -99,8 +99,8 @@ func (s *Store) gather(group []*job) []*job {
 	return group
 }
 
-// commit writes a group, and tells each of it what became of it. While another program keeps the database locked the group
-// grows by what comes, and loses those that can't wait any longer.
+// commit writes a group and sends the results. While another program keeps the database locked, jobs that arrive join the
+// group, and those that can't wait any longer are answered.
 func (s *Store) commit(group []*job) {
 	results, err := s.attempt(group)
 	for s.db.isLocked(err) {
@@ -109,7 +109,7 @@ func (s *Store) commit(group []*job) {
 		}
 		results, err = s.attempt(group)
 	}
-	if err != nil && len(group) > 1 { // one may be to blame, such as by its size on a disk that is almost full
+	if err != nil && len(group) > 1 { // one job may be the cause, such as a large one on an almost full disk
 		for i := range group {
 			s.commit(group[i : i+1 : i+1])
 		}
@@ -120,12 +120,12 @@ func (s *Store) commit(group []*job) {
 	}
 }
 
-// attempt runs a group as one transaction. It gives the error of the transaction, or what became of each job.
+// attempt runs a group as one transaction. It returns the error of the transaction, or else the result of each job.
 func (s *Store) attempt(group []*job) (results []error, err error) {
 	ctx, cancel := context.WithDeadline(context.Background(), group[0].by)
 	defer cancel()
 	results = make([]error, len(group))
-	if len(group) == 1 { // without a savepoint
+	if len(group) == 1 { // no savepoint needed
 		return results, s.db.transact(ctx, group[0].do)
 	}
 	return results, s.db.transact(ctx, func(t *tx) (fatal error) {
@@ -138,7 +138,7 @@ func (s *Store) attempt(group []*job) (results []error, err error) {
 	})
 }
 
-// patient gives those of a group that can wait longer, and tells the others the error.
+// patient returns the jobs of a group that can wait longer, and answers the others.
 func (s *Store) patient(group []*job, err error) []*job {
 	var left []*job
 	for _, j := range group {

@@ -13,14 +13,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
-// fault is why a request to a hub, or to where it redirects, gave nothing.
+// fault says why a request to a hub, or to a server that it redirects to, failed.
 type fault struct {
 	why   *Error
 	again bool // the same request may succeed later
-	moved move // not notMoved: the hub's file isn't what its list says, and the list has to be read again
+	moved move // not notMoved: the hub's file differs from its list, which has to be read again
 }
 
 // move is how a hub's file differs from what its list says.
@@ -28,7 +29,7 @@ type move uint8
 
 const (
 	notMoved move = iota
-	otherTag      // the server's word for its version has changed amid the file
+	otherTag      // the server's ETag changed during the download
 	otherSize
 	otherSum
 	gone
@@ -51,13 +52,13 @@ func moved(how move, format string, args ...any) *fault {
 	return &fault{why: errorf(Changed, format, args...), moved: how}
 }
 
-// noAnswer makes a fault of a request that got no answer, or whose answer broke off.
+// noAnswer makes a fault of a request that got no response, or whose response broke off.
 func noAnswer(ctx context.Context, h *hub, err error) *fault {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, outbound.ErrStalled) {
-		return &fault{why: &Error{Kind: Internal, Message: cause.Error(), cause: cause}} // wanted by our side
+		return &fault{why: &Error{Kind: Internal, Message: cause.Error(), cause: cause}} // canceled on purpose
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
-		err = e.Err // its text repeats the address, with what is signed into it
+		err = e.Err // its text contains the URL, which may be signed
 	}
 	if insecure, ok := errors.AsType[*outbound.InsecureError](err); ok {
 		return fatal(HubFailed, "%s: %w.", h.name(), insecure)
@@ -75,20 +76,20 @@ func noAnswer(ctx context.Context, h *hub, err error) *fault {
 	return passing(HubFailed, "The connection to %s failed: %w. Check the network and the hub's URL.", h.name(), err)
 }
 
-// maxRetryAfter is how long a hub may put us off before that counts as a refusal.
+// maxRetryAfter is the longest Retry-After that is waited for. A longer one counts as a refusal.
 const maxRetryAfter = 15 * time.Minute
 
-// refused makes a fault of an answer that isn't a success. what is the repository or file that was asked for.
+// refused makes a fault of a response other than a success. what names the repository or file that was requested.
 func refused(h *hub, what, repo string, response *http.Response) *fault {
 	own := outbound.SameOrigin(response.Request.URL, h.base)
 	host := cmp.Or(response.Request.URL.Host, h.name())
 	status := fmt.Sprintf("%s answered %d %s for %s", host, response.StatusCode, http.StatusText(response.StatusCode), what)
-	if word := response.Header.Get("X-Error-Message"); word != "" && len(word) < 300 && !strings.ContainsFunc(word, isInvisible) {
+	if word := response.Header.Get("X-Error-Message"); word != "" && len(word) < 300 && !strings.ContainsFunc(word, filename.IsInvisible) {
 		status += " (" + word + ")"
 	}
 	switch code := response.StatusCode; {
 	case !own && code < 500 && code != http.StatusTooManyRequests && code != http.StatusRequestedRangeNotSatisfiable:
-		return passing(HubFailed, "%s, where %s redirects to.", status, h.name()) // an address that has expired, mostly
+		return passing(HubFailed, "%s, where %s redirects to.", status, h.name()) // usually a signed URL that has expired
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return denied(h, status, repo, response)
 	case code == http.StatusNotFound, code == http.StatusGone:
@@ -137,7 +138,7 @@ func putOff(h *hub, status string, response *http.Response) *fault {
 	return f
 }
 
-// retryAfter reads when the server wants us back: in seconds, or at a date. It is 0 where it doesn't say.
+// retryAfter reads the Retry-After header, which holds seconds or a date. It returns 0 if there is none.
 func retryAfter(header http.Header) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// BenchmarkThroughput downloads one large file over loopback, and has curl do the same: the ratio is what counts. Ours
-// checks the file, and curl doesn't. With connections that are held to some speed, as hubs do it, parallel parts pay.
+// BenchmarkThroughput downloads a large file over loopback, and compares the time with curl's, which doesn't verify the file.
+// With connections of limited speed, like those of hubs, parallel ranges are faster.
 //
 //	go test ./catalog/fetch -run '^$' -bench Throughput -benchtime 3x
 func BenchmarkThroughput(b *testing.B) {
@@ -75,7 +75,7 @@ func fill(b *testing.B, path string, size int) {
 	}
 }
 
-// download fetches the repository into a new home and tells how long that took until the job was completed.
+// download downloads the repository into a new home and returns the time until the job is completed.
 func download(b *testing.B, hub *fakehub.Hub, lanes int) time.Duration {
 	b.Helper()
 	home := b.TempDir()
@@ -93,7 +93,7 @@ func download(b *testing.B, hub *fakehub.Hub, lanes int) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	updates, stop, err := jobs.Watch(job.ID)
+	updates, stop, err := jobs.Subscribe(job.ID)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func download(b *testing.B, hub *fakehub.Hub, lanes int) time.Duration {
 	return time.Since(begun)
 }
 
-// curled is how long curl takes for the file.
+// curled returns the time that curl takes for the file.
 func curled(b *testing.B, address string) time.Duration {
 	b.Helper()
 	to := filepath.Join(b.TempDir(), "curl")

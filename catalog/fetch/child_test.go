@@ -2,7 +2,7 @@ package fetch
 
 import "os"
 
-// childIfAsked makes the process one that downloads, for tests that kill it. It is the test binary, run again.
+// childIfAsked makes the process download, for tests that kill it. It is the test binary, started again.
 func childIfAsked() {
 	home := os.Getenv("FETCH_TEST_HOME")
 	if home == "" {

@@ -6,36 +6,37 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// wish is what a request says of the files that it wants.
+// wish is what a request asks for.
 type wish struct {
-	quantization string // empty: the best one that fits
+	quantization string // empty: the best that fits
 	file         string // a path in the repository; empty: any
 	dir          string // a folder in the repository; empty: all of it
 }
 
-// machine is what the choice depends on beside the wish.
+// machine is what the choice depends on besides the wish.
 type machine struct {
-	memory  int64                   // bytes that a model may take; 0: not known
-	formats []catalog.Format        // that there is an engine for; empty: all
-	have    func([]remoteFile) bool // all of them are on the disk already
+	memory  int64                   // bytes available to a model; 0: unknown
+	formats []catalog.Format        // that an engine runs; empty: all
+	have    func([]remoteFile) bool // reports whether all of them are on disk
 }
 
 func (m machine) runs(f catalog.Format) bool {
 	return len(m.formats) == 0 || slices.Contains(m.formats, f)
 }
 
-// needs is about how much memory a model of this size takes when it runs: its weights, its cache and what it computes in.
+// needs estimates the memory that a running model of this size takes: weights, cache and compute buffers.
 func needs(size int64) int64 { return size + size/8 }
 
 // choice is the files to fetch.
 type choice struct {
 	quantization string
-	files        []remoteFile // what makes the model whole comes last
+	files        []remoteFile // the file that completes the model comes last
 }
 
-// choose picks the files of a repository that a wish is for.
+// choose picks the files of a repository that satisfy a wish.
 func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) {
 	if w.dir != "" {
 		files = slices.DeleteFunc(slices.Clone(files), func(f remoteFile) bool { return !strings.HasPrefix(f.Path, w.dir+"/") })
@@ -59,7 +60,7 @@ func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) 
 	}
 }
 
-// with is the variant's files and its projector. The first part comes last, since only with it there is a model.
+// with returns the files of the variant and its projector. The first part comes last: without it there is no model.
 func (v variant) with(projector remoteFile) choice {
 	c := choice{quantization: v.quantization}
 	if projector.Path != "" {
@@ -78,7 +79,7 @@ func chooseVariant(repo string, all []variant, projectors []remoteFile, w wish, 
 		return chooseQuantization(repo, all, w.quantization)
 	}
 	if i := slices.IndexFunc(all, func(v variant) bool { return m.have(v.with(projectorFor(v, projectors)).files) }); i >= 0 {
-		return all[i], nil // nobody downloads twice
+		return all[i], nil // don't download another variant of what is on disk
 	}
 	for _, v := range all {
 		total := v.size() + projectorFor(v, projectors).Size
@@ -102,7 +103,7 @@ func chooseFile(repo string, all []variant, w wish) (variant, error) {
 		}
 		return v, nil
 	}
-	if isProjector(w.file) {
+	if filename.IsProjector(w.file) {
 		return variant{}, errorf(Invalid, "%s is a projector, no model: it comes along with any model of %s.", w.file, repo).about("model")
 	}
 	return variant{}, errorf(ModelNotFound, "%s has no model in a file %s. There are: %s.", repo, w.file, list(all)).about("model")
@@ -136,11 +137,11 @@ func chooseQuantization(repo string, all []variant, asked string) (variant, erro
 		repo, asked, strings.Join(names, ", ")).about("quantization")
 }
 
-// mlxEndings are what an engine reads of a model in this format. What else lies in a repository, like the same weights in
-// other formats, is left there.
+// mlxEndings are the extensions of files that an engine reads of an MLX model. Other files in a repository, such as the same
+// weights in other formats, aren't downloaded.
 var mlxEndings = []string{".safetensors", ".json", ".jsonl", ".txt", ".jinja", ".model", ".tiktoken", ".py"}
 
-// chooseMLX takes a repository of the format as a whole.
+// chooseMLX picks the files of an MLX repository, which holds one model.
 func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, error) {
 	isWeight := func(f remoteFile) bool { return path.Ext(f.Path) == ".safetensors" && !strings.Contains(f.Path, "/") }
 	config := slices.IndexFunc(files, func(f remoteFile) bool { return f.Path == "config.json" })
@@ -156,7 +157,8 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 	}
 	c := choice{quantization: mlxQuantization(repo)}
 	if w.quantization != "" && normalQuantization(w.quantization) != normalQuantization(c.quantization) {
-		return choice{}, errorf(Invalid, "%s has no quantization %q: it is one model as a whole%s.", repo, w.quantization, suffix(", ", c.quantization)).about("quantization")
+		whole := strings.TrimSuffix("it is one model as a whole, "+c.quantization, ", ")
+		return choice{}, errorf(Invalid, "%s has no quantization %q: %s.", repo, w.quantization, whole).about("quantization")
 	}
 	single := slices.ContainsFunc(files, func(f remoteFile) bool { return isWeight(f) && !strings.HasPrefix(f.Path, "consolidated") })
 	total := int64(0)
@@ -166,12 +168,12 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 		case f.Path == "config.json" || strings.HasPrefix(f.Path, ".") || !slices.Contains(mlxEndings, ext):
 			continue
 		case ext == ".safetensors" && (!isWeight(f) || single && strings.HasPrefix(base, "consolidated")):
-			continue // the same weights once more
+			continue // the same weights in another format
 		}
 		total += f.Size
 		c.files = append(c.files, f)
 	}
-	c.files = append(c.files, files[config]) // only with it there is a model
+	c.files = append(c.files, files[config]) // without it there is no model
 	if m.memory > 0 && needs(total) > m.memory && w.quantization == "" {
 		return choice{}, errorf(TooLarge, "%s has %s of weights, which don't fit this machine's %s for models. Look for one with fewer bits, or fewer parameters.",
 			repo, sized(total), sized(m.memory)).about("model")
@@ -179,17 +181,10 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 	return c, nil
 }
 
-// mlxQuantization is what a repository's name tells, like 4BIT.
+// mlxQuantization returns the quantization that a repository's name contains, such as 4bit.
 func mlxQuantization(repo string) string {
 	if m := bitsWord.FindStringSubmatch(repo); m != nil {
 		return m[1] + "bit"
 	}
-	return lastQuantization(path.Base(repo))
-}
-
-func suffix(sign, text string) string {
-	if text == "" {
-		return ""
-	}
-	return sign + text
+	return filename.LastQuantization(path.Base(repo))
 }

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"path"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 
 const gib = 1 << 30
 
-// tree makes files of names and sizes in GiB: "a-Q4_K_M.gguf=4".
+// tree returns files, given names and sizes in GiB: "a-Q4_K_M.gguf=4".
 func tree(names ...string) []remoteFile {
 	var all []remoteFile
 	for _, n := range names {
@@ -120,20 +119,6 @@ func TestChoose_GGUFIsNotRun(t *testing.T) {
 	c, err := choose("a/b", tree("b-Q4_K_M.gguf", "config.json", "model.safetensors"), wish{}, m)
 	if err != nil || len(c.files) != 2 {
 		t.Errorf("%+v, %v", c, err)
-	}
-}
-
-func TestQuantizationOf(t *testing.T) {
-	t.Parallel()
-	for file, want := range map[string]string{
-		"Qwen3-4B-Q4_K_M.gguf": "Q4_K_M", "qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf": "Q4_K_M", "x.Q5_K_S.gguf": "Q5_K_S",
-		"m-UD-IQ2_XXS.gguf": "UD-IQ2_XXS", "gpt-oss-20b-mxfp4.gguf": "MXFP4", "Phi-3-mini-4k-instruct-q4.gguf": "Q4", "phi-fp16.gguf": "FP16",
-		"BF16/m-00001-of-00004.gguf": "BF16", "Q8_0/m.gguf": "Q8_0", "m.gguf": "", "q.gguf": "", "Q8_0.gguf": "Q8_0", "m-Q4_K_M-imat.gguf": "Q4_K_M",
-		"m-TQ1_0.gguf": "TQ1_0", "m-F32-Q8_0.gguf": "Q8_0", "m-Q4_0_4_8.gguf": "Q4_0_4_8", "moreQ4_0.gguf": "", "m-MXFP4_MOE.gguf": "MXFP4_MOE",
-	} {
-		if got := quantizationOf(file); got != want {
-			t.Errorf("%s: %q", path.Base(file), got)
-		}
 	}
 }
 

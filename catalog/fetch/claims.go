@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// claims keeps two jobs from writing the same file.
+// claims prevents two jobs from writing the same file.
 type claims struct {
 	mu    sync.Mutex
-	taken map[string]chan struct{} // closed when it is free
+	taken map[string]chan struct{} // closed when the file is released
 }
 
-// take waits for a file to be free, and takes it.
+// take waits until a file is free, and claims it.
 func (c *claims) take(ctx context.Context, name string) (free func(), err error) {
 	for {
 		c.mu.Lock()

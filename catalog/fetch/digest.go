@@ -11,18 +11,18 @@ import (
 	"sync/atomic"
 )
 
-// readBlock is how much of a file is hashed at a time.
+// readBlock is the number of bytes hashed at a time.
 const readBlock = 1 << 20
 
-// digest computes a file's checksum while it is being fetched: it follows the bytes that are there without a gap, so that
-// little is left to do at the end. One goroutine at a time follows.
+// digest computes the checksum of a file during its download. It hashes the bytes that have arrived without a gap, so that
+// little is left to do at the end. Only one goroutine may call follow at a time.
 type digest struct {
-	hash  hash.Hash // nil: no checksum is known
+	hash  hash.Hash // nil: the checksum isn't known
 	want  string    // in hex
-	at    int64     // how far it has come
+	at    int64     // number of bytes hashed
 	limit atomic.Int64
-	grew  chan struct{} // tells that limit has grown
-	ended chan struct{} // closed when the bytes so far are thrown away
+	grew  chan struct{} // signals that limit has grown
+	ended chan struct{} // closed when the downloaded bytes are discarded
 	buf   []byte
 }
 
@@ -38,7 +38,7 @@ func newDigest(want remoteFile) *digest {
 	return d
 }
 
-// reach says how far the file is there.
+// reach sets the number of bytes that the file has without a gap.
 func (d *digest) reach(to int64) {
 	if d.hash == nil || to == d.limit.Load() {
 		return
@@ -50,10 +50,10 @@ func (d *digest) reach(to int64) {
 	}
 }
 
-// follow hashes what comes until the context ends, or the digest.
+// follow hashes bytes as they arrive, until the context or the digest ends.
 func (d *digest) follow(ctx context.Context, file io.ReaderAt) {
 	for {
-		// an error shows again in holds, which is asked for the result
+		// holds reports the error again
 		if d.hash != nil && d.upTo(ctx, file, d.limit.Load()) != nil {
 			return
 		}
@@ -85,7 +85,7 @@ func (d *digest) upTo(ctx context.Context, file io.ReaderAt, to int64) error {
 	return nil
 }
 
-// holds finishes the checksum of a whole file and compares it. With no checksum known it holds.
+// holds completes the checksum of a whole file and compares it. It returns true if no checksum is known.
 func (d *digest) holds(ctx context.Context, file io.ReaderAt, size int64) (got string, ok bool, err error) {
 	if d.hash == nil {
 		return "", true, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// TestDisk_WhatIsElsewhereIsNotFetched.
+// TestDisk_WhatIsElsewhereIsNotFetched finds files in other folders.
 func TestDisk_WhatIsElsewhereIsNotFetched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -25,7 +25,7 @@ func TestDisk_WhatIsElsewhereIsNotFetched(t *testing.T) {
 	}
 }
 
-// TestDisk_OfAnOlderVersion: a part of other bytes isn't gone on with.
+// TestDisk_OfAnOlderVersion: a part of another version isn't resumed.
 func TestDisk_APartOfAnotherVersionIsThrownAway(t *testing.T) {
 	t.Parallel()
 	for name, checkpoint := range map[string]string{
@@ -52,7 +52,7 @@ func TestDisk_APartOfAnotherVersionIsThrownAway(t *testing.T) {
 	}
 }
 
-// TestDisk_DamageOnTheDiskIsMended: what a crash has left may be wrong; then all is fetched once more.
+// TestDisk_DamageOnTheDiskIsMended: if the data on disk is damaged, everything is downloaded again.
 func TestDisk_DamageOnTheDiskIsMended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestDisk_DamageOnTheDiskIsMended(t *testing.T) {
 	w.holds(tiny+"/"+tinyFile, fakehub.Random(1, tinySize))
 }
 
-// TestDisk_RoomForAllJobs: what others have yet to fetch counts.
+// TestDisk_RoomForAllJobs: the bytes that other jobs still need are taken into account.
 func TestDisk_RoomForAllJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestDisk_RoomForAllJobs(t *testing.T) {
 	}
 }
 
-// TestCancel_LeavesNoProjectorBehind, unless it may belong to a model that is there.
+// TestCancel_LeavesNoProjectorBehind, unless it may belong to another model in the folder.
 func TestCancel_LeavesNoProjectorBehind(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]string{"alone": "", "beside a model": "m-Q8_0.gguf"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// TestDisk_NothingIsWrittenThroughLinks that lead outside of the models folder.
+// TestDisk_NothingIsWrittenThroughLinks that lead out of the models folder.
 func TestDisk_NothingIsWrittenThroughLinks(t *testing.T) {
 	t.Parallel()
 	outside := func(w *world) string { return filepath.Join(w.home, "outside") }
@@ -63,7 +63,7 @@ func TestDisk_NothingIsWrittenThroughLinks(t *testing.T) {
 	}
 }
 
-// TestDisk_ALinkedModelIsThere: users link their models in, and those aren't fetched.
+// TestDisk_ALinkedModelIsThere: users link their models, which aren't downloaded again.
 func TestDisk_ALinkedModelIsThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Error is why something can't be fetched. It is the only kind that the methods of [Jobs] return, but for a context's own.
+// Error says why something can't be downloaded. The methods of [Jobs] return no other errors, except those of contexts.
 type Error struct {
 	Kind    Kind
-	Param   string // the field of the request that is at fault: "model" or "quantization"; empty for none
-	Message string // what is wrong and what to do next, as whole sentences
-	// RetryAfter is when the hub says to come back; 0: it doesn't.
+	Param   string // the request's field that is wrong: "model" or "quantization"; may be empty
+	Message string // what is wrong and what to do next, in whole sentences
+	// RetryAfter is the delay that the hub asked for; 0: none.
 	RetryAfter time.Duration
 	cause      error
 }
 
-// Kind classes an error by what can be done about it.
+// Kind classifies errors by what can be done about them.
 type Kind uint8
 
-// The kinds. The statuses are a proposal.
+// The kinds, with the HTTP statuses that suit them.
 const (
 	Invalid        Kind = iota + 1 // 400: the request is wrong
-	NotImplemented                 // 400 not_implemented: the request is right, but isn't served
-	ModelNotFound                  // 404: neither the catalog nor the hub has it
+	NotImplemented                 // 400 not_implemented: the request is valid, but not supported
+	ModelNotFound                  // 404: neither the built-in list nor the hub has it
 	JobNotFound                    // 404: there is no such job
-	Conflict                       // 409: not in the job's state
-	Denied                         // 403: the hub wants another token, or none will do
+	Conflict                       // 409: the job's state doesn't allow it
+	Denied                         // 403: the hub requires a token, or another one
 	TooLarge                       // 400: no variant fits this machine's memory
 	NoSpace                        // 507: the disk is full
-	Busy                           // 429 or 503: the hub wants us to come back later
-	HubFailed                      // 502: the hub can't be reached, or speaks nonsense
-	Unsafe                         // 502: the hub names files that would leave the models folder
-	Changed                        // 502: the hub's file isn't what its list says
-	Internal                       // 500: this machine is at fault: its disk, its folders
-	Cancelled                      // 409: a job that somebody has cancelled
+	Busy                           // 429 or 503: the hub asks to retry later
+	HubFailed                      // 502: the hub can't be reached, or its answer is invalid
+	Unsafe                         // 502: the hub lists files that would leave the models folder
+	Changed                        // 502: a file differs from the hub's list
+	Internal                       // 500: a fault of this machine, such as of its disk
+	Cancelled                      // 409: the job was canceled
 )
 
-// kindWords are what kinds are written down as.
+// kindWords are the kinds as text.
 var kindWords = map[Kind]string{
 	Invalid: "invalid", NotImplemented: "not_implemented", ModelNotFound: "model_not_found", JobNotFound: "job_not_found",
 	Conflict: "conflict", Denied: "denied", TooLarge: "too_large", NoSpace: "no_space", Busy: "busy", HubFailed: "hub_failed",
@@ -47,7 +47,7 @@ var kindWords = map[Kind]string{
 // MarshalText implements [encoding.TextMarshaler].
 func (k Kind) MarshalText() ([]byte, error) { return []byte(kindWords[k]), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. A word that isn't known is no kind.
+// UnmarshalText implements [encoding.TextUnmarshaler]. An unknown word becomes 0.
 func (k *Kind) UnmarshalText(word []byte) error {
 	*k = 0
 	for kind, known := range kindWords {
@@ -60,7 +60,7 @@ func (k *Kind) UnmarshalText(word []byte) error {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives what led to the error, if anything.
+// Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 func errorf(kind Kind, format string, args ...any) *Error {
@@ -68,13 +68,13 @@ func errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// about names the request's field that is at fault.
+// about sets the request's field that is wrong.
 func (e *Error) about(param string) *Error {
 	e.Param = param
 	return e
 }
 
-// kindOf is the error's kind; Internal for an error of another type.
+// kindOf returns the kind of an error; Internal if it has none.
 func kindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -82,7 +82,7 @@ func kindOf(err error) Kind {
 	return Internal
 }
 
-// asError makes any error an [*Error].
+// asError converts any error to an [*Error].
 func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

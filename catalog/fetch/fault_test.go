@@ -10,18 +10,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// stalling makes a stall noticed soon. A busy machine may look like one again and again.
+// stalling makes a stall noticed soon. On a busy machine there may be false alarms.
 func stalling(w *world) {
 	w.tune.stall, w.tune.tries, w.tune.apiTries = 2*time.Second, 1000, 8
 }
 
-// fewTries makes a job give up soon.
+// fewTries makes a job fail soon.
 func fewTries(w *world) { w.tune.tries = 2 }
 
-// oneLane fetches in one stream.
+// oneLane downloads in one stream.
 func oneLane(w *world) { w.opts.Parallel = 1 }
 
-// TestFault_OfAFile shows each fault of a hub to a download, in parallel parts and in one stream.
+// TestFault_OfAFile tests each fault of a hub, with parallel ranges and with one stream.
 func TestFault_OfAFile(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -92,7 +92,7 @@ func TestFault_OfAFile(t *testing.T) {
 
 func withToken(w *world) { w.opts.Hubs[0].Token = "hf_secret" }
 
-// endsWith checks that a job is completed with the right bytes, or fails with a reason and leaves no model.
+// endsWith checks that a job is completed with the right content, or fails with a reason and leaves no model.
 func (w *world) endsWith(job Job, reason string) {
 	w.Helper()
 	if reason == "" {
@@ -111,7 +111,7 @@ func (w *world) endsWith(job Job, reason string) {
 	}
 }
 
-// TestFault_AJobThatFailedGoesOn: what was fetched before isn't fetched again.
+// TestFault_AJobThatFailedGoesOn: the bytes already downloaded aren't downloaded again.
 func TestFault_AJobThatFailedGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -137,7 +137,7 @@ func TestFault_AJobThatFailedGoesOn(t *testing.T) {
 	w.holds(tiny+"/"+tinyFile, fakehub.Random(1, tinySize))
 }
 
-// TestFault_TheFileChangesAmidTheDownload: the new one is fetched as a whole, never a mixture.
+// TestFault_TheFileChangesAmidTheDownload: the new version is downloaded, never a mixture of both.
 func TestFault_TheFileChangesAmidTheDownload(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*world){"parallel": func(*world) {}, "one stream": oneLane} {
@@ -173,8 +173,8 @@ func TestFault_TheFileChangesButTheListDoesNot(t *testing.T) {
 	w.endsWith(job, "but the hub says "+fakehub.Sum(fakehub.Random(1, tinySize)))
 }
 
-// TestFault_AllPartsRest when the hub wants one of them to: the others have work left for a second, and don't ask for it. Those
-// that are on their way may arrive meanwhile.
+// TestFault_AllPartsRest: when the hub asks one range request to wait, the others wait as well, although they have work left.
+// Requests that have been sent may still arrive.
 func TestFault_AllPartsRest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -195,7 +195,7 @@ func TestFault_AllPartsRest(t *testing.T) {
 	}
 }
 
-// TestFault_AFileGoesAway: there is nothing to go on with.
+// TestFault_AFileGoesAway: the job fails.
 func TestFault_AFileGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,7 +207,7 @@ func TestFault_AFileGoesAway(t *testing.T) {
 	w.endsWith(job, "its publisher has taken it away")
 }
 
-// TestFault_BeforeTheJob: what is wrong with a hub's answers is told at once, and no job begins.
+// TestFault_BeforeTheJob: invalid answers of a hub are reported at once, and no job is started.
 func TestFault_BeforeTheJob(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// gate keeps requests back while the hub wants rest.
+// gate delays requests while the hub asks for a pause.
 type gate struct {
 	mu    sync.Mutex
 	until time.Time
@@ -27,7 +27,7 @@ func (g *gate) wait(ctx context.Context) error {
 	return sleep(ctx, left)
 }
 
-// sleep waits, unless the context ends first.
+// sleep waits for d, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)
@@ -42,7 +42,22 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// gates are the gates of hubs.
+// every calls do at each interval until stop is called. stop waits for a running call.
+func every(ctx context.Context, interval time.Duration, do func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for sleep(ctx, interval) == nil {
+			do()
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// gates holds one gate for each hub.
 type gates struct {
 	mu  sync.Mutex
 	all map[string]*gate

@@ -9,41 +9,39 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	getter "github.com/hashicorp/go-getter/v2"
 )
 
-// ranges is a go-getter Getter that fetches one file in ranges into a part.
+// ranges is a go-getter Getter that downloads one file into a part, by byte ranges.
 //
-// It stands in for go-getter's own HttpGetter, which knows a single stream at the end of a file: it asks for the rest
-// without If-Range, appends a whole body where a server ignores the range, tells no status and no header of the answer,
-// and can't fetch parts in parallel. Nor is go-getter's checksum used, which hashes everything before and after, in one
-// go that can't be interrupted. Its client is what files are asked for through, as ever with nothing but this getter, no
-// decompressors and no links followed.
+// It replaces go-getter's HttpGetter, which only appends to a file in one stream: it resumes without If-Range, appends the
+// whole body if a server ignores the range, hides the status and headers of responses, and can't download parts in parallel.
+// go-getter's checksum isn't used either, since it hashes the whole file before and after in a step that can't be interrupted.
+// The go-getter client has no other getter, no decompressors, and follows no links.
 type ranges struct {
 	hub    *hub
 	client *http.Client
 	tune   tuning
 	part   *part
 	repo   string
-	lanes  int          // parts at a time
-	meter  func(n int)  // told of bytes that came
-	retry  func(*Error) // told of what is tried again
-	gate   *gate        // of the hub
+	lanes  int          // number of parallel ranges
+	meter  func(n int)  // called with the number of bytes received
+	retry  func(*Error) // called with the reason of each retry
+	gate   *gate        // the hub's
 
-	mu    sync.Mutex
-	whole bool // the server knows no ranges
+	whole atomic.Bool // the server doesn't support ranges
 }
 
-// get fetches what is missing of the part. The error is a *fault, or the context's.
+// get downloads the missing bytes of the part. The error is a *fault, or the context's.
 func (r *ranges) get(ctx context.Context, address string) error {
 	client := &getter.Client{
 		Getters:         []getter.Getter{r},
-		Decompressors:   map[string]getter.Decompressor{}, // nil would mean all of them
+		Decompressors:   map[string]getter.Decompressor{}, // nil means all of them
 		DisableSymlinks: true,
 	}
-	// go-getter reads these in its own way
+	// go-getter gives these a meaning of its own
 	if strings.Contains(strings.TrimPrefix(address, r.hub.base.Scheme+"://"), "//") || strings.Contains(address, "::") {
 		return fatal(Unsafe, "%s is an address that won't be fetched.", address)
 	}
@@ -65,47 +63,26 @@ func (r *ranges) Get(context.Context, *getter.Request) error {
 	return errors.New("folders are fetched file by file")
 }
 
-// GetFile implements [getter.Getter]. The part knows its own place, which the request's Dst only names.
+// GetFile implements [getter.Getter]. The request's Dst is ignored: the part knows its file.
 func (r *ranges) GetFile(ctx context.Context, request *getter.Request) error {
-	stop := r.background(ctx)
-	defer stop()
+	defer every(ctx, r.tune.checkpoint, func() {
+		_ = r.part.save() // a failure costs bytes only after a crash; closing the part saves again
+	})()
 	for {
 		err := r.lanesOf(ctx, request.URL().String())
 		if !errors.Is(err, errNoRanges) {
 			return err
 		}
-		if err := r.part.reset(); err != nil { // one stream from the start is the only way
+		if err := r.part.reset(); err != nil { // the server sends the whole file only
 			return err
 		}
 	}
 }
 
-// background keeps checkpoints and follows with the checksum.
-func (r *ranges) background(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var all sync.WaitGroup
-	all.Go(func() {
-		ticker := time.NewTicker(r.tune.checkpoint)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				_ = r.part.save() // one that fails costs bytes after a crash only; what matters fails again
-			}
-		}
-	})
-	return func() {
-		cancel()
-		all.Wait()
-	}
-}
-
-// errNoRanges says that the server sends the whole file whatever it is asked for.
+// errNoRanges says that the server ignores ranges.
 var errNoRanges = errors.New("the server knows no ranges")
 
-// lanesOf fetches what is missing: one lane first, and more of them once the server has shown that it knows ranges.
+// lanesOf downloads the missing bytes, with one lane until the server has answered a range request, then with more.
 func (r *ranges) lanesOf(ctx context.Context, address string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,29 +114,15 @@ func (r *ranges) lanesOf(ctx context.Context, address string) error {
 	return failed
 }
 
-// most is the longest span that one request asks for.
+// most returns the length of the longest span to request.
 func (r *ranges) most() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.whole || r.lanes == 1 {
+	if r.whole.Load() || r.lanes == 1 {
 		return r.part.want.Size
 	}
 	return r.tune.chunk
 }
 
-func (r *ranges) isWhole() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.whole
-}
-
-func (r *ranges) noRanges() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.whole = true
-}
-
-// blocks are what bytes are copied by.
+// blocks are the buffers for copying.
 var blocks = sync.Pool{New: func() any { b := make([]byte, 512<<10); return &b }}
 
 // Interface guards.

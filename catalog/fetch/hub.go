@@ -10,38 +10,35 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
-// PublicHub is the hub that is asked when no other is configured.
+// PublicHub is the default hub.
 const PublicHub = "https://huggingface.co"
 
-// publicAliases are further hosts of the public hub.
+// publicAliases are other hosts of the public hub.
 var publicAliases = []string{"hf.co", "www.huggingface.co"}
 
-// userAgent is what hubs know us by.
-const userAgent = "lmcaddy"
-
-// Hub is a place to fetch models from, which speaks the API of huggingface.co.
+// Hub is a server with the API of huggingface.co.
 type Hub struct {
 	URL   string // such as https://huggingface.co; its models are at URL/publisher/repository
-	Token string // sent to this host alone; empty: none
-	// Mirror says that the hub stands in for huggingface.co, as HF_ENDPOINT does: models given by a URL there are fetched here.
+	Token string // sent to this host only; empty: none
+	// Mirror says that the hub replaces huggingface.co, like HF_ENDPOINT: models with URLs there are downloaded from this hub.
 	Mirror bool
-	// Stall is how long the hub, or a server that it redirects to, may say nothing before a request is given up and tried
-	// again; 0: a minute.
+	// Stall is how long the hub, or a server that it redirects to, may send nothing before a request is canceled and retried;
+	// 0: one minute.
 	Stall time.Duration
 }
 
-// Validate tells what is wrong with a hub's URL.
+// Validate checks the hub's URL.
 func (h Hub) Validate() error {
 	_, err := newHub(h)
 	return err
 }
 
-// hub is a Hub that can be asked.
+// hub is a validated Hub.
 type hub struct {
-	base   *url.URL // without a slash at its end
+	base   *url.URL // without a trailing slash
 	token  string
 	mirror bool
-	stall  time.Duration // 0: as the tuning says
+	stall  time.Duration // 0: the default of tuning
 }
 
 func newHub(h Hub) (*hub, error) {
@@ -63,13 +60,13 @@ func newHub(h Hub) (*hub, error) {
 
 func (h *hub) String() string { return h.base.String() }
 
-// name is how users know the hub: by its host.
+// name returns the hub's host, by which users know it.
 func (h *hub) name() string { return h.base.Host }
 
-// page is where users see a repository.
+// page returns the URL of a repository for people.
 func (h *hub) page(repo string) string { return h.String() + "/" + repo }
 
-// at is an address below the hub, of segments that are escaped here.
+// at returns a URL below the hub. It escapes the segments.
 func (h *hub) at(segments ...string) string {
 	var b strings.Builder
 	b.WriteString(h.String())
@@ -81,20 +78,20 @@ func (h *hub) at(segments ...string) string {
 	return b.String()
 }
 
-// resolve is the address of a file. A slash in the revision's name must not part segments.
+// resolve returns the URL of a file. A slash in the name of the revision is escaped.
 func (h *hub) resolve(repo, revision, file string) string {
 	return h.at(repo, "resolve") + "/" + url.PathEscape(revision) + h.tail(file)
 }
 
 func (h *hub) tail(file string) string { return strings.TrimPrefix(h.at(file), h.String()) }
 
-// client asks the hub: over https, following redirects that keep to it, with the token for the hub itself and nobody else.
+// client returns a client for the hub. It uses https, follows safe redirects only, and sends the token to nobody but the hub.
 func (h *hub) client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: &bearer{hub: h, next: transport}, CheckRedirect: outbound.CheckRedirect}
 }
 
-// bearer adds the hub's token to requests to the hub. The header isn't set where redirects would carry it along, as
-// net/http does to subdomains and other ports of a host.
+// bearer adds the hub's token to requests to the hub. It isn't set as a header of the request, because net/http forwards
+// headers to subdomains and other ports on redirects.
 type bearer struct {
 	hub  *hub
 	next http.RoundTripper
@@ -104,17 +101,17 @@ type bearer struct {
 func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Del("Authorization")
-	request.Header.Del("Referer") // a hub's address may say more than another host needs to know
-	request.Header.Set("User-Agent", userAgent)
+	request.Header.Del("Referer") // don't tell other hosts the hub's address
+	request.Header.Set("User-Agent", outbound.UserAgent)
 	if b.hub.token != "" && outbound.SameOrigin(request.URL, b.hub.base) {
 		request.Header.Set("Authorization", "Bearer "+b.hub.token)
 	}
 	return b.next.RoundTrip(request)
 }
 
-// hubs are the hubs that are known.
+// hubs is the list of configured hubs.
 type hubs struct {
-	all []*hub // the first is the one that repositories without a URL are fetched from
+	all []*hub // the first serves repositories that are requested without a URL
 }
 
 func newHubs(configured []Hub) (*hubs, error) {
@@ -136,7 +133,7 @@ func newHubs(configured []Hub) (*hubs, error) {
 	return &all, nil
 }
 
-// find is the hub with exactly this base address.
+// find returns the hub with exactly this base URL, or nil.
 func (hs *hubs) find(base string) *hub {
 	for _, h := range hs.all {
 		if h.String() == base {
@@ -146,8 +143,7 @@ func (hs *hubs) find(base string) *hub {
 	return nil
 }
 
-// of is the hub of an address, and the segments of the address's path below it, as they are escaped. It is nil if no hub
-// is known there.
+// of returns the hub that a URL belongs to, and the path below the hub, still escaped. It returns nil for an unknown hub.
 func (hs *hubs) of(u *url.URL) (*hub, string) {
 	var best *hub
 	for _, h := range hs.all {
@@ -170,7 +166,7 @@ func (hs *hubs) of(u *url.URL) (*hub, string) {
 	return best, rest
 }
 
-// names lists the hubs for users.
+// names lists the hubs, for messages.
 func (hs *hubs) names() string {
 	var names []string
 	for _, h := range hs.all {

@@ -5,31 +5,32 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
-// maxIdentifierBytes bounds what a client may name a model by.
+// maxIdentifierBytes bounds the length of a requested name.
 const maxIdentifierBytes = 2048
 
-// ref is what a client's name for a model means.
+// ref is the meaning of a requested name.
 type ref struct {
 	hub      *hub
 	repo     string // publisher/repository
-	revision string // empty: the repository's own choice
-	file     string // of the repository, where one was named
-	dir      string // the same for a folder
-	fromURL  bool   // a hub's URL, not an identifier
-	// folder is where it goes below the models folder, as publisher/name. The model gets its key from it.
+	revision string // empty: the repository's default
+	file     string // a file of the repository; may be empty
+	dir      string // a folder of the repository; may be empty
+	fromURL  bool   // requested by a hub's URL
+	// folder is the destination below the models folder, as publisher/name. It determines the model's key.
 	folder string
 }
 
-// parse finds out what a client names: a URL of a known hub, an entry of the shipped catalog, or publisher/repository.
+// parse interprets a requested name: the URL of a known hub, an entry of the built-in list, or publisher/repository.
 func (hs *hubs) parse(model string) (ref, error) {
 	model = strings.TrimSpace(model)
 	switch {
 	case model == "":
 		return ref{}, errorf(Invalid, `"model" is required: a catalog identifier, publisher/repository, or the URL of a model on a hub.`).about("model")
-	case len(model) > maxIdentifierBytes || strings.ContainsFunc(model, isInvisible):
+	case len(model) > maxIdentifierBytes || strings.ContainsFunc(model, filename.IsInvisible):
 		return ref{}, errorf(Invalid, "The model's name is too long or holds control characters.").about("model")
 	case strings.Contains(model, "://"):
 		return hs.parseURL(model)
@@ -76,15 +77,15 @@ func (hs *hubs) parseURL(address string) (ref, error) {
 		r.revision = ""
 	}
 	if r.revision != "" {
-		r.folder += "-" + strings.ReplaceAll(r.revision, "/", "-") // beside what the repository itself offers
+		r.folder += "-" + strings.ReplaceAll(r.revision, "/", "-") // separate from the default revision
 	}
 	return r, nil
 }
 
-// notPublishers are what a hub has in the place of publishers for other things.
+// notPublishers are first segments of hub paths that aren't publishers.
 var notPublishers = []string{"api", "datasets", "spaces", "models", "docs", "collections", "papers", "settings", "join", "login"}
 
-// unescape parts a path into its segments. A segment may hold an escaped slash.
+// unescape splits a path into its segments and unescapes them. A segment may contain an escaped slash.
 func unescape(path string) ([]string, bool) {
 	var segments []string
 	for segment := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -97,13 +98,13 @@ func unescape(path string) ([]string, bool) {
 	return segments, true
 }
 
-// below takes what a URL says behind the repository's name.
+// below reads the part of a URL after the repository's name.
 func (r *ref) below(kind string, rest []string) bool {
 	if len(rest) == 0 {
 		return false
 	}
 	n := 1
-	if rest[0] == "refs" && len(rest) >= 3 { // refs/pr/1
+	if rest[0] == "refs" && len(rest) >= 3 { // such as refs/pr/1
 		n = 3
 	}
 	r.revision = strings.Join(rest[:n], "/")

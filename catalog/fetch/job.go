@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// State is how a download is getting on. The words are the native v1 API's.
+// State is the state of a download. The words are those of the native v1 API.
 type State string
 
 // The states: downloading ⇄ paused, downloading → completed, downloading → failed → downloading.
@@ -18,57 +18,57 @@ const (
 	Paused      State = "paused"
 	Completed   State = "completed"
 	Failed      State = "failed"
-	// AlreadyDownloaded is what Start says of a model that is there; no job has it.
+	// AlreadyDownloaded is returned by Start for a model that is on disk. No job has this state.
 	AlreadyDownloaded State = "already_downloaded"
 )
 
-// Job is a download at one moment.
+// Job is a snapshot of a download.
 type Job struct {
 	ID    string // "job_" and 10 hex digits; empty when the state is AlreadyDownloaded
 	State State
-	// Reason says of a failed job what went wrong and what to do next, and of one that is being tried again why; else empty.
+	// Reason says why a job failed and what to do next, or why a request is being retried. It may be empty.
 	Reason string
-	Kind   Kind // of what made it fail; 0 for a job that hasn't
+	Kind   Kind // of the failure; 0 if it hasn't failed
 
-	Model        string   // as it was asked for
-	Owner        string   // who asked first; empty: nobody in particular
+	Model        string   // as requested
+	Owner        string   // who requested it first; may be empty
 	Repo         string   // publisher/repository on the hub
-	Quantization string   // of the files that were chosen; empty where their names don't tell
-	Dir          string   // where the files go; absolute
-	Folder       string   // the same below the models folder, as publisher/name: the model gets its key from it
-	Files        []string // below the models folder, with slashes; the last makes a model of them
+	Quantization string   // of the chosen files; empty if unknown
+	Dir          string   // the destination; absolute
+	Folder       string   // the destination below the models folder, as publisher/name; it determines the model's key
+	Files        []string // below the models folder, with slashes; the last one completes the model
 
 	TotalBytes      int64
-	DownloadedBytes int64 // on the disk; checked when the job is completed
+	DownloadedBytes int64 // on disk; verified when the job is completed
 	StartedAt       time.Time
 	CompletedAt     time.Time // zero unless completed
 
 	// While downloading:
-	BytesPerSecond      float64   // over the last seconds
-	EstimatedCompletion time.Time // zero while nothing comes
+	BytesPerSecond      float64   // average of the last seconds
+	EstimatedCompletion time.Time // zero if no bytes arrive
 }
 
-// Ended tells whether the job does nothing more unless it is asked to.
+// Ended reports whether the job is completed or has failed.
 func (j Job) Ended() bool { return j.State == Completed || j.State == Failed }
 
 // file is a file of a job.
 type file struct {
 	remoteFile
-	Local string `json:"local"` // its path below the models folder, with slashes
-	// Early says that it is put into its place as soon as it is whole: it makes no model by itself.
+	Local string `json:"local"` // path below the models folder, with slashes
+	// Early says that the file is renamed as soon as it is complete, since it doesn't make a model by itself.
 	Early bool `json:"early,omitempty"`
-	// Replace says that what is in its place is of another version.
+	// Replace says that the existing file is of another version.
 	Replace bool `json:"replace,omitempty"`
-	// Placed says that this job has put it, or was about to put it, into its place as a part of the model: what was there before
-	// isn't the job's to delete.
-	Placed bool `json:"placed,omitempty"`
+	// Installed says that this job has renamed the file into place, or was about to. A file that was there before must not be
+	// deleted with the job.
+	Installed bool `json:"placed,omitempty"`
 
 	have *atomic.Int64
 }
 
 func (f file) name() string { return filepath.FromSlash(f.Local) }
 
-// record is what is kept of a job over restarts.
+// record is the part of a job that is saved.
 type record struct {
 	ID           string    `json:"id"`
 	State        State     `json:"state"`
@@ -79,7 +79,7 @@ type record struct {
 	Owner        string    `json:"owner,omitempty"`
 	Hub          string    `json:"hub"` // its base URL
 	Repo         string    `json:"repo"`
-	Revision     string    `json:"revision"` // that files are asked for by
+	Revision     string    `json:"revision"` // to request files by
 	Branch       string    `json:"branch,omitempty"`
 	Quantization string    `json:"quantization,omitempty"`
 	Folder       string    `json:"folder"` // below the models folder, with slashes
@@ -87,46 +87,46 @@ type record struct {
 	StartedAt    time.Time `json:"started_at"`
 	CompletedAt  time.Time `json:"completed_at,omitzero"`
 
-	elsewhere string         // another folder that has the files; empty: none
-	mayResume func(Job) bool // of a plan; see [Request]
+	elsewhere string         // another folder that has the files; may be empty
+	mayResume func(Job) bool // see [Request]; used until the job starts
 }
 
-// sameAs tells whether two records are of the same files.
+// sameAs reports whether two records are for the same files.
 func (r *record) sameAs(o *record) bool {
 	return r.Hub == o.Hub && r.Repo == o.Repo && r.Branch == o.Branch &&
 		slices.EqualFunc(r.Files, o.Files, func(a, b file) bool { return a.Path == b.Path })
 }
 
-// trouble is why something is being tried again.
+// trouble says why a request is being retried.
 type trouble struct {
 	why string
 	at  time.Time
 }
 
-// job is a download. Its fields below mu are guarded by it.
+// job is a download. mu guards the fields below it.
 type job struct {
 	jobs     *Jobs
 	rate     rate
-	lastByte atomic.Int64 // when bytes last came, in nanoseconds of Unix time
+	lastByte atomic.Int64 // when bytes last arrived, in nanoseconds of Unix time
 
-	mu      sync.Mutex
-	record  record
-	trouble trouble
-	cancel  context.CancelCauseFunc // ends the run under way
-	stopped chan struct{}           // closed when it has ended; nil before the first
-	ran     int64                   // bytes that were there when the run began
-	ranAt   time.Time               // when it began
-	watch   map[chan Job]struct{}
+	mu          sync.Mutex
+	record      record
+	trouble     trouble
+	cancel      context.CancelCauseFunc // ends the current run
+	stopped     chan struct{}           // closed when the run has ended; nil before the first
+	ran         int64                   // bytes on disk when the run began
+	ranAt       time.Time               // when it began
+	subscribers map[chan Job]struct{}
 }
 
-// snapshot is the job now.
+// snapshot returns the current state.
 func (j *job) snapshot() Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.now()
 }
 
-// now is the job now. j.mu is held.
+// now returns the current state. j.mu is held.
 func (j *job) now() Job {
 	r := &j.record
 	s := Job{
@@ -147,7 +147,7 @@ func (j *job) now() Job {
 	now := time.Now()
 	s.BytesPerSecond = j.rate.perSecond(now)
 	speed := s.BytesPerSecond
-	if elapsed := now.Sub(j.ranAt).Seconds(); speed == 0 && elapsed > 0 { // a pause of the network: the average tells more
+	if elapsed := now.Sub(j.ranAt).Seconds(); speed == 0 && elapsed > 0 { // nothing arrives now, so use the average of the run
 		speed = float64(s.DownloadedBytes-j.ran) / elapsed
 	}
 	if left := float64(s.TotalBytes - s.DownloadedBytes); speed > 0 && left/speed < (1<<30) {
@@ -156,7 +156,7 @@ func (j *job) now() Job {
 	return s
 }
 
-// set changes the state, tells those who watch, and writes it down. why is nil unless the job fails. j.mu is held.
+// set changes the state, saves it, and notifies subscribers. why is nil unless the job failed. j.mu is held.
 func (j *job) set(state State, why *Error) {
 	j.record.State, j.record.Reason, j.record.Kind, j.trouble = state, "", 0, trouble{}
 	if why != nil {
@@ -165,51 +165,51 @@ func (j *job) set(state State, why *Error) {
 	if state == Completed {
 		j.record.CompletedAt = time.Now().UTC()
 	}
-	j.jobs.keep(&j.record)
+	j.jobs.save(&j.record)
 	j.tell()
 }
 
-// tell gives the job as it is now to those who watch: each has the latest only. j.mu is held.
+// tell sends the current state to the subscribers. A channel holds only the latest. j.mu is held.
 func (j *job) tell() {
-	if len(j.watch) == 0 {
+	if len(j.subscribers) == 0 {
 		return
 	}
 	now := j.now()
-	for c := range j.watch {
+	for c := range j.subscribers {
 		select {
-		case <-c: // what wasn't taken is old now
+		case <-c: // discard an unread state
 		default:
 		}
 		c <- now
 		if now.Ended() {
 			close(c)
-			delete(j.watch, c)
+			delete(j.subscribers, c)
 		}
 	}
 }
 
-// subscribe gives a channel with the latest state, from now on.
+// subscribe returns a channel that receives the latest state.
 func (j *job) subscribe() (updates <-chan Job, stop func()) {
 	c := make(chan Job, 1)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.watch[c] = struct{}{}
+	j.subscribers[c] = struct{}{}
 	c <- j.now()
 	if j.now().Ended() {
 		close(c)
-		delete(j.watch, c)
+		delete(j.subscribers, c)
 	}
 	return c, func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if _, ok := j.watch[c]; ok {
-			delete(j.watch, c)
+		if _, ok := j.subscribers[c]; ok {
+			delete(j.subscribers, c)
 			close(c)
 		}
 	}
 }
 
-// left is how many bytes the job has yet to fetch.
+// left returns the number of bytes still to download.
 func (j *job) left() int64 {
 	s := j.snapshot()
 	return s.TotalBytes - s.DownloadedBytes

@@ -20,41 +20,40 @@ import (
 )
 
 const (
-	// defaultLanes is how many parts of a large file are fetched at a time. Over loopback one lane is as fast; from servers
-	// that hold each connection to some speed, as those of hubs do, four are four times as fast.
+	// defaultLanes is the number of parallel ranges for a large file. Over loopback one is as fast. Hubs limit the speed of each
+	// connection, so four are four times as fast.
 	defaultLanes = 4
-	// keptJobs is how many ended jobs are remembered.
-	keptJobs = 200
+	// maxEnded is the number of ended jobs that are remembered.
+	maxEnded = 200
 )
 
-// Options is what fetching depends on.
+// Options configures Jobs.
 type Options struct {
 	Models string // the models folder; absolute
-	State  string // the folder that jobs are kept in; absolute
-	// Hubs are the hubs that may be fetched from. The first serves identifiers without a URL. huggingface.co is added
-	// where it is missing.
+	State  string // the folder for saved jobs; absolute
+	// Hubs are the hubs to download from. The first one serves names without a URL. huggingface.co is added if it is missing.
 	Hubs []Hub
-	// Memory is how many bytes a model may take, for the choice of one that fits; nil, or 0: not known.
+	// Memory returns the number of bytes available to a model, for choosing one that fits. It may be nil or return 0: unknown.
 	Memory func() int64
-	// Formats are those of the models that there is an engine for; others are refused. Empty: all that can be fetched.
+	// Formats are those that an engine on this machine runs; models in others are rejected. Empty: all that can be fetched.
 	Formats []catalog.Format
-	// Listed is called when a model's files are in their place, with the absolute path of the one that makes a model of
-	// them. A job is completed when it returns nil: when the catalog lists the model. nil: nobody is asked.
+	// Listed is called when all files of a model are in place, with the absolute path of the file that completes it. The job is
+	// completed when Listed returns nil, which means that the catalog lists the model. It may be nil.
 	Listed func(ctx context.Context, file string) error
-	// Here tells where the catalog has a model of a folder, publisher/name, in a quantization, or in whichever where that is
-	// empty, and in a file, or in whichever; and of which quantization it is. The hub isn't asked then. nil: nobody is asked.
+	// Here looks a model up in the catalog by its folder, publisher/name, and optionally by quantization and file. It returns the
+	// model's folder and quantization. A model that it finds isn't looked up at the hub. It may be nil.
 	Here func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
-	// Elsewhere tells which other folder has files of a repository, by their names and sizes; empty: none. nil: nobody is
-	// asked. What is there isn't fetched.
+	// Elsewhere returns another folder that holds the files of a repository, given their names and sizes, or "". These files
+	// aren't downloaded. It may be nil.
 	Elsewhere func(repo string, sizes map[string]int64) (dir string)
-	// Parallel is how many parts of a large file are fetched at a time; 0: four.
+	// Parallel is the number of parallel ranges for a large file; 0: four.
 	Parallel int
-	// Free tells how many bytes are free where a folder is; nil: the system is asked.
+	// Free returns the free space of the disk that holds a folder, in bytes; nil: ask the system.
 	Free func(dir string) (int64, error)
 	Log  *slog.Logger
 }
 
-// Jobs is the downloads of one models folder. Its methods may be called from any goroutine.
+// Jobs manages the downloads into one models folder. Its methods may be called from any goroutine.
 type Jobs struct {
 	models    string
 	root      *os.Root // the models folder
@@ -81,7 +80,7 @@ type Jobs struct {
 	jobs map[string]*job
 }
 
-// Open reads the jobs that there are, and goes on with those that were under way.
+// Open reads the saved jobs, and resumes those that were downloading.
 func Open(o Options) (*Jobs, error) { return open(o, standard) }
 
 func open(o Options, tune tuning) (*Jobs, error) {
@@ -122,7 +121,7 @@ func openFolder(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// Close ends all downloads where they are; the next Open goes on with them. It returns when nothing runs any more.
+// Close interrupts all downloads; the next Open resumes them. It returns when no goroutine is left.
 func (s *Jobs) Close() error {
 	s.mu.Lock()
 	s.cancel(errClosing)
@@ -132,8 +131,8 @@ func (s *Jobs) Close() error {
 	s.transport.CloseIdleConnections()
 	for _, j := range all {
 		j.mu.Lock()
-		for c := range j.watch {
-			delete(j.watch, c)
+		for c := range j.subscribers {
+			delete(j.subscribers, c)
 			close(c)
 		}
 		j.mu.Unlock()
@@ -141,7 +140,7 @@ func (s *Jobs) Close() error {
 	return errors.Join(s.root.Close(), s.state.Close())
 }
 
-// SetHubs replaces the hubs. Downloads under way keep the one that they have.
+// SetHubs replaces the hubs. Running downloads are not affected.
 func (s *Jobs) SetHubs(all []Hub) error {
 	known, err := newHubs(all)
 	if err != nil {
@@ -151,7 +150,7 @@ func (s *Jobs) SetHubs(all []Hub) error {
 	return nil
 }
 
-// hubOf is the hub with a base URL, for a job that was begun with it.
+// hubOf returns the hub with the base URL of a job.
 func (s *Jobs) hubOf(base string) (*hub, error) {
 	if h := s.hubs.Load().find(base); h != nil {
 		return h, nil
@@ -161,10 +160,10 @@ func (s *Jobs) hubOf(base string) (*hub, error) {
 
 func (s *Jobs) api(h *hub) *api { return &api{hub: h, client: h.client(s.transport), tune: s.tune} }
 
-// dir is a job's folder.
+// dir returns the absolute path of a job's folder.
 func (s *Jobs) dir(folder string) string { return filepath.Join(s.models, filepath.FromSlash(folder)) }
 
-// Get is the job with an id. The error's kind is JobNotFound.
+// Get returns the job with an id. The error's kind is JobNotFound.
 func (s *Jobs) Get(id string) (Job, error) {
 	j, err := s.find(id)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Jobs) Get(id string) (Job, error) {
 	return j.snapshot(), nil
 }
 
-// List is all jobs, the oldest first.
+// List returns all jobs, oldest first.
 func (s *Jobs) List() []Job {
 	s.mu.Lock()
 	all := s.sorted()
@@ -185,13 +184,13 @@ func (s *Jobs) List() []Job {
 	return list
 }
 
-// sorted is the jobs in the order they were started. s.mu is held.
+// sorted returns the jobs in the order in which they were started. s.mu is held.
 func (s *Jobs) sorted() []*job {
 	all := make([]*job, 0, len(s.jobs))
 	for _, j := range s.jobs {
 		all = append(all, j)
 	}
-	slices.SortFunc(all, func(a, b *job) int { // what orders them never changes
+	slices.SortFunc(all, func(a, b *job) int { // these fields never change
 		return cmp.Or(a.record.StartedAt.Compare(b.record.StartedAt), cmp.Compare(a.record.ID, b.record.ID))
 	})
 	return all
@@ -206,14 +205,14 @@ func (s *Jobs) find(id string) (*job, error) {
 	return nil, NoJob(id)
 }
 
-// NoJob is the error about a job that there isn't.
+// NoJob returns the error for an unknown job.
 func NoJob(id string) *Error {
 	return errorf(JobNotFound, "There is no download job %q. GET /api/v1/models/download lists them.", id)
 }
 
-// Watch gives a channel on which the latest state of a job can be read: at once, and whenever it has changed. It is closed
-// behind the state that ends the job, after stop, and when everything ends. stop has to be called.
-func (s *Jobs) Watch(id string) (updates <-chan Job, stop func(), err error) {
+// Subscribe returns a channel that receives the state of a job at once and after each change. Only the latest state is kept.
+// The channel is closed after the final state, when stop is called, and by Close. The caller must call stop.
+func (s *Jobs) Subscribe(id string) (updates <-chan Job, stop func(), err error) {
 	j, err := s.find(id)
 	if err != nil {
 		return nil, nil, err
@@ -222,9 +221,9 @@ func (s *Jobs) Watch(id string) (updates <-chan Job, stop func(), err error) {
 	return updates, stop, nil
 }
 
-// newID makes an id of a job.
+// newID returns a random job id.
 func newID() string {
 	var b [5]byte
-	_, _ = rand.Read(b[:]) // which never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return "job_" + hex.EncodeToString(b[:])
 }

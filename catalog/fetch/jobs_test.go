@@ -40,7 +40,7 @@ func TestStart_FetchesAModel(t *testing.T) {
 	}
 }
 
-// TestStart_TheProjectorComesAlong, beside all parts, and beside nothing else. The first part comes last.
+// TestStart_TheProjectorComesAlong, with all parts and no other files. The first part comes last.
 func TestStart_TheProjectorComesAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestStart_TheProjectorComesAlong(t *testing.T) {
 	}
 }
 
-// TestStart_AnMLXModelIsTakenAsAWhole, with its folders, and without what isn't the model.
+// TestStart_AnMLXModelIsTakenAsAWhole, with its folders, but without files that don't belong to the model.
 func TestStart_AnMLXModelIsTakenAsAWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,7 +121,7 @@ func TestStart_WhatIsThereIsNotFetched(t *testing.T) {
 	}
 }
 
-// TestStart_AModelThatWasDeletedIsFetchedAgain, by a job of its own.
+// TestStart_AModelThatWasDeletedIsFetchedAgain, by a new job.
 func TestStart_AModelThatWasDeletedIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestStart_AModelThatWasDeletedIsFetchedAgain(t *testing.T) {
 	w.holds(tiny+"/"+tinyFile, fakehub.Random(1, tinySize))
 }
 
-// TestStart_JoinsTheRunningJob, whoever asks at the same moment.
+// TestStart_JoinsTheRunningJob, even with concurrent requests.
 func TestStart_JoinsTheRunningJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +166,7 @@ func TestStart_JoinsTheRunningJob(t *testing.T) {
 	}
 }
 
-// TestStart_TwoJobsAtATime share the projector, and nothing else.
+// TestStart_TwoJobsAtATime share only the projector.
 func TestStart_TwoJobsAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -258,7 +258,7 @@ func TestCancel_LeavesNothing(t *testing.T) {
 	w.holds(tiny+"/"+tinyFile, fakehub.Random(1, tinySize))
 }
 
-// TestCancel_OfAJobWhoseFilesAreInPlace deletes them as long as the job isn't completed, but none that was there before.
+// TestCancel_OfAJobWhoseFilesAreInPlace deletes them unless the job is completed, but no file that existed before.
 func TestCancel_OfAJobWhoseFilesAreInPlace(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ isThere, isRestarted, isListed bool }{
@@ -313,7 +313,7 @@ func TestJobs_AreKnownById(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	jobs := w.open()
-	_, _, watched := jobs.Watch("job_x")
+	_, _, watched := jobs.Subscribe("job_x")
 	for name, err := range map[string]error{
 		"get": second(jobs.Get("job_x")), "pause": second(jobs.Pause(t.Context(), "job_x")), "resume": second(jobs.Resume("job_x")),
 		"cancel": second(jobs.Cancel(t.Context(), "../x")), "watch": watched,

@@ -17,7 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// child downloads a model in a process of its own: it goes on with what is there, or starts.
+// child downloads a model in a process of its own. It resumes a job, or starts one.
 func child(home, hub, model string) int {
 	tune := quick
 	tune.tries = 1000
@@ -37,7 +37,7 @@ func child(home, hub, model string) int {
 	if job.State == AlreadyDownloaded {
 		return 0
 	}
-	updates, stop, err := jobs.Watch(job.ID)
+	updates, stop, err := jobs.Subscribe(job.ID)
 	if err != nil {
 		fmt.Println("watch:", err)
 		return 1
@@ -54,8 +54,7 @@ func child(home, hub, model string) int {
 
 var kills = flag.Int("kills", 9, "how often a download is killed")
 
-// TestKill_NoByteBelowACheckpointIsFetchedTwice kills the process, the hub and the connections at random moments of one
-// download.
+// TestKill_NoByteBelowACheckpointIsFetchedTwice kills the process, the hub and the connections at random moments of a download.
 func TestKill_NoByteBelowACheckpointIsFetchedTwice(t *testing.T) {
 	t.Parallel()
 	const seed = 7
@@ -104,7 +103,7 @@ func TestKill_NoByteBelowACheckpointIsFetchedTwice(t *testing.T) {
 	w.fetchedNothingOf(kept)
 }
 
-// run runs a process that downloads a repository.
+// run starts a process that downloads a repository.
 func (w *world) run(repo string) *exec.Cmd {
 	w.Helper()
 	process := exec.CommandContext(w.Context(), os.Args[0])
@@ -116,7 +115,7 @@ func (w *world) run(repo string) *exec.Cmd {
 	return process
 }
 
-// progresses waits until a checkpoint says that there are more bytes of a file, or the file is complete.
+// progresses waits until a checkpoint has more bytes of a file, or the file is complete.
 func (w *world) progresses(name string, than int64) {
 	w.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -134,7 +133,7 @@ func (w *world) progresses(name string, than int64) {
 	}
 }
 
-// checkpointed is what the checkpoint says is there of a file. It checks that it is.
+// checkpointed returns the spans in a checkpoint, after checking that their bytes are right.
 func (w *world) checkpointed(name string, want fakehub.Content) spans {
 	w.Helper()
 	text, err := os.ReadFile(w.path(name + checkpointSuffix))
@@ -161,7 +160,7 @@ func (w *world) checkpointed(name string, want fakehub.Content) spans {
 	return c.Done
 }
 
-// fetchedNothingOf checks the requests since the last time: none is for a byte that was there.
+// fetchedNothingOf checks that no request since the last call was for bytes that had been downloaded.
 func (w *world) fetchedNothingOf(kept spans) {
 	w.Helper()
 	w.hub.Quiet(w)

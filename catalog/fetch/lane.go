@@ -16,17 +16,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
-// lane fetches one span of a part after the other, and tries each again while that may help.
+// lane downloads the spans of a part one after the other, and retries while that may help.
 type lane struct {
 	*ranges
 	address  string
-	accepted func() // called when the server has shown that it knows ranges
+	accepted func() // called when the server has answered a range request
 
 	failures int   // in a row, since the file last grew
-	best     int64 // how much of the file there was at most
+	best     int64 // the most bytes that the file had
 }
 
-// run ends when there is nothing left to take. The error is a *fault, errNoRanges or the context's.
+// run returns when no span is left. The error is a *fault, errNoRanges or the context's.
 func (l *lane) run(ctx context.Context) error {
 	for {
 		s := l.part.take(l.most())
@@ -54,14 +54,14 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
-// progress forgets the failures if the file has grown. A stream that starts anew and breaks at the same place is no growth.
+// progress resets the failures if the file has grown. A stream that restarts and breaks at the same place is no progress.
 func (l *lane) progress() {
 	if have := l.part.have.Load(); have > l.best {
 		l.best, l.failures = have, 0
 	}
 }
 
-// again waits before the next try, or says why there is none.
+// again waits before a retry, or returns the reason for giving up.
 func (l *lane) again(ctx context.Context, f *fault) error {
 	l.progress()
 	l.failures++
@@ -81,14 +81,14 @@ func (l *lane) again(ctx context.Context, f *fault) error {
 	return sleep(ctx, wait)
 }
 
-// span fetches a span, or a first part of it.
+// span downloads a span, or the beginning of it.
 func (l *lane) span(ctx context.Context, s span) error {
 	if err := l.gate.wait(ctx); err != nil {
 		return err
 	}
-	ctx, dog := outbound.Watch(ctx, cmp.Or(l.hub.stall, l.tune.stall))
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(l.hub.stall, l.tune.stall))
 	defer dog.Stop()
-	whole := l.isWhole()
+	whole := l.whole.Load()
 	if whole && l.part.have.Load() > 0 {
 		if err := l.part.reset(); err != nil {
 			return err
@@ -102,7 +102,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	partial := !whole && s != span{0, l.part.want.Size}
 	if partial {
 		request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", s.From, s.To-1))
-		if tag := l.part.tag(); tag != "" && !strings.HasPrefix(tag, "W/") { // a weak one isn't allowed here
+		if tag := l.part.tag(); tag != "" && !strings.HasPrefix(tag, "W/") { // a weak tag isn't allowed here
 			request.Header.Set("If-Range", tag)
 		}
 	}
@@ -120,7 +120,7 @@ func (l *lane) span(ctx context.Context, s span) error {
 	return l.copy(ctx, dog, response, s)
 }
 
-// accept decides what an answer is good for: it gives the span that its body holds.
+// accept checks a response and returns the span that its body holds.
 func (l *lane) accept(response *http.Response, s span, partial bool) (span, error) {
 	want := l.part.want
 	tag := response.Header.Get("ETag")
@@ -149,7 +149,7 @@ func (l *lane) accept(response *http.Response, s span, partial bool) (span, erro
 			return s, l.otherVersion()
 		}
 		if partial {
-			l.noRanges()
+			l.whole.Store(true)
 			if l.part.have.Load() > 0 {
 				return s, errNoRanges
 			}
@@ -170,7 +170,7 @@ func (l *lane) otherVersion() error {
 
 var contentRangeForm = regexp.MustCompile(`^bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)$`)
 
-// contentRange reads the header of that name: the bytes from one offset up to another, of so many; -1 where that isn't told.
+// contentRange parses a Content-Range header. The range is [from, to); total is -1 if the header doesn't give it.
 func contentRange(value string) (from, to, total int64, ok bool) {
 	m := contentRangeForm.FindStringSubmatch(value)
 	if m == nil {
@@ -185,7 +185,7 @@ func contentRange(value string) (from, to, total int64, ok bool) {
 	return from, to + 1, total, true
 }
 
-// copy puts an answer's body into the part.
+// copy writes a response's body into the part.
 func (l *lane) copy(ctx context.Context, dog *outbound.Watchdog, response *http.Response, s span) error {
 	block := blocks.Get().(*[]byte)
 	defer blocks.Put(block)
@@ -207,7 +207,7 @@ func (l *lane) copy(ctx context.Context, dog *outbound.Watchdog, response *http.
 		}
 		return noAnswer(ctx, l.hub, err)
 	}
-	// more than that may come where the length wasn't told
+	// without a Content-Length the body may be longer
 	if response.ContentLength < 0 && s.To == l.part.want.Size {
 		if n, _ := io.ReadFull(response.Body, (*block)[:1]); n > 0 {
 			return moved(otherSize, "%s sends more than the %d bytes that its list says for %s: the file has changed, or the hub is wrong.",

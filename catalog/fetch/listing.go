@@ -9,35 +9,34 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 const (
 	defaultRevision = "main"
-	// What a hub may say of one repository, before it counts as nonsense.
+	// Bounds of a hub's list of one repository.
 	maxPageBytes = 32 << 20
 	maxPages     = 200
 	maxFiles     = 100_000
 )
 
-// listing is what a hub says of a repository.
+// listing is the list of a repository's files.
 type listing struct {
 	repo     string // as the hub spells it
-	revision string // that the files are to be asked for by: a commit, where the hub tells it
+	revision string // for requesting the files: a commit, if the hub returns one
 	files    []remoteFile
 }
 
-// api asks a hub's API.
+// api is a client of a hub's API.
 type api struct {
 	hub    *hub
 	client *http.Client
 	tune   tuning
 }
 
-// list asks for the files of a repository. The commit is pinned, so that what is fetched later is what was listed; a hub
-// that doesn't know its own commits is asked by the revision's name.
+// list requests the list of a repository's files. It pins the commit, so that the files downloaded later are those listed. If
+// the hub doesn't accept the commit, the revision's name is used.
 func (a *api) list(ctx context.Context, repo, revision string) (listing, error) {
 	var info struct {
 		ID  string `json:"id"`
@@ -71,7 +70,7 @@ func (a *api) list(ctx context.Context, repo, revision string) (listing, error) 
 
 var commit = regexp.MustCompile(`^[0-9a-fA-F]{40,64}$`)
 
-// entry is a line of a tree.
+// entry is an element of a tree.
 type entry struct {
 	Type string `json:"type"`
 	Path string `json:"path"`
@@ -84,7 +83,7 @@ type entry struct {
 	} `json:"lfs"`
 }
 
-// tree lists all files of a revision, page by page.
+// tree requests the list of all files of a revision, page by page.
 func (a *api) tree(ctx context.Context, repo, revision string) ([]remoteFile, error) {
 	address := a.hub.at("api", "models", repo) + "/tree/" + url.PathEscape(revision) + "?recursive=true"
 	var all []remoteFile
@@ -122,10 +121,10 @@ func (a *api) tree(ctx context.Context, repo, revision string) ([]remoteFile, er
 	return nil, errorf(HubFailed, "%s lists more files of %s than can be right. Check the URL.", a.hub.name(), repo)
 }
 
-// hexDigits tell a checksum from what else a hub may put in its place.
+// hexDigits matches checksums in hex.
 var hexDigits = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// file makes a file of a line. Names that lead elsewhere are refused where they are a model's, and passed over else.
+// file converts an entry. An unsafe name is an error for a model file; other files with such names are skipped.
 func (e entry) file(h *hub, repo string) (remoteFile, error) {
 	f := remoteFile{Path: e.Path, Size: e.Size}
 	if e.LFS != nil {
@@ -153,7 +152,7 @@ func (e entry) file(h *hub, repo string) (remoteFile, error) {
 	return f, nil
 }
 
-// nextPage is the address in a Link header with rel="next"; empty where there is none.
+// nextPage returns the URL of the Link header with rel="next", or "".
 func nextPage(header http.Header) string {
 	for _, line := range header.Values("Link") {
 		for link := range strings.SplitSeq(line, ",") {
@@ -168,7 +167,7 @@ func nextPage(header http.Header) string {
 	return ""
 }
 
-// follow is the next page's address, which has to be the hub's own.
+// follow returns the URL of the next page, which must be on the same hub.
 func (a *api) follow(from, next string) (string, error) {
 	base, err := url.Parse(from)
 	if err != nil {
@@ -181,7 +180,7 @@ func (a *api) follow(from, next string) (string, error) {
 	return to.String(), nil
 }
 
-// get asks for a JSON document, a few times if the hub has passing troubles: a client waits for the answer.
+// get requests a JSON document. It retries only a few times, because a client is waiting.
 func (a *api) get(ctx context.Context, address, repo string, into any) (http.Header, error) {
 	for try := 1; ; try++ {
 		header, err := a.getOnce(ctx, address, repo, into)
@@ -192,16 +191,14 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if !err.again || try >= a.tune.apiTries || wait > a.tune.apiPatience {
 			return nil, err.why
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(wait):
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }
 
 func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http.Header, *fault) {
-	ctx, dog := outbound.Watch(ctx, cmp.Or(a.hub.stall, a.tune.stall))
+	ctx, dog := outbound.WithWatchdog(ctx, cmp.Or(a.hub.stall, a.tune.stall))
 	defer dog.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -4,66 +4,67 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const (
 	partSuffix       = ".part"
 	checkpointSuffix = ".part.json"
-	// Models are no secrets, but what is below the home folder is its user's own.
+	// Models aren't secret, but the folders below the home are private.
 	fileMode, folderMode = 0o644, 0o700
 )
 
-// part is a file while it is fetched: <name>.part, and <name>.part.json beside it that says which bytes of it are there.
-// Everything goes through an os.Root, so that no name and no link leads outside of the models folder.
+// part is a file that is being downloaded: <name>.part, with <name>.part.json saying which bytes have been downloaded. All
+// access goes through an os.Root, so neither names nor links lead out of the models folder.
 //
-// At a crash, bytes above the last checkpoint are fetched again, bytes below it never: the file gets to the disk before the
-// checkpoint that speaks of it.
+// After a crash, only bytes that came after the last checkpoint are downloaded again: the data is flushed to disk before the
+// checkpoint that covers it.
 type part struct {
 	root *os.Root
-	name string // of the file when it is whole
+	name string // of the complete file
 	want remoteFile
-	have *atomic.Int64 // how much is there, for others to read
+	have *atomic.Int64 // bytes downloaded, for other goroutines
 
 	saving sync.Mutex // held while a checkpoint is written
 
 	mu       sync.Mutex
 	file     *os.File
 	done     spans
-	taken    spans // being fetched
+	taken    spans // being downloaded
 	etag     string
-	anyETag  bool // the server's tags have proved to say nothing
+	anyETag  bool // the server's ETags change although the file doesn't
 	verified bool
-	resumed  bool // some of the bytes are from an earlier time, or from a server that may have changed its mind
+	resumed  bool // some bytes are from an earlier run, or from a server whose ETag changed
 	changed  bool // since the last checkpoint
 	sum      *digest
 }
 
-// checkpoint is what the file beside a part says.
+// checkpoint is the content of the .part.json file.
 type checkpoint struct {
 	remoteFile
 	ETag     string    `json:"etag,omitempty"`
 	Done     spans     `json:"done"`
-	Verified bool      `json:"verified,omitempty"` // the checksum holds, for the file as it was at Changed
+	Verified bool      `json:"verified,omitempty"` // the checksum was right when the file's time was Changed
 	Changed  time.Time `json:"changed,omitzero"`
 }
 
-// openPart opens a part, or begins one. What is there of another version is thrown away. have is set to what is there.
+// openPart opens or creates a part. It discards data of another version, and sets have to the number of bytes downloaded.
 func openPart(root *os.Root, name string, want remoteFile, have *atomic.Int64) (*part, error) {
 	p := &part{root: root, name: name, want: want, have: have}
 	if err := root.MkdirAll(filepath.Dir(name), folderMode); err != nil {
 		return nil, folderError(root, filepath.Dir(name), err)
 	}
 	if info, err := root.Lstat(name + partSuffix); err == nil && !info.Mode().IsRegular() {
-		if err := root.Remove(name + partSuffix); err != nil { // a link would lead the bytes elsewhere
+		if err := root.Remove(name + partSuffix); err != nil { // a link would lead the data elsewhere
 			return nil, diskError("clearing away "+name+partSuffix, err)
 		}
 	}
@@ -86,7 +87,7 @@ func openPart(root *os.Root, name string, want remoteFile, have *atomic.Int64) (
 	return p, nil
 }
 
-// readCheckpoint reads what is there of a file, if it is of this version and the disk agrees.
+// readCheckpoint reads the checkpoint of a file. It reports false for another version, or if the data doesn't match.
 func readCheckpoint(root *os.Root, name string, want remoteFile) (checkpoint, bool) {
 	info, err := root.Lstat(name + partSuffix)
 	if err != nil || !info.Mode().IsRegular() {
@@ -102,7 +103,7 @@ func readCheckpoint(root *os.Root, name string, want remoteFile) (checkpoint, bo
 	return c, true
 }
 
-// reset throws away what is there.
+// reset discards the downloaded data.
 func (p *part) reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +117,7 @@ func (p *part) reset() error {
 	return nil
 }
 
-// take gives a span of at most so many bytes that nobody fetches yet; an empty one if there is none.
+// take returns a span of at most this many bytes that nobody is downloading; an empty one if there is none.
 func (p *part) take(most int64) span {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,14 +133,14 @@ func (p *part) take(most int64) span {
 	return s
 }
 
-// giveBack ends what take began, however much of it was fetched.
+// giveBack ends the download of a span from take, complete or not.
 func (p *part) giveBack(s span) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken = p.taken.remove(s)
 }
 
-// write puts bytes at their place.
+// write writes bytes at an offset.
 func (p *part) write(b []byte, at int64) error {
 	if _, err := p.file.WriteAt(b, at); err != nil {
 		return diskError("writing "+p.name+partSuffix, err)
@@ -153,7 +154,7 @@ func (p *part) write(b []byte, at int64) error {
 	return nil
 }
 
-// reached is how far the file is there without a gap. p.mu is held.
+// reached returns the number of bytes without a gap. p.mu is held.
 func (p *part) reached() int64 {
 	if len(p.done) == 0 || p.done[0].From > 0 {
 		return 0
@@ -161,10 +162,10 @@ func (p *part) reached() int64 {
 	return p.done[0].To
 }
 
-// isWhole tells whether all bytes are there.
+// isWhole reports whether all bytes have been downloaded.
 func (p *part) isWhole() bool { return p.have.Load() == p.want.Size }
 
-// tag is the server's word for the version that is being fetched; empty where none is known, or none helps.
+// tag returns the ETag of the downloaded version; empty if it is unknown or of no use.
 func (p *part) tag() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +175,7 @@ func (p *part) tag() string {
 	return p.etag
 }
 
-// learn takes the tag of an answer, and tells whether it is that of the bytes so far.
+// learn records the ETag of a response, and reports whether it matches the data downloaded so far.
 func (p *part) learn(tag string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,14 +190,14 @@ func (p *part) learn(tag string) bool {
 	}
 }
 
-// ignoreTags is for a server that changes its tags while the hub's list stays: the checksum decides alone.
+// ignoreTags ignores ETags from now on, for a server that changes them although its list stays. The checksum decides.
 func (p *part) ignoreTags() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.anyETag, p.etag, p.changed, p.resumed = true, "", true, true
 }
 
-// follow computes the checksum of what comes, until the context ends.
+// follow computes the checksum of bytes as they arrive, until the context ends.
 func (p *part) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -206,7 +207,7 @@ func (p *part) follow(ctx context.Context) {
 	}
 }
 
-// verify finishes the checksum of a part that is whole. One that doesn't hold is thrown away, and the error is a *fault.
+// verify completes the checksum of a complete part. If it is wrong, the data is discarded and the error is a *fault.
 func (p *part) verify(ctx context.Context) error {
 	if p.verified {
 		return nil
@@ -220,7 +221,7 @@ func (p *part) verify(ctx context.Context) error {
 		if err := p.reset(); err != nil {
 			return err
 		}
-		p.resumed = resumed // what led here, for who decides on another try
+		p.resumed = resumed // reset has cleared it, but the caller needs it
 		return moved(otherSum, "%s has the checksum %s, but the hub says %s: it was damaged on the way, or the hub is wrong. Nothing of it was kept.", p.want.Path, got, p.sum.want)
 	}
 	p.mu.Lock()
@@ -229,7 +230,7 @@ func (p *part) verify(ctx context.Context) error {
 	return nil
 }
 
-// save writes a checkpoint, if there is anything new to say.
+// save writes a checkpoint if anything has changed.
 func (p *part) save() error {
 	p.saving.Lock()
 	defer p.saving.Unlock()
@@ -251,46 +252,29 @@ func (p *part) save() error {
 		}
 		c.Changed = info.ModTime()
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	if err := writeWhole(p.root, p.name+checkpointSuffix, text); err != nil {
+	write := func(w io.Writer) error { return json.NewEncoder(w).Encode(c) }
+	if err := atomicfile.Write(p.root, p.name+checkpointSuffix, 0o600, write); err != nil {
 		return diskError("writing the checkpoint of "+p.name, err)
 	}
 	return nil
 }
 
-// writeWhole replaces a file by another, so that a reader sees the one or the other.
-func writeWhole(root *os.Root, name string, text []byte) error {
-	temporary := fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()) //nolint:gosec // a name, no secret
-	if err := root.WriteFile(temporary, text, 0o600); err != nil {
-		_ = root.Remove(temporary)
-		return err
-	}
-	if err := root.Rename(temporary, name); err != nil {
-		_ = root.Remove(temporary)
-		return err
-	}
-	return nil
-}
-
-// close ends the work on the part and leaves it for later.
+// close saves a checkpoint and closes the file.
 func (p *part) close() error {
 	err := p.save()
 	return errors.Join(err, p.file.Close())
 }
 
-// place makes a verified part the file that it is for. The part is closed.
-func place(root *os.Root, name string) error {
+// installFile renames a verified part to its final name. The part must be closed.
+func installFile(root *os.Root, name string) error {
 	if err := root.Rename(name+partSuffix, name); err != nil {
 		return diskError("renaming "+name+partSuffix, err)
 	}
-	_ = root.Remove(name + checkpointSuffix) // without its part it means nothing
+	_ = root.Remove(name + checkpointSuffix) // it means nothing without the part
 	return nil
 }
 
-// removePart deletes what is there of a file that isn't whole.
+// removePart deletes the data and the checkpoint of an incomplete file.
 func removePart(root *os.Root, name string) error {
 	var errs error
 	for _, suffix := range []string{partSuffix, checkpointSuffix} {
@@ -301,14 +285,14 @@ func removePart(root *os.Root, name string) error {
 	return errs
 }
 
-// isThere tells whether a file is in its place already, as far as its size says. Unlike what is written, it may be linked to
-// from there: users do that.
+// isThere reports whether a file of the right size exists. Unlike the files that are written, it may be a link that leads out
+// of the folder, since users link models.
 func (s *Jobs) isThere(f file) bool {
 	info, err := os.Stat(filepath.Join(s.models, f.name()))
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.Size
 }
 
-// diskError is about this machine's disk. One that is full is told apart.
+// diskError describes a failure of the disk, and whether it is full.
 func diskError(doing string, err error) error {
 	if isDiskFull(err) {
 		return fatal(NoSpace, "The disk is full (%s). Free some space, and resume the download: what was fetched is kept.", doing)
@@ -316,7 +300,7 @@ func diskError(doing string, err error) error {
 	return fatal(Internal, "%s: %w. Check the models folder and its rights, and resume the download.", doing, err)
 }
 
-// folderError is about a model's folder that can't be made, or lies elsewhere.
+// folderError describes why a model's folder can't be created.
 func folderError(root *os.Root, dir string, err error) error {
 	for ; dir != "." && !isDiskFull(err); dir = filepath.Dir(dir) {
 		if info, lstat := root.Lstat(dir); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"cmp"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,38 +9,11 @@ import (
 )
 
 var (
-	splitSuffix = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
-	// quantizationWord finds a quantization in a file's name, between signs that part words.
-	quantizationWord = regexp.MustCompile(`(?i)(?:^|[-._/])((?:UD-)?(?:I?Q\d+(?:_[0-9A-Z]+)*|TQ\d_\d|BF16|F16|FP16|F32|FP32|MXFP4(?:_MOE)?|NVFP4))(?:$|[-._/])`)
-	bitsWord         = regexp.MustCompile(`(?i)(?:^|[-._])(\d+)[-_]?bits?(?:$|[-._])`)
-	digits           = regexp.MustCompile(`\d+`)
+	bitsWord = regexp.MustCompile(`(?i)(?:^|[-._])(\d+)[-_]?bits?(?:$|[-._])`)
+	digits   = regexp.MustCompile(`\d+`)
 )
 
-// quantizationOf is the quantization that a file's path tells, in upper case: the last word of it that is one, in the name
-// before the folder's. It is empty where there is none.
-func quantizationOf(file string) string {
-	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
-	name = splitSuffix.ReplaceAllString(name, "")
-	if q := lastQuantization(name); q != "" {
-		return q
-	}
-	return lastQuantization(path.Dir(file))
-}
-
-func lastQuantization(text string) string {
-	last := ""
-	for at := 0; at < len(text); {
-		m := quantizationWord.FindStringSubmatchIndex(text[at:])
-		if m == nil {
-			break
-		}
-		last = text[at+m[2] : at+m[3]]
-		at += m[3] // the sign after it may be the one before the next
-	}
-	return strings.ToUpper(last)
-}
-
-// normalQuantization makes the spellings of a quantization one: q4-k-m, Q4.K.M and Q4_K_M.
+// normalQuantization returns one spelling of a quantization for q4-k-m, Q4.K.M and Q4_K_M.
 func normalQuantization(name string) string {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	prefix := ""
@@ -61,7 +33,7 @@ func normalQuantization(name string) string {
 	return prefix + name
 }
 
-// bitsOf is about how many bits a quantization has for each weight; 0 where its name doesn't tell.
+// bitsOf returns the approximate bits per weight of a quantization; 0 if unknown.
 func bitsOf(quantization string) int {
 	name := strings.TrimPrefix(normalQuantization(quantization), "UD-")
 	switch {
@@ -77,13 +49,13 @@ func bitsOf(quantization string) int {
 	return n
 }
 
-// fourBits are the quantizations of four bits, the best choice first.
+// fourBits are the quantizations with four bits, best first.
 var fourBits = []string{
 	"Q4_K_M", "UD-Q4_K_XL", "Q4_K_XL", "Q4_K_L", "Q4_K_S", "Q4_K", "MXFP4_MOE", "MXFP4", "IQ4_NL", "IQ4_XS", "Q4_1", "Q4_0",
 }
 
-// compareVariants orders variants by how good a choice they are when nobody says which: Q4_K_M, the nearest of four bits,
-// more bits than that (the fewest first), then fewer (the most first), and those whose name doesn't tell.
+// compareVariants orders variants by preference: four bits in the order of fourBits, then more bits, fewest first, then fewer
+// bits, most first, then unknown ones.
 func compareVariants(a, b variant) int {
 	return cmp.Or(
 		cmp.Compare(tier(a), tier(b)),
@@ -123,7 +95,7 @@ func distance(v variant) int {
 	return max(d, -d)
 }
 
-// middling puts the usual one of several with as many bits first.
+// middling prefers the most common quantization among those with the same number of bits.
 func middling(v variant) int {
 	if strings.HasSuffix(normalQuantization(v.quantization), "_K_M") {
 		return 0

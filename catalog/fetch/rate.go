@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// rateWindow is how far back the rate looks: long enough to be steady, short enough to show that nothing comes.
+	// rateWindow is long enough for a steady figure, and short enough to show that nothing arrives.
 	rateWindow  = 5 * time.Second
 	rateBuckets = 20
 	rateBucket  = rateWindow / rateBuckets
@@ -15,19 +15,19 @@ const (
 // rate measures bytes per second over the last seconds.
 type rate struct {
 	mu      sync.Mutex
-	started time.Time // of the measuring; zero: it hasn't begun
-	slot    int64     // the bucket that is being filled, counted from the start
+	started time.Time // start of the measurement; may be zero
+	slot    int64     // current bucket, counted from the start
 	buckets [rateBuckets]int64
 }
 
-// start begins anew.
+// start begins a new measurement.
 func (r *rate) start(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started, r.slot, r.buckets = now, 0, [rateBuckets]int64{}
 }
 
-// add counts bytes that came.
+// add counts bytes that have arrived.
 func (r *rate) add(n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *rate) add(n int, now time.Time) {
 	r.buckets[r.slot%rateBuckets] += int64(n)
 }
 
-// perSecond is the average over the window, or since the start if that is nearer. It falls to 0 when nothing comes.
+// perSecond returns the average over the window, or since the start if that is later. It falls to 0 if nothing arrives.
 func (r *rate) perSecond(now time.Time) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,13 +47,13 @@ func (r *rate) perSecond(now time.Time) float64 {
 	for _, n := range r.buckets {
 		sum += n
 	}
-	// the bucket being filled is younger than the others, so the window is that much shorter
+	// the current bucket isn't complete, so the window is shorter
 	elapsed := now.Sub(r.started)
 	length := min(elapsed, elapsed-time.Duration(r.slot)*rateBucket+(rateBuckets-1)*rateBucket)
 	return float64(sum) / max(length, time.Millisecond).Seconds()
 }
 
-// forward empties the buckets whose time has come. r.mu is held.
+// forward clears buckets that have expired. r.mu is held.
 func (r *rate) forward(now time.Time) {
 	if r.started.IsZero() {
 		r.started = now

@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// TestRestart_GoesOnWithWhatWasDownloading, and with nothing else.
+// TestRestart_GoesOnWithWhatWasDownloading, and with no other jobs.
 func TestRestart_GoesOnWithWhatWasDownloading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func TestRestart_GoesOnWithWhatWasDownloading(t *testing.T) {
 	}
 }
 
-// TestRestart_PassesOverBadRecords: a file that somebody has edited leads nowhere.
+// TestRestart_PassesOverBadRecords: edited records are ignored.
 func TestRestart_PassesOverBadRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestWatch_HasTheLatestAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: 20 << 20})
 	job := w.start(tiny)
-	updates, stop, err := w.jobs.Watch(job.ID)
+	updates, stop, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestWatch_HasTheLatestAndEnds(t *testing.T) {
 	if last.State != Completed {
 		t.Errorf("the last was %+v", last)
 	}
-	updates, stopped, err := w.jobs.Watch(job.ID)
+	updates, stopped, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestWatch_EndsWithEverything(t *testing.T) {
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", StallAtOnce: true})
 	job := w.start(tiny)
-	updates, stop, err := w.jobs.Watch(job.ID)
+	updates, stop, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,13 +156,13 @@ func TestWatch_EndsWithEverything(t *testing.T) {
 	}
 }
 
-// TestWatch_NeverHoldsAJobUp: who doesn't read gets the latest state later.
-func TestWatch_NeverHoldsAJobUp(t *testing.T) {
+// TestSubscribe_NeverDelaysAJob: a slow subscriber gets the latest state later.
+func TestSubscribe_NeverDelaysAJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", BytesPerSecond: 20 << 20})
 	job := w.start(tiny)
-	updates, stop, err := w.jobs.Watch(job.ID)
+	updates, stop, err := w.jobs.Subscribe(job.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Why a run ends before its end.
+// Reasons for ending a run early.
 var (
 	errPaused  = errors.New("the download was paused")
 	errGone    = errors.New("the download was cancelled")
@@ -15,13 +15,13 @@ var (
 )
 
 const (
-	// maxRelists bounds how often one run starts anew because the hub's files changed meanwhile.
+	// maxRelists bounds the restarts of a run because the hub's files have changed.
 	maxRelists = 4
-	// listedPatience bounds the wait until a model that is there is listed.
+	// listedPatience bounds the wait until the catalog lists the model.
 	listedPatience = 5 * time.Minute
 )
 
-// start begins a run. j.mu is held, and the job is in no run.
+// start begins a run. j.mu is held.
 func (j *job) start() {
 	ctx, cancel := context.WithCancelCause(j.jobs.ctx)
 	before, done := j.stopped, make(chan struct{})
@@ -44,8 +44,8 @@ func (j *job) start() {
 	})
 }
 
-// end says how a run has ended, unless somebody has ended it. One that ends with the process is downloading still, as its
-// record says: the next start goes on with it.
+// end records the result of a run, unless it was paused or canceled. When the process is stopping, the job's state remains
+// downloading, so the next start resumes it.
 func (j *job) end(ctx context.Context, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -62,17 +62,20 @@ func (j *job) end(ctx context.Context, err error) {
 	j.set(Completed, nil)
 }
 
-// run is one go at a job.
+// run is one attempt at a job.
 type run struct {
 	*job
 	hub     *hub
 	relists int
 }
 
-// all fetches what is missing, puts it into its place and waits until the model is listed.
+// all downloads the missing files, installs them and waits until the model is listed.
 func (r *run) all(ctx context.Context) error {
-	stop := r.ticking(ctx)
-	defer stop()
+	defer every(ctx, r.jobs.tune.tick, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.tell()
+	})()
 	for {
 		err := r.fetch(ctx)
 		if err == nil {
@@ -82,7 +85,7 @@ func (r *run) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.place(); err != nil {
+	if err := r.install(); err != nil {
 		return err
 	}
 	if r.jobs.listed == nil {
@@ -97,32 +100,7 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// ticking tells those who watch of the progress.
-func (r *run) ticking(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(r.jobs.tune.tick)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				r.mu.Lock()
-				r.tell()
-				r.mu.Unlock()
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
-
-// fetch fetches every file that isn't whole. errRelisted says that the files are others now.
+// fetch downloads every incomplete file. errRelisted means that the list of files has changed.
 func (r *run) fetch(ctx context.Context) error {
 	var err error
 	if r.hub, err = r.jobs.hubOf(r.record.Hub); err != nil {
@@ -139,24 +117,24 @@ func (r *run) fetch(ctx context.Context) error {
 	return nil
 }
 
-// revision is what the files are asked for by.
+// revision returns the revision to request files by.
 func (r *run) revision() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.record.Revision
 }
 
-// files are the job's files. Only its run changes them.
+// files returns the job's files. Only the run changes them.
 func (r *run) files() []file {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.record.Files
 }
 
-// file fetches a file, unless it is there.
+// file downloads a file, unless it exists.
 func (r *run) file(ctx context.Context, i int) error {
 	f := r.files()[i]
-	free, err := r.jobs.claims.take(ctx, f.Local) // another quantization's job may fetch the same projector
+	free, err := r.jobs.claims.take(ctx, f.Local) // jobs for two quantizations may share a projector
 	if err != nil {
 		return err
 	}
@@ -176,7 +154,7 @@ func (r *run) file(ctx context.Context, i int) error {
 	if err != nil || !f.Early {
 		return err
 	}
-	if err := place(r.jobs.root, f.name()); err != nil {
+	if err := installFile(r.jobs.root, f.name()); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -185,7 +163,7 @@ func (r *run) file(ctx context.Context, i int) error {
 	return nil
 }
 
-// part makes a part whole. When the hub's file turns out to be another than it was listed as, the list is read again.
+// part completes a part. If the hub's file differs from its list, the list is read again.
 func (r *run) part(ctx context.Context, p *part) error {
 	for {
 		err := r.gather(ctx, p)
@@ -200,18 +178,18 @@ func (r *run) part(ctx context.Context, p *part) error {
 		if err := r.relist(ctx); err != nil {
 			return err
 		}
-		switch { // the list is as it was
+		switch { // the list hasn't changed
 		case f.moved == otherTag:
-			p.ignoreTags() // the server's tags say nothing; the checksum will tell
+			p.ignoreTags() // the checksum decides
 		case f.moved == otherSum && resumed:
-			p.resumed = false // perhaps it was put together of two versions; once more in one go
+			p.resumed = false // it may consist of two versions, so download it once more at once
 		default:
 			return err
 		}
 	}
 }
 
-// gather fetches what is missing of a part and checks it.
+// gather downloads the missing bytes of a part and verifies it.
 func (r *run) gather(ctx context.Context, p *part) error {
 	if !p.isWhole() {
 		lanes := 1
@@ -238,7 +216,7 @@ func (r *run) count(n int) {
 	r.rate.add(n, now)
 }
 
-// retrying notes why something is tried again, for those who wonder why nothing comes.
+// retrying records why a request is being retried, for the job's state.
 func (r *run) retrying(why *Error) {
 	r.jobs.log.Debug("a download is tried again", "job", r.record.ID, "reason", why)
 	r.mu.Lock()
@@ -246,10 +224,10 @@ func (r *run) retrying(why *Error) {
 	r.trouble = trouble{why.Message, time.Now()}
 }
 
-// errRelisted says that the hub has other files now.
+// errRelisted says that the hub's files have changed.
 var errRelisted = errors.New("the hub's files have changed")
 
-// relist reads the hub's list again. If it isn't as it was, the job takes the new one, and the error is errRelisted.
+// relist reads the hub's list again. If it has changed, the job takes the new list, and the error is errRelisted.
 func (r *run) relist(ctx context.Context) error {
 	a := r.jobs.api(r.hub)
 	l, err := a.list(ctx, r.record.Repo, r.record.Branch)
@@ -257,7 +235,7 @@ func (r *run) relist(ctx context.Context) error {
 		return err
 	}
 	files := slices.Clone(r.files())
-	changed := l.revision != r.revision() // the old one may be gone
+	changed := l.revision != r.revision() // the old one may have been deleted
 	for i := range files {
 		at := slices.IndexFunc(l.files, func(n remoteFile) bool { return n.Path == files[i].Path })
 		if at < 0 {
@@ -274,30 +252,30 @@ func (r *run) relist(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.record.Files, r.record.Revision = files, l.revision
-	r.jobs.keep(&r.record)
+	r.jobs.save(&r.record)
 	r.jobs.log.Info("the hub's files have changed, so the new ones are fetched", "job", r.record.ID, "repo", r.record.Repo)
 	return errRelisted
 }
 
-// place puts the files into their place, the one that makes the model whole last.
-func (r *run) place() error {
+// install renames the files to their final names. The one that completes the model comes last.
+func (r *run) install() error {
 	files := r.files()
-	isPlaced := make([]bool, len(files))
+	isInstalled := make([]bool, len(files))
 	for i, f := range files {
 		_, err := r.jobs.root.Lstat(f.name() + partSuffix)
-		isPlaced[i] = err != nil && r.jobs.isThere(f)
+		isInstalled[i] = err != nil && r.jobs.isThere(f)
 	}
 	r.mu.Lock()
 	for i, f := range files {
-		r.record.Files[i].Placed = f.Placed || !isPlaced[i] && !f.Early
+		r.record.Files[i].Installed = f.Installed || !isInstalled[i] && !f.Early
 	}
-	r.jobs.keep(&r.record) // before it is so: a job that is cancelled after a crash knows what to delete
+	r.jobs.save(&r.record) // before renaming, so that a job canceled after a crash knows what to delete
 	r.mu.Unlock()
 	for i, f := range files {
-		if isPlaced[i] {
+		if isInstalled[i] {
 			continue
 		}
-		if err := place(r.jobs.root, f.name()); err != nil {
+		if err := installFile(r.jobs.root, f.name()); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is for machines that do ten other things.
+// patience is enough for busy machines.
 const patience = 60 * time.Second
 
 // quick is the tuning of tests.
@@ -38,7 +38,7 @@ var quick = tuning{
 	parallelFrom: 1 << 20,
 }
 
-// world is a hub, a home, and the jobs in it.
+// world is a hub and a home with jobs.
 type world struct {
 	*testing.T
 	hub  *fakehub.Hub
@@ -54,7 +54,7 @@ const (
 	tinySize = 1<<20 + 300<<10 + 12345
 )
 
-// newWorld has a repository acme/tiny-GGUF with one model.
+// newWorld creates a repository acme/tiny-GGUF with one model.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, hub: fakehub.Start(t), home: t.TempDir(), tune: quick}
@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// open opens the jobs, once.
+// open opens the jobs if they aren't open.
 func (w *world) open() *Jobs {
 	w.Helper()
 	if w.jobs == nil {
@@ -100,10 +100,10 @@ func (w *world) start(repo string) Job {
 	return job
 }
 
-// await waits until a job is as wanted.
+// await waits until a job has the wanted state.
 func (w *world) await(id string, wanted func(Job) bool) Job {
 	w.Helper()
-	updates, stop, err := w.jobs.Watch(id)
+	updates, stop, err := w.jobs.Subscribe(id)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func (w *world) await(id string, wanted func(Job) bool) Job {
 	}
 }
 
-// completes waits for a job to be completed.
+// completes waits until a job is completed.
 func (w *world) completes(job Job) Job {
 	w.Helper()
 	return w.await(job.ID, func(j Job) bool {
@@ -137,12 +137,12 @@ func (w *world) completes(job Job) Job {
 	})
 }
 
-// path is a file's below the models folder.
+// path returns the path of a file in the models folder.
 func (w *world) path(name string) string {
 	return filepath.Join(w.opts.Models, filepath.FromSlash(name))
 }
 
-// holds checks that a file has the content.
+// holds checks the content of a file.
 func (w *world) holds(name string, want fakehub.Content) {
 	w.Helper()
 	if got := sum(w, w.path(name)); got != fakehub.Sum(want) {
@@ -164,7 +164,7 @@ func sum(t testing.TB, path string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// files are the files below the models folder, by their paths.
+// files returns the files in the models folder, by path.
 func (w *world) files() []string {
 	w.Helper()
 	var all []string

@@ -4,7 +4,7 @@ import (
 	"github.com/shirou/gopsutil/v3/disk"
 )
 
-// spareBytes are to stay free on the disk.
+// spareBytes is the space to leave free on the disk.
 const spareBytes = 64 << 20
 
 func freeBytes(dir string) (int64, error) {
@@ -15,12 +15,12 @@ func freeBytes(dir string) (int64, error) {
 	return int64(min(usage.Free, 1<<62)), nil
 }
 
-// checkSpace tells whether the disk has room for what a job has yet to fetch, beside what the others have.
+// checkSpace checks that the disk has room for the rest of a job and of all other downloads.
 func (s *Jobs) checkSpace(j *job) error {
 	free, err := s.free(s.models)
 	if err != nil {
 		s.log.Warn("how much of the disk is free isn't known", "folder", s.models, "error", err)
-		return nil // writing will tell
+		return nil // writing will show
 	}
 	s.mu.Lock()
 	all := s.sorted()

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isDiskFull tells whether there is no more room for a file, on the disk or for this user.
+// isDiskFull reports whether the disk or the user's quota is full.
 func isDiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -1,49 +1,41 @@
 package fetch
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
-// span is the bytes of a file from one offset up to another.
+// span is the range [From, To) of a file's bytes.
 type span struct{ From, To int64 }
 
-// spans are parts of a file, in order, that neither meet nor overlap.
+// spans are sorted ranges of a file that neither touch nor overlap.
 type spans []span
 
-// add joins a span to the others.
+// add adds a span.
 func (s spans) add(n span) spans {
 	if n.From >= n.To {
 		return s
 	}
-	// the spans that n meets are [i, j)
-	i, _ := slices.BinarySearchFunc(s, n.From, func(have span, from int64) int { return cmpInt(have.To, from) })
+	// n touches the spans [i, j)
+	i, _ := slices.BinarySearchFunc(s, n.From, func(have span, from int64) int { return cmp.Compare(have.To, from) })
 	j := i
 	for j < len(s) && s[j].From <= n.To {
 		n.From, n.To = min(n.From, s[j].From), max(n.To, s[j].To)
 		j++
 	}
-	if j == i+1 { // the usual case: a part has grown
+	if j == i+1 { // the common case: a span has grown
 		s[i] = n
 		return s
 	}
 	return slices.Replace(s, i, j, n)
 }
 
-func cmpInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// remove takes exactly this span out, which is one of them.
+// remove removes exactly this span.
 func (s spans) remove(n span) spans {
 	return slices.DeleteFunc(s, func(have span) bool { return have == n })
 }
 
-// gap is the first part of a file of this size that isn't among them; it is empty when there is none.
+// gap returns the first range below size that isn't covered; an empty one if there is none.
 func (s spans) gap(size int64) span {
 	at := int64(0)
 	for _, have := range s {
@@ -55,7 +47,7 @@ func (s spans) gap(size int64) span {
 	return span{at, max(at, size)}
 }
 
-// bytes is how many bytes they hold.
+// bytes returns the number of bytes covered.
 func (s spans) bytes() int64 {
 	n := int64(0)
 	for _, have := range s {
@@ -64,7 +56,7 @@ func (s spans) bytes() int64 {
 	return n
 }
 
-// within is what of them lies below the size, if they are in order; else nothing is.
+// within returns the spans below a size; none if they aren't in order.
 func (s spans) within(size int64) spans {
 	var all spans
 	last := int64(-1)

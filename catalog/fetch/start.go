@@ -8,26 +8,28 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// Request asks for a model.
+// Request is a request for a model.
 type Request struct {
-	// Model is an identifier of the catalog, publisher/repository, or a hub's URL.
+	// Model is an entry of the built-in list, publisher/repository, or a hub's URL.
 	Model string
-	// Quantization is which variant of the model, for a hub's URL only; empty: the best one that fits.
+	// Quantization chooses a variant, for a hub's URL only; empty: the best that fits.
 	Quantization string
-	// Owner is who asks, for the record; empty: nobody in particular.
+	// Owner is who requests it; may be empty.
 	Owner string
-	// May tells why the model of a folder, publisher/name, may not be fetched, in a quantization; nil: it may. It is asked
-	// before the hub is, with the quantization that was asked for, and with what was chosen after that.
+	// May returns why the model of a folder, publisher/name, may not be downloaded in a quantization; nil: it may. It is called
+	// before the hub is asked, with the requested quantization, and afterwards, with the chosen one.
 	May func(folder, quantization string, isChosen bool) error
-	// MayResume tells whether a job may be resumed that somebody else may have paused; nil: it may.
+	// MayResume reports whether a job may be resumed that another owner may have paused; nil: it may.
 	MayResume func(Job) bool
 }
 
-// Start begins a download, or joins the one of the same files: one that is paused or has failed goes on, unless it may not be
-// resumed; one that has failed is the caller's then. What is there already is no job. The error is an [*Error], May's or the
-// context's.
+// Start begins a download, or joins the one for the same files. A paused or failed one is resumed, unless MayResume forbids
+// it; a failed one then belongs to the caller. A model on disk needs no job. The error is an [*Error], or that of May or of
+// the context.
 func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	r, err := s.hubs.Load().parse(request.Model)
 	if err != nil {
@@ -70,7 +72,7 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	return s.begin(rec)
 }
 
-// completedBefore finds a job of the same request whose files are all there still. The hub isn't asked then.
+// completedBefore finds a completed job for the same request whose files still exist, without asking the hub.
 func (s *Jobs) completedBefore(request Request) (Job, bool) {
 	s.mu.Lock()
 	all := s.sorted()
@@ -86,8 +88,8 @@ func (s *Jobs) completedBefore(request Request) (Job, bool) {
 	return Job{}, false
 }
 
-// isHere finds what the catalog has by the names of the repository, however it came here. Hubs beside the first may have
-// other models of the same name, so they are asked.
+// isHere finds the model in the catalog by the names of the repository. Only names of the first hub are looked up, since other
+// hubs may have other models of the same name.
 func (s *Jobs) isHere(ctx context.Context, request Request, r ref) (Job, bool) {
 	if s.here == nil || r.dir != "" || r.hub.String() != s.hubs.Load().all[0].String() {
 		return Job{}, false
@@ -104,7 +106,7 @@ func (s *Jobs) isHere(ctx context.Context, request Request, r ref) (Job, bool) {
 	return Job{}, false
 }
 
-// already is the answer about a model that is there.
+// already returns the answer for a model on disk.
 func (s *Jobs) already(r *record) Job {
 	job := Job{State: AlreadyDownloaded, Model: r.Model, Repo: r.Repo, Quantization: r.Quantization, Folder: r.Folder, Dir: cmp.Or(r.elsewhere, s.dir(r.Folder))}
 	for _, f := range r.Files {
@@ -117,13 +119,13 @@ func (s *Jobs) areThere(files []file) bool {
 	return !slices.ContainsFunc(files, func(f file) bool { return !s.isThere(f) })
 }
 
-// plan chooses the files.
+// plan chooses the files of a new job.
 func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 	if r.fromURL || r.folder == r.repo {
-		r.folder = l.repo + r.folder[len(r.repo):] // as the hub spells it: one repository has one folder
+		r.folder = l.repo + r.folder[len(r.repo):] // the hub's spelling, so that a repository has one folder
 	}
 	folders := []string{r.folder}
-	if r.revision == "" { // where the same was fetched by another of its names
+	if r.revision == "" { // it may have been downloaded by another of its names
 		folders = append(folders, namesOf(l.repo)...)
 	}
 	folder, elsewhere := r.folder, ""
@@ -156,7 +158,7 @@ func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 	return rec, nil
 }
 
-// hasElsewhere is another folder that has the files; empty: none.
+// hasElsewhere returns another folder that has the files, or "".
 func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
 	if s.elsewhere == nil {
 		return ""
@@ -168,16 +170,16 @@ func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
 	return s.elsewhere(repo, sizes)
 }
 
-// filesIn gives files their places in a folder.
+// filesIn assigns files to a folder.
 func filesIn(folder string, all []remoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
-		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: isProjector(f.Path)})
+		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: filename.IsProjector(f.Path)})
 	}
 	return files
 }
 
-// check refuses what can't be put on a disk.
+// check rejects files that can't be stored.
 func (r *record) check(h *hub) error {
 	total := int64(0)
 	places := map[string]bool{}
@@ -197,7 +199,7 @@ func (r *record) check(h *hub) error {
 	return nil
 }
 
-// begin starts a job for a plan, unless there is one, or nothing to do.
+// begin starts a planned job, or joins one, or returns a model on disk.
 func (s *Jobs) begin(rec *record) (Job, error) {
 	s.mu.Lock()
 	joined, ok := s.joinAny(rec)
@@ -220,7 +222,7 @@ func (s *Jobs) begin(rec *record) (Job, error) {
 	return s.add(j)
 }
 
-// joinAny goes on with the job that is of the same files as a plan. s.mu is held.
+// joinAny joins the job for the same files as a plan. s.mu is held.
 func (s *Jobs) joinAny(rec *record) (Job, bool) {
 	for _, j := range s.sorted() {
 		if joined, ok := s.join(j, rec); ok {
@@ -230,7 +232,7 @@ func (s *Jobs) joinAny(rec *record) (Job, bool) {
 	return Job{}, false
 }
 
-// join goes on with a job if it is of the same files as a plan. s.mu is held.
+// join joins a job if it is for the same files as a plan, and resumes it. s.mu is held.
 func (s *Jobs) join(j *job, rec *record) (Job, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -248,7 +250,7 @@ func (s *Jobs) join(j *job, rec *record) (Job, bool) {
 			j.record.Owner = rec.Owner
 		}
 		files := slices.Clone(j.record.Files) // the last run may still read them
-		for i := range files {                // as the hub has them now
+		for i := range files {                // as the hub lists them now
 			files[i].remoteFile = rec.Files[i].remoteFile
 			files[i].have.Store(s.haveOf(files[i], Downloading))
 		}
@@ -260,7 +262,7 @@ func (s *Jobs) join(j *job, rec *record) (Job, bool) {
 	}
 }
 
-// add starts a new job, or joins the one that another request has started meanwhile.
+// add starts a new job, unless another request has started it meanwhile.
 func (s *Jobs) add(j *job) (Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Pause stops a download until it is resumed, and returns when it has stopped. What was fetched is kept.
+// Pause stops a download until it is resumed. It keeps the downloaded data, and returns when the download has stopped.
 func (s *Jobs) Pause(ctx context.Context, id string) (Job, error) {
 	return s.stop(ctx, id, Paused, errPaused)
 }
 
-// Cancel ends a download that isn't completed, and deletes what was fetched of it, also what is in its place already. It fails
-// with a reason, and can be resumed from the start.
+// Cancel ends a download that isn't completed, and deletes its files. The job's state becomes failed, and it can be resumed
+// from the start.
 func (s *Jobs) Cancel(ctx context.Context, id string) (Job, error) {
 	return s.stop(ctx, id, Failed, errGone)
 }
@@ -58,7 +58,7 @@ func (s *Jobs) stop(ctx context.Context, id string, to State, cause error) (Job,
 	return j.snapshot(), nil
 }
 
-// discard deletes what was fetched of a job that was cancelled, unless it was resumed meanwhile.
+// discard deletes the files of a canceled job, unless it has been resumed.
 func (j *job) discard() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -67,24 +67,24 @@ func (j *job) discard() {
 	}
 	for i, f := range j.record.Files {
 		err := removePart(j.jobs.root, f.name())
-		if f.Placed && j.jobs.isThere(f) {
+		if f.Installed && j.jobs.isThere(f) {
 			err = errors.Join(err, j.jobs.root.Remove(f.name()))
 		}
 		if err != nil {
 			j.jobs.log.Warn("deleting what a cancelled download left", "job", j.record.ID, "error", err)
 			continue
 		}
-		j.record.Files[i].Placed = false
+		j.record.Files[i].Installed = false
 		if !j.jobs.isThere(f) {
 			f.have.Store(0)
 		}
 	}
 	j.discardEarly()
-	j.jobs.keep(&j.record)
+	j.jobs.save(&j.record)
 	j.jobs.prune(j.record.Folder)
 }
 
-// discardEarly deletes a projector that is in its place already, if nothing else is there that it could belong to.
+// discardEarly deletes an installed projector, unless the folder holds other files that it could belong to.
 func (j *job) discardEarly() {
 	dir := filepath.FromSlash(j.record.Folder)
 	entries, err := fs.ReadDir(j.jobs.root.FS(), j.record.Folder)
@@ -101,7 +101,7 @@ func (j *job) discardEarly() {
 	}
 }
 
-// prune removes a model's folder, and its publisher's, where they are empty.
+// prune removes a model's folder and its publisher's if they are empty.
 func (s *Jobs) prune(folder string) {
 	for dir := filepath.FromSlash(folder); dir != "." && dir != ""; dir = filepath.Dir(dir) {
 		if s.root.Remove(dir) != nil { // it isn't empty
@@ -110,13 +110,13 @@ func (s *Jobs) prune(folder string) {
 	}
 }
 
-// Resume goes on with a download that is paused or has failed. One that is downloading stays as it is.
+// Resume resumes a paused or failed download. It does nothing to one that is downloading.
 func (s *Jobs) Resume(id string) (Job, error) {
 	j, err := s.find(id)
 	if err != nil {
 		return Job{}, err
 	}
-	s.mu.Lock() // against Close
+	s.mu.Lock() // excludes Close
 	defer s.mu.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,26 +2,31 @@ package fetch
 
 import (
 	"encoding/json"
+	"io"
 	"io/fs"
 	"path"
 	"strings"
 	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 const recordSuffix = ".json"
 
-// keep writes a job down.
-func (s *Jobs) keep(r *record) {
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err == nil {
-		err = writeWhole(s.state, r.ID+recordSuffix, append(text, '\n'))
-	}
-	if err != nil { // the job goes on; after a restart it would be as it was before
+// save writes a job to disk.
+func (s *Jobs) save(r *record) {
+	err := atomicfile.Write(s.state, r.ID+recordSuffix, 0o600, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "\t")
+		return e.Encode(r)
+	})
+	if err != nil { // the job goes on, but a restart will find its old state
 		s.log.Error("a download's state can't be written down", "job", r.ID, "error", err)
 	}
 }
 
-// load reads the jobs, and goes on with those that were downloading.
+// load reads the saved jobs, and resumes those that were downloading.
 func (s *Jobs) load() {
 	entries, err := fs.ReadDir(s.state.FS(), ".")
 	if err != nil {
@@ -32,8 +37,8 @@ func (s *Jobs) load() {
 	defer s.mu.Unlock()
 	for _, entry := range entries {
 		name := entry.Name()
-		if strings.HasSuffix(name, ".tmp") {
-			_ = s.state.Remove(name) // of a write that a crash has cut short
+		if strings.HasSuffix(name, atomicfile.TempSuffix) {
+			_ = s.state.Remove(name) // left by a crash
 			continue
 		}
 		id, ok := strings.CutSuffix(name, recordSuffix)
@@ -77,7 +82,7 @@ func (s *Jobs) read(id string) (*job, error) {
 	return j, nil
 }
 
-// validate tells whether a record is one that a job can go by. Its names are checked like those that come from a hub.
+// validate checks a saved record. Its names are checked like those from a hub.
 func (r *record) validate(id string) error {
 	publisher, repo, _ := strings.Cut(r.Folder, "/")
 	if err := checkRepo(publisher, repo); err != nil {
@@ -102,7 +107,7 @@ func (r *record) validate(id string) error {
 	return nil
 }
 
-// haveOf is how much of a file is on the disk.
+// haveOf returns the number of bytes of a file on disk.
 func (s *Jobs) haveOf(f file, state State) int64 {
 	if state == Completed || !f.Replace && s.isThere(f) {
 		return f.Size
@@ -114,10 +119,10 @@ func (s *Jobs) haveOf(f file, state State) int64 {
 }
 
 func (s *Jobs) newJob(r record) *job {
-	return &job{jobs: s, record: r, watch: map[chan Job]struct{}{}}
+	return &job{jobs: s, record: r, subscribers: map[chan Job]struct{}{}}
 }
 
-// forget drops the oldest ended jobs where there are too many. s.mu is held.
+// forget removes the oldest ended jobs beyond maxEnded. s.mu is held.
 func (s *Jobs) forget() {
 	var ended []*job
 	for _, j := range s.sorted() {
@@ -125,16 +130,16 @@ func (s *Jobs) forget() {
 			ended = append(ended, j)
 		}
 	}
-	for _, j := range ended[:max(0, len(ended)-keptJobs)] {
+	for _, j := range ended[:max(0, len(ended)-maxEnded)] {
 		delete(s.jobs, j.record.ID)
 		_ = s.state.Remove(j.record.ID + recordSuffix)
 	}
 }
 
-// localOf is where a file goes below the models folder. GGUF files lie beside one another whatever folders the repository
-// has, since that is where the catalog looks for a model's parts and its projector.
+// localOf returns the path of a file below the models folder. All GGUF files of a repository go into one folder, because the
+// catalog looks there for parts and projectors.
 func localOf(folder string, f remoteFile) string {
-	if isGGUF(f.Path) {
+	if filename.IsGGUF(f.Path) {
 		return folder + "/" + path.Base(f.Path)
 	}
 	return folder + "/" + f.Path

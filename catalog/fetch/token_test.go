@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
-// TestToken_GoesToItsHubAlone: not to the server of the files, and not to where the hub redirects.
+// TestToken_GoesToItsHubAlone: it isn't sent to the file server, nor to the targets of redirects.
 func TestToken_GoesToItsHubAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -31,7 +31,7 @@ func TestToken_GoesToItsHubAlone(t *testing.T) {
 	}
 }
 
-// TestToken_IsNotCarriedBack: a redirect to another server and back to the hub is fine; one by another name isn't the hub.
+// TestToken_IsNotCarriedBack: it is sent again after a redirect back to the hub, but not to another name of the hub.
 func TestToken_IsNotCarriedToAnotherName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,7 +60,7 @@ func TestToken_IsNotCarriedToAnotherName(t *testing.T) {
 	}
 }
 
-// TestToken_ThePagesAreTheHubs: a list that goes on elsewhere isn't followed.
+// TestToken_ThePagesAreTheHubs: a list that continues on another server is rejected.
 func TestToken_ThePagesAreTheHubs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,7 +71,7 @@ func TestToken_ThePagesAreTheHubs(t *testing.T) {
 	}
 }
 
-// TestHubs_SecondAndChanged: a URL finds its hub, and jobs the one that they were begun with.
+// TestHubs_SecondAndChanged: URLs find their hub, and jobs keep theirs.
 func TestHubs_SecondAndChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,26 +2,26 @@ package fetch
 
 import "time"
 
-// tuning is the numbers that tests make smaller.
+// tuning holds the numbers that tests change.
 type tuning struct {
-	// stall is how long a server may say nothing before the connection is given up.
+	// stall is how long a server may send nothing before the connection is closed.
 	stall time.Duration
-	// firstRetry is the wait before the first retry after bytes have come; the next waits double, up to lastRetry. The first
-	// must stay at a second or less.
+	// firstRetry is the delay of the first retry after bytes have arrived. The delay doubles with each retry, up to lastRetry.
+	// firstRetry must be one second at most.
 	firstRetry, lastRetry time.Duration
-	// tries is how often a part is asked for in a row, without a byte coming, before the job fails: with the waits above
-	// about five minutes, enough for a hub that restarts or a router that is plugged in again.
+	// tries is the number of attempts without a byte before the job fails. With the delays above that takes about five minutes,
+	// enough for a hub to restart or a router to be plugged in again.
 	tries int
-	// apiTries and apiPatience bound the retries while a client waits for the start of its download.
+	// apiTries and apiPatience bound the retries while a client waits for Start.
 	apiTries    int
 	apiPatience time.Duration
-	// checkpoint is how often what is on the disk is written down, so how much is fetched again after a crash.
+	// checkpoint is the interval of checkpoints, which bounds what is downloaded again after a crash.
 	checkpoint time.Duration
-	// tick is how often those who watch a job are told.
+	// tick is the interval at which subscribers are notified.
 	tick time.Duration
-	// chunk is how much one request asks for where a file is fetched in parallel parts.
+	// chunk is the length of one range request, in bytes.
 	chunk int64
-	// parallelFrom is the size of files that are fetched in parallel parts.
+	// parallelFrom is the size from which files are downloaded in parallel ranges, in bytes.
 	parallelFrom int64
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSpans_AreWhatABitmapSays, whatever is added in whatever order.
+// TestSpans_AreWhatABitmapSays, whatever is added in any order.
 func TestSpans_AreWhatABitmapSays(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -49,7 +49,7 @@ func TestSpans_AreWhatABitmapSays(t *testing.T) {
 	}
 }
 
-// joined joins spans that meet.
+// joined joins adjacent spans.
 func joined(all spans) func(func(span) bool) {
 	return func(yield func(span) bool) {
 		for i := 0; i < len(all); {
@@ -144,7 +144,7 @@ func TestNextPage(t *testing.T) {
 	}
 }
 
-// TestRetry_AfterProgressWaitsASecondAtMost, as the clients are promised.
+// TestRetry_AfterProgressWaitsASecondAtMost, which the API promises.
 func TestRetry_AfterProgressWaitsASecondAtMost(t *testing.T) {
 	t.Parallel()
 	if standard.firstRetry > time.Second {

@@ -6,10 +6,11 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // remoteFile is a file of a repository, as its hub lists it.
@@ -17,19 +18,19 @@ type remoteFile struct {
 	Path   string `json:"path"` // with slashes, below the repository
 	Size   int64  `json:"size"` // in bytes
 	SHA256 string `json:"sha256,omitempty"`
-	// GitSHA1 is git's checksum of small files, for which the hub knows no other.
+	// GitSHA1 is the git checksum of a small file, for which hubs have no SHA-256.
 	GitSHA1 string `json:"git_sha1,omitempty"`
 }
 
-// sameContent tells whether two files hold the same, as far as their checksums say.
+// sameContent reports whether two files have the same size and checksums.
 func (f remoteFile) sameContent(g remoteFile) bool {
 	return f.Size == g.Size && f.SHA256 == g.SHA256 && f.GitSHA1 == g.GitSHA1
 }
 
-// variant is one of the models that a repository holds: mostly a quantization.
+// variant is one of the models of a repository, usually a quantization.
 type variant struct {
-	name         string // of its file, without the ending and the part's number; with its folder
-	quantization string // empty where its name doesn't tell
+	name         string // of its file with its folder, without extension and part number
+	quantization string // empty if unknown
 	files        []remoteFile
 }
 
@@ -41,17 +42,17 @@ func (v variant) size() int64 {
 	return n
 }
 
-// label is what users know a variant by.
+// label returns the name of a variant for users.
 func (v variant) label() string { return cmp.Or(v.quantization, v.name) }
 
 func (v variant) String() string {
 	return fmt.Sprintf("%s (%s)", v.label(), sized(v.size()))
 }
 
-// sized is a number of bytes for users.
+// sized formats a number of bytes for users.
 func sized(bytes int64) string { return humanize.IBytes(uint64(max(0, bytes))) }
 
-// list names variants for users.
+// list formats variants for users.
 func list(all []variant) string {
 	var words []string
 	for _, v := range all {
@@ -60,51 +61,38 @@ func list(all []variant) string {
 	return strings.Join(words, ", ")
 }
 
-var (
-	projectorWord = regexp.MustCompile(`(?i)(^|[-._])mmproj([-._]|$)`)
-	// otherWord is in the names of what is a GGUF file, but no model.
-	otherWord = regexp.MustCompile(`(?i)(^|[-._])(imatrix|lora|adapter|control[-_]?vector|ggml-vocab)([-._]|$)`)
-)
+// otherWord matches the names of GGUF files that aren't models.
+var otherWord = regexp.MustCompile(`(?i)(^|[-._])(imatrix|lora|adapter|control[-_]?vector|ggml-vocab)([-._]|$)`)
 
-func isGGUF(file string) bool { return strings.EqualFold(path.Ext(file), ".gguf") }
-
-func isProjector(file string) bool { return isGGUF(file) && projectorWord.MatchString(stemOf(file)) }
-
-// stemOf is a file's name without its ending and its part's number.
-func stemOf(file string) string {
-	base := path.Base(file)
-	return splitSuffix.ReplaceAllString(strings.TrimSuffix(base, path.Ext(base)), "")
-}
-
-// variants groups the GGUF models among the files, the best choice first, and gives the projectors among them. Split models
-// of which a part isn't there are told apart.
+// variants groups the GGUF models among the files, best first, and returns the projectors. Split models that lack parts are
+// returned separately.
 func variants(files []remoteFile) (whole, incomplete []variant, projectors []remoteFile) {
-	groups := map[string]*variant{}
-	counts := map[string]int{}
+	type group struct {
+		name  string
+		parts int // 0: not split
+	}
+	groups := map[group]*variant{}
 	for _, f := range files {
-		stem := stemOf(f.Path)
+		stem := filename.Stem(f.Path)
 		switch {
-		case !isGGUF(f.Path) || otherWord.MatchString(stem):
+		case !filename.IsGGUF(f.Path) || otherWord.MatchString(stem):
 			continue
-		case isProjector(f.Path):
+		case filename.IsProjector(f.Path):
 			projectors = append(projectors, f)
 			continue
 		}
-		key, count := path.Join(path.Dir(f.Path), stem), 1
-		if m := splitSuffix.FindStringSubmatch(strings.TrimSuffix(path.Base(f.Path), path.Ext(f.Path))); m != nil {
-			count, _ = strconv.Atoi(m[2])
-			key += " in " + m[2] // beside the same in one piece
-		}
+		_, count := filename.Part(f.Path)
+		key := group{path.Join(path.Dir(f.Path), stem), count}
 		v := groups[key]
 		if v == nil {
-			v = &variant{name: path.Join(path.Dir(f.Path), stem), quantization: quantizationOf(f.Path)}
-			groups[key], counts[key] = v, count
+			v = &variant{name: key.name, quantization: filename.Quantization(f.Path)}
+			groups[key] = v
 		}
 		v.files = append(v.files, f)
 	}
 	for key, v := range groups {
 		slices.SortFunc(v.files, func(a, b remoteFile) int { return cmp.Compare(a.Path, b.Path) })
-		if len(v.files) == counts[key] {
+		if len(v.files) == max(key.parts, 1) {
 			whole = append(whole, *v)
 		} else {
 			incomplete = append(incomplete, *v)
@@ -115,43 +103,26 @@ func variants(files []remoteFile) (whole, incomplete []variant, projectors []rem
 	return whole, incomplete, projectors
 }
 
-// projectorFor is the projector that goes with a variant: one that is named after it before one that may be anybody's, then
-// that of 16 bits, which is made for every quantization, then the smallest. It has no path if there is none.
+// projectorFor returns the projector for a variant: preferably one named after the model, in the same folder, of 16 bits, which
+// suits every quantization, and small. Its path is empty if there is none.
 func projectorFor(v variant, all []remoteFile) remoteFile {
 	if len(all) == 0 {
 		return remoteFile{}
 	}
-	model := bareName(v.name)
+	model := filename.ModelName(path.Base(v.name))
+	misfit := func(f remoteFile) (n int) {
+		if filename.ProjectorName(filename.Stem(f.Path)) != model {
+			n += 4
+		}
+		if path.Dir(f.Path) != path.Dir(v.name) {
+			n += 2
+		}
+		if filename.Quantization(f.Path) != "F16" {
+			n++
+		}
+		return n
+	}
 	return slices.MinFunc(all, func(a, b remoteFile) int {
-		return cmp.Or(
-			-compareBool(bareName(a.Path) == model, bareName(b.Path) == model),
-			-compareBool(path.Dir(a.Path) == path.Dir(v.name), path.Dir(b.Path) == path.Dir(v.name)),
-			-compareBool(quantizationOf(a.Path) == "F16", quantizationOf(b.Path) == "F16"),
-			cmp.Compare(a.Size, b.Size),
-			cmp.Compare(a.Path, b.Path),
-		)
+		return cmp.Or(cmp.Compare(misfit(a), misfit(b)), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Path, b.Path))
 	})
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	default:
-		return -1
-	}
-}
-
-// bareName is what a file's name says of the model, without the projector's word and the quantization.
-func bareName(file string) string {
-	name := strings.TrimSuffix(path.Base(file), ".gguf")
-	name = splitSuffix.ReplaceAllString(name, "")
-	name = projectorWord.ReplaceAllString(name, "$1$2")
-	if q := lastQuantization(name); q != "" {
-		name = regexp.MustCompile(`(?i)[-._]?`+regexp.QuoteMeta(q)).ReplaceAllString(name, "")
-	}
-	name = regexp.MustCompile(`(?i)[-._]model$`).ReplaceAllString(name, "")
-	return strings.ToLower(strings.Trim(name, "-._"))
 }

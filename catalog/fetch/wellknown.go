@@ -1,16 +1,18 @@
 package fetch
 
 import (
-	_ "embed" // for the catalog
+	_ "embed" // for wellknown.json
 	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// Entry is a model of the catalog that is shipped.
+// Entry is an entry of the built-in list of models.
 type Entry struct {
-	ID   string `json:"id"`   // publisher/name, lower case: what clients ask for, and the model's key once it is there
+	ID   string `json:"id"`   // publisher/name, lower case: what clients request, and the model's key
 	Repo string `json:"repo"` // publisher/repository on the hub
 	Type string `json:"type"` // "llm" or "embedding"
 }
@@ -18,16 +20,16 @@ type Entry struct {
 //go:embed wellknown.json
 var wellKnownJSON []byte
 
-// WellKnown is the catalog that is shipped: open models that everybody asks for. It is not to be changed.
+// WellKnown returns the built-in list of popular open models. It must not be modified.
 var WellKnown = sync.OnceValue(func() []Entry {
 	var all []Entry
 	if err := json.Unmarshal(wellKnownJSON, &all); err != nil {
-		panic("wellknown.json: " + err.Error()) // a test reads it, too
+		panic("wellknown.json: " + err.Error()) // a test reads it
 	}
 	return all
 })
 
-// namesOf are the names that a repository can be asked for by without a URL: its own, and the catalog's.
+// namesOf returns the names by which a repository can be requested without a URL: its own, and those in the list.
 func namesOf(repo string) []string {
 	names := []string{repo}
 	for _, e := range WellKnown() {
@@ -38,30 +40,22 @@ func namesOf(repo string) []string {
 	return names
 }
 
-// SameModel gives the other names, as publisher/name, by which what a name means can be asked for: those of an entry of the
-// catalog. The name may lack its repository's ending, as a model's key does.
+// SameModel returns other names, as publisher/name, for the model that a name means, from the built-in list. The name may lack
+// the ending of its repository, like a model's key.
 func SameModel(name string) []string {
 	if entry, ok := wellKnown(name); ok {
 		return []string{entry.ID, entry.Repo}
 	}
 	var names []string
 	for _, e := range WellKnown() {
-		if strings.EqualFold(withoutGGUF(e.Repo), withoutGGUF(name)) {
+		if strings.EqualFold(filename.TrimEnding(e.Repo, "-gguf"), filename.TrimEnding(name, "-gguf")) {
 			names = append(names, e.ID)
 		}
 	}
 	return names
 }
 
-// withoutGGUF is a repository's name without the ending that many have.
-func withoutGGUF(repo string) string {
-	if n := len(repo) - len("-gguf"); n > 0 && strings.EqualFold(repo[n:], "-gguf") {
-		return repo[:n]
-	}
-	return repo
-}
-
-// wellKnown finds an entry by its identifier, or by that without the publisher; in any case of letters.
+// wellKnown finds an entry by its ID, with or without the publisher, in any case.
 func wellKnown(name string) (Entry, bool) {
 	name = strings.ToLower(name)
 	all := WellKnown()

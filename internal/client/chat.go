@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// ChatRequest is what POST /api/v1/chat is asked.
+// ChatRequest is the body of POST /api/v1/chat.
 type ChatRequest struct {
 	Model       string   `json:"model"`
 	Input       string   `json:"input"`
@@ -19,7 +19,7 @@ type ChatRequest struct {
 	Stream      bool     `json:"stream"`
 }
 
-// ChatEvent is an event of a chat's stream. Which fields it has depends on its type.
+// ChatEvent is an event of a chat's stream. Its type determines which fields are set.
 type ChatEvent struct {
 	Type     string     `json:"type"`
 	Content  string     `json:"content"`  // of message.delta and reasoning.delta
@@ -28,9 +28,9 @@ type ChatEvent struct {
 	Result   ChatResult `json:"result"` // of chat.end
 }
 
-// ChatResult is what a chat came to.
+// ChatResult is the result of a chat.
 type ChatResult struct {
-	Response string `json:"response_id"` // empty where nothing was stored
+	Response string `json:"response_id"` // empty if the response wasn't stored
 	Stats    struct {
 		Input       int     `json:"input_tokens"`
 		Output      int     `json:"total_output_tokens"`
@@ -41,7 +41,7 @@ type ChatResult struct {
 	} `json:"stats"`
 }
 
-// Chat asks a model, and calls each with the events of its answer. An error within the stream is returned, at its end.
+// Chat sends a message to a model, and calls each for the events of the answer. It returns an error in the stream after its end.
 func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEvent) error) (ChatResult, error) {
 	request.Stream = true
 	var result ChatResult

@@ -1,8 +1,8 @@
-// Package client talks to a running lmcaddy: over the socket in its home folder, or over HTTP with a token. It is what
-// the commands are made of.
+// Package client is a client of a running lmcaddy, over the socket in its home folder, or over HTTP with a token. The commands
+// use it.
 //
-// Whatever goes wrong is an error that can be shown to people as it is: a [*DownError] when nobody answers, an [*Error] when
-// the server refuses.
+// All errors can be shown to users as they are: a [*DownError] if the server can't be reached, an [*Error] if it refuses a
+// request.
 package client
 
 import (
@@ -20,21 +20,21 @@ import (
 	"time"
 )
 
-// connectWithin bounds how long a connection may take. Answers have no bound: a model may take minutes to load.
+// connectWithin bounds the time to connect. Responses have no timeout, since a model may take minutes to load.
 const connectWithin = 15 * time.Second
 
-// maxAnswer bounds an answer in one piece, in bytes. A list of ten thousand models has some megabytes.
+// maxAnswer bounds a response that isn't a stream, in bytes. A list of ten thousand models takes megabytes.
 const maxAnswer = 256 << 20
 
-// Client asks one server. It may be used by several goroutines.
+// Client is a client of one server. Its methods may be called from any goroutine.
 type Client struct {
-	base   string // without a slash at its end
+	base   string // without a trailing slash
 	token  string
-	socket string // empty: over TCP
+	socket string // empty for TCP
 	http   *http.Client
 }
 
-// OnSocket is a client of the server that has a Unix socket.
+// OnSocket returns a client of the server with a Unix socket.
 func OnSocket(path string) *Client {
 	return &Client{base: "http://localhost", socket: path, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -43,7 +43,7 @@ func OnSocket(path string) *Client {
 	}}}
 }
 
-// OnHost is a client of the server at a URL, or at a host and port. The token may be empty.
+// OnHost returns a client of the server at a URL, or at a host and port. The token may be empty.
 func OnHost(host, token string) (*Client, error) {
 	if !strings.Contains(host, "://") {
 		host = "http://" + host
@@ -52,12 +52,12 @@ func OnHost(host, token string) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%s is not the address of a server: give one such as http://192.168.1.7:1234", host)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() // with the proxies of the environment
+	transport := http.DefaultTransport.(*http.Transport).Clone() // uses the proxies in the environment
 	transport.DialContext = (&net.Dialer{Timeout: connectWithin}).DialContext
 	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: &http.Client{Transport: transport}}, nil
 }
 
-// Address is where the server is, for people.
+// Address returns the server's address, for messages.
 func (c *Client) Address() string {
 	if c.socket != "" {
 		return c.socket
@@ -65,25 +65,25 @@ func (c *Client) Address() string {
 	return c.base
 }
 
-// Close lets go of connections that aren't used.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Get asks for a path, and reads the answer into a value, unless that is nil.
+// Get requests a path, and decodes the response into a value, which may be nil.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
 	return c.ask(ctx, http.MethodGet, path, nil, into)
 }
 
-// Post sends a value as JSON; nil sends nothing. The answer is read as by Get.
+// Post sends a value as JSON, unless it is nil, and decodes the response as Get does.
 func (c *Client) Post(ctx context.Context, path string, body, into any) error {
 	return c.ask(ctx, http.MethodPost, path, body, into)
 }
 
-// Patch is Post with another method.
+// Patch is like Post with another method.
 func (c *Client) Patch(ctx context.Context, path string, body, into any) error {
 	return c.ask(ctx, http.MethodPatch, path, body, into)
 }
 
-// Delete is Get with another method.
+// Delete is like Get with another method.
 func (c *Client) Delete(ctx context.Context, path string, into any) error {
 	return c.ask(ctx, http.MethodDelete, path, nil, into)
 }
@@ -107,7 +107,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 	return nil
 }
 
-// send gives an answer whose status says that all is well. Its body is to be closed.
+// send returns a response with a success status. The caller must close its body.
 func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -138,7 +138,7 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	return nil, c.refusal(resp)
 }
 
-// explain says of a request that got no answer why that may be.
+// explain describes why a request got no response.
 func (c *Client) explain(err error) error {
 	var failed *net.OpError
 	var untrusted *tls.CertificateVerificationError
@@ -149,7 +149,7 @@ func (c *Client) explain(err error) error {
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is of that server's own making, let SSL_CERT_FILE name a file with its root certificate", c.base, untrusted.Err)
 	case errors.As(err, &wrapped):
-		err = wrapped.Err // without the URL, which follows
+		err = wrapped.Err // the URL follows
 	}
 	return fmt.Errorf("asking the server at %s: %w", c.Address(), err)
 }

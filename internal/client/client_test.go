@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// serve answers every request with a handler.
+// serve returns a client of a server with a handler.
 func serve(t *testing.T, token string, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -160,7 +160,7 @@ func TestClient_SendsItsToken(t *testing.T) {
 	}
 }
 
-// events answers with a stream of events.
+// events returns a handler that sends a stream of events.
 func events(data ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -14,17 +14,17 @@ const downloads = "/api/v1/models/download"
 // Job is a download.
 type Job struct {
 	ID         string    `json:"job_id"`
-	Status     string    `json:"status"` // downloading, paused, completed, failed; or already_downloaded, which has no ID
+	Status     string    `json:"status"` // downloading, paused, completed or failed; or already_downloaded, which has no ID
 	TotalBytes int64     `json:"total_size_bytes"`
 	Bytes      int64     `json:"downloaded_bytes"`
 	PerSecond  float64   `json:"bytes_per_second"`
 	Estimate   time.Time `json:"estimated_completion"`
 	Model      string    `json:"model"`
-	Trouble    string    `json:"trouble"` // why it is being tried again
+	Trouble    string    `json:"trouble"` // why a request is being retried
 	Error      *Fault    `json:"error"`
 }
 
-// The states that a job may be in.
+// The states of a job.
 const (
 	JobDownloading = "downloading"
 	JobPaused      = "paused"
@@ -32,7 +32,7 @@ const (
 	JobFailed      = "failed"
 )
 
-// Jobs lists the downloads, the newest first.
+// Jobs returns the downloads, newest first.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	var list struct {
 		Jobs []Job `json:"jobs"`
@@ -41,7 +41,7 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 	return list.Jobs, err
 }
 
-// Download starts a download, or joins the one that is under way. The quantization may be empty.
+// Download starts a download, or joins a running one. The quantization may be empty.
 func (c *Client) Download(ctx context.Context, model, quantization string) (Job, error) {
 	request := map[string]string{"model": model}
 	if quantization != "" {
@@ -52,14 +52,14 @@ func (c *Client) Download(ctx context.Context, model, quantization string) (Job,
 	return job, err
 }
 
-// Change has a job do something: pause, resume or cancel.
+// Change pauses, resumes or cancels a job; what is that word.
 func (c *Client) Change(ctx context.Context, id, what string) (Job, error) {
 	var job Job
 	err := c.Post(ctx, downloads+"/"+url.PathEscape(id)+"/"+what, nil, &job)
 	return job, err
 }
 
-// Follow calls each with a job's state as it changes, until it is completed, failed or paused, and gives the last one.
+// Follow calls each when a job's state changes, until it is completed, failed or paused, and returns the last state.
 func (c *Client) Follow(ctx context.Context, id string, each func(Job)) (Job, error) {
 	var last Job
 	ended := false

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DownError says that nobody takes connections at an address.
+// DownError says that no server accepts connections at an address.
 type DownError struct {
 	Address string
 	Reason  error
@@ -18,14 +18,14 @@ func (e *DownError) Error() string {
 	return fmt.Sprintf("no server answers at %s: %v", e.Address, e.Reason)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *DownError) Unwrap() error { return e.Reason }
 
-// Error is the server's refusal.
+// Error is an error response of the server.
 type Error struct {
 	Status        int
-	Type, Code    string // words for programs; may be empty
-	Message, Hint string // for people; the hint is ours, and may be empty
+	Type, Code    string // for programs; may be empty
+	Message, Hint string // for people; the client adds the hint, which may be empty
 }
 
 func (e *Error) Error() string {
@@ -35,25 +35,25 @@ func (e *Error) Error() string {
 	return strings.TrimRight(e.Message, ". ") + ": " + e.Hint
 }
 
-// maxRefusal bounds what is read of an error's body, in bytes, and maxQuoted what is shown of one that isn't the API's.
+// maxRefusal bounds the bytes read of an error response, and maxQuoted those shown of one that isn't from the API.
 const (
 	maxRefusal = 1 << 20
 	maxQuoted  = 200
 )
 
-// Fault is an error as the API tells it, in the body of a refusal or in a stream.
+// Fault is an error in the form of the API, in a response or in a stream.
 type Fault struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Code    string `json:"code"`
 }
 
-// Err is the fault as an error.
+// Err returns the fault as an error.
 func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
 
-// refusal reads what the server has against a request.
+// refusal converts an error response.
 func (c *Client) refusal(resp *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // what has come by then is enough
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // a part of the body will do
 	var told struct {
 		Error Fault `json:"error"`
 	}

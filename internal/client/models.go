@@ -5,13 +5,13 @@ import (
 	"net/url"
 )
 
-// Models is what GET /api/v1/models tells.
+// Models is the response to GET /api/v1/models.
 type Models struct {
 	Models []Model  `json:"models"`
 	Broken []Broken `json:"broken,omitempty"`
 }
 
-// Model is one that can be used. What isn't known is empty.
+// Model is a model that can be used. Unknown fields are empty.
 type Model struct {
 	Type             string        `json:"type"`
 	Publisher        string        `json:"publisher"`
@@ -29,31 +29,31 @@ type Model struct {
 	*Description
 }
 
-// Description is what language models alone have: null where nobody wrote one.
+// Description is set for language models only; it is null if the model has none.
 type Description struct {
 	Description *string `json:"description"`
 }
 
-// Quantization is how a model's weights are stored.
+// Quantization says how a model's weights are stored.
 type Quantization struct {
 	Name *string  `json:"name"`
 	Bits *float64 `json:"bits_per_weight"`
 }
 
-// Capabilities is what a language model can do besides text.
+// Capabilities says what a language model supports.
 type Capabilities struct {
 	Vision    bool       `json:"vision"`
 	ToolUse   bool       `json:"trained_for_tool_use"`
 	Reasoning *Reasoning `json:"reasoning,omitempty"`
 }
 
-// Reasoning is the choice that a model offers of how much it thinks.
+// Reasoning says how much a model's reasoning can be controlled.
 type Reasoning struct {
 	Options []string `json:"allowed_options"`
 	Default *string  `json:"default"`
 }
 
-// Instance is a loaded one of a model.
+// Instance is a loaded instance of a model.
 type Instance struct {
 	ID     string `json:"id"`
 	Config struct {
@@ -61,21 +61,21 @@ type Instance struct {
 	} `json:"config"`
 }
 
-// Broken is a model whose file can't be used.
+// Broken is a model that can't be used.
 type Broken struct {
 	Key   string `json:"key"`
-	Path  string `json:"path"` // below the folder of models where it is below one
+	Path  string `json:"path"` // relative to the models folder if it is in there
 	Error string `json:"error"`
 }
 
-// Models lists the models, and the files that can't be used.
+// Models returns the models, and those that can't be used.
 func (c *Client) Models(ctx context.Context) (Models, error) {
 	var m Models
 	err := c.Get(ctx, "/api/v1/models", &m)
 	return m, err
 }
 
-// Unload ends an instance.
+// Unload unloads an instance.
 func (c *Client) Unload(ctx context.Context, id string) error {
 	return c.Post(ctx, "/api/v1/models/unload", map[string]string{"instance_id": id}, nil)
 }

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// maxLine bounds a line of a stream, in bytes. The longest honest ones carry all of an answer.
+// maxLine bounds a line of a stream, in bytes. The longest ones contain a whole answer.
 const maxLine = 64 << 20
 
-// ErrStop ends the reading of a stream, without being an error.
+// ErrStop makes Stream return nil.
 var ErrStop = errors.New("the stream was read as far as was wanted")
 
-// ErrCut says that a stream ended before what it tells of did.
+// ErrCut says that a stream ended too early.
 var ErrCut = errors.New("the server's answer broke off")
 
-// Stream sends a request whose answer is server-sent events, and hands each event's data on as it comes, valid until each
-// returns. It returns at the stream's end, or with the first error; [ErrStop] ends it well.
+// Stream sends a request and calls each with the data of every server-sent event, which is valid until each returns. It returns
+// when the stream ends, or with the first error; [ErrStop] makes it return nil.
 func (c *Client) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -40,14 +40,14 @@ func (c *Client) Stream(ctx context.Context, method, path string, body any, each
 	return err
 }
 
-// readEvents reads server-sent events to their end. Only their data is of interest: it repeats what the rest says.
+// readEvents reads server-sent events to the end of a stream. It ignores all fields but data.
 func readEvents(stream io.Reader, each func(data []byte) error) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxLine)
 	var data []byte
 	has := false
 	for lines.Scan() {
-		line := lines.Bytes() // without its end, LF or CRLF
+		line := lines.Bytes() // without LF or CRLF
 		if len(line) == 0 {
 			if has {
 				if err := each(data); err != nil {
@@ -69,5 +69,5 @@ func readEvents(stream io.Reader, each func(data []byte) error) error {
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("%w (%w)", ErrCut, err)
 	}
-	return nil // an event without the blank line at its end is none
+	return nil // an event ends with a blank line
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-const tokens = "/api/v1/tokens" //nolint:gosec // no credential
+const tokens = "/api/v1/tokens" //nolint:gosec // not a credential
 
-// Token is the right to use a server.
+// Token is an access token of a server.
 type Token struct {
-	Secret   string      `json:"token,omitempty"` // when it is created, and never again
+	Secret   string      `json:"token,omitempty"` // set only when the token is created
 	ID       string      `json:"id"`
 	Name     string      `json:"name"`
 	Scopes   []string    `json:"scopes"`
@@ -21,23 +21,23 @@ type Token struct {
 	LastUsed *time.Time  `json:"last_used_at"` // nil: never
 }
 
-// TokenLimits bound what a token may be used for. A zero field is no bound.
+// TokenLimits limits the use of a token. A zero field is no limit.
 type TokenLimits struct {
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	TokensPerDay      int `json:"tokens_per_day,omitempty"`
 	Concurrent        int `json:"concurrent_requests,omitempty"`
 }
 
-// TokenEdit is what a token is to be, or what is to become of it. Nil stays as it is.
+// TokenEdit describes a new token, or a change of one. Nil fields stay unchanged.
 type TokenEdit struct {
 	Name    *string        `json:"name,omitempty"`
 	Scopes  *[]string      `json:"scopes,omitempty"`
 	Models  *[]string      `json:"models,omitempty"`
-	Expires **time.Time    `json:"expires_at,omitempty"` // to nil: never
-	Limits  map[string]int `json:"limits,omitempty"`     // by the names of [TokenLimits]; 0: no bound
+	Expires **time.Time    `json:"expires_at,omitempty"` // pointer to nil: never
+	Limits  map[string]int `json:"limits,omitempty"`     // by the JSON names of [TokenLimits]; 0: no limit
 }
 
-// Tokens lists the tokens, the oldest first.
+// Tokens returns the tokens, oldest first.
 func (c *Client) Tokens(ctx context.Context) ([]Token, error) {
 	var list struct {
 		Tokens []Token `json:"tokens"`
@@ -46,7 +46,7 @@ func (c *Client) Tokens(ctx context.Context) ([]Token, error) {
 	return list.Tokens, err
 }
 
-// CreateToken makes a token.
+// CreateToken creates a token.
 func (c *Client) CreateToken(ctx context.Context, e TokenEdit) (Token, error) {
 	var t Token
 	err := c.Post(ctx, tokens, e, &t)
@@ -60,7 +60,7 @@ func (c *Client) EditToken(ctx context.Context, id string, e TokenEdit) (Token, 
 	return t, err
 }
 
-// RevokeToken ends a token.
+// RevokeToken revokes a token.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.Delete(ctx, tokens+"/"+url.PathEscape(id), nil)
 }

@@ -1,5 +1,5 @@
-// Package engine is what those who fetch engines and those who run them share: the environment that an engine gets, and asking
-// an executable what it is.
+// Package engine is shared by the packages that download engines and that run them. It has the environment of an engine, and
+// queries to an executable.
 package engine
 
 import (
@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// busyPatience bounds the last wait for a file that is busy; all of them are twice as long together.
+	// busyPatience bounds the last pause. The sum of all pauses is twice as long.
 	busyPatience = time.Second
-	// outputDelay bounds the wait for output that an executable's children hold open when it has ended itself.
+	// outputDelay bounds the wait for children of the executable that hold its output open.
 	outputDelay = 2 * time.Second
 )
 
-// Ask runs an executable with one flag, and returns what it writes, to either output, also when it fails.
+// Ask runs an executable with one flag, and returns its output, standard output and error together, even if it fails.
 //
-// The file may have just been written. When another goroutine starts a process at that moment, the child has the file open
-// for writing until it has become its program, and the system calls ours busy (golang.org/issue/22315): it is tried again.
+// The file may have just been written. If another goroutine starts a process at that moment, the child holds the file open for
+// writing until it execs, and starting the file fails with ETXTBSY (golang.org/issue/22315). Ask then tries again.
 func Ask(ctx context.Context, path, flag string) (output string, err error) {
 	isScript := IsScript(path)
 	for wait := time.Millisecond; ; wait *= 2 {
@@ -39,10 +39,10 @@ func Ask(ctx context.Context, path, flag string) (output string, err error) {
 	}
 }
 
-// llama-server says "version: 0.7.0 (build 11669, commit 1a2b3c4)"; before it had releases, "version: 6123 (1a2b3c4)".
+// llama-server prints "version: 0.7.0 (build 11669, commit 1a2b3c4)", or in older versions "version: 6123 (1a2b3c4)".
 var llamaVersion = regexp.MustCompile(`(?m)^version: (?:.*\(build (\d+)\b|(\d+) \()`)
 
-// LlamaVersion reads what llama-server answers to --version, as "b11669". It is empty where that says no version.
+// LlamaVersion returns the version in llama-server's output for --version, such as "b11669", or "".
 func LlamaVersion(output string) string {
 	m := llamaVersion.FindStringSubmatch(output)
 	if m == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A file that somebody holds open for writing can't be started; it is tried again until it can.
+// A file that is open for writing can't be started. Ask retries until it is closed.
 func TestAsk_WaitsForABusyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "llama-server")

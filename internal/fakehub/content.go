@@ -11,22 +11,22 @@ import (
 	"os"
 )
 
-// Content is what a file holds.
+// Content is the content of a file.
 type Content interface {
 	io.ReaderAt
 	Size() int64
 }
 
-// Files are the contents of a repository by their paths.
+// Files are the contents of a repository by path.
 type Files map[string]Content
 
-// Text is a file with these bytes.
+// Text is a file with this text.
 func Text(s string) Content { return bytes.NewReader([]byte(s)) }
 
 // Bytes is a file with these bytes.
 func Bytes(b []byte) Content { return bytes.NewReader(b) }
 
-// Random is a file of bytes that look random, and are the same for the same seed. It takes no memory.
+// Random is a file with pseudorandom bytes, which depend on the seed. It takes no memory.
 func Random(seed uint64, size int64) Content { return random{seed, size} }
 
 type random struct {
@@ -51,14 +51,14 @@ func (r random) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// mix is the finishing step of splitmix64.
+// mix is the last step of splitmix64.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// Disk is a file that lies on this machine's disk. It stays open.
+// Disk is a file on disk. It stays open.
 func Disk(path string) (Content, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +76,7 @@ type disk struct {
 	size int64
 }
 
-// copyTo sends bytes in the way of real servers: the system does it by itself.
+// copyTo sends bytes as real servers do, with sendfile.
 func (d disk) copyTo(w io.Writer, from, n int64) (int64, error) {
 	f, err := os.Open(d.Name())
 	if err != nil {
@@ -91,7 +91,7 @@ func (d disk) copyTo(w io.Writer, from, n int64) (int64, error) {
 
 func (d disk) Size() int64 { return d.size }
 
-// sums are the checksums of a content, as a hub lists them.
+// sums are the checksums of a content in the form of a hub.
 func sums(c Content) (sha256sum, gitSHA1 string, err error) {
 	large, small := sha256.New(), sha1.New() //nolint:gosec // git's
 	fmt.Fprintf(small, "blob %d\x00", c.Size())
@@ -101,7 +101,7 @@ func sums(c Content) (sha256sum, gitSHA1 string, err error) {
 	return hex.EncodeToString(large.Sum(nil)), hex.EncodeToString(small.Sum(nil)), nil
 }
 
-// Sum is the SHA-256 of a content, in hex.
+// Sum returns the SHA-256 of a content in hex.
 func Sum(c Content) string {
 	sum, _, err := sums(c)
 	if err != nil {

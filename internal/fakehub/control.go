@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// control is how tests in other processes command a hub, with POST and JSON:
+// control lets tests in other processes control a hub, with POST requests and JSON:
 //
 //	/_hub/fault      {a Fault}
 //	/_hub/mend
@@ -140,16 +140,16 @@ func (h *Hub) AddFolder(dir string) error {
 	return nil
 }
 
-// Process is how a hub runs as a process of its own.
+// Process configures a hub that is a process of its own.
 type Process struct {
-	Address string // to listen at
-	Dir     string // a folder of <publisher>/<repository>/<files> to serve; empty: none
-	Fault   string // one that there is from the start, in JSON; empty: none
-	Record  string // a file to which each request for a file is added as it begins; empty: none
+	Address string // to listen on
+	Dir     string // folder of <publisher>/<repository>/<files> to serve; may be empty
+	Fault   string // initial fault in JSON; may be empty
+	Record  string // file to which each request for a file is appended when it begins; may be empty
 }
 
-// Main runs the hub: it prints its address, and serves until standard input ends. It has everything before the first request
-// comes, so that one that was killed is back as if nothing had been.
+// Main runs the hub: it prints its address, and serves until standard input ends. It is complete before the first request, so
+// that a restarted process continues where a killed one stopped.
 func (p Process) Main() error {
 	h := newHub()
 	if p.Dir != "" {
@@ -182,7 +182,7 @@ func (p Process) Main() error {
 	var b [1]byte
 	for {
 		if _, err := os.Stdin.Read(b[:]); err != nil {
-			return nil //nolint:nilerr // the end of the input is the sign to end
+			return nil //nolint:nilerr // the end of standard input ends the hub
 		}
 	}
 }

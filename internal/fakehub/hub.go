@@ -11,43 +11,43 @@ import (
 	"time"
 )
 
-// Hub is a hub that runs. Its methods may be called from any goroutine.
+// Hub is a running hub. Its methods may be called from any goroutine.
 type Hub struct {
-	URL string // of its API, without a slash at the end
-	CDN string // where it sends files from
+	URL string // of the API, without a trailing slash
+	CDN string // URL of the server that sends files
 
 	mu       sync.Mutex
 	repos    map[string]*repo
-	tokens   map[string]bool // nil: none is needed
+	tokens   map[string]bool // nil: no token is required
 	faults   []*active
 	release  chan struct{} // closed to end stalls
 	requests []Request
-	under    int // requests that are being answered
+	under    int // number of requests in progress
 	pageSize int
 	inline   bool
 
-	record *json.Encoder // of the requests for files as they begin; nil: none
+	record *json.Encoder // of requests for files; may be nil
 
 	servers []*http.Server
 	opened  map[net.Conn]struct{}
 	serving sync.WaitGroup
 }
 
-// Request is one that was seen, when it has ended.
+// Request is a completed request.
 type Request struct {
-	Host   string    `json:"host"` // that it was sent to
+	Host   string    `json:"host"` // of the URL
 	Path   string    `json:"path"`
 	Query  string    `json:"query,omitempty"`
 	Range  string    `json:"range,omitempty"`
 	Token  string    `json:"token,omitempty"` // the Authorization header
 	If     string    `json:"if_range,omitempty"`
 	Status int       `json:"status"`
-	From   int64     `json:"from"` // the first byte of the file that was sent
-	To     int64     `json:"to"`   // behind the last
+	From   int64     `json:"from"` // first byte of the file that was sent
+	To     int64     `json:"to"`   // after the last byte
 	At     time.Time `json:"at"`
 }
 
-// Start runs a hub until the test ends.
+// Start runs a hub until the end of the test.
 func Start(t testing.TB) *Hub {
 	t.Helper()
 	h, err := Listen("127.0.0.1:0")
@@ -58,7 +58,7 @@ func Start(t testing.TB) *Hub {
 	return h
 }
 
-// Listen runs a hub at an address, and its file server at a port of its own on the same host. Close ends it.
+// Listen runs a hub at an address, and its file server at another port of the same host. Close stops it.
 func Listen(address string) (*Hub, error) {
 	h := newHub()
 	if err := h.open(address); err != nil {
@@ -109,7 +109,7 @@ func (h *Hub) serve(listener net.Listener, handler http.Handler) {
 	h.serving.Go(func() { _ = server.Serve(listener) })
 }
 
-// Kill breaks every connection and answers no more, as a process that is killed. Revive has it back at the same address.
+// Kill breaks all connections and stops listening, like a killed process. Revive restarts the hub at the same address.
 func (h *Hub) Kill() {
 	for _, s := range h.servers {
 		_ = s.Close()
@@ -118,13 +118,13 @@ func (h *Hub) Kill() {
 	h.servers = nil
 }
 
-// Revive runs a hub again that was killed.
+// Revive restarts a killed hub.
 func (h *Hub) Revive() error { return h.open(h.URL[len("http://"):]) }
 
-// CutAll breaks every connection; new ones are served.
+// CutAll breaks all connections. New ones are accepted.
 func (h *Hub) CutAll() { h.cutBut("") }
 
-// cutBut breaks every connection but that from an address.
+// cutBut breaks all connections except that from an address.
 func (h *Hub) cutBut(remote string) {
 	h.mu.Lock()
 	all := make([]net.Conn, 0, len(h.opened))
@@ -139,13 +139,13 @@ func (h *Hub) cutBut(remote string) {
 	}
 }
 
-// Close ends the hub.
+// Close stops the hub.
 func (h *Hub) Close() {
 	h.Mend()
 	h.Kill()
 }
 
-// RequireToken lets only requests with one of these tokens see repositories.
+// RequireToken restricts repositories to requests with one of these tokens.
 func (h *Hub) RequireToken(tokens ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,28 +155,28 @@ func (h *Hub) RequireToken(tokens ...string) {
 	}
 }
 
-// PageSize is how many files a page of a tree lists.
+// PageSize sets the number of files on a page of a tree.
 func (h *Hub) PageSize(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pageSize = n
 }
 
-// Inline sends files from the hub itself, without a redirect.
+// Inline makes the hub send files itself, without a redirect.
 func (h *Hub) Inline() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inline = true
 }
 
-// Requests are the requests that have ended, in order.
+// Requests returns the completed requests in order.
 func (h *Hub) Requests() []Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
 }
 
-// Forget empties the list of requests.
+// Forget clears the list of requests.
 func (h *Hub) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,17 +196,17 @@ func (h *Hub) end(r Request) {
 	h.requests = append(h.requests, r)
 }
 
-// begins adds a request to the record, with the bytes that it is to be sent.
+// begins records a request, with the bytes to be sent.
 func (h *Hub) begins(r Request, from, to int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.record != nil {
 		r.From, r.To = from, to
-		_ = h.record.Encode(r) // the test misses it
+		_ = h.record.Encode(r) // a test will notice the gap
 	}
 }
 
-// Quiet waits until no request is being answered.
+// Quiet waits until no request is in progress.
 func (h *Hub) Quiet(t testing.TB) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
@@ -222,10 +222,10 @@ func (h *Hub) Quiet(t testing.TB) {
 	}
 }
 
-// patience is for machines that do ten other things.
+// patience is enough for busy machines.
 const patience = 60 * time.Second
 
-// Sent is how many bytes of a file were sent, over all requests.
+// Sent returns the number of bytes of a file that were sent by all requests.
 func (h *Hub) Sent(file string) int64 {
 	n := int64(0)
 	for _, r := range h.Requests() {
@@ -240,14 +240,14 @@ func hasSuffix(path, suffix string) bool {
 	return len(path) >= len(suffix) && path[len(path)-len(suffix):] == suffix
 }
 
-// Add adds a repository, or replaces one by a new commit. Files of 1 KiB and more, and all models, are in large file
+// Add adds a repository, or a new commit that replaces its files. Models, and all files of at least 1 KiB, are in large file
 // storage: they have a SHA-256.
 func (h *Hub) Add(name string, files Files) {
 	r := &repo{name: name}
 	for path, content := range files {
 		sum, git, err := sums(content)
 		if err != nil {
-			panic(fmt.Sprintf("fakehub: %s: %v", path, err)) // a test's own mistake
+			panic(fmt.Sprintf("fakehub: %s: %v", path, err)) // a mistake of the test
 		}
 		r.files = append(r.files, &file{path: path, content: content, sha256: sum, git: git, listed: content.Size()})
 	}

@@ -2,7 +2,7 @@ package fakehub
 
 import (
 	"cmp"
-	"crypto/sha1" //nolint:gosec // a commit's form, no secret
+	"crypto/sha1" //nolint:gosec // a commit ID
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -14,23 +14,23 @@ import (
 	"strings"
 )
 
-// repo is a repository with its latest commit. Requests read it without a lock, so one that is in Hub.repos never changes:
-// another takes its place.
+// repo is a repository with its latest commit. Requests read it without a lock, so a repo in Hub.repos is immutable and is
+// replaced by another.
 type repo struct {
 	name   string
 	commit string
 	files  []*file
-	count  int // of commits
+	count  int // number of commits
 }
 
 type file struct {
 	path        string
 	content     Content
 	sha256, git string
-	listed      int64 // the size that the tree tells
+	listed      int64 // the size in the tree
 }
 
-// large tells whether a file is in large file storage.
+// large reports whether a file is in large file storage.
 func (f *file) large() bool {
 	ext := path.Ext(f.path)
 	return f.content.Size() >= 1<<10 || ext == ".gguf" || ext == ".safetensors"
@@ -38,7 +38,7 @@ func (f *file) large() bool {
 
 func (f *file) tag() string { return `"` + f.sha256 + `"` }
 
-// put makes a repository the newest of its name. h.mu is held.
+// put sets the repository of a name. h.mu is held.
 func (h *Hub) put(r *repo) {
 	slices.SortFunc(r.files, func(a, b *file) int { return cmp.Compare(a.path, b.path) })
 	key := strings.ToLower(r.name)
@@ -51,17 +51,17 @@ func (h *Hub) put(r *repo) {
 	h.repos[key] = r
 }
 
-// Lie makes the tree tell another size of a file than it has.
+// Lie makes the tree list a wrong size for a file.
 func (h *Hub) Lie(repo, path string, size int64) {
 	h.change(repo, path, func(f *file) { f.listed = size })
 }
 
-// LieSum makes the tree tell another SHA-256.
+// LieSum makes the tree list a wrong SHA-256 for a file.
 func (h *Hub) LieSum(repo, path, sum string) {
 	h.change(repo, path, func(f *file) { f.sha256 = sum })
 }
 
-// Replace gives a file other bytes, of which neither the tree nor the file's ETag tells.
+// Replace changes the content of a file, but not its entry in the tree or its ETag.
 func (h *Hub) Replace(repo, path string, content Content) {
 	h.change(repo, path, func(f *file) { f.content = content })
 }
@@ -86,7 +86,7 @@ func (h *Hub) change(repo, name string, change func(*file)) {
 	h.repos[key] = &r
 }
 
-// find is a repository and the rest of a path that begins with its name.
+// find returns a repository and the rest of a path that begins with its name.
 func (h *Hub) find(escaped string) (*repo, []string) {
 	segments := strings.Split(strings.Trim(escaped, "/"), "/")
 	if len(segments) < 2 {
@@ -105,12 +105,12 @@ func (h *Hub) find(escaped string) (*repo, []string) {
 	return h.repos[strings.ToLower(segments[0]+"/"+segments[1])], rest
 }
 
-// knows tells whether a name is a revision of a repository.
+// knows reports whether a name is a revision of a repository.
 func (r *repo) knows(revision string) bool {
 	return revision == "main" || revision == r.commit || strings.HasPrefix(revision, "refs/")
 }
 
-// file finds a file of the repository.
+// file returns a file of the repository.
 func (r *repo) file(name string) *file {
 	i := slices.IndexFunc(r.files, func(f *file) bool { return f.path == name })
 	if i < 0 {
@@ -119,7 +119,7 @@ func (r *repo) file(name string) *file {
 	return r.files[i]
 }
 
-// api answers below /api/models/.
+// api serves /api/models/.
 func (h *Hub) api(w http.ResponseWriter, request *http.Request) {
 	r, rest := h.find(strings.TrimPrefix(request.URL.EscapedPath(), "/api/models/"))
 	if r == nil {
@@ -138,7 +138,7 @@ func (h *Hub) api(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// tree lists a page of the files.
+// tree sends a page of the tree.
 func (h *Hub) tree(w http.ResponseWriter, request *http.Request, r *repo) {
 	h.mu.Lock()
 	size := h.pageSize

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// front answers as the hub: its API, its files' addresses, and what tests say to it.
+// front serves the hub: the API, the files' URLs, and the control of tests.
 func (h *Hub) front() http.Handler {
 	mux := http.NewServeMux()
 	h.control(mux)
@@ -37,7 +37,7 @@ func (h *Hub) admits(request *http.Request) bool {
 	return h.tokens == nil || h.tokens[token]
 }
 
-// resolve sends a request for a file to the file server, or answers it where the hub is inline.
+// resolve redirects to the file server, or sends the file if the hub is inline.
 func (h *Hub) resolve(w *observer, request *http.Request, fault Fault, release <-chan struct{}) {
 	r, rest := h.find(request.URL.EscapedPath())
 	if r == nil || len(rest) < 3 || rest[0] != "resolve" || !r.knows(rest[1]) {
@@ -64,7 +64,7 @@ func (h *Hub) resolve(w *observer, request *http.Request, fault Fault, release <
 	http.Redirect(w, request, h.CDN+"/cdn/"+url.PathEscape(r.name)+"/"+(&url.URL{Path: f.path}).EscapedPath()+"?signature=secret", http.StatusFound)
 }
 
-// cdn answers as the file server.
+// cdn serves the file server.
 func (h *Hub) cdn(w http.ResponseWriter, request *http.Request) {
 	h.observed(w, request, func(w *observer, fault Fault, release <-chan struct{}) {
 		escaped, ok := strings.CutPrefix(request.URL.EscapedPath(), "/cdn/")
@@ -85,7 +85,7 @@ func (h *Hub) cdn(w http.ResponseWriter, request *http.Request) {
 	})
 }
 
-// observer notes what is answered.
+// observer records a response.
 type observer struct {
 	http.ResponseWriter
 	seen Request
@@ -97,10 +97,10 @@ func (o *observer) WriteHeader(status int) {
 	o.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets a [http.ResponseController] through.
+// Unwrap supports [http.ResponseController].
 func (o *observer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// observed answers a request, or does what a fault wants instead, and notes it.
+// observed serves a request, or simulates a fault, and records it.
 func (h *Hub) observed(w http.ResponseWriter, request *http.Request, answer func(*observer, Fault, <-chan struct{})) {
 	o := &observer{ResponseWriter: w, seen: Request{
 		Host: request.Host, Path: request.URL.Path, Query: request.URL.RawQuery, Range: request.Header.Get("Range"),
@@ -127,7 +127,7 @@ func (h *Hub) observed(w http.ResponseWriter, request *http.Request, answer func
 		if whole {
 			to += request.URL.RequestURI()
 		}
-		http.Redirect(o, request, to, http.StatusFound) //nolint:gosec // where the test wants it
+		http.Redirect(o, request, to, http.StatusFound) //nolint:gosec // chosen by the test
 	default:
 		answer(o, fault, release)
 	}
@@ -150,7 +150,7 @@ func stall(request *http.Request, release <-chan struct{}) {
 	panic(http.ErrAbortHandler)
 }
 
-// send sends a file, or the range of it that is asked for.
+// send sends a file or the requested range.
 func (h *Hub) send(w *observer, request *http.Request, f *file, fault Fault, release <-chan struct{}) {
 	size := f.content.Size()
 	tag := f.tag()
@@ -203,7 +203,7 @@ func (h *Hub) send(w *observer, request *http.Request, f *file, fault Fault, rel
 	}
 }
 
-// rangeOf reads a Range header of one range.
+// rangeOf parses a Range header with one range.
 func rangeOf(header string, size int64) (from, to int64, ok bool) {
 	spec, isBytes := strings.CutPrefix(header, "bytes=")
 	first, last, _ := strings.Cut(spec, "-")
@@ -218,7 +218,7 @@ func rangeOf(header string, size int64) (from, to int64, ok bool) {
 	return from, to, true
 }
 
-// sender sends bytes of a file as a fault wants them.
+// sender sends the bytes of a file, and simulates faults.
 type sender struct {
 	w       *observer
 	request *http.Request
@@ -253,7 +253,7 @@ func (s *sender) send(from, to int64) {
 			}
 			panic(http.ErrAbortHandler)
 		}
-		if _, err := s.content.ReadAt(buf[:n], at); err != nil && err != io.EOF { //nolint:errorlint // a reader's end
+		if _, err := s.content.ReadAt(buf[:n], at); err != nil && err != io.EOF { //nolint:errorlint // io.ReaderAt returns a bare io.EOF
 			panic(http.ErrAbortHandler)
 		}
 		if d := s.fault.Damage - 1; d >= at && d < at+n {

@@ -1,10 +1,10 @@
-// Package home names the folder that holds all of lmcaddy's state, and the places inside it.
+// Package home names the folder with all of lmcaddy's state, and its contents.
 //
 //	models/<publisher>/<repo>/…   model files
-//	downloads/                    what is being downloaded into it
-//	runtimes/                     engines that `lmcaddy runtime get` has fetched, and which one is selected
-//	lmcaddy.db                    the conversations
-//	run/                          the lock, sockets and whatever else ends with the process (0700)
+//	downloads/                    the state of downloads
+//	runtimes/                     engines installed by `lmcaddy runtime get`, and which one is selected
+//	lmcaddy.db                    conversations, tokens and usage
+//	run/                          the lock, sockets and other files of the running process (0700)
 package home
 
 import (
@@ -14,13 +14,13 @@ import (
 	"path/filepath"
 )
 
-// Variable is the environment variable that overrides the default folder, ~/.lmcaddy.
+// Variable is the environment variable that replaces the default folder, ~/.lmcaddy.
 const Variable = "LMCADDY_HOME"
 
-// Dir is a home folder, as an absolute path.
+// Dir is the absolute path of a home folder.
 type Dir string
 
-// FromEnvironment is the folder that $LMCADDY_HOME names, else ~/.lmcaddy. It need not exist.
+// FromEnvironment returns the folder in $LMCADDY_HOME, or ~/.lmcaddy. It need not exist.
 func FromEnvironment() (Dir, error) {
 	if dir := os.Getenv(Variable); dir != "" {
 		return Abs(dir)
@@ -32,7 +32,7 @@ func FromEnvironment() (Dir, error) {
 	return Dir(filepath.Join(user, ".lmcaddy")), nil
 }
 
-// Abs makes a Dir of any path.
+// Abs returns the Dir for a path.
 func Abs(path string) (Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -41,40 +41,40 @@ func Abs(path string) (Dir, error) {
 	return Dir(abs), nil
 }
 
-// Models is where models are kept: models/<publisher>/<repo>/….
+// Models is the folder of models: models/<publisher>/<repo>/….
 func (d Dir) Models() string { return filepath.Join(string(d), "models") }
 
-// Downloads is where downloads are written down, so that they go on after a restart.
+// Downloads is the folder for the state of downloads, which are resumed after a restart.
 func (d Dir) Downloads() string { return filepath.Join(string(d), "downloads") }
 
-// Runtimes is where fetched engines are kept.
+// Runtimes is the folder of installed engines.
 func (d Dir) Runtimes() string { return filepath.Join(string(d), "runtimes") }
 
-// Run is the folder of the lock and of sockets.
+// Run is the folder of the lock and the sockets.
 func (d Dir) Run() string { return filepath.Join(string(d), "run") }
 
-// Lock is the file whose lock makes a process the only one to use this home.
+// Lock is the file that is locked by the process that uses this home.
 func (d Dir) Lock() string { return filepath.Join(d.Run(), "lock") }
 
-// Catalog is what was read of the models, so that a start needn't read all of it again. It may be deleted.
+// Catalog is the file that caches the models' headers. It may be deleted.
 func (d Dir) Catalog() string { return filepath.Join(string(d), "catalog.json") }
 
-// Database is where conversations are stored, unless a configuration says otherwise.
+// Database is the default file for conversations.
 func (d Dir) Database() string { return filepath.Join(string(d), "lmcaddy.db") }
 
-// Engines is where the running engines are written down, so that they are found after a crash.
+// Engines is the file that lists the running engines, so that they can be ended after a crash.
 func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
 
-// EngineCache is where engines keep what they compile for GPUs. It may be deleted.
+// EngineCache is the folder where engines cache code compiled for GPUs. It may be deleted.
 func (d Dir) EngineCache() string { return filepath.Join(string(d), "cache", "engines") }
 
-// AdminSocket is where Caddy's admin endpoint listens unless a configuration says otherwise.
+// AdminSocket is the default socket of Caddy's admin endpoint.
 func (d Dir) AdminSocket() string { return filepath.Join(d.Run(), "admin.sock") }
 
-// Socket is where the running server's API is found by the commands.
+// Socket is the socket of the server's API, for the commands.
 func (d Dir) Socket() string { return filepath.Join(d.Run(), "lmcaddy.sock") }
 
-// Make creates the home, its models folder and its run folder, each readable by this user alone where it is new.
+// Make creates the home, its models folder and its run folder. New folders are readable by this user only.
 func (d Dir) Make() error {
 	for _, path := range []string{string(d), d.Run(), d.Models()} {
 		if err := os.MkdirAll(path, 0o700); err != nil {

@@ -1,4 +1,4 @@
-// Package machine tells the names and addresses of the machine that the program runs on.
+// Package machine returns the names and addresses of this machine.
 package machine
 
 import (
@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Hostname is the machine's own name, in lower case. It is empty where the system doesn't tell it.
+// Hostname returns the machine's host name in lower case, or "" if it is unknown.
 var Hostname = sync.OnceValue(func() string {
 	name, _ := os.Hostname()
 	return Normal(name)
 })
 
-// Names are those by which others on its network may know the machine: its own name, in full and without a domain, and
-// that with .local (mDNS) and with each domain that the machine itself searches names in.
+// Names returns the names by which other machines may know this one: its host name, with and without domain, and with .local
+// (mDNS) and each domain in the resolver's search list.
 var Names = sync.OnceValue(func() []string {
 	var domains []string
 	if file, err := os.Open("/etc/resolv.conf"); err == nil {
@@ -43,10 +43,10 @@ func names(hostname string, domains []string) []string {
 	return slices.Compact(all)
 }
 
-// maxDomains bounds what a resolver's configuration adds.
+// maxDomains bounds the domains taken from the resolver's configuration.
 const maxDomains = 8
 
-// searched are the domains that a resolv.conf searches names in.
+// searched returns the search list of a resolv.conf.
 func searched(file io.Reader) (domains []string) {
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
@@ -63,11 +63,11 @@ func searched(file io.Reader) (domains []string) {
 	return domains
 }
 
-// Normal is the form in which host names are compared: in lower case, without the dot that may end them.
+// Normal returns the form in which host names are compared: in lower case, without a trailing dot.
 func Normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// IsLocalhost tells whether a host, a name in its normal form or an address without brackets, means the machine whoever
-// looks it up.
+// IsLocalhost reports whether a host always means the local machine. The host is a name in its normal form, or an address
+// without brackets.
 func IsLocalhost(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap().IsLoopback()
@@ -75,7 +75,7 @@ func IsLocalhost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// addressAge is for how long the addresses of the interfaces are believed: a laptop changes networks.
+// addressAge is how long the addresses are cached. Laptops change networks.
 const addressAge = 2 * time.Second
 
 var interfaces struct {
@@ -84,7 +84,7 @@ var interfaces struct {
 	read      time.Time
 }
 
-// HasAddress tells whether an address belongs to one of the machine's interfaces.
+// HasAddress reports whether an address belongs to an interface of this machine.
 func HasAddress(ip netip.Addr) bool {
 	interfaces.Lock()
 	defer interfaces.Unlock()

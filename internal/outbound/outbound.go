@@ -1,5 +1,5 @@
-// Package outbound is how this server fetches things from elsewhere: over https, or plain http on this machine alone; by
-// redirects that keep to that; and never waiting for a server that has gone silent.
+// Package outbound makes requests to other servers. It uses https, or http to this machine, follows only redirects that are as
+// safe, and cancels requests to servers that stall.
 package outbound
 
 import (
@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// Connections that were refused or go unanswered are given up soon, so that another try can begin.
+	// Failed connections time out soon, so that they can be retried.
 	connectTimeout = 15 * time.Second
 	idleTimeout    = 60 * time.Second
-	// idlePerHost keeps the connections of a file's parallel parts for its next parts.
+	// idlePerHost is enough to reuse the connections of a file's parallel ranges.
 	idlePerHost  = 16
 	maxRedirects = 10
-	// readBuffer is what a connection reads ahead. Bodies are read past it, in larger blocks.
+	// readBuffer is the read-ahead of a connection. Bodies are read in larger blocks, which bypass it.
 	readBuffer = 64 << 10
 )
 
-// InsecureError says that an address, or a redirect to it, would leave https.
+// InsecureError says that a URL, or a redirect to it, doesn't use https.
 type InsecureError struct {
 	URL  string // without its password
-	From string // the address that redirected; empty where nothing did
+	From string // the URL that redirected; empty if none did
 }
 
 func (e *InsecureError) Error() string {
@@ -37,8 +37,8 @@ func (e *InsecureError) Error() string {
 	return fmt.Sprintf("%s is refused: only https is used, or http on this machine", e.URL)
 }
 
-// Check refuses an address that is neither https nor http on this machine, or that holds a password. The error is an
-// [*InsecureError] where the scheme is at fault.
+// Check rejects a URL that uses neither https nor http to this machine, or that contains a password. The error is an
+// [*InsecureError] if the scheme is wrong.
 func Check(u *url.URL) error {
 	switch {
 	case u.Host == "":
@@ -52,7 +52,7 @@ func Check(u *url.URL) error {
 	}
 }
 
-// IsLoopback tells whether a host is this machine by its name alone; nothing is looked up.
+// IsLoopback reports whether a host is this machine, judging by the name alone.
 func IsLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -61,7 +61,7 @@ func IsLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// SameOrigin tells whether two addresses have the scheme, the host and the port in common.
+// SameOrigin reports whether two URLs have the same scheme, host and port.
 func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && a.Hostname() == b.Hostname() && port(a) == port(b)
 }
@@ -73,8 +73,8 @@ func port(u *url.URL) string {
 	return "443"
 }
 
-// NewTransport makes connections for fetching files. It speaks HTTP/1.1, because parallel parts of a file over HTTP/2
-// would share one connection and gain nothing, and asks for no compression, because parts are counted in bytes as stored.
+// NewTransport returns a transport for downloads. It uses HTTP/1.1, because with HTTP/2 the parallel ranges of a file would share
+// a connection. It doesn't request compression, because ranges are counted in stored bytes.
 func NewTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -90,45 +90,46 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// CheckRedirect is for an [http.Client]: what began with https stays with it, and plain http stays on this machine.
+// UserAgent is the User-Agent of all requests.
+const UserAgent = "lmcaddy"
+
+// CheckRedirect is for an [http.Client]. Requests that began with https stay with https, and those that began with http to this
+// machine stay on this machine.
 func CheckRedirect(request *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return errors.New("too many redirects")
 	}
 	last := via[len(via)-1].URL
 	refused := &InsecureError{URL: request.URL.Redacted(), From: last.Redacted()}
-	if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
-		return refused
-	}
-	if Check(request.URL) != nil {
+	if Check(via[0].URL) == nil && Check(request.URL) != nil || via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
 		return refused
 	}
 	return nil
 }
 
-// ErrStalled is why a context ends that a [Watchdog] has given up.
+// ErrStalled is the cause of a context that a [Watchdog] has canceled.
 var ErrStalled = errors.New("no more bytes came")
 
-// Watchdog ends a context when nothing has happened for a while.
+// Watchdog cancels a context if nothing happens for a while.
 type Watchdog struct {
 	after  time.Duration
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 }
 
-// Watch derives a context that ends with [ErrStalled], unless [Watchdog.Alive] is called at least so often. Stop has to be
-// called when the work is done.
-func Watch(ctx context.Context, after time.Duration) (context.Context, *Watchdog) {
+// WithWatchdog derives a context that is canceled with [ErrStalled] if [Watchdog.Alive] isn't called for the given duration. The
+// caller must call Stop in the end.
+func WithWatchdog(ctx context.Context, after time.Duration) (context.Context, *Watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Watchdog{after: after, cancel: cancel}
 	w.timer = time.AfterFunc(after, func() { cancel(fmt.Errorf("%w for %v", ErrStalled, after)) })
 	return ctx, w
 }
 
-// Alive says that something has happened.
+// Alive restarts the timer.
 func (w *Watchdog) Alive() { w.timer.Reset(w.after) }
 
-// Stop ends the watch, and the context with it.
+// Stop stops the timer and cancels the context.
 func (w *Watchdog) Stop() {
 	w.timer.Stop()
 	w.cancel(nil)

@@ -65,7 +65,7 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-// TestCheckRedirect_StaysSafe goes from a server on this machine elsewhere.
+// TestCheckRedirect_StaysSafe follows redirects of a server on this machine.
 func TestCheckRedirect_StaysSafe(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -93,12 +93,17 @@ func TestCheckRedirect_StaysSafe(t *testing.T) {
 	if err := CheckRedirect(to, []*http.Request{from}); !errors.As(err, &insecure) {
 		t.Errorf("from https to http on this machine: %v", err)
 	}
+	mirror, _ := http.NewRequest(http.MethodGet, "http://mirror.lan/x", nil)
+	other, _ := http.NewRequest(http.MethodGet, "http://files.lan/x", nil)
+	if err := CheckRedirect(other, []*http.Request{mirror}); err != nil {
+		t.Errorf("from http on another machine, which the caller has allowed: %v", err)
+	}
 }
 
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, w := Watch(t.Context(), time.Minute)
+		ctx, w := WithWatchdog(t.Context(), time.Minute)
 		defer w.Stop()
 		for range 3 {
 			time.Sleep(59 * time.Second)

@@ -10,13 +10,13 @@ import (
 
 type decoder = func(io.Reader) (image.Image, error)
 
-// converting bounds the memory of conversions: each holds some 100 MiB at most.
+// converting bounds the memory of conversions, which take up to 100 MiB each.
 var converting = make(chan struct{}, 2)
 
-// quality is high enough that what a lossy WebP file has already lost isn't lost again to the eye.
+// quality is high enough that converting a lossy WebP file causes no visible loss.
 const quality = 95
 
-// convert encodes a picture again: as PNG, but lossy WebP as JPEG, since a photograph would be ten times as large as PNG.
+// convert re-encodes a picture as PNG. Lossy WebP becomes JPEG, since a photograph would be ten times as large as PNG.
 func convert(data []byte, decode decoder) ([]byte, Info, error) {
 	converting <- struct{}{}
 	defer func() { <-converting }()

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// The markers of a JPEG file that matter here.
+// The relevant markers of JPEG files.
 const (
-	jpegBaseline    = 0xc0 // the frames that engines decode: this, 0xc1 and 0xc2
+	jpegBaseline    = 0xc0 // engines decode frames with this marker, 0xc1 and 0xc2
 	jpegProgressive = 0xc2
 	jpegHuffman     = 0xc4
 	jpegRestart     = 0xd0 // to 0xd7
@@ -21,27 +21,27 @@ const (
 	jpegComment     = 0xfe
 )
 
-// maxScans bounds the passes over all pixels that a progressive file can ask for with a few bytes each. Encoders make ten.
+// maxScans bounds the scans of a progressive file, each of which visits all pixels but takes few bytes. Encoders use ten.
 const maxScans = 64
 
-// jfif is the segment of that name without a thumbnail. That it is there tells decoders how the colors are meant.
+// jfif is a JFIF segment without a thumbnail. Its presence tells decoders the color space.
 const jfif = "\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 
-// jpegFile is what is kept of a JPEG file.
+// jpegFile is a JPEG file being copied.
 type jpegFile struct {
 	out    []byte
 	frames int
 	scans  int
 	isJFIF bool
 
-	hasCodes, hasSteps bool // the tables without which there are no pixels
+	hasCodes, hasSteps bool // tables that are required for decoding
 }
 
-// stripJPEG keeps the segments that the pixels are made of.
+// stripJPEG copies the segments that are needed for the pixels.
 func stripJPEG(data []byte, _ Info) ([]byte, error) {
 	j := jpegFile{out: append(make([]byte, 0, len(data)), 0xff, 0xd8)}
 	for rest := data[2:]; ; {
-		// Some writers leave bytes between segments. Decoders skip them.
+		// Some encoders leave bytes between segments, which decoders skip.
 		i := bytes.IndexByte(rest, 0xff)
 		if i < 0 || i+1 >= len(rest) {
 			return nil, errCutOff
@@ -49,7 +49,7 @@ func stripJPEG(data []byte, _ Info) ([]byte, error) {
 		marker := rest[i+1]
 		rest = rest[i+1:]
 		switch {
-		case marker == 0xff: // it fills
+		case marker == 0xff: // padding
 			continue
 		case marker == 0, marker&^7 == jpegRestart:
 			rest = rest[1:]
@@ -70,7 +70,7 @@ func stripJPEG(data []byte, _ Info) ([]byte, error) {
 		}
 		segment := rest[:1+n]
 		rest = rest[len(segment):]
-		if !j.keep(marker, segment) {
+		if !j.add(marker, segment) {
 			return nil, errDamaged
 		}
 		if marker == jpegScan {
@@ -81,8 +81,8 @@ func stripJPEG(data []byte, _ Info) ([]byte, error) {
 	}
 }
 
-// keep takes a segment, or leaves it out. It tells whether the segment is in its place.
-func (j *jpegFile) keep(marker byte, segment []byte) bool {
+// add copies a segment or leaves it out. It reports whether the segment is valid in its position.
+func (j *jpegFile) add(marker byte, segment []byte) bool {
 	content := segment[3:]
 	switch {
 	case marker >= jpegBaseline && marker <= jpegProgressive:
@@ -115,7 +115,7 @@ func (j *jpegFile) keep(marker byte, segment []byte) bool {
 	return true
 }
 
-// scanEnd is the length of the pixels at the beginning of data: up to a marker that isn't theirs.
+// scanEnd returns the length of the scan at the beginning of data, which ends with a marker that doesn't belong to it.
 func scanEnd(data []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(data[at:], 0xff)

@@ -1,11 +1,11 @@
-// Package picture makes pictures that strangers send fit for an engine and for the store.
+// Package picture makes pictures from untrusted sources safe for engines and for the store.
 //
-// An engine decodes pictures in C, and hands what it doesn't know to other programs. So [Normalize] lets through only the five
-// formats that browsers show, reads every header itself, and keeps nothing of a file but what its pixels are made of: no
-// metadata, no thumbnails, nothing behind the end. PNG and JPEG files stay what they are, without being decoded. The others
-// are decoded and encoded again, WebP because llama-server can't read it, GIF and BMP because little else is left of them.
+// Engines decode pictures in C, and pass unknown formats to other programs. [Normalize] accepts only the five formats that
+// browsers show. It validates every header, and removes everything but the pixels: metadata, thumbnails and data after the end.
+// PNG and JPEG files keep their format and aren't decoded. The others are re-encoded: WebP because llama-server can't read it,
+// GIF and BMP because that is simpler than cleaning them.
 //
-// The package is pure: it opens nothing and starts nothing.
+// The package does no I/O.
 package picture
 
 import (
@@ -22,29 +22,29 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// The bounds of a picture.
+// The limits of pictures.
 const (
-	// MaxBytes is the size of a file, before and after.
+	// MaxBytes is the largest size of a file, before and after.
 	MaxBytes = 20 << 20
-	// MaxPixels is the width times the height. An engine decodes all of them before it makes the picture smaller.
+	// MaxPixels is the largest product of width and height. Engines decode all pixels before they scale a picture down.
 	MaxPixels = 64_000_000
-	// MaxConverted is the same for the formats that are decoded here, at four bytes for each pixel.
+	// MaxConverted is the same for formats that are decoded here, with four bytes per pixel.
 	MaxConverted = 16_000_000
 )
 
-// Info is what the header of a picture says.
+// Info is the information in a picture's header.
 type Info struct {
-	Type          string // its media type, such as image/png: what the file is, whatever its sender calls it
+	Type          string // media type, such as image/png, from the content
 	Width, Height int
 }
 
-// Pixels is the width times the height.
+// Pixels returns the number of pixels.
 func (i Info) Pixels() int64 { return int64(i.Width) * int64(i.Height) }
 
 // Error says what is wrong with a picture.
 type Error string
 
-// Error gives a clause whose subject is the picture: "is cut off".
+// Error returns a clause whose subject is the picture, such as "is cut off".
 func (e Error) Error() string { return string(e) }
 
 const (
@@ -54,13 +54,13 @@ const (
 	errBallast Error = "holds more data than its pixels can take"
 )
 
-// format is a kind of file that is let through.
+// format is an accepted format.
 type format struct {
-	name      string // of its media type
-	magic     string // how it begins; ? is any byte
+	name      string // subtype of the media type
+	magic     string // first bytes; ? matches any
 	header    func([]byte) (image.Config, error)
 	normalize func([]byte, Info) ([]byte, error)
-	pixels    int64 // at most
+	pixels    int64 // limit
 }
 
 var formats = []format{
@@ -71,10 +71,10 @@ var formats = []format{
 	{"webp", "RIFF????WEBP", header(webp.DecodeConfig), nil, MaxConverted},
 }
 
-// decoders are for the formats that are encoded again.
+// decoders are for the formats that are re-encoded.
 var decoders = map[string]decoder{"gif": gif.Decode, "bmp": bmp.Decode, "webp": webp.Decode}
 
-// Check reads no more than the header of a picture: what it is, and how large. Its errors are [Error].
+// Check returns the information in a picture's header. Its errors are of type [Error].
 func Check(data []byte) (Info, error) {
 	_, info, err := check(data)
 	return info, err
@@ -103,38 +103,38 @@ func check(data []byte) (*format, Info, error) {
 	return nil, Info{}, errFormat
 }
 
-// Normalize gives a file of the same pixels and nothing else, and what it is: a PNG or a JPEG file. Of an animation it keeps
-// the first picture. Its errors are [Error].
+// Normalize returns a PNG or JPEG file with the same pixels and nothing else, and its information. Of an animation it returns the
+// first picture. Its errors are of type [Error].
 func Normalize(data []byte) ([]byte, Info, error) {
 	f, info, err := check(data)
 	if err != nil {
 		return nil, Info{}, err
 	}
-	var kept []byte
+	var clean []byte
 	if f.normalize != nil {
-		kept, err = f.normalize(data, info)
+		clean, err = f.normalize(data, info)
 	} else {
-		kept, info, err = convert(data, decoders[f.name])
+		clean, info, err = convert(data, decoders[f.name])
 	}
 	switch {
 	case err != nil:
 		return nil, Info{}, err
-	case len(kept) > MaxBytes:
+	case len(clean) > MaxBytes:
 		return nil, Info{}, Error(fmt.Sprintf("is larger than %d MiB as a PNG file", MaxBytes>>20))
-	case int64(len(kept)) > ballast(info):
+	case int64(len(clean)) > ballast(info):
 		return nil, Info{}, errBallast
 	}
-	return kept, info, nil
+	return clean, info, nil
 }
 
-// ballast is more than a file of so many pixels can need, in bytes: JPEG at its best quality needs about 20 for each, and
-// rounds up the width and the height.
+// ballast returns more bytes than a file of this size can need. JPEG at its best quality needs about 20 bytes per pixel, and
+// rounds width and height up.
 func ballast(i Info) int64 {
 	const perPixel, round, tables = 32, 32, 64 << 10
 	return tables + perPixel*(int64(i.Width)+round)*(int64(i.Height)+round)
 }
 
-// header has a decoder of headers read bytes.
+// header adapts a decoder of headers to bytes.
 func header(read func(io.Reader) (image.Config, error)) func([]byte) (image.Config, error) {
 	return func(data []byte) (image.Config, error) { return read(bytes.NewReader(data)) }
 }

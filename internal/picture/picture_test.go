@@ -17,7 +17,7 @@ import (
 	"golang.org/x/image/bmp"
 )
 
-// noise is a picture that no encoder makes small, with a transparent corner.
+// noise returns a picture that can't be compressed, with a transparent corner.
 func noise(width, height int) *image.NRGBA {
 	r := rand.New(rand.NewPCG(1, 2))
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
@@ -67,26 +67,26 @@ func webpOf(t testing.TB, lossless bool) []byte {
 	return data
 }
 
-// chunk is a chunk of a PNG file.
+// chunk returns a chunk of a PNG file.
 func chunk(kind string, content []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(content)))
 	b = append(append(b, kind...), content...)
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }
 
-// afterHeader puts bytes behind a PNG file's first chunk.
+// afterHeader inserts bytes after a PNG file's first chunk.
 func afterHeader(file, more []byte) []byte {
 	const end = len(pngMagic) + 25
 	return append(append(bytes.Clone(file[:end]), more...), file[end:]...)
 }
 
-// segment is a segment of a JPEG file.
+// segment returns a segment of a JPEG file.
 func segment(marker byte, content string) string {
 	n := len(content) + 2
 	return string([]byte{0xff, marker, byte(n >> 8), byte(n)}) + content
 }
 
-// afterStart puts bytes behind the first marker of a JPEG file.
+// afterStart inserts bytes after the first marker of a JPEG file.
 func afterStart(file []byte, more string) []byte {
 	return append(append(bytes.Clone(file[:2]), more...), file[2:]...)
 }
@@ -207,7 +207,7 @@ func TestNormalize_Refuses(t *testing.T) {
 		return append([]byte(pngMagic), chunk("IHDR", append(b, rest...))...)
 	}
 	huge := header(100_000, 100_000, "\x08\x02\x00\x00\x00")
-	// A picture of one pixel whose compressed pixels go on: what the others' pixels are.
+	// A picture of one pixel with the compressed data of a larger one.
 	bomb := header(1, 1, "\x08\x00\x00\x00\x00")
 	zeros := pngOf(t, image.NewGray(image.Rect(0, 0, 2000, 2000)))
 	bomb = append(bomb, zeros[len(pngMagic)+25:]...)
@@ -273,7 +273,7 @@ func TestNormalize_Refuses(t *testing.T) {
 	}
 }
 
-// TestPNG_Size: interlaced files have other lines. The decoder of the standard library says how many bytes they are.
+// TestPNG_Size: interlaced files have other lines. The standard library's decoder shows how many bytes they take.
 func TestPNG_Size(t *testing.T) {
 	t.Parallel()
 	for width := range int64(18) {
@@ -293,8 +293,7 @@ func TestPNG_Size(t *testing.T) {
 	}
 }
 
-// FuzzNormalize: whatever the bytes, there is no panic; what is let through has the same pixels, and is let through again as
-// it is.
+// FuzzNormalize: there is no panic, and an accepted file has the same pixels and is accepted again unchanged.
 func FuzzNormalize(f *testing.F) {
 	for _, seed := range [][]byte{
 		pngOf(f, noise(5, 5)), jpegOf(f, opaque(9, 9)), webpOf(f, true), webpOf(f, false), []byte("BM"),

@@ -10,7 +10,7 @@ import (
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
-// The color types of a PNG file.
+// The color types of PNG.
 const (
 	pngGray      = 0
 	pngRGB       = 2
@@ -19,21 +19,21 @@ const (
 	pngRGBA      = 6
 )
 
-// pngSamples are the numbers that a pixel has, by the color type.
+// pngSamples are the numbers of samples per pixel.
 var pngSamples = map[byte]int64{pngGray: 1, pngRGB: 3, pngPalette: 1, pngGrayAlpha: 2, pngRGBA: 4}
 
-// pngFile is what is kept of a PNG file.
+// pngFile is a PNG file being copied.
 type pngFile struct {
 	bits, color byte
 	interlaced  bool
-	colors      int // in the palette
+	colors      int // size of the palette
 	transparent bool
 	out         []byte
-	idat        [][]byte // the pixels, compressed
+	idat        [][]byte // compressed pixels
 }
 
-// stripPNG keeps the chunks that the pixels are made of. It decompresses the pixels, but keeps none: a small file can hold
-// gigabytes of zeros, which an engine would make room for.
+// stripPNG copies the chunks that are needed for the pixels. It decompresses the pixels to count them, since a small file can
+// contain gigabytes of zeros, for which an engine would allocate memory.
 func stripPNG(data []byte, info Info) ([]byte, error) {
 	p := pngFile{out: append(make([]byte, 0, len(data)), pngMagic...)}
 	rest := data[len(pngMagic):]
@@ -57,7 +57,7 @@ func stripPNG(data []byte, info Info) ([]byte, error) {
 		if kind == "IEND" {
 			break
 		}
-		if !p.keep(kind, content) {
+		if !p.add(kind, content) {
 			return nil, errDamaged
 		}
 		p.out = append(p.out, chunk...)
@@ -68,8 +68,8 @@ func stripPNG(data []byte, info Info) ([]byte, error) {
 	return append(p.out, "\x00\x00\x00\x00IEND\xaeB`\x82"...), nil
 }
 
-// keep tells whether a chunk is in its place.
-func (p *pngFile) keep(kind string, content []byte) bool {
+// add reports whether a chunk is valid in its position, and records it.
+func (p *pngFile) add(kind string, content []byte) bool {
 	switch {
 	case kind == "IHDR" && len(content) == 13:
 		p.bits, p.color, p.interlaced = content[8], content[9], content[12] == 1
@@ -94,7 +94,7 @@ func (p *pngFile) keep(kind string, content []byte) bool {
 	return false
 }
 
-// checkPixels decompresses the pixels, and counts them.
+// checkPixels decompresses and counts the pixels.
 func (p *pngFile) checkPixels(width, height int64) error {
 	readers := make([]io.Reader, len(p.idat))
 	for i, content := range p.idat {
@@ -114,12 +114,12 @@ func (p *pngFile) checkPixels(width, height int64) error {
 	return nil
 }
 
-// passes are the steps of an interlaced file: where each begins, and how far its pixels are apart.
+// passes are the passes of an interlaced file: the offset and distance of the pixels of each.
 var passes = []struct{ x, y, dx, dy int64 }{
 	{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2},
 }
 
-// size is the number of bytes that the pixels are, with the one before each line that says how it is filtered.
+// size returns the number of bytes of the uncompressed pixels. Each line has one byte more, for its filter.
 func (p *pngFile) size(width, height int64) (bytes int64) {
 	lines := func(w, h int64) {
 		if w > 0 && h > 0 {

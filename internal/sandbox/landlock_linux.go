@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock, by what they are for.
+// Landlock rights by purpose.
 const (
 	readFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE
 	readDir   = unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -20,7 +20,7 @@ const (
 	change    = writeFile | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REFER
-	// onFiles are those that a rule for something else than a folder may have.
+	// onFiles are the rights that a rule for a file may have.
 	onFiles = readFile | execute | ioctl | writeFile
 	tcp     = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 )
@@ -28,15 +28,15 @@ const (
 const (
 	rulePath = unix.LANDLOCK_RULE_PATH_BENEATH
 	rulePort = 2 // LANDLOCK_RULE_NET_PORT
-	// fixedSignals is a bit of the errata: without it a confined thread can't signal the other threads of its own process,
-	// which Go's runtime does.
+	// fixedSignals is a bit of the errata. Without it a confined thread can't signal other threads of its process, which Go's
+	// runtime does.
 	fixedSignals = 1 << 1
 )
 
 // portRule is struct landlock_net_port_attr.
 type portRule struct{ access, port uint64 }
 
-// kernel is what this kernel's Landlock can do.
+// kernel describes the kernel's Landlock.
 type kernel struct {
 	abi    int
 	errata int
@@ -61,7 +61,7 @@ var probe = sync.OnceValue(func() kernel {
 	return k
 })
 
-// State tells what the sandbox is made of, as "landlock, ABI 7". The error wraps ErrUnavailable.
+// State returns what the sandbox consists of, such as "landlock, ABI 7". The error wraps ErrUnavailable.
 func State() (string, error) {
 	k := probe()
 	if k.err != nil {
@@ -70,9 +70,9 @@ func State() (string, error) {
 	return fmt.Sprintf("landlock, ABI %d", k.abi), nil
 }
 
-// handled is what is forbidden unless a rule allows it, as far as the kernel knows it.
+// handled returns the rights that require a rule, as far as the kernel supports them.
 func (k kernel) handled() (attr unix.LandlockRulesetAttr, size uintptr) {
-	attr.Access_fs = unix.LANDLOCK_ACCESS_FS_REFER - 1 // all of the first version
+	attr.Access_fs = unix.LANDLOCK_ACCESS_FS_REFER - 1 // all rights of the first ABI
 	size = unsafe.Sizeof(attr.Access_fs)
 	if k.abi >= 2 {
 		attr.Access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
@@ -97,13 +97,13 @@ func (k kernel) handled() (attr unix.LandlockRulesetAttr, size uintptr) {
 	return attr, size
 }
 
-// Box is a sandbox that is ready to be entered.
+// Box is a prepared sandbox.
 type Box struct {
 	ruleset int
 	filter  []unix.SockFilter
 }
 
-// Prepare makes a Box. The error wraps ErrUnavailable where the kernel has no sandbox.
+// Prepare creates a Box. The error wraps ErrUnavailable if the kernel has no sandbox.
 func Prepare(r Rules) (*Box, error) {
 	k := probe()
 	if k.err != nil {
@@ -145,7 +145,7 @@ func (b *Box) allow(r *Rules, handled unix.LandlockRulesetAttr) error {
 	}{{r.Bind, unix.LANDLOCK_ACCESS_NET_BIND_TCP}, {r.Connect, unix.LANDLOCK_ACCESS_NET_CONNECT_TCP}} {
 		for _, port := range kind.ports {
 			if handled.Access_net == 0 {
-				continue // an older kernel: all ports are open
+				continue // older kernels don't restrict ports
 			}
 			rule := portRule{kind.right, uint64(port)}                     //nolint:gosec // ports aren't negative
 			if err := b.add(rulePort, unsafe.Pointer(&rule)); err != nil { //nolint:gosec // a system call takes no other pointer
@@ -156,11 +156,11 @@ func (b *Box) allow(r *Rules, handled unix.LandlockRulesetAttr) error {
 	return nil
 }
 
-// allowPath allows what is there, also behind links.
+// allowPath allows a path, following links.
 func (b *Box) allowPath(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTDIR) {
-		return nil // the program couldn't use it either
+		return nil // the program can't use it anyway
 	}
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (b *Box) allowPath(path string, rights uint64) error {
 	if rights == 0 {
 		return nil
 	}
-	// The kernel's struct is packed; Go's is only longer, at its end.
+	// The kernel's struct is packed. Go's is longer, but only at its end.
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)} //nolint:gosec // file descriptors fit
 	return b.add(rulePath, unsafe.Pointer(&rule))                                      //nolint:gosec // a system call takes no other pointer
 }
@@ -188,9 +188,9 @@ func (b *Box) add(kind uintptr, rule unsafe.Pointer) error {
 	return nil
 }
 
-// Enter confines the calling thread, for good, and whatever it starts. The caller must have locked it
-// (runtime.LockOSThread) and never unlock it: then Go ends the thread with its goroutine, and makes no other thread from it.
-// It must not be the process's main thread, which doesn't end.
+// Enter confines the calling thread, and the processes that it starts, for good. The caller must have locked the thread
+// (runtime.LockOSThread) and must never unlock it: then Go ends the thread with its goroutine, and creates no threads from it. It
+// must not be the main thread of the process, which doesn't end.
 func (b *Box) Enter() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("giving up new privileges: %w", err)
@@ -201,5 +201,5 @@ func (b *Box) Enter() error {
 	return enterFilter(b.filter)
 }
 
-// Close frees what the Box holds. Whoever has entered it stays confined.
+// Close releases the Box. Threads that have entered it stay confined.
 func (b *Box) Close() { _ = unix.Close(b.ruleset) }

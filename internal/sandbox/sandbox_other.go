@@ -4,22 +4,22 @@ package sandbox
 
 import "fmt"
 
-// Box is a sandbox that is ready to be entered. There is none on this system.
+// Box is a prepared sandbox. This system has none.
 type Box struct{}
 
-// State tells what the sandbox is made of; the error wraps ErrUnavailable.
+// State returns an error that wraps ErrUnavailable.
 func State() (string, error) {
 	return "", fmt.Errorf("%w: only Linux has it yet", ErrUnavailable)
 }
 
-// Prepare makes a Box.
+// Prepare returns an error that wraps ErrUnavailable.
 func Prepare(Rules) (*Box, error) {
 	_, err := State()
 	return nil, err
 }
 
-// Enter confines the calling thread, for good.
+// Enter returns ErrUnavailable.
 func (b *Box) Enter() error { return ErrUnavailable }
 
-// Close frees what the Box holds. Whoever has entered it stays confined.
+// Close does nothing.
 func (b *Box) Close() {}

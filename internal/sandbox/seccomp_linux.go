@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// architectures are those whose calls the filter knows, by Go's names. On others there is none.
+// architectures are those that the filter supports, by GOARCH. Others get no filter.
 var architectures = map[string]uint32{
 	"amd64":   unix.AUDIT_ARCH_X86_64,
 	"arm64":   unix.AUDIT_ARCH_AARCH64,
 	"riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// Offsets in struct seccomp_data. An argument's lower half comes first: the architectures above are little-endian.
+// Offsets in struct seccomp_data. The lower half of an argument comes first: all supported architectures are little-endian.
 const (
 	offsetCall         = 0
 	offsetArchitecture = 4
@@ -24,22 +24,22 @@ const (
 	argumentSize       = 8
 )
 
-// x32 marks calls of amd64's x32, which are others by the same numbers.
+// x32 is a bit in the numbers of amd64's x32 system calls.
 const x32 = 0x40000000
 
-// filter is a program for the kernel. Its jumps are to labels until it is finished.
+// filter is a BPF program.
 type filter []unix.SockFilter
 
 func (f *filter) load(offset uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset})
 }
 
-// answer ends the program.
+// answer returns from the program.
 func (f *filter) answer(with uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with})
 }
 
-// when goes on with body if what was loaded compares so to value, else behind body.
+// when runs body if the loaded value compares to value, and continues after it otherwise.
 func (f *filter) when(comparison uint16, value uint32, body func()) {
 	at := len(*f)
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: value})
@@ -49,7 +49,7 @@ func (f *filter) when(comparison uint16, value uint32, body func()) {
 
 func refuse(errno unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(errno) } //nolint:gosec // error numbers are small
 
-// newFilter makes the filter of the sandbox; nil where its calls aren't known.
+// newFilter returns the filter; nil on an unsupported architecture.
 func newFilter(r *Rules) []unix.SockFilter {
 	architecture, ok := architectures[runtime.GOARCH]
 	if !ok {
@@ -58,17 +58,17 @@ func newFilter(r *Rules) []unix.SockFilter {
 	var f filter
 	f.load(offsetArchitecture)
 	f.when(unix.BPF_JEQ, architecture, func() { f.calls(r) })
-	f.answer(refuse(unix.EPERM)) // the calls of another architecture
+	f.answer(refuse(unix.EPERM)) // system calls of another architecture
 	return f
 }
 
-// calls looks at the call. What it doesn't name is allowed.
+// calls checks the system call. Those not mentioned are allowed.
 func (f *filter) calls(r *Rules) {
 	f.load(offsetCall)
 	if runtime.GOARCH == "amd64" {
 		f.when(unix.BPF_JGE, x32, func() { f.answer(refuse(unix.ENOSYS)) })
 	}
-	// It does what the other calls do, and no filter sees it.
+	// io_uring performs other system calls unseen by the filter.
 	f.when(unix.BPF_JEQ, unix.SYS_IO_URING_SETUP, func() { f.answer(refuse(unix.ENOSYS)) })
 	if len(r.Connect) == 0 {
 		f.when(unix.BPF_JEQ, unix.SYS_CONNECT, func() { f.answer(refuse(unix.EACCES)) })
@@ -78,10 +78,10 @@ func (f *filter) calls(r *Rules) {
 	f.answer(unix.SECCOMP_RET_ALLOW)
 }
 
-// sockets allows streams: datagrams need no connection to reach others. Of the internet's it allows none but TCP's, since
-// Landlock looks at no others: multipath TCP, for one, would pass it by.
+// sockets allows stream sockets only, since datagrams need no connection. For the internet it allows only TCP, because Landlock
+// doesn't restrict other protocols, such as multipath TCP.
 func (f *filter) sockets(r *Rules) {
-	const kinds = 0xf // the rest of the argument are flags
+	const kinds = 0xf // the other bits are flags
 	f.load(offsetArguments + argumentSize)
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: kinds})
 	f.when(unix.BPF_JEQ, unix.SOCK_STREAM, func() {
@@ -103,14 +103,14 @@ func (f *filter) sockets(r *Rules) {
 	f.answer(refuse(unix.EAFNOSUPPORT))
 }
 
-// enterFilter puts the calling thread under the filter.
+// enterFilter applies the filter to the calling thread.
 func enterFilter(program []unix.SockFilter) error {
 	if len(program) == 0 {
 		return nil
 	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}                                 //nolint:gosec // it is short
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0) //nolint:gosec // a system call takes no other pointer
-	if err != nil && !errors.Is(err, unix.EINVAL) {                                                        // that is a kernel without filters
+	if err != nil && !errors.Is(err, unix.EINVAL) {                                                        // EINVAL: the kernel has no filters
 		return fmt.Errorf("setting the filter of system calls: %w", err)
 	}
 	return nil

@@ -2,13 +2,13 @@ package runtimes
 
 import "strings"
 
-// Attempt is one source of an engine that failed.
+// Attempt is a failed attempt to get an engine from a source.
 type Attempt struct {
 	What string
 	Err  error
 }
 
-// GetError says what was tried to get an engine, why each attempt failed, and how to install one by hand.
+// GetError says what was tried to get an engine, why each attempt failed, and how to install an engine by hand.
 type GetError struct {
 	Engine string
 	Tried  []Attempt
@@ -27,13 +27,13 @@ func (e *GetError) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Engine + " could not be got.\n")
 	for _, attempt := range e.Tried {
-		reason := strings.ReplaceAll(attempt.Err.Error(), "\n", "; ") // one line for each, however the error was composed
+		reason := strings.ReplaceAll(attempt.Err.Error(), "\n", "; ") // one line for each
 		text.WriteString("  " + attempt.What + ": " + reason + "\n")
 	}
 	return text.String() + byHand
 }
 
-// Unwrap lets errors.Is and errors.As look at every attempt's error.
+// Unwrap returns the errors of all attempts.
 func (e *GetError) Unwrap() []error {
 	errs := make([]error, len(e.Tried))
 	for i, attempt := range e.Tried {

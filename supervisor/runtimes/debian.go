@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// serverPackage is the package that has llama-server.
+// serverPackage is the package that contains llama-server.
 const serverPackage = "llama.cpp-tools"
 
-// packageSuites are the suites that have it, the calmer one first. Packages from them would upgrade the C library of an
-// older system, so they are never installed: they are unpacked side by side with all the libraries they need.
+// packageSuites are the suites that have the package, the more stable one first. Installing from them would upgrade the C library
+// of an older system, so packages are unpacked into a folder of their own, with all libraries that they need.
 var packageSuites = []string{"forky", "sid"}
 
-// hostSettings undoes what the machine's configuration would have apt do to the machine: commands run after an update,
-// and settings that only make sense with the machine's own suites.
+// hostSettings undoes settings of the machine that mustn't apply here: commands to run after an update, and settings for the
+// machine's own suites.
 const hostSettings = `#clear APT::Update;
 #clear APT::Default-Release;
 #clear APT::Architectures;
@@ -28,7 +28,7 @@ const hostSettings = `#clear APT::Update;
 Acquire::Languages { "none"; };
 `
 
-// distributionPackages is how to get an engine from the distribution's packages; nil where there are no distributions.
+// distributionPackages returns a function that gets an engine from the distribution's packages; nil if there are none.
 func distributionPackages() func(context.Context, *staging, packaged, func(Progress)) (staged, error) {
 	if runtime.GOOS != "linux" {
 		return nil
@@ -39,16 +39,16 @@ func distributionPackages() func(context.Context, *staging, packaged, func(Progr
 	}
 }
 
-// packaged is the name of the installed runtime that a package, named with its version, would give again; empty: none.
+// packaged returns the name of the installed runtime that was made from a package, named with its version, or "".
 type packaged func(pkg string) string
 
-// debian gets an engine from the packages of a Debian-family system, with a private configuration for apt.
+// debian gets an engine from packages of a Debian-family system, with an apt configuration of its own.
 type debian struct {
 	stage     *staging
 	installed packaged
 	report    func(Progress)
-	apt       string   // the folder of apt's private configuration and state
-	options   []string // for every apt command
+	apt       string   // folder of the apt configuration and state
+	options   []string // options of every apt command
 }
 
 func (d *debian) get(ctx context.Context) (staged, error) {
@@ -90,7 +90,7 @@ func (d *debian) get(ctx context.Context) (staged, error) {
 	return staged{}, errors.Join(failures...)
 }
 
-// machineSources reads the machine's own entries for Debian's archive, from where its apt reads them.
+// machineSources reads the machine's entries for Debian's archive.
 func (d *debian) machineSources(ctx context.Context) ([]aptSource, error) {
 	output, err := d.run(ctx, "", nil, "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
 	if err != nil {
@@ -113,7 +113,7 @@ func (d *debian) machineSources(ctx context.Context) ([]aptSource, error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // there is often no sources.list; one that can't be read doesn't help either
+			continue // often there is no sources.list
 		}
 		if strings.HasSuffix(file, ".sources") {
 			sources = append(sources, parseSources(string(text))...)
@@ -128,7 +128,7 @@ func (d *debian) machineSources(ctx context.Context) ([]aptSource, error) {
 	return own, nil
 }
 
-// configure makes the private configuration for one suite.
+// configure creates the apt configuration for one suite.
 func (d *debian) configure(ctx context.Context, sources []aptSource, suite string) error {
 	architecture, err := d.run(ctx, "", nil, "dpkg", "--print-architecture")
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *debian) configure(ctx context.Context, sources []aptSource, suite strin
 	}
 	for name, content := range map[string]string{
 		"apt.conf":                hostSettings,
-		"status":                  "", // nothing is installed, so far as this apt knows
+		"status":                  "", // no packages are installed
 		"sources/lmcaddy.sources": strings.Join(stanzas, "\n"),
 	} {
 		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
@@ -159,7 +159,7 @@ func (d *debian) configure(ctx context.Context, sources []aptSource, suite strin
 	d.options = []string{"-c=" + in("apt.conf")}
 	for _, setting := range []string{
 		"APT::Architectures::=" + strings.TrimSpace(architecture),
-		"APT::Sandbox::User=root", // apt's own user couldn't write into this folder; without root it means nothing
+		"APT::Sandbox::User=root", // apt's own user can't write into this folder; ignored without root
 		"APT::Status-Fd=3",
 		"APT::Update::Error-Mode=any",
 		"Dir::Etc::sourcelist=/dev/null",
@@ -178,8 +178,8 @@ func (d *debian) configure(ctx context.Context, sources []aptSource, suite strin
 	return nil
 }
 
-// list reads a suite's package lists, and gives the version of the server's package there, with its name. One entry of several
-// may fail without harm, so listErr counts only if the packages then can't be had.
+// list updates a suite's package lists, and returns the name and version of the server's package. listErr says that some lists
+// failed, which matters only if the packages can't be downloaded then.
 func (d *debian) list(ctx context.Context, sources []aptSource, suite string) (pkg string, listErr, err error) {
 	if err := d.configure(ctx, sources, suite); err != nil {
 		return "", nil, err
@@ -200,7 +200,7 @@ func (d *debian) list(ctx context.Context, sources []aptSource, suite string) (p
 	return "", listErr, fmt.Errorf("apt knows no version of %s", serverPackage)
 }
 
-// download fetches the package and the libraries it needs; apt checks them against the archive's signature.
+// download downloads the package and the libraries it needs. apt verifies the archive's signature.
 func (d *debian) download(ctx context.Context, suite string) (debs string, err error) {
 	if debs, err = d.stage.folder("download"); err != nil {
 		return "", err
@@ -220,8 +220,8 @@ func (d *debian) download(ctx context.Context, suite string) (debs string, err e
 	return debs, nil
 }
 
-// neededPackages walks the graph that apt-cache depends prints, from the server's package through the libraries it
-// needs. What else it depends on serves its installation, or commands that aren't used.
+// neededPackages returns the server's package and the libraries it needs, given the output of apt-cache depends. Its other
+// dependencies are for the installation, or for commands that aren't used.
 func neededPackages(graph string) []string {
 	depends := map[string][]string{}
 	var current string
@@ -249,7 +249,7 @@ func neededPackages(graph string) []string {
 	return needed
 }
 
-// unpack unpacks every package into one tree, which runs no script of theirs.
+// unpack unpacks all packages into one tree. It doesn't run their scripts.
 func (d *debian) unpack(ctx context.Context, debs string) (root string, err error) {
 	if root, err = d.stage.folder("root"); err != nil {
 		return "", err
@@ -267,7 +267,7 @@ func (d *debian) unpack(ctx context.Context, debs string) (root string, err erro
 	return root, nil
 }
 
-// percent reports a step that apt tells the percentage of.
+// percent returns a function that reports the progress of apt.
 func (d *debian) percent(doing string) func(float64) {
 	return func(percent float64) { d.report(Progress{Doing: doing, Percent: percent}) }
 }

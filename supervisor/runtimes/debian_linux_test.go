@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// The tools of a Debian-family system, as far as they are used. They write down how they are called. apt-get has the
-// packages in the suite that $SUITE names; dpkg-deb unpacks a tree in which the loader tells how it is called.
+// Fakes of the tools of a Debian-family system, which record their calls. apt-get has the packages in the suite $SUITE.
+// dpkg-deb unpacks a tree in which the loader records how it is called.
 var debianTools = map[string]string{
 	"apt-config": `printf "LIST='%s'\nPARTS='%s'\n" "$ETC/sources.list" "$ETC/sources.list.d/"`,
 	"dpkg":       `echo riscv64`,
@@ -45,7 +45,7 @@ else
 fi`,
 }
 
-// debianMachine makes this process see the tools above and nothing of the real machine's configuration.
+// debianMachine makes this process use the fake tools, and none of the real machine's configuration.
 func debianMachine(t *testing.T, suite string) (log string) {
 	t.Helper()
 	bin, etc := t.TempDir(), t.TempDir()
@@ -69,7 +69,7 @@ func debianMachine(t *testing.T, suite string) (log string) {
 	return log
 }
 
-// unreachable is a releases address that nobody answers at.
+// unreachable is a URL for releases at which no server listens.
 func unreachable(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -123,8 +123,8 @@ func TestGet_FromDebianPackages(t *testing.T) {
 	}
 }
 
-// TestGet_DebianPackagesAreFetchedOnce: what is installed is seen by the package's version, and another version of the package
-// that holds the same build is fetched once.
+// TestGet_DebianPackagesAreFetchedOnce: an installed package is recognized by its version. Another version of the package with
+// the same build is downloaded once.
 func TestGet_DebianPackagesAreFetchedOnce(t *testing.T) {
 	log := debianMachine(t, "forky")
 	dir := t.TempDir()

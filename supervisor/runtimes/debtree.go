@@ -3,15 +3,18 @@ package runtimes
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
-// startScript becomes the engine by exec, so that the process keeps its id and is killed like any other. It uses the C
-// library that the packages came with, by way of that library's own loader. It finds the tree from where it lies itself,
-// so the tree may be moved, and may be reached by way of links. The engine gets a PATH on which it finds no helpers.
+// startScript execs the engine, so the process keeps its ID and is killed as usual. It uses the C library of the packages,
+// through that library's loader. It locates the tree by its own path, so the tree may be moved or linked to. The engine's PATH
+// contains no programs.
 const startScript = `#!/bin/sh
 root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
 PATH=/dev/null
@@ -19,7 +22,7 @@ export PATH
 exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/usr/bin/llama-server" "$@"
 `
 
-// makeStartable writes the script that starts the engine of a tree of unpacked packages, and returns its path in the tree.
+// makeStartable writes the start script of a tree of packages, and returns its path within the tree.
 func makeStartable(root string) (string, error) {
 	if info, err := os.Stat(filepath.Join(root, "usr/bin/llama-server")); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(errors.New("the packages have no usr/bin/llama-server"), err)
@@ -36,14 +39,16 @@ func makeStartable(root string) (string, error) {
 	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o750); err != nil {
 		return "", fmt.Errorf("writing the start script: %w", err)
 	}
-	if err := writeFileSynced(filepath.Join(root, script), []byte(text), 0o755); err != nil {
+	if err := atomicfile.WriteFile(filepath.Join(root, script), 0o755, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}); err != nil {
 		return "", fmt.Errorf("writing the start script: %w", err)
 	}
 	return script, syncTree(root)
 }
 
-// findLoader returns the dynamic loader's path in the tree. It lies in the folder named for the architecture, where
-// the libraries are.
+// findLoader returns the path of the dynamic loader within the tree. It is in the architecture's folder, with the libraries.
 func findLoader(root string) (string, error) {
 	for _, pattern := range []string{"usr/lib/*-linux-gnu*/ld-linux*.so.*", "usr/lib/*-linux-gnu*/ld64.so.*"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
@@ -55,8 +60,8 @@ func findLoader(root string) (string, error) {
 	return "", errors.New("the packages have no dynamic loader")
 }
 
-// linkBackends makes the CPU backends, one for each generation of processors, appear beside the loader. The engine looks
-// for them beside the running executable, and that is the loader. Without one it starts, and then can't load any model.
+// linkBackends links the CPU backends, one for each generation of processors, into the folder of the loader. The engine looks
+// for them in the folder of the running executable, which is the loader. Without them it starts, but can't load a model.
 func linkBackends(root, libraries string) error {
 	backends, err := filepath.Glob(filepath.Join(root, libraries, "ggml", "backends*", "libggml-cpu*.so"))
 	if err != nil || len(backends) == 0 {
@@ -74,7 +79,7 @@ func linkBackends(root, libraries string) error {
 	return nil
 }
 
-// syncTree waits until the files are on the disk, because the rename that installs them must not get there first.
+// syncTree flushes all files to disk. The rename that installs them must not get there first.
 func syncTree(path string) error {
 	root, err := os.OpenRoot(path)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,27 +12,24 @@ import (
 	"time"
 
 	getter "github.com/hashicorp/go-getter/v2"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 const (
-	userAgent = "lmcaddy"
-	// Connections that were refused or go unanswered are given up soon, so that another way can be tried.
-	connectTimeout = 15 * time.Second
-	answerTimeout  = 30 * time.Second
-	// A download may take as long as it needs while bytes still come.
+	// answerTimeout is short, so that another source can be tried soon.
+	answerTimeout = 30 * time.Second
+	// stallTimeout bounds the time without a byte. A download may take as long as bytes keep coming.
 	stallTimeout = 60 * time.Second
-	maxRedirects = 10
 )
 
-var errStalled = errors.New("no more bytes came")
+// sourceError says that a source can't be reached, breaks off, or has nothing for this machine. Another source may do better.
+type sourceError struct{ cause error }
 
-// unreachableError says that a server couldn't be reached, or broke off: another source may still work.
-type unreachableError struct{ cause error }
+func (e *sourceError) Error() string { return e.cause.Error() }
+func (e *sourceError) Unwrap() error { return e.cause }
 
-func (e *unreachableError) Error() string { return e.cause.Error() }
-func (e *unreachableError) Unwrap() error { return e.cause }
-
-// statusError is an HTTP answer that isn't a success.
+// statusError is an HTTP response other than a success.
 type statusError struct {
 	code int
 	host string
@@ -47,120 +43,107 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// noChecksumError refuses a file that couldn't be checked.
-type noChecksumError struct{ name string }
-
-func (e *noChecksumError) Error() string {
-	return fmt.Sprintf("the release states no SHA-256 checksum for %s, so it is not fetched", e.name)
-}
-
-// remote is where releases are published.
+// remote is a server that publishes releases.
 type remote struct {
 	base   string
 	client *http.Client
-	stall  time.Duration
 }
 
 func newRemote(base string, stall time.Duration) *remote {
 	if base == "" {
 		base = releasesURL
 	}
-	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: connectTimeout}).DialContext,
-		TLSHandshakeTimeout:   connectTimeout,
-		ResponseHeaderTimeout: answerTimeout,
-		ForceAttemptHTTP2:     true,
-	}
+	transport := outbound.NewTransport()
+	transport.ResponseHeaderTimeout = answerTimeout
 	return &remote{
-		base:  strings.TrimRight(base, "/"),
-		stall: stall,
-		client: &http.Client{
-			Transport: &sorter{transport},
-			CheckRedirect: func(request *http.Request, via []*http.Request) error {
-				if len(via) >= maxRedirects {
-					return errors.New("too many redirects")
-				}
-				if via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
-					return fmt.Errorf("redirected from https to %s", request.URL.Redacted())
-				}
-				return nil
-			},
-		},
+		base:   strings.TrimRight(base, "/"),
+		client: &http.Client{Transport: &sorter{transport, stall}, CheckRedirect: outbound.CheckRedirect},
 	}
 }
 
 func (c *remote) close() { c.client.CloseIdleConnections() }
 
-// sorter is a RoundTripper that tells a server out of reach from one that refuses, in errors that survive go-getter.
-type sorter struct{ next *http.Transport }
+// sorter is a RoundTripper that cancels requests to servers that stall. It distinguishes servers that can't be reached from
+// those that refuse a request, with errors that go-getter passes on.
+type sorter struct {
+	next  *http.Transport
+	stall time.Duration
+}
 
 func (s *sorter) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := s.next.RoundTrip(request)
+	ctx, dog := outbound.WithWatchdog(request.Context(), s.stall)
+	response, err := s.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
-		return nil, reachability(request.Context(), err)
+		err = reachability(ctx, err)
+		dog.Stop()
+		return nil, err
 	}
 	if response.StatusCode < 400 {
-		response.Body = &sortedBody{response.Body, request.Context()}
+		response.Body = &sortedBody{response.Body, ctx, dog}
 		return response, nil
 	}
 	response.Body.Close()
+	dog.Stop()
 	status := &statusError{response.StatusCode, request.URL.Host}
 	switch code := response.StatusCode; {
 	case code >= 500, code == http.StatusForbidden, code == http.StatusProxyAuthRequired, code == http.StatusTooManyRequests:
-		return nil, &unreachableError{status}
+		return nil, &sourceError{status}
 	default:
 		return nil, status
 	}
 }
 
-// CloseIdleConnections lets http.Client's method of the same name reach the transport.
+// CloseIdleConnections makes the method of http.Client work.
 func (s *sorter) CloseIdleConnections() { s.next.CloseIdleConnections() }
 
 type sortedBody struct {
 	io.ReadCloser
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // of the request; it ends with Close
+	dog *outbound.Watchdog
 }
 
 func (b *sortedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // a Reader's end is the bare value
+	if n > 0 {
+		b.dog.Alive()
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // a Reader must return a bare io.EOF
 		err = reachability(b.ctx, err)
 	}
 	return n, err
 }
 
-// reachability tells a failure of the connection from an end that was wanted.
+func (b *sortedBody) Close() error {
+	b.dog.Stop()
+	return b.ReadCloser.Close()
+}
+
+// reachability converts an error, unless the context was canceled on purpose.
 func reachability(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, errStalled):
-		return &unreachableError{cause}
+	case errors.Is(cause, outbound.ErrStalled):
+		return &sourceError{cause}
 	case cause != nil:
 		return cause
 	default:
-		return &unreachableError{err}
+		return &sourceError{err}
 	}
 }
 
-// download fetches a release's file and checks it against its checksum. At an error, path may hold anything.
+// download downloads a release's file and verifies its checksum. On error, the content of path is undefined.
 func (c *remote) download(ctx context.Context, a asset, path string, report func(done, total int64)) error {
-	if a.sha256 == "" {
-		return &noChecksumError{a.name}
-	}
-	if err := c.checkURL(a.url); err != nil {
+	if err := c.check(a); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	client := &getter.Client{
 		Getters: []getter.Getter{&getter.HttpGetter{
 			Client:                c.client,
-			Header:                http.Header{"User-Agent": {userAgent}},
+			Header:                http.Header{"User-Agent": {outbound.UserAgent}},
 			XTerraformGetDisabled: true,
-			DoNotCheckHeadFirst:   true, // a staging folder is new: there is nothing to resume
+			DoNotCheckHeadFirst:   true, // the staging folder is new, so there is nothing to resume
 		}},
-		Decompressors:   map[string]getter.Decompressor{}, // nil would mean all of them
+		Decompressors:   map[string]getter.Decompressor{}, // nil means all of them
 		DisableSymlinks: true,
 	}
 	request := &getter.Request{
@@ -168,7 +151,7 @@ func (c *remote) download(ctx context.Context, a asset, path string, report func
 		Dst:              path,
 		GetMode:          getter.ModeFile,
 		Umask:            0o022,
-		ProgressListener: &meter{size: a.size, report: report, stall: c.stall, cancel: cancel},
+		ProgressListener: &meter{size: a.size, report: report},
 	}
 	_, err := client.Get(ctx, request)
 	if mismatch, ok := errors.AsType[*getter.ChecksumError](err); ok {
@@ -181,12 +164,10 @@ func (c *remote) download(ctx context.Context, a asset, path string, report func
 	return nil
 }
 
-// meter reports how a download gets on, and gives it up when it doesn't.
+// meter reports the progress of a download.
 type meter struct {
 	size   int64
 	report func(done, total int64)
-	stall  time.Duration
-	cancel context.CancelCauseFunc
 }
 
 // TrackProgress implements getter.ProgressTracker.
@@ -194,29 +175,20 @@ func (m *meter) TrackProgress(_ string, done, total int64, stream io.ReadCloser)
 	if total <= 0 {
 		total = m.size
 	}
-	stalled := fmt.Errorf("%w for %v", errStalled, m.stall)
-	timer := time.AfterFunc(m.stall, func() { m.cancel(stalled) })
-	return &meteredBody{ReadCloser: stream, meter: m, done: done, total: total, timer: timer}
+	return &meteredBody{ReadCloser: stream, report: m.report, done: done, total: total}
 }
 
 type meteredBody struct {
 	io.ReadCloser
-	meter       *meter
+	report      func(done, total int64)
 	done, total int64
-	timer       *time.Timer
 }
 
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
-		b.timer.Reset(b.meter.stall)
 		b.done += int64(n)
-		b.meter.report(b.done, b.total)
+		b.report(b.done, b.total)
 	}
 	return n, err
-}
-
-func (b *meteredBody) Close() error {
-	b.timer.Stop()
-	return b.ReadCloser.Close()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// serverName is the executable's name in an archive and on PATH.
+// serverName returns the name of the executable in archives and on PATH.
 func serverName() string {
 	if runtime.GOOS == "windows" {
 		return "llama-server.exe"
@@ -22,9 +22,9 @@ func serverName() string {
 	return "llama-server"
 }
 
-// Find returns the llama-server to use: the configured one, else the selected one, else the first on PATH. It starts no
-// process. With configured empty and nothing else to be found, the error is ErrNone, or wraps it. Where no file descriptor is
-// left nothing can be told, and the error says so (see package openfiles).
+// Find returns the llama-server to use: the configured one, or else the selected one, or else the first on PATH. It starts no
+// process. If configured is empty and nothing is found, the error is or wraps ErrNone. If no file descriptor is left, the error
+// says so (see package openfiles).
 func (s *Store) Find(configured string) (Runtime, error) {
 	if configured != "" {
 		return findConfigured(configured)
@@ -62,7 +62,7 @@ func (s *Store) Find(configured string) (Runtime, error) {
 }
 
 func findConfigured(configured string) (Runtime, error) {
-	path, err := exec.LookPath(configured) // a bare name is looked up on PATH, anything else is taken as it stands
+	path, err := exec.LookPath(configured) // a bare name is looked up on PATH
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
@@ -73,7 +73,7 @@ func findConfigured(configured string) (Runtime, error) {
 	return Runtime{Engine: LlamaCpp, Path: path, Source: Configured}, nil
 }
 
-// unusable says in words why a path can't be started.
+// unusable explains why a path can't be executed.
 func unusable(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
@@ -87,7 +87,7 @@ func unusable(err error) string {
 	}
 }
 
-// checkExecutable is a cheap test that path could be started.
+// checkExecutable checks cheaply that path can be executed.
 func checkExecutable(path string) error {
 	if _, err := exec.LookPath(path); err != nil {
 		return fmt.Errorf("its executable %s %s: %w", filepath.Base(path), unusable(err), err)
@@ -96,7 +96,7 @@ func checkExecutable(path string) error {
 }
 
 func lookOnPath() (Runtime, bool) {
-	path, err := exec.LookPath(serverName()) // refuses one that is found only by "." in PATH, which is as well
+	path, err := exec.LookPath(serverName()) // fails if it is only found by "." in PATH
 	if err != nil {
 		return Runtime{}, false
 	}
@@ -106,7 +106,7 @@ func lookOnPath() (Runtime, bool) {
 	return Runtime{Engine: LlamaCpp, Path: path, Source: OnPath}, true
 }
 
-// findServer returns the executable in an unpacked tree, relative to it: the one nearest the top.
+// findServer returns the path of the topmost llama-server within an unpacked tree.
 func findServer(root string) (string, error) {
 	var found string
 	var depth int
@@ -132,8 +132,8 @@ func findServer(root string) (string, error) {
 	if found == "" {
 		return "", fmt.Errorf("there is no %s in it", serverName())
 	}
-	// Archives packed on Windows carry no modes.
-	if err := os.Chmod(filepath.Join(root, found), 0o755); err != nil { //nolint:gosec // it is there to be run
+	// Archives made on Windows contain no modes.
+	if err := os.Chmod(filepath.Join(root, found), 0o755); err != nil { //nolint:gosec // it must be executable
 		return "", fmt.Errorf("making %s executable: %w", serverName(), err)
 	}
 	return found, nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// executable makes a file that could be started, and returns its path.
+// executable creates an executable file, and returns its path.
 func executable(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -111,7 +111,7 @@ func TestFind_SaysWhatCouldBeSelected(t *testing.T) {
 func TestFind_ThroughLinks(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	parent, elsewhere := t.TempDir(), t.TempDir()
-	// The store itself is a link, and so is the runtime in it.
+	// The store is a link, and so is the runtime in it.
 	dir := filepath.Join(parent, "runtimes")
 	real := filepath.Join(elsewhere, "store")
 	must(t, os.Mkdir(real, 0o755))

@@ -9,42 +9,42 @@ import (
 	"time"
 )
 
-// GetOptions says what to get.
+// GetOptions says which engine to get.
 type GetOptions struct {
 	// Engine is "llama.cpp".
 	Engine string
-	// Variant is cpu, vulkan, cuda, metal or another that the release has; empty: the one that fits the hardware.
+	// Variant is cpu, vulkan, cuda, metal or another one in the release; empty: the one that fits the hardware.
 	Variant string
 	// Version is a build like "b11669" or a release like "v0.7.0"; empty: the latest release.
 	Version string
-	// Releases is the address to ask for releases, in place of the project's own: for a mirror that speaks the same
-	// API, with /latest and /tags/<tag> below it.
+	// Releases is the base URL for releases, instead of the project's own. It must have the same API, with /latest and
+	// /tags/<tag>.
 	Releases string
-	// Progress, if set, is called often, from one goroutine at a time.
+	// Progress is called often, from one goroutine at a time. It may be nil.
 	Progress func(Progress)
 }
 
-// Progress is how far a Get has come.
+// Progress is the progress of a Get.
 type Progress struct {
-	Doing string // what is going on, like "fetching llama-b11669-bin-ubuntu-x64.tar.gz"
-	// Done and Total are bytes of this step; Total is 0 where it isn't known.
+	Doing string // the current step, such as "fetching llama-b11669-bin-ubuntu-x64.tar.gz"
+	// Done and Total are bytes of this step. Total is 0 if unknown.
 	Done, Total int64
-	// Percent is how much of this step is done, 0 to 100.
+	// Percent is the progress of this step, 0 to 100.
 	Percent float64
 }
 
-// staged is an engine ready in a staging folder.
+// staged is an engine in a staging folder, ready to be installed.
 type staged struct {
-	root       string // the folder to be installed
+	root       string // the folder to install
 	executable string // relative to root
 	variant    string
 	origin     string
-	pkg        string // the distribution's package that it is made of, with its version; empty: none
-	installed  string // instead of all that: the name of the installed runtime that the source would give again
+	pkg        string // the distribution's package with its version; may be empty
+	installed  string // if set: the installed runtime that the source would give again
 }
 
-// Get fetches an engine and installs it, and selects it if nothing is selected. Getting what is installed already
-// replaces nothing. When ctx ends, nothing is left behind. If no source had it, the error is a *GetError.
+// Get downloads and installs an engine, and selects it if none is selected. It doesn't replace an installed one. If ctx ends, it
+// leaves nothing behind. If no source has the engine, the error is a *GetError.
 func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
 	if o.Engine != LlamaCpp {
 		return Runtime{}, fmt.Errorf("%q can't be fetched, only %s can", o.Engine, LlamaCpp)
@@ -74,7 +74,7 @@ func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
 	return s.selectIfNone(found)
 }
 
-// selectIfNone selects a runtime that was got, unless there is one selected that works.
+// selectIfNone selects a runtime, unless the selected one works.
 func (s *Store) selectIfNone(found Runtime) (Runtime, error) {
 	if selected := s.selection(); selected != "" {
 		if _, err := s.load(selected); err == nil {
@@ -89,7 +89,7 @@ func (s *Store) selectIfNone(found Runtime) (Runtime, error) {
 	return found, nil
 }
 
-// get is one Get under way.
+// get is a running Get.
 type get struct {
 	store   *Store
 	options GetOptions
@@ -107,7 +107,7 @@ func (g *get) run(ctx context.Context) (Runtime, error) {
 	if g.store.packages == nil || ctx.Err() != nil {
 		return Runtime{}, g.explain(err)
 	}
-	// The distribution decides version and variant, so it can't serve a wish for others.
+	// The distribution has one version and variant.
 	if g.tag != "" || (g.options.Variant != "" && g.options.Variant != variantCPU) {
 		g.fail("distribution's packages", errors.New("not asked, because they come in one version, for the CPU"))
 		return Runtime{}, g.explain(err)
@@ -127,23 +127,22 @@ func (g *get) run(ctx context.Context) (Runtime, error) {
 	return found, g.explain(err)
 }
 
-// wishError says that a version or variant that was asked for doesn't exist.
+// wishError says that the requested version or variant doesn't exist.
 type wishError struct{ text string }
 
 func (e *wishError) Error() string { return e.text }
 
-// fallsBack is true for failures that another source may not have. A wrong checksum or an archive that reaches out of
-// its folder isn't one: that has to be looked at.
+// fallsBack reports whether to try another source after an error. After a wrong checksum, or with an archive that leads out of
+// its folder, it returns false: these must not go unnoticed.
 func fallsBack(err error) bool {
-	_, unreachable := errors.AsType[*unreachableError](err)
-	_, none := errors.AsType[*noBuildError](err)
+	_, source := errors.AsType[*sourceError](err)
 	_, unfit := errors.AsType[*unfitError](err)
-	return unreachable || none || unfit
+	return source || unfit
 }
 
 func (g *get) fail(what string, err error) { g.tried = append(g.tried, Attempt{what, err}) }
 
-// explain is nil for nil; otherwise it makes the error that says all that was tried.
+// explain returns an error with all that was tried, or nil for nil.
 func (g *get) explain(err error) error {
 	if err == nil || len(g.tried) == 0 {
 		return err
@@ -151,7 +150,7 @@ func (g *get) explain(err error) error {
 	return &GetError{Engine: g.options.Engine, Tried: g.tried}
 }
 
-// fromRelease installs the first build of the official release that runs here.
+// fromRelease installs the first build of the official release that runs on this machine.
 func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
 	what := "official release"
 	g.options.Progress(Progress{Doing: "asking for the release's files"})
@@ -161,7 +160,7 @@ func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
 		builds, err = g.store.hardware(ctx).choose(published, g.options.Variant)
 	}
 	if err != nil {
-		if _, wish := errors.AsType[*wishError](err); !wish { // which needs no more explanation
+		if _, wish := errors.AsType[*wishError](err); !wish { // it needs no explanation
 			g.fail(what, err)
 		}
 		return Runtime{}, err
@@ -207,7 +206,7 @@ func (g *get) build(ctx context.Context, published release, b build) (Runtime, e
 	})
 }
 
-// fetch downloads an archive and unpacks it into a folder of that name inside the staging folder.
+// fetch downloads an archive and unpacks it into a folder of the staging folder.
 func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error) {
 	downloads, err := g.stage.folder("download")
 	if err != nil {
@@ -235,7 +234,7 @@ func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error)
 	return root, os.Remove(archive)
 }
 
-// install proves what is staged, describes it in runtime.json and renames it into place.
+// install checks that a staged engine starts, writes its runtime.json and renames it into place.
 func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
 	g.options.Progress(Progress{Doing: "checking that it starts"})
 	version, err := prove(ctx, filepath.Join(ready.root, ready.executable))
@@ -249,7 +248,7 @@ func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
 	if found, err := g.store.load(m.name()); err == nil {
 		found.Already = true
 		if ready.pkg != "" {
-			if err := g.store.notePackage(found.Name, ready.pkg, ready.root); err != nil {
+			if err := g.store.notePackage(found.Name, ready.pkg); err != nil {
 				g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
 			}
 		}

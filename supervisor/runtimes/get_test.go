@@ -135,7 +135,7 @@ func TestGet_TriesTheNextVariantWhenOneDoesNotStart(t *testing.T) {
 	same(t, "what is left", contents(t, dir), []string{})
 }
 
-// A failure says why, and leaves nothing inside the store or beside it.
+// A failure has a reason, and leaves nothing in the store or its parent.
 func TestGet_Faults(t *testing.T) {
 	t.Parallel()
 	good := goodArchive(t, 11669)

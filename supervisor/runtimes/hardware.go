@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -11,30 +12,27 @@ import (
 	"time"
 )
 
-// probeTimeout bounds nvidia-smi, which hangs when the driver does.
+// probeTimeout bounds nvidia-smi, which hangs if the driver does.
 const probeTimeout = 10 * time.Second
 
-// hardware is what decides which variant fits.
+// hardware is what determines the variants that fit.
 type hardware struct {
-	os, arch string // as in GOOS and GOARCH
+	os, arch string // GOOS and GOARCH
 	nvidia   *nvidia
-	vulkan   bool // a Vulkan loader and a GPU for it
+	vulkan   bool // there is a Vulkan loader and a GPU
 }
 
-// nvidia is an NVIDIA GPU with its driver. Zero values are not known.
+// nvidia is an NVIDIA GPU with its driver. Zero values are unknown.
 type nvidia struct {
-	cuda       dotted // the newest CUDA that the driver speaks
-	capability dotted // of the GPU, the lowest of several
+	cuda       dotted // newest CUDA version that the driver supports
+	capability dotted // lowest compute capability of the GPUs
 }
 
 // dotted is a version of two numbers.
 type dotted struct{ major, minor int }
 
 func (d dotted) compare(other dotted) int {
-	if d.major != other.major {
-		return d.major - other.major
-	}
-	return d.minor - other.minor
+	return cmp.Or(cmp.Compare(d.major, other.major), cmp.Compare(d.minor, other.minor))
 }
 
 func parseDotted(text string) (dotted, bool) {
@@ -65,13 +63,13 @@ func detectNVIDIA(ctx context.Context) *nvidia {
 	defer cancel()
 	banner, err := exec.CommandContext(ctx, smi).Output()
 	if err != nil {
-		return nvidiaFromDriver() // installed, but there is no GPU or no working driver
+		return nvidiaFromDriver() // no GPU, or no working driver
 	}
 	capabilities, _ := exec.CommandContext(ctx, smi, "--query-gpu=compute_cap", "--format=csv,noheader").Output()
 	return parseSMI(string(banner), string(capabilities))
 }
 
-// The banner says "CUDA Version: 12.4"; newer ones say "CUDA UMD Version: 13.4".
+// The output contains "CUDA Version: 12.4", or "CUDA UMD Version: 13.4" in newer versions.
 var smiCUDA = regexp.MustCompile(`CUDA (?:\w+ )?Version:\s*(\d+\.\d+)`)
 
 func parseSMI(banner, capabilities string) *nvidia {
@@ -88,7 +86,7 @@ func parseSMI(banner, capabilities string) *nvidia {
 	return &gpu
 }
 
-// driverCUDA is the oldest CUDA of the newest major that a driver of this version speaks.
+// driverCUDA returns the first release of the newest major CUDA version that a driver supports.
 func driverCUDA(driver int) dotted {
 	switch {
 	case driver >= 580:

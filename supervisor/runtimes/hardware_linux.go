@@ -9,7 +9,7 @@ import (
 
 var nvidiaModule = regexp.MustCompile(`Kernel Module(?: for \w+)?\s+(\d+)\.`)
 
-// nvidiaFromDriver looks at the kernel module, for a system (or a container) without nvidia-smi.
+// nvidiaFromDriver reads the version of the kernel module, for systems and containers without nvidia-smi.
 func nvidiaFromDriver() *nvidia {
 	text, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {
@@ -22,7 +22,7 @@ func nvidiaFromDriver() *nvidia {
 	return &nvidia{cuda: driverCUDA(driver)}
 }
 
-// hasVulkan is true with a Vulkan loader to link to and a GPU that programs may use.
+// hasVulkan reports whether there is a Vulkan loader and a GPU that programs may use.
 func hasVulkan() bool {
 	nodes, _ := filepath.Glob("/dev/dri/renderD*")
 	if len(nodes) == 0 {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// nvidiaFromDriver looks for the driver's CUDA library, for a system where nvidia-smi isn't on PATH.
+// nvidiaFromDriver looks for the driver's CUDA library, for systems without nvidia-smi on PATH.
 func nvidiaFromDriver() *nvidia {
 	if !inSystem32("nvcuda.dll") {
 		return nil
@@ -13,7 +13,7 @@ func nvidiaFromDriver() *nvidia {
 	return &nvidia{}
 }
 
-// hasVulkan is true with a Vulkan loader, which Windows has from the GPU's driver.
+// hasVulkan reports whether there is a Vulkan loader. GPU drivers install it on Windows.
 func hasVulkan() bool { return inSystem32("vulkan-1.dll") }
 
 func inSystem32(name string) bool {

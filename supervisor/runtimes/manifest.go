@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,22 +12,24 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const manifestName = "runtime.json"
 
-// manifest is what runtime.json holds. A folder without one is not a runtime.
+// manifest is the content of runtime.json. A folder without one isn't a runtime.
 type manifest struct {
 	Engine     string    `json:"engine"`
 	Version    string    `json:"version"`
 	Variant    string    `json:"variant"`
 	Origin     string    `json:"origin"`
-	Package    string    `json:"package,omitempty"` // the distribution's package that was last seen to hold it, with its version
+	Package    string    `json:"package,omitempty"` // the distribution's package that contains it, with its version
 	Executable string    `json:"executable"`        // relative to the folder, with slashes
 	FetchedAt  time.Time `json:"fetched_at"`
 }
 
-// name is the folder that the runtime is installed as.
+// name returns the folder of the runtime.
 func (m manifest) name() string { return runtimeName(m.Engine, m.Version, m.Variant) }
 
 func runtimeName(engine, version, variant string) string {
@@ -52,14 +55,14 @@ func readManifest(folder string) (manifest, error) {
 }
 
 func (m manifest) write(folder string) error {
-	text, err := json.MarshalIndent(m, "", "\t")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", manifestName, err)
-	}
-	return writeFileSynced(filepath.Join(folder, manifestName), append(text, '\n'), 0o644)
+	return atomicfile.WriteFile(filepath.Join(folder, manifestName), 0o644, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "\t")
+		return e.Encode(m)
+	})
 }
 
-// packaged is the name of the runtime that a package, named with its version, would give again; empty: there is none.
+// packaged returns the name of the runtime that was made from a package, named with its version, or "".
 func (s *Store) packaged(pkg string) string {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -77,34 +80,18 @@ func (s *Store) packaged(pkg string) string {
 	return ""
 }
 
-// notePackage writes down, by way of the folder of what was staged, which package an installed runtime is the same as.
-func (s *Store) notePackage(name, pkg, stagedRoot string) error {
+// notePackage records the package that contains the same version as an installed runtime.
+func (s *Store) notePackage(name, pkg string) error {
 	folder := filepath.Join(s.dir, name)
 	m, err := readManifest(folder)
 	if err != nil || m.Package == pkg {
 		return err
 	}
 	m.Package = pkg
-	if err := m.write(stagedRoot); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(stagedRoot, manifestName), filepath.Join(folder, manifestName))
+	return m.write(folder)
 }
 
-// writeFileSynced also waits until the file is on the disk, because a rename that follows may get there before it.
-func writeFileSynced(path string, content []byte, mode fs.FileMode) (err error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.Write(content); err != nil {
-		return err
-	}
-	return file.Sync()
-}
-
-// buildNumber is the number in a version like "b11669", or 0.
+// buildNumber returns the number in a version such as "b11669", or 0.
 func buildNumber(version string) int {
 	number, err := strconv.Atoi(strings.TrimPrefix(version, "b"))
 	if err != nil {

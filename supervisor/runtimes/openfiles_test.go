@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles/openfilestest"
 )
 
-// TestFind_WithoutFileDescriptors: a runtime that can't be looked at isn't taken for none, nor another in its place.
+// TestFind_WithoutFileDescriptors: a runtime that can't be read isn't missing, and no other is used instead.
 func TestFind_WithoutFileDescriptors(t *testing.T) {
 	openfilestest.Run(t, func(t *testing.T, without func(func())) {
 		bin := t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// run runs one of the distribution's tools and returns its standard output. With percent, the tool is apt, set to tell
-// its progress on file descriptor 3.
+// run runs a tool of the distribution and returns its standard output. If percent is not nil, the tool must be apt, configured
+// to report its progress on file descriptor 3.
 func (d *debian) run(ctx context.Context, dir string, percent func(float64), name string, arguments ...string) (string, error) {
 	var output, complaints strings.Builder
 	command := exec.CommandContext(ctx, name, arguments...)
@@ -24,7 +24,7 @@ func (d *debian) run(ctx context.Context, dir string, percent func(float64), nam
 	command.WaitDelay = 5 * time.Second
 	endWithUs(command)
 
-	// Should this process be killed, the tool is too; the kernel ties that to the thread which started it.
+	// If this process is killed, the kernel kills the tool. It does so when the thread ends that started the tool.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := runTelling(command, percent)
@@ -37,7 +37,7 @@ func (d *debian) run(ctx context.Context, dir string, percent func(float64), nam
 	return output.String(), nil
 }
 
-// runTelling runs the command, and calls percent meanwhile with what it tells on file descriptor 3.
+// runTelling runs a command, and calls percent with the progress that it writes to file descriptor 3.
 func runTelling(command *exec.Cmd, percent func(float64)) error {
 	if percent == nil {
 		return command.Run()
@@ -59,13 +59,13 @@ func runTelling(command *exec.Cmd, percent func(float64)) error {
 		tellPercent(read, percent)
 	}()
 	err = command.Wait()
-	// What the tool leaves running may still have its end open.
+	// Processes that the tool has left may hold the other end open.
 	_ = read.SetReadDeadline(time.Now())
 	<-told
 	return err
 }
 
-// tellPercent reads lines like "dlstatus:3:93.3333:Retrieving file 3 of 3".
+// tellPercent parses lines such as "dlstatus:3:93.3333:Retrieving file 3 of 3".
 func tellPercent(from io.Reader, percent func(float64)) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
@@ -79,7 +79,7 @@ func tellPercent(from io.Reader, percent func(float64)) {
 	}
 }
 
-// complaint is the reason that a tool gives: its first error, else its first warning, else its last line.
+// complaint returns the reason in a tool's output: its first error, or else its first warning, or else its last line.
 func complaint(output string, err error) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for _, mark := range []string{"E: ", "Err:", "W: "} {

@@ -4,5 +4,5 @@ package runtimes
 
 import "os/exec"
 
-// endWithUs does nothing here: the distribution's tools that need it are Linux's.
+// endWithUs does nothing: the tools that need it exist on Linux only.
 func endWithUs(*exec.Cmd) {}

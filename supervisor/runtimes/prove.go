@@ -9,16 +9,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 )
 
-// proveTimeout is long, because an operating system may examine a new executable at its first start.
+// proveTimeout is long, because some systems scan a new executable when it is first started.
 const proveTimeout = 60 * time.Second
 
-// unfitError says that an engine was fetched but doesn't run here.
+// unfitError says that a downloaded engine doesn't run on this machine.
 type unfitError struct{ cause error }
 
 func (e *unfitError) Error() string { return e.cause.Error() }
 func (e *unfitError) Unwrap() error { return e.cause }
 
-// prove starts an engine just to say its version. One that can't do that isn't installed.
+// prove starts an engine to get its version. An engine that can't do that isn't installed.
 func prove(ctx context.Context, path string) (version string, err error) {
 	limited, cancel := context.WithTimeout(ctx, proveTimeout)
 	defer cancel()
@@ -36,7 +36,7 @@ func prove(ctx context.Context, path string) (version string, err error) {
 	return version, nil
 }
 
-// saying quotes the last line of a program's output, where the reason usually stands.
+// saying quotes the last line of a program's output, which usually is the reason.
 func saying(output string) string {
 	text := strings.TrimSpace(output)
 	if text == "" {

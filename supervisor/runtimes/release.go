@@ -13,13 +13,15 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
 )
 
 const (
-	// releasesURL is where the project publishes its releases: the base of GitHub's API for them.
+	// releasesURL is the base of GitHub's API for the project's releases.
 	releasesURL = "https://api.github.com/repos/ggml-org/llama.cpp/releases"
-	// pointerName is the one asset of a release with a semantic version: a text that names the release which has the
-	// archives. The project does so since v0.2.0, and the "latest" release is one of these.
+	// pointerName is the only asset of a release with a semantic version. It contains the tag of the build release that has the
+	// archives. Since v0.2.0 the latest release is of this kind.
 	pointerName = "nightly-tag.txt"
 
 	maxAnswerBytes  = 8 << 20
@@ -31,20 +33,20 @@ var (
 	versionTag = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 )
 
-// release is one published version.
+// release is a published version.
 type release struct {
 	tag    string
 	assets []asset
 }
 
-// asset is one file of a release.
+// asset is a file of a release.
 type asset struct {
 	name, url string
-	sha256    string // in hex; empty where the release doesn't say it
+	sha256    string // in hex; empty if the release doesn't state it
 	size      int64
 }
 
-// normalVersion turns what a person may ask for into a tag.
+// normalVersion converts a version given by a user into a tag.
 func normalVersion(version string) (string, error) {
 	tag := strings.ToLower(strings.TrimSpace(version))
 	if regexp.MustCompile(`^\d+$`).MatchString(tag) {
@@ -56,7 +58,7 @@ func normalVersion(version string) (string, error) {
 	return tag, nil
 }
 
-// findRelease asks for a release's assets: of the tag, or of the latest release when tag is empty.
+// findRelease returns the release with a tag; an empty tag is the latest release.
 func (c *remote) findRelease(ctx context.Context, tag string) (release, error) {
 	found, err := c.askRelease(ctx, tag)
 	if err != nil {
@@ -114,12 +116,9 @@ func parseRelease(text []byte) (release, error) {
 	return found, nil
 }
 
-// readPointer returns the tag that a pointer asset holds.
+// readPointer returns the tag in a pointer asset.
 func (c *remote) readPointer(ctx context.Context, a asset) (string, error) {
-	if a.sha256 == "" {
-		return "", &noChecksumError{a.name}
-	}
-	if err := c.checkURL(a.url); err != nil {
+	if err := c.check(a); err != nil {
 		return "", err
 	}
 	text, err := c.read(ctx, a.url, maxPointerBytes)
@@ -136,14 +135,14 @@ func (c *remote) readPointer(ctx context.Context, a asset) (string, error) {
 	return tag, nil
 }
 
-// read gets a small document.
+// read downloads a small document.
 func (c *remote) read(ctx context.Context, where string, limit int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/vnd.github+json, text/plain;q=0.5, */*;q=0.1")
-	request.Header.Set("User-Agent", userAgent)
+	request.Header.Set("User-Agent", outbound.UserAgent)
 	response, err := c.client.Do(request)
 	if err != nil {
 		return nil, err
@@ -159,8 +158,15 @@ func (c *remote) read(ctx context.Context, where string, limit int64) ([]byte, e
 	return text, nil
 }
 
-// checkURL refuses the addresses that go-getter would read in its own way, and those that are less safe than the
-// address the release was asked from.
+// check rejects an asset without a checksum, or with a URL that checkURL rejects.
+func (c *remote) check(a asset) error {
+	if a.sha256 == "" {
+		return fmt.Errorf("the release states no SHA-256 checksum for %s, so it is not fetched", a.name)
+	}
+	return c.checkURL(a.url)
+}
+
+// checkURL rejects URLs with a special meaning to go-getter, and those less secure than the URL of the release.
 func (c *remote) checkURL(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {

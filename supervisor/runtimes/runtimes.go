@@ -1,22 +1,23 @@
-// Package runtimes finds, fetches and selects the engines (llama-server) that run models.
+// Package runtimes finds, downloads and selects the engines (llama-server) that run models.
 //
-// A [Store] is one folder, $LMCADDY_HOME/runtimes, of this shape:
+// A [Store] is a folder, $LMCADDY_HOME/runtimes, with this content:
 //
 //	selected                 the name of the selected runtime, on one line
-//	llama.cpp-b11669-cpu/    one runtime: runtime.json, which names its executable, and the engine's own files
-//	.staging-1234567/        a Get under way, or what an interrupted one left
-//	.lock                    held for a moment while a staging folder appears or a stale one goes
+//	llama.cpp-b11669-cpu/    a runtime: runtime.json, which names its executable, and the engine's files
+//	.staging-1234567/        a running Get, or the remains of an interrupted one
+//	.lock                    held while a staging folder is created or removed
 //
-// A runtime comes from the engine's official release, or, where that can't be reached, from the packages of a
-// Debian-family system, unpacked side by side without root and without touching the host's libraries. Everything is
-// fetched, unpacked and proven (`llama-server --version`) inside a staging folder and then renamed into place, so a
-// runtime is there whole or not at all. A staging folder's own lock tells a Get that still runs from one that was killed.
+// A runtime comes from the engine's official release, or if that can't be reached, from packages of a Debian-family system,
+// which are unpacked into a folder of their own, without root and without using the host's libraries. It is downloaded,
+// unpacked and tested (`llama-server --version`) in a staging folder and then renamed, so it is installed as a whole or not at
+// all. The lock of a staging folder tells a running Get from one that was killed.
 //
-// A Store holds no state of its own: several processes may use the same folder at once. The goroutines that Get starts
-// have ended when it returns.
+// A Store has no state in memory: several processes may use the same folder. The goroutines of a Get have ended when it
+// returns.
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,41 +32,41 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// LlamaCpp is the engine that can be fetched.
+// LlamaCpp is the engine that can be downloaded.
 const LlamaCpp = "llama.cpp"
 
-// ErrNone is returned by Find when there is no llama-server at all.
+// ErrNone says that there is no llama-server.
 var ErrNone = errors.New(`no llama-server was found: run "lmcaddy runtime get llama.cpp"`)
 
-// Source says how a runtime was found.
+// Source says where a runtime was found.
 type Source string
 
-// The places that Find looks in, in its order.
+// The sources, in the order of Find.
 const (
-	Configured Source = "configured" // the path that the Caddyfile gives
+	Configured Source = "configured" // the path in the Caddyfile
 	Installed  Source = "installed"  // a folder of the store
 	OnPath     Source = "path"       // a folder of $PATH
 )
 
-// Runtime is an engine that can be started.
+// Runtime is an executable engine.
 type Runtime struct {
-	// Name is the folder's name in the store, like "llama.cpp-b11669-cpu"; empty for one found elsewhere.
+	// Name is the folder in the store, such as "llama.cpp-b11669-cpu"; empty for a runtime from elsewhere.
 	Name string `json:"name,omitempty"`
 	// Engine is "llama.cpp".
 	Engine string `json:"engine"`
-	// Version is what the engine said of itself when it was installed, like "b11669"; empty for one found elsewhere.
+	// Version is the version that the engine reported when it was installed, such as "b11669"; empty for a runtime from elsewhere.
 	Version string `json:"version,omitempty"`
-	// Variant is what the engine computes on: cpu, vulkan, cuda or metal; empty for one found elsewhere.
+	// Variant is what the engine computes on: cpu, vulkan, cuda or metal; empty for a runtime from elsewhere.
 	Variant string `json:"variant,omitempty"`
-	// Origin says where an installed runtime was got, for people.
+	// Origin says where an installed runtime came from, for people.
 	Origin string `json:"origin,omitempty"`
-	// Path is the absolute path of the executable, or of a script that becomes it by exec.
+	// Path is the absolute path of the executable, or of a script that execs it.
 	Path string `json:"path"`
-	// Source says how it was found.
+	// Source says where it was found.
 	Source Source `json:"source"`
-	// Selected is true for the one that Select chose.
+	// Selected is true for the selected runtime.
 	Selected bool `json:"selected"`
-	// Already is set by Get when this runtime was installed before, so that nothing was replaced.
+	// Already is set by Get if the runtime had been installed before.
 	Already bool `json:"-"`
 }
 
@@ -74,13 +75,13 @@ type Store struct {
 	dir string
 	log *slog.Logger
 
-	// Tests put others in place of these.
+	// Replaced by tests.
 	hardware func(context.Context) hardware
 	packages func(context.Context, *staging, packaged, func(Progress)) (staged, error)
 	stall    time.Duration
 }
 
-// Open makes a Store of a folder, which need not exist. It reads and writes nothing.
+// Open returns the Store in a folder, which need not exist. It does no I/O.
 func Open(dir string, log *slog.Logger) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -88,8 +89,8 @@ func Open(dir string, log *slog.Logger) *Store {
 	return &Store{dir: dir, log: log, hardware: detectHardware, packages: distributionPackages(), stall: stallTimeout}
 }
 
-// List returns the installed runtimes, the newest first, then the llama-server on PATH if there is one.
-// It also clears away what an interrupted Get left behind.
+// List returns the installed runtimes, newest first, then the llama-server on PATH if there is one. It also removes the remains
+// of interrupted Gets.
 func (s *Store) List() ([]Runtime, error) {
 	s.removeStale()
 	list, err := s.installed()
@@ -102,7 +103,7 @@ func (s *Store) List() ([]Runtime, error) {
 	return list, nil
 }
 
-// installed returns the runtimes of the folder, the newest first.
+// installed returns the runtimes in the folder, newest first.
 func (s *Store) installed() ([]Runtime, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,15 +128,12 @@ func (s *Store) installed() ([]Runtime, error) {
 		list = append(list, found)
 	}
 	slices.SortStableFunc(list, func(a, b Runtime) int {
-		if byVersion := buildNumber(b.Version) - buildNumber(a.Version); byVersion != 0 {
-			return byVersion
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(buildNumber(b.Version), buildNumber(a.Version)), cmp.Compare(a.Name, b.Name))
 	})
 	return list, nil
 }
 
-// load reads one runtime's runtime.json and checks that its executable is there.
+// load reads a runtime's runtime.json and checks that its executable exists.
 func (s *Store) load(name string) (Runtime, error) {
 	if err := checkName(name); err != nil {
 		return Runtime{}, err
@@ -158,8 +156,8 @@ func (s *Store) load(name string) (Runtime, error) {
 	}, nil
 }
 
-// checkName refuses every name that isn't that of a folder directly inside the store. The store's own files and its
-// staging folders begin with a dot, or have no runtime.json.
+// checkName rejects names that can't be runtimes in the store. The store's own files and staging folders begin with a dot, or
+// have no runtime.json.
 func checkName(name string) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\:`) || filepath.Base(name) != name {
 		return fmt.Errorf("%q can't be the name of a runtime: \"lmcaddy runtime ls\" shows the names", name)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// openTest opens a store on a machine without a GPU, outside any distribution.
+// openTest opens a store on a machine without GPU or distribution packages.
 func openTest(dir string) *Store {
 	s := Open(dir, nil)
 	s.hardware = func(context.Context) hardware { return hardware{os: "linux", arch: "amd64"} }
@@ -40,12 +40,12 @@ func openTest(dir string) *Store {
 	return s
 }
 
-// serverScript stands in for llama-server.
+// serverScript replaces llama-server.
 func serverScript(build int) string {
 	return fmt.Sprintf("#!/bin/sh\necho 'version: 0.7.0 (build %d, commit test)' >&2\n", build)
 }
 
-// entry is one entry of an archive made for a test.
+// entry is an entry of a test's archive.
 type entry struct {
 	name, content, link string
 	hard                bool
@@ -79,7 +79,7 @@ func tarGzip(t *testing.T, entries ...entry) []byte {
 	return archive.Bytes()
 }
 
-// goodArchive is laid out like the project's own.
+// goodArchive returns an archive with the project's structure.
 func goodArchive(t *testing.T, build int) []byte {
 	t.Helper()
 	top := fmt.Sprintf("llama-b%d/", build)
@@ -91,7 +91,7 @@ func goodArchive(t *testing.T, build int) []byte {
 	)
 }
 
-// releases speaks the releases API, and faults where a test puts some in before it starts it.
+// releases is a server with the releases API, which simulates faults.
 type releases struct {
 	server *httptest.Server
 	base   string // the address it has once it is started
@@ -105,7 +105,7 @@ type releases struct {
 	asked []string
 }
 
-// requests returns the files that were asked for since it was last called.
+// requests returns the files requested since the last call.
 func (r *releases) requests() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,13 +153,13 @@ func newReleases(t *testing.T, files map[string][]byte) *releases {
 	return r
 }
 
-// start starts the server, if it isn't started yet, and returns its address.
+// start starts the server if it isn't running, and returns its address.
 func (r *releases) start() string {
 	r.begin.Do(r.server.Start)
 	return r.base
 }
 
-// write answers with a release in the form that GitHub's API has.
+// write sends a release in the form of GitHub's API.
 func (r *releases) write(w http.ResponseWriter, tag string, names ...string) {
 	var assets []map[string]any
 	for _, name := range names {
@@ -173,7 +173,7 @@ func (r *releases) write(w http.ResponseWriter, tag string, names ...string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"tag_name": tag, "prerelease": true, "assets": assets})
 }
 
-// note makes the releases tell something else of an asset than is true.
+// note overrides a property of an asset.
 func (r *releases) note(name, field string, value any) {
 	if r.noted[name] == nil {
 		r.noted[name] = map[string]any{}
@@ -181,7 +181,7 @@ func (r *releases) note(name, field string, value any) {
 	r.noted[name][field] = value
 }
 
-// blockHalfway makes the CPU archive's download stop after its first half, until release is closed or the client goes away.
+// blockHalfway stops the download of the CPU archive after its first half, until release is closed or the client disconnects.
 func (r *releases) blockHalfway() (begun, release chan struct{}) {
 	begun, release = make(chan struct{}, 8), make(chan struct{})
 	content := r.files[cpuArchive]
@@ -199,7 +199,7 @@ func (r *releases) blockHalfway() (begun, release chan struct{}) {
 	return begun, release
 }
 
-// install puts a runtime into a store without fetching it.
+// install puts a runtime into a store without downloading it.
 func install(t *testing.T, dir string, build int, variant string) string {
 	t.Helper()
 	m := manifest{Engine: LlamaCpp, Version: fmt.Sprintf("b%d", build), Variant: variant, Executable: "llama-server", FetchedAt: time.Now()}
@@ -210,7 +210,7 @@ func install(t *testing.T, dir string, build int, variant string) string {
 	return m.name()
 }
 
-// contents lists a folder's entries, but for the store's lock, which stays.
+// contents lists the entries of a folder except the store's lock.
 func contents(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

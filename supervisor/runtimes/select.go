@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
 const selectionName = "selected"
 
-// selection is the name that the selection file holds, or "".
+// selection returns the name of the selected runtime, or "".
 func (s *Store) selection() string {
 	name, err := s.readSelection()
 	if err != nil {
@@ -22,7 +25,7 @@ func (s *Store) selection() string {
 	return name
 }
 
-// readSelection is selection for a caller that looks at why the file can't be read. One that isn't there is no error.
+// readSelection is like selection, but returns the error. It is no error if nothing is selected.
 func (s *Store) readSelection() (string, error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, selectionName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,28 +38,22 @@ func (s *Store) readSelection() (string, error) {
 	return name, nil
 }
 
-// Select makes an installed runtime the one that Find returns. It takes effect at once, or not at all.
+// Select selects an installed runtime for Find. The change is atomic.
 func (s *Store) Select(name string) error {
 	if _, err := s.load(name); err != nil {
 		return s.unknown(name, err)
 	}
-	temporary, err := os.CreateTemp(s.dir, ".selected-*")
-	if err != nil {
-		return fmt.Errorf("selecting runtime %s: %w", name, err)
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // fails when the rename has succeeded
-	_, err = temporary.WriteString(name + "\n")
-	err = errors.Join(err, temporary.Sync(), temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), filepath.Join(s.dir, selectionName))
-	}
+	err := atomicfile.WriteFile(filepath.Join(s.dir, selectionName), 0o600, func(w io.Writer) error {
+		_, err := io.WriteString(w, name+"\n")
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("selecting runtime %s: %w", name, err)
 	}
 	return nil
 }
 
-// Remove deletes an installed runtime; if it is the selected one, none is selected after that.
+// Remove deletes an installed runtime. If it was selected, none is selected afterwards.
 func (s *Store) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -65,7 +62,7 @@ func (s *Store) Remove(name string) error {
 	if _, err := readManifest(folder); err != nil {
 		return s.unknown(name, err)
 	}
-	// It goes in one step, by a rename: deleting file by file could be interrupted halfway.
+	// A rename is atomic, unlike deleting file by file.
 	stage, err := s.newStaging(context.Background())
 	if err != nil {
 		return fmt.Errorf("removing runtime %s: %w", name, err)
@@ -83,7 +80,7 @@ func (s *Store) Remove(name string) error {
 	return nil
 }
 
-// unknown adds the names that there are to an error about one that isn't.
+// unknown adds the names of the installed runtimes to an error.
 func (s *Store) unknown(name string, cause error) error {
 	if checkName(name) != nil {
 		return cause

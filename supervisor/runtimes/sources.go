@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// aptSource is an entry of apt's configuration that says where packages are.
+// aptSource is a source of packages in apt's configuration.
 type aptSource struct {
 	uris, suites, components []string
-	// options are kept as they stand: Signed-By, which may be a whole key, and what else decides on trust.
+	// options are Signed-By, which may contain a key, and the other options about trust, unparsed.
 	options map[string]string
 }
 
-// debianSuites are the suites of Debian itself; other distributions and vendors have others, mostly.
+// debianSuites are the suites of Debian. Other distributions and vendors mostly use other names.
 var debianSuites = []string{
 	"oldoldstable", "oldstable", "stable", "testing", "unstable",
 	"buster", "bullseye", "bookworm", "trixie", "forky", "duke", "sid",
 }
 
-// keptOptions are the options that are taken over from the machine's entries.
-var keptOptions = []string{"Signed-By", "Trusted", "Check-Valid-Until", "Valid-Until-Max", "Check-Date", "By-Hash"}
+// trustOptions are the options to take over from the machine's sources.
+var trustOptions = []string{"Signed-By", "Trusted", "Check-Valid-Until", "Valid-Until-Max", "Check-Date", "By-Hash"}
 
-// parseSources reads deb822 stanzas, the form of a .sources file. Entries that are disabled or for sources are left out.
+// parseSources parses deb822 stanzas, as in .sources files. It omits disabled entries and those for source packages.
 func parseSources(text string) []aptSource {
 	var sources []aptSource
 	fields := map[string]string{}
@@ -65,7 +65,7 @@ func sourceOf(fields map[string]string) (aptSource, bool) {
 		uris: strings.Fields(fields["uris"]), suites: strings.Fields(fields["suites"]),
 		components: strings.Fields(fields["components"]), options: map[string]string{},
 	}
-	for _, name := range keptOptions {
+	for _, name := range trustOptions {
 		if value := fields[strings.ToLower(name)]; value != "" {
 			source.options[name] = value
 		}
@@ -73,7 +73,7 @@ func sourceOf(fields map[string]string) (aptSource, bool) {
 	return source, true
 }
 
-// parseSourcesList reads one-line entries, the form of sources.list: deb [option=value …] uri suite component….
+// parseSourcesList parses one-line entries, as in sources.list: deb [option=value …] uri suite component….
 func parseSourcesList(text string) []aptSource {
 	var sources []aptSource
 	for line := range strings.Lines(text) {
@@ -107,9 +107,9 @@ func parseSourcesList(text string) []aptSource {
 	return sources
 }
 
-// debianOwn keeps the entries for Debian's main archive. A vendor may use Debian's names for suites and components too,
-// so the keyring decides where one is given; if no entry has Debian's own, as on a mirror that signs anew, any will do:
-// an archive that has no such suite is then passed over by apt.
+// debianOwn returns the entries for Debian's main archive. Vendors may use Debian's names for suites and components, so it
+// prefers entries with Debian's keyring. If there are none, as on a mirror that signs packages itself, it returns all
+// candidates, and apt skips archives without the suite.
 func debianOwn(sources []aptSource) []aptSource {
 	var certain, possible []aptSource
 	for _, source := range sources {
@@ -134,7 +134,7 @@ func (source aptSource) mayBeDebian() bool {
 		slices.ContainsFunc(source.suites, isSuite) && slices.Contains(source.components, "main")
 }
 
-// inSuite writes the entry as a deb822 stanza for the main component of another suite of the same archive.
+// inSuite returns a deb822 stanza for the main component of another suite of the same archive.
 func (source aptSource) inSuite(suite string) string {
 	var text strings.Builder
 	for _, field := range [][2]string{
@@ -142,11 +142,11 @@ func (source aptSource) inSuite(suite string) string {
 		{"URIs", strings.Join(source.uris, " ")},
 		{"Suites", suite},
 		{"Components", "main"},
-		{"Targets", "Packages"}, // and not the translations, icons and so on that the machine may be set to fetch
+		{"Targets", "Packages"}, // no translations, icons and so on
 	} {
 		text.WriteString(field[0] + ": " + field[1] + "\n")
 	}
-	for _, name := range keptOptions {
+	for _, name := range trustOptions {
 		if value := source.options[name]; value != "" {
 			text.WriteString(name + ": " + value + "\n")
 		}

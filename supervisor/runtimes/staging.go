@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,20 +15,19 @@ import (
 
 const (
 	stagingPrefix = ".staging-"
-	stagingLock   = "lock"  // inside a staging folder: locked for as long as its owner lives
+	stagingLock   = "lock"  // inside a staging folder; locked while its owner lives
 	storeLock     = ".lock" // inside the store: see newStaging
 	lockRetry     = 20 * time.Millisecond
 )
 
-// staging is a folder in which something is prepared. It lies inside the store so that a finished folder can be renamed
-// into place.
+// staging is a folder for preparing an installation. It is inside the store, so that it can be installed by a rename.
 type staging struct {
 	path string
 	lock *flock.Flock
 }
 
-// newStaging makes a staging folder, after clearing away stale ones. The store's lock is held meanwhile, so that nobody
-// takes a folder that was just made, and isn't locked yet, for a stale one.
+// newStaging creates a staging folder, after removing stale ones. It holds the store's lock, so that no other process takes a new
+// folder, which isn't locked yet, for a stale one.
 func (s *Store) newStaging(ctx context.Context) (*staging, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the runtimes folder: %w", err)
@@ -46,12 +46,12 @@ func (s *Store) newStaging(ctx context.Context) (*staging, error) {
 	stage := &staging{path: path, lock: flock.New(filepath.Join(path, stagingLock))}
 	if locked, err := stage.lock.TryLock(); err != nil || !locked {
 		stage.discard()
-		return nil, fmt.Errorf("locking the staging folder: %w", errors.Join(err, errIf(!locked, "it is locked")))
+		return nil, fmt.Errorf("locking the staging folder: %w", cmp.Or(err, errors.New("it is locked")))
 	}
 	return stage, nil
 }
 
-// folder makes an empty folder inside the staging folder, in place of any that has the name.
+// folder creates an empty folder in the staging folder. It replaces an existing one.
 func (st *staging) folder(name string) (string, error) {
 	path := filepath.Join(st.path, name)
 	if err := os.RemoveAll(path); err != nil {
@@ -63,16 +63,15 @@ func (st *staging) folder(name string) (string, error) {
 	return path, nil
 }
 
-// discard removes the staging folder with all that is still in it.
+// discard removes the staging folder and its content.
 func (st *staging) discard() {
-	// The lock goes first, because Windows won't delete a file that is open. What can't be deleted now is stale from
-	// here on and goes with the next Get or List.
+	// Unlock first, because Windows can't delete an open file. What can't be deleted now is removed by the next Get or List.
 	_ = st.lock.Close()
 	_ = os.RemoveAll(st.path)
 }
 
-// removeStale clears away the staging folders whose owner is gone. It is best effort: a store that can't be written, or
-// that another process is just preparing, is left as it is.
+// removeStale removes staging folders whose owner has died. It leaves a store alone that it can't write, or that another process
+// is preparing.
 func (s *Store) removeStale() {
 	if left, _ := filepath.Glob(filepath.Join(s.dir, stagingPrefix+"*")); len(left) == 0 {
 		return
@@ -86,7 +85,7 @@ func (s *Store) removeStale() {
 	s.removeUnlocked()
 }
 
-// removeUnlocked does removeStale's work; the store's lock is held.
+// removeUnlocked does the work of removeStale. The store's lock is held.
 func (s *Store) removeUnlocked() {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -102,17 +101,10 @@ func (s *Store) removeUnlocked() {
 		locked, err := owner.TryLock()
 		_ = owner.Close()
 		if err != nil || !locked {
-			continue // its Get still runs
+			continue // its Get is running
 		}
 		if err := os.RemoveAll(path); err != nil {
 			s.log.Warn("removing what an interrupted get left", "folder", path, "error", err)
 		}
 	}
-}
-
-func errIf(condition bool, text string) error {
-	if condition {
-		return errors.New(text)
-	}
-	return nil
 }

@@ -33,7 +33,7 @@ func TestStaging_StoreThatCannotBeWrittenIsListed(t *testing.T) {
 	dir := t.TempDir()
 	name := install(t, dir, 11669, "cpu")
 	must(t, os.Mkdir(filepath.Join(dir, stagingPrefix+"stale"), 0o755))
-	// A folder in the lock's place stops even root from locking.
+	// A folder in place of the lock prevents even root from locking.
 	must(t, os.Mkdir(filepath.Join(dir, storeLock), 0o755))
 	list, err := openTest(dir).List()
 	must(t, err)

@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// unpack extracts a .zip or .tar.gz into the folder dir. An archive with an entry that would end up, or lead, outside
-// dir is refused as a whole; dir may then hold a part of it.
+// unpack extracts a .zip or .tar.gz into a folder. It rejects an archive with an entry or link that leads out of the folder;
+// the folder may then contain a part of it.
 func unpack(ctx context.Context, archive, dir string) error {
-	root, err := os.OpenRoot(dir) // which also keeps writes inside, whatever links the archive has made before
+	root, err := os.OpenRoot(dir) // keeps writes inside, whatever links the archive contains
 	if err != nil {
 		return fmt.Errorf("unpacking: %w", err)
 	}
@@ -42,7 +42,7 @@ func unpack(ctx context.Context, archive, dir string) error {
 }
 
 type unpacker struct {
-	ctx   context.Context //nolint:containedctx // lives no longer than unpack
+	ctx   context.Context //nolint:containedctx // used only during unpack
 	root  *os.Root
 	links []string
 }
@@ -139,7 +139,7 @@ func (u *unpacker) zipEntry(entry *zip.File) error {
 	}
 }
 
-// localName is an entry's name as a path of this system, if it stays inside the folder.
+// localName converts an entry's name into a path of this system, if it stays in the folder.
 func localName(name string) (string, error) {
 	local := filepath.FromSlash(path.Clean(name))
 	if !filepath.IsLocal(local) {
@@ -160,7 +160,7 @@ func (u *unpacker) file(name string, mode fs.FileMode, content io.Reader) (err e
 	if _, err := io.Copy(file, &interruptible{u.ctx, content}); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return file.Sync() // the rename that installs the folder must not get to the disk before its files
+	return file.Sync() // the rename that installs the folder must not get to disk first
 }
 
 func (u *unpacker) link(name, target string) error {
@@ -171,8 +171,8 @@ func (u *unpacker) link(name, target string) error {
 	return u.root.Symlink(target, name)
 }
 
-// checkLinks follows every link once all are there, because one may lead outside by way of another. os.Root follows none
-// that does, nor an absolute one. One that leads to nothing inside is harmless.
+// checkLinks follows every link when all exist, because one may lead out by way of another. os.Root doesn't follow these, nor
+// absolute ones. A link that leads to nothing is harmless.
 func (u *unpacker) checkLinks() error {
 	for _, name := range u.links {
 		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -182,9 +182,9 @@ func (u *unpacker) checkLinks() error {
 	return nil
 }
 
-// interruptible is a Reader that ends with its context.
+// interruptible is a Reader that fails when its context ends.
 type interruptible struct {
-	ctx  context.Context //nolint:containedctx // lives no longer than one copy
+	ctx  context.Context //nolint:containedctx // used only during one copy
 	from io.Reader
 }
 
@@ -195,7 +195,7 @@ func (r *interruptible) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// moveLibraries moves the shared libraries of one tree into one folder, which is where the engine looks for them.
+// moveLibraries moves the shared libraries in a tree into the folder where the engine looks for them.
 func moveLibraries(from, to string) error {
 	var libraries []string
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The variants that the hardware may call for. A release may offer others, which have to be asked for by name.
+// The variants that are chosen by hardware. A release may have others, which must be requested.
 const (
 	variantCPU    = "cpu"
 	variantVulkan = "vulkan"
@@ -15,31 +15,25 @@ const (
 	variantMetal  = "metal"
 )
 
-// turing is the oldest generation of GPUs that CUDA 13 still runs on, as a compute capability.
+// turing is the lowest compute capability that CUDA 13 supports.
 var turing = dotted{7, 5}
 
 var (
-	// archiveName takes names like llama-b11669-bin-ubuntu-vulkan-x64.tar.gz and llama-b11669-bin-macos-arm64.tar.gz apart.
+	// archiveName parses names such as llama-b11669-bin-ubuntu-vulkan-x64.tar.gz and llama-b11669-bin-macos-arm64.tar.gz.
 	archiveName = regexp.MustCompile(`^llama-b\d+-bin-(ubuntu|macos|win)(?:-([a-z]+)(?:-([\w.-]+?))?)?-(x64|arm64)\.(?:zip|tar\.gz)$`)
-	// cudaLibraries takes the names of the archives of CUDA's own libraries apart, which have the build's tag on Linux only.
+	// cudaLibraries parses the names of archives with CUDA's libraries, which contain the build's tag on Linux only.
 	cudaLibraries = regexp.MustCompile(`^cudart-llama-(?:b\d+-)?bin-(ubuntu|win)-cuda-([\d.]+)-(x64|arm64)\.(?:zip|tar\.gz)$`)
 )
 
-// build is one way to have the engine from a release.
+// build is a build of the engine in a release.
 type build struct {
 	variant   string
-	toolkit   dotted // of a CUDA build
+	toolkit   dotted // CUDA version of a CUDA build
 	archive   asset
-	libraries *asset // CUDA's own, where the release has them
+	libraries *asset // CUDA's libraries; nil if the release lacks them
 }
 
-// noBuildError says that a release has nothing for this machine.
-type noBuildError struct{ cause error }
-
-func (e *noBuildError) Error() string { return e.cause.Error() }
-func (e *noBuildError) Unwrap() error { return e.cause }
-
-// preference is the order in which variants are wanted on this hardware.
+// preference returns the variants for this hardware, best first.
 func (h hardware) preference() []string {
 	if h.os == "darwin" {
 		return []string{variantMetal, variantCPU}
@@ -54,7 +48,7 @@ func (h hardware) preference() []string {
 	return append(order, variantCPU)
 }
 
-// buildsFor returns the builds that a release offers for an operating system and architecture.
+// buildsFor returns the builds of a release for an operating system and architecture.
 func (r release) buildsFor(goos, goarch string) []build {
 	system := map[string]string{"linux": "ubuntu", "darwin": "macos", "windows": "win"}[goos]
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[goarch]
@@ -70,7 +64,7 @@ func (r release) buildsFor(goos, goarch string) []build {
 			b.toolkit, _ = parseDotted(match[3])
 			b.libraries = r.librariesFor(system, match[3], arch)
 		case b.variant == "" && goos == "darwin" && goarch == "arm64":
-			b.variant = variantMetal // the one macOS build for Apple silicon computes on the GPU
+			b.variant = variantMetal // the only macOS build for Apple silicon uses the GPU
 		case b.variant == "":
 			b.variant = variantCPU
 		}
@@ -89,11 +83,11 @@ func (r release) librariesFor(system, toolkit, arch string) *asset {
 	return nil
 }
 
-// choose returns the builds to try, the best first: one, if a variant is wanted.
+// choose returns the builds to try, best first; only one if a variant was requested.
 func (h hardware) choose(r release, want string) ([]build, error) {
 	offered := r.buildsFor(h.os, h.arch)
 	if len(offered) == 0 {
-		return nil, &noBuildError{fmt.Errorf("release %s has no build for %s/%s", r.tag, h.os, h.arch)}
+		return nil, &sourceError{fmt.Errorf("release %s has no build for %s/%s", r.tag, h.os, h.arch)}
 	}
 	byVariant := map[string][]build{}
 	var names []string
@@ -122,12 +116,12 @@ func (h hardware) choose(r release, want string) ([]build, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &noBuildError{fmt.Errorf("release %s has no build that fits this hardware; it has: %s", r.tag, strings.Join(names, ", "))}
+		return nil, &sourceError{fmt.Errorf("release %s has no build that fits this hardware; it has: %s", r.tag, strings.Join(names, ", "))}
 	}
 	return chosen, nil
 }
 
-// pick chooses among builds of the variant that was asked for.
+// pick chooses among the builds of the requested variant.
 func (h hardware) pick(builds []build) build {
 	gpu := h.nvidia
 	if gpu == nil {
@@ -141,8 +135,8 @@ func (h hardware) pick(builds []build) build {
 	return builds[0]
 }
 
-// fittingCUDA returns the one CUDA build that this GPU can run, if there is one. Without CUDA's own libraries it would
-// start and then compute on the CPU, so such a build isn't chosen unasked.
+// fittingCUDA returns the CUDA build for this GPU, if there is one. It ignores builds without CUDA's libraries, which would
+// start but compute on the CPU.
 func (h hardware) fittingCUDA(builds []build) []build {
 	builds = slices.DeleteFunc(slices.Clone(builds), func(b build) bool { return b.libraries == nil })
 	if best, ok := h.nvidia.pickCUDA(builds); ok {
@@ -151,8 +145,8 @@ func (h hardware) fittingCUDA(builds []build) []build {
 	return nil
 }
 
-// pickCUDA chooses among builds that differ by their CUDA toolkit: the newest that the driver speaks, else one of the
-// driver's own major, which works too. None, if the GPU can't run any of them.
+// pickCUDA chooses among builds for different CUDA versions: the newest that the driver supports, or else one of the driver's
+// major version, which works as well. It reports false if the GPU can't run any of them.
 func (n *nvidia) pickCUDA(builds []build) (build, bool) {
 	var newest, nearest, oldest *build
 	for i := range builds {
@@ -175,7 +169,7 @@ func (n *nvidia) pickCUDA(builds []build) (build, bool) {
 		return *newest, true
 	case nearest != nil:
 		return *nearest, true
-	case oldest != nil && n.cuda == dotted{}: // nothing is known of the driver: the oldest asks least of it
+	case oldest != nil && n.cuda == dotted{}: // the driver is unknown, and the oldest version requires the least
 		return *oldest, true
 	default:
 		return build{}, false

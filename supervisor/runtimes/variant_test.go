@@ -2,7 +2,7 @@ package runtimes
 
 import "testing"
 
-// published are assets' names as the project published them (b11433, shortened).
+// published are names of assets in a release of the project (b11433, shortened).
 var published = []string{
 	"cudart-llama-b11433-bin-ubuntu-cuda-12.8-x64.tar.gz",
 	"cudart-llama-b11433-bin-ubuntu-cuda-13.4-x64.tar.gz",

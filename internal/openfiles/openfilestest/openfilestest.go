@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package openfilestest lets tests see what happens when no file descriptor is left.
+// Package openfilestest helps to test what happens if no file descriptor is left.
 package openfilestest
 
 import (
@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// variable names, in the process that Run starts, the test that runs in it.
+// variable holds the name of the test to run, in the process that Run starts.
 const variable = "LMCADDY_TEST_WITHOUT_FILES"
 
-// Run runs a test in a process of its own, since the limit is a process's. Whatever is done by way of without finds no file
-// descriptor left. It is to be called first, by a test and not by a subtest.
+// Run runs a test in a process of its own, since the limit applies to a process. A function passed to without finds no file
+// descriptor left. A test must call Run first; a subtest must not call it.
 func Run(t *testing.T, test func(t *testing.T, without func(do func()))) {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {
