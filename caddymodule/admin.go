@@ -4,19 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func init() { caddy.RegisterModule(Admin{}) }
 
-// psPath is where the admin endpoint tells what is loaded.
-const psPath = "/lm/ps"
+// PSPath is where the admin endpoint and the home's socket tell what is loaded.
+const PSPath = "/lm/ps"
 
 // Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded, what is to come, and who waits. It has no settings.
 type Admin struct{}
@@ -28,13 +26,15 @@ func (Admin) CaddyModule() caddy.ModuleInfo {
 
 // Provision is called just before the admin endpoint begins to listen, with the configuration's own default logger in place.
 func (Admin) Provision(caddy.Context) error {
-	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{warningFilter{core}, os.Stderr, true} })
+	if ready := program().LogReady; ready != nil {
+		ready()
+	}
 	return nil
 }
 
 // Routes returns the route. It is made before the apps are, and outlives them, so it asks for the app each time.
 func (Admin) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: psPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+	return []caddy.AdminRoute{{Pattern: PSPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return servePS(w, r, activeOverview)
 	})}}
 }

@@ -195,7 +195,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 		return s
 	}
-	a.Home = atUser(resolve(a.Home))
+	a.Home = home.Expand(resolve(a.Home))
 	a.settings = node.Settings{
 		Log:            a.log,
 		JIT:            a.JIT == nil || *a.JIT,
@@ -208,13 +208,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.settings.Gates = a.gates()
 	a.settings.Store = a.Store.settings(resolve)
 	for _, dir := range a.ModelsDirs {
-		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))
+		a.settings.ModelsDirs = append(a.settings.ModelsDirs, home.Absolute(resolve(dir)))
 	}
 	if e := a.Engines.LlamaServer; e != nil {
-		a.settings.LlamaServer = node.EngineSettings{Path: atUser(resolve(e.Path)), Parallel: e.Parallel, Args: e.Args}
+		a.settings.LlamaServer = node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel, Args: e.Args}
 		a.settings.LlamaServer.Unconfined = e.Sandbox != nil && !*e.Sandbox
 		for _, path := range e.SandboxRead {
-			a.settings.LlamaServer.Readable = append(a.settings.LlamaServer.Readable, absolute(resolve(path)))
+			a.settings.LlamaServer.Readable = append(a.settings.LlamaServer.Readable, home.Absolute(resolve(path)))
 		}
 	}
 	for key, m := range a.Models {
@@ -244,7 +244,7 @@ func (a *App) Validate() error {
 		return err
 	}
 	for _, gate := range a.Allow {
-		if err := oneOf("allow", gate, allGates...); err != nil {
+		if err := oneOf("allow", gate, Gates...); err != nil {
 			return err
 		}
 	}
@@ -291,7 +291,7 @@ func (a *App) openHome() (home.Dir, error) {
 	if err != nil {
 		return "", err
 	}
-	return realHome(dir)
+	return dir.Real()
 }
 
 // Stop takes the settings out of force. The engines go on: requests may still be under way.

@@ -248,7 +248,7 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 				return nil, err
 			}
 			for _, origin := range handler.CORS[from:] {
-				if err := checkCORS(origin); err != nil {
+				if err := CheckCORS(origin); err != nil {
 					return nil, h.WrapErr(err)
 				}
 			}

@@ -26,9 +26,12 @@ var (
 	graceLeft atomic.Int64
 
 	beginOnce sync.Once
+	// atExit is done once, when the first home is opened: a process without a model server ends as Caddy does.
+	atExit sync.Once
 )
 
-func init() {
+// waitAtExit has the process wait for what is left of older configurations before it ends.
+func waitAtExit() {
 	caddy.OnExit(func(context.Context) {
 		beginExit(time.Duration(graceLeft.Load()))
 		leaving.Wait()

@@ -47,7 +47,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		a.watchServer(server)
 	}
-	leaveOutTLSProtocols(ctx)
+	if program().PlainHTTP1 {
+		leaveOutTLSProtocols(ctx)
+	}
 	return nil
 }
 

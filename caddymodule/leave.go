@@ -37,10 +37,11 @@ type pooled struct {
 
 // open finds the node of a home, or opens it.
 func (a *App) open(dir home.Dir) (*pooled, error) {
+	atExit.Do(waitAtExit)
 	opening.Lock()
 	defer opening.Unlock()
 	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
-		lock, err := reserve(dir)
+		lock, err := takeLock(dir)
 		if err != nil {
 			return nil, err
 		}

@@ -58,8 +58,8 @@ func rootCertificate(ctx caddy.Context) func() ([]byte, error) {
 	}
 }
 
-// checkCORS tells what is wrong with an origin, if anything.
-func checkCORS(origin string) error {
+// CheckCORS tells what is wrong with an origin, if anything.
+func CheckCORS(origin string) error {
 	if origin == "*" || origin == "null" || origin == "file://" { // the latter two are files'
 		return nil
 	}

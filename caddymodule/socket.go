@@ -21,6 +21,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // socket serves the API on a Unix socket of the home, with full rights: only this user can connect to it. It belongs to the
@@ -43,6 +44,7 @@ type socket struct {
 // service is what a configuration has the socket serve.
 type service struct {
 	handler http.Handler
+	loaded  func() (supervisor.Overview, error)
 	grace   time.Duration // how long requests may go on when the server ends; 0: as long as they take
 	log     *slog.Logger
 }
@@ -54,16 +56,21 @@ func (a *App) service() *service {
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
 		}),
-		grace: a.grace(),
-		log:   a.log,
+		loaded: func() (supervisor.Overview, error) { return a.node.Overview(), nil },
+		grace:  a.grace(),
+		log:    a.log,
 	}
 }
+
+// DefaultGrace is how long streams may go on when a server that has no configuration is told to stop. Caddy's own default is
+// for ever.
+const DefaultGrace = 15 * time.Second
 
 // gracePeriod is how long the sites' requests may go on when the server ends; 0: as long as they take.
 func gracePeriod(ctx caddy.Context) time.Duration {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
-		return grace // there are no sites
+		return DefaultGrace // there are no sites
 	}
 	return time.Duration(app.(*caddyhttp.App).GracePeriod)
 }
@@ -85,8 +92,8 @@ func openSocket(dir home.Dir, log *slog.Logger) *socket {
 // listenPrivately makes a Unix socket that was never open to other users, not even before its mode was set, and puts it in
 // the place of any that a crash left behind. That nobody else serves there is for the caller to know.
 func listenPrivately(path string) (_ net.Listener, err error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", maxSocketPath)
+	if len(path) > home.MaxSocketPath {
+		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
 	}
 	hidden := filepath.Join(filepath.Dir(path), ".new") // a name no longer than the socket's, for the same limit
 	if err := os.RemoveAll(hidden); err != nil {
@@ -198,8 +205,12 @@ func (s *socket) close() {
 }
 
 func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == statusPath {
+	switch r.URL.Path {
+	case StatusPath:
 		serveStatus(w, r, s.path)
+		return
+	case PSPath:
+		s.servePS(w, r)
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/events") { // of a download: who watches it doesn't hold up the end
@@ -209,6 +220,14 @@ func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(ctx)
 	}
 	s.newest.Load().handler.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
+}
+
+// servePS tells what is loaded, wherever the admin endpoint is.
+func (s *socket) servePS(w http.ResponseWriter, r *http.Request) {
+	var refused caddy.APIError
+	if err := servePS(w, r, s.newest.Load().loaded); errors.As(err, &refused) {
+		http.Error(w, refused.Err.Error(), refused.HTTPStatus)
+	}
 }
 
 // Write has the HTTP server's own complaints logged where the newest configuration logs to.

@@ -3,10 +3,8 @@ package caddymodule
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
@@ -16,11 +14,11 @@ import (
 // startWatcher is told when a configuration has started.
 type startWatcher struct{ ctx caddy.Context }
 
-// servingSaid is done when people were told where the process serves.
-var servingSaid sync.Once
-
-// watchStart has the first configuration whose sites answer tell where.
+// watchStart has the program told where the configuration's sites answer.
 func watchStart(ctx caddy.Context) error {
+	if program().Serving == nil {
+		return nil
+	}
 	app, err := ctx.App("events")
 	if err != nil {
 		return fmt.Errorf("watching for the start: %w", err)
@@ -31,7 +29,7 @@ func watchStart(ctx caddy.Context) error {
 // Handle is told that the configuration has started.
 func (w startWatcher) Handle(context.Context, caddy.Event) error {
 	if addresses := addressesOf(w.ctx); len(addresses) > 0 {
-		servingSaid.Do(func() { fmt.Fprintln(os.Stdout, "Serving on", strings.Join(addresses, ", ")) })
+		program().Serving(addresses)
 	}
 	return nil
 }
@@ -62,8 +60,7 @@ func addressesOf(ctx caddy.Context) []string {
 	return addresses
 }
 
-// leaveOutTLSProtocols has plain sites not offer what takes TLS: Caddy's default has them, and warns of each at every start.
-// It is called while the HTTP app is provisioned, when it is known which servers have TLS.
+// leaveOutTLSProtocols has plain sites not offer what takes TLS ([Program].PlainHTTP1). It is called while the HTTP app is provisioned, when it is known which servers have TLS.
 func leaveOutTLSProtocols(ctx caddy.Context) {
 	for _, m := range ctx.Modules() {
 		app, ok := m.(*caddyhttp.App)

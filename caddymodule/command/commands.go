@@ -1,0 +1,137 @@
+// Package command is the command line: commands that talk to a running server, commands that work on the home folder, and
+// what makes a program lmcaddy rather than Caddy with our modules.
+//
+// Importing the package changes nothing. [Prepare] makes the process lmcaddy, with the commands at the top level.
+// [RegisterLM] gives any other Caddy build one command, lm, with all of them below it.
+package command
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const description = `lmcaddy turns a machine into a model server: it runs an engine for each loaded model, and serves the
+OpenAI-style and the native API over them. It is a build of Caddy, and takes Caddy's configuration.
+
+  lmcaddy runtime get llama.cpp   fetches the engine
+  lmcaddy serve                   serves http://127.0.0.1:1234 without a configuration
+  lmcaddy run                     serves what the Caddyfile in this folder says; without one, as serve does
+  lmcaddy get MODEL               downloads a model; lmcaddy import FILE takes one that is there
+  lmcaddy ls                      lists the models
+  lmcaddy chat MODEL              asks one of them
+  lmcaddy ps                      shows what is loaded
+  lmcaddy token create            makes a token, for sites with lm_auth
+
+State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
+
+// commands are ours.
+func commands() []caddycmd.Command {
+	return []caddycmd.Command{
+		{Name: "chat", Usage: "MODEL [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: defineChat},
+		{Name: "get", Usage: "[MODEL]", Short: "Downloads a model, or lists the downloads", CobraFunc: defineGet},
+		{Name: "import", Usage: "FILE [--repo PUBLISHER/REPO]", Short: "Takes a model's file into the models folder", CobraFunc: defineImport},
+		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: defineLoad},
+		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: defineLS},
+		{Name: "ps", Usage: "[--json] [--address ADDRESS]", Short: "Shows what the running server has loaded", CobraFunc: definePS},
+		{Name: "rm", Usage: "MODEL", Short: "Deletes a model's files", CobraFunc: defineRM},
+		{
+			Name: "runtime", Usage: "ls | get llama.cpp | select NAME | remove NAME",
+			Short: "Finds, fetches and selects the engine that runs models", CobraFunc: defineRuntime,
+		},
+		{
+			Name: "serve", Usage: "[--listen ADDRESS] [--models-dir FOLDER]", Short: "Serves models without a configuration file",
+			Long:      "Serves the models of $LMCADDY_HOME/models, and of further folders, on one address, without TLS.",
+			CobraFunc: defineServe,
+		},
+		{Name: "status", Usage: "[--json]", Short: "Tells whether a server runs, and what it serves", CobraFunc: defineStatus},
+		{
+			Name: "token", Usage: "create | ls | edit | revoke", Short: "Makes, lists, changes and revokes the tokens of a server with lm_auth",
+			CobraFunc: defineToken,
+		},
+		{Name: "unload", Usage: "INSTANCE | --all", Short: "Unloads a model from memory", CobraFunc: defineUnload},
+	}
+}
+
+// isBelowLM tells whether the commands are below lm, in somebody else's program.
+var isBelowLM bool
+
+// RegisterLM registers the command lm, with our commands below it. It is for a package that other Caddy builds import, and
+// is to be called from an init function, once.
+func RegisterLM() {
+	isBelowLM = true
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name: "lm", Usage: "COMMAND", Short: "Manages models and the model server, and asks models",
+		Long: `Manages the models of a server that has the app lm, and the engines that run them, and asks models.
+
+State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`,
+		CobraFunc: defineLM,
+	})
+}
+
+// defineLM defines the command that has ours below it.
+func defineLM(lm *cobra.Command) {
+	lm.Args = cobra.NoArgs
+	lm.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	for _, c := range commands() {
+		cmd := &cobra.Command{Use: c.Name + " " + c.Usage, Short: c.Short, Long: c.Long}
+		c.CobraFunc(cmd)
+		if c.Name == "serve" {
+			cmd.PreRunE = func(*cobra.Command, []string) error { return becomeServer() }
+		}
+		renameIn(cmd)
+		lm.AddCommand(cmd)
+	}
+}
+
+// renameIn has a command, and those below it, name commands as they are typed here.
+func renameIn(cmd *cobra.Command) {
+	cmd.Long, cmd.Example = inWords(cmd.Long), inWords(cmd.Example)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = inWords(f.Usage) })
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return renamed(check(cmd, args)) }
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return renamed(run(cmd, args)) }
+	}
+	for _, sub := range cmd.Commands() {
+		renameIn(sub)
+	}
+}
+
+// renamedError is an error whose text names commands as they are typed here.
+type renamedError struct{ error }
+
+func renamed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return renamedError{err}
+}
+
+func (e renamedError) Error() string { return inWords(e.error.Error()) }
+func (e renamedError) Unwrap() error { return e.error }
+
+// mentioned is a command of ours, or of Caddy's, as texts name it: by how it is typed in the program lmcaddy.
+var mentioned = regexp.MustCompile(`\blmcaddy (chat|get|import|load|ls|ps|rm|runtime|serve|status|token|unload|run)\b`)
+
+// inWords returns a text that names commands as they are typed: in somebody else's program, "lmcaddy get" is "caddy lm get",
+// and "lmcaddy run" is "caddy run".
+func inWords(text string) string {
+	if !isBelowLM {
+		return text
+	}
+	program := cmp.Or(caddy.CustomBinaryName, "caddy")
+	return mentioned.ReplaceAllStringFunc(text, func(said string) string {
+		name := strings.TrimPrefix(said, "lmcaddy ")
+		if name == "run" {
+			return program + " run"
+		}
+		return program + " lm " + name
+	})
+}

@@ -1,0 +1,129 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+)
+
+// defineImport defines `lmcaddy import`, which works on the home folder, with a server running or not.
+func defineImport(cmd *cobra.Command) {
+	cmd.Long = `Puts a GGUF file, with all its parts, into $LMCADDY_HOME/models/<publisher>/<repo>, by moving it there, and
+prints the model's key. A running server sees the model within seconds. No file is ever replaced.
+
+Without --repo the publisher is "local", and the repo is the file's name without its quantization. A projector
+(mmproj-….gguf) goes beside the model that its name tells.`
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.SilenceUsage = true
+	flags := cmd.Flags()
+	repo := flags.String("repo", "", "publisher/repo to put it under")
+	dry := flags.Bool("dry-run", false, "only tell what would be done")
+	ways := map[catalog.How]*bool{
+		catalog.Copy:     flags.BoolP("copy", "c", false, "leave the file where it is, and copy it"),
+		catalog.SymLink:  flags.BoolP("link", "l", false, "leave the file where it is, and link to it"),
+		catalog.HardLink: flags.BoolP("hard-link", "L", false, "give the file a second name, on the same file system"),
+	}
+	cmd.MarkFlagsMutuallyExclusive("copy", "link", "hard-link")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		what := catalog.Import{Source: args[0], How: catalog.Move}
+		for how, chosen := range ways {
+			if *chosen {
+				what.How = how
+			}
+		}
+		if *repo != "" {
+			var ok bool
+			if what.Publisher, what.Repo, ok = strings.Cut(*repo, "/"); !ok {
+				return fmt.Errorf("--repo %s: give a publisher and a name, as in --repo qwen/qwen3-4b", *repo)
+			}
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return importFile(ctx, cmd, what, *dry)
+	}
+}
+
+func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dry bool) error {
+	dir, err := home.FromEnvironment()
+	if err != nil {
+		return err
+	}
+	what.Models = dir.Models()
+	if what, err = catalogOf(what.Models).Beside(ctx, what); err != nil {
+		return err
+	}
+	if dry {
+		return tellImport(ctx, cmd, what, dir)
+	}
+	if err := dir.Make(); err != nil {
+		return err
+	}
+	path, key, err := bring(ctx, what)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted: nothing was imported")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), path)
+	if key == "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "It is no model by itself: the models in its folder can see with it.")
+		return nil
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
+	return err
+}
+
+// bring imports a file, and gives its path and the key of its model; that is empty for a projector.
+func bring(ctx context.Context, what catalog.Import) (path, key string, err error) {
+	models := catalogOf(what.Models)
+	if path, err = models.Import(ctx, what); err != nil {
+		return "", "", err
+	}
+	list, err := models.Models(ctx)
+	for _, m := range list {
+		if m.Path == path {
+			key = m.Key
+		}
+	}
+	return path, key, err
+}
+
+// tellImport finds out what an import would do by doing it, with a link, in an empty folder.
+func tellImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
+	how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
+	empty, err := os.MkdirTemp("", "lmcaddy-import-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(empty) }()
+	what.Models, what.How = empty, catalog.SymLink
+	path, key, err := bring(ctx, what)
+	if err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(empty, path)
+	if err != nil {
+		return err
+	}
+	there := filepath.Join(dir.Models(), rel)
+	if _, err := os.Lstat(there); err == nil {
+		return &catalog.ImportError{Source: what.Source, Reason: there + " is there already; remove it first, or choose another publisher or name"}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s would be %s to %s.\n", what.Source, how, there)
+	if key == "" {
+		return nil
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
+	return err
+}

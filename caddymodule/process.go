@@ -1,0 +1,51 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// StatusPath is where the home's socket tells of the process that serves it.
+const StatusPath = "/lm/status"
+
+// Process is what a server tells of itself.
+type Process struct {
+	Version   string    `json:"version"`
+	Home      string    `json:"home"`
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
+	Addresses []string  `json:"addresses"` // of its sites, as URLs; none while it is starting
+	Sandbox   string    `json:"sandbox"`   // that engines are started in: what it is made of, "off", or "not available" and why
+}
+
+var processStarted = time.Now()
+
+// serveStatus answers GET /lm/status on the home's socket.
+func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(Process{ // a client that has gone is no concern of ours
+		Version: program().Version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
+		Sandbox: activeSandbox(),
+	})
+}
+
+// activeSandbox is what the configuration in force has engines started in.
+func activeSandbox() string {
+	app, err := caddy.ActiveContext().AppIfConfigured("lm")
+	if err == nil && app.(*App).settings.LlamaServer.Unconfined {
+		return supervisor.SandboxOff
+	}
+	return supervisor.SandboxState()
+}
