@@ -77,6 +77,7 @@ State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`,
 // defineLM defines the command that has ours below it.
 func defineLM(lm *cobra.Command) {
 	lm.Args = cobra.NoArgs
+	lm.DisableFlagsInUseLine = true
 	lm.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, c := range commands() {
 		cmd := &cobra.Command{Use: c.Name + " " + c.Usage, Short: c.Short, Long: c.Long}
@@ -126,7 +127,10 @@ func inWords(text string) string {
 	if !isBelowLM {
 		return text
 	}
-	program := cmp.Or(caddy.CustomBinaryName, "caddy")
+	return wordsBelowLM(text, cmp.Or(caddy.CustomBinaryName, "caddy"))
+}
+
+func wordsBelowLM(text, program string) string {
 	return mentioned.ReplaceAllStringFunc(text, func(said string) string {
 		name := strings.TrimPrefix(said, "lmcaddy ")
 		if name == "run" {

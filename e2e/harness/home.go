@@ -24,6 +24,9 @@ type Home struct {
 	Path string   // $PATH
 	Env  []string // further variables
 
+	// IsDefault is true of a home that is ~/.lmcaddy, and that no environment variable names.
+	IsDefault bool
+
 	Binary   string // the lmcaddy to run; empty: the one that is tested
 	ordinary string // the program, as a user who isn't root may run it; empty: as whoever runs the test
 }
@@ -165,8 +168,11 @@ func (h *Home) WriteFile(name, content string) (path string) {
 // environment is all that a process started in this home knows of ours.
 func (h *Home) environment() []string {
 	env := []string{
-		"LMCADDY_HOME=" + h.Dir, "HOME=" + h.User, "PATH=" + h.Path,
+		"HOME=" + h.User, "PATH=" + h.Path,
 		"OMP_THREAD_LIMIT=1", // as --threads 1, where there is no Caddyfile to say so
+	}
+	if !h.IsDefault {
+		env = append(env, "LMCADDY_HOME="+h.Dir)
 	}
 	env = append(env, h.Env...)
 	if dir := os.Getenv("TMPDIR"); dir != "" {
