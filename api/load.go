@@ -4,34 +4,18 @@ import (
 	"fmt"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-type (
-	// nativeConfig is what an instance was loaded with. What doesn't apply to a model isn't there.
-	nativeConfig struct {
-		ContextLength  int   `json:"context_length"`
-		BatchSize      *int  `json:"eval_batch_size,omitempty"`
-		FlashAttention *bool `json:"flash_attention,omitempty"`
-		Experts        *int  `json:"num_experts,omitempty"`
-		OffloadKV      *bool `json:"offload_kv_cache_to_gpu,omitempty"`
-	}
-	nativeLoad struct {
-		Type     catalog.Type  `json:"type"`
-		Instance string        `json:"instance_id"`
-		Seconds  float64       `json:"load_time_seconds"`
-		Status   string        `json:"status"`
-		Config   *nativeConfig `json:"load_config,omitempty"`
-	}
-	nativeUnload struct {
-		Instance string `json:"instance_id"`
-	}
-)
+type nativeUnload struct {
+	Instance string `json:"instance_id"`
+}
 
-func configOf(in supervisor.Info) nativeConfig {
-	c := nativeConfig{ContextLength: in.Spec.ContextLength}
+func configOf(in supervisor.Info) resource.LoadConfig {
+	c := resource.LoadConfig{ContextLength: in.Spec.ContextLength}
 	if m := in.Spec.Model; m.Type == catalog.TypeLLM && m.Format == catalog.FormatGGUF {
 		batch, flash, offload := in.BatchSize(), in.FlashAttention(), in.Spec.OffloadKV != supervisor.Off
 		c.BatchSize, c.FlashAttention, c.OffloadKV = &batch, &flash, &offload
@@ -66,7 +50,7 @@ func (c *call) load() error {
 	if err != nil {
 		return err
 	}
-	answer := nativeLoad{Type: target.Model.Type, Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
+	answer := resource.Loaded{Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
 	if echo {
 		config := configOf(loaded)
 		answer.Config = &config

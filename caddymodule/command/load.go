@@ -7,16 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
-
-// loaded is what POST /api/v1/models/load answers.
-type loaded struct {
-	Instance string  `json:"instance_id"`
-	Seconds  float64 `json:"load_time_seconds"`
-	Config   struct {
-		ContextLength int `json:"context_length"`
-	} `json:"load_config"`
-}
 
 // defineLoad defines `lmcaddy load`.
 func defineLoad(cmd *cobra.Command) {
@@ -36,7 +28,7 @@ What isn't given is chosen by the model, the Caddyfile and the memory there is.`
 		if err != nil {
 			return err
 		}
-		var got loaded
+		got := resource.Loaded{Config: new(resource.LoadConfig)}
 		err = to.talk(cmd, func(ctx context.Context, c *client.Client) error {
 			return c.Post(ctx, "/api/v1/models/load", request, &got)
 		})

@@ -15,9 +15,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 // defineLS defines `lmcaddy ls`.
@@ -45,7 +47,7 @@ itself; folders that a Caddyfile adds (models_dir) aren't known then.`
 		if *asJSON {
 			return writeJSON(cmd.OutOrStdout(), list)
 		}
-		var models client.Models
+		var models resource.Models
 		if err := json.Unmarshal(list, &models); err != nil {
 			return fmt.Errorf("the server's answer can't be read: %w", err)
 		}
@@ -64,17 +66,18 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	list := client.Models{Models: []client.Model{}}
-	for _, m := range models {
+	list := resource.Models{Models: []resource.Model{}}
+	for i := range models {
+		m := &models[i]
 		if m.Err != nil {
 			path := m.Path
 			if rel, err := filepath.Rel(dir.Models(), path); err == nil {
 				path = rel
 			}
-			list.Broken = append(list.Broken, client.Broken{Key: m.Key, Path: path, Error: m.Err.Error()})
+			list.Broken = append(list.Broken, resource.Broken{Key: m.Key, Path: path, Error: m.Err.Error()})
 			continue
 		}
-		list.Models = append(list.Models, described(m))
+		list.Models = append(list.Models, api.DescribeModel(m))
 	}
 	return json.Marshal(list)
 }
@@ -86,35 +89,8 @@ func catalogOf(folder string) *catalog.Catalog {
 	return models
 }
 
-// described is a model in the API's words.
-func described(m catalog.Model) client.Model {
-	d := client.Model{
-		Type: string(m.Type), Publisher: m.Publisher, Key: m.Key, DisplayName: m.DisplayName,
-		Quantization: &client.Quantization{Name: orNil(m.Quantization.Name), Bits: orNil(m.Quantization.BitsPerWeight)},
-		SizeBytes:    m.SizeBytes, Params: orNil(m.ParamsString()), Instances: []client.Instance{},
-		MaxContextLength: m.MaxContextLength, Format: string(m.Format),
-	}
-	if m.Type == catalog.TypeLLM {
-		d.Architecture = m.Architecture
-		d.Capabilities = &client.Capabilities{Vision: m.Vision, ToolUse: m.ToolUse}
-		if r := m.Reasoning; len(r.Options) > 0 {
-			d.Capabilities.Reasoning = &client.Reasoning{Options: r.Options, Default: orNil(r.Default)}
-		}
-		d.Description = &client.Description{Description: orNil(m.Description)}
-	}
-	return d
-}
-
-func orNil[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
 // writeModels shows models to people.
-func writeModels(out io.Writer, list client.Models) error {
+func writeModels(out io.Writer, list resource.Models) error {
 	var text strings.Builder
 	if len(list.Models) == 0 {
 		text.WriteString(inWords("There are no models. \"lmcaddy get\" fetches one, \"lmcaddy import\" takes a file that is there.\n"))
@@ -141,7 +117,7 @@ func writeModels(out io.Writer, list client.Models) error {
 	return err
 }
 
-func modelRow(m *client.Model) []string {
+func modelRow(m *resource.Model) []string {
 	params, quantization, loaded := "", "", "-"
 	if m.Params != nil {
 		params = *m.Params

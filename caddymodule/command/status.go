@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 // serverStatus is what `lmcaddy status --json` prints.
@@ -19,7 +20,7 @@ type serverStatus struct {
 	Running   bool                 `json:"running"`
 	Server    string               `json:"server"` // where it was asked
 	Process   *caddymodule.Process `json:"process,omitempty"`
-	Instances []client.Instance    `json:"instances"`
+	Instances []resource.Instance  `json:"instances"`
 }
 
 // defineStatus defines `lmcaddy status`.
@@ -30,7 +31,7 @@ last. The exit status is 1 where no server answers.`
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		status := serverStatus{Instances: []client.Instance{}}
+		status := serverStatus{Instances: []resource.Instance{}}
 		err := to.talk(cmd, func(ctx context.Context, c *client.Client) error {
 			status.Server = c.Address()
 			return status.ask(ctx, c, to.host == "")
@@ -62,7 +63,10 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 	}
 	s.Running = true
 	for _, m := range models.Models {
-		s.Instances = append(s.Instances, m.Instances...)
+		for _, in := range m.Instances {
+			in.Config = resource.LoadConfig{ContextLength: in.Config.ContextLength} // ls --json has the rest
+			s.Instances = append(s.Instances, in)
+		}
 	}
 	return nil
 }

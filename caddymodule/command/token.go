@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -50,7 +50,7 @@ func tokenCreate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var made client.Token
+		var made resource.Token
 		err = withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) (err error) {
 			made, err = k.CreateToken(ctx, edit)
 			return err
@@ -72,7 +72,7 @@ func tokenList() *cobra.Command {
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/tokens has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var all []client.Token
+		var all []resource.Token
 		err := withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) (err error) {
 			all, err = k.Tokens(ctx)
 			return err
@@ -81,7 +81,7 @@ func tokenList() *cobra.Command {
 		case err != nil:
 			return err
 		case *asJSON:
-			return writeJSON(cmd.OutOrStdout(), map[string]any{"tokens": append([]client.Token{}, all...)})
+			return writeJSON(cmd.OutOrStdout(), map[string]any{"tokens": append([]resource.Token{}, all...)})
 		}
 		return writeTokens(cmd.OutOrStdout(), all)
 	}
@@ -101,7 +101,7 @@ func tokenEdit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var now client.Token
+		var now resource.Token
 		err = withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) (err error) {
 			now, err = k.EditToken(ctx, args[0], edit)
 			return err
@@ -112,7 +112,7 @@ func tokenEdit() *cobra.Command {
 		case *asJSON:
 			return writeJSON(cmd.OutOrStdout(), now)
 		}
-		return writeTokens(cmd.OutOrStdout(), []client.Token{now})
+		return writeTokens(cmd.OutOrStdout(), []resource.Token{now})
 	}
 	return cmd
 }
@@ -137,7 +137,7 @@ func tokenRevoke() *cobra.Command {
 }
 
 // writeTokens shows tokens to people.
-func writeTokens(out io.Writer, all []client.Token) error {
+func writeTokens(out io.Writer, all []resource.Token) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, inWords(`There are no tokens. "lmcaddy token create --name NAME" makes one.`))
 		return err
@@ -157,7 +157,7 @@ func writeTokens(out io.Writer, all []client.Token) error {
 	return table.Flush()
 }
 
-func limitsInWords(l client.TokenLimits) string {
+func limitsInWords(l resource.TokenLimits) string {
 	var words []string
 	for _, limit := range []struct {
 		n    int
@@ -170,7 +170,7 @@ func limitsInWords(l client.TokenLimits) string {
 	return strings.Join(words, ", ")
 }
 
-func moment(t *time.Time) string {
+func moment(t *resource.Time) string {
 	if t == nil {
 		return "never"
 	}

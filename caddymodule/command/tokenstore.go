@@ -11,18 +11,20 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
 // tokenKeeper keeps the tokens: a server, or the home's database while none runs.
 type tokenKeeper interface {
-	Tokens(context.Context) ([]client.Token, error)
-	CreateToken(context.Context, client.TokenEdit) (client.Token, error)
-	EditToken(context.Context, string, client.TokenEdit) (client.Token, error)
+	Tokens(context.Context) ([]resource.Token, error)
+	CreateToken(context.Context, client.TokenEdit) (resource.Token, error)
+	EditToken(context.Context, string, client.TokenEdit) (resource.Token, error)
 	RevokeToken(context.Context, string) error
 }
 
@@ -67,34 +69,34 @@ func keepsElsewhere(saved string) bool {
 // atHome keeps the tokens in the home's database.
 type atHome struct{ store *store.Store }
 
-func (h atHome) Tokens(ctx context.Context) ([]client.Token, error) {
+func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
 	tokens, err := node.Tokens(ctx, h.store)
-	all := make([]client.Token, len(tokens))
+	all := make([]resource.Token, len(tokens))
 	for i := range tokens {
-		all[i] = toldToken(&tokens[i])
+		all[i] = api.DescribeToken(&tokens[i])
 	}
 	return all, err
 }
 
-func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (client.Token, error) {
+func (h atHome) CreateToken(ctx context.Context, e client.TokenEdit) (resource.Token, error) {
 	t := node.Token{Scopes: node.DefaultScopes}
 	changeToken(&t, e)
 	secret, t, err := node.CreateToken(ctx, h.store, t)
 	if err != nil {
-		return client.Token{}, err
+		return resource.Token{}, err
 	}
-	made := toldToken(&t)
+	made := api.DescribeToken(&t)
 	made.Secret = secret
 	return made, nil
 }
 
-func (h atHome) EditToken(ctx context.Context, id string, e client.TokenEdit) (client.Token, error) {
+func (h atHome) EditToken(ctx context.Context, id string, e client.TokenEdit) (resource.Token, error) {
 	t, err := node.TokenByID(ctx, h.store, id)
 	if err == nil {
 		changeToken(&t, e)
 		t, err = node.UpdateToken(ctx, h.store, t)
 	}
-	return toldToken(&t), unknownToken(id, err)
+	return api.DescribeToken(&t), unknownToken(id, err)
 }
 
 func (h atHome) RevokeToken(ctx context.Context, id string) error {
@@ -135,24 +137,4 @@ func changeToken(t *node.Token, e client.TokenEdit) {
 			*to = n
 		}
 	}
-}
-
-// toldToken is a token in the API's words.
-func toldToken(t *node.Token) client.Token {
-	told := client.Token{
-		ID: t.ID, Name: t.Name, Scopes: []string{}, Models: append([]string{}, t.Models...), Limits: client.TokenLimits(t.Limits),
-		Created: momentOrNil(t.Created), Expires: momentOrNil(t.Expires), LastUsed: momentOrNil(t.LastUsed),
-	}
-	for _, s := range t.Scopes {
-		told.Scopes = append(told.Scopes, string(s))
-	}
-	return told
-}
-
-func momentOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC().Truncate(time.Millisecond)
-	return &t
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 // defineUnload defines `lmcaddy unload`.
@@ -90,7 +91,7 @@ func isUnknown(err error) bool {
 }
 
 // instanceIDs are those of the models that go by a name, with or without its publisher; of all with an empty name.
-func instanceIDs(models client.Models, name string) []string {
+func instanceIDs(models resource.Models, name string) []string {
 	var ids []string
 	for _, m := range models.Models {
 		if name != "" && !goesBy(m.Key, name) && !hasAlias(m.Aliases, name) {
