@@ -6,7 +6,9 @@ CACHE       := $(CURDIR)/.cache
 TAGS        := nobadger,nomysql,nopgx
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS     := -s -w -X github.com/caddyserver/caddy/v2.CustomVersion=$(VERSION)
-GO_SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*') go.mod go.sum
+GO_FILES    := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*')
+# The files that //go:embed names
+EMBEDDED    := $(wildcard $(shell awk '/^\/\/go:embed /{dir=FILENAME; sub("[^/]*$$","",dir); for(i=2;i<=NF;i++) print dir $$i}' $(GO_FILES)))
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The engine's tests run one at a time, with one thread: they measure behaviour, not the machine.
@@ -23,7 +25,7 @@ help: ## Lists the targets
 .PHONY: build
 build: $(BIN) ## Builds bin/lmcaddy
 
-$(BIN): $(GO_SOURCES)
+$(BIN): $(GO_FILES) $(EMBEDDED) go.mod go.sum
 	go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
 
 .PHONY: run
@@ -47,7 +49,7 @@ test-unit: ## Runs the tests of the packages, the fake engine and PostgreSQL amo
 .PHONY: test-race
 test-race: ## Runs the packages below Caddy once more, with the race detector
 	tools/postgres.sh
-	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate
+	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate/...
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the model's recipe
@@ -91,7 +93,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code
