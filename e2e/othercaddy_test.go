@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,6 +208,19 @@ func otherServes(t *testing.T, programs string) {
 		t.Errorf("what is loaded: %s", out)
 	}
 	find("lm", "ps", "--address", admin)
+	second := strings.NewReplacer(strconv.Itoa(port), strconv.Itoa(harness.FreePort(t)), admin, harness.Address(harness.FreePort(t)))
+	text, err := os.ReadFile(filepath.Join(h.Work, "Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"run --adapter caddyfile --config " + h.WriteFile("Second", second.Replace(string(text))),
+		"lm serve --listen " + harness.Address(harness.FreePort(t)),
+	} {
+		if r := h.Command(strings.Fields(line)...); r.Status == 0 || !strings.Contains(r.Output, "in use by another lmcaddy") {
+			t.Errorf("caddy %s, a second server on the home: status %d: %s", line, r.Status, r.Output)
+		}
+	}
 	engine := h.Engine()
 	if r := h.Command("reload", "--config", file("home {$LMCADDY_HOME:~/.lmcaddy}")); r.Status != 0 {
 		t.Fatalf("reload: %s", r.Output)
