@@ -220,7 +220,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
-	if err := errors.Join(err, a.loading(), a.hubs(replace), a.watchStop(ctx), watchStart(ctx)); err != nil {
+	if err := errors.Join(err, a.loading(), a.hubs(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
@@ -228,20 +228,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 
 // Validate checks what can be checked without starting.
 func (a *App) Validate() error {
-	if err := oneOf("list_models", a.ListModels, "loaded", "all"); err != nil {
-		return err
-	}
-	if err := oneOf("unknown_model", a.UnknownModel, "strict", "single"); err != nil {
-		return err
-	}
-	if err := oneOf("abandoned_loads", a.AbandonedLoads, "finish", "stop"); err != nil {
-		return err
-	}
-	if err := oneOf("prompt_cache", a.PromptCache, "shared", "private"); err != nil {
-		return err
-	}
-	if err := oneOf("reasoning_field", a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent)); err != nil {
-		return err
+	for _, option := range choices {
+		if err := oneOf(option.name, *option.of(a), option.values...); err != nil {
+			return err
+		}
 	}
 	for _, gate := range a.Allow {
 		if err := oneOf("allow", gate, Gates...); err != nil {
@@ -252,6 +242,19 @@ func (a *App) Validate() error {
 		return err
 	}
 	return a.settings.Validate()
+}
+
+// choices are the options that are one of some words. The first is the default.
+var choices = []struct {
+	name   string
+	of     func(*App) *string
+	values []string
+}{
+	{"list_models", func(a *App) *string { return &a.ListModels }, []string{"loaded", "all"}},
+	{"unknown_model", func(a *App) *string { return &a.UnknownModel }, []string{"strict", "single"}},
+	{"abandoned_loads", func(a *App) *string { return &a.AbandonedLoads }, []string{"finish", "stop"}},
+	{"prompt_cache", func(a *App) *string { return &a.PromptCache }, []string{"shared", "private"}},
+	{"reasoning_field", func(a *App) *string { return &a.ReasoningField }, []string{string(translate.ReasoningPlain), string(translate.ReasoningContent)}},
 }
 
 func oneOf(name, value string, allowed ...string) error {
@@ -296,11 +299,16 @@ func (a *App) openHome() (home.Dir, error) {
 
 // Stop takes the settings out of force. The engines go on: requests may still be under way.
 func (a *App) Stop() error {
+	a.pop()
+	return nil
+}
+
+// pop takes the settings out of force. It may be called again.
+func (a *App) pop() {
 	if a.node != nil {
 		a.node.Pop(a.gen)
 		a.pooled.socket.pop(a.gen)
 	}
-	return nil
 }
 
 // Cleanup gives the node back, once the last request of this configuration has been answered.
@@ -308,10 +316,7 @@ func (a *App) Cleanup() error {
 	if a.opened == "" {
 		return nil
 	}
-	if a.node != nil {
-		a.node.Pop(a.gen)
-		a.pooled.socket.pop(a.gen)
-	}
+	a.pop()
 	key := a.opened
 	a.opened = ""
 	return a.leave(key)

@@ -61,13 +61,20 @@ const noPlaceholder = "is no placeholder: name one that gives the user, and noth
 // Validate checks the users and the scopes.
 func (h *Auth) Validate() error {
 	for _, t := range h.Trusted {
-		if !placeholder.MatchString(t.User) {
-			return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
+		if err := t.validate(); err != nil {
+			return err
 		}
-		for _, s := range t.Scopes {
-			if !slices.Contains(node.Scopes, s) {
-				return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, node.Scopes)
-			}
+	}
+	return nil
+}
+
+func (t Trusted) validate() error {
+	if !placeholder.MatchString(t.User) {
+		return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(node.Scopes, s) {
+			return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, node.Scopes)
 		}
 	}
 	return nil
@@ -128,14 +135,11 @@ func parseAuth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 			return nil, h.ArgErr()
 		}
 		t := Trusted{User: args[0]}
-		if !placeholder.MatchString(t.User) {
-			return nil, h.Errf("lm_auth: trust: %q %s", t.User, noPlaceholder)
-		}
 		for _, scope := range args[1:] {
-			if !slices.Contains(node.Scopes, node.Scope(scope)) {
-				return nil, h.Errf("lm_auth: there is no scope %q; there are %v", scope, node.Scopes)
-			}
 			t.Scopes = append(t.Scopes, node.Scope(scope))
+		}
+		if err := t.validate(); err != nil {
+			return nil, h.WrapErr(err)
 		}
 		for inner := h.Nesting(); h.NextBlock(inner); {
 			if h.Val() != "only" {

@@ -14,7 +14,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/lmcaddy/lmcaddy/api"
-	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 func init() {
@@ -108,6 +107,11 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 	if known, err := a.loadingOption(d); known {
 		return err
 	}
+	for _, option := range choices {
+		if option.name == d.Val() {
+			return oneOfArgs(d, option.of(a), option.values...)
+		}
+	}
 	switch word := d.Val(); word {
 	case "home":
 		return oneArg(d, &a.Home)
@@ -122,12 +126,6 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		on, err := onOff(d)
 		a.JIT = &on
 		return err
-	case "list_models":
-		return oneOfArgs(d, &a.ListModels, "loaded", "all")
-	case "unknown_model":
-		return oneOfArgs(d, &a.UnknownModel, "strict", "single")
-	case "reasoning_field":
-		return oneOfArgs(d, &a.ReasoningField, string(translate.ReasoningPlain), string(translate.ReasoningContent))
 	case "engine":
 		return a.engine(d)
 	case "model":

@@ -2,13 +2,11 @@ package caddymodule
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 )
 
 // The end of the process. Caddy waits for the newest configuration's requests, for its grace period, and for those of older
@@ -52,25 +50,12 @@ func beginExit(grace time.Duration) {
 	})
 }
 
-// watchStop has the app told in time that its configuration stops.
-func (a *App) watchStop(ctx caddy.Context) error {
-	app, err := ctx.App("events")
-	if err != nil {
-		return fmt.Errorf("watching for the end of the configuration: %w", err)
-	}
-	return app.(*caddyevents.App).On("stopping", stopWatcher{a})
-}
-
-type stopWatcher struct{ app *App }
-
-// Handle is told that the app's configuration is about to stop, at the end of the process or since a newer one has started.
-func (w stopWatcher) Handle(context.Context, caddy.Event) error {
+// stopping is called when the app's configuration is about to stop, at the end of the process or after a newer one has
+// started.
+func (a *App) stopping() {
 	if caddy.Exiting() {
-		beginExit(w.app.grace())
+		beginExit(a.grace())
 	} else {
-		w.app.retire()
+		a.retire()
 	}
-	return nil
 }
-
-var _ caddyevents.Handler = stopWatcher{} // interface guard

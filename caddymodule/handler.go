@@ -45,7 +45,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	c.MaxBody, c.CORS, c.Families = h.MaxBody, h.CORS, h.Dialects
 	h.api, h.app = api.New(c), a
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
-		a.watchServer(server)
+		a.countConnections(server)
 	}
 	if program().PlainHTTP1 {
 		leaveOutTLSProtocols(ctx)

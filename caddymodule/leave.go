@@ -75,8 +75,8 @@ func (p *pooled) Destruct() error {
 	return err
 }
 
-// watchServer counts the connections of a server on which requests are answered.
-func (a *App) watchServer(s *caddyhttp.Server) {
+// countConnections counts the connections of a server on which requests are answered.
+func (a *App) countConnections(s *caddyhttp.Server) {
 	if a.servers[s] {
 		return
 	}

@@ -92,10 +92,6 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		return true, wholeNumber(d, 0, a.Queue)
 	case "body_memory":
 		return true, size(d, &a.BodyMemory, mostBodyMemory)
-	case "abandoned_loads":
-		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
-	case "prompt_cache":
-		return true, oneOfArgs(d, &a.PromptCache, "shared", "private")
 	case "stall_timeout":
 		return true, timeout(d, &a.StallTimeout)
 	case "slow_client_timeout":

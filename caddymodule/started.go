@@ -1,37 +1,24 @@
 package caddymodule
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// startWatcher is told when a configuration has started.
-type startWatcher struct{ ctx caddy.Context }
-
-// watchStart has the program told where the configuration's sites answer.
-func watchStart(ctx caddy.Context) error {
-	if program().Serving == nil {
+// onServing has the program told where the configuration's sites answer.
+func onServing(ctx caddy.Context) error {
+	serving := program().Serving
+	if serving == nil {
 		return nil
 	}
-	app, err := ctx.App("events")
-	if err != nil {
-		return fmt.Errorf("watching for the start: %w", err)
-	}
-	return app.(*caddyevents.App).On("started", startWatcher{ctx})
-}
-
-// Handle is told that the configuration has started.
-func (w startWatcher) Handle(context.Context, caddy.Event) error {
-	if addresses := addressesOf(w.ctx); len(addresses) > 0 {
-		program().Serving(addresses)
-	}
-	return nil
+	return onEvent(ctx, "started", func() {
+		if addresses := addressesOf(ctx); len(addresses) > 0 {
+			serving(addresses)
+		}
+	})
 }
 
 // addressesOf are those of a configuration's sites, as URLs.
@@ -75,5 +62,3 @@ func leaveOutTLSProtocols(ctx caddy.Context) {
 		}
 	}
 }
-
-var _ caddyevents.Handler = startWatcher{} // interface guard

@@ -51,8 +51,8 @@ func tokenCreate() *cobra.Command {
 			return err
 		}
 		var made resource.Token
-		err = withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) (err error) {
-			made, err = k.CreateToken(ctx, edit)
+		err = withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
+			made, err = t.CreateToken(ctx, edit)
 			return err
 		})
 		switch {
@@ -73,8 +73,8 @@ func tokenList() *cobra.Command {
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/tokens has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var all []resource.Token
-		err := withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) (err error) {
-			all, err = k.Tokens(ctx)
+		err := withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
+			all, err = t.Tokens(ctx)
 			return err
 		})
 		switch {
@@ -102,8 +102,8 @@ func tokenEdit() *cobra.Command {
 			return err
 		}
 		var now resource.Token
-		err = withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) (err error) {
-			now, err = k.EditToken(ctx, args[0], edit)
+		err = withTokens(cmd, to, func(ctx context.Context, t tokens) (err error) {
+			now, err = t.EditToken(ctx, args[0], edit)
 			return err
 		})
 		switch {
@@ -121,9 +121,9 @@ func tokenRevoke() *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Ends tokens, at once", Args: cobra.MinimumNArgs(1)}
 	to := newConnection(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return withTokens(cmd, to, func(ctx context.Context, k tokenKeeper) error {
+		return withTokens(cmd, to, func(ctx context.Context, t tokens) error {
 			for _, id := range args {
-				if err := k.RevokeToken(ctx, id); err != nil {
+				if err := t.RevokeToken(ctx, id); err != nil {
 					return err
 				}
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), id+" is revoked."); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// tokenKeeper keeps the tokens: a server, or the home's database while none runs.
-type tokenKeeper interface {
+// tokens keeps the tokens: a server, or the home's database while none runs.
+type tokens interface {
 	Tokens(context.Context) ([]resource.Token, error)
 	CreateToken(context.Context, client.TokenEdit) (resource.Token, error)
 	EditToken(context.Context, string, client.TokenEdit) (resource.Token, error)
@@ -29,7 +29,7 @@ type tokenKeeper interface {
 }
 
 // withTokens does something with the tokens of the server, or with those of the home where no server runs on it.
-func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tokenKeeper) error) error {
+func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tokens) error) error {
 	return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
 		err := do(ctx, c)
 		var down *client.DownError
@@ -40,7 +40,7 @@ func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tok
 		if err != nil {
 			return err
 		}
-		if keepsElsewhere(caddy.ConfigAutosavePath) {
+		if usesPostgres(caddy.ConfigAutosavePath) {
 			return fmt.Errorf("no lmcaddy runs on %s, and its configuration keeps the tokens in PostgreSQL: start the server, and give this command again", dir)
 		}
 		return node.WithStoreOf(ctx, dir, func(s *store.Store) error {
@@ -50,8 +50,8 @@ func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tok
 	})
 }
 
-// keepsElsewhere tells whether the last configuration that ran, which Caddy has saved in a file, has a store of its own.
-func keepsElsewhere(saved string) bool {
+// usesPostgres tells whether the last configuration that ran, which Caddy has saved in a file, has a store of its own.
+func usesPostgres(saved string) bool {
 	content, err := os.ReadFile(saved)
 	if err != nil {
 		return false

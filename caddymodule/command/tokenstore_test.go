@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestToken_KeptElsewhere(t *testing.T) {
+func TestToken_UsesPostgres(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		saved string
@@ -21,7 +21,7 @@ func TestToken_KeptElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := keepsElsewhere(file); got != tt.want {
+		if got := usesPostgres(file); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
