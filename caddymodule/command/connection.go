@@ -52,13 +52,18 @@ func (c *connection) open() (*client.Client, error) {
 
 // talk does something with the server, until it is done or the user interrupts it.
 func (c *connection) talk(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd)
 	defer stop()
 	err := c.use(func(to *client.Client) error { return do(ctx, to) })
 	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
 	}
 	return err
+}
+
+// interruptible is the command's context, which also ends when the user interrupts the command.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
 // use does something with the server, and says of a failure what to do next.
@@ -79,11 +84,17 @@ func (c *connection) explain(err error) error {
 	if c.host != "" {
 		return fmt.Errorf("%w: look whether it runs there, and whether --host is right", err)
 	}
-	where := ""
-	if dir, err := home.FromEnvironment(); err == nil {
-		where = " on the home folder " + string(dir)
+	return fmt.Errorf("%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", nothingRuns(), down.Reason)
+}
+
+// nothingRuns says that no server answers, and which home was looked at.
+func nothingRuns() string {
+	const said = "no lmcaddy seems to run"
+	dir, err := home.FromEnvironment()
+	if err != nil {
+		return said
 	}
-	return fmt.Errorf("no lmcaddy seems to run%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", where, down.Reason)
+	return said + " on the home folder " + string(dir)
 }
 
 // writeJSON prints a value, or JSON as it came, indented.

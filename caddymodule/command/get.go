@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -175,7 +174,7 @@ func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
 		_, err := fmt.Fprintln(out, inWords("Nothing was downloaded so far. \"lmcaddy get MODEL\" downloads a model."))
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) // which keeps an error for Flush to return
+	table := newTable(out)
 	fmt.Fprintln(table, "JOB\tMODEL\tSTATUS\tPROGRESS")
 	for _, j := range jobs {
 		progress := progressOf(j, now)

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +45,7 @@ Without --repo the publisher is "local", and the repo is the file's name without
 				return fmt.Errorf("--repo %s: give a publisher and a name, as in --repo qwen/qwen3-4b", *repo)
 			}
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		ctx, stop := interruptible(cmd)
 		defer stop()
 		return importFile(ctx, cmd, what, *dry)
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -95,7 +94,7 @@ func writeModels(out io.Writer, list resource.Models) error {
 	if len(list.Models) == 0 {
 		text.WriteString(inWords("There are no models. \"lmcaddy get\" fetches one, \"lmcaddy import\" takes a file that is there.\n"))
 	} else {
-		table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+		table := newTable(&text)
 		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
 		for i := range list.Models {
 			fmt.Fprintln(table, strings.Join(modelRow(&list.Models[i]), "\t"))

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"go.uber.org/zap/zapcore"
-
-	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
 // plainErrors tells the error that ends one of Caddy's own commands as other commands do, as a sentence. Caddy makes it a line
@@ -55,9 +53,5 @@ func plainly(said string) string {
 	if !ok || !strings.Contains(said, "performing request: ") {
 		return said
 	}
-	where := ""
-	if dir, err := home.FromEnvironment(); err == nil {
-		where = " on the home folder " + string(dir)
-	}
-	return fmt.Sprintf("no lmcaddy seems to run%s (dial %s): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", where, dialed)
+	return fmt.Sprintf("%s (dial %s): choose another home with LMCADDY_HOME, or name the admin endpoint with --address", nothingRuns(), dialed)
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,12 +38,10 @@ an instance's last request: one that is in use has none.`
 			return err
 		}
 		if *asJSON {
-			var out bytes.Buffer
-			if err := json.Indent(&out, body, "", "  "); err != nil {
-				return fmt.Errorf("the server's answer is no JSON: %w", err)
+			if !json.Valid(body) {
+				return errors.New("the server's answer is no JSON")
 			}
-			_, err := out.WriteTo(cmd.OutOrStdout())
-			return err
+			return writeJSON(cmd.OutOrStdout(), json.RawMessage(body))
 		}
 		var r caddymodule.Report
 		if err := json.Unmarshal(body, &r); err != nil {
@@ -65,7 +62,7 @@ func askLoaded(ctx context.Context, address string) ([]byte, error) {
 		defer server.Close()
 		var body json.RawMessage
 		if server.Get(ctx, caddymodule.PSPath, &body) == nil {
-			return append(body, '\n'), nil
+			return body, nil
 		}
 	}
 	return askAdmin(ctx, address, caddymodule.PSPath)
@@ -118,11 +115,7 @@ func notRunning(to caddy.NetworkAddress, err error) error {
 	if !errors.As(err, &failed) || failed.Op != "dial" {
 		return fmt.Errorf("asking the server at %s: %w", to.JoinHostPort(0), err)
 	}
-	where := ""
-	if dir, err := home.FromEnvironment(); err == nil {
-		where = " on the home folder " + string(dir)
-	}
-	return fmt.Errorf("no lmcaddy seems to run%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name the admin endpoint with --address", where, failed)
+	return fmt.Errorf("%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name the admin endpoint with --address", nothingRuns(), failed)
 }
 
 // adminMessage is what an error of the admin endpoint says.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
@@ -53,7 +52,7 @@ func sentence(text *strings.Builder, format string, values ...any) {
 }
 
 func writeInstances(to io.Writer, r *caddymodule.Report) {
-	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	table := newTable(to)
 	_, _ = fmt.Fprintln(table, "INSTANCE\tSTATUS\tIN USE\tCONTEXT\tCOUNTED\tRESIDENT\tLOADED\tLAST USED\tEXPIRES\tPID\tENGINE")
 	for i := range r.Instances {
 		_, _ = fmt.Fprintln(table, strings.Join((*instance)(&r.Instances[i]).row(r.Time), "\t"))

@@ -2,15 +2,10 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +54,7 @@ func runtimeList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return writeRuntimesJSON(cmd.OutOrStdout(), list)
+				return writeJSON(cmd.OutOrStdout(), append([]runtimes.Runtime{}, list...)) // an empty array, not null
 			}
 			return writeRuntimes(cmd.OutOrStdout(), list)
 		},
@@ -68,21 +63,12 @@ func runtimeList() *cobra.Command {
 	return cmd
 }
 
-func writeRuntimesJSON(out io.Writer, list []runtimes.Runtime) error {
-	if list == nil {
-		list = []runtimes.Runtime{} // an empty array, not null
-	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(list)
-}
-
 func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, inWords(howToGet))
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) // which keeps an error for Flush to return
+	table := newTable(out)
 	_, _ = fmt.Fprintln(table, "SELECTED\tNAME\tVERSION\tVARIANT\tFROM\tPATH")
 	for _, r := range list {
 		selected, from := "", r.Origin
@@ -95,13 +81,6 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, orDash(r.Name), orDash(r.Version), orDash(r.Variant), orDash(from), r.Path)
 	}
 	return table.Flush()
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 func runtimeGet() *cobra.Command {
@@ -146,7 +125,7 @@ func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool)
 			return nil
 		}
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(cmd)
 	defer stop()
 	line := newProgressLine(cmd.ErrOrStderr())
 	options.Progress = line.show
@@ -176,40 +155,29 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 }
 
 func runtimeSelect() *cobra.Command {
-	return &cobra.Command{
-		Use:   "select NAME",
-		Short: "Makes an installed runtime the one that is used",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := openRuntimes(cmd)
-			if err != nil {
-				return err
-			}
-			if err := store.Select(args[0]); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is selected.\n", args[0])
-			return err
-		},
-	}
+	cmd := &cobra.Command{Use: "select NAME", Short: "Makes an installed runtime the one that is used"}
+	changeRuntime(cmd, (*runtimes.Store).Select, "is selected")
+	return cmd
 }
 
 func runtimeRemove() *cobra.Command {
-	return &cobra.Command{
-		Use:     "remove NAME",
-		Aliases: []string{"rm"},
-		Short:   "Deletes an installed runtime",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := openRuntimes(cmd)
-			if err != nil {
-				return err
-			}
-			if err := store.Remove(args[0]); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is removed.\n", args[0])
+	cmd := &cobra.Command{Use: "remove NAME", Aliases: []string{"rm"}, Short: "Deletes an installed runtime"}
+	changeRuntime(cmd, (*runtimes.Store).Remove, "is removed")
+	return cmd
+}
+
+// changeRuntime has a command do something to the runtime that it is given, and say what was done.
+func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, string) error, done string) {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		store, err := openRuntimes(cmd)
+		if err != nil {
 			return err
-		},
+		}
+		if err := do(store, args[0]); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)
+		return err
 	}
 }

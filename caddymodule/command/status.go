@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,7 +87,7 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	if len(s.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
 	} else {
-		table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+		table := newTable(&text)
 		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
 		for _, in := range s.Instances {
 			fmt.Fprintf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -142,7 +141,7 @@ func writeTokens(out io.Writer, all []resource.Token) error {
 		_, err := fmt.Fprintln(out, inWords(`There are no tokens. "lmcaddy token create --name NAME" makes one.`))
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0) // which keeps an error for Flush to return
+	table := newTable(out)
 	_, _ = fmt.Fprintln(table, "ID\tNAME\tSCOPES\tMODELS\tLIMITS\tEXPIRES\tLAST USED")
 	for i := range all {
 		t := &all[i]
