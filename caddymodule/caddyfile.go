@@ -25,7 +25,7 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseApp reads the global option lm. When it stands more than once, the later adds to the earlier.
+// parseApp reads the global option lm. If it is given more than once, later ones add to earlier ones.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	app := new(App)
 	if earlier, ok := existing.(httpcaddyfile.App); ok {
@@ -291,12 +291,12 @@ var (
 	handlerOptions = []string{"cors", "dialects", "max_body"}
 )
 
-// unknownOption says that the word at hand is no option, and which there are.
+// unknownOption returns an error about the current word, with the options that exist.
 func unknownOption(d *caddyfile.Dispenser, of string, known []string) error {
 	return d.Errf("%s: unknown option %q; there are: %s", of, d.Val(), strings.Join(known, ", "))
 }
 
-// checkAliases tells whether another model has one of the aliases.
+// checkAliases returns an error if another model has one of the aliases.
 func (a *App) checkAliases(key string, aliases []string) error {
 	for other, m := range a.Models {
 		for _, alias := range aliases {
@@ -316,7 +316,7 @@ func oneArg(d *caddyfile.Dispenser, to *string) error {
 	return nil
 }
 
-// someArgs reads at least one argument, and adds them to those before.
+// someArgs reads at least one argument, and appends them.
 func someArgs(d *caddyfile.Dispenser, to *[]string) error {
 	args := d.RemainingArgs()
 	if len(args) == 0 {
@@ -359,7 +359,7 @@ func size(d *caddyfile.Dispenser, to *int64, most uint64) error {
 	return nil
 }
 
-// isBare tells whether a size was meant to have a unit: nobody counts the bytes of a body or of a memory one by one.
+// isBare reports whether a size lacks a unit that was surely meant: sizes here are never a few bytes.
 func isBare(value string, bytes uint64) bool {
 	return bytes < 1<<20 && strings.Trim(value, "0123456789") == ""
 }

@@ -14,21 +14,21 @@ import (
 var (
 	// exiting is closed when the process begins to end, before the servers wait for their requests.
 	exiting = make(chan struct{})
-	// graceOver is closed when the grace period is over; never where it has no end.
+	// graceOver is closed when the grace period is over, if it ever is.
 	graceOver = make(chan struct{})
 
-	// leaving are the configurations that are gone, but for their requests. Each has its node stay open.
+	// leaving counts the replaced configurations that still have requests. Each keeps its node open.
 	leaving sync.WaitGroup
-	// graceLeft is the grace period of the last configuration that had a model server and was replaced, in nanoseconds. It
-	// counts where the newest configuration has none.
+	// graceLeft is the grace period, in nanoseconds, of the last replaced configuration that had a model server. It is used
+	// if the newest configuration has none.
 	graceLeft atomic.Int64
 
 	beginOnce sync.Once
-	// atExit is done once, when the first home is opened: a process without a model server ends as Caddy does.
+	// atExit registers waitAtExit when the first home is opened: a process without a model server ends as Caddy does.
 	atExit sync.Once
 )
 
-// waitAtExit has the process wait for what is left of older configurations before it ends.
+// waitAtExit makes the process wait, before it ends, for the requests of older configurations.
 func waitAtExit() {
 	caddy.OnExit(func(context.Context) {
 		beginExit(time.Duration(graceLeft.Load()))
@@ -36,7 +36,7 @@ func waitAtExit() {
 	})
 }
 
-// beginExit begins the grace period; 0: it has no end.
+// beginExit starts the grace period. A grace of 0 never ends.
 func beginExit(grace time.Duration) {
 	beginOnce.Do(func() {
 		if grace > 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// StatusPath is where the home's socket tells of the process that serves it.
+// StatusPath is the path on the home's socket that describes the server's process.
 const StatusPath = "/lm/status"
 
-// Process is what a server tells of itself.
+// Process is the answer to GET /lm/status.
 type Process struct {
 	Version   string    `json:"version"`
 	Home      string    `json:"home"`
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
 	Addresses []string  `json:"addresses"` // of its sites, as URLs; none while it is starting
-	Sandbox   string    `json:"sandbox"`   // that engines are started in: what it is made of, "off", or "not available" and why
+	Sandbox   string    `json:"sandbox"`   // of new engines: its mechanism, "off", or "not available" and why
 }
 
 var processStarted = time.Now()
@@ -35,13 +35,13 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(Process{ // a client that has gone is no concern of ours
+	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
 		Version: program().Version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
 		Sandbox: activeSandbox(),
 	})
 }
 
-// activeSandbox is what the configuration in force has engines started in.
+// activeSandbox describes the sandbox in which the active configuration starts engines.
 func activeSandbox() string {
 	app, err := caddy.ActiveContext().AppIfConfigured("lm")
 	if err == nil && app.(*App).settings.LlamaServer.Unconfined {

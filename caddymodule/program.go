@@ -50,7 +50,7 @@ func moduleVersion() string {
 		if dep.Path != module {
 			continue
 		}
-		if dep.Replace != nil { // by a checkout, whose version nobody knows
+		if dep.Replace != nil { // a checkout has no version
 			return cmp.Or(dep.Replace.Version, unknown)
 		}
 		return dep.Version

@@ -12,7 +12,7 @@ import (
 type Report struct {
 	Time      time.Time          `json:"time"`
 	Limits    ReportedLimits     `json:"limits"`
-	Memory    int64              `json:"memory_bytes"` // that all instances are counted with
+	Memory    int64              `json:"memory_bytes"` // of all instances, against the budget
 	Instances []ReportedInstance `json:"instances"`    // in order of loading
 	Coming    []ReportedComing   `json:"coming"`       // instances that are to be started again
 	Failing   []ReportedFault    `json:"failing"`      // models that have failed and haven't worked since, by key
@@ -41,8 +41,8 @@ type ReportedInstance struct {
 	Slots         int    `json:"slots"`
 	ContextLength int    `json:"context_length"`
 	DraftModel    string `json:"draft_model,omitempty"`
-	Owner         string `json:"owner,omitempty"` // who had it loaded: a token's id, or a user of another authentication
-	Memory        int64  `json:"memory_bytes"`    // that it is counted with
+	Owner         string `json:"owner,omitempty"` // who loaded it: a token's id, or a user of another authentication
+	Memory        int64  `json:"memory_bytes"`    // counted against the budget
 	Resident      int64  `json:"resident_memory_bytes,omitempty"`
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`

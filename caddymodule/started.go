@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// onServing has the program told where the configuration's sites answer.
+// onServing tells the program where the configuration's sites answer, once it has started.
 func onServing(ctx caddy.Context) error {
 	serving := program().Serving
 	if serving == nil {
@@ -21,7 +21,7 @@ func onServing(ctx caddy.Context) error {
 	})
 }
 
-// addressesOf are those of a configuration's sites, as URLs.
+// addressesOf returns the addresses of a configuration's sites, as URLs.
 func addressesOf(ctx caddy.Context) []string {
 	addresses := []string{}
 	app, err := ctx.AppIfConfigured("http")
@@ -47,7 +47,8 @@ func addressesOf(ctx caddy.Context) []string {
 	return addresses
 }
 
-// leaveOutTLSProtocols has plain sites not offer what takes TLS ([Program].PlainHTTP1). It is called while the HTTP app is provisioned, when it is known which servers have TLS.
+// leaveOutTLSProtocols makes sites without TLS offer HTTP/1 alone, as [Program].PlainHTTP1 says. It is called while the HTTP
+// app is provisioned, when it is known which servers have TLS.
 func leaveOutTLSProtocols(ctx caddy.Context) {
 	for _, m := range ctx.Modules() {
 		app, ok := m.(*caddyhttp.App)
