@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -36,7 +37,7 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
-		Version: program().Version, Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
+		Version: cmp.Or(program().Version, moduleVersion()), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
 		Sandbox: activeSandbox(),
 	})
 }

@@ -9,7 +9,7 @@ import (
 // Program is what a program of our own does beside what modules may do in any Caddy. All of it is about the whole process,
 // so a Caddy build that merely has the modules does none of it.
 type Program struct {
-	// Version is the program's own.
+	// Version is the program's own. Default: that of our module.
 	Version string
 
 	// LogReady is called whenever a configuration has set up the default logger, just before the admin endpoint listens.
@@ -33,7 +33,7 @@ func program() Program {
 	if p := inForce.Load(); p != nil {
 		return *p
 	}
-	return Program{Version: moduleVersion()}
+	return Program{}
 }
 
 // module is the path of the module that this package belongs to.

@@ -14,10 +14,10 @@ const (
 	plain = "\x1b[0m"
 )
 
-// answerPrinter shows an answer as it comes: the message on out, and on a terminal what leads to it on notes.
+// answerPrinter shows an answer as it is streamed: the message on out; progress and thinking on notes, if that is a terminal.
 type answerPrinter struct {
 	out, notes io.Writer
-	terminal   bool // notes are
+	terminal   bool // notes is one
 	waiting    *progressLine
 	thinking   bool // it is being shown, and its last line isn't ended
 	begun      bool // something of the message was shown
@@ -42,7 +42,7 @@ func (p *answerPrinter) show(e client.ChatEvent) error {
 	return nil
 }
 
-// wait shows how far something has come that the answer waits for.
+// wait shows the progress of something that the answer waits for.
 func (p *answerPrinter) wait(forWhat string, progress float64) {
 	if p.terminal {
 		p.waiting.tell(forWhat, fmt.Sprintf("%s%s %.0f%%%s", dim, forWhat, 100*progress, plain))
@@ -65,7 +65,7 @@ func (p *answerPrinter) say(text string) error {
 		fmt.Fprint(p.notes, "\n")
 	}
 	if !p.begun {
-		text = strings.TrimLeft(text, "\n") // that which separates it from the thinking
+		text = strings.TrimLeft(text, "\n") // the lines between thinking and message
 	}
 	if text == "" {
 		return nil

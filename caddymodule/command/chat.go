@@ -15,7 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 )
 
-// chat is what `lmcaddy chat` was asked to do.
+// chat is one run of `lmcaddy chat`.
 type chat struct {
 	cmd     *cobra.Command
 	request client.ChatRequest
@@ -54,13 +54,13 @@ input; where that is a terminal, it is a conversation. The model's thinking is s
 			return errors.New("there is nothing to ask: give a question with --prompt or on standard input")
 		}
 		return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
-			_, err := ch.ask(ctx, c) // of which nothing is kept
+			_, err := ch.ask(ctx, c) // the result is for conversations
 			return err
 		})
 	}
 }
 
-// converse asks what is typed, line by line, until the input ends. The server keeps the conversation.
+// converse sends each line that is typed, until the input ends. The server stores the conversation.
 func (ch *chat) converse(ctx context.Context, c *client.Client) error {
 	notes := ch.cmd.ErrOrStderr()
 	fmt.Fprintln(notes, "Ctrl-C ends an answer, Ctrl-D the conversation.")
@@ -104,7 +104,7 @@ func (ch *chat) lines() <-chan string {
 	return lines
 }
 
-// turn asks one question of a conversation. The error is one that ends it.
+// turn asks one question of a conversation. An error ends the conversation.
 func (ch *chat) turn(ctx context.Context, c *client.Client, interrupts <-chan os.Signal) error {
 	notes := ch.cmd.ErrOrStderr()
 	answering, cancel := context.WithCancel(ctx)
@@ -128,7 +128,7 @@ func (ch *chat) turn(ctx context.Context, c *client.Client, interrupts <-chan os
 	case err != nil:
 		return err
 	case result.Response != "":
-		ch.request.Previous, ch.request.System = result.Response, "" // which is inherited
+		ch.request.Previous, ch.request.System = result.Response, "" // inherited from the first turn
 	}
 	return nil
 }

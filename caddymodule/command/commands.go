@@ -30,7 +30,7 @@ OpenAI-style and the native API over them. It is a build of Caddy, and takes Cad
 
 State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
 
-// commands are ours.
+// commands returns our commands.
 func commands() []caddycmd.Command {
 	return []caddycmd.Command{
 		{Name: "chat", Usage: "MODEL [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: defineChat},
@@ -58,11 +58,11 @@ func commands() []caddycmd.Command {
 	}
 }
 
-// isBelowLM tells whether the commands are below lm, in somebody else's program.
+// isBelowLM is true in a Caddy build other than lmcaddy, where our commands are below lm.
 var isBelowLM bool
 
-// RegisterLM registers the command lm, with our commands below it. It is for a package that other Caddy builds import, and
-// is to be called from an init function, once.
+// RegisterLM registers the command lm, with our commands below it. It is called once, from an init function of the package that
+// other Caddy builds import.
 func RegisterLM() {
 	isBelowLM = true
 	caddycmd.RegisterCommand(caddycmd.Command{
@@ -74,7 +74,7 @@ State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`,
 	})
 }
 
-// defineLM defines the command that has ours below it.
+// defineLM defines the command lm.
 func defineLM(lm *cobra.Command) {
 	lm.Args = cobra.NoArgs
 	lm.DisableFlagsInUseLine = true
@@ -90,7 +90,7 @@ func defineLM(lm *cobra.Command) {
 	}
 }
 
-// renameIn has a command, and those below it, name commands as they are typed here.
+// renameIn changes the texts and errors of a command, and of those below it, by [inWords].
 func renameIn(cmd *cobra.Command) {
 	cmd.Long, cmd.Example = inWords(cmd.Long), inWords(cmd.Example)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = inWords(f.Usage) })
@@ -105,7 +105,7 @@ func renameIn(cmd *cobra.Command) {
 	}
 }
 
-// renamedError is an error whose text names commands as they are typed here.
+// renamedError is an error whose text is changed by [inWords].
 type renamedError struct{ error }
 
 func renamed(err error) error {
@@ -118,11 +118,11 @@ func renamed(err error) error {
 func (e renamedError) Error() string { return inWords(e.error.Error()) }
 func (e renamedError) Unwrap() error { return e.error }
 
-// mentioned is a command of ours, or of Caddy's, as texts name it: by how it is typed in the program lmcaddy.
+// mentioned matches a command in a text. All texts are written for the program lmcaddy.
 var mentioned = regexp.MustCompile(`\blmcaddy (chat|get|import|load|ls|ps|rm|runtime|serve|status|token|unload|run)\b`)
 
-// inWords returns a text that names commands as they are typed: in somebody else's program, "lmcaddy get" is "caddy lm get",
-// and "lmcaddy run" is "caddy run".
+// inWords returns a text with the commands as they are typed in this program: in another Caddy build, "lmcaddy get" becomes
+// "caddy lm get", and "lmcaddy run" becomes "caddy run".
 func inWords(text string) string {
 	if !isBelowLM {
 		return text

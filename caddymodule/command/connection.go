@@ -50,7 +50,7 @@ func (c *connection) open() (*client.Client, error) {
 	return client.OnSocket(dir.Socket()), nil
 }
 
-// talk does something with the server, until it is done or the user interrupts it.
+// talk calls do with a client of the server. The context ends if the user interrupts the command.
 func (c *connection) talk(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
 	ctx, stop := interruptible(cmd)
 	defer stop()
@@ -61,12 +61,12 @@ func (c *connection) talk(cmd *cobra.Command, do func(context.Context, *client.C
 	return err
 }
 
-// interruptible is the command's context, which also ends when the user interrupts the command.
+// interruptible returns the command's context, which also ends if the user interrupts the command.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }
 
-// use does something with the server, and says of a failure what to do next.
+// use calls do with a client of the server. If no server answers, the error says what to do next.
 func (c *connection) use(do func(*client.Client) error) error {
 	to, err := c.open()
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *connection) explain(err error) error {
 	return fmt.Errorf("%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", nothingRuns(), down.Reason)
 }
 
-// nothingRuns says that no server answers, and which home was looked at.
+// nothingRuns is the beginning of an error: no server answers for the home.
 func nothingRuns() string {
 	const said = "no lmcaddy seems to run"
 	dir, err := home.FromEnvironment()
@@ -97,7 +97,7 @@ func nothingRuns() string {
 	return said + " on the home folder " + string(dir)
 }
 
-// writeJSON prints a value, or JSON as it came, indented.
+// writeJSON prints a value as indented JSON.
 func writeJSON(out io.Writer, value any) error {
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// openInterface is what Caddy's admin endpoint warns of whenever it doesn't look at the Host header. On a Unix socket that
-// is Caddy's own decision, and the warning is false: the socket's permissions, not the header, say who may connect.
+// openInterface is the warning of Caddy's admin endpoint when it doesn't check the Host header. On a Unix socket Caddy never
+// does, and the warning is false: the socket's permissions say who may connect.
 const openInterface = "admin endpoint on open interface; host checking disabled"
 
-// wrapLog puts a core around that of the default logger.
+// wrapLog wraps the core of the default logger.
 func wrapLog(wrap func(zapcore.Core) zapcore.Core) {
-	_, logger, _ := caddy.BufferedLog() // the only way to put another logger in its place: what is logged meanwhile is kept
+	_, logger, _ := caddy.BufferedLog() // the only way to replace it; what is logged meanwhile isn't lost
 	caddy.UnbufferDefaultLogger(logger.WithOptions(zap.WrapCore(wrap)))
 }
 
-// warningFilter drops the false warning of a Unix socket, and nothing else. The address is a field, so only Write knows it.
+// warningFilter drops the false warning about a Unix socket, and nothing else. The address is a field, so only Write sees it.
 type warningFilter struct{ zapcore.Core }
 
 func (f warningFilter) With(fields []zapcore.Field) zapcore.Core {
@@ -29,7 +29,7 @@ func (f warningFilter) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry)
 	if entry.Message != openInterface || entry.LoggerName != "admin" {
 		return f.Core.Check(entry, checked)
 	}
-	if f.Core.Check(entry, nil) == nil { // its level or its logger is left out anyway
+	if f.Core.Check(entry, nil) == nil { // it isn't logged anyway
 		return checked
 	}
 	return checked.AddCore(entry, f)

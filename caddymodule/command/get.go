@@ -15,7 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 )
 
-// get is what `lmcaddy get` was asked to do.
+// get is one run of `lmcaddy get`.
 type get struct {
 	to                            *connection
 	quantization                  string
@@ -58,7 +58,7 @@ The server downloads by itself: interrupting this command doesn't end it.`
 	}
 }
 
-// start begins a download and, unless it isn't to be waited for, follows it.
+// start begins a download, and follows it unless --no-wait is given.
 func (g *get) start(ctx context.Context, cmd *cobra.Command, c *client.Client, model string) error {
 	job, err := c.Download(ctx, model, g.quantization)
 	if err != nil {
@@ -100,8 +100,8 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 	return nil
 }
 
-// followJob shows how a job gets on until it ends. An interruption ends the showing alone. The name is for the case that
-// the job doesn't tell its model.
+// followJob shows the progress of a job until it ends. Interrupting it doesn't end the job. The name is used if the job has no
+// model.
 func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) error {
 	line := newProgressLine(cmd.ErrOrStderr())
 	job, err := c.Follow(ctx, id, func(j client.Job) { line.tell(j.Status, progressOf(j, time.Now())) })
@@ -136,7 +136,7 @@ func reasonOf(j client.Job) string {
 	return "the server doesn't say why; its log may"
 }
 
-// progressOf tells how far a job has come.
+// progressOf describes the progress of a job.
 func progressOf(j client.Job, now time.Time) string {
 	text := fmt.Sprintf("%s of %s", humanize.Bytes(uint64(max(0, j.Bytes))), humanize.Bytes(uint64(max(0, j.TotalBytes))))
 	if j.TotalBytes > 0 {

@@ -82,7 +82,7 @@ func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dr
 	return err
 }
 
-// bring imports a file, and gives its path and the key of its model; that is empty for a projector.
+// bring imports a file, and returns its new path and the key of its model, which is empty for a projector.
 func bring(ctx context.Context, what catalog.Import) (path, key string, err error) {
 	models := catalogOf(what.Models)
 	if path, err = models.Import(ctx, what); err != nil {
@@ -97,7 +97,7 @@ func bring(ctx context.Context, what catalog.Import) (path, key string, err erro
 	return path, key, err
 }
 
-// tellImport finds out what an import would do by doing it, with a link, in an empty folder.
+// tellImport prints what an import would do. It finds out by importing a link into an empty folder.
 func tellImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
 	how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
 	empty, err := os.MkdirTemp("", "lmcaddy-import-")

@@ -40,7 +40,7 @@ What isn't given is chosen by the model, the Caddyfile and the memory there is.`
 	}
 }
 
-// loadRequest has the fields whose flags were given.
+// loadRequest returns the request, with the fields whose flags were given.
 func loadRequest(cmd *cobra.Command, model string) (map[string]any, error) {
 	request := map[string]any{"model": model, "echo_load_config": true}
 	flags := cmd.Flags()

@@ -81,7 +81,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 	return json.Marshal(list)
 }
 
-// catalogOf knows the models of a folder. What it has to say of broken files is for the caller to show.
+// catalogOf returns the catalog of a folder. It logs nothing about broken files: the caller shows them.
 func catalogOf(folder string) *catalog.Catalog {
 	models := catalog.New(slog.New(slog.DiscardHandler))
 	models.SetRoots([]string{folder})

@@ -8,23 +8,23 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// plainErrors tells the error that ends one of Caddy's own commands as other commands do, as a sentence. Caddy makes it a line
-// of its log, by the logger without a name and without fields.
+// plainErrors prints the error that ends one of Caddy's own commands as a sentence, as our commands do. Caddy logs it, with the
+// logger that has no name and no fields.
 type plainErrors struct {
 	zapcore.Core
 	to io.Writer
-	// isServing is true of a logger that a configuration has set up: it outlives the start, so only what Caddy calls an error
-	// of the start is one.
+	// isServing is true for a logger that a configuration has set up. It outlives the start, so only an error with Caddy's
+	// prefix for errors of the start ends the command.
 	isServing bool
 }
 
 const (
 	startFailed = "loading initial config: "
-	// stopFailed is what Caddy warns of before the same error ends the command.
+	// stopFailed is a warning that Caddy logs before the same error ends the command.
 	stopFailed = "failed using API to stop instance"
 )
 
-// With gives a logger with fields, which is none that tells how a command ended.
+// With returns the wrapped core: a logger with fields never logs how a command ended.
 func (p plainErrors) With(fields []zapcore.Field) zapcore.Core { return p.Core.With(fields) }
 
 func (p plainErrors) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -46,7 +46,7 @@ func (p plainErrors) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	return err
 }
 
-// plainly is an error of Caddy's in our words, where it hasn't good ones.
+// plainly rewrites errors of Caddy's that don't say what to do.
 func plainly(said string) string {
 	said = strings.TrimPrefix(said, startFailed)
 	_, dialed, ok := strings.Cut(said, ": dial ")

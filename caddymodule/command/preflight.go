@@ -20,10 +20,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// preflight refuses to start a second server on the same home or on the same port. Caddy itself would take the admin
-// socket of a running server away before it noticed, and would share the port with it, so that every other request went
-// to the wrong one. So the lock on the home is taken first, and kept: of two that start at once only one goes on. A
-// configuration that isn't known beforehand may be nil; what can be checked without it is.
+// preflight refuses to start a second server on the same home or on the same port. Caddy itself would replace the
+// admin socket of a running server, and share its port, so that every other request went to the wrong server. So the lock on
+// the home is taken first, and held: of two servers that start at once, only one goes on. A nil configuration is one that
+// isn't known beforehand; then only the home is checked.
 func preflight(config []byte) error {
 	dir, err := home.FromEnvironment()
 	if set := gjson.GetBytes(config, "apps.lm.home").Str; set != "" {
@@ -56,7 +56,7 @@ func preflight(config []byte) error {
 	return nil
 }
 
-// checkSocket tells of a path that is too long for a socket, which the system calls an invalid argument.
+// checkSocket returns an error if the path is too long for a socket, which the system calls an invalid argument.
 func checkSocket(address string) error {
 	parsed, err := caddy.ParseNetworkAddress(caddy.NewReplacer().ReplaceKnown(address, ""))
 	if err != nil || !parsed.IsUnixNetwork() {
@@ -69,7 +69,7 @@ func checkSocket(address string) error {
 	return nil
 }
 
-// checkUnused tells whether nobody listens on an address. Any other trouble with it is left for Caddy to tell.
+// checkUnused returns an error if an address is in use. Any other error is left to Caddy.
 func checkUnused(address string) error {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil || !strings.HasPrefix(parsed.Network, "tcp") {
@@ -88,7 +88,7 @@ func checkUnused(address string) error {
 	return nil
 }
 
-// toRun is what the flags of `lmcaddy run` say that it is to run.
+// toRun is the flags of `lmcaddy run` that say what it runs.
 type toRun struct {
 	config, adapter, envfile string
 	isResumed                bool
@@ -102,13 +102,13 @@ func runFlags(args []string) (r toRun, ok bool) {
 	flags.StringVarP(&r.adapter, "adapter", "a", "", "")
 	flags.StringVar(&r.envfile, "envfile", "", "")
 	flags.BoolVarP(&r.isResumed, "resume", "r", false, "")
-	for _, value := range []string{"pidfile", "pingback"} { // whose values are no flags
+	for _, value := range []string{"pidfile", "pingback"} { // so that their values aren't taken for arguments
 		flags.String(value, "", "")
 	}
 	return r, flags.Parse(args) == nil
 }
 
-// saysNothing tells whether neither the arguments of `lmcaddy run` nor the folder that it is run in say what to do.
+// saysNothing reports whether `lmcaddy run` has no configuration: neither in its arguments nor in the working folder.
 func saysNothing(args []string) bool {
 	flags, ok := runFlags(args)
 	if !ok || flags.config != "" || flags.isResumed {
@@ -118,8 +118,8 @@ func saysNothing(args []string) bool {
 	return os.IsNotExist(err)
 }
 
-// configToRun is the configuration that `lmcaddy run` with these arguments will load, or what is wrong with its Caddyfile. It is
-// nil where that isn't known beforehand: it comes from standard input, in another format, or with variables of a file.
+// configToRun returns the configuration that `lmcaddy run` with these arguments will load, or the error in its Caddyfile. It is
+// nil if that isn't known beforehand: it comes from standard input, is in another format, or uses an envfile.
 func configToRun(args []string) ([]byte, error) {
 	flags, ok := runFlags(args)
 	if !ok || flags.config == "-" || flags.envfile != "" || flags.adapter != "" && flags.adapter != "caddyfile" {
@@ -141,7 +141,7 @@ func configToRun(args []string) ([]byte, error) {
 	config, _, err = caddyconfig.GetAdapter("caddyfile").Adapt(config, map[string]any{"filename": file})
 	name := strings.ToLower(filepath.Base(file))
 	if err != nil && flags.adapter == "" && !strings.HasPrefix(name, "caddyfile") && !strings.HasSuffix(name, ".caddyfile") {
-		return nil, nil // it may be in another format, which is for Caddy to tell
+		return nil, nil // it may be in another format; Caddy decides
 	}
 	return config, err
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// Prepare makes the process lmcaddy, and readies it for Caddy's command line. It is to be called once, first thing in main.
-// It gives the program its name and its commands, makes the home folder known to Caddyfiles, keeps the admin endpoint, which
-// may do everything, on a socket inside of it, and refuses what Caddy wouldn't: a second server, commands that would replace
-// this program by another build, and arguments that nothing looks at.
+// Prepare makes the process lmcaddy, before Caddy's command line runs. Main calls it once, first of all. It gives the program
+// its name and its commands, makes the home folder known to Caddyfiles, and puts the admin endpoint, which has all rights, on
+// a socket in the home. It refuses what Caddy wouldn't: a second server, commands that would replace this program by another
+// build, and arguments that are ignored.
 func Prepare() {
 	caddy.CustomBinaryName, caddy.CustomLongDescription = "lmcaddy", description
 	for _, c := range commands() {
@@ -35,7 +35,7 @@ func Prepare() {
 	dir, err := home.FromEnvironment()
 	if asksForHelp(args) {
 		if err == nil {
-			_ = settle(dir, false) // the help of some flags tells it
+			_ = settle(dir, false) // the help of some flags shows it
 		}
 		return
 	}
@@ -63,8 +63,8 @@ func Prepare() {
 	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
 }
 
-// becomeProgram has Caddy and our modules do what only our own program does: tell errors as sentences and where it serves,
-// and leave out warnings that are false. An empty version is that of our module.
+// becomeProgram makes Caddy and our modules do what only our own program does: print errors as sentences, say where it serves,
+// and drop false warnings. An empty version stands for that of our module.
 func becomeProgram(version string) {
 	var once sync.Once
 	caddymodule.SetProgram(caddymodule.Program{
@@ -79,7 +79,7 @@ func becomeProgram(version string) {
 	})
 }
 
-// becomeServer has a process of somebody else's program serve as lmcaddy does, with all state in the home.
+// becomeServer makes a process of another Caddy build serve as lmcaddy does, with all state in the home.
 func becomeServer() error {
 	dir, err := home.FromEnvironment()
 	if err != nil {
@@ -89,7 +89,7 @@ func becomeServer() error {
 	return settle(dir, true)
 }
 
-// prepareRun has a run with nothing that says what to do serve as `lmcaddy serve` does, and refuses a second server.
+// prepareRun makes a run without a configuration serve what `lmcaddy serve` does, and refuses a second server.
 func prepareRun(dir home.Dir, args []string) error {
 	if saysNothing(args) {
 		file, err := writeServeConfig(dir)
@@ -106,7 +106,7 @@ func prepareRun(dir home.Dir, args []string) error {
 	return preflight(config)
 }
 
-// asksForHelp tells whether the command line is only about how to use it. Help is given whatever else is wrong.
+// asksForHelp reports whether the command line only asks for help, which is given whatever else is wrong.
 func asksForHelp(args []string) bool {
 	if len(args) == 0 || slices.Contains([]string{"help", "completion", "manpage", "__complete", "__completeNoDesc"}, args[0]) {
 		return true
@@ -115,7 +115,7 @@ func asksForHelp(args []string) bool {
 	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
 }
 
-// cutAt parts a list at its first element of a value.
+// cutAt splits a list at the first element that equals at.
 func cutAt(list []string, at string) (before, after []string, found bool) {
 	i := slices.Index(list, at)
 	if i < 0 {
@@ -128,10 +128,10 @@ func asksForVersion(args []string) bool {
 	return len(args) == 1 && slices.Contains([]string{"version", "--version", "-v"}, args[0])
 }
 
-// version is this program's, and those of what it is made of.
+// version returns the versions of this program, Caddy and Go.
 func version() string {
 	own := caddy.CustomVersion
-	caddy.CustomVersion = "" // Version would put it before Caddy's
+	caddy.CustomVersion = "" // else Version puts it before Caddy's
 	caddys, _ := caddy.Version()
 	caddy.CustomVersion = own
 	if own == "" {
@@ -154,12 +154,12 @@ func refused(command string) error {
 	}
 }
 
-// withoutArguments are the commands of Caddy's that take flags alone, and look at nothing else.
+// withoutArguments are commands that take flags alone, and ignore arguments.
 var withoutArguments = []string{
 	"adapt", "build-info", "environ", "list-modules", "reload", "run", "serve", "start", "stop", "trust", "untrust", "validate", "version",
 }
 
-// strayArgument is the error of an argument that a command of Caddy's would take and do nothing with.
+// strayArgument returns an error about an argument that a command would ignore.
 func strayArgument(name string, args []string) error {
 	known, ok := caddycmd.Commands()[name]
 	if !ok || !slices.Contains(withoutArguments, name) {
@@ -173,7 +173,7 @@ func strayArgument(name string, args []string) error {
 		cmd.Flags().AddGoFlagSet(known.Flags)
 	}
 	if cmd.ParseFlags(args) != nil || cmd.Flags().NArg() == 0 {
-		return nil // flags that don't exist are for Caddy to tell
+		return nil // Caddy reports unknown flags
 	}
 	hint := ""
 	if name != "stop" && cmd.Flags().Lookup("config") != nil {
@@ -182,7 +182,7 @@ func strayArgument(name string, args []string) error {
 	return fmt.Errorf("lmcaddy %s takes no arguments, and was given %q%s", name, cmd.Flags().Arg(0), hint)
 }
 
-// settle has Caddy keep its own state, such as certificates, inside the home too. Caddy reads some of it from the
+// settle puts Caddy's own state, such as certificates, into the home too. Caddy reads some of it from the
 // environment and some from variables that are set before main.
 func settle(dir home.Dir, isServer bool) error {
 	if strings.Contains(string(dir), "|") {
@@ -197,7 +197,7 @@ func settle(dir home.Dir, isServer bool) error {
 	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
 	if os.Getenv("CADDY_ADMIN") == "" {
 		caddy.DefaultAdminListen = adminListen(dir)
-		if isServer && strings.ContainsAny(string(dir), "{}") { // a server looks for placeholders in it; commands take it as it is
+		if isServer && strings.ContainsAny(string(dir), "{}") { // a server replaces placeholders in it; commands don't
 			caddy.DefaultAdminListen = strings.Replace(caddy.DefaultAdminListen, string(dir), "{env."+home.Variable+"}", 1)
 		}
 	}

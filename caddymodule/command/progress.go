@@ -17,7 +17,7 @@ const (
 	printEvery  = 5 * time.Second        // elsewhere, where lines pile up
 )
 
-// progressLine shows how far something has come: one line that is drawn over on a terminal, lines now and then elsewhere.
+// progressLine shows progress: on a terminal one line that is redrawn, elsewhere a line now and then.
 type progressLine struct {
 	out      io.Writer
 	terminal bool
@@ -31,7 +31,7 @@ func newProgressLine(out io.Writer) *progressLine {
 	return &progressLine{out: out, terminal: isTerminal(out), now: time.Now}
 }
 
-// isTerminal tells whether something is read from, or written to, a person's terminal.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	file, isFile := stream.(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd()))
@@ -50,7 +50,7 @@ func (l *progressLine) show(p runtimes.Progress) {
 	l.tell(p.Doing, text)
 }
 
-// tell shows a text about something that is being done, unless one about the same thing was shown just now.
+// tell shows a text about an activity, unless one about the same activity was shown just now.
 func (l *progressLine) tell(doing, text string) {
 	every := printEvery
 	if l.terminal {

@@ -19,7 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// psTimeout bounds how long a running server may take to tell what is loaded. It needs a millisecond.
+// psTimeout bounds the time that a server may take to report what is loaded. It takes a millisecond.
 const psTimeout = 10 * time.Second
 
 // definePS defines `lmcaddy ps`, which asks the running server.
@@ -51,8 +51,8 @@ an instance's last request: one that is in use has none.`
 	}
 }
 
-// askLoaded asks a running server what is loaded. Its admin endpoint is in the home, unless somebody else's program has
-// another default: then the home's socket, which every server has, is asked first.
+// askLoaded asks a running server what is loaded, at its admin endpoint. If that isn't in the home by default, as in another
+// Caddy build, the home's socket, which every server has, is asked first.
 func askLoaded(ctx context.Context, address string) ([]byte, error) {
 	dir, err := home.FromEnvironment()
 	if address == "" && err == nil && caddy.DefaultAdminListen != adminListen(dir) {
@@ -109,7 +109,7 @@ func askAdmin(ctx context.Context, address, path string) ([]byte, error) {
 	return body, nil
 }
 
-// notRunning says what to do when nobody answers.
+// notRunning says what to do if no server answers.
 func notRunning(to caddy.NetworkAddress, err error) error {
 	var failed *net.OpError
 	if !errors.As(err, &failed) || failed.Op != "dial" {

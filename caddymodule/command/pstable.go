@@ -60,10 +60,10 @@ func writeInstances(to io.Writer, r *caddymodule.Report) {
 	_ = table.Flush() // to memory
 }
 
-// instance is one that a server has, for people.
+// instance is an instance in the table.
 type instance caddymodule.ReportedInstance
 
-// row is the table's line of an instance.
+// row returns the instance's row in the table.
 func (in *instance) row(now time.Time) []string {
 	resident, pid := "-", "-"
 	if in.Resident > 0 {
@@ -115,7 +115,7 @@ func (in *instance) expires(now time.Time) string {
 	}
 }
 
-// when tells a moment that is to come, to the second.
+// when describes a moment in the future, to the second.
 func when(at, now time.Time) string {
 	if left := at.Sub(now).Round(time.Second); left > 0 {
 		return "in " + left.String()
@@ -123,7 +123,7 @@ func when(at, now time.Time) string {
 	return "now"
 }
 
-// ago tells a moment that has been, to the second.
+// ago describes a moment in the past, to the second.
 func ago(at, now time.Time) string {
 	if at.IsZero() {
 		return "-"
@@ -131,7 +131,7 @@ func ago(at, now time.Time) string {
 	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
 }
 
-// memory tells a size as the log does.
+// memory describes a size as the log does.
 func memory(n int64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
@@ -146,7 +146,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// of tells what is had of how much may be.
+// of describes a limit.
 func of(isBounded bool, most string) string {
 	if !isBounded {
 		return ", without a bound"

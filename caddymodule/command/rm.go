@@ -36,7 +36,7 @@ that lies elsewhere (models_dir, another program's store). Of a file that is lin
 	}
 }
 
-// confirmRemoval asks whoever sits at the terminal.
+// confirmRemoval asks the user at the terminal.
 func confirmRemoval(ctx context.Context, cmd *cobra.Command, c *client.Client, key string) error {
 	if !isTerminal(cmd.InOrStdin()) {
 		return errors.New("nothing was deleted: there is no terminal to ask at. Give --yes to delete without being asked")

@@ -166,7 +166,7 @@ func runtimeRemove() *cobra.Command {
 	return cmd
 }
 
-// changeRuntime has a command do something to the runtime that it is given, and say what was done.
+// changeRuntime makes a command call do with the name in its argument, and print what was done.
 func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, string) error, done string) {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

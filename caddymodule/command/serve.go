@@ -72,7 +72,7 @@ func serve(flags caddycmd.Flags) error {
 	select {}
 }
 
-// writeServeConfig writes down what `lmcaddy serve` without flags serves, for Caddy's own commands, and gives the file.
+// writeServeConfig writes the configuration of `lmcaddy serve` without flags to a file, for Caddy's own commands.
 func writeServeConfig(dir home.Dir) (string, error) {
 	if err := dir.Make(); err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func writeServeConfig(dir home.Dir) (string, error) {
 	return file, os.WriteFile(file, caddyconfig.JSON(config, nil), 0o600)
 }
 
-// siteFlags are the handlers of the site, and the gates, as the flags say.
+// siteFlags returns the handlers of the site, and the gates, that the flags ask for.
 func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, gates []string, _ error) {
 	origins, err := flags.GetStringArray("cors")
 	if err != nil {
@@ -102,7 +102,7 @@ func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, gates []string, _ 
 	return append(site, caddyconfig.JSONModuleObject(caddymodule.Handler{CORS: origins}, "handler", "lm_api", nil)), gates, nil
 }
 
-// serveConfig is one plain HTTP site with the API on it.
+// serveConfig returns a configuration with one plain HTTP site that serves the API.
 func serveConfig(listen string, app *caddymodule.App, handlers ...json.RawMessage) *caddy.Config {
 	site := caddyhttp.App{
 		GracePeriod: caddy.Duration(caddymodule.DefaultGrace),

@@ -78,7 +78,7 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		if len(p.Addresses) > 0 {
 			fmt.Fprintf(&text, "It serves %s.\n", strings.Join(p.Addresses, ", "))
 		}
-		if p.Sandbox != "" { // an older server tells nothing of it
+		if p.Sandbox != "" { // an older server doesn't have it
 			fmt.Fprintf(&text, "Engines' sandbox: %s.\n", p.Sandbox)
 		}
 	} else {

@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 )
 
-// tokenFlags say what a token is to be.
+// tokenFlags are the flags that describe a token.
 type tokenFlags struct {
 	name, expires  string
 	scopes, models []string
@@ -23,7 +23,7 @@ var limitFlags = map[string]string{ //nolint:gosec // no credentials
 	"requests_per_minute": "requests-per-minute", "tokens_per_day": "tokens-per-day", "concurrent_requests": "concurrent",
 }
 
-// newTokenFlags gives a command the flags of a token. The words say what is where a flag isn't given.
+// newTokenFlags adds the flags of a token to a command. The strings describe the defaults.
 func newTokenFlags(cmd *cobra.Command, scopes, models, expires string) *tokenFlags {
 	f := &tokenFlags{limits: map[string]*int{}}
 	flags := cmd.Flags()
@@ -41,7 +41,7 @@ func newTokenFlags(cmd *cobra.Command, scopes, models, expires string) *tokenFla
 	return f
 }
 
-// edit is what the flags that were given say.
+// edit returns the changes that the given flags ask for.
 func (f *tokenFlags) edit(cmd *cobra.Command, now time.Time) (client.TokenEdit, error) {
 	var e client.TokenEdit
 	given := cmd.Flags().Changed
@@ -72,7 +72,7 @@ func (f *tokenFlags) edit(cmd *cobra.Command, now time.Time) (client.TokenEdit, 
 	return e, nil
 }
 
-// words are what stands between commas, without spaces and empty ones.
+// words returns the non-empty words, without spaces around them.
 func words(given []string) *[]string {
 	some := []string{}
 	for _, w := range given {
@@ -83,7 +83,7 @@ func words(given []string) *[]string {
 	return &some
 }
 
-// expiry is when a token ends; nil: never.
+// expiry returns when a token ends, or nil for never.
 func expiry(text string, now time.Time) (*time.Time, error) {
 	if text == "never" {
 		return nil, nil //nolint:nilnil // no time is one of the answers

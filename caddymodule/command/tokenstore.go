@@ -20,7 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// tokens keeps the tokens: a server, or the home's database while none runs.
+// tokens is where tokens are stored: a server, or the home's database while no server runs.
 type tokens interface {
 	Tokens(context.Context) ([]resource.Token, error)
 	CreateToken(context.Context, client.TokenEdit) (resource.Token, error)
@@ -28,7 +28,7 @@ type tokens interface {
 	RevokeToken(context.Context, string) error
 }
 
-// withTokens does something with the tokens of the server, or with those of the home where no server runs on it.
+// withTokens calls do with the tokens of the server, or with those in the home's database if no server runs.
 func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tokens) error) error {
 	return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
 		err := do(ctx, c)
@@ -50,7 +50,7 @@ func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tok
 	})
 }
 
-// usesPostgres tells whether the last configuration that ran, which Caddy has saved in a file, has a store of its own.
+// usesPostgres reports whether the last configuration that ran, which Caddy has saved in a file, stores tokens in PostgreSQL.
 func usesPostgres(saved string) bool {
 	content, err := os.ReadFile(saved)
 	if err != nil {
@@ -66,7 +66,7 @@ func usesPostgres(saved string) bool {
 	return json.Unmarshal(content, &config) == nil && config.Apps.LM.Store.PostgresURL != ""
 }
 
-// atHome keeps the tokens in the home's database.
+// atHome has the tokens in the home's database.
 type atHome struct{ store *store.Store }
 
 func (h atHome) Tokens(ctx context.Context) ([]resource.Token, error) {
@@ -110,7 +110,7 @@ func unknownToken(id string, err error) error {
 	return err
 }
 
-// changeToken does with a token what the API would.
+// changeToken applies an edit to a token, as the API does.
 func changeToken(t *node.Token, e client.TokenEdit) {
 	if e.Name != nil {
 		t.Name = *e.Name

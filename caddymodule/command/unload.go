@@ -54,7 +54,7 @@ func unloadAll(ctx context.Context, c *client.Client, tell func(string) error) e
 		return tell("No model is loaded.")
 	}
 	for _, id := range ids {
-		if err := c.Unload(ctx, id); err != nil && !isUnknown(err) { // it may have gone meanwhile
+		if err := c.Unload(ctx, id); err != nil && !isUnknown(err) { // it may have ended meanwhile
 			return err
 		}
 		if err := tell(id + " is unloaded."); err != nil {
@@ -64,7 +64,7 @@ func unloadAll(ctx context.Context, c *client.Client, tell func(string) error) e
 	return nil
 }
 
-// unloadOne ends the instance that has an id, else the only one of the model that has the name. It gives the id.
+// unloadOne unloads the instance with an id, or else the only instance of the model with that name. It returns the id.
 func unloadOne(ctx context.Context, c *client.Client, name string) (id string, err error) {
 	unknown := c.Unload(ctx, name)
 	if !isUnknown(unknown) {
@@ -84,13 +84,13 @@ func unloadOne(ctx context.Context, c *client.Client, name string) (id string, e
 	}
 }
 
-// isUnknown tells whether the server knows no instance of a name.
+// isUnknown reports whether the server knows no instance of that name.
 func isUnknown(err error) bool {
 	var refused *client.Error
 	return errors.As(err, &refused) && refused.Type == "model_not_found"
 }
 
-// instanceIDs are those of the models that go by a name, with or without its publisher; of all with an empty name.
+// instanceIDs returns the instances of the models with a name, with or without the publisher; an empty name means all.
 func instanceIDs(models resource.Models, name string) []string {
 	var ids []string
 	for _, m := range models.Models {
@@ -104,13 +104,13 @@ func instanceIDs(models resource.Models, name string) []string {
 	return ids
 }
 
-// goesBy tells whether a name is a model's key, with or without the publisher.
+// goesBy reports whether a name is a model's key, with or without the publisher.
 func goesBy(key, name string) bool {
 	_, bare, _ := strings.Cut(key, "/")
 	return strings.EqualFold(name, key) || strings.EqualFold(name, bare)
 }
 
-// hasAlias tells whether a name is one of the aliases, which may be patterns.
+// hasAlias reports whether a name matches one of the aliases, which may be patterns.
 func hasAlias(aliases []string, name string) bool {
 	return slices.ContainsFunc(aliases, func(alias string) bool {
 		matches, err := path.Match(alias, name)
