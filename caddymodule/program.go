@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"cmp"
 	"runtime/debug"
 	"sync/atomic"
 )
@@ -50,10 +49,12 @@ func moduleVersion() string {
 		if dep.Path != module {
 			continue
 		}
-		if dep.Replace != nil { // a checkout has no version
-			return cmp.Or(dep.Replace.Version, unknown)
+		if dep.Replace != nil {
+			dep = dep.Replace
 		}
-		return dep.Version
+		if dep.Version != "" && dep.Version != "(devel)" { // as that of a checkout is
+			return dep.Version
+		}
 	}
 	return unknown
 }

@@ -203,6 +203,8 @@ func otherServes(t *testing.T, programs string) {
 	find("lm", "ls")
 	if out := find("lm", "status", "--json"); gjson.Get(out, "process.home").Str != h.Dir || gjson.Get(out, "process.pid").Int() != int64(s.PID) {
 		t.Errorf("another server: %s", out)
+	} else if version := gjson.Get(out, "process.version").Str; version != "development" { // what is built from a checkout has none
+		t.Errorf("the version is %q", version)
 	}
 	if out := find("lm", "ps", "--json"); gjson.Get(out, "instances.0.status").Str != "ready" {
 		t.Errorf("what is loaded: %s", out)
