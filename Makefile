@@ -6,7 +6,9 @@ CACHE       := $(CURDIR)/.cache
 TAGS        := nobadger,nomysql,nopgx
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 LDFLAGS     := -s -w -X github.com/caddyserver/caddy/v2.CustomVersion=$(VERSION)
-GO_SOURCES  := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*') go.mod go.sum
+GO_FILES    := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*')
+# The files that //go:embed names
+EMBEDDED    := $(wildcard $(shell awk '/^\/\/go:embed /{dir=FILENAME; sub("[^/]*$$","",dir); for(i=2;i<=NF;i++) print dir $$i}' $(GO_FILES)))
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The end-to-end tests take their engine from this home.
@@ -23,7 +25,7 @@ help: ## Lists the targets
 .PHONY: build
 build: $(BIN) ## Builds bin/lmcaddy
 
-$(BIN): $(GO_SOURCES)
+$(BIN): $(GO_FILES) $(EMBEDDED) go.mod go.sum
 	go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o $@ ./cmd/lmcaddy
 
 .PHONY: run

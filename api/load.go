@@ -3,37 +3,20 @@ package api
 import (
 	"fmt"
 
-	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-type (
-	// nativeConfig is what an instance was loaded with. What doesn't apply to a model isn't there.
-	nativeConfig struct {
-		ContextLength  int   `json:"context_length"`
-		BatchSize      *int  `json:"eval_batch_size,omitempty"`
-		FlashAttention *bool `json:"flash_attention,omitempty"`
-		Experts        *int  `json:"num_experts,omitempty"`
-		OffloadKV      *bool `json:"offload_kv_cache_to_gpu,omitempty"`
-	}
-	nativeLoad struct {
-		Type     catalog.Type  `json:"type"`
-		Instance string        `json:"instance_id"`
-		Seconds  float64       `json:"load_time_seconds"`
-		Status   string        `json:"status"`
-		Config   *nativeConfig `json:"load_config,omitempty"`
-	}
-	nativeUnload struct {
-		Instance string `json:"instance_id"`
-	}
-)
+type nativeUnload struct {
+	Instance string `json:"instance_id"`
+}
 
 // configOf has what can be chosen of a load of the instance's model.
-func configOf(in supervisor.Info, can supervisor.Choices) nativeConfig {
-	c := nativeConfig{ContextLength: in.Spec.ContextLength}
+func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
+	c := resource.LoadConfig{ContextLength: in.Spec.ContextLength}
 	if can.BatchSize {
 		c.BatchSize = new(in.Batch)
 	}
@@ -72,7 +55,7 @@ func (c *call) load() error {
 	if err != nil {
 		return err
 	}
-	answer := nativeLoad{Type: target.Model.Type, Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
+	answer := resource.Loaded{Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
 	if echo {
 		answer.Config = new(configOf(loaded, c.node.Choices(loaded)))
 	}

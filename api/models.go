@@ -5,56 +5,11 @@ import (
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 type (
-	// brokenModel is a model whose file can't be used.
-	brokenModel struct {
-		Key   string `json:"key"`
-		Path  string `json:"path"` // below the folder of models where it is below one
-		Error string `json:"error"`
-	}
-	// nativeModel is the specification's "Model (v1 list item)".
-	nativeModel struct {
-		Type             catalog.Type        `json:"type"`
-		Publisher        string              `json:"publisher"`
-		Key              string              `json:"key"`
-		DisplayName      string              `json:"display_name"`
-		Architecture     string              `json:"architecture,omitempty"`
-		Quantization     *nativeQuantization `json:"quantization"`
-		SizeBytes        int64               `json:"size_bytes"`
-		ParamsString     *string             `json:"params_string"`
-		Instances        []nativeInstance    `json:"loaded_instances"`
-		MaxContextLength int                 `json:"max_context_length"`
-		Format           catalog.Format      `json:"format"`
-		Aliases          []string            `json:"aliases,omitempty"` // beyond the specification
-		Capabilities     *nativeCapabilities `json:"capabilities,omitempty"`
-		*nativeDescription
-	}
-	nativeQuantization struct {
-		Name          *string  `json:"name"`
-		BitsPerWeight *float64 `json:"bits_per_weight"`
-	}
-	nativeCapabilities struct {
-		Vision    bool             `json:"vision"`
-		ToolUse   bool             `json:"trained_for_tool_use"`
-		Reasoning *nativeReasoning `json:"reasoning,omitempty"` // absent where the model offers no choice
-	}
-	// nativeReasoning is what may stand in the native chat's field "reasoning".
-	nativeReasoning struct {
-		Options []string `json:"allowed_options"`
-		Default *string  `json:"default"`
-	}
-	// nativeDescription is what language models alone have: null where nobody wrote one.
-	nativeDescription struct {
-		Description *string `json:"description"`
-	}
-	// nativeInstance is the specification's "Loaded instance".
-	nativeInstance struct {
-		ID     string       `json:"id"`
-		Config nativeConfig `json:"config"`
-	}
 	openAIModels struct {
 		Object string        `json:"object"`
 		Data   []openAIModel `json:"data"`
@@ -91,10 +46,10 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var broken []brokenModel
+	var broken []resource.Broken
 	for _, m := range all {
 		if c.who.MayUse(m.FullKey()) {
-			broken = append(broken, brokenModel{m.Key, c.node.HidePaths(c.node.ShortPath(m.Path)), c.node.HidePaths(m.Err.Error())})
+			broken = append(broken, resource.Broken{Key: m.Key, Path: c.node.HidePaths(c.node.ShortPath(m.Path)), Error: c.node.HidePaths(m.Err.Error())})
 		}
 	}
 	if len(broken) == 0 {
@@ -104,30 +59,36 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 	return append(append(body, `,"broken":`...), text...), err
 }
 
-func describe(m node.ModelState) nativeModel {
-	d := nativeModel{
-		Type:             m.Type,
+func describe(m node.ModelState) resource.Model {
+	d := DescribeModel(&m.Model)
+	d.Aliases = m.Aliases
+	for _, in := range m.Instances {
+		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
+	}
+	return d
+}
+
+// DescribeModel returns what the native API says of a model that isn't loaded and has no aliases.
+func DescribeModel(m *catalog.Model) resource.Model {
+	d := resource.Model{
+		Type:             string(m.Type),
 		Publisher:        m.Publisher,
 		Key:              m.Key,
 		DisplayName:      m.DisplayName,
-		Quantization:     &nativeQuantization{orNull(m.Quantization.Name), orNull(m.Quantization.BitsPerWeight)},
+		Quantization:     &resource.Quantization{Name: orNull(m.Quantization.Name), Bits: orNull(m.Quantization.BitsPerWeight)},
 		SizeBytes:        m.SizeBytes,
-		ParamsString:     orNull(m.ParamsString()),
-		Instances:        []nativeInstance{},
+		Params:           orNull(m.ParamsString()),
+		Instances:        []resource.Instance{},
 		MaxContextLength: m.MaxContextLength,
-		Format:           m.Format,
-		Aliases:          m.Aliases,
+		Format:           string(m.Format),
 	}
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture
-		d.Capabilities = &nativeCapabilities{Vision: m.Vision, ToolUse: m.ToolUse}
+		d.Capabilities = &resource.Capabilities{Vision: m.Vision, ToolUse: m.ToolUse}
 		if r := m.Reasoning; len(r.Options) > 0 {
-			d.Capabilities.Reasoning = &nativeReasoning{r.Options, orNull(r.Default)}
+			d.Capabilities.Reasoning = &resource.Reasoning{Options: r.Options, Default: orNull(r.Default)}
 		}
-		d.nativeDescription = &nativeDescription{orNull(m.Description)}
-	}
-	for _, in := range m.Instances {
-		d.Instances = append(d.Instances, nativeInstance{in.ID, configOf(in, m.Choices)})
+		d.Description = &resource.Description{Description: orNull(m.Description)}
 	}
 	return d
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -18,19 +19,8 @@ import (
 )
 
 type (
-	tokenAnswer struct {
-		Token    string       `json:"token,omitempty"` // when it is created, and never again
-		ID       string       `json:"id"`
-		Name     string       `json:"name"`
-		Scopes   []node.Scope `json:"scopes"`
-		Models   []string     `json:"models"` // empty: all
-		Limits   node.Limits  `json:"limits"`
-		Created  *string      `json:"created_at"`
-		Expires  *string      `json:"expires_at"`   // null: never
-		LastUsed *string      `json:"last_used_at"` // null: never
-	}
 	tokensAnswer struct {
-		Tokens []tokenAnswer `json:"tokens"`
+		Tokens []resource.Token `json:"tokens"`
 	}
 	revokedToken struct {
 		ID      string `json:"id"`
@@ -38,11 +28,16 @@ type (
 	}
 )
 
-func tokenOf(t node.Token) tokenAnswer {
-	return tokenAnswer{
-		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Models: append([]string{}, t.Models...), Limits: t.Limits,
-		Created: isoTime(t.Created), Expires: isoTime(t.Expires), LastUsed: isoTime(t.LastUsed),
+// DescribeToken returns what the native API says of a token, without its secret.
+func DescribeToken(t *node.Token) resource.Token {
+	d := resource.Token{
+		ID: t.ID, Name: t.Name, Scopes: make([]string, len(t.Scopes)), Models: append([]string{}, t.Models...), Limits: resource.TokenLimits(t.Limits),
+		Created: resource.At(t.Created), Expires: resource.At(t.Expires), LastUsed: resource.At(t.LastUsed),
 	}
+	for i, s := range t.Scopes {
+		d.Scopes[i] = string(s)
+	}
+	return d
 }
 
 // listTokens is GET /api/v1/tokens.
@@ -51,9 +46,9 @@ func (c *call) listTokens() error {
 	if err != nil {
 		return err
 	}
-	list := tokensAnswer{[]tokenAnswer{}}
-	for _, t := range tokens {
-		list.Tokens = append(list.Tokens, tokenOf(t))
+	list := tokensAnswer{[]resource.Token{}}
+	for i := range tokens {
+		list.Tokens = append(list.Tokens, DescribeToken(&tokens[i]))
 	}
 	return c.answer(list)
 }
@@ -75,9 +70,9 @@ func (c *call) createToken() error {
 	if err != nil {
 		return asTokenError(err)
 	}
-	made := tokenOf(t)
-	made.Token = secret
-	answer, err := json.Marshal(made)
+	made := DescribeToken(&t)
+	made.Secret = secret
+	answer, err := json.Marshal(made) //nolint:gosec // this answer is the only one that has the secret
 	if err != nil {
 		return err
 	}
@@ -102,7 +97,7 @@ func (c *call) editToken() error {
 	if t, err = c.node.UpdateToken(c.r.Context(), t); err != nil {
 		return noToken(asTokenError(err))
 	}
-	return c.answer(tokenOf(t))
+	return c.answer(DescribeToken(&t))
 }
 
 // revokeToken is DELETE /api/v1/tokens/{id}.

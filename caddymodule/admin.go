@@ -4,21 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func init() { caddy.RegisterModule(Admin{}) }
 
-// psPath is where the admin endpoint tells what is loaded.
-const psPath = "/lm/ps"
+// PSPath is the path, on the admin endpoint and on the home's socket, of the report on what is loaded.
+const PSPath = "/lm/ps"
 
-// Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded, what is to come, and who waits. It has no settings.
+// Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded or about to be, and how many requests wait. It has no
+// settings.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -26,22 +25,24 @@ func (Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.lm", New: func() caddy.Module { return new(Admin) }}
 }
 
-// Provision is called just before the admin endpoint begins to listen, with the configuration's own default logger in place.
+// Provision is called just before the admin endpoint listens, when the configuration's own default logger is in place.
 func (Admin) Provision(caddy.Context) error {
-	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{warningFilter{core}, os.Stderr, true} })
+	if ready := program().LogReady; ready != nil {
+		ready()
+	}
 	return nil
 }
 
-// Routes returns the route. It is made before the apps are, and outlives them, so it asks for the app each time.
+// Routes returns the route. It is made before the apps, and outlives them, so each request looks up the app.
 func (Admin) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: psPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+	return []caddy.AdminRoute{{Pattern: PSPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return servePS(w, r, activeOverview)
 	})}}
 }
 
 var errNotServing = errors.New("no model server is running in this process yet: its configuration has no lm, or it is still starting")
 
-// activeOverview is that of the node of the configuration in force.
+// activeOverview returns the overview of the active configuration's node.
 func activeOverview() (supervisor.Overview, error) {
 	app, err := caddy.ActiveContext().AppIfConfigured("lm")
 	if errors.Is(err, caddy.ErrNotConfigured) {

@@ -1,9 +1,10 @@
-// Package caddymodule is all that knows of Caddy: the app "lm", the handler directive lm_api, and the commands. It turns
-// a configuration into a node's settings, and hands requests to package api.
+// Package caddymodule has the Caddy modules: the app "lm", the handlers lm_api and lm_auth, TLS permissions, the admin route,
+// metrics, and the parsing of the Caddyfile. It turns a configuration into a node's settings, and passes requests to package
+// api. Importing it changes nothing in Caddy but which modules there are.
 //
-// The node outlives configurations. An app opens it, or finds it open, when it starts, pushes its settings, and pops them
-// when it stops; the last app to be cleaned up closes it. Requests that began under an older configuration are finished by
-// it, on the same node.
+// The node outlives configurations. An app opens the node when it starts, or finds it open, and pushes its settings; it pops
+// them when it stops. The last app to be cleaned up closes the node. Requests that began under an older configuration are
+// completed under it, on the same node.
 package caddymodule
 
 import (
@@ -54,25 +55,26 @@ type App struct {
 	// are being answered. One token may take a quarter of it. Default: a sixteenth of the machine's memory, at least 256 MiB.
 	BodyMemory int64 `json:"body_memory,omitempty"`
 
-	// What becomes of a load that nobody waits for any more: "finish" or "stop". Default: finish.
+	// What happens to a load when the last request that waits for it is gone: "finish" or "stop". Default: finish.
 	AbandonedLoads string `json:"abandoned_loads,omitempty"`
 
-	// How long an engine may get no further, while it loads or answers, before it counts as hung, at most: once the speed of
-	// an engine is known, one that hangs amid requests is ended sooner. Default: 5m.
+	// The longest time that an engine may make no progress, while it loads or answers, before it counts as hung. Once an
+	// engine's speed is known, one that hangs during requests is ended sooner. Default: 5m.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty"`
 
-	// How long a client may take nothing of its answer before its request is cancelled. Default: 1m.
+	// How long a client may read nothing of its answer before its request is cancelled. Default: 1m.
 	SlowClientTimeout caddy.Duration `json:"slow_client_timeout,omitempty"`
 
-	// Whose prompts an engine's cache serves: with "shared", a request may be answered faster since somebody else began with
-	// the same text, and can tell; with "private", those of its own owner only. Default: shared.
+	// Whose prompts an engine's cache serves. With "shared", a request may be answered faster because another owner sent a
+	// prompt with the same beginning, which its client can notice; with "private", an owner's prompts serve that owner
+	// alone. Default: shared.
 	PromptCache string `json:"prompt_cache,omitempty"`
 
 	// What GET /v1/models lists: "loaded" for the loaded instances, "all" for every model. Default: loaded.
 	ListModels string `json:"list_models,omitempty"`
 
-	// What becomes of a request for a model that isn't known, or for none: with "strict" it is refused, with "single" the one
-	// model of its kind that is loaded answers, or the only one that there is. Default: strict.
+	// What happens to a request for an unknown model, or for none: with "strict" it is refused; with "single" the one loaded
+	// model of its kind answers, or the only one that exists. Default: strict.
 	UnknownModel string `json:"unknown_model,omitempty"`
 
 	// The field in which OpenAI-style answers carry the model's thinking: "reasoning" or "reasoning_content".
@@ -89,7 +91,7 @@ type App struct {
 	// "system_prompt" is a system message for requests that have none.
 	Presets map[string]node.Preset `json:"presets,omitempty"`
 
-	// What is opened of what is closed by default: "ephemeral_mcp", "plugin_mcp", "remote_mcp". Default: none.
+	// Which of the features that are off by default are allowed: "ephemeral_mcp", "plugin_mcp", "remote_mcp". Default: none.
 	Allow []string `json:"allow,omitempty"`
 
 	// Where models are downloaded from; the first serves identifiers without a URL. Default: that of the environment
@@ -106,15 +108,15 @@ type App struct {
 	log      *slog.Logger
 	settings node.Settings
 	gen      uint64
-	warnOpen func()               // of what anybody can use or make grow
-	grace    func() time.Duration // that of the HTTP app
+	warnOpen func()               // warns of what anybody can use or make grow
+	grace    func() time.Duration // the HTTP app's grace period
 	opened   string               // the key of the node in the pool; empty before Start
 	pooled   *pooled
 	node     *node.Node    // set before started is closed
 	started  chan struct{} // closed when the node can be used
 	requests underway
-	servers  map[*caddyhttp.Server]bool // whose connections are among the requests
-	retired  atomic.Bool                // a newer configuration takes its place
+	servers  map[*caddyhttp.Server]bool // those whose connections requests counts
+	retired  atomic.Bool                // a newer configuration has replaced this one
 }
 
 // Model is the settings of one model.
@@ -170,7 +172,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 		return s
 	}
-	a.Home = atUser(resolve(a.Home))
+	a.Home = home.Expand(resolve(a.Home))
 	a.settings = node.Settings{
 		Log:            a.log,
 		JIT:            a.JIT == nil || *a.JIT,
@@ -183,13 +185,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.settings.Gates = a.gates()
 	a.settings.Store = a.Store.settings(resolve)
 	for _, dir := range a.ModelsDirs {
-		a.settings.ModelsDirs = append(a.settings.ModelsDirs, absolute(resolve(dir)))
+		a.settings.ModelsDirs = append(a.settings.ModelsDirs, home.Absolute(resolve(dir)))
 	}
 	for key, m := range a.Models {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
 	noEngine := a.engines(node.Engines(), resolve)
-	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.watchStop(ctx), watchStart(ctx)); err != nil {
+	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app
@@ -197,23 +199,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 
 // Validate checks what can be checked without starting.
 func (a *App) Validate() error {
-	if err := oneOf("list_models", a.ListModels, "loaded", "all"); err != nil {
-		return err
-	}
-	if err := oneOf("unknown_model", a.UnknownModel, "strict", "single"); err != nil {
-		return err
-	}
-	if err := oneOf("abandoned_loads", a.AbandonedLoads, "finish", "stop"); err != nil {
-		return err
-	}
-	if err := oneOf("prompt_cache", a.PromptCache, "shared", "private"); err != nil {
-		return err
-	}
-	if err := oneOf("reasoning_field", a.ReasoningField, string(openai.ReasoningPlain), string(openai.ReasoningContent)); err != nil {
-		return err
+	for _, option := range choices {
+		if err := oneOf(option.name, *option.of(a), option.values...); err != nil {
+			return err
+		}
 	}
 	for _, gate := range a.Allow {
-		if err := oneOf("allow", gate, allGates...); err != nil {
+		if err := oneOf("allow", gate, Gates...); err != nil {
 			return err
 		}
 	}
@@ -221,6 +213,19 @@ func (a *App) Validate() error {
 		return err
 	}
 	return a.settings.Validate()
+}
+
+// choices are the options that are one of some words. The first is the default.
+var choices = []struct {
+	name   string
+	of     func(*App) *string
+	values []string
+}{
+	{"list_models", func(a *App) *string { return &a.ListModels }, []string{"loaded", "all"}},
+	{"unknown_model", func(a *App) *string { return &a.UnknownModel }, []string{"strict", "single"}},
+	{"abandoned_loads", func(a *App) *string { return &a.AbandonedLoads }, []string{"finish", "stop"}},
+	{"prompt_cache", func(a *App) *string { return &a.PromptCache }, []string{"shared", "private"}},
+	{"reasoning_field", func(a *App) *string { return &a.ReasoningField }, []string{string(openai.ReasoningPlain), string(openai.ReasoningContent)}},
 }
 
 func oneOf(name, value string, allowed ...string) error {
@@ -251,7 +256,7 @@ func (a *App) Start() error {
 	return nil
 }
 
-// openHome makes the home folder, and gives its real path: two names of one folder are one home.
+// openHome makes the home folder, and returns its path without symbolic links.
 func (a *App) openHome() (home.Dir, error) {
 	dir, err := home.FromEnvironment()
 	if a.Home != "" {
@@ -260,33 +265,35 @@ func (a *App) openHome() (home.Dir, error) {
 	if err != nil {
 		return "", err
 	}
-	return realHome(dir)
+	return dir.Real()
 }
 
 // Stop takes the settings out of force. The engines go on: requests may still be under way.
 func (a *App) Stop() error {
+	a.pop()
+	return nil
+}
+
+// pop takes the settings out of force. It may be called again.
+func (a *App) pop() {
 	if a.node != nil {
 		a.node.Pop(a.gen)
 		a.pooled.socket.pop(a.gen)
 	}
-	return nil
 }
 
-// Cleanup gives the node back, once the last request of this configuration has been answered.
+// Cleanup releases the node after the last request of this configuration has been answered.
 func (a *App) Cleanup() error {
 	if a.opened == "" {
 		return nil
 	}
-	if a.node != nil {
-		a.node.Pop(a.gen)
-		a.pooled.socket.pop(a.gen)
-	}
+	a.pop()
 	key := a.opened
 	a.opened = ""
 	return a.leave(key)
 }
 
-// Node is the node, once the app has started: the HTTP app may be quicker.
+// Node returns the node. It waits until the app has started: the HTTP app may start before it.
 func (a *App) Node(ctx context.Context) (*node.Node, error) {
 	if n := a.running(); n != nil {
 		return n, nil
@@ -299,7 +306,7 @@ func (a *App) Node(ctx context.Context) (*node.Node, error) {
 	}
 }
 
-// running is the node, or nil while the app hasn't started.
+// running returns the node, or nil if the app hasn't started.
 func (a *App) running() *node.Node {
 	select {
 	case <-a.started:

@@ -16,8 +16,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Auth)) }
 
-// Auth lets those requests through that have a token (lmcaddy token create) which allows what they ask for. What needs none,
-// such as preflights and the greeting, goes through anyway. Paths that aren't the API's need a token, too, whatever its scopes.
+// Auth passes on requests with a token (lmcaddy token create) whose scopes allow them, and requests that need none, such as
+// preflights and the greeting. Paths outside the API need a token, too, with any scopes.
 type Auth struct {
 	// Identities that another authentication has found, such as basic_auth, forward_auth or client certificates. The first
 	// whose user isn't empty counts. A token goes before them all.
@@ -53,7 +53,7 @@ func (h *Auth) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// placeholder is all that a user may be read from: text beside one would make a user of nobody.
+// placeholder is the only form that a user may have: with text beside it, an empty placeholder would still name a user.
 var placeholder = regexp.MustCompile(`^\{[^{}]+\}$`)
 
 const noPlaceholder = "is no placeholder: name one that gives the user, and nothing beside it, such as {http.auth.user.id}"
@@ -61,19 +61,26 @@ const noPlaceholder = "is no placeholder: name one that gives the user, and noth
 // Validate checks the users and the scopes.
 func (h *Auth) Validate() error {
 	for _, t := range h.Trusted {
-		if !placeholder.MatchString(t.User) {
-			return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
-		}
-		for _, s := range t.Scopes {
-			if !slices.Contains(node.Scopes, s) {
-				return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, node.Scopes)
-			}
+		if err := t.validate(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// ServeHTTP lets a request through, or answers it.
+func (t Trusted) validate() error {
+	if !placeholder.MatchString(t.User) {
+		return fmt.Errorf("lm_auth: trust: %q %s", t.User, noPlaceholder)
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(node.Scopes, s) {
+			return fmt.Errorf("lm_auth: there is no scope %q; there are %v", s, node.Scopes)
+		}
+	}
+	return nil
+}
+
+// ServeHTTP passes a request on, or answers it with an error.
 func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	address, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	if address == "" {
@@ -86,7 +93,7 @@ func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	return next.ServeHTTP(w, admitted)
 }
 
-// trusted is whom another authentication has found, nil if nobody.
+// trusted returns the identity that another authentication has found, or nil.
 func (h *Auth) trusted(r *http.Request) *node.Identity {
 	replace, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
@@ -128,14 +135,11 @@ func parseAuth(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 			return nil, h.ArgErr()
 		}
 		t := Trusted{User: args[0]}
-		if !placeholder.MatchString(t.User) {
-			return nil, h.Errf("lm_auth: trust: %q %s", t.User, noPlaceholder)
-		}
 		for _, scope := range args[1:] {
-			if !slices.Contains(node.Scopes, node.Scope(scope)) {
-				return nil, h.Errf("lm_auth: there is no scope %q; there are %v", scope, node.Scopes)
-			}
 			t.Scopes = append(t.Scopes, node.Scope(scope))
+		}
+		if err := t.validate(); err != nil {
+			return nil, h.WrapErr(err)
 		}
 		for inner := h.Nesting(); h.NextBlock(inner); {
 			if h.Val() != "only" {

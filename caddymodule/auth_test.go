@@ -212,27 +212,6 @@ func TestStore_Settings(t *testing.T) {
 	}
 }
 
-func TestToken_KeptElsewhere(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		saved string
-		want  bool
-	}{
-		"nothing saved": {"", false}, "nonsense": {"{", false}, "SQLite": {`{"apps":{"lm":{}}}`, false},
-		"PostgreSQL": {`{"apps":{"lm":{"store":{"postgres_url":"{env.X}"}}}}`, true},
-	} {
-		file := filepath.Join(t.TempDir(), "autosave.json")
-		if tt.saved != "" {
-			if err := os.WriteFile(file, []byte(tt.saved), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := keepsElsewhere(file); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestHome_IsOfThisUserAlone(t *testing.T) {
 	t.Parallel()
 	dir := home.Dir(filepath.Join(t.TempDir(), "h"))

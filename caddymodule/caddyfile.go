@@ -15,7 +15,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 func init() {
@@ -27,7 +26,7 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("lm_api", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseApp reads the global option lm. When it stands more than once, the later adds to the earlier.
+// parseApp reads the global option lm. If it is given more than once, later ones add to earlier ones.
 func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	app := new(App)
 	if earlier, ok := existing.(httpcaddyfile.App); ok {
@@ -109,6 +108,11 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 	if known, err := a.loadingOption(d); known {
 		return err
 	}
+	for _, option := range choices {
+		if option.name == d.Val() {
+			return oneOfArgs(d, option.of(a), option.values...)
+		}
+	}
 	switch word := d.Val(); word {
 	case "home":
 		return oneArg(d, &a.Home)
@@ -123,12 +127,6 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		on, err := onOff(d)
 		a.JIT = &on
 		return err
-	case "list_models":
-		return oneOfArgs(d, &a.ListModels, "loaded", "all")
-	case "unknown_model":
-		return oneOfArgs(d, &a.UnknownModel, "strict", "single")
-	case "reasoning_field":
-		return oneOfArgs(d, &a.ReasoningField, string(openai.ReasoningPlain), string(openai.ReasoningContent))
 	case "engine":
 		return a.engine(d, node.Engines())
 	case "model":
@@ -214,7 +212,7 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 				return nil, err
 			}
 			for _, origin := range handler.CORS[from:] {
-				if err := checkCORS(origin); err != nil {
+				if err := CheckCORS(origin); err != nil {
 					return nil, h.WrapErr(err)
 				}
 			}
@@ -258,12 +256,12 @@ var (
 	handlerOptions = []string{"cors", "dialects", "max_body"}
 )
 
-// unknownOption says that the word at hand is no option, and which there are.
+// unknownOption returns an error about the current word, with the options that exist.
 func unknownOption(d *caddyfile.Dispenser, of string, known []string) error {
 	return d.Errf("%s: unknown option %q; there are: %s", of, d.Val(), strings.Join(known, ", "))
 }
 
-// checkAliases tells whether another model has one of the aliases.
+// checkAliases returns an error if another model has one of the aliases.
 func (a *App) checkAliases(key string, aliases []string) error {
 	for other, m := range a.Models {
 		for _, alias := range aliases {
@@ -283,7 +281,7 @@ func oneArg(d *caddyfile.Dispenser, to *string) error {
 	return nil
 }
 
-// someArgs reads at least one argument, and adds them to those before.
+// someArgs reads at least one argument, and appends them.
 func someArgs(d *caddyfile.Dispenser, to *[]string) error {
 	args := d.RemainingArgs()
 	if len(args) == 0 {
@@ -326,7 +324,7 @@ func size(d *caddyfile.Dispenser, to *int64, most uint64) error {
 	return nil
 }
 
-// isBare tells whether a size was meant to have a unit: nobody counts the bytes of a body or of a memory one by one.
+// isBare reports whether a size lacks a unit that was surely meant: sizes here are never a few bytes.
 func isBare(value string, bytes uint64) bool {
 	return bytes < 1<<20 && strings.Trim(value, "0123456789") == ""
 }

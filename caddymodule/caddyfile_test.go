@@ -168,3 +168,29 @@ func wantNoOtherPorts(t *testing.T, file, text string) {
 		}
 	}
 }
+
+// TestCaddyfile_OptionsAreKnown: errors name no option that there isn't.
+func TestCaddyfile_OptionsAreKnown(t *testing.T) {
+	t.Parallel()
+	parse := func(block, option string) error {
+		_, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(strings.Replace(block, "%", option, 1)), nil)
+		return err
+	}
+	for block, options := range map[string][]string{
+		"{\nlm {\n%\n}\n}":                             appOptions,
+		"{\nlm {\nengine llama_server {\n%\n}\n}\n}":   engineOptions,
+		"{\nlm {\nmodel a/b {\n%\n}\n}\n}":             modelOptions,
+		"{\nlm {\nhub https://a.example {\n%\n}\n}\n}": hubOptions,
+		"{\nlm {\nstore sqlite {\n%\n}\n}\n}":          storeOptions,
+		"http://:1234 {\nlm_api {\n%\n}\n}":            handlerOptions,
+	} {
+		for _, option := range options {
+			if err := parse(block, option); err != nil && strings.Contains(err.Error(), "unknown option") {
+				t.Error(err)
+			}
+		}
+		if err := parse(block, "nonsense 1"); err == nil || !strings.Contains(err.Error(), strings.Join(options, ", ")) {
+			t.Errorf("an unknown option: %v", err)
+		}
+	}
+}

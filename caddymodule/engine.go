@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -106,7 +107,7 @@ func (e *Engine) option(d *caddyfile.Dispenser, described node.Engine) error {
 
 // settings is what the configuration says, with paths as they are meant.
 func (e *Engine) settings(described node.Engine, resolve func(string) string) (node.EngineSettings, error) {
-	s := node.EngineSettings{Path: atUser(resolve(e.Path)), Parallel: e.Parallel, Unconfined: e.Sandbox != nil && !*e.Sandbox}
+	s := node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel, Unconfined: e.Sandbox != nil && !*e.Sandbox}
 	for _, word := range slices.Sorted(maps.Keys(e.Options)) {
 		makesArgs := described.Words[word]
 		if makesArgs == nil {
@@ -120,7 +121,7 @@ func (e *Engine) settings(described node.Engine, resolve func(string) string) (n
 	}
 	s.Args = append(s.Args, e.Args...)
 	for _, path := range e.SandboxRead {
-		s.Readable = append(s.Readable, absolute(resolve(path)))
+		s.Readable = append(s.Readable, home.Absolute(resolve(path)))
 	}
 	return s, nil
 }

@@ -2,13 +2,11 @@ package caddymodule
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 )
 
 // The end of the process. Caddy waits for the newest configuration's requests, for its grace period, and for those of older
@@ -16,26 +14,29 @@ import (
 var (
 	// exiting is closed when the process begins to end, before the servers wait for their requests.
 	exiting = make(chan struct{})
-	// graceOver is closed when the grace period is over; never where it has no end.
+	// graceOver is closed when the grace period is over, if it ever is.
 	graceOver = make(chan struct{})
 
-	// leaving are the configurations that are gone, but for their requests. Each has its node stay open.
+	// leaving counts the replaced configurations that still have requests. Each keeps its node open.
 	leaving sync.WaitGroup
-	// graceLeft is the grace period of the last configuration that had a model server and was replaced, in nanoseconds. It
-	// counts where the newest configuration has none.
+	// graceLeft is the grace period, in nanoseconds, of the last replaced configuration that had a model server. It is used
+	// if the newest configuration has none.
 	graceLeft atomic.Int64
 
 	beginOnce sync.Once
+	// atExit registers waitAtExit when the first home is opened: a process without a model server ends as Caddy does.
+	atExit sync.Once
 )
 
-func init() {
+// waitAtExit makes the process wait, before it ends, for the requests of older configurations.
+func waitAtExit() {
 	caddy.OnExit(func(context.Context) {
 		beginExit(time.Duration(graceLeft.Load()))
 		leaving.Wait()
 	})
 }
 
-// beginExit begins the grace period; 0: it has no end.
+// beginExit starts the grace period. A grace of 0 never ends.
 func beginExit(grace time.Duration) {
 	beginOnce.Do(func() {
 		if grace > 0 {
@@ -49,25 +50,12 @@ func beginExit(grace time.Duration) {
 	})
 }
 
-// watchStop has the app told in time that its configuration stops.
-func (a *App) watchStop(ctx caddy.Context) error {
-	app, err := ctx.App("events")
-	if err != nil {
-		return fmt.Errorf("watching for the end of the configuration: %w", err)
-	}
-	return app.(*caddyevents.App).On("stopping", stopWatcher{a})
-}
-
-type stopWatcher struct{ app *App }
-
-// Handle is told that the app's configuration is about to stop, at the end of the process or since a newer one has started.
-func (w stopWatcher) Handle(context.Context, caddy.Event) error {
+// stopping is called when the app's configuration is about to stop, at the end of the process or after a newer one has
+// started.
+func (a *App) stopping() {
 	if caddy.Exiting() {
-		beginExit(w.app.grace())
+		beginExit(a.grace())
 	} else {
-		w.app.retire()
+		a.retire()
 	}
-	return nil
 }
-
-var _ caddyevents.Handler = stopWatcher{} // interface guard

@@ -16,7 +16,8 @@ const (
 	gateGrammar   = "raw_grammar"
 )
 
-var allGates = []string{gateEphemeral, gatePlugin, gateRemote, gateGrammar}
+// Gates are the names that the option allow takes.
+var Gates = []string{gateEphemeral, gatePlugin, gateRemote, gateGrammar}
 
 func (a *App) gates() node.Gates {
 	return node.Gates{
@@ -34,8 +35,8 @@ func (a *App) allow(d *caddyfile.Dispenser) error {
 		return err
 	}
 	for _, gate := range a.Allow[from:] {
-		if !slices.Contains(allGates, gate) {
-			return d.Errf("allow: there is no gate %q; there are %v", gate, allGates)
+		if !slices.Contains(Gates, gate) {
+			return d.Errf("allow: there is no gate %q; there are %v", gate, Gates)
 		}
 	}
 	return nil

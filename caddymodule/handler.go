@@ -13,8 +13,8 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler; where there
-// is none, they are answered with 404, for a client whose base URL is wrong must not take an empty answer for a success.
+// Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler. If
+// no handler answers them, they get 404: a client with a wrong base URL must not take an empty answer for a success.
 type Handler struct {
 	// The API families that the site serves: "native", "v0", "openai", "anthropic". Default: all.
 	Dialects []api.Family `json:"dialects,omitempty"`
@@ -34,7 +34,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.lm_api", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision finds the app, which is made with its defaults where the configuration doesn't have it.
+// Provision finds the app. Caddy makes one with the defaults if the configuration has none.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	app, err := ctx.App("lm")
 	if err != nil {
@@ -45,9 +45,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	c.MaxBody, c.CORS, c.Families = h.MaxBody, h.CORS, h.Dialects
 	h.api, h.app = api.New(c), a
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
-		a.watchServer(server)
+		a.countConnections(server)
 	}
-	leaveOutTLSProtocols(ctx)
+	if program().PlainHTTP1 {
+		leaveOutTLSProtocols(ctx)
+	}
 	return nil
 }
 
@@ -61,13 +63,13 @@ func (h *Handler) Validate() error {
 	return nil
 }
 
-// unhandled is the variable that Caddy sets where a request has come to the end of its handlers.
+// unhandled is the variable that Caddy sets when a request reaches the end of its handlers.
 const unhandled = "unhandled"
 
-// ServeHTTP answers what is the API's, and what nobody else answers.
+// ServeHTTP answers requests for the API, and requests that no other handler answers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if h.app.retired.Load() && r.ProtoMajor < 3 {
-		w.Header().Set("Connection", "close") // as a GOAWAY, over HTTP/2
+		w.Header().Set("Connection", "close") // over HTTP/2, this sends GOAWAY
 	}
 	if !h.api.Owns(r) {
 		err := next.ServeHTTP(w, r)

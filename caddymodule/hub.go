@@ -13,8 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 )
 
-// The environment variables that say where models are downloaded from where the configuration doesn't. They are those of
-// Hugging Face's own tools.
+// The environment variables of Hugging Face's own tools. They are used if the configuration names no hub.
 const (
 	hubVariable   = "HF_ENDPOINT"
 	tokenVariable = "HF_TOKEN"
@@ -29,7 +28,7 @@ type Hub struct {
 	// The token that requests to this hub have, and no other. It may be a placeholder, such as {env.HF_TOKEN}. Default: none.
 	Token string `json:"token,omitempty"`
 
-	// How long the hub may say nothing before a request is given up and tried again. Default: 1m.
+	// How long the hub may send nothing before a request is abandoned and retried. Default: 1m.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty"`
 }
 
@@ -39,7 +38,7 @@ func (a *App) hub(d *caddyfile.Dispenser) error {
 	if err := oneArg(d, &h.URL); err != nil {
 		return err
 	}
-	if !strings.Contains(h.URL, "{") { // else it is known only at the start
+	if !strings.Contains(h.URL, "{") { // a placeholder is resolved only at the start
 		if err := (fetch.Hub{URL: h.URL}).Validate(); err != nil {
 			return d.WrapErr(err)
 		}
@@ -67,7 +66,7 @@ func (a *App) hub(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// hubs makes settings of the hubs. Without any, those of the environment are used.
+// hubs puts the hubs into the settings. Without any, the environment names one.
 func (a *App) hubs(replace *caddy.Replacer) error {
 	for _, h := range a.Hubs {
 		address, err := replace.ReplaceOrErr(h.URL, true, true)

@@ -13,34 +13,35 @@ import (
 )
 
 const (
-	// A configuration that a newer one has replaced closes the connection after each answer. Caddy closes idle ones when
-	// none has become idle for quietFor, and after retireFor in any case: a client that sends one request after the other has
-	// turned to the newer configuration by then, and isn't cut off amid a request.
+	// A replaced configuration closes each connection after its next answer. Caddy closes the idle ones once none has become
+	// idle for quietFor, and after retireFor in any case. By then a client that sends one request after another has
+	// reconnected to the newer configuration, so none of its requests is cut off.
 	quietFor  = 250 * time.Millisecond
 	retireFor = 2 * time.Second
-	// lastWords is how long requests that were cut off may take to tell their clients.
+	// lastWords is the time that requests which were cut off have to tell their clients.
 	lastWords = 2 * time.Second
 )
 
 // nodes are the open nodes, by the real paths of their homes.
 var nodes = caddy.NewUsagePool()
 
-// opening is held while a node is opened or closed: a home may get another node when its last one is closed.
+// opening is held while a node is opened or closed, so that a home never has two.
 var opening sync.Mutex
 
-// pooled is a node as the pool wants it.
+// pooled is a node in the pool, with the home's socket.
 type pooled struct {
 	*node.Node
 	socket *socket
-	apps   sync.Map // *App: those whose requests the node answers
+	apps   sync.Map // set of *App whose requests the node answers
 }
 
-// open finds the node of a home, or opens it.
+// open returns the node of a home, and opens it if it isn't open.
 func (a *App) open(dir home.Dir) (*pooled, error) {
+	atExit.Do(waitAtExit)
 	opening.Lock()
 	defer opening.Unlock()
 	value, _, err := nodes.LoadOrNew(string(dir), func() (caddy.Destructor, error) {
-		lock, err := reserve(dir)
+		lock, err := takeLock(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -55,13 +56,14 @@ func (a *App) open(dir home.Dir) (*pooled, error) {
 	return p, nil
 }
 
-// beginEnd prepares for the end of the process.
+// beginEnd prepares the node and the socket for the end of the process.
 func (p *pooled) beginEnd() {
 	p.BeginEnd()
 	p.socket.beginEnd()
 }
 
-// Destruct closes the node when no configuration uses it any more. What is still under way then is cut off, and may say so.
+// Destruct closes the node when the last configuration that uses it is gone. Requests under way are cut off, and get a moment
+// to tell their clients.
 func (p *pooled) Destruct() error {
 	p.socket.close()
 	err := p.Close()
@@ -74,8 +76,8 @@ func (p *pooled) Destruct() error {
 	return err
 }
 
-// watchServer counts the connections of a server on which requests are answered.
-func (a *App) watchServer(s *caddyhttp.Server) {
+// countConnections counts, among the requests, a server's connections on which a request is being answered.
+func (a *App) countConnections(s *caddyhttp.Server) {
 	if a.servers[s] {
 		return
 	}
@@ -86,15 +88,15 @@ func (a *App) watchServer(s *caddyhttp.Server) {
 	s.RegisterConnState(a.requests.connState)
 }
 
-// retire has clients turn to the newer configuration, and gives them some time to.
+// retire makes clients reconnect to the newer configuration, and waits a moment for them to do so.
 func (a *App) retire() {
 	graceLeft.Store(int64(a.grace()))
 	a.retired.Store(true)
 	a.requests.waitQuiet(quietFor, retireFor)
 }
 
-// leave gives the node back once the requests of this configuration have been answered, or their grace period is over. It
-// waits for that at the end of the process only: a newer configuration doesn't end requests.
+// leave releases the node when the requests of this configuration have been answered, or their grace period is over. It
+// blocks only at the end of the process: a reload doesn't end requests.
 func (a *App) leave(key string) error {
 	if a.requests.isNothing() {
 		return a.release(key)
@@ -118,7 +120,7 @@ func (a *App) leave(key string) error {
 	return nil
 }
 
-// release gives the node back.
+// release gives the node back to the pool, which closes it if this was the last use.
 func (a *App) release(key string) error {
 	opening.Lock()
 	defer opening.Unlock()

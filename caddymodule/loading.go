@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// What holds where the configuration says nothing.
+// The defaults.
 const (
 	defaultIdleTTL      = time.Hour
 	defaultQueue        = 512
@@ -21,7 +21,7 @@ const (
 	mostBodyMemory      = 1 << 40
 )
 
-// loading makes settings of what is said of when models are loaded and unloaded.
+// loading puts the options about loading and unloading models into the settings.
 func (a *App) loading() error {
 	s := &a.settings
 	s.IdleTTL, s.Queue = defaultIdleTTL, defaultQueue
@@ -60,7 +60,7 @@ func parseBudget(s string) (node.Budget, error) {
 	return node.Budget{Bytes: int64(n)}, nil
 }
 
-// settings makes a node's settings of a model's.
+// settings returns the model's settings as the node has them.
 func (m Model) settings() node.ModelSettings {
 	s := node.ModelSettings{
 		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel,
@@ -73,7 +73,7 @@ func (m Model) settings() node.ModelSettings {
 	return s
 }
 
-// loadingOption reads the options of when models are loaded and unloaded. It is false for any other.
+// loadingOption reads the options about loading and unloading models. It returns false for any other.
 func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 	switch d.Val() {
 	case "idle_ttl":
@@ -92,10 +92,6 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		return true, wholeNumber(d, 0, a.Queue)
 	case "body_memory":
 		return true, size(d, &a.BodyMemory, mostBodyMemory)
-	case "abandoned_loads":
-		return true, oneOfArgs(d, &a.AbandonedLoads, "finish", "stop")
-	case "prompt_cache":
-		return true, oneOfArgs(d, &a.PromptCache, "shared", "private")
 	case "stall_timeout":
 		return true, timeout(d, &a.StallTimeout)
 	case "slow_client_timeout":
@@ -105,7 +101,7 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 	}
 }
 
-// wrap has an error name its place in the Caddyfile.
+// wrap adds the line of the Caddyfile to an error.
 func wrap(d *caddyfile.Dispenser, err error) error {
 	if err == nil {
 		return nil
@@ -113,7 +109,7 @@ func wrap(d *caddyfile.Dispenser, err error) error {
 	return d.WrapErr(err)
 }
 
-// loneWord reads a word that stands alone.
+// loneWord reads an option without arguments.
 func loneWord(d *caddyfile.Dispenser, to *bool) error {
 	*to = true
 	if d.NextArg() {
@@ -135,7 +131,7 @@ func duration(d *caddyfile.Dispenser, to *caddy.Duration) error {
 	return nil
 }
 
-// timeout is a duration that can't be 0, which would be no patience at all and not, as for others, no end of it.
+// timeout reads a duration that can't be 0: that would be no time at all, where other options take it for no limit.
 func timeout(d *caddyfile.Dispenser, to *caddy.Duration) error {
 	word := d.Val()
 	if err := duration(d, to); err != nil {

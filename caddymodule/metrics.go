@@ -40,7 +40,7 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("lm_"+name, help, labels, nil)
 }
 
-// The reasons that a series has from the start, at 0: what appears only with its first event has no rate.
+// The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
 var (
 	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForIdleness}
 	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody, supervisor.ForSignal}
@@ -50,14 +50,14 @@ var (
 // is counted is the node's, which outlives them. Nothing here looks at the disk or wakes a model.
 type collector struct{ app *App }
 
-// Describe tells the series.
+// Describe sends the series.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, s := range allSeries {
 		ch <- s
 	}
 }
 
-// Collect tells nothing before the app has started.
+// Collect sends nothing before the app has started.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if n := c.app.running(); n != nil {
 		collect(ch, n.Overview(), n.Counts())
@@ -65,7 +65,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectUsed tells what was used since the start. An owner is no secret: a token's id, or whom another authentication found.
+// collectUsed sends the usage since the start. An owner is no secret: it is a token's id, or a user of another authentication.
 func collectUsed(ch chan<- prometheus.Metric, totals func(func(owner, model string, used store.UsageCount))) {
 	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 	totals(func(owner, model string, used store.UsageCount) {
@@ -89,7 +89,7 @@ func collect(ch chan<- prometheus.Metric, o supervisor.Overview, counts map[stri
 	}
 }
 
-// modelSums is what the series say of a model. Each model that was loaded or waited for since the start has one, so that its
+// modelSums has the values of a model's series. Every model that was loaded or waited for since the start has one, so its
 // series stay when it is unloaded.
 type modelSums struct {
 	supervisor.Counts

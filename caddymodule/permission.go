@@ -20,14 +20,13 @@ import (
 
 func init() { caddy.RegisterModule(new(Permission)) }
 
-// Permission has TLS on demand make certificates for this machine alone: for its names and the addresses of its
-// interfaces, for localhost, and for the names that the configuration gives. A client can't have any others made by
-// asking for them.
+// Permission restricts TLS on demand to certificates for this machine: for its names, the addresses of its interfaces,
+// localhost, and the names in the configuration. A client that asks for any other name gets no certificate.
 type Permission struct {
 	// Further names and addresses, such as those under which a router forwards to this machine. Default: none.
 	Names []string `json:"names,omitempty"`
 
-	hosts []string // those of the app
+	hosts []string // the app's
 	sites func() []string
 }
 
@@ -36,7 +35,7 @@ func (*Permission) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "tls.permission.lm", New: func() caddy.Module { return new(Permission) }}
 }
 
-// Provision finds the app. The sites are asked for later: they are provisioned after TLS.
+// Provision finds the app. The sites are looked up later: they are provisioned after TLS.
 func (p *Permission) Provision(ctx caddy.Context) error {
 	app, err := ctx.App("lm")
 	if err != nil {
@@ -126,7 +125,7 @@ func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// hostArgs reads names of hosts, which are kept in their normal form.
+// hostArgs reads names of hosts, in their normal form.
 func hostArgs(d *caddyfile.Dispenser, to *[]string) error {
 	word, from := d.Val(), len(*to)
 	if err := someArgs(d, to); err != nil {
@@ -138,7 +137,7 @@ func hostArgs(d *caddyfile.Dispenser, to *[]string) error {
 	return wrap(d, checkHosts(word, (*to)[from:]))
 }
 
-// checkHosts tells which of some names isn't that of one host.
+// checkHosts returns an error about the first name that isn't a host's name or address.
 func checkHosts(word string, names []string) error {
 	for _, name := range names {
 		ip, err := netip.ParseAddr(name)
@@ -150,7 +149,7 @@ func checkHosts(word string, names []string) error {
 	return nil
 }
 
-// warnOnDemand warns of TLS on demand that makes a certificate, which is three files, for any name that anybody asks for.
+// warnOnDemand warns of TLS on demand for any name: each certificate is three files, so clients could fill the disk.
 func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 	app, err := ctx.AppIfConfigured("tls")
 	if err != nil {

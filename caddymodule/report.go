@@ -8,26 +8,26 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// report is what GET /lm/ps answers, and `lmcaddy ps` shows: everything at one moment.
-type report struct {
-	Time      time.Time        `json:"time"`
-	Limits    reportedLimits   `json:"limits"`
-	Memory    int64            `json:"memory_bytes"` // that all instances are counted with
-	Instances []reported       `json:"instances"`    // in order of loading
-	Coming    []reportedComing `json:"coming"`       // instances that are to be started again
-	Failing   []reportedFault  `json:"failing"`      // models that have failed and haven't worked since, by key
-	Waiting   map[string]int   `json:"waiting"`      // requests, by key of the model
+// Report is what GET /lm/ps answers, and the command ps shows: everything at one moment.
+type Report struct {
+	Time      time.Time          `json:"time"`
+	Limits    ReportedLimits     `json:"limits"`
+	Memory    int64              `json:"memory_bytes"` // of all instances, against the budget
+	Instances []ReportedInstance `json:"instances"`    // in order of loading
+	Coming    []ReportedComing   `json:"coming"`       // instances that are to be started again
+	Failing   []ReportedFault    `json:"failing"`      // models that have failed and haven't worked since, by key
+	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
 }
 
-// reportedLimits are bounds. 0: none.
-type reportedLimits struct {
+// ReportedLimits are bounds. 0: none.
+type ReportedLimits struct {
 	Instances int   `json:"max_loaded"`
 	Memory    int64 `json:"memory_budget_bytes"`
 	Queue     int   `json:"queue"` // waiting requests for each model
 }
 
-// reported is an instance. What isn't known yet, or doesn't apply, is absent.
-type reported struct {
+// ReportedInstance is an instance. What isn't known yet, or doesn't apply, is absent.
+type ReportedInstance struct {
 	ID       string            `json:"id"`
 	Model    string            `json:"model"`
 	Status   string            `json:"status"`            // starting, loading, ready, draining or stopping
@@ -41,8 +41,8 @@ type reported struct {
 	Slots         int    `json:"slots"`
 	ContextLength int    `json:"context_length"`
 	DraftModel    string `json:"draft_model,omitempty"`
-	Owner         string `json:"owner,omitempty"` // who had it loaded: a token's id, or a user of another authentication
-	Memory        int64  `json:"memory_bytes"`    // that it is counted with
+	Owner         string `json:"owner,omitempty"` // who loaded it: a token's id, or a user of another authentication
+	Memory        int64  `json:"memory_bytes"`    // counted against the budget
 	Resident      int64  `json:"resident_memory_bytes,omitempty"`
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
@@ -58,29 +58,29 @@ type reported struct {
 	EngineVersion string `json:"engine_version,omitempty"`
 }
 
-// reportedComing is an instance that is to be started again.
-type reportedComing struct {
+// ReportedComing is an instance that is to be started again.
+type ReportedComing struct {
 	ID    string    `json:"id"`
 	Model string    `json:"model"`
 	At    time.Time `json:"at"`               // not before
 	Why   string    `json:"reason,omitempty"` // empty: other settings
 }
 
-// reportedFault is a model that has failed.
-type reportedFault struct {
+// ReportedFault is a model that has failed.
+type ReportedFault struct {
 	Model string    `json:"model"`
 	Count int       `json:"failures"` // in a row
 	Until time.Time `json:"retry_at"` // not before; in the past: the next request tries again
 	Why   string    `json:"reason"`   // of the last failure
 }
 
-func newReport(o supervisor.Overview, now time.Time) report {
-	r := report{
+func newReport(o supervisor.Overview, now time.Time) Report {
+	r := Report{
 		Time:      now,
-		Limits:    reportedLimits{o.Limits.Instances, o.Limits.Memory, o.Limits.Queue},
-		Instances: []reported{},
-		Coming:    []reportedComing{},
-		Failing:   []reportedFault{},
+		Limits:    ReportedLimits{o.Limits.Instances, o.Limits.Memory, o.Limits.Queue},
+		Instances: []ReportedInstance{},
+		Coming:    []ReportedComing{},
+		Failing:   []ReportedFault{},
 		Waiting:   map[string]int{},
 	}
 	for _, in := range o.Instances {
@@ -88,17 +88,17 @@ func newReport(o supervisor.Overview, now time.Time) report {
 		r.Instances = append(r.Instances, newReported(in))
 	}
 	for _, c := range o.Coming {
-		r.Coming = append(r.Coming, reportedComing{c.ID, c.Key, c.At, c.Why})
+		r.Coming = append(r.Coming, ReportedComing{c.ID, c.Key, c.At, c.Why})
 	}
 	for _, f := range o.Failing {
-		r.Failing = append(r.Failing, reportedFault{f.Key, f.Count, f.Until, f.Why})
+		r.Failing = append(r.Failing, ReportedFault{f.Key, f.Count, f.Until, f.Why})
 	}
 	maps.Copy(r.Waiting, o.Waiting)
 	return r
 }
 
-func newReported(in supervisor.Info) reported {
-	r := reported{
+func newReported(in supervisor.Info) ReportedInstance {
+	r := ReportedInstance{
 		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: in.Leaving, Renewing: in.Renewing, Smaller: in.Smaller,
 		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
 		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),

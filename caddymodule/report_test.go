@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
 	"time"
@@ -59,18 +58,6 @@ func everything() supervisor.Overview {
 			{Key: "i/once", Count: 1, Until: noon.Add(-time.Minute), Why: "its engine ended by itself: it hung"},
 		},
 		Waiting: map[string]int{"b/busy": 12, "c/loading": 1},
-	}
-}
-
-func TestReport_Table(t *testing.T) {
-	t.Parallel()
-	for name, o := range map[string]supervisor.Overview{"everything": everything(), "nothing": {}} {
-		r := newReport(o, noon)
-		var out bytes.Buffer
-		if err := r.write(&out); err != nil {
-			t.Fatal(err)
-		}
-		wantGolden(t, "ps_"+name+".golden", out.String())
 	}
 }
 

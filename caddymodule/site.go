@@ -17,8 +17,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/api"
 )
 
-// servesHost tells whether the configuration gives the server of a request the name that the request is for: then nobody
-// else could have given it.
+// servesHost reports whether a site's matcher names the host that a request is for. Such a name was chosen by the operator,
+// not by a web page.
 func servesHost(r *http.Request) bool {
 	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
@@ -58,9 +58,9 @@ func rootCertificate(ctx caddy.Context) func() ([]byte, error) {
 	}
 }
 
-// checkCORS tells what is wrong with an origin, if anything.
-func checkCORS(origin string) error {
-	if origin == "*" || origin == "null" || origin == "file://" { // the latter two are files'
+// CheckCORS returns an error if an origin isn't one that the option cors takes.
+func CheckCORS(origin string) error {
+	if origin == "*" || origin == "null" || origin == "file://" { // the last two are for files
 		return nil
 	}
 	u, err := url.Parse(origin)
@@ -89,7 +89,7 @@ func warnOpen(ctx caddy.Context, log *slog.Logger) {
 	}
 }
 
-// isOpen tells whether lm_api is anywhere in the routes without an lm_auth that all of its requests come through.
+// isOpen reports whether an lm_api in the routes gets requests that didn't pass an lm_auth.
 func isOpen(routes caddyhttp.RouteList, guarded bool) bool {
 	for _, route := range routes {
 		inRoute := guarded
@@ -108,13 +108,13 @@ func isOpen(routes caddyhttp.RouteList, guarded bool) bool {
 			}
 		}
 		if len(route.MatcherSets) == 0 {
-			guarded = inRoute // whatever comes behind came through here
+			guarded = inRoute // later routes get only what passed this one
 		}
 	}
 	return false
 }
 
-// corsOf are the origins that a request's server allows on any of its sites.
+// corsOf returns the origins that a request's server allows on any of its sites.
 func corsOf(r *http.Request) []string {
 	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
@@ -137,7 +137,7 @@ func originsIn(routes caddyhttp.RouteList, origins []string) []string {
 	return origins
 }
 
-// isReachable tells whether other machines can reach a listener.
+// isReachable reports whether other machines can reach a listener.
 func isReachable(listen string) bool {
 	address, err := caddy.ParseNetworkAddress(listen)
 	if err != nil || address.IsUnixNetwork() || address.IsFdNetwork() {
@@ -150,7 +150,7 @@ func isReachable(listen string) bool {
 	return err != nil || !ip.IsLoopback()
 }
 
-// configOf is what the API of a site stands on.
+// configOf returns the configuration of a site's API.
 func configOf(ctx caddy.Context, a *App) api.Config {
 	return api.Config{Node: a.Node, Log: ctx.Slogger(), Exiting: exiting, Hosts: a.Hosts, ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
 }

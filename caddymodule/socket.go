@@ -21,55 +21,62 @@ import (
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // socket serves the API on a Unix socket of the home, with full rights: only this user can connect to it. It belongs to the
-// node, not to a configuration, so that a reload cuts nothing. Nil is one that couldn't be made.
+// node, not to a configuration, so a reload cuts nothing off. A nil socket is one that couldn't be made.
 type socket struct {
 	path     string
 	listener net.Listener
 	server   http.Server
-	newest   atomic.Pointer[service] // what requests get
+	newest   atomic.Pointer[service] // answers requests
 
 	mu    sync.Mutex
 	live  map[uint64]*service // by the generation of the configuration
 	ended chan struct{}       // nil before anything is served; closed when the last request has been answered
-	once  sync.Once           // the end begins
+	once  sync.Once           // for the begin of the end
 
 	ending context.Context // done when the end begins
 	begin  context.CancelFunc
 }
 
-// service is what a configuration has the socket serve.
+// service is a configuration's API on the socket.
 type service struct {
 	handler http.Handler
+	loaded  func() (supervisor.Overview, error)
 	grace   time.Duration // how long requests may go on when the server ends; 0: as long as they take
 	log     *slog.Logger
 }
 
-// service is the API with this configuration's settings. Who can connect may do everything.
+// service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
 	all := api.New(api.Config{Node: a.Node, Log: a.log, Exiting: exiting})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
 		}),
-		grace: a.grace(),
-		log:   a.log,
+		loaded: func() (supervisor.Overview, error) { return a.node.Overview(), nil },
+		grace:  a.grace(),
+		log:    a.log,
 	}
 }
+
+// DefaultGrace is how long streams may go on when a server that has no configuration is told to stop. Caddy's own default is
+// for ever.
+const DefaultGrace = 15 * time.Second
 
 // gracePeriod is how long the sites' requests may go on when the server ends; 0: as long as they take.
 func gracePeriod(ctx caddy.Context) time.Duration {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
-		return grace // there are no sites
+		return DefaultGrace // there are no sites
 	}
 	return time.Duration(app.(*caddyhttp.App).GracePeriod)
 }
 
-// openSocket makes the home's socket, which takes connections from now on, and answers them from the first push on. A server
-// can do without, so what goes wrong is logged.
+// openSocket makes the home's socket. It accepts connections at once, and answers them from the first push on. A server can
+// do without a socket, so an error is only logged.
 func openSocket(dir home.Dir, log *slog.Logger) *socket {
 	path := dir.Socket()
 	l, err := listenPrivately(path)
@@ -82,11 +89,11 @@ func openSocket(dir home.Dir, log *slog.Logger) *socket {
 	return s
 }
 
-// listenPrivately makes a Unix socket that was never open to other users, not even before its mode was set, and puts it in
-// the place of any that a crash left behind. That nobody else serves there is for the caller to know.
+// listenPrivately makes a Unix socket that was never open to other users, not even before its mode was set. It replaces a
+// socket that a crash left behind. The caller has made sure that no other process serves there.
 func listenPrivately(path string) (_ net.Listener, err error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", maxSocketPath)
+	if len(path) > home.MaxSocketPath {
+		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
 	}
 	hidden := filepath.Join(filepath.Dir(path), ".new") // a name no longer than the socket's, for the same limit
 	if err := os.RemoveAll(hidden); err != nil {
@@ -110,7 +117,7 @@ func listenPrivately(path string) (_ net.Listener, err error) {
 	return l, nil
 }
 
-// push adds a configuration's service, by its generation. The highest that is alive answers.
+// push adds a configuration's service, by its generation. The highest generation answers.
 func (s *socket) push(gen uint64, v *service) {
 	if s == nil {
 		return
@@ -124,11 +131,11 @@ func (s *socket) push(gen uint64, v *service) {
 		s.server.Handler = http.HandlerFunc(s.serveHTTP)
 		s.server.ReadHeaderTimeout = time.Minute
 		s.server.ErrorLog = log.New(s, "", 0)
-		go func() { _ = s.server.Serve(s.listener) }() // until the end, of which it is told
+		go func() { _ = s.server.Serve(s.listener) }() // until end shuts it down
 	}
 }
 
-// pop takes a configuration's service away. It may be called again. The last one goes on answering.
+// pop removes a configuration's service. It may be called again. The last one goes on answering.
 func (s *socket) pop(gen uint64) {
 	if s == nil {
 		return
@@ -139,7 +146,7 @@ func (s *socket) pop(gen uint64) {
 	s.choose()
 }
 
-// choose has the newest service answer. With none left, the last stays. s.mu is held.
+// choose makes the newest service answer. With none left, the last one stays. s.mu is held.
 func (s *socket) choose() {
 	var newest uint64
 	for gen := range s.live {
@@ -150,11 +157,11 @@ func (s *socket) choose() {
 	}
 }
 
-// end takes no more requests. It doesn't wait for those under way. s.mu is held.
+// end stops accepting requests. It doesn't wait for those under way. s.mu is held.
 func (s *socket) end() {
 	s.once.Do(func() {
 		s.begin()
-		_ = os.Remove(s.path) // who comes now is told that no server runs
+		_ = os.Remove(s.path) // new clients are told that no server runs
 		if s.ended == nil {
 			_ = s.listener.Close()
 			return
@@ -173,7 +180,7 @@ func (s *socket) end() {
 	})
 }
 
-// beginEnd takes no more requests. Those under way get the newest configuration's grace.
+// beginEnd stops accepting requests. Those under way get the newest configuration's grace period.
 func (s *socket) beginEnd() {
 	if s == nil {
 		return
@@ -198,11 +205,15 @@ func (s *socket) close() {
 }
 
 func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == statusPath {
+	switch r.URL.Path {
+	case StatusPath:
 		serveStatus(w, r, s.path)
 		return
+	case PSPath:
+		s.servePS(w, r)
+		return
 	}
-	if strings.HasSuffix(r.URL.Path, "/events") { // of a download: who watches it doesn't hold up the end
+	if strings.HasSuffix(r.URL.Path, "/events") { // a running download events stream doesn't delay the end
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(s.ending, cancel)()
@@ -211,7 +222,15 @@ func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.newest.Load().handler.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
 }
 
-// Write has the HTTP server's own complaints logged where the newest configuration logs to.
+// servePS reports what is loaded, even where the admin endpoint is off or elsewhere.
+func (s *socket) servePS(w http.ResponseWriter, r *http.Request) {
+	var refused caddy.APIError
+	if err := servePS(w, r, s.newest.Load().loaded); errors.As(err, &refused) {
+		http.Error(w, refused.Err.Error(), refused.HTTPStatus)
+	}
+}
+
+// Write logs the HTTP server's own messages where the newest configuration logs to.
 func (s *socket) Write(line []byte) (int, error) {
 	s.newest.Load().log.Warn("a request on the socket", "problem", string(line))
 	return len(line), nil

@@ -102,7 +102,7 @@ func TestSocket_IsThisUsersAloneAndTakesTheLeftoversPlace(t *testing.T) {
 
 func TestSocket_ThatCannotBeIsTold(t *testing.T) {
 	t.Parallel()
-	long := home.Dir(filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketPath)))
+	long := home.Dir(filepath.Join(t.TempDir(), strings.Repeat("x", home.MaxSocketPath)))
 	if err := long.Make(); err != nil {
 		t.Fatal(err)
 	}

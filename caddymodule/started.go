@@ -1,42 +1,27 @@
 package caddymodule
 
 import (
-	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// startWatcher is told when a configuration has started.
-type startWatcher struct{ ctx caddy.Context }
-
-// servingSaid is done when people were told where the process serves.
-var servingSaid sync.Once
-
-// watchStart has the first configuration whose sites answer tell where.
-func watchStart(ctx caddy.Context) error {
-	app, err := ctx.App("events")
-	if err != nil {
-		return fmt.Errorf("watching for the start: %w", err)
+// onServing tells the program where the configuration's sites answer, once it has started.
+func onServing(ctx caddy.Context) error {
+	serving := program().Serving
+	if serving == nil {
+		return nil
 	}
-	return app.(*caddyevents.App).On("started", startWatcher{ctx})
+	return onEvent(ctx, "started", func() {
+		if addresses := addressesOf(ctx); len(addresses) > 0 {
+			serving(addresses)
+		}
+	})
 }
 
-// Handle is told that the configuration has started.
-func (w startWatcher) Handle(context.Context, caddy.Event) error {
-	if addresses := addressesOf(w.ctx); len(addresses) > 0 {
-		servingSaid.Do(func() { fmt.Fprintln(os.Stdout, "Serving on", strings.Join(addresses, ", ")) })
-	}
-	return nil
-}
-
-// addressesOf are those of a configuration's sites, as URLs.
+// addressesOf returns the addresses of a configuration's sites, as URLs.
 func addressesOf(ctx caddy.Context) []string {
 	addresses := []string{}
 	app, err := ctx.AppIfConfigured("http")
@@ -62,8 +47,8 @@ func addressesOf(ctx caddy.Context) []string {
 	return addresses
 }
 
-// leaveOutTLSProtocols has plain sites not offer what takes TLS: Caddy's default has them, and warns of each at every start.
-// It is called while the HTTP app is provisioned, when it is known which servers have TLS.
+// leaveOutTLSProtocols makes sites without TLS offer HTTP/1 alone, as [Program].PlainHTTP1 says. It is called while the HTTP
+// app is provisioned, when it is known which servers have TLS.
 func leaveOutTLSProtocols(ctx caddy.Context) {
 	for _, m := range ctx.Modules() {
 		app, ok := m.(*caddyhttp.App)
@@ -78,5 +63,3 @@ func leaveOutTLSProtocols(ctx caddy.Context) {
 		}
 	}
 }
-
-var _ caddyevents.Handler = startWatcher{} // interface guard

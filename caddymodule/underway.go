@@ -8,7 +8,7 @@ import (
 )
 
 // underway is what a configuration is answering: requests to the API, and connections on which a request is answered. A
-// request's handler returns before the end of the answer is written, so the connections are watched as well; those of HTTP/3
+// request's handler returns before the end of the answer is written, so connections are counted as well. Those of HTTP/3
 // can't be.
 type underway struct {
 	mu      sync.Mutex
@@ -95,8 +95,8 @@ func (u *underway) wait(over <-chan struct{}) {
 	}
 }
 
-// waitQuiet waits until no connection has become idle for the time that quiet says, at most for the time that most says. Who
-// has just got an answer may already have sent another request.
+// waitQuiet waits until no connection has become idle for the time that quiet says, at most for the time that most says. A
+// client that has just got an answer may already have sent another request.
 func (u *underway) waitQuiet(quiet, most time.Duration) {
 	for end := time.Now().Add(most); ; {
 		u.mu.Lock()

@@ -5,10 +5,10 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/caddymodule/command"
 )
 
 func main() {
-	caddymodule.Prepare()
+	command.Prepare()
 	caddycmd.Main()
 }

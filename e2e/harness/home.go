@@ -24,6 +24,9 @@ type Home struct {
 	Path string   // $PATH
 	Env  []string // additional variables
 
+	// IsDefault is true of a home that is ~/.lmcaddy, and that no environment variable names.
+	IsDefault bool
+
 	Binary   string // the lmcaddy to run; empty: the one under test
 	ordinary string // the program, executable by an ordinary user; empty: it runs as the user who runs the test
 }
@@ -165,8 +168,11 @@ func (h *Home) WriteFile(name, content string) (path string) {
 // environment is the whole environment of a process in this home.
 func (h *Home) environment() []string {
 	env := []string{
-		"LMCADDY_HOME=" + h.Dir, "HOME=" + h.User, "PATH=" + h.Path,
+		"HOME=" + h.User, "PATH=" + h.Path,
 		"OMP_THREAD_LIMIT=1", // like --threads 1, for servers without a Caddyfile
+	}
+	if !h.IsDefault {
+		env = append(env, "LMCADDY_HOME="+h.Dir)
 	}
 	env = append(env, h.Env...)
 	if dir := os.Getenv("TMPDIR"); dir != "" {

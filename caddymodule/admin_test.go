@@ -1,0 +1,39 @@
+package caddymodule
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+func TestAdmin_Errors(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		method   string
+		overview func() (supervisor.Overview, error)
+		status   int // 0: no error
+	}{
+		"all well":        {http.MethodGet, func() (supervisor.Overview, error) { return everything(), nil }, 0},
+		"read-only":       {http.MethodPost, func() (supervisor.Overview, error) { return everything(), nil }, http.StatusMethodNotAllowed},
+		"still starting":  {http.MethodGet, func() (supervisor.Overview, error) { return supervisor.Overview{}, errNotServing }, http.StatusServiceUnavailable},
+		"no model server": {http.MethodGet, activeOverview, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := httptest.NewRecorder()
+			var refused caddy.APIError
+			err := servePS(w, httptest.NewRequestWithContext(t.Context(), tt.method, PSPath, nil), tt.overview)
+			if errors.As(err, &refused); refused.HTTPStatus != tt.status || (err == nil) != (tt.status == 0) {
+				t.Errorf("error %v with status %d, want %d", err, refused.HTTPStatus, tt.status)
+			}
+			if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == http.StatusMethodNotAllowed) {
+				t.Errorf("Allow: %q", allow)
+			}
+		})
+	}
+}

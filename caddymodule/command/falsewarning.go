@@ -1,0 +1,45 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// openInterface is the warning of Caddy's admin endpoint when it doesn't check the Host header. On a Unix socket Caddy never
+// does, and the warning is false: the socket's permissions say who may connect.
+const openInterface = "admin endpoint on open interface; host checking disabled"
+
+// wrapLog wraps the core of the default logger.
+func wrapLog(wrap func(zapcore.Core) zapcore.Core) {
+	_, logger, _ := caddy.BufferedLog() // the only way to replace it; what is logged meanwhile isn't lost
+	caddy.UnbufferDefaultLogger(logger.WithOptions(zap.WrapCore(wrap)))
+}
+
+// warningFilter drops the false warning about a Unix socket, and nothing else. The address is a field, so only Write sees it.
+type warningFilter struct{ zapcore.Core }
+
+func (f warningFilter) With(fields []zapcore.Field) zapcore.Core {
+	return warningFilter{f.Core.With(fields)}
+}
+
+func (f warningFilter) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if entry.Message != openInterface || entry.LoggerName != "admin" {
+		return f.Core.Check(entry, checked)
+	}
+	if f.Core.Check(entry, nil) == nil { // it isn't logged anyway
+		return checked
+	}
+	return checked.AddCore(entry, f)
+}
+
+func (f warningFilter) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	for _, field := range fields {
+		if field.Key == "address" && strings.HasPrefix(field.String, "unix/") {
+			return nil
+		}
+	}
+	return f.Core.Write(entry, fields)
+}

@@ -1,0 +1,139 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// defineLS defines `lmcaddy ls`.
+func defineLS(cmd *cobra.Command) {
+	cmd.Long = `Lists the models, and which of them are loaded.
+
+It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the models folder there, but not
+those that a Caddyfile adds (models_dir).`
+	cmd.Args = cobra.NoArgs
+	to := newConnection(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models has it")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var list json.RawMessage
+		var down *client.DownError
+		err := to.talk(cmd, func(ctx context.Context, c *client.Client) error {
+			err := c.Get(ctx, "/api/v1/models", &list)
+			if to.host == "" && errors.As(err, &down) {
+				list, err = modelsAtHome(ctx, cmd.ErrOrStderr())
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return writeJSON(cmd.OutOrStdout(), list)
+		}
+		var models resource.Models
+		if err := json.Unmarshal(list, &models); err != nil {
+			return fmt.Errorf("the server's answer can't be read: %w", err)
+		}
+		return writeModels(cmd.OutOrStdout(), models)
+	}
+}
+
+// modelsAtHome lists the models of the home's own folder as a server would, and says so.
+func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error) {
+	dir, err := home.FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(notes, "No lmcaddy runs on %s. These are the models in %s; a Caddyfile's models_dir isn't looked at.\n", dir, dir.Models())
+	models, err := catalogOf(dir.Models()).Models(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := resource.Models{Models: []resource.Model{}}
+	for i := range models {
+		m := &models[i]
+		if m.Err != nil {
+			path := m.Path
+			if rel, err := filepath.Rel(dir.Models(), path); err == nil {
+				path = rel
+			}
+			list.Broken = append(list.Broken, resource.Broken{Key: m.Key, Path: path, Error: m.Err.Error()})
+			continue
+		}
+		list.Models = append(list.Models, api.DescribeModel(m))
+	}
+	return json.Marshal(list)
+}
+
+// catalogOf returns the catalog of a folder. It logs nothing about broken files: the caller shows them.
+func catalogOf(folder string) *catalog.Catalog {
+	models := node.NewCatalog(slog.New(slog.DiscardHandler), node.Engines())
+	models.SetRoots([]string{folder})
+	return models
+}
+
+// writeModels shows models to people.
+func writeModels(out io.Writer, list resource.Models) error {
+	var text strings.Builder
+	if len(list.Models) == 0 {
+		text.WriteString(inWords("There are no models. \"lmcaddy get\" fetches one, \"lmcaddy import\" takes a file that is there.\n"))
+	} else {
+		table := newTable(&text)
+		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
+		for i := range list.Models {
+			fmt.Fprintln(table, strings.Join(modelRow(&list.Models[i]), "\t"))
+		}
+		_ = table.Flush() // to memory
+	}
+	for i := range list.Models {
+		if m := &list.Models[i]; len(m.Aliases) > 0 {
+			fmt.Fprintf(&text, "%s goes by %s, too.\n", m.Key, strings.Join(m.Aliases, ", "))
+		}
+	}
+	for i, b := range list.Broken {
+		if i == 0 {
+			text.WriteString("\nThese can't be used:\n")
+		}
+		fmt.Fprintf(&text, "%s: %s (%s)\n", b.Key, strings.TrimRight(b.Error, "."), b.Path)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+func modelRow(m *resource.Model) []string {
+	params, quantization, loaded := "", "", "-"
+	if m.Params != nil {
+		params = *m.Params
+	}
+	if m.Quantization != nil && m.Quantization.Name != nil {
+		quantization = *m.Quantization.Name
+	}
+	switch n := len(m.Instances); n {
+	case 0:
+	case 1:
+		loaded = "loaded"
+	default:
+		loaded = fmt.Sprintf("loaded (%d)", n)
+	}
+	return []string{
+		m.Key, m.Type, orDash(params), orDash(quantization), humanize.Bytes(uint64(max(0, m.SizeBytes))),
+		strconv.Itoa(m.MaxContextLength), loaded,
+	}
+}

@@ -1,0 +1,48 @@
+package command
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	taken := home.Dir(filepath.Join(t.TempDir(), "taken"))
+	held, err := node.Reserve(taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Release() }()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	long := strings.Repeat("x", 120)
+	for name, tt := range map[string]struct {
+		home, admin, listen string
+		want                string // part of the error; empty: none
+	}{
+		"all well":              {t.TempDir(), "off", "127.0.0.1:0", ""},
+		"home in use":           {string(taken), "off", "127.0.0.1:0", "in use by another lmcaddy"},
+		"port in use":           {t.TempDir(), "off", l.Addr().String(), l.Addr().String() + " is already in use"},
+		"not a TCP listener":    {t.TempDir(), "off", "udp/" + l.Addr().String(), ""},
+		"the socket's path":     {t.TempDir(), "unix//" + long + "|0600", "127.0.0.1:0", "too long for a socket"},
+		"a short socket's path": {t.TempDir(), "unix//run/admin.sock|0600", "127.0.0.1:0", ""},
+		"nonsense is for Caddy": {t.TempDir(), "off", "127.0.0.1:nonsense", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := fmt.Sprintf(`{"admin":{"listen":%q},"apps":{"lm":{"home":%q},"http":{"servers":{"a":{"listen":[%q]}}}}}`, tt.admin, tt.home, tt.listen)
+			err := preflight([]byte(config))
+			if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/certmagic"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+)
+
+// Prepare makes the process lmcaddy, before Caddy's command line runs. Main calls it once, first of all. It gives the program
+// its name and its commands, makes the home folder known to Caddyfiles, and puts the admin endpoint, which has all rights, on
+// a socket in the home. It refuses what Caddy wouldn't: a second server, commands that would replace this program by another
+// build, and arguments that are ignored.
+func Prepare() {
+	caddy.CustomBinaryName, caddy.CustomLongDescription = "lmcaddy", description
+	for _, c := range commands() {
+		caddycmd.RegisterCommand(c)
+	}
+	becomeProgram(cmp.Or(caddy.CustomVersion, "development")) // caddy.Version would give Caddy's own
+	args := os.Args[1:]
+	dir, err := home.FromEnvironment()
+	if asksForHelp(args) {
+		if err == nil {
+			_ = settle(dir, false) // the help of some flags shows it
+		}
+		return
+	}
+	if asksForVersion(args) {
+		fmt.Println(version())
+		os.Exit(caddy.ExitCodeSuccess)
+	}
+	command := args[0]
+	if err == nil {
+		err = errors.Join(refused(command), strayArgument(command, args[1:]))
+	}
+	if err == nil {
+		err = settle(dir, command == "run" || command == "serve")
+	}
+	switch {
+	case err != nil:
+	case command == "run":
+		err = prepareRun(dir, args[1:])
+	case command == "start":
+		_, err = configToRun(args[1:])
+	}
+	if err != nil {
+		exit(err)
+	}
+	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
+}
+
+// becomeProgram makes Caddy and our modules do what only our own program does: print errors as sentences, say where it serves,
+// and drop false warnings. An empty version stands for that of our module.
+func becomeProgram(version string) {
+	var once sync.Once
+	caddymodule.SetProgram(caddymodule.Program{
+		Version: version,
+		LogReady: func() {
+			wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{warningFilter{core}, os.Stderr, true} })
+		},
+		Serving: func(addresses []string) {
+			once.Do(func() { fmt.Println("Serving on", strings.Join(addresses, ", ")) })
+		},
+		PlainHTTP1: true,
+	})
+}
+
+// becomeServer makes a process of another Caddy build serve as lmcaddy does, with all state in the home.
+func becomeServer() error {
+	dir, err := home.FromEnvironment()
+	if err != nil {
+		return err
+	}
+	becomeProgram("")
+	return settle(dir, true)
+}
+
+// prepareRun makes a run without a configuration serve what `lmcaddy serve` does, and refuses a second server.
+func prepareRun(dir home.Dir, args []string) error {
+	if saysNothing(args) {
+		file, err := writeServeConfig(dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--config", file)
+		os.Args = append(os.Args, "--config", file)
+	}
+	config, err := configToRun(args)
+	if err != nil {
+		return err
+	}
+	return preflight(config)
+}
+
+// asksForHelp reports whether the command line only asks for help, which is given whatever else is wrong.
+func asksForHelp(args []string) bool {
+	if len(args) == 0 || slices.Contains([]string{"help", "completion", "manpage", "__complete", "__completeNoDesc"}, args[0]) {
+		return true
+	}
+	args, _, _ = cutAt(args, "--")
+	return slices.Contains(args, "--help") || slices.Contains(args, "-h")
+}
+
+// cutAt splits a list at the first element that equals at.
+func cutAt(list []string, at string) (before, after []string, found bool) {
+	i := slices.Index(list, at)
+	if i < 0 {
+		return list, nil, false
+	}
+	return list[:i], list[i+1:], true
+}
+
+func asksForVersion(args []string) bool {
+	return len(args) == 1 && slices.Contains([]string{"version", "--version", "-v"}, args[0])
+}
+
+// version returns the versions of this program, Caddy and Go.
+func version() string {
+	own := caddy.CustomVersion
+	caddy.CustomVersion = "" // else Version puts it before Caddy's
+	caddys, _ := caddy.Version()
+	caddy.CustomVersion = own
+	if own == "" {
+		own = "development"
+	}
+	return fmt.Sprintf("lmcaddy %s (Caddy %s, %s, %s/%s)", own, caddys, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// refused is the error of a command of Caddy's that would replace this program by a build without its modules.
+func refused(command string) error {
+	switch command {
+	case "upgrade":
+		return errors.New("lmcaddy upgrade would fetch a build of Caddy without lmcaddy in it. " +
+			"To upgrade, update the source (git pull) and run make build, or install a newer release")
+	case "add-package", "remove-package":
+		return fmt.Errorf("lmcaddy %s would fetch a build of Caddy without lmcaddy in it. "+
+			"Caddy's modules are chosen when lmcaddy is built: change the imports of cmd/lmcaddy/main.go, and run make build", command)
+	default:
+		return nil
+	}
+}
+
+// withoutArguments are commands that take flags alone, and ignore arguments.
+var withoutArguments = []string{
+	"adapt", "build-info", "environ", "list-modules", "reload", "run", "serve", "start", "stop", "trust", "untrust", "validate", "version",
+}
+
+// strayArgument returns an error about an argument that a command would ignore.
+func strayArgument(name string, args []string) error {
+	known, ok := caddycmd.Commands()[name]
+	if !ok || !slices.Contains(withoutArguments, name) {
+		return nil
+	}
+	cmd := &cobra.Command{Use: name}
+	switch {
+	case known.CobraFunc != nil:
+		known.CobraFunc(cmd)
+	case known.Flags != nil:
+		cmd.Flags().AddGoFlagSet(known.Flags)
+	}
+	if cmd.ParseFlags(args) != nil || cmd.Flags().NArg() == 0 {
+		return nil // Caddy reports unknown flags
+	}
+	hint := ""
+	if name != "stop" && cmd.Flags().Lookup("config") != nil {
+		hint = "; a configuration is given by --config FILE"
+	}
+	return fmt.Errorf("lmcaddy %s takes no arguments, and was given %q%s", name, cmd.Flags().Arg(0), hint)
+}
+
+// settle puts Caddy's own state, such as certificates, into the home too. Caddy reads some of it from the
+// environment and some from variables that are set before main.
+func settle(dir home.Dir, isServer bool) error {
+	if strings.Contains(string(dir), "|") {
+		return fmt.Errorf("the home folder %s has a | in its path, which can't be in a socket's: choose another with LMCADDY_HOME", dir)
+	}
+	for _, name := range []string{home.Variable, "XDG_DATA_HOME", "XDG_CONFIG_HOME"} {
+		if err := os.Setenv(name, string(dir)); err != nil {
+			return err
+		}
+	}
+	caddy.DefaultStorage = &certmagic.FileStorage{Path: caddy.AppDataDir()}
+	caddy.ConfigAutosavePath = filepath.Join(caddy.AppConfigDir(), "autosave.json")
+	if os.Getenv("CADDY_ADMIN") == "" {
+		caddy.DefaultAdminListen = adminListen(dir)
+		if isServer && strings.ContainsAny(string(dir), "{}") { // a server replaces placeholders in it; commands don't
+			caddy.DefaultAdminListen = strings.Replace(caddy.DefaultAdminListen, string(dir), "{env."+home.Variable+"}", 1)
+		}
+	}
+	return nil
+}
+
+// adminListen is where the admin endpoint listens in our own program unless a configuration says otherwise.
+func adminListen(dir home.Dir) string { return "unix/" + dir.AdminSocket() + "|0600" }
+
+func exit(err error) {
+	fmt.Fprintln(os.Stderr, "Error:", err)
+	os.Exit(caddy.ExitCodeFailedStartup)
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/machine"
+)
+
+const defaultListen = "127.0.0.1:1234"
+
+func defineServe(cmd *cobra.Command) {
+	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
+	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
+	cmd.Flags().Bool("require-auth", false, "Require a token (lmcaddy token create)")
+	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
+	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
+	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(caddymodule.Gates, ", ")+" (may be repeated)")
+	cmd.Args = cobra.NoArgs
+	cmd.SilenceUsage = true
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(caddycmd.Flags{FlagSet: cmd.Flags()}) }
+}
+
+// serve runs until the process is told to end.
+func serve(flags caddycmd.Flags) error {
+	caddy.TrapSignals()
+	listen := flags.String("listen")
+	if _, _, err := net.SplitHostPort(listen); err != nil {
+		return fmt.Errorf("--listen: %w: give an address and a port, such as %s", err, defaultListen)
+	}
+	dirs, err := flags.GetStringArray("models-dir")
+	if err != nil {
+		return err
+	}
+	site, gates, err := siteFlags(flags)
+	if err != nil {
+		return err
+	}
+	for i := range dirs {
+		dirs[i] = home.Absolute(dirs[i])
+	}
+	hosts, err := flags.GetStringArray("hosts")
+	if err != nil {
+		return err
+	}
+	for i := range hosts {
+		hosts[i] = machine.Normal(hosts[i])
+	}
+	config := serveConfig(listen, &caddymodule.App{ModelsDirs: dirs, Hosts: hosts, Allow: gates}, site...)
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if err := preflight(encoded); err != nil {
+		return err
+	}
+	if err := caddy.Run(config); err != nil {
+		return err
+	}
+	select {}
+}
+
+// writeServeConfig writes the configuration of `lmcaddy serve` without flags to a file, for Caddy's own commands.
+func writeServeConfig(dir home.Dir) (string, error) {
+	if err := dir.Make(); err != nil {
+		return "", err
+	}
+	config := serveConfig(defaultListen, new(caddymodule.App), caddyconfig.JSONModuleObject(caddymodule.Handler{}, "handler", "lm_api", nil))
+	file := filepath.Join(dir.Run(), "serve.json")
+	return file, os.WriteFile(file, caddyconfig.JSON(config, nil), 0o600)
+}
+
+// siteFlags returns the handlers of the site, and the gates, that the flags ask for.
+func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, gates []string, _ error) {
+	origins, err := flags.GetStringArray("cors")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, origin := range origins {
+		if err := caddymodule.CheckCORS(origin); err != nil {
+			return nil, nil, fmt.Errorf("--%w", err)
+		}
+	}
+	if gates, err = flags.GetStringArray("allow"); err != nil {
+		return nil, nil, err
+	}
+	if flags.Bool("require-auth") {
+		site = append(site, caddyconfig.JSONModuleObject(caddymodule.Auth{}, "handler", "lm_auth", nil))
+	}
+	return append(site, caddyconfig.JSONModuleObject(caddymodule.Handler{CORS: origins}, "handler", "lm_api", nil)), gates, nil
+}
+
+// serveConfig returns a configuration with one plain HTTP site that serves the API.
+func serveConfig(listen string, app *caddymodule.App, handlers ...json.RawMessage) *caddy.Config {
+	site := caddyhttp.App{
+		GracePeriod: caddy.Duration(caddymodule.DefaultGrace),
+		Servers: map[string]*caddyhttp.Server{
+			"lmcaddy": {
+				Listen:    []string{listen},
+				AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
+				Routes:    caddyhttp.RouteList{{HandlersRaw: handlers}},
+			},
+		},
+	}
+	noPersist := false
+	return &caddy.Config{
+		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
+		AppsRaw: caddy.ModuleMap{"http": caddyconfig.JSON(site, nil), "lm": caddyconfig.JSON(app, nil)},
+	}
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+)
+
+// serverStatus is what `lmcaddy status --json` prints.
+type serverStatus struct {
+	Running   bool                 `json:"running"`
+	Server    string               `json:"server"` // where it was asked
+	Process   *caddymodule.Process `json:"process,omitempty"`
+	Instances []resource.Instance  `json:"instances"`
+}
+
+// defineStatus defines `lmcaddy status`.
+func defineStatus(cmd *cobra.Command) {
+	cmd.Long = `Shows whether a server is running on $LMCADDY_HOME, where it serves, and which models are loaded; with --host,
+only the last. The exit status is 1 if no server responds.`
+	cmd.Args = cobra.NoArgs
+	to := newConnection(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		status := serverStatus{Instances: []resource.Instance{}}
+		err := to.talk(cmd, func(ctx context.Context, c *client.Client) error {
+			status.Server = c.Address()
+			return status.ask(ctx, c, to.host == "")
+		})
+		switch {
+		case *asJSON:
+			if failed := writeJSON(cmd.OutOrStdout(), status); failed != nil {
+				return failed
+			}
+			return err
+		case err != nil:
+			return err
+		}
+		return status.write(cmd.OutOrStdout(), time.Now())
+	}
+}
+
+func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) error {
+	if atHome {
+		s.Process = new(caddymodule.Process)
+		if err := c.Get(ctx, caddymodule.StatusPath, s.Process); err != nil {
+			s.Process = nil
+			return err
+		}
+	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return err
+	}
+	s.Running = true
+	for _, m := range models.Models {
+		for _, in := range m.Instances {
+			in.Config = resource.LoadConfig{ContextLength: in.Config.ContextLength} // ls --json has the rest
+			s.Instances = append(s.Instances, in)
+		}
+	}
+	return nil
+}
+
+// write shows the status to people.
+func (s *serverStatus) write(out io.Writer, now time.Time) error {
+	var text strings.Builder
+	if p := s.Process; p != nil {
+		fmt.Fprintf(&text, "lmcaddy %s runs on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
+		if len(p.Addresses) > 0 {
+			fmt.Fprintf(&text, "It serves %s.\n", strings.Join(p.Addresses, ", "))
+		}
+		if p.Sandbox != "" { // an older server doesn't have it
+			fmt.Fprintf(&text, "Engines' sandbox: %s.\n", p.Sandbox)
+		}
+	} else {
+		fmt.Fprintf(&text, "A server answers at %s.\n", s.Server)
+	}
+	if len(s.Instances) == 0 {
+		text.WriteString("No model is loaded.\n")
+	} else {
+		table := newTable(&text)
+		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
+		for _, in := range s.Instances {
+			fmt.Fprintf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)
+		}
+		_ = table.Flush() // to memory
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
