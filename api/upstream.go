@@ -56,7 +56,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, path strin
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wire := c.node.Wire(target.Model)
-	payload := supervisor.Payload{Pieces: body, Keeper: c.held.keeper()}
+	payload := supervisor.Payload{Pieces: body, Memory: c.held.memory()}
 	if wire.Generates(path) {
 		payload = lease.Pinned(payload, wire.Pin)
 	}

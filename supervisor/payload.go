@@ -10,16 +10,17 @@ import (
 // Payload is the body of a request to an engine. It may stand in several pieces, so that a large one that was changed here
 // and there needn't be copied.
 type Payload struct {
-	Pieces [][]byte // sent one after the other
-	Keeper Keeper   // of their memory; nil: it is left to the garbage collector
+	Pieces [][]byte   // sent one after the other
+	Memory RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
 	pin *pin // the slot that it names; nil: none
 }
 
-// Keeper keeps memory that is used again. A request's body may be read for a while after the request has failed.
-type Keeper interface {
-	Hold()    // somebody reads the memory
-	Release() // and no longer does
+// RefCounted is memory that is used again once nobody reads it. The transport may read a request's body for a while after the
+// request has failed.
+type RefCounted interface {
+	Retain()  // one more reader
+	Release() // one reader fewer
 }
 
 func (p Payload) size() int64 {
@@ -38,16 +39,16 @@ func (p Payload) reader() io.ReadCloser {
 	if p.size() <= copied {
 		return io.NopCloser(bytes.NewReader(bytes.Join(p.Pieces, nil)))
 	}
-	if p.Keeper != nil {
-		p.Keeper.Hold()
+	if p.Memory != nil {
+		p.Memory.Retain()
 	}
-	return &payloadReader{rest: slices.Clone(p.Pieces), keeper: p.Keeper}
+	return &payloadReader{rest: slices.Clone(p.Pieces), memory: p.Memory}
 }
 
 // payloadReader reads a payload once.
 type payloadReader struct {
 	rest   net.Buffers
-	keeper Keeper
+	memory RefCounted
 }
 
 func (r *payloadReader) Read(p []byte) (int, error) { return r.rest.Read(p) }
@@ -57,9 +58,9 @@ func (r *payloadReader) WriteTo(w io.Writer) (int64, error) { return r.rest.Writ
 
 // Close says that nobody reads any more. The transport always calls it, once it has come to that.
 func (r *payloadReader) Close() error {
-	if r.keeper != nil {
-		r.keeper.Release()
-		r.keeper = nil
+	if r.memory != nil {
+		r.memory.Release()
+		r.memory = nil
 	}
 	return nil
 }
