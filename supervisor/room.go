@@ -169,7 +169,7 @@ func (s *stepper) relieve() {
 	for !s.st.Limits.fits(staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.wanted && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}

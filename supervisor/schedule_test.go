@@ -200,11 +200,23 @@ func (w *world) check() {
 		if !w.isHopeful(waiter) {
 			w.fail("waiter %+v waits for nothing", *waiter)
 		}
+		w.checkIdle(waiter)
 	}
 	if known != len(w.waiting) {
 		w.fail("%d waiters are known, %d wait", known, len(w.waiting))
 	}
 	w.checkDue()
+}
+
+// checkIdle sees that a waiter doesn't wait beside an idle instance that could serve it. What may be evicted, made smaller or
+// unloaded needn't ask who waits, since it is idle.
+func (w *world) checkIdle(waiter *Waiter) {
+	choice := w.st.choice(waiter)
+	for _, in := range w.st.Instances {
+		if waiter.Kind != WaitUnload && in.isIdle() && choice.has(in) {
+			w.fail("waiter %+v waits, though %s is idle", *waiter, in.ID)
+		}
+	}
 }
 
 // isHopeful tells whether something that is under way can end the wait: a lease that will be returned, a process that will
