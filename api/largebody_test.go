@@ -34,15 +34,15 @@ func TestLargeBodies_AreSentAgainWhole(t *testing.T) {
 		return fakeengine.Script{Rules: []fakeengine.Rule{{Nth: 3, PromptTokens: 1, Cues: []fakeengine.Cue{{After: after, Do: fakeengine.Crash}}}, {PromptTokens: 1}}}
 	}
 	for name, dying := range map[string]fakeengine.Script{
-		"while it is sent":       {DieReading: 70 << 10},
-		"before it is answered":  amid(0),
-		"while it is answered":   amid(2),
-		"while the last is read": {DieReading: 700 << 10, Rules: []fakeengine.Rule{{PromptTokens: 1}}},
+		"while it is sent":          {DieReading: 70 << 10},
+		"before it is answered":     amid(0),
+		"while it is answered":      amid(2),
+		"while the largest is sent": {DieReading: 250 << 10, Rules: []fakeengine.Rule{{PromptTokens: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 1}}}, anyPrompt)
-			sizes := []int{65 << 10, 80 << 10, 100 << 10, 300 << 10, 800 << 10}
+			sizes := []int{66 << 10, 80 << 10, 120 << 10, 300 << 10}
 			for wave := range 2 {
 				engine := len(s.starts()) + 1
 				if wave > 0 {
@@ -52,9 +52,9 @@ func TestLargeBodies_AreSentAgainWhole(t *testing.T) {
 					script.Cases = []fakeengine.Case{{Start: engine, Script: dying}}
 				})
 				var all sync.WaitGroup
-				for i := range 12 {
+				for i := range 8 {
 					id := fmt.Sprintf("<%c%d>", 'a'+i, wave)
-					body := largeBody(id, sizes[i%len(sizes)], []string{"", `,"max_tokens":50`}[i%2])
+					body := largeBody(id, sizes[i/2], []string{"", `,"max_tokens":50`}[i%2])
 					all.Go(func() {
 						if i%4 == 3 {
 							s.leaves(body)

@@ -125,8 +125,8 @@ type Use struct {
 	Owner         string         // who asks, see [Identity]: a model's queue is shared among owners, and its loads note them; prompts are kept apart if the settings say so
 	Draft         string         // the model that speculative decoding is to use, by any of its names
 
-	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
-	Watch    *supervisor.Watch // told how the wait goes; nil: nobody
+	Priority bool                 // goes before others who wait, within bounds: for who has been served already and comes back
+	Notify   *supervisor.Notifier // told of the progress of the wait; nil: nobody
 
 	context  supervisor.ContextNeed // see Needs
 	outgrown bool                   // an instance has refused the prompt as too long for it
@@ -139,7 +139,7 @@ func (u *Use) Needs(need Need) { u.context = need.context() }
 // supervisor's, of Find's or the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease, error) {
 	want := supervisor.Want{
-		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Owner: u.Owner, Watch: u.Watch, Priority: u.Priority,
+		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, u.Slots), Owner: u.Owner, Notify: u.Notify, Priority: u.Priority,
 		MayLoad: n.settings.Load().JIT, Context: u.context,
 	}
 	var err error
@@ -158,13 +158,13 @@ func (n *Node) Acquire(ctx context.Context, t Target, u Use) (*supervisor.Lease,
 }
 
 // Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire.
-func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, watch *supervisor.Watch) (supervisor.Info, error) {
+func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	o.ByHand = true
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return supervisor.Info{}, err
 	}
-	info, err := n.supervisor.Load(ctx, spec, watch)
+	info, err := n.supervisor.Load(ctx, spec, notifier)
 	if err == nil {
 		n.catchUp(info.Spec)
 	}

@@ -107,12 +107,12 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 		Model:  m,
 		Args:   slices.Concat(s.LlamaServer.Args, ms.Args),
 
-		Unconfined: s.LlamaServer.Unconfined,
-		Readable:   s.LlamaServer.Readable,
-		Pinned:     ms.Pinned,
-		Keep:       o.ByHand || ms.Pinned || ms.Preload,
-		TTL:        timeToLive(s, ms, o),
-		Origin:     origin{s, o},
+		Unconfined:  s.LlamaServer.Unconfined,
+		Readable:    s.LlamaServer.Readable,
+		Pinned:      ms.Pinned,
+		AutoRestart: o.ByHand || ms.Pinned || ms.Preload,
+		TTL:         timeToLive(s, ms, o),
+		Origin:      origin{s, o},
 	}
 	if m.Type == catalog.TypeLLM {
 		spec.Private = s.PrivatePrompts

@@ -42,7 +42,7 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 		until = s.failed(in.Spec, err.Message).Until
 	}
 	s.refuseLoaders(in.ID, err)
-	if in.Unasked && in.Spec.Keep {
+	if in.Unasked && in.Spec.AutoRestart {
 		s.again(in.ID, in.Spec, until)
 	}
 	s.refuseIf(err, func(w *Waiter) bool {
@@ -71,7 +71,7 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 	} else if f := s.st.Failures[in.Spec.Model.Key]; f != nil && f.Until.After(at) {
 		at = f.Until
 	}
-	if spec := in.nextSpec(); spec.Keep && in.Status != Draining {
+	if spec := in.nextSpec(); spec.AutoRestart && in.Status != Draining {
 		s.again(in.ID, spec, at)
 	}
 }

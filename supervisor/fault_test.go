@@ -64,7 +64,7 @@ func TestFault_CrashWhileIdleOfAKeptInstance(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, nil)
 	spec := fakeSpec("m", 1)
-	spec.Keep = true
+	spec.AutoRestart = true
 	first, err := s.Load(t.Context(), spec, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -37,15 +37,15 @@ func (k LossKind) String() string { return lossNames[k] }
 // How long Lost waits. A process whose connection broke because it died has ended soon. On a busy machine that may take
 // longer; until then the process answers no questions.
 const (
-	deathWatch = time.Second
-	lateDeath  = 10 * time.Second
+	exitGrace     = time.Second
+	lateExitGrace = 10 * time.Second
 )
 
 // Lost tells, after a request has failed with err, what became of the engine. Where it is gone, the supervisor knows, and
 // the next Acquire gives another instance. An engine that refuses connections though it lives is ended.
 func (l *Lease) Lost(ctx context.Context, err error) Loss {
 	p := l.process
-	timer := time.NewTimer(deathWatch)
+	timer := time.NewTimer(exitGrace)
 	defer timer.Stop()
 	select {
 	case <-p.ctx.Done():
@@ -89,7 +89,7 @@ func (p *process) diesLate(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	timer := time.NewTimer(lateDeath)
+	timer := time.NewTimer(lateExitGrace)
 	defer timer.Stop()
 	select {
 	case <-p.ctx.Done():

@@ -95,16 +95,16 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	for {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
-			w.keep(p)
+			w.add(p)
 			return n, nil
 		}
-		w.keep(p[:i])
+		w.add(p[:i])
 		w.flush()
 		p = p[i+1:]
 	}
 }
 
-func (w *lineWriter) keep(p []byte) {
+func (w *lineWriter) add(p []byte) {
 	w.rest = append(w.rest, p[:min(len(p), maxLine-len(w.rest))]...)
 }
 

@@ -23,9 +23,9 @@ type pace struct {
 
 // fade has what was seen until now count for less, after some time and one more waiter.
 func (p *pace) fade(by time.Duration) {
-	keep := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
-	p.served *= keep
-	p.took = time.Duration(float64(p.took) * keep)
+	weight := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
+	p.served *= weight
+	p.took = time.Duration(float64(p.took) * weight)
 }
 
 // since is for how long nobody has been served although a waiter was there.

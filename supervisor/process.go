@@ -143,12 +143,12 @@ func (p *process) execute(engine Process, l Launch) error {
 	if p.ctx.Err() != nil {
 		now.kill() // it was to stop before it had begun
 	}
-	unwatch := p.watch(engine, out)
+	stopMonitor := p.monitor(engine, out)
 	err = cmd.Wait()
 	now.group.kill() // whatever it has left
 	mark.killAll(now.pid)
 	entry.remove()
-	unwatch()
+	stopMonitor()
 	return describeExit(err)
 }
 
@@ -162,18 +162,18 @@ func (c Cmd) forExec(dir string, m mark) *exec.Cmd {
 
 // watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the
 // end of the output.
-func (p *process) watch(engine Process, out *outputs) func() {
+func (p *process) monitor(engine Process, out *outputs) func() {
 	p.loading.begin(p.options, p.stalled)
 	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)
-	watched, unwatch := context.WithCancel(p.ctx)
-	var watchers sync.WaitGroup
-	watchers.Go(func() { p.sample(watched, p.launched.Load().pid) })
-	watchers.Go(func() { p.poll(watched, engine.Health()) })
+	ctx, cancel := context.WithCancel(p.ctx)
+	var monitors sync.WaitGroup
+	monitors.Go(func() { p.sample(ctx, p.launched.Load().pid) })
+	monitors.Go(func() { p.poll(ctx, engine.Health()) })
 	return func() {
 		out.drain()
 		p.loading.end()
-		unwatch()
-		watchers.Wait()
+		cancel()
+		monitors.Wait()
 	}
 }
 
@@ -197,7 +197,7 @@ func describeExit(err error) error {
 // line reads a line of the engine's output.
 func (p *process) line(engine Process, line string) {
 	if p.loading.isOver() {
-		p.keepLine(engine, line)
+		p.logLine(engine, line)
 		return
 	}
 	signals := engine.Line(line)
@@ -210,11 +210,11 @@ func (p *process) line(engine Process, line string) {
 		}
 	}
 	if len(signals) == 0 || signals[0].Kind >= SignalTrouble {
-		p.keepLine(engine, line)
+		p.logLine(engine, line)
 	}
 }
 
-func (p *process) keepLine(engine Process, line string) {
+func (p *process) logLine(engine Process, line string) {
 	level := engine.Level(line)
 	if level < slog.LevelDebug {
 		return

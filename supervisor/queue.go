@@ -4,7 +4,7 @@ import "slices"
 
 // place is where a waiter with priority may stand: before those without that wait for the same model, unless that puts it
 // before one that was overtaken too often.
-func (s *stepper) place(w *Waiter) int {
+func (s *stepper) priorityIndex(w *Waiter) int {
 	at := len(s.st.Waiters)
 	for i := at - 1; i >= 0; i-- {
 		other := s.st.Waiters[i]
@@ -27,34 +27,34 @@ func (s *stepper) place(w *Waiter) int {
 // takeTurn moves who has just come forward, so that the owners who wait for a model take turns: its owner's second request
 // stands before everybody else's third. The first of each owner is passed by nobody, so each turn serves one of every
 // owner's, and none is kept waiting by how many others send. Who waits for other models is passed by no more than before:
-// the model's waiters change places among themselves.
+// the model's waiters change indexes among themselves.
 func (s *stepper) takeTurn(w *Waiter) {
 	if w.Kind != WaitSlots || w.Priority || !slices.ContainsFunc(s.st.Waiters, func(o *Waiter) bool { return o.Key == w.Key && o.Owner != w.Owner }) {
 		return
 	}
-	var places []int // of the model's waiters who may be passed, and at last of w
-	var turns []int  // of them
+	var indexes []int // of the model's waiters who may be passed, and at last of w
+	var turns []int   // of them
 	turn := map[string]int{}
 	for i, other := range s.st.Waiters {
 		if other.gone || other.Kind != WaitSlots || other.Key != w.Key {
 			continue
 		}
 		if !other.Priority {
-			places, turns = append(places, i), append(turns, turn[other.Owner])
+			indexes, turns = append(indexes, i), append(turns, turn[other.Owner])
 		}
 		turn[other.Owner]++
 	}
-	last := len(places) - 1
+	last := len(indexes) - 1
 	at := last
 	for at > 0 && turns[at-1] > turns[last] {
 		at--
 	}
 	for i := last; i > at; i-- {
-		before := s.st.Waiters[places[i-1]]
-		s.st.Waiters[places[i]] = before
+		before := s.st.Waiters[indexes[i-1]]
+		s.st.Waiters[indexes[i]] = before
 		before.Turn, w.Turn = w.Turn, before.Turn
 	}
-	s.st.Waiters[places[at]] = w
+	s.st.Waiters[indexes[at]] = w
 }
 
 // boundQueue refuses somebody if too many wait already: who has just come, or in its place the newest of the owner that has

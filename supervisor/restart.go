@@ -24,7 +24,7 @@ func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
 	return w
 }
 
-func (s *stepper) keepRestart(w *Waiter) bool {
+func (s *stepper) serveRestart(w *Waiter) bool {
 	if !s.now.Before(w.NotBefore) {
 		s.needs(w)
 	}

@@ -51,7 +51,7 @@ func (w *world) spec(key string) *Spec {
 	spec.Memory = 40 + 30*int64(key[0]-'a')
 	spec.ContextLength = 256 + 256*w.rand.IntN(2)
 	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
-	spec.Keep = w.rand.IntN(4) == 0
+	spec.AutoRestart = w.rand.IntN(4) == 0
 	spec.Pinned = w.rand.IntN(40) == 0
 	spec.Private = w.rand.IntN(4) == 0
 	if w.rand.IntN(20) == 0 {

@@ -56,7 +56,7 @@ func (s *stepper) serveInOrder() bool {
 		if !s.horizon.IsZero() && w.Turn.After(s.horizon) {
 			s.decideLoads()
 		}
-		if !w.gone && !s.keep(w) {
+		if !w.gone && !s.serve(w) {
 			w.gone = true
 		}
 	}
@@ -67,16 +67,16 @@ func (s *stepper) serveInOrder() bool {
 }
 
 // keep serves a waiter. It tells whether it still waits.
-func (s *stepper) keep(w *Waiter) bool {
+func (s *stepper) serve(w *Waiter) bool {
 	switch w.Kind {
 	case WaitUnload:
-		return s.keepUnloader(w)
+		return s.serveUnload(w)
 	case WaitLoad:
-		return s.keepLoader(w)
+		return s.serveLoad(w)
 	case WaitRestart:
-		return s.keepRestart(w)
+		return s.serveRestart(w)
 	default:
-		return s.keepUser(w)
+		return s.serveUse(w)
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *stepper) mark() {
 	}
 }
 
-func (s *stepper) keepUnloader(w *Waiter) bool {
+func (s *stepper) serveUnload(w *Waiter) bool {
 	if s.st.find(w.Gen) != nil {
 		return true
 	}
@@ -106,7 +106,7 @@ func (s *stepper) keepUnloader(w *Waiter) bool {
 	return false
 }
 
-func (s *stepper) keepLoader(w *Waiter) bool {
+func (s *stepper) serveLoad(w *Waiter) bool {
 	if w.Instance == "" {
 		s.needs(w)
 		return true
@@ -124,8 +124,8 @@ func (s *stepper) keepLoader(w *Waiter) bool {
 	}
 }
 
-// keepUser serves who wants to use a model, or to see it loaded. Where there is no instance, one is to be loaded.
-func (s *stepper) keepUser(w *Waiter) bool {
+// serveUse serves who wants to use a model, or to see it loaded. Where there is no instance, one is to be loaded.
+func (s *stepper) serveUse(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
 		w.Instance = "" // it is gone: any will do, and its name may become another's
 	}

@@ -27,13 +27,13 @@ type Spec struct {
 
 	// What follows is no concern of the process.
 
-	Memory  int64         // estimate of what all this takes, in bytes
-	Reserve int64         // what of it is taken bit by bit: the prompt cache and the checkpoints
-	TTL     time.Duration // unload it when nobody has used it for so long; 0: never
-	Pinned  bool          // never evict it
-	Keep    bool          // start it again when it crashes, not only when it is asked for
-	Smaller []Size        // in which it may be loaded rather than that what is in use is evicted, the largest first
-	Origin  any           // the caller's own note of how this came about
+	Memory      int64         // estimate of what all this takes, in bytes
+	Reserve     int64         // what of it is taken bit by bit: the prompt cache and the checkpoints
+	TTL         time.Duration // unload it when nobody has used it for so long; 0: never
+	Pinned      bool          // never evict it
+	AutoRestart bool          // start it again after a crash, also while no request asks for it
+	Smaller     []Size        // in which it may be loaded rather than that what is in use is evicted, the largest first
+	Origin      any           // the caller's own note of how this came about
 }
 
 // isProcessOf tells whether a process that was started with s is as good for o.
@@ -53,7 +53,7 @@ func isSameFile(a, b *catalog.Model) bool {
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
 	n.Memory, n.Reserve, n.Smaller = o.Memory, o.Reserve, o.Smaller
-	n.TTL, n.Pinned, n.Keep, n.Origin = o.TTL, o.Pinned, o.Keep, o.Origin
+	n.TTL, n.Pinned, n.AutoRestart, n.Origin = o.TTL, o.Pinned, o.AutoRestart, o.Origin
 	return &n
 }
 

@@ -87,7 +87,7 @@ func (s *stepper) asked(w Waiter) {
 	}
 	at := len(s.st.Waiters)
 	if w.Priority {
-		at = s.place(&w)
+		at = s.priorityIndex(&w)
 	}
 	s.st.Waiters = slices.Insert(s.st.Waiters, at, &w)
 	s.takeTurn(&w)

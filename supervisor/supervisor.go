@@ -53,20 +53,20 @@ type Supervisor struct {
 	counts  counts
 
 	// The rest is the loop's.
-	state   State
-	waiting map[uint64]caller
-	watched int // how many of them watch
-	running map[uint64]*process
-	timer   *time.Timer // fires when Step wants a Tick
-	due     time.Time   // when that is; zero: it doesn't
+	state    State
+	waiting  map[uint64]caller
+	notified int // the number of them that have a Notifier
+	running  map[uint64]*process
+	timer    *time.Timer // fires when Step wants a Tick
+	due      time.Time   // when that is; zero: it doesn't
 
 	processes sync.WaitGroup
 }
 
 // caller is where a waiter's answer goes.
 type caller struct {
-	answer chan<- answer
-	watch  *Watch // nil: it doesn't
+	answer   chan<- answer
+	notifier *Notifier // nil: nobody is told of the progress
 }
 
 // message is what reaches the loop: an event, with who asks if it is Asked; or a question about the state.
@@ -108,18 +108,18 @@ type Want struct {
 	Instance string // this one alone; empty: any of the key
 	Draft    string // the key of the draft model that the instance must have; empty: none, or the Spec's
 	Context  ContextNeed
-	Slots    int    // more than an instance has is what it has
-	Owner    string // who asks: the queue is shared fairly among owners, and slots are where owners are kept apart
-	Spec     *Spec  // what to load with
-	MayLoad  bool   // whether a model that isn't loaded is to be
-	Priority bool   // whether to go before those without, which have waited for less than maxOvertakes of these
-	Watch    *Watch // told how the wait goes; nil: nobody
+	Slots    int       // more than an instance has is what it has
+	Owner    string    // who asks: the queue is shared fairly among owners, and slots are where owners are kept apart
+	Spec     *Spec     // what to load with
+	MayLoad  bool      // whether a model that isn't loaded is to be
+	Priority bool      // whether to go before those without, which have waited for less than maxOvertakes of these
+	Notify   *Notifier // told of the progress of the wait; nil: nobody
 }
 
 // Acquire waits for slots, and before that for the model to be loaded, if need be. The caller has to Release the lease.
 // The error is an [Error] or the context's.
 func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
-	a, err := s.wait(ctx, w.Watch, Waiter{
+	a, err := s.wait(ctx, w.Notify, Waiter{
 		Kind: WaitSlots, Key: w.Key, Instance: w.Instance, Draft: w.Draft, Slots: max(1, w.Slots), Spec: w.Spec,
 		MayLoad: w.MayLoad, Priority: w.Priority, Owner: w.Owner, Context: w.Context,
 	})
@@ -138,8 +138,8 @@ func (s *Supervisor) Acquire(ctx context.Context, w Want) (*Lease, error) {
 
 // Load loads a new instance, whatever is loaded already, and waits until it is ready. It goes on when ctx ends, unless the
 // limits say that such a load is abandoned.
-func (s *Supervisor) Load(ctx context.Context, spec *Spec, watch *Watch) (Info, error) {
-	a, err := s.wait(ctx, watch, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
+func (s *Supervisor) Load(ctx context.Context, spec *Spec, notifier *Notifier) (Info, error) {
+	a, err := s.wait(ctx, notifier, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
 	return a.info, err
 }
 
@@ -170,13 +170,13 @@ func (s *Supervisor) Close() {
 	s.options.folders.close()
 }
 
-func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, error) {
+func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
 	w.ID = s.waiters.Add(1)
 	answered := answers.Get().(chan answer)
-	if !s.send(message{event: Asked{w}, caller: caller{answered, watch}}) {
+	if !s.send(message{event: Asked{w}, caller: caller{answered, notifier}}) {
 		return answer{}, errClosing
 	}
 	defer answers.Put(answered) // from here on it gets exactly one answer, which is taken out
@@ -237,8 +237,8 @@ func (s *Supervisor) handle(m message) {
 	switch ev := m.event.(type) {
 	case Asked:
 		s.waiting[ev.Waiter.ID] = m.caller
-		if m.caller.watch != nil {
-			s.watched++
+		if m.caller.notifier != nil {
+			s.notified++
 		}
 	case Exited:
 		delete(s.running, ev.Gen)
@@ -247,8 +247,8 @@ func (s *Supervisor) handle(m message) {
 	for _, effect := range Step(&s.state, m.event, now) {
 		s.carryOut(effect)
 	}
-	if s.watched > 0 {
-		s.tellWatches()
+	if s.notified > 0 {
+		s.notify()
 	}
 	s.setTimer(s.state.Deadline(now), now)
 }
@@ -298,8 +298,8 @@ func (s *Supervisor) reply(waiter uint64, a answer) {
 		return
 	}
 	delete(s.waiting, waiter)
-	if c.watch != nil {
-		s.watched--
+	if c.notifier != nil {
+		s.notified--
 	}
 	c.answer <- a
 }

@@ -14,7 +14,7 @@ import (
 // ever confined, or kept from signals.
 func startOnThread(box *sandbox.Box, start func() error) (end func(), err error) {
 	started, ended := make(chan error, 1), make(chan struct{})
-	keep := func() {
+	hold := func() {
 		err := blockSignals()
 		if err == nil && box != nil {
 			err = box.Enter()
@@ -28,7 +28,7 @@ func startOnThread(box *sandbox.Box, start func() error) (end func(), err error)
 	go func() {
 		runtime.LockOSThread()
 		if !isMainThread() {
-			keep()
+			hold()
 			return
 		}
 		// The main thread can't be destroyed. It is held until another one is found.
@@ -37,7 +37,7 @@ func startOnThread(box *sandbox.Box, start func() error) (end func(), err error)
 		go func() {
 			runtime.LockOSThread()
 			close(locked)
-			keep()
+			hold()
 		}()
 		<-locked
 	}()

@@ -13,19 +13,19 @@ type Progress struct {
 }
 
 // Watch is told how a wait goes: the latest, not every step of the way. Who waits reads from C while it waits.
-type Watch struct {
+type Notifier struct {
 	c    chan Progress
 	last Progress
 }
 
-// NewWatch makes a watch for one wait.
-func NewWatch() *Watch { return &Watch{c: make(chan Progress, 1), last: Progress{Ahead: -1}} }
+// NewNotifier makes a watch for one wait.
+func NewNotifier() *Notifier { return &Notifier{c: make(chan Progress, 1), last: Progress{Ahead: -1}} }
 
 // C gives the latest progress whenever there is any. It is never closed.
-func (w *Watch) C() <-chan Progress { return w.c }
+func (w *Notifier) C() <-chan Progress { return w.c }
 
 // tell replaces what hasn't been read. Only the supervisor's loop calls it.
-func (w *Watch) tell(p Progress) {
+func (w *Notifier) tell(p Progress) {
 	p.Loaded = max(p.Loaded, w.last.Loaded)
 	if p == w.last {
 		return
@@ -38,18 +38,18 @@ func (w *Watch) tell(p Progress) {
 	w.c <- p
 }
 
-// tellWatches tells everybody who watches how it stands.
-func (s *Supervisor) tellWatches() {
+// notify tells everybody who notifiers how it stands.
+func (s *Supervisor) notify() {
 	ahead := map[string]int{}
 	for _, w := range s.state.Waiters {
-		if c, ok := s.waiting[w.ID]; ok && c.watch != nil {
+		if c, ok := s.waiting[w.ID]; ok && c.notifier != nil {
 			p := Progress{Ahead: ahead[w.Key]}
 			if in := s.state.loadingFor(w); in != nil {
 				p.Instance, p.Loaded = in.ID, in.Progress
-			} else if in := s.state.byID(c.watch.last.Instance); in != nil && in.Status == Ready {
+			} else if in := s.state.byID(c.notifier.last.Instance); in != nil && in.Status == Ready {
 				p.Instance, p.Loaded, p.LoadTime = in.ID, 1, in.LoadTime
 			}
-			c.watch.tell(p)
+			c.notifier.tell(p)
 		}
 		if w.Kind == WaitSlots {
 			ahead[w.Key]++
