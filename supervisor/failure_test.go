@@ -114,6 +114,21 @@ func TestFailure_ANewChanceForWhatIsToComeBack(t *testing.T) {
 	p.on(died(2), failed(1, "The model a could not be loaded: exit status 1"), Spawn{"a", 3})
 }
 
+// A new chance for one model is none for another, which keeps its own file.
+func TestFailure_ANewChanceIsForOneModel(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(autoRestart(specOf("a", 1)))
+	p.idle(autoRestart(specOf("b", 1)))
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now}, "b": {Count: 4, At: p.now}}
+	p.on(died(1), Crashed{"a", "a", "exit status 1"})
+	p.at(died(2), Crashed{"b", "b", "exit status 1"})
+	p.at(loader(1, "a"), Spawn{"a", 3}, Spawn{"a:2", 4})
+	if w := p.st.Waiters[0]; w.Kind != WaitRestart || w.Spec.Model.Key != "b" || !w.NotBefore.After(p.now) {
+		t.Errorf("b comes back as %+v of %+v", *w, *w.Spec)
+	}
+}
+
 func TestFailure_ARequestThatWasCutOffIsNoProofOfSoundness(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -333,8 +348,8 @@ func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
 		p.due(time.Second, Spawn{"a", gen})
 		p.at(none(gen), Refuse{1, errNoFiles}, Refuse{2, errNoFiles})
 	}
-	if f := p.st.Failures["a"]; f.Count != 0 {
-		t.Errorf("%d failures are counted", f.Count)
+	if f := p.st.Failures["a"]; f.Count != 0 || f.Message != errNoFiles.Message {
+		t.Errorf("%d failures are counted, and %q is told", f.Count, f.Message)
 	}
 	p.at(user(1, "a"))
 	p.due(time.Second, Spawn{"a", 10})
