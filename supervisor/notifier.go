@@ -2,29 +2,30 @@ package supervisor
 
 import "time"
 
-// Progress is how a wait stands.
+// Progress is the state of a wait.
 type Progress struct {
-	Ahead    int     // how many wait for the same model and came before
-	Instance string  // the one that is being loaded; empty while none is
-	Loaded   float64 // of it, 0 to 1; never less than before, also when it is started again
+	Ahead    int     // requests for the same model that are ahead in the queue
+	Instance string  // the one being loaded; empty while none is
+	Loaded   float64 // the progress of its load, 0 to 1; it never falls, even if the load is restarted
 
-	// LoadTime is how long the Instance took to load, once it is ready and the wait isn't over: others have its slots.
+	// LoadTime is how long the Instance took to load. It is set when the Instance is ready while the wait goes on, since
+	// others use its slots.
 	LoadTime time.Duration
 }
 
-// Watch is told how a wait goes: the latest, not every step of the way. Who waits reads from C while it waits.
+// Watch delivers the latest progress of a wait, not every step. Read from C while waiting.
 type Notifier struct {
 	c    chan Progress
 	last Progress
 }
 
-// NewNotifier makes a watch for one wait.
+// NewNotifier returns a Notifier for one wait.
 func NewNotifier() *Notifier { return &Notifier{c: make(chan Progress, 1), last: Progress{Ahead: -1}} }
 
-// C gives the latest progress whenever there is any. It is never closed.
+// C returns the channel that delivers the latest progress. It is never closed.
 func (w *Notifier) C() <-chan Progress { return w.c }
 
-// tell replaces what hasn't been read. Only the supervisor's loop calls it.
+// tell replaces progress that hasn't been read yet. Only the supervisor's loop calls it.
 func (w *Notifier) tell(p Progress) {
 	p.Loaded = max(p.Loaded, w.last.Loaded)
 	if p == w.last {
@@ -57,8 +58,8 @@ func (s *Supervisor) notify() {
 	}
 }
 
-// loadingFor is the loading instance that a waiter waits for, the one that has come furthest; nil if there is none, or if
-// it waits for one that is ready.
+// loadingFor returns the loading instance that a waiter waits for, the one with the most progress. It is nil if there is none,
+// or if the waiter waits for a ready one.
 func (st *State) loadingFor(w *Waiter) *Instance {
 	var best *Instance
 	choice := st.choice(w)
