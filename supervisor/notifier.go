@@ -39,7 +39,7 @@ func (w *Notifier) tell(p Progress) {
 	w.c <- p
 }
 
-// notify tells everybody who notifiers how it stands.
+// notify tells the waiters that have a Notifier about their progress.
 func (s *Supervisor) notify() {
 	ahead := map[string]int{}
 	for _, w := range s.state.Waiters {

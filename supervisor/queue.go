@@ -2,8 +2,8 @@ package supervisor
 
 import "slices"
 
-// place is where a waiter with priority may stand: before those without that wait for the same model, unless that puts it
-// before one that was overtaken too often.
+// priorityIndex returns the position in the queue for a waiter with priority: before waiters for the same model without
+// priority, unless it would overtake one that was overtaken maxOvertakes times.
 func (s *stepper) priorityIndex(w *Waiter) int {
 	at := len(s.st.Waiters)
 	for i := at - 1; i >= 0; i-- {
