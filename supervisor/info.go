@@ -1,8 +1,8 @@
 package supervisor
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -124,7 +124,7 @@ func (s *Supervisor) overview() Overview {
 			o.Failing = append(o.Failing, Failing{key, f.Count, f.Until, f.Message})
 		}
 	}
-	slices.SortFunc(o.Failing, func(a, b Failing) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(o.Failing, func(a, b Failing) int { return cmp.Compare(a.Key, b.Key) })
 	return o
 }
 

@@ -160,8 +160,8 @@ func (c Cmd) forExec(dir string, m mark) *exec.Cmd {
 	return cmd
 }
 
-// watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the
-// end of the output.
+// monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.
+// That function waits for the end of the output.
 func (p *process) monitor(engine Process, out *outputs) func() {
 	p.loading.begin(p.options, p.stalled)
 	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)

@@ -39,13 +39,11 @@ func (b *slotBook) lend(n int, waiter uint64, owner string) {
 	}
 	slices.SortStableFunc(free, func(x, y int) int {
 		a, c := &b.slots[x], &b.slots[y]
-		if order := cmp.Compare(a.rank(owner), c.rank(owner)); order != 0 {
-			return order
-		}
+		byAge := cmp.Compare(a.last, c.last)
 		if a.isOf(owner) {
-			return cmp.Compare(c.last, a.last)
+			byAge = -byAge
 		}
-		return cmp.Compare(a.last, c.last)
+		return cmp.Or(cmp.Compare(a.rank(owner), c.rank(owner)), byAge)
 	})
 	b.turn++
 	for _, id := range free[:min(n, len(free))] {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -184,22 +185,16 @@ type Learnt struct {
 
 // find returns the instance of a process, or nil if the process has been replaced or is gone.
 func (st *State) find(gen uint64) *Instance {
-	for _, in := range st.Instances {
-		if in.Gen == gen {
-			return in
-		}
-	}
-	return nil
+	return st.first(func(in *Instance) bool { return in.Gen == gen })
 }
 
 func (st *State) byID(id string) *Instance {
-	if id == "" {
-		return nil
-	}
-	for _, in := range st.Instances {
-		if in.ID == id {
-			return in
-		}
+	return st.first(func(in *Instance) bool { return in.ID == id })
+}
+
+func (st *State) first(is func(*Instance) bool) *Instance {
+	if i := slices.IndexFunc(st.Instances, is); i >= 0 {
+		return st.Instances[i]
 	}
 	return nil
 }
@@ -225,20 +220,14 @@ func (st *State) restart(which func(*Waiter) bool) *Waiter {
 
 // restarts returns the number of pending restarts, which are at the head of the queue.
 func (st *State) restarts() int {
-	n := 0
-	for n < len(st.Waiters) && st.Waiters[n].Kind == WaitRestart {
-		n++
+	if n := slices.IndexFunc(st.Waiters, func(w *Waiter) bool { return w.Kind != WaitRestart }); n >= 0 {
+		return n
 	}
-	return n
+	return len(st.Waiters)
 }
 
 func (st *State) remove(in *Instance) {
-	for i := range st.Instances {
-		if st.Instances[i] == in {
-			st.Instances = append(st.Instances[:i], st.Instances[i+1:]...)
-			return
-		}
-	}
+	st.Instances = slices.DeleteFunc(st.Instances, func(o *Instance) bool { return o == in })
 }
 
 // launch adds a new instance of a model, with the given id or, if that is empty, a free one. It is counted with claim bytes.
