@@ -151,7 +151,7 @@ func TestLease_NothingIsSentAgainForAClientThatDisconnected(t *testing.T) {
 	lease := acquire(t, s, want("m", 1))
 	ctx, leave := context.WithCancel(t.Context())
 	var tries atomic.Int32
-	lease.process.client = &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+	lease.process.client = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		tries.Add(1)
 		leave()
 		return nil, syscall.EPIPE

@@ -13,7 +13,7 @@ type Progress struct {
 	LoadTime time.Duration
 }
 
-// Watch delivers the latest progress of a wait, not every step. Read from C while waiting.
+// Notifier delivers the latest progress of a wait, not every step. Read from C while waiting.
 type Notifier struct {
 	c    chan Progress
 	last Progress
