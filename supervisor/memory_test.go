@@ -165,6 +165,9 @@ func TestMemory_WithoutALimitEverythingFits(t *testing.T) {
 			p := newPlay(t, limits)
 			p.on(asks(1, sized("a", 1<<40)), Spawn{"a", 1})
 			p.on(asks(2, sized("b", 1<<40)), Spawn{"b", 2})
+			if claim := p.st.Instances[1].Claim; claim != 1<<40 {
+				t.Errorf("it is counted with %d bytes", claim)
+			}
 		})
 	}
 }
