@@ -298,9 +298,8 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 				ended <- err
 			}()
 			eventually(t, "another waits", func() bool { return s.Overview().Waiting["m"] > 0 })
-			leave()
-			cancel()
-			for range 2 {
+			for _, end := range []func(){leave, cancel} { // one after the other: else the second may be given what the first returns
+				end()
 				if err := <-ended; !errors.Is(err, context.Canceled) {
 					t.Errorf("error %v, want the context's", err)
 				}
