@@ -9,6 +9,7 @@ LDFLAGS     := -s -w -X github.com/caddyserver/caddy/v2.CustomVersion=$(VERSION)
 GO_FILES    := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*' -not -path './e2e/*')
 # The files that //go:embed names
 EMBEDDED    := $(wildcard $(shell awk '/^\/\/go:embed /{dir=FILENAME; sub("[^/]*$$","",dir); for(i=2;i<=NF;i++) print dir $$i}' $(GO_FILES)))
+GREMLINS    := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The end-to-end tests take their engine from this home.
@@ -86,6 +87,16 @@ faults: build ## Breaks engines, the server and their surroundings under load; m
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/faults && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -full $(if $(FAULTS_BEFORE),-before "$(abspath $(FAULTS_BEFORE))") $(FAULTS_FLAGS)
+
+# Of supervisor, the pure files are mutated, and the tests are skipped that start processes or wait.
+PKG             ?= ./supervisor
+MUTANTS_EXCLUDE ?= $(if $(filter ./supervisor,$(PKG)),'/|^(address|confine|counts|doc|ended|engine|error|event|exchange|exit|folder|group|info|journal|lease|linelog|llama|loading|loss|marked|memory|notifier|output|payload|process|pulse|ready|signals|spec|supervisor|thread)')
+MUTANTS_SKIP    ?= $(if $(filter ./supervisor,$(PKG)),^Test(Supervisor|Fault|Loss|Confined|EndLeftovers|Address|Journal|Lease|Outputs|Signals|HasEnded|Notifier_Sees|Close|Llama))
+
+.PHONY: mutants
+mutants: ## Changes one package here and there, and lists the changes (LIVED) that its tests miss: PKG=./store
+	GOFLAGS='-vet=off -ldflags=-s $(if $(MUTANTS_SKIP),-skip=$(MUTANTS_SKIP))' go run $(GREMLINS) unleash \
+		--workers 2 --timeout-coefficient 10 --invert-logical $(if $(MUTANTS_EXCLUDE),-E $(MUTANTS_EXCLUDE)) $(PKG)
 
 .PHONY: lint
 lint: ## Runs the linter

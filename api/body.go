@@ -51,7 +51,7 @@ var heldBuffers = sync.Pool{New: func() any { return new(heldBuffer) }}
 func holdBuffer() *heldBuffer {
 	b := heldBuffers.Get().(*heldBuffer)
 	b.data = b.data[:0]
-	b.Hold()
+	b.Retain()
 	return b
 }
 
@@ -62,18 +62,18 @@ func (b *heldBuffer) grow(size int) {
 	}
 }
 
-// Hold says that somebody reads the buffer.
-func (b *heldBuffer) Hold() { b.holders.Add(1) }
+// Retain adds a reader of the buffer.
+func (b *heldBuffer) Retain() { b.holders.Add(1) }
 
-// Release says that somebody no longer does.
+// Release takes a reader away. The last one frees the buffer for other requests.
 func (b *heldBuffer) Release() {
 	if b.holders.Add(-1) == 0 && cap(b.data) <= maxKept {
 		heldBuffers.Put(b)
 	}
 }
 
-// keeper is nil for a request without a body.
-func (b *heldBuffer) keeper() supervisor.Keeper {
+// memory is nil for a request without a body.
+func (b *heldBuffer) memory() supervisor.RefCounted {
 	if b == nil {
 		return nil
 	}

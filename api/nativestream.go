@@ -15,9 +15,9 @@ import (
 func (r *nativeRun) streamed() error {
 	s := r.call.newStream()
 	defer s.close()
-	watch := supervisor.NewWatch()
-	r.rq.demand.Watch = watch
-	leased := r.follow(watch)
+	notifier := supervisor.NewNotifier()
+	r.rq.demand.Notify = notifier
+	leased := r.follow(notifier)
 	defer leased()
 	ctx := r.call.r.Context()
 	err := r.call.guarded(ctx, r.rq.target, r.rq.demand, func() [][]byte { return r.upstream.Body }, func(demand node.Demand) error {
@@ -46,14 +46,14 @@ func (r *nativeRun) streamed() error {
 }
 
 // follow tells of the load while the request waits for it, until the function that it returns is called.
-func (r *nativeRun) follow(watch *supervisor.Watch) (end func()) {
+func (r *nativeRun) follow(notifier *supervisor.Notifier) (end func()) {
 	ctx, cancel := context.WithCancel(r.call.r.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		for {
 			select {
-			case p := <-watch.C():
+			case p := <-notifier.C():
 				switch {
 				case p.LoadTime > 0: // its slots are others' for now
 					r.tell(loadEnd(p.Instance, p.LoadTime))

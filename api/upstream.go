@@ -54,7 +54,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	engine := c.node.Wire(target.Model)
-	payload := supervisor.Payload{Pieces: ask.Body, Keeper: c.held.keeper()}
+	payload := supervisor.Payload{Pieces: ask.Body, Memory: c.held.memory()}
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(ask.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
 	}

@@ -130,8 +130,8 @@ type Demand struct {
 	Owner         string         // who asks, see [Identity]: a model's queue is shared among owners, and its loads note them; prompts are kept apart if the settings say so
 	Draft         string         // the model that speculative decoding is to use, by any of its names
 
-	Priority bool              // goes before others who wait, within bounds: for who has been served already and comes back
-	Watch    *supervisor.Watch // told how the wait goes; nil: nobody
+	Priority bool                 // goes before others who wait, within bounds: for who has been served already and comes back
+	Notify   *supervisor.Notifier // told of the progress of the wait; nil: nobody
 
 	context  supervisor.ContextNeed // see Needs
 	outgrown bool                   // an instance has refused the prompt as too long for it
@@ -144,7 +144,7 @@ func (d *Demand) Needs(need Need) { d.context = need.context() }
 // supervisor's, of Find's or the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
 	want := supervisor.Demand{
-		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Watch: d.Watch, Priority: d.Priority,
+		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
 		MayLoad: n.settings.Load().JIT, Context: d.context,
 	}
 	var err error
@@ -163,13 +163,13 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 }
 
 // Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire.
-func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, watch *supervisor.Watch) (supervisor.Info, error) {
+func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	o.ByHand = true
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return supervisor.Info{}, err
 	}
-	info, err := n.supervisor.Load(ctx, spec, watch)
+	info, err := n.supervisor.Load(ctx, spec, notifier)
 	if err == nil {
 		n.catchUp(info.Spec)
 	}

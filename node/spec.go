@@ -92,13 +92,13 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 		Model:  m,
 		Args:   slices.Concat(es.Args, ms.Args),
 
-		Private:    s.PrivatePrompts && m.Type == catalog.TypeLLM,
-		Unconfined: es.Unconfined,
-		Readable:   es.Readable,
-		Pinned:     ms.Pinned,
-		Keep:       o.ByHand || ms.Pinned || ms.Preload,
-		TTL:        timeToLive(s, ms, o),
-		Recipe:     recipe{s, o},
+		Private:     s.PrivatePrompts && m.Type == catalog.TypeLLM,
+		Unconfined:  es.Unconfined,
+		Readable:    es.Readable,
+		Pinned:      ms.Pinned,
+		AutoRestart: o.ByHand || ms.Pinned || ms.Preload,
+		TTL:         timeToLive(s, ms, o),
+		Recipe:      recipe{s, o},
 	}
 	o.Draft = cmp.Or(o.Draft, ms.Draft)
 	if err := n.choose(ctx, spec, e.choices(&m), o); err != nil {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// dialTimeout bounds how long a connection to an engine may take. They are all on this machine.
+// dialTimeout bounds how long connecting to an engine may take. All engines are on this machine.
 const dialTimeout = 5 * time.Second
 
-// errEnded is why no connection is made to a port: whoever listens there now isn't the engine.
+// errEnded says that a port no longer belongs to the engine, since its process has exited.
 var errEnded = errors.New("the engine has ended")
 
-// settle gives a launch its folders, and chooses where it listens: on a socket in its own, where the build can, else on a port.
+// settle sets the folders and the address of a launch: a socket in its folder if the build supports that, or else a port.
 func (p *process) settle(l *Launch, b Build) error {
 	var err error
 	if b.Sockets || l.isConfined() {
@@ -36,7 +36,7 @@ func (p *process) settle(l *Launch, b Build) error {
 	return err
 }
 
-// address is where a launch listens, as people read it.
+// address returns where a launch listens, for people.
 func (l *Launch) address() string {
 	if l.Socket != "" {
 		return l.Socket
@@ -44,11 +44,11 @@ func (l *Launch) address() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.Port))
 }
 
-// engineURL is the URL of a path of an engine's. dial knows where the engine listens, whatever host the URL names.
+// engineURL returns the URL of a path. Its host doesn't matter, since dial connects to the engine.
 func engineURL(path string) string { return "http://127.0.0.1" + path }
 
-// freePort finds a port that nobody listens on. Another program may still take it before the engine does; then the
-// engine says so, and another is tried.
+// freePort returns a free port. If another program takes it before the engine does, the engine reports that, and another port
+// is tried.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -58,8 +58,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// dial connects to the engine. A port is free for anybody once the engine has ended, so a connection to one counts only if
-// the process lived before and lives after.
+// dial connects to the engine. Once the engine has exited, another program may listen on its port, so a connection to a port is
+// used only if the process is alive before and after connecting.
 func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	l := p.launched.Load()
 	if l == nil {

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// A request may be served before a waiter that came earlier if its own model is loaded and the waiter's isn't. So requests
-// for one model are served in batches, and loads are fewer. The lead bounds how much later it may have come: loadsPerLead
-// times what the last load of the waiter's model took, within these bounds.
+// A request for a loaded model may be served before an earlier waiter whose model isn't loaded. So requests for one model are
+// served in batches, and there are fewer loads. The lead bounds how much later the request may have come: loadsPerLead times
+// the duration of the last load of the waiter's model, within these bounds.
 const (
 	loadsPerLead = 4
 	minLead      = 10 * time.Second
 	maxLead      = 2 * time.Minute
 )
 
-// leadOf is how much later than a waiter for a model that isn't loaded a request may have come that is served before it.
+// leadOf returns how long after a waiter for an unloaded model a request may arrive and still be served before it.
 func (st *State) leadOf(key string) time.Duration {
 	return cmp.Or(st.lead, min(max(minLead, loadsPerLead*st.Learnt[key].LoadTime), maxLead))
 }
 
-// mayPass is until when a request may have come to be served before a waiter whose model isn't loaded.
+// mayPass returns the end of a waiter's lead: requests that arrived until then may be served before it.
 func (s *stepper) mayPass(w *Waiter) time.Time { return w.Turn.Add(s.st.leadOf(w.Key)) }
 
-// needs adds a load for a waiter to those that are to be decided. A waiter that can use what another has loaded joins it.
+// needs queues a load for a waiter, to be decided in this round. A waiter that can use the load of an earlier one joins that.
 func (s *stepper) needs(w *Waiter) {
 	if w.uses() && slices.ContainsFunc(s.loads, func(first *Waiter) bool { return first.brings(w) }) {
 		return
@@ -34,7 +34,7 @@ func (s *stepper) needs(w *Waiter) {
 	}
 }
 
-// decideLoads launches what the waiters met so far need, or makes room for it, in their order.
+// decideLoads launches the loads queued so far, or makes room for them, in order.
 func (s *stepper) decideLoads() {
 	open := s.loads[s.decided:]
 	s.decided, s.horizon = len(s.loads), time.Time{}
@@ -47,7 +47,7 @@ func (s *stepper) decideLoads() {
 	}
 }
 
-// load launches what a waiter needs if there is room.
+// load launches the model that a waiter needs if there is room.
 func (s *stepper) load(w *Waiter) {
 	in, err := s.launchFor(w, "")
 	switch {

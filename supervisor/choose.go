@@ -1,18 +1,18 @@
 package supervisor
 
-// ContextNeed is how many tokens of context a request takes. The engine counts a prompt's tokens only once it has the
-// request, so these are bounds to choose an instance by. The zero value fits every instance.
+// ContextNeed estimates how many tokens of context a request needs. Only the engine can count a prompt's tokens, so these
+// bounds are used to choose an instance. With the zero value, every instance fits.
 type ContextNeed struct {
-	Likely int // an instance with fewer isn't asked while the model has one with more
-	Safe   int // an instance with as many is preferred to one with fewer
+	Likely int // an instance with fewer isn't used while the model has one with more
+	Safe   int // an instance with at least as many is preferred
 }
 
-// choice is which instances a waiter may use: the one that it names, else those of its model that fit it.
+// choice is the set of instances that a waiter may use: the one that it names, or else those of its model that fit.
 type choice struct {
 	waiter  *Waiter
 	named   *Instance
-	away    bool // the one that it names is being started again
-	longest int  // tokens of context of the longest that fits it but for that
+	away    bool // the one that it names is being restarted
+	longest int  // the longest context of the instances that fit otherwise, in tokens
 }
 
 func (st *State) choice(w *Waiter) choice {
@@ -39,7 +39,7 @@ func (st *State) choice(w *Waiter) choice {
 	return c
 }
 
-// has tells whether the waiter may use an instance, now or later.
+// has reports whether the waiter may use an instance, now or later.
 func (c *choice) has(in *Instance) bool {
 	if c.named != nil {
 		return in == c.named
@@ -48,7 +48,7 @@ func (c *choice) has(in *Instance) bool {
 	return w.uses() && !c.away && in.matches(w) && in.Spec.ContextLength >= min(w.Context.Likely, c.longest)
 }
 
-// prefers tells whether one instance is better than another: it surely fits, else it is less busy.
+// prefers reports whether an instance is better than another: one that surely fits, then the less busy one.
 func (c *choice) prefers(in, other *Instance) bool {
 	safe := min(c.waiter.Context.Safe, c.longest)
 	if fits := in.Spec.ContextLength >= safe; fits != (other.Spec.ContextLength >= safe) {
@@ -57,13 +57,13 @@ func (c *choice) prefers(in, other *Instance) bool {
 	return in.InUse < other.InUse
 }
 
-// matches tells whether an instance is of the model that the waiter wants, and has the draft model that it wants. One with a
-// draft model that neither the request nor the settings ask for doesn't match.
+// matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
+// that neither the request nor the settings ask for doesn't match.
 func (in *Instance) matches(w *Waiter) bool {
 	return in.Spec.Model.Key == w.Key && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
 }
 
-// takesDraft tells whether an instance with that draft model will do; an empty key is one without.
+// takesDraft reports whether an instance with that draft model will do. An empty key means no draft model.
 func (w *Waiter) takesDraft(draft string) bool {
 	if w.Draft != "" {
 		return draft == w.Draft
@@ -71,12 +71,12 @@ func (w *Waiter) takesDraft(draft string) bool {
 	return draft == "" || draft == w.Spec.draft()
 }
 
-// brings tells whether what a waiter wants loaded is what another wants to use.
+// brings reports whether the instance that w loads can serve o.
 func (w *Waiter) brings(o *Waiter) bool {
 	return w.Key == o.Key && (o.takesDraft(w.Spec.draft()) || w.isNamedBy(o))
 }
 
-// isNamedBy tells whether a waiter is for the very instance that another names.
+// isNamedBy reports whether w is for the very instance that o names.
 func (w *Waiter) isNamedBy(o *Waiter) bool {
 	return w.Key == o.Key && w.Instance != "" && w.Instance == o.Instance
 }

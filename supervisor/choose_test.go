@@ -121,6 +121,28 @@ func TestChoose_WhoWaitsForTheLongOneLeavesTheShortOne(t *testing.T) {
 	p.on(back(1), Grant{4, 1, 1, false})
 }
 
+// Where the longer one goes for good, a long prompt is sent to the shorter one, which may refuse it.
+func TestChoose_ALongPromptDoesNotWaitForWhatIsUnloaded(t *testing.T) {
+	t.Parallel()
+	p := longAndShort(t)
+	p.on(needs(2, 600, 600), Grant{2, 1, 1, false})
+	p.on(unloader(3, "a"))
+	p.on(needs(4, 600, 600), Grant{4, 2, 1, false})
+}
+
+// The one that surely fits is preferred, whichever was loaded first.
+func TestChoose_TheOneThatJustFits(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(long(512))
+	p.on(loads(1, long(1024)), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	for i, gen := range []uint64{2, 2, 1, 1} {
+		id := uint64(10 + i)
+		p.on(needs(id, 100, 1024), Grant{id, gen, 1, false})
+	}
+}
+
 // Where the longer one is being started again, a long prompt waits for it rather than be refused by the shorter one.
 func TestChoose_ALongPromptWaitsForTheLongOneToComeBack(t *testing.T) {
 	t.Parallel()
@@ -139,7 +161,7 @@ func TestChoose_ALongPromptWaitsForTheLongOneThatCrashed(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.idle(long(512))
-	p.on(loads(1, kept(long(1024))), Spawn{"a:2", 2})
+	p.on(loads(1, autoRestart(long(1024))), Spawn{"a:2", 2})
 	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
 	p.on(died(2), Crashed{"a:2", "a", "exit status 1"}, Spawn{"a:2", 3})
 	p.on(died(3), Spawn{"a:2", 4})
@@ -155,7 +177,7 @@ func TestChoose_TheOneThatIsNamedComesBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.idle(specOf("a", 1))
-	p.on(loads(1, kept(specOf("a", 1))), Spawn{"a:2", 2})
+	p.on(loads(1, autoRestart(specOf("a", 1))), Spawn{"a:2", 2})
 	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
 	p.on(died(2), Crashed{"a:2", "a", "exit status 1"}, Spawn{"a:2", 3})
 	p.on(died(3), Spawn{"a:2", 4})

@@ -52,7 +52,7 @@ func closings() map[string]closing {
 			p.on(user(1, "b"))
 		}, append(refused(1), Stop{1, ForClosing})},
 		"to come back": {func(p *play) {
-			p.idle(kept(specOf("a", 1)))
+			p.idle(autoRestart(specOf("a", 1)))
 			p.st.Failures = map[string]*Failure{"a": {Count: 2, At: p.now}}
 			crash(p, 1)
 			p.at(user(1, "a"))
@@ -113,7 +113,7 @@ func TestClose_GivingUpInEveryState(t *testing.T) {
 			p.on(asks(2, two))
 		}, []Effect{Refuse{1, errCancelled}, Grant{2, 1, 1, false}}},
 		"waits for one that is to come back": {func(p *play) {
-			p.idle(kept(specOf("a", 1)))
+			p.idle(autoRestart(specOf("a", 1)))
 			p.st.Failures = map[string]*Failure{"a": {Count: 2, At: p.now}}
 			crash(p, 1)
 			p.at(user(1, "a"))

@@ -11,10 +11,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
-// SandboxOff is what Info.Sandbox says of an engine for which the operator has switched the sandbox off.
+// SandboxOff is the value of Info.Sandbox if the sandbox is switched off in the configuration.
 const SandboxOff = "off"
 
-// SandboxState tells what engines are confined by on this machine, or why they aren't.
+// SandboxState describes the sandbox of this machine, or why there is none.
 func SandboxState() string {
 	state, err := sandbox.State()
 	if err != nil {
@@ -23,13 +23,13 @@ func SandboxState() string {
 	return state
 }
 
-// isConfined tells whether a launch runs in a sandbox.
+// isConfined reports whether a launch runs in a sandbox.
 func (l *Launch) isConfined() bool {
 	_, err := sandbox.State()
 	return err == nil && !l.Unconfined
 }
 
-// confine prepares the sandbox of a launch; nil if it gets none. The state is for people.
+// confine prepares the sandbox of a launch. The box is nil if it gets none. The state is a description for people.
 func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state string, err error) {
 	state = SandboxState()
 	switch {
@@ -61,10 +61,10 @@ func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state
 	return box, state, err
 }
 
-// firstShard ends the path of the first part of a split model.
+// firstShard matches the end of the path of a split model's first part.
 var firstShard = regexp.MustCompile(`-00001-of-\d{5}\.gguf$`)
 
-// withShards adds the further parts of split models. An engine finds them by the first one's name.
+// withShards adds the other parts of split models. Engines find them by the name of the first.
 func withShards(paths []string) []string {
 	all := slices.Clone(paths)
 	for _, path := range paths {
@@ -78,13 +78,13 @@ func withShards(paths []string) []string {
 
 var quoteGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace
 
-// mayUseGPU tells whether an engine may find devices: it has told of some, or it can't tell.
+// mayUseGPU reports whether an engine may use devices: it has listed some, or can't list them.
 func (b Build) mayUseGPU() bool { return len(b.Devices) > 0 || b.Devices == nil }
 
-// denial is how programs and libraries say that something was refused to them, or that they found no device.
+// denial matches messages of programs and libraries that were denied access, or that found no device.
 var denial = regexp.MustCompile(`(?i)permission denied|not permitted|address family not supported|cannot open shared object|no cuda-capable device|failed to initiali[sz]e|initializationfailed`)
 
-// sandboxHint says how to find out whether the sandbox made a load fail. It is empty where that can't be.
+// sandboxHint returns how to find out whether the sandbox made a load fail. It is empty if that isn't possible.
 func (p *process) sandboxHint(err error) string {
 	if !p.confined || p.loading.isOver() || (!errors.Is(err, fs.ErrPermission) && !p.output.contains(denial)) {
 		return ""

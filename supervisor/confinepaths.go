@@ -11,36 +11,36 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
-// What any program needs that is linked dynamically. No folder here may hold what is private: there is no /etc, no home, and of
-// /usr only what isn't data, since models are kept there, too.
+// What any dynamically linked program needs. No folder here may contain private files: there is no /etc and no home, and of
+// /usr only what isn't data, since models may be stored there.
 var (
 	systemRead = []string{
 		"/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
 		"/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store",
 		"/usr/share/locale", "/usr/share/zoneinfo", "/etc/localtime",
 		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-		"/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies", // else OpenSSL refuses to begin
+		"/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies", // OpenSSL fails to initialize without them
 		"/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory",
 		"/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/dev/urandom", "/dev/random", "/dev/zero",
 	}
 	systemDevices = []string{"/dev/null"}
-	// systemLoaders start dynamically linked programs; a start script's are not known beforehand.
+	// systemLoaders load dynamically linked programs. Those that a start script runs aren't known in advance.
 	systemLoaders = []string{"/lib64/ld-*.so*", "/lib/ld-*.so*", "/lib/*-linux-*/ld-*.so*"}
-	// scriptTools are what a start script may run to find out where it is, beside its own shell.
+	// scriptTools are what a start script, besides its shell, may run to find its own location.
 	scriptTools = []string{"sh", "bash", "env", "readlink", "realpath", "dirname", "basename"}
 )
 
-// What GPUs need, by the documents of their makers.
+// What GPUs need, according to their vendors' documentation.
 var (
 	gpuDevices = []string{
 		"/dev/nvidia*", "/dev/nvidia-caps", // with /dev/nvidiactl, -uvm, -uvm-tools, -modeset
 		"/dev/dri", "/dev/kfd", "/dev/accel", // Mesa, ROCm, Intel; neural processors
 		"/dev/dxg", // WSL
-		"/dev/shm", // ROCm's and CUDA's processes share memory by it
+		"/dev/shm", // shared memory between processes of ROCm and CUDA
 	}
 	gpuRead = []string{
-		"/proc", // CUDA reads /proc/self, whose place isn't known before the start. The kernel keeps what is private of other processes.
-		"/sys",  // which devices there are, and their topology
+		"/proc", // CUDA reads /proc/self, whose path isn't known before the start. The kernel protects other processes' private files.
+		"/sys",  // devices and their topology
 		"/etc/vulkan", "/etc/OpenCL", "/etc/glvnd", "/etc/drirc", "/etc/nvidia", "/etc/amd",
 		"/usr/share/vulkan", "/usr/share/glvnd", "/usr/share/drirc.d", "/usr/share/libdrm", "/usr/share/nvidia",
 		"/usr/local/cuda*", "/opt/cuda*", "/opt/rocm*", "/opt/amdgpu*", "/opt/intel",
@@ -64,7 +64,7 @@ func allowGPU(r *sandbox.Rules) {
 	r.Devices = append(r.Devices, expand(gpuDevices)...)
 }
 
-// expand is what is there of some patterns.
+// expand returns the paths that match the patterns.
 func expand(patterns []string) []string {
 	var paths []string
 	for _, pattern := range patterns {
@@ -74,8 +74,8 @@ func expand(patterns []string) []string {
 	return paths
 }
 
-// allowExecutable allows an engine's executable, with what it brings along: all of root, the folder of the runtime that it is
-// part of; without one the libraries beside it. Its folder may be one that is full of other things.
+// allowExecutable allows an engine's executable and its libraries: all of root, the folder of its runtime; without one, only
+// the libraries next to it, since its folder may contain anything else.
 func allowExecutable(r *sandbox.Rules, path, root string) {
 	r.Execute = append(r.Execute, path)
 	if root != "" {
@@ -83,7 +83,7 @@ func allowExecutable(r *sandbox.Rules, path, root string) {
 	}
 	for _, path := range reallyAt(path) {
 		dir := filepath.Dir(path)
-		r.List = append(r.List, dir) // backends are looked for beside the executable
+		r.List = append(r.List, dir) // the engine searches this folder for backends
 		r.Read = append(r.Read, expand([]string{quoteGlob(dir) + "/*.so*"})...)
 		if filepath.Base(dir) == "bin" {
 			prefix := filepath.Dir(dir)
@@ -101,7 +101,7 @@ func allowExecutable(r *sandbox.Rules, path, root string) {
 	}
 }
 
-// reallyAt is a path, and what it is a link to if it is one.
+// reallyAt returns a path and, if it is a link, its target.
 func reallyAt(path string) []string {
 	if target, err := filepath.EvalSymlinks(path); err == nil && target != path {
 		return []string{path, target}
@@ -109,7 +109,7 @@ func reallyAt(path string) []string {
 	return []string{path}
 }
 
-// loaderOf is the program by which an executable is started; empty if it needs none.
+// loaderOf returns the program that loads an executable; empty: none.
 func loaderOf(path string) string {
 	file, err := elf.Open(path)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 // loadBounds are the upper bounds of the histogram of load times, in seconds.
 var loadBounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600}
 
-// Counts is what has happened to a model since the start.
+// Counts counts what has happened to a model since the start.
 type Counts struct {
 	Loads       uint64
 	LoadSeconds float64           // of all loads together
-	LoadBuckets []uint64          // loads that took no longer than the bound of the same index in LoadBounds
-	Stops       map[Reason]uint64 // how often it was ended on purpose
+	LoadBuckets []uint64          // number of loads within the bound of the same index in LoadBounds
+	Stops       map[Reason]uint64 // number of deliberate stops
 	Crashes     uint64
 }
 
-// LoadBounds are the bounds of Counts.LoadBuckets, in seconds.
+// LoadBounds returns the bounds of Counts.LoadBuckets, in seconds.
 func LoadBounds() []float64 { return slices.Clone(loadBounds) }
 
-// counts is written by the loop and read by whoever scrapes.
+// counts is written by the loop and read by the metrics.
 type counts struct {
 	mu    sync.Mutex
 	byKey map[string]*Counts
@@ -58,7 +58,7 @@ func (c *counts) stopped(key string, why Reason) { c.with(key, func(n *Counts) {
 
 func (c *counts) crashed(key string) { c.with(key, func(n *Counts) { n.Crashes++ }) }
 
-// Counts is what has happened to each model, by key.
+// Counts returns the counts of each model, by key.
 func (s *Supervisor) Counts() map[string]Counts {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()

@@ -5,7 +5,7 @@ import "testing"
 func TestEndAsked_AnIdleInstanceIsUnloadedAndStaysSo(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	gen := p.idle(pinned(kept(specOf("a", 1))))
+	gen := p.idle(pinned(autoRestart(specOf("a", 1))))
 	p.on(EndAsked{gen}, Stop{gen, ForSignal})
 	p.on(EndAsked{gen}) // a signal stays pending
 	p.on(stopped(gen))

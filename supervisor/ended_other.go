@@ -4,5 +4,5 @@ package supervisor
 
 import "os"
 
-// hasEnded tells whether a process has ended, also while nobody has waited for it yet.
+// hasEnded reports whether a process has exited, even if it hasn't been waited for.
 func hasEnded(p *os.Process) bool { return looksEnded(p) }

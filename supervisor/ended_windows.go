@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// hasEnded tells whether a process has ended, also while nobody has waited for it yet.
+// hasEnded reports whether a process has exited, even if it hasn't been waited for.
 func hasEnded(p *os.Process) bool {
 	ended := false
 	err := p.WithHandle(func(handle uintptr) {

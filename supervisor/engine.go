@@ -8,97 +8,97 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
-// Process is the half of an engine that is a process: how it is launched, what its output means, how it is stopped. The
-// other half, its wire, is translate's. Its methods may be called from any goroutine.
+// Process is the process side of an engine: how it is launched, what its output means, and how it is stopped. Its wire format
+// is in package translate. The methods are safe for concurrent use.
 type Process interface {
-	// Probe asks the engine what it is. It is quick when the same binary has been asked before.
+	// Probe asks the engine's binary for its version and features. The answer is cached.
 	Probe(ctx context.Context) (Build, error)
-	// Command is what launches the engine. It does no I/O.
+	// Command returns the command that launches the engine. It does no I/O.
 	Command(l Launch, b Build) Cmd
-	// Line reads a line that the engine wrote, on either of its outputs.
+	// Line interprets a line that the engine wrote to standard output or standard error.
 	Line(line string) []Signal
-	// Level is how grave a line is. Below debug it isn't kept.
+	// Level returns the log level of a line. Lines below debug are dropped.
 	Level(line string) slog.Level
-	// Stop is what ends the process, step by step; after the last its whole group is killed.
+	// Stop returns the steps that stop the process. After the last, its whole group is killed.
 	Stop() []StopStep
 }
 
-// What else a Process may be. One that is none of these has to tell by a line that it is ready, and counts as hung only
+// Optional interfaces of a Process. One that has none of them must report by a line that it is ready, and counts as hung only
 // after the whole stall timeout.
 type (
 	// HealthChecker is a Process that can be asked whether it is ready.
 	HealthChecker interface {
-		// Health is the path that answers with 200 once requests can be sent, also amid requests. It is asked of an engine
-		// that doesn't tell by its lines.
+		// Health returns the path that answers with 200 once the engine is ready, also during requests. It is polled if the engine
+		// doesn't report its state.
 		Health() string
 	}
-	// Worker is a Process that can be asked what it works on.
+	// Worker is a Process that can be asked what it is working on.
 	Worker interface {
-		// Activity is the path that tells what a busy engine is at. It is asked only when the engine says nothing by itself.
+		// Activity returns the path that reports what a busy engine is doing. It is queried only while the engine is silent.
 		Activity() string
-		// Work reads an answer to that; false: it says nothing.
+		// Work parses the answer of Activity. It returns false if the answer has no such information.
 		Work(answer []byte) (Work, bool)
 	}
-	// Pacer is a Process whose answers tell how far their prompts are.
+	// Pacer is a Process whose answers report the progress of their prompts.
 	Pacer interface {
-		// Pace reads that from a piece of an answer; false: it isn't told.
+		// Pace parses the prompt progress in a piece of an answer. It returns false if there is none.
 		Pace(piece []byte) (Pace, bool)
 	}
 	// Batcher is a Process that evaluates a prompt in batches of a known size.
 	Batcher interface {
-		// BatchSize is how many tokens of a prompt are evaluated at a time by an engine that was launched with a Spec.
+		// BatchSize returns how many tokens of a prompt are evaluated at a time by an engine that was launched with a Spec.
 		BatchSize(s *Spec) int
 	}
 )
 
-// Launch is a Spec with what is chosen anew for each process.
+// Launch is a Spec with the values that are chosen for each process.
 type Launch struct {
 	*Spec
-	Cache    string // a folder for what may be made once for all launches, such as compiled shaders; empty: there is none
-	Instance string // the name by which the engine is to call the model
-	Folder   string // of this launch alone; empty: there is none
-	Socket   string // in it, that the engine is to listen on; empty: it is to listen on the port
+	Cache    string // a folder for files shared between launches, such as compiled shaders; empty: none
+	Instance string // the model's name, for the engine
+	Folder   string // for this launch alone; empty: none
+	Socket   string // the Unix socket in Folder to listen on; empty: the engine listens on Port
 	Port     int    // on 127.0.0.1
-	APIKey   string // what the engine is to demand, if it can
+	APIKey   string // the key that the engine has to require, if it can
 }
 
-// Build is an engine's binary.
+// Build describes an engine's binary.
 type Build struct {
 	Engine  string // e.g. "llama.cpp"
 	Version string // e.g. "b11669"
 	Path    string
-	Root    string            // the folder of the runtime that it is part of; empty: it isn't part of one
-	Script  bool              // it is a script that starts the engine
+	Root    string            // the folder of its runtime; empty: it isn't part of one
+	Script  bool              // the binary is a script that starts the engine
 	Sockets bool              // it can listen on a Unix socket
-	Flags   map[string]string // the command-line flags that it knows, e.g. "--no-ui", and what its help says of them
-	Devices []Device          // that it can use beside the processor; nil: it can't tell
+	Flags   map[string]string // its command-line flags, e.g. "--no-ui", with their help
+	Devices []Device          // in addition to the CPU; nil: it can't list them
 }
 
-// Device is a GPU or the like.
+// Device is a GPU or another accelerator.
 type Device struct {
 	Name    string
 	Memory  int64 // bytes
-	Unified bool  // the memory is the machine's own
+	Unified bool  // it shares the machine's memory
 }
 
 // Cmd is a command to run.
 type Cmd struct {
 	Path  string
 	Args  []string
-	Env   []string      // all of its environment but where it may write
-	Needs sandbox.Rules // beside its executable, its folder, the model, where it listens, and what any program needs
+	Env   []string      // the whole environment, except for where it may write
+	Needs sandbox.Rules // sandbox rules in addition to those for its executable, folder, model, address and the system's libraries
 }
 
-// Signal is what a line of an engine's output says.
+// Signal is the meaning of a line of an engine's output.
 type Signal struct {
 	Kind     SignalKind
 	Progress float64 // 0 to 1, with SignalProgress
-	Text     string  // the engine's words, with SignalTrouble
+	Text     string  // the engine's message, with SignalTrouble
 	Bytes    int64   // with SignalBuffer
 	Toggle   Toggle  // with SignalFlashAttention
 }
 
-// SignalKind says what a Signal is about.
+// SignalKind is the kind of a Signal.
 type SignalKind uint8
 
 // The kinds of signals.
@@ -106,38 +106,38 @@ const (
 	SignalProgress       SignalKind = iota + 1 // the model is loading
 	SignalReady                                // requests can be sent
 	SignalTrouble                              // why the load will fail, if it fails
-	SignalPortTaken                            // the port can't be listened on
-	SignalOutOfMemory                          // memory was refused
-	SignalBuffer                               // so much memory was taken for good
-	SignalFlashAttention                       // whether it is used
+	SignalPortTaken                            // the port is in use
+	SignalOutOfMemory                          // an allocation failed
+	SignalBuffer                               // a permanent buffer was allocated
+	SignalFlashAttention                       // whether flash attention is used
 )
 
-// Work is what an engine is at.
+// Work is the activity of an engine.
 type Work struct {
-	Busy   int    // requests that it works on
-	Tokens int    // of prompts, that it is evaluating now; at most a batch of them at a time
-	Mark   string // changes whenever the engine gets on
+	Busy   int    // requests under way
+	Tokens int    // of prompts being evaluated now, at most one batch
+	Mark   string // changes whenever the engine makes progress
 }
 
-// Pace is how far a prompt is.
+// Pace is the progress of a prompt.
 type Pace struct {
-	Tokens int           // that were evaluated
-	Time   time.Duration // that took
+	Tokens int           // evaluated so far
+	Time   time.Duration // spent on them
 }
 
-// StopStep is one attempt to end a process. When it hasn't ended after Wait, the next is made.
+// StopStep is one attempt to stop a process. If it hasn't exited after Wait, the next step follows.
 type StopStep struct {
 	Action StopAction
 	Text   string // with StopWrite
 	Wait   time.Duration
 }
 
-// StopAction is a way to end a process.
+// StopAction is a way to stop a process.
 type StopAction uint8
 
-// The ways to end a process.
+// The ways to stop a process.
 const (
 	StopWrite      StopAction = iota + 1 // write Text to its standard input
 	StopCloseInput                       // close its standard input
-	StopTerminate                        // ask the whole group to end (SIGTERM)
+	StopTerminate                        // send SIGTERM to the whole group
 )

@@ -9,28 +9,28 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// Error is why something was refused. It is comparable.
+// Error is a refusal. It is comparable.
 type Error struct {
 	Kind       ErrorKind
-	Message    string        // for whoever asked
-	RetryAfter time.Duration // when to ask again; 0: that isn't known
+	Message    string        // for clients
+	RetryAfter time.Duration // when to try again; 0: unknown
 }
 
 func (e Error) Error() string { return e.Message }
 
-// ErrorKind says what can be done about an Error.
+// ErrorKind is the kind of an Error.
 type ErrorKind uint8
 
 // The kinds of errors.
 const (
-	LoadFailed ErrorKind = iota + 1 // the engine didn't come up, or fails again and again
+	LoadFailed ErrorKind = iota + 1 // the engine didn't start, or fails repeatedly
 	NotLoaded                       // the model isn't loaded, and loading on first use is off
 	NoInstance                      // there is no such instance
-	NeverFits                       // it needs more than there is
-	QueueFull                       // too many wait for the model
+	NeverFits                       // it needs more room than there is
+	QueueFull                       // too many requests wait for the model
 	Closing                         // the server is shutting down
 	Cancelled                       // the caller gave up
-	NoFiles                         // this server has no file descriptor left to start an engine with
+	NoFiles                         // the server is out of file descriptors
 )
 
 var (
@@ -90,7 +90,7 @@ func neverFits(spec *Spec, l Limits, fixed load) Error {
 		spec.Model.Key, gibibytes(spec.Memory), spec.ContextLength, spec.Parallel, gibibytes(l.Memory), pinned)}
 }
 
-// gibibytes is a size as people read it.
+// gibibytes formats a size.
 func gibibytes(n int64) string {
 	if n < 1<<30 {
 		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))

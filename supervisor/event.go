@@ -1,58 +1,58 @@
 package supervisor
 
-// Event is something that has happened.
+// Event is an input of Step: something that has happened.
 type Event interface{ event() }
 
 type (
-	// Asked adds somebody who waits.
+	// Asked adds a waiter.
 	Asked struct{ Waiter Waiter }
-	// GaveUp says that a waiter no longer waits. If it has been granted something by then, nothing happens: who gave up
-	// has to give that back.
+	// GaveUp says that a waiter's caller has given up. It has no effect after a Grant: the caller must return what was
+	// granted.
 	GaveUp struct{ Waiter uint64 }
-	// Returned gives slots back.
+	// Returned returns leased slots.
 	Returned struct {
 		Gen   uint64
 		Slots int
 
-		Answered bool   // what they were lent for came to its end
-		Key      string // of the model, where it was Answered
+		Answered bool   // a request was answered completely
+		Key      string // of the model, if Answered
 
-		Waiter uint64 // to whom they were lent, where the instance keeps owners apart
-		Used   []int  // which of them the engine has begun to use for it
+		Waiter uint64 // that they were leased to, if the instance isolates owners
+		Used   []int  // the slots on which the engine has begun to answer
 	}
-	// Signalled is what a process says of itself.
+	// Signalled is a report of a process about itself.
 	Signalled struct {
 		Gen    uint64
 		Signal Signal
 	}
-	// Measured is what a process takes of the machine's memory.
+	// Measured is the resident memory of a process.
 	Measured struct {
 		Gen      uint64
 		Resident int64 // bytes
 	}
-	// Condemned says that a process no longer answers, though it lives.
+	// Condemned says that a process hangs.
 	Condemned struct {
 		Gen    uint64
 		Reason string
 	}
-	// EndAsked says that a stranger has sent a process a signal to end. It answers as before.
+	// EndAsked says that somebody else has sent a process a signal to terminate. The process still answers.
 	EndAsked struct{ Gen uint64 }
-	// Exited says that a process has ended, with nothing of it left, or couldn't be started.
+	// Exited says that a process and its descendants have exited, or that it couldn't be started.
 	Exited struct {
 		Gen    uint64
 		Reason string
-		Killed bool // by the system or a stranger's hand, without a word: so a system ends what takes too much memory
-		// NoFiles says that this server had no file descriptor left to start it with.
+		Killed bool // by SIGKILL from outside, as the system kills a process that takes too much memory
+		// NoFiles says that the server was out of file descriptors.
 		NoFiles bool
 	}
-	// Configured brings other settings.
+	// Configured sets new settings.
 	Configured struct {
 		Limits Limits
 		Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
 	}
-	// Tick says that a Deadline has come.
+	// Tick says that the Deadline has passed.
 	Tick struct{}
-	// Closed ends everything.
+	// Closed shuts the supervisor down.
 	Closed struct{}
 )
 
@@ -68,7 +68,7 @@ func (Configured) event() {}
 func (Tick) event()       {}
 func (Closed) event()     {}
 
-// Effect is something to be done, or to be told. Effects are comparable.
+// Effect is an output of Step: an action or an announcement. Effects are comparable.
 type Effect interface{ effect() }
 
 type (
@@ -77,25 +77,25 @@ type (
 		Instance string
 		Gen      uint64
 	}
-	// Stop ends a process.
+	// Stop stops a process.
 	Stop struct {
 		Gen    uint64
 		Reason Reason
 	}
-	// Grant gives a waiter what it waits for. Slots are lent until they are Returned.
+	// Grant ends a wait with success. The slots are leased until they are Returned.
 	Grant struct {
 		Waiter, Gen uint64
 		Slots       int
-		SawLoad     bool // the waiter was there before the instance was ready
+		SawLoad     bool // the waiter waited for the instance's load
 	}
-	// Refuse ends a wait in an error.
+	// Refuse ends a wait with an error.
 	Refuse struct {
 		Waiter uint64
 		Err    Error
 	}
-	// Loaded tells that an instance has become ready.
+	// Loaded announces that an instance has become ready.
 	Loaded struct{ Gen uint64 }
-	// Crashed tells that a ready instance's process ended against our will. The instance is gone.
+	// Crashed announces that the process of a ready instance exited unexpectedly. The instance is gone.
 	Crashed struct{ Instance, Key, Reason string }
 )
 

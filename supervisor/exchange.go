@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// exchange is one request on its way through an engine.
+// exchange is one request to an engine and its answer.
 type exchange struct {
 	pulse  *pulse
 	lease  *Lease
-	ctx    context.Context // of who asks
-	tokens int             // that its prompt can have
+	ctx    context.Context // of the request
+	tokens int             // upper bound of its prompt
 
-	// Of the pulse's lock:
+	// These are guarded by the pulse's lock.
 	waits  bool
-	since  time.Time // its own last byte
-	paced  bool      // its answer has begun with other things than progress: no pace is to be had any more
-	pace   Pace      // as last told
-	ended  bool      // the answer came to its end
-	broken bool      // it broke off, and not by the client
+	since  time.Time // when its last byte arrived
+	paced  bool      // its answer no longer reports prompt progress
+	pace   Pace      // as last reported
+	ended  bool      // the answer is complete
+	broken bool      // the answer broke off, and not by the client
 }
 
-// wait says that the exchange waits for bytes. While its client is slow it doesn't.
+// wait records that the exchange waits for bytes. It doesn't while its client is slow.
 func (x *exchange) wait() {
 	u := x.pulse
 	u.mu.Lock()
@@ -31,7 +31,7 @@ func (x *exchange) wait() {
 	u.waitsFor(x)
 }
 
-// got says how a wait ended. Comments aren't progress: an engine sends them while its loop hangs.
+// got records the end of a wait. Comments aren't progress: an engine sends them even if its main loop hangs.
 func (x *exchange) got(piece []byte, err error) {
 	u := x.pulse
 	u.mu.Lock()
@@ -48,7 +48,7 @@ func (x *exchange) got(piece []byte, err error) {
 	}
 }
 
-// failed says that no answer has come. The transport's error is io.EOF, too, where the engine closed the connection.
+// failed records that there was no answer. The transport's error may be io.EOF, if the engine closed the connection.
 func (x *exchange) failed() {
 	u := x.pulse
 	u.mu.Lock()
@@ -57,13 +57,14 @@ func (x *exchange) failed() {
 	x.breaks()
 }
 
-// breaks needs the lock. An exchange that its client has ended isn't broken.
+// breaks must be called with the lock held. An exchange that its client has cancelled isn't broken.
 func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
 
-// answered says that the header of an answer has come.
+// answered records that the header of an answer has arrived.
 func (x *exchange) answered() { x.got([]byte{0}, nil) }
 
-// end says that nothing more is read. One that broke off stays, since it may be why the engine has ended.
+// end records that nothing more is read. An exchange that broke off stays registered, since it may have made the engine
+// exit.
 func (x *exchange) end() {
 	u := x.pulse
 	u.mu.Lock()

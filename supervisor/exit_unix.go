@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// wasKilled tells whether a process was ended by a signal that it can't see, as the system does it to who takes too much
-// memory.
+// wasKilled reports whether a process was killed by SIGKILL, as the system does with one that takes too much memory.
 func wasKilled(err error) bool {
 	var exit exitError
 	if !errors.As(err, &exit) {

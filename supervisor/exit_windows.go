@@ -1,4 +1,4 @@
 package supervisor
 
-// wasKilled isn't told here: the system ends no process for the memory that it takes.
+// wasKilled returns false: Windows doesn't kill processes that take too much memory.
 func wasKilled(error) bool { return false }

@@ -101,7 +101,7 @@ func TestExpire_LoadsThatNobodyWaitsForOnlyIfTheyAreTo(t *testing.T) {
 func TestExpire_WhatWeStartAgainIsNotAbandoned(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Abandon: true})
-	p.idle(kept(specOf("a", 1)))
+	p.idle(autoRestart(specOf("a", 1)))
 	p.on(died(1), Crashed{"a", "a", "exit status 1"}, Spawn{"a", 2})
 	p.on(Tick{})
 	p.on(ready(2), Loaded{2})

@@ -3,16 +3,16 @@ package supervisor
 import "time"
 
 const (
-	// firstDelay is how long a model that has failed more than freeFailures times in a row is left alone; each further
-	// failure makes it four times as long.
+	// The first freeFailures failures in a row are retried at once. After the next, the model isn't loaded for firstDelay;
+	// each further failure makes that four times as long, up to maxDelay.
 	freeFailures = 2
 	firstDelay   = time.Second
 	maxDelay     = time.Minute
-	// forgetAfter is when a failure no longer counts.
+	// forgetAfter is how long a failure counts.
 	forgetAfter = 10 * time.Minute
 )
 
-// loadFailed ends a load whose process has ended.
+// loadFailed handles the exit of a process that was loading.
 func (s *stepper) loadFailed(in *Instance, ev Exited) {
 	if in.PortTaken && in.Attempts+1 < portAttempts {
 		s.st.LastGen++
@@ -42,7 +42,7 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 		until = s.failed(in.Spec, err.Message).Until
 	}
 	s.refuseLoaders(in.ID, err)
-	if in.Unasked && in.Spec.Keep {
+	if in.Unasked && in.Spec.AutoRestart {
 		s.again(in.ID, in.Spec, until)
 	}
 	s.refuseIf(err, func(w *Waiter) bool {
@@ -54,8 +54,9 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 	})
 }
 
-// crashed has an instance that is to be kept started again; another's model is loaded again by who wants it. Amid requests
-// it isn't counted as a failure of the model: those requests may be the reason, and others must not pay for them.
+// crashed handles the unexpected exit of a process that was ready. It is restarted with AutoRestart, and otherwise loaded by
+// the next request. A crash during requests isn't counted as a failure of the model, since a request may have caused it and
+// others must not be refused for that.
 func (s *stepper) crashed(in *Instance, ev Exited) {
 	s.st.remove(in)
 	reason := ev.Reason
@@ -66,17 +67,17 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 	at := s.now
 	if in.InUse == 0 && in.Leaving != ForSilence {
 		failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
-		failure.Told = "its engine ended by itself" // its last words may quote what others asked
+		failure.Told = "its engine ended by itself" // its output may quote other clients' requests
 		at = failure.Until
 	} else if f := s.st.Failures[in.Spec.Model.Key]; f != nil && f.Until.After(at) {
 		at = f.Until
 	}
-	if spec := in.nextSpec(); spec.Keep && in.Status != Draining {
+	if spec := in.nextSpec(); spec.AutoRestart && in.Status != Draining {
 		s.again(in.ID, spec, at)
 	}
 }
 
-// worked forgets the failures of a model that has answered a request. If its process has ended since, that one counts.
+// worked clears the failures of a model that has answered a request. If its process has exited since, that failure remains.
 func (s *stepper) worked(key string, in *Instance) {
 	if in != nil {
 		in.Answered = true
@@ -88,8 +89,7 @@ func (s *stepper) worked(key string, in *Instance) {
 	}
 }
 
-// forget gives a model a new chance: its failures no longer count, and what is to come back does so at once, of the file as it
-// is now.
+// forget clears the failures of a model. Its pending restarts are due at once, with the current file.
 func (s *stepper) forget(spec *Spec) {
 	delete(s.st.Failures, spec.Model.Key)
 	for _, w := range s.st.Waiters[:s.st.restarts()] {
@@ -102,7 +102,7 @@ func (s *stepper) forget(spec *Spec) {
 	}
 }
 
-// nextSpec is what an instance is loaded with the next time.
+// nextSpec returns the Spec for the next load of an instance.
 func (in *Instance) nextSpec() *Spec {
 	if in.Next != nil {
 		return in.Next
@@ -110,7 +110,7 @@ func (in *Instance) nextSpec() *Spec {
 	return in.fullSpec()
 }
 
-// failed remembers a failure, and for how long the model is left alone.
+// failed records a failure and sets the back-off.
 func (s *stepper) failed(spec *Spec, message string) *Failure {
 	key := spec.Model.Key
 	f := s.st.Failures[key]
@@ -132,7 +132,7 @@ func (s *stepper) failed(spec *Spec, message string) *Failure {
 	return f
 }
 
-// postpone has a model's next load wait for a moment, without counting a failure: the model isn't to blame.
+// postpone delays a model's next load without counting a failure, since the model didn't cause it.
 func (s *stepper) postpone(spec *Spec) time.Time {
 	until := s.now.Add(firstDelay)
 	f := s.st.Failures[spec.Model.Key]

@@ -15,7 +15,7 @@ func crash(p *play, gen uint64, more ...Effect) {
 func TestFailure_WhatIsKeptComesBackByItself(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.idle(kept(specOf("a", 1)))
+	p.idle(autoRestart(specOf("a", 1)))
 	p.idle(specOf("b", 1))
 	crash(p, 1, Spawn{"a", 3})
 	crash(p, 2)
@@ -26,8 +26,8 @@ func TestFailure_WhatIsKeptComesBackByItself(t *testing.T) {
 func TestFailure_KeepsItsName(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.idle(kept(specOf("a", 1)))
-	p.on(loads(1, kept(specOf("a", 1))), Spawn{"a:2", 2})
+	p.idle(autoRestart(specOf("a", 1)))
+	p.on(loads(1, autoRestart(specOf("a", 1))), Spawn{"a:2", 2})
 	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
 	crash(p, 1, Spawn{"a", 3})
 	crash(p, 2, Spawn{"a:2", 4})
@@ -38,7 +38,7 @@ func TestFailure_KeepsItsName(t *testing.T) {
 func TestFailure_TheNameOfWhatIsToComeBackIsTaken(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.idle(kept(specOf("a", 1)))
+	p.idle(autoRestart(specOf("a", 1)))
 	p.st.Failures = map[string]*Failure{"a": {Count: 2, At: p.now}}
 	crash(p, 1) // in a second
 	p.at(loader(1, "a"), Spawn{"a", 2}, Spawn{"a:2", 3})
@@ -102,16 +102,31 @@ func TestFailure_ANewChance(t *testing.T) {
 func TestFailure_ANewChanceForWhatIsToComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	spec := kept(specOf("a", 1))
+	spec := autoRestart(specOf("a", 1))
 	p.idle(spec)
 	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now}}
 	crash(p, 1)
 	changed := with(specOf("a", 1), func(s *Spec) { s.Model.Changed = noon })
 	p.on(asks(1, changed), Spawn{"a", 2})
-	if in := p.st.Instances[0]; !in.Spec.Keep || !in.Spec.Model.Changed.Equal(noon) {
+	if in := p.st.Instances[0]; !in.Spec.AutoRestart || !in.Spec.Model.Changed.Equal(noon) {
 		t.Errorf("it came back as %+v", in.Spec)
 	}
 	p.on(died(2), failed(1, "The model a could not be loaded: exit status 1"), Spawn{"a", 3})
+}
+
+// A new chance for one model is none for another, which keeps its own file.
+func TestFailure_ANewChanceIsForOneModel(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(autoRestart(specOf("a", 1)))
+	p.idle(autoRestart(specOf("b", 1)))
+	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now}, "b": {Count: 4, At: p.now}}
+	p.on(died(1), Crashed{"a", "a", "exit status 1"})
+	p.at(died(2), Crashed{"b", "b", "exit status 1"})
+	p.at(loader(1, "a"), Spawn{"a", 3}, Spawn{"a:2", 4})
+	if w := p.st.Waiters[0]; w.Kind != WaitRestart || w.Spec.Model.Key != "b" || !w.NotBefore.After(p.now) {
+		t.Errorf("b comes back as %+v of %+v", *w, *w.Spec)
+	}
 }
 
 func TestFailure_ARequestThatWasCutOffIsNoProofOfSoundness(t *testing.T) {
@@ -133,7 +148,7 @@ func TestFailure_ACrashAmidARequestDoesNotCount(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	for range 5 {
-		p.busy(kept(specOf("a", 1)))
+		p.busy(autoRestart(specOf("a", 1)))
 		gen := p.st.LastGen
 		crash(p, gen, Spawn{"a", gen + 1})
 		p.on(Returned{Gen: gen, Slots: 1})
@@ -150,7 +165,7 @@ func TestFailure_ACrashAmidARequestDoesNotCount(t *testing.T) {
 func TestFailure_ACrashAmidARequestEndsNoBackOff(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.busy(kept(specOf("a", 1)))
+	p.busy(autoRestart(specOf("a", 1)))
 	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now, Until: p.now.Add(11 * time.Second)}}
 	crash(p, 1)
 	p.due(10*time.Second, Spawn{"a", 2})
@@ -192,9 +207,9 @@ func TestFailure_ACrashLongAfterARequestCountsAnew(t *testing.T) {
 func TestFailure_OfAnotherFileCountsAnew(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	a := p.idle(kept(specOf("a", 1)))
+	a := p.idle(autoRestart(specOf("a", 1)))
 	p.st.Failures = map[string]*Failure{"a": {Count: 4, At: p.now}}
-	changed := with(kept(specOf("a", 1)), func(s *Spec) { s.Model.Changed = noon })
+	changed := with(autoRestart(specOf("a", 1)), func(s *Spec) { s.Model.Changed = noon })
 	p.st.Instances[0].Answered = false
 	p.on(configure(a, changed), Stop{a, ForSettings})
 	p.on(stopped(a), Spawn{"a", 2})
@@ -219,7 +234,7 @@ func TestFailure_AnEndAsWeWantedItForgetsFailuresToo(t *testing.T) {
 func TestFailure_WhatIsKeptIsTriedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	a := p.idle(kept(specOf("a", 1)))
+	a := p.idle(autoRestart(specOf("a", 1)))
 	crash(p, a, Spawn{"a", 2})
 	p.on(died(2), Spawn{"a", 3})
 	p.on(died(3))
@@ -234,7 +249,7 @@ func TestFailure_WhatIsKeptIsTriedAgainAndAgain(t *testing.T) {
 func TestFailure_AFirstLoadThatFailsDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.on(loads(1, kept(specOf("a", 1))), Spawn{"a", 1})
+	p.on(loads(1, autoRestart(specOf("a", 1))), Spawn{"a", 1})
 	p.on(died(1), failed(1, "The model a could not be loaded: exit status 1"))
 	p.never()
 }
@@ -242,7 +257,7 @@ func TestFailure_AFirstLoadThatFailsDoesNotComeBack(t *testing.T) {
 func TestFailure_CondemnedIsEndedWithWhatItDoes(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.busy(kept(specOf("a", 1)))
+	p.busy(autoRestart(specOf("a", 1)))
 	p.on(user(1, "a"))
 	p.on(Condemned{1, "it hangs"}, Stop{1, ForSilence})
 	p.on(Condemned{1, "it hangs"}) // once is enough
@@ -271,7 +286,7 @@ func TestFailure_HangingDoesNotCount(t *testing.T) {
 func TestFailure_CondemnedWhileItWasToGoDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.busy(kept(specOf("a", 1)))
+	p.busy(autoRestart(specOf("a", 1)))
 	p.on(unloader(1, "a"))
 	p.on(Condemned{1, "it hangs"}, Stop{1, ForSilence})
 	p.on(stopped(1), Grant{Waiter: 1})
@@ -281,7 +296,7 @@ func TestFailure_CondemnedWhileItWasToGoDoesNotComeBack(t *testing.T) {
 func TestFailure_CrashingWhileItWasToGoDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.busy(kept(specOf("a", 1)))
+	p.busy(autoRestart(specOf("a", 1)))
 	p.on(unloader(1, "a"))
 	p.on(died(1), Crashed{"a", "a", "exit status 1"}, Grant{Waiter: 1})
 	if f := p.st.Failures["a"]; f != nil {
@@ -333,15 +348,15 @@ func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
 		p.due(time.Second, Spawn{"a", gen})
 		p.at(none(gen), Refuse{1, errNoFiles}, Refuse{2, errNoFiles})
 	}
-	if f := p.st.Failures["a"]; f.Count != 0 {
-		t.Errorf("%d failures are counted", f.Count)
+	if f := p.st.Failures["a"]; f.Count != 0 || f.Message != errNoFiles.Message {
+		t.Errorf("%d failures are counted, and %q is told", f.Count, f.Message)
 	}
 	p.at(user(1, "a"))
 	p.due(time.Second, Spawn{"a", 10})
 	p.on(ready(10), Loaded{10}, Grant{1, 10, 1, true})
 	p.on(back(10))
 
-	gen := p.idle(kept(specOf("b", 1)))
+	gen := p.idle(autoRestart(specOf("b", 1)))
 	crash(p, gen, Spawn{"b", gen + 1})
 	p.on(none(gen + 1))
 	p.due(time.Second, Spawn{"b", gen + 2})

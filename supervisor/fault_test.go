@@ -64,7 +64,7 @@ func TestFault_CrashWhileIdleOfAKeptInstance(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, nil)
 	spec := fakeSpec("m", 1)
-	spec.Keep = true
+	spec.AutoRestart = true
 	first, err := s.Load(t.Context(), spec, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -301,9 +301,8 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 				ended <- err
 			}()
 			eventually(t, "another waits", func() bool { return s.Overview().Waiting["m"] > 0 })
-			leave()
-			cancel()
-			for range 2 {
+			for _, end := range []func(){leave, cancel} { // one after the other: else the second may be given what the first returns
+				end()
 				if err := <-ended; !errors.Is(err, context.Canceled) {
 					t.Errorf("error %v, want the context's", err)
 				}

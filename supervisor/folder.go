@@ -13,14 +13,14 @@ import (
 
 const (
 	socketName = "s.sock"
-	// nameLength is how many characters of a random text name a launch's folder: socket paths have to be short.
+	// nameLength is the length of the random name of a launch's folder. Socket paths have to be short.
 	nameLength = 8
-	// shortPrefix begins the name of a folder for those whose socket's path would be too long.
+	// shortPrefix is the prefix of the temporary folder that is used if the path in the journal would be too long for a socket.
 	shortPrefix = "lmcaddy-"
-	shortLink   = "short" // leads to that folder, so that the next start finds it after a crash
+	shortLink   = "short" // links to that folder, so that the next start finds it after a crash
 )
 
-// maxSocketPath is the length in bytes of the longest path that a Unix socket can have here.
+// maxSocketPath returns the maximum length of a Unix socket's path on this system, in bytes.
 func maxSocketPath() int {
 	if runtime.GOOS == "linux" {
 		return 107
@@ -28,26 +28,25 @@ func maxSocketPath() int {
 	return 103
 }
 
-// isSocketPath tells whether an engine can be told to listen at a path: llama-server takes several hosts, separated by commas.
+// isSocketPath reports whether an engine can listen on a socket at path. llama-server splits its hosts at commas.
 func isSocketPath(path string) bool {
 	return len(path) <= maxSocketPath() && !strings.ContainsRune(path, ',')
 }
 
-// folders gives each launch a folder of its own: for the engine's socket and for what it writes. Other users of the machine
-// can't enter it.
+// folders creates a folder for each launch, for the engine's socket and files. It isn't accessible to other users.
 type folders struct {
-	journal string // where they are; empty: in a temporary folder
+	journal string // parent of the folders; empty: a temporary folder
 
 	mu    sync.Mutex
-	short string // where they are if the journal is no place for sockets; empty: it wasn't needed
+	short string // parent of the folders if sockets can't be in the journal; empty: not needed so far
 }
 
-// make creates the folder of a launch, with a name that none had before.
+// make creates the folder of a launch, with a new random name.
 func (f *folders) make() (string, error) {
 	name := strings.ToLower(rand.Text()[:nameLength])
 	dir := filepath.Join(f.journal, name)
 	if f.journal != "" {
-		_ = os.MkdirAll(f.journal, 0o700) // what it is good for is seen below
+		_ = os.MkdirAll(f.journal, 0o700) // an error shows below
 	}
 	if f.journal != "" && isSocketPath(filepath.Join(dir, socketName)) {
 		if err := os.Mkdir(dir, 0o700); err == nil {
@@ -72,7 +71,7 @@ func (f *folders) makeShort() (string, error) {
 	errs := []error{errors.New("no folder is a place for sockets")}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
 		if info, err := os.Stat(parent); err != nil || !filepath.IsAbs(parent) || (info.Mode()&0o002 != 0 && info.Mode()&os.ModeSticky == 0) {
-			continue // where others may rename what is in it, nothing is safe
+			continue // unsafe: others could rename what is in it
 		}
 		dir, err := os.MkdirTemp(parent, shortPrefix)
 		switch {
@@ -84,7 +83,7 @@ func (f *folders) makeShort() (string, error) {
 		case !isSocketPath(filepath.Join(dir, strings.Repeat("x", nameLength), socketName)):
 			err = fmt.Errorf("%s is no place for sockets", dir)
 		case f.journal != "":
-			_ = os.Symlink(dir, filepath.Join(f.journal, shortLink)) // for the next start; a clean end needs none
+			_ = os.Symlink(dir, filepath.Join(f.journal, shortLink)) // for the next start, after a crash
 		}
 		if err == nil {
 			f.short = dir
@@ -95,7 +94,7 @@ func (f *folders) makeShort() (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// close removes what make has created beside the launches' folders.
+// close removes the temporary folder.
 func (f *folders) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +104,7 @@ func (f *folders) close() {
 	}
 }
 
-// removeFolders removes the folders that a crash left in a journal.
+// removeFolders removes the folders that a crash has left in a journal.
 func removeFolders(journal string) {
 	left, _ := os.ReadDir(journal)
 	for _, entry := range left {

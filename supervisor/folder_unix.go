@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isPrivate tells whether path is a folder, not a link to one, that this user owns and nobody else may enter.
+// isPrivate reports whether path is a folder, not a link to one, that this user owns and nobody else may enter.
 func isPrivate(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {

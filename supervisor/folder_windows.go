@@ -2,7 +2,7 @@ package supervisor
 
 import "os"
 
-// isPrivate tells whether path is a folder. A temporary folder is its user's alone here.
+// isPrivate reports whether path is a folder. On Windows, temporary folders are private to the user.
 func isPrivate(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir()

@@ -4,6 +4,6 @@ package supervisor
 
 import "syscall"
 
-// ownGroup puts a child in a group of its own, which Ctrl-C in our terminal doesn't reach. There is no help from the kernel
-// when we are killed: the engine ends when its standard input, which we hold, closes.
+// ownGroup puts a child in its own process group, so that Ctrl-C in the terminal doesn't reach it. If this process is killed,
+// the engine exits because its standard input closes.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// group is an engine's process group: itself and whatever it has forked.
+// group is an engine's process group: the engine and its children.
 type group int
 
-// adopt takes a process that ownGroup has given a group of its own.
+// adopt returns the group of a process that was started with ownGroup.
 func adopt(p *os.Process) (group, error) { return groupOf(p.Pid), nil }
 
 func groupOf(pid int) group { return group(pid) }
 
-// looksEnded tells whether a process has ended, from what the system lists.
+// looksEnded reports whether a process has exited, according to the process table.
 func looksEnded(p *os.Process) bool { return p.Signal(syscall.Signal(0)) != nil || isZombie(p.Pid) }
 
 func (g group) terminate() error { return syscall.Kill(-int(g), syscall.SIGTERM) }
 
-// kill ends what is left of the group. That nothing is left is no error.
+// kill kills what is left of the group.
 func (g group) kill() { _ = syscall.Kill(-int(g), syscall.SIGKILL) }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is an engine's job object: itself and whatever it has started. The system ends all of it when the last handle
-// closes, which is when we end, however we end.
+// group is an engine's job object: the engine and its descendants. The system kills them when the last handle closes, which
+// happens at the latest when this process ends.
 type group struct{ pid int }
 
 var jobs sync.Map // pid to windows.Handle
@@ -49,7 +49,7 @@ func adopt(p *os.Process) (group, error) {
 
 func groupOf(pid int) group { return group{pid} }
 
-// terminate can't be asked of a process without a window; kill follows.
+// terminate does nothing: a process without a window can't be asked to exit. kill follows.
 func (g group) terminate() error { return nil }
 
 func (g group) kill() {

@@ -1,37 +1,37 @@
 package supervisor
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 )
 
-// Info describes an instance at one moment.
+// Info is a snapshot of an instance.
 type Info struct {
 	ID       string
-	Gen      uint64 // of its process: another launch of the same instance has another
+	Gen      uint64 // of its process: each launch has another
 	Spec     *Spec
 	Status   Status
-	InUse    int     // slots that are lent
+	InUse    int     // leased slots
 	Leaving  Reason  // why it is Draining or Stopping; else empty
-	Progress float64 // of its loading, 0 to 1
+	Progress float64 // of its load, 0 to 1
 	LoadTime time.Duration
 	LoadedAt time.Time // when it became ready; zero before
 	LastUsed time.Time // when it became ready, or the last request began or ended
-	Expires  time.Time // when it is unloaded if nobody uses it; zero: never, or not while it is used
-	Memory   int64     // bytes that it is counted with
-	Resident int64     // bytes of the machine's memory that it held when that was last looked at; 0 before
+	Expires  time.Time // when it is unloaded if it stays idle; zero: never, or not while it is in use
+	Memory   int64     // bytes that are counted for it
+	Resident int64     // resident memory in bytes, as last measured; 0: not measured yet
 	PID      int       // 0 before it is launched
-	Address  string    // where it listens: the path of a socket, or 127.0.0.1 and a port; empty before it is launched
+	Address  string    // the path of its socket, or 127.0.0.1 and a port; empty before it is launched
 	Sandbox  string    // what confines the process, or why nothing does; empty before it is launched
 	Build    Build     // zero before it is launched
-	Renewing bool      // it is started again with other settings once it is idle
-	Batch    int       // tokens of a prompt that are evaluated at a time; 0: that isn't known
-	Smaller  bool      // it has fewer slots or a smaller prompt cache than there would be room for without other models
+	Renewing bool      // it is restarted with new settings once it is idle
+	Batch    int       // tokens of a prompt that are evaluated at a time; 0: unknown
+	Smaller  bool      // it was loaded in a smaller size to leave room for other models
 	applied  Applied
 }
 
-// batchSize is how many tokens of a prompt an engine evaluates at a time; 0: that isn't known.
+// batchSize returns how many tokens of a prompt an engine evaluates at a time, or 0 if that is unknown.
 func batchSize(engine Process, spec *Spec) int {
 	if b, ok := engine.(Batcher); ok {
 		return b.BatchSize(spec)
@@ -39,7 +39,7 @@ func batchSize(engine Process, spec *Spec) int {
 	return 0
 }
 
-// FlashAttention tells whether it is used: as the engine says, else as it was asked for.
+// FlashAttention reports whether flash attention is used: what the engine reported, or else what was requested.
 func (i Info) FlashAttention() bool {
 	t := i.applied.FlashAttention
 	if t == Auto {
@@ -48,7 +48,7 @@ func (i Info) FlashAttention() bool {
 	return t == On
 }
 
-// Experts is how many experts answer; 0 for a model without.
+// Experts returns the number of active experts; 0: the model has none.
 func (i Info) Experts() int {
 	if i.Spec.Experts > 0 {
 		return i.Spec.Experts
@@ -56,35 +56,35 @@ func (i Info) Experts() int {
 	return i.Spec.Model.ExpertsUsed
 }
 
-// Coming describes an instance that is to be started again.
+// Coming describes a pending restart.
 type Coming struct {
 	ID  string
 	Key string
 	At  time.Time
-	Why string // what made it end; empty: other settings
+	Why string // why it ended; empty: new settings
 }
 
 // Failing describes a model that has failed and hasn't worked since.
 type Failing struct {
 	Key   string
 	Count int       // failures in a row
-	Until time.Time // when it may be tried again; in the past if it may be tried now
+	Until time.Time // when the next load may be tried; in the past: now
 	Why   string    // the last failure
 }
 
-// Overview is everything at one moment.
+// Overview is a snapshot of the supervisor.
 type Overview struct {
 	Limits    Limits
 	Instances []Info // in order of loading
 	Coming    []Coming
 	Failing   []Failing      // by key
-	Waiting   map[string]int // requests, by key
+	Waiting   map[string]int // number of requests, by key
 }
 
-// Instances describes the instances, in order of loading.
+// Instances returns a snapshot of the instances, in order of loading.
 func (s *Supervisor) Instances() []Info { return s.Overview().Instances }
 
-// Overview describes everything.
+// Overview returns a snapshot of the supervisor.
 func (s *Supervisor) Overview() Overview {
 	var o Overview
 	answered := make(chan struct{})
@@ -116,7 +116,7 @@ func (s *Supervisor) overview() Overview {
 			o.Failing = append(o.Failing, Failing{key, f.Count, f.Until, f.Message})
 		}
 	}
-	slices.SortFunc(o.Failing, func(a, b Failing) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(o.Failing, func(a, b Failing) int { return cmp.Compare(a.Key, b.Key) })
 	return o
 }
 
@@ -125,7 +125,7 @@ func (s *Supervisor) coming(w *Waiter) Coming {
 	switch f := s.state.Failures[w.Key]; {
 	case w.Spared:
 		c.Why = "it ran out of memory while it was loading"
-	case f != nil && f.Until.Equal(w.NotBefore): // else the failure is an older one, and this is for other settings
+	case f != nil && f.Until.Equal(w.NotBefore): // otherwise the failure is an older one, and the restart is for new settings
 		c.Why = f.Message
 	}
 	return c

@@ -15,16 +15,16 @@ import (
 	gopsutil "github.com/shirou/gopsutil/v3/process"
 )
 
-// markVariable is in the environment of every engine, and so of whatever an engine starts. It tells whose it is.
+// markVariable is set in the environment of every engine, and inherited by its descendants. It identifies the launch.
 const markVariable = "LMCADDY_ENGINE"
 
-// mark is by what the processes of one launch are known, also after we have crashed.
+// mark identifies the processes of one launch, also after this server has crashed.
 type mark struct {
-	dir string // where launches are written down; empty: nowhere
-	run string // this launch; it begins with what all launches of a home have
+	dir string // the journal's folder; empty: none
+	run string // the launch; all launches of a home share a prefix
 }
 
-// mark makes the mark of a launch.
+// mark returns the mark of a launch.
 func (o *Options) mark(gen uint64) mark {
 	return mark{o.Journal, fmt.Sprintf("%s/%s.%d", ownerOf(o.Journal), o.id, gen)}
 }
@@ -40,10 +40,10 @@ func (m mark) variable() string { return markVariable + "=" + m.run }
 type entry struct {
 	path    string
 	PID     int   `json:"pid"`
-	Created int64 `json:"created"` // when the process was, in milliseconds since 1970: another may get its number
+	Created int64 `json:"created"` // start of the process in milliseconds since 1970, since process ids are reused
 }
 
-// write writes a launch down.
+// write records a launch in the journal.
 func (m mark) write(pid int, log *slog.Logger) entry {
 	if m.dir == "" {
 		return entry{}
@@ -72,7 +72,7 @@ func (e entry) remove() {
 	}
 }
 
-// created is when a process was started; 0 if there is none.
+// created returns when a process was started; 0: there is no such process.
 func created(pid int) int64 {
 	p, err := gopsutil.NewProcess(int32(pid)) //nolint:gosec // the system's process ids fit
 	if err != nil {
@@ -85,14 +85,14 @@ func created(pid int) int64 {
 	return at
 }
 
-// reapPatience bounds how long EndLeftovers waits for what it has killed.
+// reapPatience bounds how long EndLeftovers waits for killed processes.
 const (
 	reapPatience = 10 * time.Second
-	reapEvery    = 5 * time.Millisecond // how often it looks
+	reapEvery    = 5 * time.Millisecond // interval of the checks
 )
 
-// EndLeftovers ends the engines that a server left behind which used this journal and crashed. The caller has to know that
-// no other server uses it. It returns when they are gone.
+// EndLeftovers kills the engines that a crashed server with this journal left behind, and returns when they are gone. No
+// other server may be using the journal.
 func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, reapPatience)
 	defer cancel()
@@ -117,8 +117,8 @@ func EndLeftovers(ctx context.Context, journal string, log *slog.Logger) {
 	removeFolders(journal)
 }
 
-// endMarked ends the processes whose mark is run, or begins so if that ends in a slash, and those that they start meanwhile;
-// of those whose id is above a number, to look at which is quicker. It returns when they are gone.
+// endMarked kills the processes whose mark is run, or starts with run if that ends in a slash, including those that they start
+// meanwhile, and returns when they are gone. Only process ids greater than above are checked, which is faster.
 func endMarked(ctx context.Context, run string, above int, log *slog.Logger) {
 	for ctx.Err() == nil {
 		killed := killMarked(run, above, log)
@@ -131,7 +131,7 @@ func endMarked(ctx context.Context, run string, above int, log *slog.Logger) {
 	}
 }
 
-// awaitEnd waits until a killed process is gone. It isn't our child, so it has to be looked at.
+// awaitEnd waits until a killed process is gone. It polls, since the process isn't a child of this one.
 func (e entry) awaitEnd(ctx context.Context) {
 	every := time.NewTicker(reapEvery)
 	defer every.Stop()
@@ -153,8 +153,8 @@ func isZombie(pid int) bool {
 	return err == nil && len(status) > 0 && status[0] == gopsutil.Zombie
 }
 
-// killAll ends whatever a process of this launch has started and left, be it in a group of its own. Somebody may wait for its
-// end, so only younger processes are looked at; when the system has begun to count anew, the next start finds the rest.
+// killAll kills the descendants that a process of this launch has left, also those in groups of their own. To be fast it
+// checks only processes with a greater id. If process ids have wrapped around, the next start finds the rest.
 func (m mark) killAll(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), outputDelay)
 	defer cancel()

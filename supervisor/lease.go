@@ -15,7 +15,7 @@ import (
 // Lease is the right to send one request to an instance.
 type Lease struct {
 	Instance Info          // when the lease was granted
-	LoadTime time.Duration // how long the model took to load, if the request waited for that; else 0
+	LoadTime time.Duration // of the model, if the request waited for its load; else 0
 
 	supervisor *Supervisor
 	process    *process
@@ -23,11 +23,11 @@ type Lease struct {
 	answered   atomic.Bool
 	release    sync.Once
 
-	pins   []pin        // where the instance keeps owners apart: the slots
-	pinned atomic.Int32 // bodies that have named one
+	pins   []pin        // the slots, if the instance isolates owners
+	pinned atomic.Int32 // the number of pinned bodies
 }
 
-// Post sends a JSON body to a path of the engine's. The answer's body ends early when the engine is stopped or ctx ends.
+// Post sends a JSON body to the engine. The body of the answer breaks off when the engine is stopped or ctx ends.
 func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	return l.PostPieces(ctx, path, Payload{Pieces: [][]byte{body}})
 }
@@ -49,8 +49,8 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	req.Header = http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Bearer " + launched.apiKey},
-		// Not sent, but tells the transport that the request may be sent again if an idle connection turns out to be
-		// closed: engines close theirs after a few seconds.
+		// Not sent. It lets the transport send the request again if an idle connection turns out to be closed: engines
+		// close theirs after a few seconds.
 		"X-Idempotency-Key": nil,
 	}
 	resp, err := l.process.client.Do(req)
@@ -66,23 +66,23 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 		return nil, err
 	}
 	if body.pin != nil && resp.StatusCode == http.StatusOK {
-		body.pin.used.Store(true) // the engine says nothing before it has begun with the prompt
+		body.pin.used.Store(true) // the engine sends nothing before it has begun with the prompt
 	}
 	sent.answered()
 	resp.Body = &leasedBody{resp.Body, sent, func() { detach(); cancel() }}
 	return resp, nil
 }
 
-// wasClosedIdle tells whether a request may have met a connection that the engine was just closing, since nobody had used it
-// for a while. The transport sees most of that by itself, but not while it is writing a large body.
+// wasClosedIdle reports whether a request may have failed because the engine was closing an idle connection. The transport
+// handles most such cases by itself, but not while it writes a large body.
 func wasClosedIdle(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// Answered says that the engine has answered a request to its end: whatever went wrong with the model before is forgotten.
+// Answered records that the engine has answered a request completely. Release then clears the model's failures.
 func (l *Lease) Answered() { l.answered.Store(true) }
 
-// Release gives the slots back. Only the first call counts.
+// Release returns the slots. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.process.pulse.forget(l)
@@ -116,7 +116,7 @@ func (b *leasedBody) Close() error {
 
 func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
-		// llama-server closes an idle connection after 5 s; to be first spares a failed request.
+		// llama-server closes idle connections after 5 s. Closing them first avoids failed requests.
 		IdleConnTimeout:     4 * time.Second,
 		MaxIdleConnsPerHost: 64,
 		DisableCompression:  true,

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxLoggedLine is how many bytes of an engine's line are logged. Lines may hold whole prompts.
+	// maxLoggedLine is how many bytes of an engine's line are logged. Lines may contain whole prompts.
 	maxLoggedLine = 1 << 10
-	// An engine may log so many lines at once, and so many in a second after that.
+	// An engine may log burstLines at once, and lineRate lines a second after that.
 	burstLines = 100
 	lineRate   = 20
-	// graveEvery is how often a line may be logged that the engine calls an error: one request can bring about many.
+	// graveEvery is the least time between logged lines above debug level: one request can cause many errors.
 	graveEvery = time.Second
 )
 
-// lineLog logs what an engine writes, within bounds: what it writes may be somebody's doing.
+// lineLog logs an engine's output at a bounded rate, since clients can provoke output.
 type lineLog struct {
 	log *slog.Logger
 
@@ -28,10 +28,10 @@ type lineLog struct {
 	credit  float64   // lines that may be logged now
 	last    time.Time // when the credit was counted; zero: never
 	grave   time.Time // when the last line above debug was logged
-	dropped int       // lines since the last that was logged
+	dropped int       // lines dropped since the last logged one
 }
 
-// write logs a line, as an attribute of a message that is always the same, or counts it as dropped.
+// write logs a line as an attribute of a constant message, or counts it as dropped.
 func (l *lineLog) write(ctx context.Context, level slog.Level, line string) {
 	if !l.log.Enabled(ctx, level) {
 		return
@@ -46,7 +46,7 @@ func (l *lineLog) write(ctx context.Context, level slog.Level, line string) {
 	l.log.Log(ctx, level, "engine", "line", loggable(line))
 }
 
-// take tells whether a line may be logged, and how many before it weren't.
+// take reports whether a line may be logged, and how many were dropped before it.
 func (l *lineLog) take(level slog.Level, now time.Time) (dropped int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *lineLog) take(level slog.Level, now time.Time) (dropped int, ok bool) {
 	return dropped, true
 }
 
-// loggable is a line that is cut, and without what could move a terminal's cursor or begin a line of its own.
+// loggable returns the line truncated, without characters that could control a terminal or start a new line.
 func loggable(line string) string {
 	if len(line) > maxLoggedLine {
 		end := maxLoggedLine

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// maxChatter is for how many times the stall time an engine may go on writing without getting on.
+// maxChatter is how many times the stall time an engine may keep writing without progress.
 const maxChatter = 12
 
-// loading watches over a load. Only its getting on counts, not the clock: a large model on a slow disk takes as long as it
-// takes. Writing anything counts as getting on, too, but not for ever.
+// loading tracks the progress of a load. A load has no deadline, since a large model on a slow disk takes long; it fails when
+// it makes no progress. Any output counts as progress, too, but not forever.
 type loading struct {
-	ready chan struct{} // closed when it has succeeded
-	over  atomic.Bool   // it has succeeded or failed
-	tells atomic.Bool   // the engine tells its state by itself
+	ready chan struct{} // closed when the load has succeeded
+	over  atomic.Bool   // the load has succeeded or failed
+	tells atomic.Bool   // the engine reports its state by itself
 
 	mu       sync.Mutex
 	stall    func() time.Duration
-	timer    *time.Timer // fires when it gets on no more; nil: it hasn't begun
-	moved    time.Time   // when it last got on, by more than words
+	timer    *time.Timer // fires when the load stalls; nil: it hasn't begun
+	moved    time.Time   // when it last made progress other than output
 	progress float64
-	said     [SignalFlashAttention + 1]bool // kinds of signals that were told
-	why      string                         // it failed
+	said     [SignalFlashAttention + 1]bool // kinds of signals that were reported
+	why      string                         // of its failure
 }
 
-// begin has stalled called when the load gets on no more.
+// begin starts the timer that calls stalled when the load makes no progress.
 func (o *loading) begin(options *Options, stalled func(why string)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +40,7 @@ func (o *loading) end() {
 	o.timer.Stop()
 }
 
-// complaint says how the load stalled.
+// complaint returns how the load stalled.
 func (o *loading) complaint() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,7 +51,7 @@ func (o *loading) complaint() string {
 	return fmt.Sprintf("the engine said nothing for %s while it was loading", stall)
 }
 
-// heard is told that the engine has written something.
+// heard records that the engine has written something.
 func (o *loading) heard() {
 	if o.over.Load() {
 		return
@@ -63,7 +63,7 @@ func (o *loading) heard() {
 	}
 }
 
-// isNews tells whether a signal says something new.
+// isNews reports whether a signal says something new.
 func (o *loading) isNews(sig Signal) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,7 +88,7 @@ func (o *loading) isNews(sig Signal) bool {
 	return true
 }
 
-// succeed is true for the first who finds the engine ready, unless the load has failed.
+// succeed marks the load as ready. It returns false if the load is over already.
 func (o *loading) succeed() bool {
 	if !o.over.CompareAndSwap(false, true) {
 		return false
@@ -97,7 +97,7 @@ func (o *loading) succeed() bool {
 	return true
 }
 
-// fail is true unless the load has succeeded, or failed already.
+// fail marks the load as failed. It returns false if the load is over already.
 func (o *loading) fail(why string) bool {
 	if !o.over.CompareAndSwap(false, true) {
 		return false
@@ -110,7 +110,7 @@ func (o *loading) fail(why string) bool {
 
 func (o *loading) isOver() bool { return o.over.Load() }
 
-// whyStopped is why the process was ended by us.
+// whyStopped returns why the supervisor stopped the process.
 func (o *loading) whyStopped() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
-// Loss is what became of an engine that failed a request.
+// Loss says what happened to an engine that failed a request.
 type Loss struct {
 	Kind LossKind
-	// Alone says that nobody else's request can have been the reason.
+	// Alone says that no other request can have caused it.
 	Alone bool
 }
 
-// LossKind classes a Loss by what the request has to do with it.
+// LossKind is the kind of a Loss.
 type LossKind uint8
 
 // The kinds of losses.
 const (
-	Unharmed LossKind = iota // the engine lives; only this answer broke off
-	Ended                    // the process ended amid the request
-	Hung                     // it got no further, and is ended
-	Deaf                     // it had closed its listener, and is ended
-	Unloaded                 // it was ended by us, for a reason of ours
-	ShutDown                 // it was ended since the server shuts down
+	Unharmed LossKind = iota // the engine is alive; only this answer broke off
+	Ended                    // the process exited during the request
+	Hung                     // it hung, and is being stopped
+	Deaf                     // it closed its listener, and is being stopped
+	Unloaded                 // the supervisor stopped it for another reason
+	ShutDown                 // the supervisor stopped it because the server shuts down
 )
 
 var lossNames = [...]string{
@@ -34,18 +34,18 @@ var lossNames = [...]string{
 
 func (k LossKind) String() string { return lossNames[k] }
 
-// How long Lost waits. A process whose connection broke because it died has ended soon. On a busy machine that may take
-// longer; until then the process answers no questions.
+// How long Lost waits for a process to exit after its connection broke: exitGrace, or on a busy machine lateExitGrace if the
+// process doesn't answer its health check.
 const (
-	deathWatch = time.Second
-	lateDeath  = 10 * time.Second
+	exitGrace     = time.Second
+	lateExitGrace = 10 * time.Second
 )
 
-// Lost tells, after a request has failed with err, what became of the engine. Where it is gone, the supervisor knows, and
-// the next Acquire gives another instance. An engine that refuses connections though it lives is ended.
+// Lost returns what happened to the engine after a request has failed with err. If the process has exited, the supervisor
+// knows by then, and the next Acquire returns another instance. A live engine that refuses connections is stopped.
 func (l *Lease) Lost(ctx context.Context, err error) Loss {
 	p := l.process
-	timer := time.NewTimer(deathWatch)
+	timer := time.NewTimer(exitGrace)
 	defer timer.Stop()
 	select {
 	case <-p.ctx.Done():
@@ -63,13 +63,13 @@ func (l *Lease) Lost(ctx context.Context, err error) Loss {
 			}
 			p.pulse.refuse()
 		}
-		<-p.ctx.Done() // the supervisor ends it, unless it has just ended by itself
+		<-p.ctx.Done() // the supervisor stops it, unless it has just exited
 	}
 	loss := Loss{Ended, p.pulse.isAlone(l)}
 	why := p.ending.Load()
 	switch {
 	case why == nil:
-		<-p.exited // comes next
+		<-p.exited // follows at once
 	case *why == ForSilence && p.pulse.isDeaf():
 		loss.Kind = Deaf
 	case *why == ForSilence:
@@ -82,14 +82,14 @@ func (l *Lease) Lost(ctx context.Context, err error) Loss {
 	return loss
 }
 
-// diesLate waits until a process that doesn't answer has ended, but no longer than that may take. The error is why it doesn't
-// answer; nil: it does.
+// diesLate checks the health of a process. If it doesn't answer, diesLate waits for its exit, at most lateExitGrace, and
+// returns the error of the check.
 func (p *process) diesLate(ctx context.Context) error {
 	_, _, err := p.pulse.get(p.pulse.healthPath())
 	if err == nil {
 		return nil
 	}
-	timer := time.NewTimer(lateDeath)
+	timer := time.NewTimer(lateExitGrace)
 	defer timer.Stop()
 	select {
 	case <-p.ctx.Done():
@@ -99,7 +99,7 @@ func (p *process) diesLate(ctx context.Context) error {
 	return err
 }
 
-// newPulse makes the watch over a process that is launched with a Spec.
+// newPulse returns the pulse of a process that is launched with spec.
 func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 	batch := batchSize(engine, spec)
 	if batch == 0 {
@@ -113,7 +113,7 @@ func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 	}
 }
 
-// ask sends a GET request to a path of the engine's.
+// ask sends a GET request to the engine.
 func (p *process) ask(ctx context.Context, path string) (*http.Response, error) {
 	launched := p.launched.Load()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(path), nil)

@@ -91,9 +91,9 @@ func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
 		"at once":               {syscall.ECONNREFUSED, 10 * time.Millisecond, Ended, 10 * time.Millisecond},
 		"late":                  {syscall.ECONNREFUSED, 8 * time.Second, Ended, 8 * time.Second},
 		"late, no answer":       {io.ErrUnexpectedEOF, 8 * time.Second, Ended, 8 * time.Second},
-		"it lives":              {nil, 0, Unharmed, deathWatch},
-		"it lives, no answer":   {io.ErrUnexpectedEOF, 0, Unharmed, deathWatch + lateDeath},
-		"it lives, and is deaf": {syscall.ECONNREFUSED, 0, Deaf, deathWatch + lateDeath},
+		"it lives":              {nil, 0, Unharmed, exitGrace},
+		"it lives, no answer":   {io.ErrUnexpectedEOF, 0, Unharmed, exitGrace + lateExitGrace},
+		"it lives, and is deaf": {syscall.ECONNREFUSED, 0, Deaf, exitGrace + lateExitGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(pt *patient) {

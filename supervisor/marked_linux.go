@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// killMarked kills the processes with ids above a number whose mark is run, or begins so if that ends in a slash. It tells
-// which.
+// killMarked kills the processes with ids greater than above whose mark is run, or starts with run if that ends in a slash,
+// and returns their ids.
 func killMarked(run string, above int, log *slog.Logger) (killed []int) {
 	needle := []byte(markVariable + "=" + run)
 	isPrefix := run != "" && run[len(run)-1] == '/'

@@ -4,6 +4,6 @@ package supervisor
 
 import "log/slog"
 
-// killMarked can't be done where the environment of other processes isn't to be read. An engine's group, or its job, is
-// ended all the same.
+// killMarked does nothing, since the environment of other processes can't be read here. The engine's group or job is killed
+// all the same.
 func killMarked(string, int, *slog.Logger) []int { return nil }

@@ -8,11 +8,11 @@ import (
 	gopsutil "github.com/shirou/gopsutil/v3/process"
 )
 
-// sampleEvery is how often a process is looked at.
+// sampleEvery is the interval between samples of a process.
 const sampleEvery = 5 * time.Second
 
-// sample reports what memory a ready process takes, and whether it has been sent a signal to end, from the moment that it is
-// ready on. While the server itself is about to end, such a signal was meant for both, and the server sees to it.
+// sample reports the memory of a process once it is ready, and whether it has been sent a signal to terminate. While the
+// server itself shuts down, such a signal was meant for both, and is ignored here.
 func (p *process) sample(ctx context.Context, pid int) {
 	select {
 	case <-ctx.Done():
@@ -36,7 +36,7 @@ func (p *process) sample(ctx context.Context, pid int) {
 	}
 }
 
-// residentMemory is what a process holds of the machine's memory, in bytes; 0 where it can't be told.
+// residentMemory returns the resident memory of a process in bytes; 0: unknown.
 func residentMemory(ctx context.Context, pid int) int64 {
 	p, err := gopsutil.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // process ids fit
 	if err != nil {

@@ -156,3 +156,18 @@ func TestMemory_ASecondAttemptThatNobodyWaitsForIsAbandoned(t *testing.T) {
 	p.on(starved(1), Spawn{"a", 2})
 	p.on(GaveUp{1}, Refuse{1, errCancelled}, Stop{2, ForNobody})
 }
+
+func TestMemory_WithoutALimitEverythingFits(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]Limits{"none": {}, "of instances": {Instances: 2}, "of memory": {Memory: 2 << 40}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlay(t, limits)
+			p.on(asks(1, sized("a", 1<<40)), Spawn{"a", 1})
+			p.on(asks(2, sized("b", 1<<40)), Spawn{"b", 2})
+			if claim := p.st.Instances[1].Claim; claim != 1<<40 {
+				t.Errorf("it is counted with %d bytes", claim)
+			}
+		})
+	}
+}

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxLine is how much of a line is kept. Engines can write lines of any length.
+	// maxLine is the longest part of a line that is used. Engines can write lines of any length.
 	maxLine = 64 << 10
 	// ringLines is how many lines of an engine's output are kept.
 	ringLines = 200
-	// outputDelay bounds the wait for the end of the output of a process that has ended: another may hold it open.
+	// outputDelay bounds the wait for the end of an exited process's output: another process may hold it open.
 	outputDelay = 2 * time.Second
 )
 
-// outputs are what an engine writes to. They are our own pipes, not exec's: that would wait for their end before it tells of
-// the process's.
+// outputs are the pipes that an engine writes to. They aren't exec's, because Cmd.Wait would wait for their end before it
+// returns.
 type outputs struct {
 	theirs, ours []*os.File
 	readers      sync.WaitGroup
 }
 
-// openOutputs gives a command that isn't started yet its outputs.
+// openOutputs sets the outputs of a command that isn't started yet.
 func openOutputs(cmd *exec.Cmd) (*outputs, error) {
 	o := &outputs{}
 	for _, to := range []*io.Writer{&cmd.Stdout, &cmd.Stderr} {
@@ -44,7 +44,7 @@ func openOutputs(cmd *exec.Cmd) (*outputs, error) {
 	return o, nil
 }
 
-// read begins to read the outputs of a command that was started: emit gets the lines, heard is told of anything.
+// read starts to read the outputs of a started command. It calls emit for each line, and heard for each write.
 func (o *outputs) read(emit func(string), heard func()) {
 	closeAll(o.theirs)
 	for _, r := range o.ours {
@@ -56,7 +56,7 @@ func (o *outputs) read(emit func(string), heard func()) {
 	}
 }
 
-// drain waits for the end of the outputs, but not for ever.
+// drain waits for the end of the outputs, at most outputDelay.
 func (o *outputs) drain() {
 	closed := make(chan struct{})
 	timer := time.AfterFunc(outputDelay, func() {
@@ -65,11 +65,11 @@ func (o *outputs) drain() {
 	})
 	o.readers.Wait()
 	if !timer.Stop() {
-		<-closed // a reader may end before its file is closed
+		<-closed // a reader may return before its file is closed
 	}
 }
 
-// close does no harm to what is closed already.
+// close may be called several times.
 func (o *outputs) close() {
 	closeAll(o.theirs)
 	closeAll(o.ours)
@@ -81,8 +81,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// lineWriter cuts what is written to it into lines. A line's part beyond maxLine is dropped, so that the engine, which
-// blocks on a full pipe, is always drained.
+// lineWriter splits its input into lines. Lines are truncated at maxLine. It never stops reading, since an engine blocks on
+// a full pipe.
 type lineWriter struct {
 	emit  func(string)
 	heard func()
@@ -95,16 +95,16 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	for {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
-			w.keep(p)
+			w.add(p)
 			return n, nil
 		}
-		w.keep(p[:i])
+		w.add(p[:i])
 		w.flush()
 		p = p[i+1:]
 	}
 }
 
-func (w *lineWriter) keep(p []byte) {
+func (w *lineWriter) add(p []byte) {
 	w.rest = append(w.rest, p[:min(len(p), maxLine-len(w.rest))]...)
 }
 
@@ -115,7 +115,7 @@ func (w *lineWriter) flush() {
 	w.rest = w.rest[:0]
 }
 
-// logRing keeps the last lines of an engine's output.
+// logRing holds the last lines of an engine's output.
 type logRing struct {
 	mu    sync.Mutex
 	lines []string
@@ -133,14 +133,14 @@ func (r *logRing) add(line string) {
 	r.next = (r.next + 1) % ringLines
 }
 
-// contains tells whether any line matches.
+// contains reports whether any line matches.
 func (r *logRing) contains(pattern *regexp.Regexp) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.lines, pattern.MatchString)
 }
 
-// last is the newest lines, as many as n, in one; empty if there are none.
+// last returns the newest n lines joined into one; empty if there are none.
 func (r *logRing) last(n int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -131,7 +131,7 @@ func TestOvertake_WhoIsLateHasTheNextRoom(t *testing.T) {
 func TestOvertake_RestartsAreNotPutOffForEver(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Memory: 100})
-	p.idle(kept(sized("a", 60)))
+	p.idle(autoRestart(sized("a", 60)))
 	two := with(sized("b", 40), func(s *Spec) { s.Parallel = 2 })
 	p.busy(two)
 	p.on(Configured{Limits: Limits{Memory: 100}, Specs: map[uint64]*Spec{1: with(sized("a", 80), func(s *Spec) { s.ContextLength = 512 })}}, Stop{1, ForSettings})

@@ -6,29 +6,29 @@ import (
 )
 
 const (
-	// What is known of a queue's speed fades: after so much time, and after so many waiters more, it counts for a third.
+	// Older observations of a queue's pace count for less: after paceMemory, and after paceWaiters more waiters, for 1/e.
 	paceMemory  = time.Minute
 	paceWaiters = 128
-	// maxRetryAfter is as long as common clients are willing to wait; they ignore longer times and come back at once.
+	// maxRetryAfter is the longest time that common clients accept; they ignore a longer one and retry at once.
 	maxRetryAfter = time.Minute
 )
 
-// pace is how fast waiters for a model are served, whatever they wait for: slots, loads, or other models. Older observations
+// pace is how fast the waiters for a model are served, whether they wait for slots, loads or other models. Older observations
 // count for less.
 type pace struct {
 	served float64       // waiters
-	took   time.Duration // while so many were served
-	last   time.Time     // when the last was
+	took   time.Duration // in which they were served
+	last   time.Time     // when the last one was served
 }
 
-// fade has what was seen until now count for less, after some time and one more waiter.
+// fade discounts earlier observations after some time and one more waiter.
 func (p *pace) fade(by time.Duration) {
-	keep := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
-	p.served *= keep
-	p.took = time.Duration(float64(p.took) * keep)
+	weight := math.Exp(-by.Seconds()/paceMemory.Seconds() - 1./paceWaiters)
+	p.served *= weight
+	p.took = time.Duration(float64(p.took) * weight)
 }
 
-// since is for how long nobody has been served although a waiter was there.
+// since returns for how long no waiter has been served while w waited.
 func (p *pace) since(w *Waiter, now time.Time) time.Duration {
 	if w.Since.After(p.last) {
 		return now.Sub(w.Since)
@@ -36,7 +36,7 @@ func (p *pace) since(w *Waiter, now time.Time) time.Duration {
 	return now.Sub(p.last)
 }
 
-// learnPace notes that a waiter is served. One that hasn't waited tells nothing.
+// learnPace records that a waiter is served. A request that didn't wait says nothing about the pace.
 func (st *State) learnPace(w *Waiter, now time.Time) {
 	if w.Kind != WaitSlots || !now.After(w.Since) {
 		return
@@ -54,8 +54,8 @@ func (st *State) learnPace(w *Waiter, now time.Time) {
 	p.served, p.took, p.last = p.served+1, p.took+gap, now
 }
 
-// retryAfter is when half of those who wait for a model will have been served, if that goes on as it did lately; the time for
-// which nobody has been served since counts, too. Where nobody has been served before it is that time.
+// retryAfter returns in how long half of a model's waiters will have been served at the recent pace, including the time since
+// the last one was served. If none has been served yet it is that time alone.
 func (st *State) retryAfter(key string, waiting int, now time.Time) time.Duration {
 	var p pace
 	if known := st.Pace[key]; known != nil {

@@ -133,3 +133,17 @@ func TestPace_NobodyHasBeenServedYet(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for another model, and for longer, says nothing of this one's queue.
+func TestPace_OfOneModelAlone(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 1})
+	p.busy(specOf("a", 1))
+	p.on(user(1, "b"))
+	p.pass(20 * time.Second)
+	p.on(user(2, "c"))
+	p.pass(5 * time.Second)
+	if got := p.st.retryAfter("c", 1, p.now); got != 5*time.Second {
+		t.Errorf("%v, want the 5s since its first waiter came", got)
+	}
+}

@@ -7,19 +7,20 @@ import (
 	"slices"
 )
 
-// Payload is the body of a request to an engine. It may stand in several pieces, so that a large one that was changed here
-// and there needn't be copied.
+// Payload is the body of a request to an engine. It may consist of several pieces, so that a large body needn't be copied to
+// be edited.
 type Payload struct {
-	Pieces [][]byte // sent one after the other
-	Keeper Keeper   // of their memory; nil: it is left to the garbage collector
+	Pieces [][]byte   // sent one after the other
+	Memory RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
-	pin *pin // the slot that it names; nil: none
+	pin *pin // the slot that it is pinned to; nil: none
 }
 
-// Keeper keeps memory that is used again. A request's body may be read for a while after the request has failed.
-type Keeper interface {
-	Hold()    // somebody reads the memory
-	Release() // and no longer does
+// RefCounted is memory that is used again once nobody reads it. The transport may read a request's body for a while after the
+// request has failed.
+type RefCounted interface {
+	Retain()  // one more reader
+	Release() // one reader fewer
 }
 
 func (p Payload) size() int64 {
@@ -30,44 +31,44 @@ func (p Payload) size() int64 {
 	return int64(n)
 }
 
-// copied is the size up to which a payload is copied into one piece, in bytes. The transport then sends it together with the
-// headers; what it doesn't know to be in memory it sends apart.
+// copied is the size in bytes up to which a payload is copied into one piece. The transport sends a body that it knows to be
+// in memory together with the headers.
 const copied = 64 << 10
 
 func (p Payload) reader() io.ReadCloser {
 	if p.size() <= copied {
 		return io.NopCloser(bytes.NewReader(bytes.Join(p.Pieces, nil)))
 	}
-	if p.Keeper != nil {
-		p.Keeper.Hold()
+	if p.Memory != nil {
+		p.Memory.Retain()
 	}
-	return &payloadReader{rest: slices.Clone(p.Pieces), keeper: p.Keeper}
+	return &payloadReader{rest: slices.Clone(p.Pieces), memory: p.Memory}
 }
 
 // payloadReader reads a payload once.
 type payloadReader struct {
 	rest   net.Buffers
-	keeper Keeper
+	memory RefCounted
 }
 
 func (r *payloadReader) Read(p []byte) (int, error) { return r.rest.Read(p) }
 
-// WriteTo writes all pieces by one system call where w allows that.
+// WriteTo writes all pieces in one system call if w supports that.
 func (r *payloadReader) WriteTo(w io.Writer) (int64, error) { return r.rest.WriteTo(w) }
 
-// Close says that nobody reads any more. The transport always calls it, once it has come to that.
+// Close releases the memory. The transport always closes the body when it has finished reading.
 func (r *payloadReader) Close() error {
-	if r.keeper != nil {
-		r.keeper.Release()
-		r.keeper = nil
+	if r.memory != nil {
+		r.memory.Release()
+		r.memory = nil
 	}
 	return nil
 }
 
-// wholeConn is a connection that takes a payload in one piece. The standard library would copy it in many small ones.
+// wholeConn is a connection that writes a payload at once. The standard library would copy it in small chunks.
 type wholeConn struct{ net.Conn }
 
-// ReadFrom writes what r has. The transport hands it the body, bounded by the length that it has announced.
+// ReadFrom writes the content of r. The transport passes the body, limited to the announced length.
 func (c wholeConn) ReadFrom(r io.Reader) (int64, error) {
 	if bounded, ok := r.(*io.LimitedReader); ok {
 		if body, ok := bounded.R.(*payloadReader); ok {

@@ -118,8 +118,8 @@ func with(spec *Spec, change func(*Spec)) *Spec {
 	return &own
 }
 
-func pinned(spec *Spec) *Spec { return with(spec, func(s *Spec) { s.Pinned = true }) }
-func kept(spec *Spec) *Spec   { return with(spec, func(s *Spec) { s.Keep = true }) }
+func pinned(spec *Spec) *Spec      { return with(spec, func(s *Spec) { s.Pinned = true }) }
+func autoRestart(spec *Spec) *Spec { return with(spec, func(s *Spec) { s.AutoRestart = true }) }
 func ttl(spec *Spec, d time.Duration) *Spec {
 	return with(spec, func(s *Spec) { s.TTL = d })
 }

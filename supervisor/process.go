@@ -17,7 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// lastWords is how many lines of an engine's output go into the error of a load that failed.
+// lastWords is how many lines of an engine's output the error of a failed load quotes.
 const lastWords = 3
 
 // process is one run of an engine.
@@ -26,9 +26,9 @@ type process struct {
 	log     *slog.Logger
 	report  func(Event)
 	options *Options
-	client  *http.Client // to this process alone: an engine is slow to end while a connection is open
+	client  *http.Client // for this process alone: an engine is slow to exit while a connection is open
 
-	ctx    context.Context // ends when the process is to end, or has ended
+	ctx    context.Context // ends when the process has to stop or has exited
 	cancel context.CancelFunc
 
 	launched atomic.Pointer[launched]
@@ -36,13 +36,13 @@ type process struct {
 	exited   chan struct{}
 	output   logRing
 	lines    lineLog
-	confined bool // it was started in a sandbox
+	confined bool // it runs in a sandbox
 	loading  loading
 	pulse    *pulse
-	ending   atomic.Pointer[Reason] // why we end it; nil: we don't
+	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
 }
 
-// launched is what is known once the process runs.
+// launched is what is known of a running process.
 type launched struct {
 	process *os.Process
 	group   group
@@ -56,7 +56,7 @@ type launched struct {
 	steps   []StopStep
 }
 
-// kill ends the process and whatever it has started.
+// kill kills the process and its descendants.
 func (l *launched) kill() {
 	l.group.kill()
 	_ = l.process.Kill() // it may have no group, where the system refused one
@@ -70,7 +70,7 @@ func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Even
 	return p
 }
 
-// run launches the engine and waits for its end.
+// run launches the engine and waits for its exit.
 func (p *process) run(engine Process, l Launch) {
 	ended := Exited{Gen: p.gen}
 	err := p.execute(engine, l)
@@ -86,11 +86,11 @@ func (p *process) run(engine Process, l Launch) {
 	p.cancel()
 	p.client.CloseIdleConnections()
 	p.log.Info("engine ended", "reason", ended.Reason)
-	p.report(ended) // before exited is closed: who waits for that may rely on the state
+	p.report(ended) // before exited is closed, so that the state is up to date by then
 	close(p.exited)
 }
 
-// execute launches the engine, and returns how it ended when nothing is left of it.
+// execute launches the engine, waits until nothing is left of it, and returns how it ended.
 func (p *process) execute(engine Process, l Launch) error {
 	build, err := engine.Probe(p.ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		defer box.Close()
 	}
 	cmd := command.forExec(l.Folder, mark)
-	stdin, err := cmd.StdinPipe() // open for as long as we live: the engine ends when it closes
+	stdin, err := cmd.StdinPipe() // the engine exits when it closes, which is when this server ends at the latest
 	if err != nil {
 		return err
 	}
@@ -139,44 +139,44 @@ func (p *process) execute(engine Process, l Launch) error {
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(),
 	}
 	entry := mark.write(now.pid, p.log)
-	p.launched.Store(now) // before its output is read: it may be ready at once
+	p.launched.Store(now) // before its output is read, which may say at once that it is ready
 	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
 	if p.ctx.Err() != nil {
-		now.kill() // it was to stop before it had begun
+		now.kill() // it was stopped before it was started
 	}
-	unwatch := p.watch(engine, out)
+	stopMonitor := p.monitor(engine, out)
 	err = cmd.Wait()
-	now.group.kill() // whatever it has left
+	now.group.kill() // descendants that are left
 	mark.killAll(now.pid)
 	entry.remove()
-	unwatch()
+	stopMonitor()
 	return describeExit(err)
 }
 
 func (c Cmd) forExec(dir string, m mark) *exec.Cmd {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env = append(c.Env, m.variable())
-	cmd.Dir = dir // llama-server loads libraries that it finds where it was started
+	cmd.Dir = dir // llama-server loads libraries from its working directory
 	cmd.SysProcAttr = ownGroup()
 	return cmd
 }
 
-// watch reads what the engine writes, and sees how it is, until the function that it returns is called. That waits for the
-// end of the output.
-func (p *process) watch(engine Process, out *outputs) func() {
+// monitor reads the engine's output, samples its memory and polls its health, until the function that it returns is called.
+// That function waits for the end of the output.
+func (p *process) monitor(engine Process, out *outputs) func() {
 	p.loading.begin(p.options, p.stalled)
 	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)
-	watched, unwatch := context.WithCancel(p.ctx)
-	var watchers sync.WaitGroup
-	watchers.Go(func() { p.sample(watched, p.launched.Load().pid) })
+	ctx, cancel := context.WithCancel(p.ctx)
+	var monitors sync.WaitGroup
+	monitors.Go(func() { p.sample(ctx, p.launched.Load().pid) })
 	if checker, ok := engine.(HealthChecker); ok {
-		watchers.Go(func() { p.poll(watched, checker.Health()) })
+		monitors.Go(func() { p.poll(ctx, checker.Health()) })
 	}
 	return func() {
 		out.drain()
 		p.loading.end()
-		unwatch()
-		watchers.Wait()
+		cancel()
+		monitors.Wait()
 	}
 }
 
@@ -197,10 +197,10 @@ func describeExit(err error) error {
 	}
 }
 
-// line reads a line of the engine's output.
+// line handles a line of the engine's output.
 func (p *process) line(engine Process, line string) {
 	if p.loading.isOver() {
-		p.keepLine(engine, line)
+		p.logLine(engine, line)
 		return
 	}
 	signals := engine.Line(line)
@@ -213,11 +213,11 @@ func (p *process) line(engine Process, line string) {
 		}
 	}
 	if len(signals) == 0 || signals[0].Kind >= SignalTrouble {
-		p.keepLine(engine, line)
+		p.logLine(engine, line)
 	}
 }
 
-func (p *process) keepLine(engine Process, line string) {
+func (p *process) logLine(engine Process, line string) {
 	level := engine.Level(line)
 	if level < slog.LevelDebug {
 		return
@@ -226,14 +226,14 @@ func (p *process) keepLine(engine Process, line string) {
 	p.lines.write(p.ctx, level, line)
 }
 
-// becomeReady may be called by whoever sees it first.
+// becomeReady reports that the engine is ready. Only the first call counts.
 func (p *process) becomeReady() {
 	if p.loading.succeed() {
 		p.report(Signalled{p.gen, Signal{Kind: SignalReady}})
 	}
 }
 
-// stalled ends an engine whose load doesn't get on.
+// stalled stops an engine whose load makes no progress.
 func (p *process) stalled(why string) {
 	if words := p.output.last(lastWords); words != "" {
 		why += "; its last words: " + words
@@ -243,17 +243,17 @@ func (p *process) stalled(why string) {
 	}
 }
 
-// stop begins to end the process. It doesn't wait.
+// stop starts to stop the process. It doesn't block.
 func (p *process) stop() { p.stopOnce.Do(func() { go p.walkSteps() }) }
 
-// walkSteps ends the requests that are under way, since an engine may hang on them, then goes through the engine's own
-// steps, and in the end kills.
+// walkSteps cancels the requests under way, since an engine may hang on them. Then it runs the engine's stop steps, and
+// finally kills the process.
 func (p *process) walkSteps() {
 	p.cancel()
 	p.client.CloseIdleConnections()
 	l := p.launched.Load()
 	if l == nil {
-		return // it isn't running yet; execute sees that it is to stop
+		return // it isn't running yet; execute checks ctx
 	}
 	for _, step := range l.steps {
 		var err error

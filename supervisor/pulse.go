@@ -13,66 +13,68 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// How a busy engine is watched.
+// How a busy engine is monitored.
 const (
-	lookEvery   = 5 * time.Second // after such a silence the engine is asked what it is at, and again after each such time
-	lookAfter   = 2 * time.Second // the same, after a client has disconnected
-	lookTimeout = 3 * time.Second // for an answer that an engine gives at once
-	maxLook     = 1 << 20         // bytes of that answer
+	lookEvery   = 5 * time.Second // how long an engine may be silent before its activity is queried, and the interval of the queries
+	lookAfter   = 2 * time.Second // the same after a client has disconnected
+	lookTimeout = 3 * time.Second // of a query
+	maxLook     = 1 << 20         // bytes of the answer
 
-	// patienceFactor is how many times as long as ever before, or as its work should take, an engine may take to get on.
+	// patienceFactor is how many times longer than its longest silence, or than its work should take, an engine may make no
+	// progress.
 	patienceFactor = 10
-	// leastPatience is the shortest silence that an engine is given up for; leastPatienceLeft counts after a client has
-	// disconnected, since the engine should then be idle soon.
+	// leastPatience is the shortest silence after which an engine counts as hung; leastPatienceLeft applies after a client has
+	// disconnected, since the engine should be idle soon.
 	leastPatience     = 30 * time.Second
 	leastPatienceLeft = 10 * time.Second
-	// tokenTime is assumed for a token of a prompt, at most, until the engine's own pace is known. Only hardware that is
-	// hardly usable is slower.
+	// tokenTime is an upper bound of the time for a token of a prompt until the engine's own pace is known. Only hardware that
+	// is hardly usable is slower.
 	tokenTime = 250 * time.Millisecond
-	// paceTokens is how many tokens a measurement of the pace must span. Short ones measure the overhead, too, which makes for
-	// more patience.
+	// paceTokens is the number of tokens that a measurement of the pace must span. Short measurements are dominated by
+	// overhead.
 	paceTokens = 8
-	// templateTokens is how many tokens a model's template may add to a prompt, which has no more than its body has bytes.
+	// templateTokens is how many tokens a model's template may add to a prompt. The prompt itself has at most one token for each
+	// byte of the body.
 	templateTokens = 256
 )
 
-// reasonDeaf is why an engine is ended that has closed its listener, as llama-server does on SIGTERM and SIGINT.
+// reasonDeaf is why an engine is stopped that has closed its listener, as llama-server does on SIGTERM and SIGINT.
 const reasonDeaf = "it no longer accepts connections"
 
-// pulse watches whether a process that was sent requests gets on. What counts is the process as a whole: an engine works
-// through the prompts of several requests one after the other, and says nothing to those that wait. So a byte of any
-// answer is progress. After a silence the engine is asked what it is at; if that changes, it is progress, too. An
-// engine without progress for longer than it ever took, or than its present work can take, is condemned.
+// pulse detects processes that hang. It monitors the process as a whole, not each request: an engine evaluates the prompts of
+// several requests one after the other and sends nothing to those that wait. So a byte of any answer is progress. After a
+// silence, the engine's activity is queried; a change is progress, too. An engine without progress for much longer than ever
+// before, or than its current work can take, is condemned.
 //
-// A timer runs while requests are under way. Nothing is asked of an engine that answers.
+// A timer runs while requests are under way. An engine that answers is never queried.
 type pulse struct {
 	engine  Process
 	batch   int  // tokens of a prompt that are evaluated at a time
-	slow    bool // the engine has work whose duration can't be told in advance: images
+	slow    bool // the engine has work of unknown duration: images
 	stall   func() time.Duration
 	condemn func(reason string)
 	ask     func(ctx context.Context, path string) (*http.Response, error)
 	ctx     context.Context // ends with the process
 
 	mu         sync.Mutex
-	exchanges  map[*exchange]struct{} // those that have neither been answered to their end nor been given up
-	waiting    int                    // exchanges that wait for bytes
-	since      time.Time              // the last progress, or when waiting for it began
-	paused     time.Time              // since when nobody waits; zero: somebody does
+	exchanges  map[*exchange]struct{} // neither answered completely nor given up
+	waiting    int                    // number of exchanges that wait for bytes
+	since      time.Time              // the last progress, or the begin of the wait for it
+	paused     time.Time              // since when no exchange waits; zero: one does
 	left       bool                   // a client has disconnected, and its request may still be under way
 	leftAt     time.Time
-	leftTokens int           // of the prompts of clients that have disconnected since the engine was last idle, at most
+	leftTokens int           // upper bound of the prompt tokens of the clients that disconnected since the engine was last idle
 	deaf       bool          // the engine refuses connections
-	strayed    time.Time     // when an exchange was first seen that is in none of the engine's slots
+	strayed    time.Time     // when an exchange was first seen to be in none of the engine's slots
 	slowest    time.Duration // the longest silence that ended
 	token      time.Duration // the longest time for a token of a prompt; 0: not known
-	mark       string        // what the engine was at when it was last asked
+	mark       string        // the engine's activity at the last query
 	marked     time.Time
 	timer      *time.Timer
 	armed      bool
 }
 
-// begin counts a request that is about to be sent, with a body of so many bytes.
+// begin registers a request that is about to be sent. Its body has bodyBytes bytes.
 func (u *pulse) begin(ctx context.Context, l *Lease, bodyBytes int64) *exchange {
 	x := &exchange{pulse: u, lease: l, ctx: ctx, tokens: int(bodyBytes) + templateTokens}
 	u.mu.Lock()
@@ -88,7 +90,7 @@ func (u *pulse) begin(ctx context.Context, l *Lease, bodyBytes int64) *exchange 
 	return x
 }
 
-// waitsFor needs the lock, as do all methods below but forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, healthPath
+// waitsFor must be called with the lock held, as must all methods below except forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, healthPath
 // and get.
 func (u *pulse) waitsFor(x *exchange) {
 	now := time.Now()
@@ -111,7 +113,7 @@ func (u *pulse) waitsNoMore(x *exchange) {
 	}
 }
 
-// hasBroken tells whether another exchange of a lease has broken off: that ends the lease's others.
+// hasBroken reports whether an exchange of a lease has broken off, which ends the others of that lease.
 func (u *pulse) hasBroken(l *Lease) bool {
 	for x := range u.exchanges {
 		if x.lease == l && x.broken {
@@ -121,7 +123,7 @@ func (u *pulse) hasBroken(l *Lease) bool {
 	return false
 }
 
-// forget takes a lease's exchanges out. While the process lives, none of them can be why it has ended.
+// forget removes a lease's exchanges. Since the process is alive, none of them made it exit.
 func (u *pulse) forget(l *Lease) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -135,7 +137,7 @@ func (u *pulse) forget(l *Lease) {
 	}
 }
 
-// isAlone tells whether no other lease's request can be why the process has ended.
+// isAlone reports whether no other lease's request can have made the process exit.
 func (u *pulse) isAlone(l *Lease) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -167,7 +169,7 @@ func (u *pulse) progress() {
 	u.since = now
 }
 
-// measure learns the pace at which prompts are read, as long as an answer tells it.
+// measure learns the pace of prompt evaluation from the progress that an answer reports.
 func (u *pulse) measure(x *exchange, piece []byte) {
 	if x.paced || len(piece) == 1 {
 		return
@@ -204,7 +206,7 @@ func (u *pulse) arm(in time.Duration) {
 	u.armed = true
 }
 
-// check is what the timer does.
+// check is called by the timer.
 func (u *pulse) check() {
 	u.mu.Lock()
 	every := u.every()
@@ -233,16 +235,16 @@ func (u *pulse) check() {
 	}
 }
 
-// sight is what a look at an engine shows.
+// sight is the result of a query.
 type sight struct {
-	refused bool // it accepts no connection
-	frozen  bool // it answers nothing at all
-	pending bool // it answers, but not yet what it is at: in some builds only its loop does
-	known   bool // work is
+	refused bool // it accepts no connections
+	frozen  bool // it doesn't even answer its health check
+	pending bool // it is alive, but hasn't answered the query: in some builds only its main loop does
+	known   bool // work is set
 	work    Work
 }
 
-// look asks the engine what it is at.
+// look queries the engine's activity.
 func (u *pulse) look() sight {
 	worker, ok := u.engine.(Worker)
 	if !ok {
@@ -253,7 +255,7 @@ func (u *pulse) look() sight {
 	case isRefused(err):
 		return sight{refused: true}
 	case openfiles.AreExhausted(err):
-		return sight{} // it wasn't asked
+		return sight{} // nothing was sent
 	case err != nil:
 		_, _, err := u.get(u.healthPath())
 		return sight{refused: isRefused(err), frozen: err != nil, pending: err == nil}
@@ -292,7 +294,7 @@ func (u *pulse) get(path string) (status int, body []byte, _ error) {
 	return resp.StatusCode, body, err
 }
 
-// judge tells why the engine is to be ended; empty: it isn't.
+// judge returns why the engine has to be stopped; empty: it doesn't.
 func (u *pulse) judge(seen sight) string {
 	if seen.refused {
 		return reasonDeaf
@@ -312,7 +314,7 @@ func (u *pulse) judge(seen sight) string {
 			return fmt.Sprintf("a request got no further for %s before the model was reached", u.stall())
 		}
 	} else if !seen.frozen && !seen.pending {
-		u.left = false // it can't be asked
+		u.left = false // this engine has no activity to query
 	}
 	if silent := now.Sub(u.since); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
 		return fmt.Sprintf("it got no further for %s", silent.Round(time.Second))
@@ -320,7 +322,7 @@ func (u *pulse) judge(seen sight) string {
 	return ""
 }
 
-// hasStray tells whether an exchange has been silent for so long that others' progress no longer explains it.
+// hasStray reports whether an exchange has been silent for longer than the progress of others can explain.
 func (u *pulse) hasStray() bool {
 	stall := u.stall()
 	for x := range u.exchanges {
@@ -332,8 +334,8 @@ func (u *pulse) hasStray() bool {
 	return false
 }
 
-// isStuckOutside tells whether a request hangs in a part of the engine that isn't its loop, while the loop gets on. Seen
-// once, it may be on its way from one to the other.
+// isStuckOutside reports whether a request hangs outside the engine's main loop while the loop makes progress. A request that
+// is seen there once may just be on its way to the loop.
 func (u *pulse) isStuckOutside(work Work, now time.Time) bool {
 	if !u.hasStray() || work.Busy >= len(u.exchanges) {
 		u.strayed = time.Time{}
@@ -345,7 +347,7 @@ func (u *pulse) isStuckOutside(work Work, now time.Time) bool {
 	return now.Sub(u.strayed) >= u.every()
 }
 
-// patience is for how long the engine may get no further.
+// patience returns for how long the engine may make no progress.
 func (u *pulse) patience(seen sight) time.Duration {
 	stall, least := u.stall(), leastPatience
 	if u.left {
@@ -371,7 +373,7 @@ func (u *pulse) patience(seen sight) time.Duration {
 	return min(max(least, patienceFactor*expected), stall)
 }
 
-// mostTokens is how many tokens the prompts under way can have.
+// mostTokens returns an upper bound of the tokens of the prompts under way.
 func (u *pulse) mostTokens() int {
 	most := 0
 	if u.left {
@@ -386,7 +388,7 @@ func (u *pulse) mostTokens() int {
 // refusedOnWindows is WSAECONNREFUSED, which package syscall has no name for.
 const refusedOnWindows = syscall.Errno(10061)
 
-// isRefused tells whether nobody listens where an engine should.
+// isRefused reports whether nothing listens at the engine's address.
 func isRefused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) || errors.Is(err, refusedOnWindows)
 }

@@ -2,9 +2,9 @@ package supervisor
 
 import "slices"
 
-// place is where a waiter with priority may stand: before those without that wait for the same model, unless that puts it
-// before one that was overtaken too often.
-func (s *stepper) place(w *Waiter) int {
+// priorityIndex returns the position in the queue for a waiter with priority: before waiters for the same model without
+// priority, unless it would overtake one that was overtaken maxOvertakes times.
+func (s *stepper) priorityIndex(w *Waiter) int {
 	at := len(s.st.Waiters)
 	for i := at - 1; i >= 0; i-- {
 		other := s.st.Waiters[i]
@@ -24,41 +24,41 @@ func (s *stepper) place(w *Waiter) int {
 	return at
 }
 
-// takeTurn moves who has just come forward, so that the owners who wait for a model take turns: its owner's second request
-// stands before everybody else's third. The first of each owner is passed by nobody, so each turn serves one of every
-// owner's, and none is kept waiting by how many others send. Who waits for other models is passed by no more than before:
-// the model's waiters change places among themselves.
+// takeTurn moves a new waiter forward so that the owners that wait for a model take turns: an owner's second request goes
+// before any other owner's third. The first request of an owner is never overtaken, so each turn serves one request of each
+// owner, however many the others send. Waiters for other models are unaffected: the model's waiters only permute the
+// positions that they hold.
 func (s *stepper) takeTurn(w *Waiter) {
 	if w.Kind != WaitSlots || w.Priority || !slices.ContainsFunc(s.st.Waiters, func(o *Waiter) bool { return o.Key == w.Key && o.Owner != w.Owner }) {
 		return
 	}
-	var places []int // of the model's waiters who may be passed, and at last of w
-	var turns []int  // of them
+	var indexes []int // in the queue, of the model's waiters without priority; the last is w's
+	var turns []int   // of those waiters
 	turn := map[string]int{}
 	for i, other := range s.st.Waiters {
 		if other.gone || other.Kind != WaitSlots || other.Key != w.Key {
 			continue
 		}
 		if !other.Priority {
-			places, turns = append(places, i), append(turns, turn[other.Owner])
+			indexes, turns = append(indexes, i), append(turns, turn[other.Owner])
 		}
 		turn[other.Owner]++
 	}
-	last := len(places) - 1
+	last := len(indexes) - 1
 	at := last
 	for at > 0 && turns[at-1] > turns[last] {
 		at--
 	}
 	for i := last; i > at; i-- {
-		before := s.st.Waiters[places[i-1]]
-		s.st.Waiters[places[i]] = before
+		before := s.st.Waiters[indexes[i-1]]
+		s.st.Waiters[indexes[i]] = before
 		before.Turn, w.Turn = w.Turn, before.Turn
 	}
-	s.st.Waiters[places[at]] = w
+	s.st.Waiters[indexes[at]] = w
 }
 
-// boundQueue refuses somebody if too many wait already: who has just come, or in its place the newest of the owner that has
-// more who wait than the others, and than the newcomer's. So no owner can fill the queue for others.
+// boundQueue refuses a request if the queue is too long: the new one, or the newest of the owner with the most requests if
+// that is more than the new one's owner has. So no owner can fill the queue for the others.
 func (s *stepper) boundQueue(w Waiter) {
 	if w.Kind != WaitSlots || s.st.Limits.Queue <= 0 {
 		return
@@ -72,12 +72,12 @@ func (s *stepper) boundQueue(w Waiter) {
 			isNew = isNew || other.ID == w.ID
 		}
 	}
-	if waiting <= s.st.Limits.Queue || !isNew { // who has been served already isn't found any more
+	if waiting <= s.st.Limits.Queue || !isNew { // a request that was served at once is no longer queued
 		return
 	}
 	refused := w.ID
 	most := of[w.Owner]
-	for _, other := range s.st.Waiters { // the last of those who have the most
+	for _, other := range s.st.Waiters { // the newest of the owner with the most
 		if other.Kind == WaitSlots && other.Key == w.Key && !other.Priority && of[other.Owner] >= most && of[other.Owner] > of[w.Owner] {
 			refused, most = other.ID, of[other.Owner]
 		}

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// pollAfter is how long an engine has to begin to tell its state before it is asked.
+	// pollAfter is how long an engine has to report its state before it is polled.
 	pollAfter = 500 * time.Millisecond
-	// pollEvery is how often it is asked then. It answers while it is loading, too, so this costs next to nothing.
+	// pollEvery is the interval of the polls. An engine answers while it is loading, too, so this is cheap.
 	pollEvery = 100 * time.Millisecond
 )
 
-// poll asks an engine that doesn't tell its state whether it is ready.
+// poll polls the health of an engine that doesn't report its state.
 func (p *process) poll(ctx context.Context, path string) {
 	wait := time.NewTimer(pollAfter)
 	defer wait.Stop()
-	// It has connections of its own: an idle one would keep an engine from ending.
+	// Without keep-alives: an idle connection would delay the engine's exit.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}, Timeout: 5 * time.Second}
 	for {
 		select {
@@ -38,7 +38,7 @@ func (p *process) poll(ctx context.Context, path string) {
 	}
 }
 
-// isHealthy asks without the key: while the engine is loading, its port may still be another program's.
+// isHealthy sends no key: while the engine is loading, the port may still belong to another program.
 func isHealthy(ctx context.Context, client *http.Client, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -17,10 +17,10 @@ func TestRenew_WhatIsNoConcernOfTheProcessCountsAtOnce(t *testing.T) {
 	p := newPlay(t, Limits{})
 	p.busy(specOf("a", 1))
 	p.on(configure(1, renewed(specOf("a", 1))))
-	policy := with(specOf("a", 1), func(s *Spec) { s.TTL, s.Pinned, s.Keep, s.Memory, s.Recipe = time.Minute, true, true, 7, "new" })
+	policy := with(specOf("a", 1), func(s *Spec) { s.TTL, s.Pinned, s.AutoRestart, s.Memory, s.Recipe = time.Minute, true, true, 7, "new" })
 	p.on(configure(1, policy))
 	in := p.st.Instances[0]
-	if in.Next != nil || in.Spec.TTL != time.Minute || !in.Spec.Pinned || !in.Spec.Keep || in.Spec.Memory != 7 || in.Spec.Recipe != "new" {
+	if in.Next != nil || in.Spec.TTL != time.Minute || !in.Spec.Pinned || !in.Spec.AutoRestart || in.Spec.Memory != 7 || in.Spec.Recipe != "new" {
 		t.Errorf("settings %+v, next %+v", in.Spec, in.Next)
 	}
 	p.on(back(1))
@@ -96,8 +96,8 @@ func TestRenew_NotWhatIsToGoAnyway(t *testing.T) {
 func TestRenew_ACrashBringsTheNewSettings(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
-	p.busy(kept(specOf("a", 1)))
-	p.on(configure(1, renewed(kept(specOf("a", 1)))))
+	p.busy(autoRestart(specOf("a", 1)))
+	p.on(configure(1, renewed(autoRestart(specOf("a", 1)))))
 	crash(p, 1, Spawn{"a", 2})
 	if n := p.st.Instances[0].Spec.ContextLength; n != 512 {
 		t.Errorf("context length %d, want the new one", n)
@@ -131,7 +131,7 @@ func TestRenew_UnloadingWhatIsToComeBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.idle(specOf("a", 1))
-	p.idle(kept(specOf("b", 1)))
+	p.idle(autoRestart(specOf("b", 1)))
 	p.on(configure(1, renewed(specOf("a", 1))), Stop{1, ForSettings})
 	p.on(unloader(1, "a")) // its process still ends
 	p.on(stopped(1), Grant{Waiter: 1})

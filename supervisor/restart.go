@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// renew starts the instances with changed settings again that are idle. One that is always busy is given to no more than
-// maxLateGrants requests with the old ones.
+// renew restarts idle instances whose settings have changed. One that is always busy serves maxLateGrants more requests with
+// the old settings, then drains.
 func (s *stepper) renew() {
 	for _, in := range s.st.Instances {
 		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxLateGrants) {
@@ -17,23 +17,23 @@ func (s *stepper) renew() {
 	}
 }
 
-// again has an instance started again, before anything else is.
+// again queues a restart of an instance, before all waiters.
 func (s *stepper) again(id string, spec *Spec, at time.Time) *Waiter {
 	w := &Waiter{Kind: WaitRestart, Key: spec.Model.Key, Instance: id, Spec: spec, Turn: at, NotBefore: at, Unasked: true}
 	s.st.Waiters = slices.Insert(s.st.Waiters, s.st.restarts(), w)
 	return w
 }
 
-func (s *stepper) keepRestart(w *Waiter) bool {
+func (s *stepper) serveRestart(w *Waiter) bool {
 	if !s.now.Before(w.NotBefore) {
 		s.needs(w)
 	}
 	return true
 }
 
-// restart launches an instance again if there is room.
+// restart restarts an instance if there is room.
 func (s *stepper) restart(w *Waiter) {
-	// Another that ran out of memory lacks what those hold that are leaving.
+	// After running out of memory, wait until the leaving instances have freed theirs.
 	if s.st.byID(w.Instance) != nil || (w.Spared && slices.ContainsFunc(s.st.Instances, isLeaving)) {
 		if need, err := s.needOf(w.Spec); err == nil {
 			s.reserved = s.reserved.plus(need)
@@ -42,7 +42,7 @@ func (s *stepper) restart(w *Waiter) {
 	}
 	in, err := s.launchFor(w, w.Instance)
 	switch {
-	case err != nil: // the settings no longer leave room for it; who asks for it is told, too
+	case err != nil: // the settings no longer leave room for it; its loaders are refused, too
 		s.refuseLoaders(w.Instance, *err)
 		w.gone, s.refused = true, true
 	case in != nil:

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// load is what instances take of what is limited.
+// load is a use of the limited resources.
 type load struct {
 	instances int
 	memory    int64
@@ -14,14 +14,14 @@ type load struct {
 func (l load) plus(o load) load  { return load{l.instances + o.instances, l.memory + o.memory} }
 func (l load) minus(o load) load { return load{l.instances - o.instances, l.memory - o.memory} }
 
-// fits tells whether a load is within the limits.
+// fits reports whether a load is within the limits.
 func (l Limits) fits(x load) bool {
 	return (l.Instances <= 0 || x.instances <= l.Instances) && (l.Memory <= 0 || x.memory <= l.Memory)
 }
 
 func (in *Instance) load() load { return load{1, in.Claim} }
 
-// taken is what the instances take that which says yes to.
+// taken returns the load of the instances that match.
 func (s *stepper) taken(which func(*Instance) bool) load {
 	var sum load
 	for _, in := range s.st.Instances {
@@ -38,8 +38,8 @@ func isLeaving(in *Instance) bool { return in.Status.IsLeaving() }
 
 func exists(*Instance) bool { return true }
 
-// needOf is what a load is counted with. It is no more than what pinned instances leave, if the estimate is: what was measured
-// then has fitted before. An error says that there will never be room.
+// needOf returns what a load of spec is counted with. If the estimate fits beside the pinned instances, a larger measured
+// figure is capped at what they leave: that load has fitted before. The error says that the load can never fit.
 func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	limits := s.st.Limits
 	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.Spec.Pinned })
@@ -54,8 +54,8 @@ func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	return need, nil
 }
 
-// launchFor launches what a waiter wants loaded, of this name or a free one. It gives nil while there is no room. An error
-// says that there will never be room.
+// launchFor launches the model that a waiter needs, with the given id or, if that is empty, a free one. It returns nil while
+// there is no room. The error says that there will never be room.
 func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 	sizes, err := s.sizes(w.Spec)
 	if err != nil {
@@ -74,11 +74,11 @@ func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 	return in, nil
 }
 
-// makeRoom tells in which size there is room for what a waiter wants loaded. Where there is none in any it evicts what may be
-// evicted, if that is enough. Once nobody who comes may pass the waiter any more, that includes instances that are in use.
+// makeRoom returns the largest size for which there is room. If there is none for any size, it evicts instances, provided
+// that this frees enough, and returns false. Once the waiter's lead is over, it drains busy instances, too.
 //
-// What hasn't been used for a while is evicted for the full size. Rather than evict anything else, a smaller size is taken,
-// and what is loaded made smaller.
+// Instances that weren't used recently are evicted for the full size. Before any other is evicted, smaller sizes are tried
+// and idle instances are shrunk.
 func (s *stepper) makeRoom(w *Waiter, sizes []loadSize) (loadSize, bool) {
 	others := s.taken(stays).plus(s.reserved)
 	smallest := sizes[len(sizes)-1]
@@ -100,10 +100,11 @@ func (s *stepper) makeRoom(w *Waiter, sizes []loadSize) (loadSize, bool) {
 	if s.shrink(total) || s.evict(total, func(in *Instance) bool { return isLate || in.InUse == 0 }) || isLate {
 		s.reserved = s.reserved.plus(smallest.need)
 	}
-	return loadSize{}, false // who comes later may go first, for a while
+	return loadSize{}, false // later requests may go first until the lead is over
 }
 
-// evict ends instances, of those that may go, so that a load comes within the limits. It tells whether it does.
+// evict evicts instances that mayGo accepts so that total comes within the limits. If that isn't possible it evicts none and
+// returns false.
 func (s *stepper) evict(total load, mayGo func(*Instance) bool) bool {
 	victims := s.victims(mayGo, total)
 	for _, in := range victims {
@@ -112,8 +113,8 @@ func (s *stepper) evict(total load, mayGo func(*Instance) bool) bool {
 	return victims != nil
 }
 
-// victims are the instances to evict so that a load comes within the limits: of those that no earlier waiter waits for, the
-// ones that aren't used, the least recently used first; and after them, if it must be, the others. None: it can't be done now.
+// victims returns the instances to evict so that total comes within the limits: the least recently used first, unwanted ones
+// before wanted ones. Instances that an earlier waiter waits for are excluded. It returns nil if that isn't enough.
 func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
@@ -133,7 +134,7 @@ func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
 	if !limits.fits(total) {
 		return nil
 	}
-	return slices.DeleteFunc(chosen[:n], func(in *Instance) bool { // a large one may make a small one's end needless
+	return slices.DeleteFunc(chosen[:n], func(in *Instance) bool { // after a large one, a small one may no longer be needed
 		without := total.plus(in.load())
 		if !limits.fits(without) {
 			return false
@@ -143,7 +144,7 @@ func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
 	})
 }
 
-// isWanted tells whether somebody uses an instance or waits for it.
+// isWanted reports whether the instance serves requests or can serve a waiter.
 func (in *Instance) isWanted() bool { return in.InUse > 0 || in.wanted }
 
 func btoi(b bool) int {
@@ -153,8 +154,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// relieve evicts when instances turned out to take more than they were counted with, or when less is allowed than before. The
-// one that was used last stays.
+// relieve evicts idle instances when an instance turned out to take more than it was counted with, or when the limits were
+// lowered. Nothing waits for an idle instance at this point. The most recently used instance stays.
 func (s *stepper) relieve() {
 	staying := s.taken(stays)
 	if s.st.Limits.fits(staying) {
@@ -169,7 +170,7 @@ func (s *stepper) relieve() {
 	for !s.st.Limits.fits(staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.wanted && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}
@@ -181,11 +182,11 @@ func (s *stepper) relieve() {
 	}
 }
 
-// RuntimeMemory is what an engine takes beside its buffers, in bytes. Estimates have to count it, too.
+// RuntimeMemory is what an engine takes in addition to its buffers, in bytes. Estimates must include it.
 const RuntimeMemory = 48 << 20
 
-// reckon counts a ready instance with what it really takes: the buffers it told of and the prompt cache it may fill, or
-// what was measured if that is more.
+// reckon counts a ready instance with its real memory: the buffers that it reported plus the prompt cache that it may fill,
+// or its resident memory if that is more.
 func (s *stepper) reckon(in *Instance) {
 	claim := in.Spec.Memory
 	if in.Applied.Buffers > 0 {

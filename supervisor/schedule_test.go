@@ -51,7 +51,7 @@ func (w *world) spec(key string) *Spec {
 	spec.Memory = 40 + 30*int64(key[0]-'a')
 	spec.ContextLength = 256 + 256*w.rand.IntN(2)
 	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
-	spec.Keep = w.rand.IntN(4) == 0
+	spec.AutoRestart = w.rand.IntN(4) == 0
 	spec.Pinned = w.rand.IntN(40) == 0
 	spec.Private = w.rand.IntN(4) == 0
 	if w.rand.IntN(20) == 0 {
@@ -200,11 +200,23 @@ func (w *world) check() {
 		if !w.isHopeful(waiter) {
 			w.fail("waiter %+v waits for nothing", *waiter)
 		}
+		w.checkIdle(waiter)
 	}
 	if known != len(w.waiting) {
 		w.fail("%d waiters are known, %d wait", known, len(w.waiting))
 	}
 	w.checkDue()
+}
+
+// checkIdle sees that a waiter doesn't wait beside an idle instance that could serve it. What may be evicted, made smaller or
+// unloaded needn't ask who waits, since it is idle.
+func (w *world) checkIdle(waiter *Waiter) {
+	choice := w.st.choice(waiter)
+	for _, in := range w.st.Instances {
+		if waiter.Kind != WaitUnload && in.isIdle() && choice.has(in) {
+			w.fail("waiter %+v waits, though %s is idle", *waiter, in.ID)
+		}
+	}
 }
 
 // isHopeful tells whether something that is under way can end the wait: a lease that will be returned, a process that will

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// patience is how long a waiter waits for a model that failed to be tried again, rather than be told so.
+// patience is how long a request waits for the next attempt at a model that failed. If the back-off is longer, the request is
+// refused at once.
 const patience = 2 * time.Second
 
-// serveAll gives every waiter what there is for it, and ends what is due to end.
+// serveAll serves every waiter that can be served, and stops what is due to stop.
 func (s *stepper) serveAll() {
 	s.sweep()
 	s.mark()
@@ -23,7 +24,7 @@ func (s *stepper) serveAll() {
 		}
 	}
 	if !s.st.Closing {
-		if slices.ContainsFunc(s.effects, changesChoices) { // where a longer instance is coming, who waits for it doesn't want the shorter
+		if slices.ContainsFunc(s.effects, changesChoices) { // a waiter that needs a longer context doesn't want the short instance once a longer one is coming
 			s.mark()
 		}
 		s.relieve()
@@ -31,7 +32,7 @@ func (s *stepper) serveAll() {
 	}
 }
 
-// changesChoices tells whether other instances may be there, or be coming, than when a round began.
+// changesChoices reports whether an effect adds or removes an instance, so that waiters may have other choices than before.
 func changesChoices(e Effect) bool {
 	switch e.(type) {
 	case Spawn, Stop:
@@ -41,14 +42,14 @@ func changesChoices(e Effect) bool {
 	}
 }
 
-// mayGoOn tells whether another round may lead to something, after one in which a wait has ended: a load that was refused to
-// one waiter may be possible for the next, and an instance that is no longer wanted may be started again.
+// mayGoOn reports whether another round may achieve something, after one in which a wait has ended: after a refused load the
+// next waiter's load may be possible, and an instance that is no longer wanted may be restarted.
 func (s *stepper) mayGoOn() bool {
 	return s.refused || slices.ContainsFunc(s.st.Instances, func(in *Instance) bool { return in.Next != nil })
 }
 
-// serveInOrder is one round over the waiters, in order. Loads are decided after every waiter that may pass them was looked
-// at. It tells whether a wait has ended.
+// serveInOrder makes one round over the waiters, in order. A load is decided after every waiter that may pass it was
+// considered. It reports whether any wait has ended.
 func (s *stepper) serveInOrder() bool {
 	s.loads, s.decided, s.horizon, s.reserved, s.refused = nil, 0, time.Time{}, load{}, false
 	before := len(s.st.Waiters)
@@ -56,7 +57,7 @@ func (s *stepper) serveInOrder() bool {
 		if !s.horizon.IsZero() && w.Turn.After(s.horizon) {
 			s.decideLoads()
 		}
-		if !w.gone && !s.keep(w) {
+		if !w.gone && !s.serve(w) {
 			w.gone = true
 		}
 	}
@@ -66,21 +67,21 @@ func (s *stepper) serveInOrder() bool {
 	return len(s.st.Waiters) < before
 }
 
-// keep serves a waiter. It tells whether it still waits.
-func (s *stepper) keep(w *Waiter) bool {
+// serve serves a waiter if possible. It reports whether the waiter still waits.
+func (s *stepper) serve(w *Waiter) bool {
 	switch w.Kind {
 	case WaitUnload:
-		return s.keepUnloader(w)
+		return s.serveUnload(w)
 	case WaitLoad:
-		return s.keepLoader(w)
+		return s.serveLoad(w)
 	case WaitRestart:
-		return s.keepRestart(w)
+		return s.serveRestart(w)
 	default:
-		return s.keepUser(w)
+		return s.serveUse(w)
 	}
 }
 
-// mark finds the instances that somebody waits for.
+// mark sets wanted for the instances that can serve a waiter, and clears promised.
 func (s *stepper) mark() {
 	for _, in := range s.st.Instances {
 		in.promised, in.wanted = false, false
@@ -98,7 +99,7 @@ func (s *stepper) mark() {
 	}
 }
 
-func (s *stepper) keepUnloader(w *Waiter) bool {
+func (s *stepper) serveUnload(w *Waiter) bool {
 	if s.st.find(w.Gen) != nil {
 		return true
 	}
@@ -106,7 +107,7 @@ func (s *stepper) keepUnloader(w *Waiter) bool {
 	return false
 }
 
-func (s *stepper) keepLoader(w *Waiter) bool {
+func (s *stepper) serveLoad(w *Waiter) bool {
 	if w.Instance == "" {
 		s.needs(w)
 		return true
@@ -117,17 +118,17 @@ func (s *stepper) keepLoader(w *Waiter) bool {
 		s.do(Refuse{w.ID, noInstance(w.Instance)})
 		return false
 	case in == nil || in.Status != Ready:
-		return true // its failure is told when its process ends
+		return true // if the load fails, the waiter is refused when the process exits
 	default:
 		s.do(Grant{Waiter: w.ID, Gen: in.Gen, SawLoad: true})
 		return false
 	}
 }
 
-// keepUser serves who wants to use a model, or to see it loaded. Where there is no instance, one is to be loaded.
-func (s *stepper) keepUser(w *Waiter) bool {
+// serveUse serves a waiter for slots or for a loaded model. If there is no instance, it asks for a load.
+func (s *stepper) serveUse(w *Waiter) bool {
 	if w.Instance != "" && !s.st.isTaken(w.Instance) {
-		w.Instance = "" // it is gone: any will do, and its name may become another's
+		w.Instance = "" // it is gone: any will do, since another may get its name
 	}
 	best, hope, leaving := s.look(w)
 	switch {
@@ -137,7 +138,7 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	case hope:
 		s.promise(w)
 		return true
-	case leaving: // it has to be gone before its like may take its place
+	case leaving: // a new one is loaded once it is gone
 		return true
 	}
 	coming := s.st.restart(func(r *Waiter) bool { return r.brings(w) })
@@ -155,7 +156,8 @@ func (s *stepper) keepUser(w *Waiter) bool {
 	return true
 }
 
-// look finds the best instance that can serve a waiter now; else whether one will be able to, or is still leaving.
+// look returns the best instance that can serve a waiter now. If there is none, hope says that one will be able to, and
+// leaving that one is still leaving.
 func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 	choice := s.st.choice(w)
 	for _, in := range s.st.Instances {
@@ -174,7 +176,7 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 	return best, hope, leaving
 }
 
-// promise keeps later waiters from taking what an earlier one waits for.
+// promise reserves the instances that a waiter can use, so that later waiters don't take its slots.
 func (s *stepper) promise(w *Waiter) {
 	choice := s.st.choice(w)
 	for _, in := range s.st.Instances {
@@ -196,7 +198,7 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
 }
 
-// expire ends what nobody has used for its time to live, and the loads that nobody waits for if they are to end.
+// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter.
 func (s *stepper) expire() {
 	for _, in := range s.st.Instances {
 		switch end := in.Expires(); {

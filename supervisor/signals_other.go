@@ -2,8 +2,8 @@
 
 package supervisor
 
-// blockSignals is for Linux: elsewhere only the process that is to end is signalled.
+// blockSignals does nothing: only on Linux are engines signalled together with the server.
 func blockSignals() error { return nil }
 
-// isAskedToEnd is for Linux: elsewhere a signal reaches the engine.
+// isAskedToEnd returns false: signals aren't blocked here, so they reach the engine.
 func isAskedToEnd(int) bool { return false }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Size is what may vary of how a model is loaded for want of room. The context stays as it is.
+// Size is the part of a Spec that is reduced when there is too little room. The context length is never reduced.
 type Size struct {
 	Parallel    int
 	PromptCache int64
 	Checkpoints int
-	Memory      int64 // estimate of what the model takes so, in bytes
-	Reserve     int64 // what of it is taken bit by bit
+	Memory      int64 // estimated memory of the model in this size, in bytes
+	Reserve     int64 // the part of Memory that is allocated gradually
 }
 
-// recentUse is how long ago an instance was last used at most for others to be made smaller rather than that it is evicted.
+// recentUse is how long an instance counts as recently used. Others are shrunk before such an instance is evicted.
 const recentUse = 5 * time.Minute
 
-// smaller is the Spec with its nth smaller size, counted from 1; 0 is the Spec itself.
+// smaller returns the Spec in its nth smaller size, counted from 1; 0 is the Spec itself.
 func (s *Spec) smaller(n int) *Spec {
 	if n == 0 {
 		return s
@@ -28,7 +28,7 @@ func (s *Spec) smaller(n int) *Spec {
 	return &own
 }
 
-// sizeOf is which of a Spec's sizes a process was started with, as counted by smaller; -1: with none.
+// sizeOf returns in which size of s a process with o was started, as counted by smaller, or -1 if in none.
 func (s *Spec) sizeOf(o *Spec) int {
 	for n := range len(s.Smaller) + 1 {
 		if s.smaller(n).isProcessOf(o) {
@@ -38,13 +38,13 @@ func (s *Spec) sizeOf(o *Spec) int {
 	return -1
 }
 
-// loadSize is a Spec in one of its sizes, and what a load of it is counted with.
+// loadSize is a Spec in one of its sizes, with what a load of it is counted with.
 type loadSize struct {
 	spec *Spec
 	need load
 }
 
-// sizes are those of a Spec that can ever fit, the largest first. An error says that none can.
+// sizes returns the sizes of a Spec that can ever fit, the largest first. The error says that none can.
 func (s *stepper) sizes(spec *Spec) ([]loadSize, *Error) {
 	var all []loadSize
 	var first *Error
@@ -64,13 +64,13 @@ func (s *stepper) sizes(spec *Spec) ([]loadSize, *Error) {
 	return all, nil
 }
 
-// isRecent tells whether an instance is in use, or was a short while ago.
+// isRecent reports whether an instance is in use or was used recently.
 func (s *stepper) isRecent(in *Instance) bool {
 	return in.isWanted() || s.now.Sub(in.LastUsed) <= recentUse
 }
 
-// shrink has idle instances started again with fewer slots or a smaller prompt cache, the least recently used first, if a load
-// then comes within the limits. It tells whether it does.
+// shrink restarts idle instances with fewer slots or a smaller prompt cache, the least recently used first, so that total
+// comes within the limits. If that isn't possible it restarts none and returns false.
 func (s *stepper) shrink(total load) bool {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
@@ -109,8 +109,8 @@ func (s *stepper) shrink(total load) bool {
 	return true
 }
 
-// grow has an instance that was made smaller for the sake of others started again in full, once requests wait for its slots
-// and those others haven't been used for a while.
+// grow restarts a shrunk instance in full size once requests wait for its slots and it fits beside the instances that were
+// used recently.
 func (s *stepper) grow() {
 	for _, in := range s.st.Instances {
 		if in.Full == nil || in.Next != nil || in.Status != Ready || !in.promised || len(s.loads) > 0 {
@@ -123,7 +123,7 @@ func (s *stepper) grow() {
 	}
 }
 
-// fullSpec is what an instance would have been loaded with if there had been room.
+// fullSpec returns the instance's Spec in full size.
 func (in *Instance) fullSpec() *Spec {
 	if in.Full != nil {
 		return in.Full

@@ -6,31 +6,30 @@ import (
 	"sync/atomic"
 )
 
-// slotBook is what is known of the slots of an instance that keeps owners apart ([Spec.Private]): an engine's slot keeps
-// the prompt of its last request, of which the next one may use what it begins with.
+// slotBook records which owner used which slot of an instance that isolates owners ([Spec.Private]). A slot of an engine
+// caches the prompt of its last request, and the next request on it reuses the common prefix.
 type slotBook struct {
 	slots []slotState
 	turn  uint64 // counts loans and returns
 }
 
 type slotState struct {
-	owner   string // whose prompt it keeps, where that is known
+	owner   string // whose prompt it caches, if known
 	known   bool
-	touched bool   // it was lent at least once
-	last    uint64 // the turn in which it was lent or returned
+	touched bool   // it was leased at least once
+	last    uint64 // the turn in which it was last leased or returned
 
-	holder   uint64 // the waiter that it is lent to; 0: nobody
-	borrower string // who that is
+	holder   uint64 // the waiter that it is leased to; 0: none
+	borrower string // the owner of that waiter
 }
 
-// loan is a slot that is lent. Its prompt may be used again if it is the borrower's own.
+// loan is a leased slot. Its cached prompt may be reused if it is the borrower's own.
 type loan struct {
 	slot  int
 	reuse bool
 }
 
-// lend chooses n free slots: those that the owner used last, then those that nobody has used, then those that have been left
-// alone for the longest.
+// lend leases n free slots: first those that the owner used last, then unused ones, then the least recently used.
 func (b *slotBook) lend(n int, waiter uint64, owner string) {
 	free := make([]int, 0, len(b.slots))
 	for id := range b.slots {
@@ -40,13 +39,11 @@ func (b *slotBook) lend(n int, waiter uint64, owner string) {
 	}
 	slices.SortStableFunc(free, func(x, y int) int {
 		a, c := &b.slots[x], &b.slots[y]
-		if order := cmp.Compare(a.rank(owner), c.rank(owner)); order != 0 {
-			return order
-		}
+		byAge := cmp.Compare(a.last, c.last)
 		if a.isOf(owner) {
-			return cmp.Compare(c.last, a.last)
+			byAge = -byAge
 		}
-		return cmp.Compare(a.last, c.last)
+		return cmp.Or(cmp.Compare(a.rank(owner), c.rank(owner)), byAge)
 	})
 	b.turn++
 	for _, id := range free[:min(n, len(free))] {
@@ -68,7 +65,7 @@ func (s *slotState) rank(owner string) int {
 	}
 }
 
-// lentTo are a waiter's slots, in order.
+// lentTo returns a waiter's slots, in order.
 func (b *slotBook) lentTo(waiter uint64) (loans []loan) {
 	for id := range b.slots {
 		if s := &b.slots[id]; s.holder == waiter {
@@ -78,8 +75,8 @@ func (b *slotBook) lentTo(waiter uint64) (loans []loan) {
 	return loans
 }
 
-// giveBack ends a waiter's loans. Slots that the engine has begun to use for it keep its owner's prompt from now on; of the
-// others nobody can tell what they keep, unless that was the same owner's before.
+// giveBack returns a waiter's slots. The used ones now cache a prompt of its owner. What the others cache is unknown, unless
+// it was the same owner's before.
 func (b *slotBook) giveBack(waiter uint64, used []int) {
 	b.turn++
 	for id := range b.slots {
@@ -92,7 +89,7 @@ func (b *slotBook) giveBack(waiter uint64, used []int) {
 	}
 }
 
-// lendSlots notes which slots a waiter gets of an instance that keeps owners apart.
+// lendSlots assigns slots to a waiter if the instance isolates owners.
 func (in *Instance) lendSlots(n int, w *Waiter) {
 	if !in.Spec.Private {
 		return
@@ -109,12 +106,13 @@ type pin struct {
 	used atomic.Bool // the engine has begun to answer a request on it
 }
 
-// PinFunc has an engine's request use one slot. Without reuse, nothing of what the slot keeps may be used for it.
+// PinFunc edits a request's body so that the engine uses one slot for it. Without reuse, the slot's cached prompt must not be
+// used.
 type PinFunc func(body [][]byte, slot int, reuse bool) [][]byte
 
-// Pinned is the body of a request that generates, as the instance is to get it. Where that keeps owners apart, each body goes
-// to a slot of its own, as many as the lease has. Other requests, such as /detokenize, must not be pinned: their answer would
-// count as the use of a slot.
+// Pinned returns the body of a generating request as the instance must get it. If the instance isolates owners, the bodies of
+// a lease are spread over its slots. Don't pin other requests, such as /detokenize: their answers would count as the use of
+// a slot.
 func (l *Lease) Pinned(body Payload, name PinFunc) Payload {
 	if len(l.pins) == 0 {
 		return body
@@ -126,7 +124,7 @@ func (l *Lease) Pinned(body Payload, name PinFunc) Payload {
 	return body
 }
 
-// usedSlots are those that the engine has begun to use for the lease.
+// usedSlots returns the slots on which the engine has begun to answer.
 func (l *Lease) usedSlots() (used []int) {
 	for i := range l.pins {
 		if p := &l.pins[i]; p.used.Load() {

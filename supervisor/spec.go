@@ -7,36 +7,36 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
-// Spec is what a model is loaded with. Two instances of one model may differ in it. It isn't changed once it is in use.
+// Spec says how a model is loaded. Instances of one model may have different ones. A Spec in use is never modified.
 type Spec struct {
 	Engine         string // the name of a Process
 	Model          catalog.Model
 	Draft          *catalog.Model // for speculative decoding; nil: none
-	ContextLength  int            // tokens that one request gets
-	Parallel       int            // requests at a time: the engine's slots
-	BatchSize      int            // tokens of a prompt that are evaluated at a time; 0: the engine's choice
+	ContextLength  int            // tokens for each request
+	Parallel       int            // the engine's slots: requests at the same time
+	BatchSize      int            // tokens of a prompt that are evaluated at a time; 0: the engine's default
 	FlashAttention Toggle
-	OffloadKV      Toggle   // the cache of keys and values on the GPU
-	Experts        int      // of a mixture of experts, how many answer; 0: as many as the model says
-	PromptCache    int64    // bytes of prompts' states that the engine may keep beside its slots
-	Checkpoints    int      // of a context that can't be cut back, how many the engine may keep for each slot; 0: its choice
-	Private        bool     // requests of different owners share no prompts: each is given slots by name
-	Args           []string // further arguments, by the operator's hand
+	OffloadKV      Toggle   // whether the KV cache is on the GPU
+	Experts        int      // active experts of a mixture of experts; 0: the model's default
+	PromptCache    int64    // bytes that the engine may use to cache prompts outside its slots
+	Checkpoints    int      // context checkpoints for each slot, for a context that can't be truncated; 0: the engine's default
+	Private        bool     // isolate owners: requests of different owners share no cached prompts
+	Args           []string // further arguments, from the configuration
 	Unconfined     bool     // run it without a sandbox
-	Readable       []string // further files and folders that it may read, and execute, in its sandbox
+	Readable       []string // further files and folders that it may read and execute in its sandbox
 
-	// What follows is no concern of the process.
+	// The fields below don't affect the process.
 
-	Memory  int64         // estimate of what all this takes, in bytes
-	Reserve int64         // what of it is taken bit by bit: the prompt cache and the checkpoints
-	TTL     time.Duration // unload it when nobody has used it for so long; 0: never
-	Pinned  bool          // never evict it
-	Keep    bool          // start it again when it crashes, not only when it is asked for
-	Smaller []Size        // in which it may be loaded rather than that what is in use is evicted, the largest first
-	Recipe  any           // the caller's own note of how this came about
+	Memory      int64         // estimated memory of the instance, in bytes
+	Reserve     int64         // the part of Memory that is allocated gradually: the prompt cache and the checkpoints
+	TTL         time.Duration // unload it after that long without a request; 0: never
+	Pinned      bool          // never evict it
+	AutoRestart bool          // start it again after a crash, also while no request asks for it
+	Smaller     []Size        // smaller sizes, tried before a recently used instance is evicted, the largest first
+	Recipe      any           // the caller's own note of how this came about; not used here
 }
 
-// isProcessOf tells whether a process that was started with s is as good for o.
+// isProcessOf reports whether a process that was started with s can serve as one of o.
 func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
@@ -49,15 +49,15 @@ func isSameFile(a, b *catalog.Model) bool {
 	return a.Path == b.Path && a.Projector == b.Projector && a.SizeBytes == b.SizeBytes && a.Changed.Equal(b.Changed)
 }
 
-// withPolicyOf is s with what is no concern of the process from o.
+// withPolicyOf returns s with those fields of o that don't affect the process.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
 	n.Memory, n.Reserve, n.Smaller = o.Memory, o.Reserve, o.Smaller
-	n.TTL, n.Pinned, n.Keep, n.Recipe = o.TTL, o.Pinned, o.Keep, o.Recipe
+	n.TTL, n.Pinned, n.AutoRestart, n.Recipe = o.TTL, o.Pinned, o.AutoRestart, o.Recipe
 	return &n
 }
 
-// draft is the key of the draft model; empty without one.
+// draft returns the key of the draft model; empty: none.
 func (s *Spec) draft() string {
 	if s.Draft == nil {
 		return ""
@@ -75,7 +75,7 @@ const (
 	Off
 )
 
-// ToggleOf is On or Off.
+// ToggleOf returns On or Off.
 func ToggleOf(on bool) Toggle {
 	if on {
 		return On

@@ -1,30 +1,31 @@
 package supervisor
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
 
-// State is all that scheduling knows. Only Step changes it.
+// State is the scheduler's whole state. Only Step changes it.
 type State struct {
 	Limits    Limits
 	Instances []*Instance         // in order of creation
-	Waiters   []*Waiter           // what is to be started again, then who waits, in order of arrival but for priority
-	Failures  map[string]*Failure // by key: of models that failed and haven't worked since
-	Learnt    map[string]Learnt   // by key: what the last load of a model really took
-	Pace      map[string]*pace    // by key: how fast waiters were served lately
+	Waiters   []*Waiter           // restarts first, then callers, in order of arrival except for turns and priority
+	Failures  map[string]*Failure // by key: models that failed and haven't worked since
+	Learnt    map[string]Learnt   // by key: the measured cost of the model's last load
+	Pace      map[string]*pace    // by key: how fast waiters are being served
 	Closing   bool
 	LastGen   uint64
 
-	lead time.Duration // instead of what leadOf says; 0: that
+	lead time.Duration // overrides leadOf in tests; 0: it doesn't
 }
 
-// Limits bound what is loaded and who may wait. A zero field means no bound.
+// Limits bound what is loaded and how many requests wait. A zero field means no limit.
 type Limits struct {
-	Instances int   // loaded at a time
-	Memory    int64 // bytes that all instances may take together
+	Instances int   // loaded at the same time
+	Memory    int64 // bytes, for all instances together
 	Queue     int   // waiting requests for each model
-	Abandon   bool  // end a load that nobody waits for any more
+	Abandon   bool  // stop a load when its last waiter is gone
 }
 
 // Instance is a loaded model, or one on its way in or out.
@@ -32,52 +33,53 @@ type Instance struct {
 	ID       string // the key, or key:2 and so on
 	Gen      uint64 // of its process
 	Spec     *Spec
-	Full     *Spec // what it would have been loaded with if there had been room; nil: it was
-	Next     *Spec // what it is to be started again with, once it is idle; nil: nothing has changed
+	Full     *Spec // the Spec in full size, if it was loaded in a smaller one for lack of room; else nil
+	Next     *Spec // what to restart it with once it is idle; nil: no restart is due
 	Status   Status
 	Leaving  Reason // why it is Draining or Stopping
-	InUse    int    // slots that are lent
+	InUse    int    // leased slots
 	Progress float64
-	Trouble  string // the engine's own words about a load that fails
+	Trouble  string // the engine's error message about a failing load
 
-	Claim    int64 // bytes that it is counted with
+	Claim    int64 // bytes counted against Limits.Memory
 	Applied  Applied
 	Resident int64 // bytes, as last measured
 
 	PortTaken   bool
 	OutOfMemory bool
-	Spared      bool // it has been started again after it ran out of memory
-	Attempts    int  // launches that failed for want of a port
-	Unasked     bool // started again by us: nobody need wait for it
-	LateGrants  int  // since it was to have other settings
+	Spared      bool // this is the second attempt after it ran out of memory
+	Attempts    int  // launches that failed because the port was taken
+	Unasked     bool // restarted by the supervisor: it needs no waiter
+	LateGrants  int  // leases granted since Next was set
 
 	Launched time.Time
 	LoadTime time.Duration // from launch to ready; 0 until then
 	LastUsed time.Time     // when it became ready, or the last request ended
-	Answered bool          // a request, to its end
+	Answered bool          // it has answered at least one request completely
 
-	book *slotBook // who used which slot; nil: owners aren't kept apart, or nobody has used it
+	book *slotBook // which owner used which slot; nil: owners aren't isolated, or no slot has been used
 
-	promised bool // in this Step: a waiter that was looked at waits for it
-	wanted   bool // in this Step: somebody waits for it
+	promised bool // in this Step: a waiter that was already considered waits for it
+	wanted   bool // in this Step: some waiter can use it
 }
 
-// Applied is what a process says that it was really loaded with.
+// Applied is what a process reports about its load.
 type Applied struct {
 	FlashAttention Toggle
-	Buffers        int64 // bytes of weights, caches and work space, on whatever device; 0 where it doesn't say
+	Buffers        int64 // bytes of weights, caches and scratch buffers on all devices; 0: not reported
 }
 
-// canServe tells whether the instance has what a waiter wants, now. No instance has more slots than it was loaded with.
+// canServe reports whether the instance has the slots that a waiter wants free now. A waiter that wants more slots than the
+// instance has gets all of them.
 func (in *Instance) canServe(w *Waiter) bool {
 	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel) &&
 		(in.Next == nil || in.LateGrants < maxLateGrants)
 }
 
-// isIdle tells whether nothing is asked of a ready instance.
+// isIdle reports whether the instance is ready and serves no request.
 func (in *Instance) isIdle() bool { return in.Status == Ready && in.InUse == 0 }
 
-// Expires is when an instance's idle time is over; zero: never, or not while it is used.
+// Expires returns when the instance is unloaded for idleness; zero: never, or not while it is in use.
 func (in *Instance) Expires() time.Time {
 	if in.Spec.TTL <= 0 || !in.isIdle() {
 		return time.Time{}
@@ -85,67 +87,66 @@ func (in *Instance) Expires() time.Time {
 	return in.LastUsed.Add(in.Spec.TTL)
 }
 
-// Status is where an instance stands.
+// Status is a stage in the life of an instance.
 type Status uint8
 
-// The way of an instance. It leaves the state when its process has ended.
+// The stages, in order. The instance is removed when its process has exited.
 const (
 	Starting Status = iota // the process is launched
-	Loading                // it says that it loads
+	Loading                // it reports that it loads
 	Ready                  // it answers requests
-	Draining               // no new requests; it goes when the last one ends
-	Stopping               // it is being ended
+	Draining               // no new requests; it stops when the last one ends
+	Stopping               // the process is being stopped
 )
 
 var statusNames = [...]string{Starting: "starting", Loading: "loading", Ready: "ready", Draining: "draining", Stopping: "stopping"}
 
 func (s Status) String() string { return statusNames[s] }
 
-// IsLoading tells whether the instance is on its way in.
+// IsLoading reports whether the instance isn't ready yet.
 func (s Status) IsLoading() bool { return s == Starting || s == Loading }
 
-// IsLeaving tells whether the instance is on its way out.
+// IsLeaving reports whether the instance is draining or stopping.
 func (s Status) IsLeaving() bool { return s == Draining || s == Stopping }
 
-// Reason says why an instance is ended.
+// Reason says why an instance is stopped.
 type Reason string
 
 // The reasons. The first two are evictions.
 const (
-	ForRoom     Reason = "room"      // another model needs its place
-	ForIdleness Reason = "ttl"       // nobody has used it for its time to live
-	ForRequest  Reason = "unload"    // somebody asked for that
-	ForSettings Reason = "settings"  // it is started again with new ones
-	ForSharing  Reason = "sharing"   // it is started again with fewer slots, which leaves room for another
-	ForNobody   Reason = "abandoned" // nobody waits for its load any more
+	ForRoom     Reason = "room"      // another model needs the room
+	ForIdleness Reason = "ttl"       // it was idle for its time to live
+	ForRequest  Reason = "unload"    // an unload was requested
+	ForSettings Reason = "settings"  // it is restarted with new settings
+	ForSharing  Reason = "sharing"   // it is restarted in a smaller size, which leaves room for another
+	ForNobody   Reason = "abandoned" // nothing waits for its load any more
 	ForSignal   Reason = "signal"    // its process was sent SIGTERM, SIGINT or SIGHUP
 	ForSilence  Reason = "hung"      // it had stopped answering
 	ForClosing  Reason = "closing"   // the server shuts down
 )
 
-// Waiter is somebody who waits for the supervisor. Each gets exactly one Grant or Refuse, but a WaitRestart: behind that is
-// nobody.
+// Waiter is an entry of the queue. Each gets exactly one Grant or Refuse, except a WaitRestart, which has no caller.
 type Waiter struct {
 	ID       uint64
 	Kind     WaitKind
 	Key      string
-	Instance string // WaitSlots: the one, if it must be; else any of the key. WaitLoad, WaitUnload, WaitRestart: the one.
-	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: none, or the Spec's
-	Slots    int    // WaitSlots: how many
-	Owner    string // WaitSlots: who asks; the queue is shared fairly among owners, and where they are kept apart each has slots of its own
-	Spec     *Spec  // what to load with, if it comes to that
-	MayLoad  bool   // WaitSlots: whether a model that isn't loaded is to be
-	Priority bool   // WaitSlots: goes before those without, within bounds
-	Gen      uint64 // WaitUnload: of the instance that is to go; another may take its name
+	Instance string // WaitSlots: only this one; empty: any of the key. WaitLoad, WaitUnload, WaitRestart: the one in question.
+	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: none, or that of the Spec
+	Slots    int    // WaitSlots: the number of slots
+	Owner    string // WaitSlots: of the request; owners share the queue fairly, and isolated instances give each its own slots
+	Spec     *Spec  // how to load the model, if it has to be loaded
+	MayLoad  bool   // WaitSlots: whether to load the model if it isn't loaded
+	Priority bool   // WaitSlots: goes before requests without priority, within bounds
+	Gen      uint64 // WaitUnload: of the instance; another may take over its name
 	Since    time.Time
-	Context  ContextNeed // WaitSlots: tokens that the request takes
-	Turn     time.Time   // by which it stands in line: when it came, but for owners that take turns, and for priority
+	Context  ContextNeed // WaitSlots: context that the request needs
+	Turn     time.Time   // its position in line: its arrival, unless owners took turns or it has priority
 
-	NotBefore time.Time // WaitRestart: when
+	NotBefore time.Time // WaitRestart: the earliest time
 	Spared    bool      // WaitRestart: it ran out of memory
-	Unasked   bool      // WaitRestart: nobody need wait for it
-	Full      *Spec     // WaitRestart: what it is loaded with when there is room, if Spec is smaller; nil: Spec
-	Overtaken int       // how many with priority were put before it
+	Unasked   bool      // WaitRestart: it needs no waiter
+	Full      *Spec     // WaitRestart: the full size, if Spec is a smaller one; else nil
+	Overtaken int       // how many waiters with priority were put before it
 
 	gone bool // in this Step: its wait has ended
 }
@@ -159,52 +160,46 @@ const (
 	WaitLoad                    // a new instance to be ready
 	WaitLoaded                  // any instance of the key to be ready, without using it
 	WaitUnload                  // an instance to be gone
-	WaitRestart                 // an instance that ended against our will, or for its settings, to be started again
+	WaitRestart                 // an instance that crashed, or has new settings, to be started again
 )
 
-// uses tells whether the waiter can be served by an instance that is there already.
+// uses reports whether an existing instance can serve the waiter.
 func (w *Waiter) uses() bool { return w.Kind == WaitSlots || w.Kind == WaitLoaded }
 
-// Failure is what is remembered of a model that fails.
+// Failure records the failures of a model.
 type Failure struct {
 	Count   int       // in a row
 	At      time.Time // the last one
 	Until   time.Time // when it may be tried again
 	Message string    // for operators
-	Told    string    // for clients, where the message may have what others asked; empty: the message
-	changed time.Time // of the model's file: a new file is a new chance
+	Told    string    // for clients, if Message may quote other clients' requests; empty: Message
+	changed time.Time // modification time of the model's file: a changed file starts a new count
 }
 
-// Learnt is what a load really took.
+// Learnt is what a load turned out to cost.
 type Learnt struct {
 	Spec     *Spec
 	Claim    int64
 	LoadTime time.Duration
 }
 
-// find is the instance of a process, nil if the process has been replaced or is gone.
+// find returns the instance of a process, or nil if the process has been replaced or is gone.
 func (st *State) find(gen uint64) *Instance {
-	for _, in := range st.Instances {
-		if in.Gen == gen {
-			return in
-		}
-	}
-	return nil
+	return st.first(func(in *Instance) bool { return in.Gen == gen })
 }
 
 func (st *State) byID(id string) *Instance {
-	if id == "" {
-		return nil
-	}
-	for _, in := range st.Instances {
-		if in.ID == id {
-			return in
-		}
+	return st.first(func(in *Instance) bool { return in.ID == id })
+}
+
+func (st *State) first(is func(*Instance) bool) *Instance {
+	if i := slices.IndexFunc(st.Instances, is); i >= 0 {
+		return st.Instances[i]
 	}
 	return nil
 }
 
-// named is the instance that a waiter asks for by its name, nil if there is none of its model.
+// named returns the instance that a waiter names, or nil if its model has no such instance.
 func (st *State) named(w *Waiter) *Instance {
 	in := st.byID(w.Instance)
 	if in != nil && w.Key != "" && in.Spec.Model.Key != w.Key {
@@ -213,7 +208,7 @@ func (st *State) named(w *Waiter) *Instance {
 	return in
 }
 
-// restart is the waiter behind which an instance is to come back; nil if there is none.
+// restart returns the first pending restart that matches, or nil.
 func (st *State) restart(which func(*Waiter) bool) *Waiter {
 	for _, w := range st.Waiters[:st.restarts()] {
 		if !w.gone && which(w) {
@@ -223,26 +218,20 @@ func (st *State) restart(which func(*Waiter) bool) *Waiter {
 	return nil
 }
 
-// restarts is how many waiters stand before all others, since each is an instance that is to come back.
+// restarts returns the number of pending restarts, which are at the head of the queue.
 func (st *State) restarts() int {
-	n := 0
-	for n < len(st.Waiters) && st.Waiters[n].Kind == WaitRestart {
-		n++
+	if n := slices.IndexFunc(st.Waiters, func(w *Waiter) bool { return w.Kind != WaitRestart }); n >= 0 {
+		return n
 	}
-	return n
+	return len(st.Waiters)
 }
 
 func (st *State) remove(in *Instance) {
-	for i := range st.Instances {
-		if st.Instances[i] == in {
-			st.Instances = append(st.Instances[:i], st.Instances[i+1:]...)
-			return
-		}
-	}
+	st.Instances = slices.DeleteFunc(st.Instances, func(o *Instance) bool { return o == in })
 }
 
-// launch makes a new instance of a model, of this name or a free one, that is counted with so many bytes. The caller carries
-// out the Spawn.
+// launch adds a new instance of a model, with the given id or, if that is empty, a free one. It is counted with claim bytes.
+// The caller must emit the Spawn.
 func (st *State) launch(id string, spec *Spec, claim int64, now time.Time) (*Instance, Spawn) {
 	if id == "" {
 		id = st.freeID(spec.Model.Key)
@@ -265,7 +254,7 @@ func (st *State) isTaken(id string) bool {
 	return st.byID(id) != nil || st.restart(func(w *Waiter) bool { return w.Instance == id }) != nil
 }
 
-// need is how many bytes a load is counted with: what the same load took the last time, else the estimate.
+// need returns the bytes that a load is counted with: what the same load took the last time, or else the estimate.
 func (st *State) need(spec *Spec) int64 {
 	if l, ok := st.Learnt[spec.Model.Key]; ok && l.Spec.isProcessOf(spec) {
 		return l.Claim
@@ -273,8 +262,8 @@ func (st *State) need(spec *Spec) int64 {
 	return spec.Memory
 }
 
-// Deadline is when Step wants a Tick, if nothing happens before; zero: never. It is asked right after a Step, which has
-// done what was due by then.
+// Deadline returns when Step wants a Tick if nothing happens before; zero: never. Call it right after a Step, which has
+// done everything that was due by then.
 func (st *State) Deadline(now time.Time) time.Time {
 	var first time.Time
 	sooner := func(t time.Time) {

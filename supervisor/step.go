@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// portAttempts is how often an instance is launched when another program is quicker to take the port chosen for it.
+	// portAttempts is how often an instance is launched when other programs take the port chosen for it.
 	portAttempts = 3
-	// maxOvertakes is how many requests with priority may be put before one that waits.
+	// maxOvertakes is how many requests with priority may overtake a waiter.
 	maxOvertakes = 16
-	// maxLateGrants is how many more requests a busy instance gets after its settings have changed.
+	// maxLateGrants is how many more requests a busy instance serves after its settings have changed.
 	maxLateGrants = 16
 )
 
-// Step is the scheduler: it changes the state by what has happened, and says what is to be done. It has no other inputs
-// or outputs.
+// Step is the scheduler. It applies an event to the state and returns the effects to execute, in order. It does no I/O and
+// reads no clock.
 func Step(st *State, ev Event, now time.Time) []Effect {
 	s := stepper{st: st, now: now}
 	switch ev := ev.(type) {
@@ -39,13 +39,13 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.configured(ev)
 	case Closed:
 		s.closed()
-	case Tick: // what is due is seen below
+	case Tick: // serveAll finds what is due
 	}
 	s.serveAll()
 	if asked, ok := ev.(Asked); ok {
 		waiting := len(s.st.Waiters)
 		s.boundQueue(asked.Waiter)
-		if len(s.st.Waiters) < waiting { // the load that was begun for it may be nobody else's
+		if len(s.st.Waiters) < waiting { // its load may have no other waiter
 			s.mark()
 			s.expire()
 		}
@@ -58,11 +58,11 @@ type stepper struct {
 	now     time.Time
 	effects []Effect
 
-	// Of one round over the waiters:
-	loads    []*Waiter // those met so far that need a load; others that need the same aren't among them
-	decided  int       // how many of loads were launched, or found to have no room
-	horizon  time.Time // when a request may have come at most to pass one of loads that isn't decided; zero: all are
-	reserved load      // what is kept free, or is being freed, for loads
+	// These are reset for each round over the waiters.
+	loads    []*Waiter // waiters considered so far that need a load, one for each load
+	decided  int       // how many of loads were launched or found to have no room
+	horizon  time.Time // the latest arrival that may pass all undecided loads; zero: none is undecided
+	reserved load      // kept free, or being freed, for loads
 	refused  bool      // a load was refused
 }
 
@@ -79,7 +79,7 @@ func (s *stepper) asked(w Waiter) {
 			return
 		}
 	case w.Kind == WaitLoad:
-		s.forget(w.Spec) // who asks for it by hand may have mended it
+		s.forget(w.Spec) // the user may have repaired it
 	default:
 		if f := s.st.Failures[w.Key]; f != nil && !f.changed.Equal(w.Spec.Model.Changed) {
 			s.forget(w.Spec)
@@ -87,13 +87,13 @@ func (s *stepper) asked(w Waiter) {
 	}
 	at := len(s.st.Waiters)
 	if w.Priority {
-		at = s.place(&w)
+		at = s.priorityIndex(&w)
 	}
 	s.st.Waiters = slices.Insert(s.st.Waiters, at, &w)
 	s.takeTurn(&w)
 }
 
-// askedToUnload begins to unload. It is false when there is nothing to wait for.
+// askedToUnload starts an unload. It returns false if there is nothing to wait for.
 func (s *stepper) askedToUnload(w *Waiter) bool {
 	in := s.st.byID(w.Instance)
 	if in == nil {
@@ -118,7 +118,7 @@ func (s *stepper) askedToUnload(w *Waiter) bool {
 	return true
 }
 
-// leave begins to end an instance. A busy one is left to finish what it does.
+// leave stops an idle instance, and drains a busy one.
 func (s *stepper) leave(in *Instance, why Reason) {
 	switch {
 	case in.Status.IsLeaving():
@@ -191,7 +191,7 @@ func (s *stepper) measured(ev Measured) {
 	}
 }
 
-// condemned ends a process that hangs. What it is doing is lost anyway.
+// condemned stops a process that hangs. Its requests are lost anyway.
 func (s *stepper) condemned(ev Condemned) {
 	in := s.st.find(ev.Gen)
 	if in == nil || (in.Status != Ready && in.Status != Draining) {
@@ -200,12 +200,12 @@ func (s *stepper) condemned(ev Condemned) {
 	if in.Status == Ready {
 		in.Leaving, in.Trouble = ForSilence, ev.Reason
 	}
-	in.Status = Stopping // one that was to go anyway goes for the same reason as before: it doesn't come back
+	in.Status = Stopping // one that was leaving already keeps its reason and isn't restarted
 	s.do(Stop{in.Gen, ForSilence})
 }
 
-// endAsked unloads an instance once its requests have ended. What was sent a signal isn't started again by itself: memory
-// guards send one, too.
+// endAsked unloads an instance once its requests have ended. It isn't restarted automatically: the signal may be from a
+// daemon that frees memory.
 func (s *stepper) endAsked(ev EndAsked) {
 	if in := s.st.find(ev.Gen); in != nil && in.Status == Ready {
 		s.leave(in, ForSignal)
@@ -232,7 +232,8 @@ func (s *stepper) exited(ev Exited) {
 	}
 }
 
-// configured takes over settings. What an instance is loaded with waits until it is idle; the rest counts at once.
+// configured applies new settings. Those that need a new process wait until the instance is idle, the others take effect at
+// once.
 func (s *stepper) configured(ev Configured) {
 	s.st.Limits = ev.Limits
 	for _, in := range s.st.Instances {
@@ -257,12 +258,12 @@ func (s *stepper) configured(ev Configured) {
 			}
 		}
 		if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
-			in.Status, in.Leaving = Ready, "" // it isn't evicted after all
+			in.Status, in.Leaving = Ready, "" // the eviction is cancelled
 		}
 	}
 }
 
-// refuseLoaders ends the wait of whoever asked for this very instance to be loaded.
+// refuseLoaders refuses the waiters that loaded this very instance.
 func (s *stepper) refuseLoaders(id string, err Error) {
 	s.refuseIf(err, func(w *Waiter) bool { return w.Kind == WaitLoad && w.Instance == id })
 }
@@ -289,7 +290,7 @@ func (s *stepper) refuseIf(err Error, which func(*Waiter) bool) {
 	}
 }
 
-// sweep takes those out whose wait has ended.
+// sweep removes the waiters whose wait has ended.
 func (s *stepper) sweep() {
 	s.st.Waiters = slices.DeleteFunc(s.st.Waiters, func(w *Waiter) bool { return w.gone })
 }

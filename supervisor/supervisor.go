@@ -11,22 +11,23 @@ import (
 	"time"
 )
 
-// Options is what a supervisor is to know beside its engines.
+// Options configures a supervisor.
 type Options struct {
-	// Journal is a folder in which each running engine has a file, so that [EndLeftovers] finds it after a crash, and a
-	// folder with its socket. Empty: there is none, and the sockets are in a temporary folder.
+	// Journal is a folder with a file for each running engine, by which [EndLeftovers] finds the engine after a crash, and a
+	// folder for its socket. Empty: no journal is written, and the sockets are in a temporary folder.
 	Journal string
-	// Cache is a folder for what engines may make once for all launches, such as compiled shaders. Empty: there is none.
+	// Cache is a folder for files that engines share between launches, such as compiled shaders. Empty: none.
 	Cache string
-	// Stall is how long a loading engine may say nothing; 0: five minutes. It may be asked for at any time.
+	// Stall returns how long a loading engine may write nothing; 0: five minutes. It may be called at any time.
 	Stall func() time.Duration
-	// Ending tells whether the server is about to close the supervisor; nil: never before it does. It may be asked at any time.
+	// Ending reports whether the server is shutting down and will close the supervisor; nil: false. It may be called at any
+	// time.
 	Ending func() bool
 
-	id      string // of this supervisor, among those of one process
+	id      string // unique among the supervisors of this process
 	folders *folders
 
-	tellOnce *sync.Once // that there is no sandbox
+	tellOnce *sync.Once // guards the log line that there is no sandbox
 }
 
 const defaultStall = 5 * time.Minute
@@ -40,7 +41,7 @@ func (o *Options) stall() time.Duration {
 
 func (o *Options) isEnding() bool { return o.Ending != nil && o.Ending() }
 
-// Supervisor runs the engines. Its methods may be called from any goroutine; its loop ends with Close.
+// Supervisor runs the engines. Its methods are safe for concurrent use. Close ends its loop.
 type Supervisor struct {
 	log     *slog.Logger
 	engines map[string]Process
@@ -49,27 +50,27 @@ type Supervisor struct {
 	inbox chan message
 	done  chan struct{} // closed when the loop has ended
 
-	waiters atomic.Uint64 // counts them, for their ids
+	waiters atomic.Uint64 // the last waiter id
 	counts  counts
 
-	// The rest is the loop's.
-	state   State
-	waiting map[uint64]caller
-	watched int // how many of them watch
-	running map[uint64]*process
-	timer   *time.Timer // fires when Step wants a Tick
-	due     time.Time   // when that is; zero: it doesn't
+	// The fields below belong to the loop.
+	state    State
+	waiting  map[uint64]caller
+	notified int // the number of them that have a Notifier
+	running  map[uint64]*process
+	timer    *time.Timer // fires at due
+	due      time.Time   // when Step wants a Tick; zero: never
 
 	processes sync.WaitGroup
 }
 
 // caller is where a waiter's answer goes.
 type caller struct {
-	answer chan<- answer
-	watch  *Watch // nil: it doesn't
+	answer   chan<- answer
+	notifier *Notifier // nil: nobody is told of the progress
 }
 
-// message is what reaches the loop: an event, with who asks if it is Asked; or a question about the state.
+// message is sent to the loop: an event, with the caller if it is Asked, or a function that reads the state.
 type message struct {
 	event  Event
 	caller caller
@@ -81,11 +82,11 @@ type answer struct {
 	process *process
 	grant   Grant
 	info    Info
-	loans   []loan // where the instance keeps owners apart
+	loans   []loan // the slots, if the instance isolates owners
 	err     *Error
 }
 
-// New starts a supervisor over engines, by their names.
+// New starts a supervisor. The engines are keyed by name.
 func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
 	options.id, options.folders, options.tellOnce = rand.Text(), &folders{journal: options.Journal}, new(sync.Once)
 	s := &Supervisor{
@@ -102,24 +103,24 @@ func New(engines map[string]Process, options Options, log *slog.Logger) *Supervi
 	return s
 }
 
-// Demand is what one request needs.
+// Demand is what a request needs from an instance.
 type Demand struct {
 	Key      string
-	Instance string // this one alone; empty: any of the key
-	Draft    string // the key of the draft model that the instance must have; empty: none, or the Spec's
+	Instance string // only this instance; empty: any of the key
+	Draft    string // the key of the draft model that the instance must have; empty: none, or that of the Spec
 	Context  ContextNeed
-	Slots    int    // more than an instance has is what it has
-	Owner    string // who asks: the queue is shared fairly among owners, and slots are where owners are kept apart
-	Spec     *Spec  // what to load with
-	MayLoad  bool   // whether a model that isn't loaded is to be
-	Priority bool   // whether to go before those without, which have waited for less than maxOvertakes of these
-	Watch    *Watch // told how the wait goes; nil: nobody
+	Slots    int       // capped at the slots of the instance
+	Owner    string    // of the request: owners share the queue fairly, and isolated instances give each its own slots
+	Spec     *Spec     // how to load the model
+	MayLoad  bool      // whether to load the model if it isn't loaded
+	Priority bool      // go before requests without priority, each of which is overtaken at most maxOvertakes times
+	Notify   *Notifier // told of the progress of the wait; nil: nobody
 }
 
-// Acquire waits for slots, and before that for the model to be loaded, if need be. The caller has to Release the lease.
-// The error is an [Error] or the context's.
+// Acquire waits for slots, loading the model first if necessary. The caller must Release the lease. The error is an [Error]
+// or that of the context.
 func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
-	a, err := s.wait(ctx, d.Watch, Waiter{
+	a, err := s.wait(ctx, d.Notify, Waiter{
 		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
 		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
 	})
@@ -136,10 +137,10 @@ func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
 	return lease, nil
 }
 
-// Load loads a new instance, whatever is loaded already, and waits until it is ready. It goes on when ctx ends, unless the
-// limits say that such a load is abandoned.
-func (s *Supervisor) Load(ctx context.Context, spec *Spec, watch *Watch) (Info, error) {
-	a, err := s.wait(ctx, watch, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
+// Load loads a new instance, even if the model is loaded already, and waits until it is ready. The load continues when ctx
+// ends, unless Limits.Abandon is set.
+func (s *Supervisor) Load(ctx context.Context, spec *Spec, notifier *Notifier) (Info, error) {
+	a, err := s.wait(ctx, notifier, Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec})
 	return a.info, err
 }
 
@@ -149,20 +150,20 @@ func (s *Supervisor) Ensure(ctx context.Context, spec *Spec) (Info, error) {
 	return a.info, err
 }
 
-// Unload ends an instance and waits until it is gone. Requests that it is answering are left to finish; it gets no new
-// ones. It goes on when ctx ends.
+// Unload stops an instance and waits until its process has exited. Requests under way finish first; the instance gets no new
+// ones. The unload continues when ctx ends.
 func (s *Supervisor) Unload(ctx context.Context, id string) error {
 	_, err := s.wait(ctx, nil, Waiter{Kind: WaitUnload, Instance: id})
 	return err
 }
 
-// Configure brings other limits, and for instances, by their generation, what they would be loaded with now. An instance
-// for which that is another process is started again once it is idle; the rest counts at once.
+// Configure sets new limits and, by generation, the Spec that each instance would be loaded with now. An instance whose new
+// Spec needs another process is restarted once it is idle. All other settings take effect at once.
 func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 	s.send(message{event: Configured{limits, specs}})
 }
 
-// Close ends every engine, at once, and then the supervisor. It returns when no process is left.
+// Close stops all engines immediately, then the supervisor. It returns when no process is left.
 func (s *Supervisor) Close() {
 	s.send(message{event: Closed{}})
 	<-s.done
@@ -170,29 +171,29 @@ func (s *Supervisor) Close() {
 	s.options.folders.close()
 }
 
-func (s *Supervisor) wait(ctx context.Context, watch *Watch, w Waiter) (answer, error) {
+func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
 	w.ID = s.waiters.Add(1)
 	answered := answers.Get().(chan answer)
-	if !s.send(message{event: Asked{w}, caller: caller{answered, watch}}) {
+	if !s.send(message{event: Asked{w}, caller: caller{answered, notifier}}) {
 		return answer{}, errClosing
 	}
-	defer answers.Put(answered) // from here on it gets exactly one answer, which is taken out
+	defer answers.Put(answered) // the channel gets exactly one answer, which is received below
 	select {
 	case a := <-answered:
 		return a, a.failure()
 	case <-ctx.Done():
 	}
 	s.send(message{event: GaveUp{w.ID}})
-	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // the grant was quicker
+	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // granted before GaveUp arrived
 		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter}})
 	}
 	return answer{}, ctx.Err()
 }
 
-// answers are channels for one answer: the loop never waits.
+// answers holds channels with room for one answer, so that the loop never blocks.
 var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 func (a answer) failure() error {
@@ -202,7 +203,7 @@ func (a answer) failure() error {
 	return nil
 }
 
-// send hands a message to the loop. It is false once the loop has ended.
+// send passes a message to the loop. It returns false once the loop has ended.
 func (s *Supervisor) send(m message) bool {
 	select {
 	case s.inbox <- m:
@@ -237,8 +238,8 @@ func (s *Supervisor) handle(m message) {
 	switch ev := m.event.(type) {
 	case Asked:
 		s.waiting[ev.Waiter.ID] = m.caller
-		if m.caller.watch != nil {
-			s.watched++
+		if m.caller.notifier != nil {
+			s.notified++
 		}
 	case Exited:
 		delete(s.running, ev.Gen)
@@ -247,8 +248,8 @@ func (s *Supervisor) handle(m message) {
 	for _, effect := range Step(&s.state, m.event, now) {
 		s.carryOut(effect)
 	}
-	if s.watched > 0 {
-		s.tellWatches()
+	if s.notified > 0 {
+		s.notify()
 	}
 	s.setTimer(s.state.Deadline(now), now)
 }
@@ -264,7 +265,7 @@ func (s *Supervisor) setTimer(at, now time.Time) {
 	s.due = at
 }
 
-// carryOut never waits: what takes time is done by the process's own goroutines.
+// carryOut never blocks: anything slow is done by goroutines of the process.
 func (s *Supervisor) carryOut(effect Effect) {
 	switch e := effect.(type) {
 	case Spawn:
@@ -298,8 +299,8 @@ func (s *Supervisor) reply(waiter uint64, a answer) {
 		return
 	}
 	delete(s.waiting, waiter)
-	if c.watch != nil {
-		s.watched--
+	if c.notifier != nil {
+		s.notified--
 	}
 	c.answer <- a
 }

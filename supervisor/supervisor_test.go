@@ -98,14 +98,14 @@ func TestSupervisor_LaunchesWithWhatItWasTold(t *testing.T) {
 	t.Setenv("LLAMA_ARG_CTX_SIZE", "99")
 	s, fake := start(t, nil)
 	spec := fakeSpec("a/b", 2)
-	spec.Args = []string{"--threads", "1"}
+	spec.Args, spec.PromptCache = []string{"--threads", "1"}, 100<<20
 	info, err := s.Load(t.Context(), spec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := fake.Wait(t, fakeengine.Is(fakeengine.Started))
 	line := strings.Join(began.Argv, " ")
-	for _, part := range []string{"-m /models/a/b.gguf", "--host " + info.Address, "-a a/b", "-c 1024", "-np 2", "--threads 1", "--no-ui", "--offline"} {
+	for _, part := range []string{"-m /models/a/b.gguf", "--host " + info.Address, "-a a/b", "-c 1024", "-np 2", "--cache-ram 100", "--threads 1", "--no-ui", "--offline"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("arguments %q lack %q", line, part)
 		}

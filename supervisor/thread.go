@@ -6,15 +6,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
-// startOnThread calls start on a thread of its own, inside the box unless that is nil, and keeps the thread until the function
-// that it returns is called. The kernel ends a child when the thread that started it ends, and confines a child as it does that
-// thread; a child also inherits the signals that the thread blocks.
+// startOnThread calls start on a dedicated thread, inside the box unless that is nil. The thread lives until end is called. The
+// kernel kills a child when the thread that started it ends, and the child inherits the thread's sandbox and signal mask.
 //
-// Go makes new threads from a thread that isn't locked, and destroys a locked one whose goroutine ends. So nothing but start is
-// ever confined, or kept from signals.
+// Go never clones new threads from a locked thread, and destroys a locked thread when its goroutine ends. So only start runs
+// in the sandbox and with blocked signals.
 func startOnThread(box *sandbox.Box, start func() error) (end func(), err error) {
 	started, ended := make(chan error, 1), make(chan struct{})
-	keep := func() {
+	hold := func() {
 		err := blockSignals()
 		if err == nil && box != nil {
 			err = box.Enter()
@@ -28,16 +27,16 @@ func startOnThread(box *sandbox.Box, start func() error) (end func(), err error)
 	go func() {
 		runtime.LockOSThread()
 		if !isMainThread() {
-			keep()
+			hold()
 			return
 		}
-		// The main thread can't be destroyed. It is held until another one is found.
+		// The main thread can't be destroyed. Lock it until the goroutine below runs on another one.
 		defer runtime.UnlockOSThread()
 		locked := make(chan struct{})
 		go func() {
 			runtime.LockOSThread()
 			close(locked)
-			keep()
+			hold()
 		}()
 		<-locked
 	}()

@@ -2,5 +2,5 @@
 
 package supervisor
 
-// isMainThread matters where threads are confined.
+// isMainThread matters only where threads are sandboxed.
 func isMainThread() bool { return false }

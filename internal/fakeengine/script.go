@@ -45,6 +45,8 @@ type Script struct {
 	// ExitAfter ends the process with ExitCode when that many generating requests are over and no other runs. 0: never.
 	ExitAfter int
 	ExitCode  int
+	// DieReading kills the process with SIGKILL when it has read that many bytes of a request's body. 0: never.
+	DieReading int64
 	// Rules are tried in order for each request; the first that matches is used.
 	Rules []Rule
 	// Cases replace the whole script for some processes; the first that matches counts, and its own Cases don't.

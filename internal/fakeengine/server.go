@@ -154,6 +154,10 @@ func (v *server) inFlight() int {
 
 // handle is every request's way: read it whole, write it down, check the key, refuse while loading, answer.
 func (v *server) handle(w http.ResponseWriter, r *http.Request) {
+	if most := v.script().DieReading; most > 0 && r.ContentLength >= most {
+		_, _ = io.CopyN(io.Discard, r.Body, most)
+		v.die(Death{}, "reading a body")
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the client went away while sending

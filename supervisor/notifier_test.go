@@ -8,9 +8,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
-func TestWatch_GivesTheLatestAndNeverLess(t *testing.T) {
+func TestNotifier_GivesTheLatestAndNeverLess(t *testing.T) {
 	t.Parallel()
-	w := NewWatch()
+	w := NewNotifier()
 	for _, p := range []Progress{{Ahead: 2}, {Ahead: 1, Instance: "a"}, {Instance: "a", Loaded: 0.5}} {
 		w.tell(p)
 	}
@@ -36,10 +36,10 @@ func TestWatch_GivesTheLatestAndNeverLess(t *testing.T) {
 	}
 }
 
-func TestWatch_SeesALoad(t *testing.T) {
+func TestNotifier_SeesALoad(t *testing.T) {
 	t.Parallel()
 	s, fake := start(t, &fakeengine.Script{Load: fakeengine.Load{Steps: 8, Gate: "load"}})
-	first, second := NewWatch(), NewWatch()
+	first, second := NewNotifier(), NewNotifier()
 	loaded := make(chan error, 2)
 	go func() {
 		_, err := s.Load(t.Context(), fakeSpec("m", 1), first)
@@ -55,7 +55,7 @@ func TestWatch_SeesALoad(t *testing.T) {
 		}
 	}
 	wanted := want("m", 1)
-	wanted.Watch = second
+	wanted.Notify = second
 	go func() {
 		lease, err := s.Acquire(t.Context(), wanted)
 		if err == nil {
@@ -74,16 +74,16 @@ func TestWatch_SeesALoad(t *testing.T) {
 	}
 }
 
-func TestWatch_SeesWhoIsAhead(t *testing.T) {
+func TestNotifier_SeesWhoIsAhead(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, nil)
 	held := acquire(t, s, want("m", 1))
-	var watches []*Watch
+	var notifiers []*Notifier
 	served := make(chan error)
 	for n := range 3 {
 		w := want("m", 1)
-		w.Watch = NewWatch()
-		watches = append(watches, w.Watch)
+		w.Notify = NewNotifier()
+		notifiers = append(notifiers, w.Notify)
 		go func() {
 			lease, err := s.Acquire(t.Context(), w)
 			if err == nil {
@@ -91,22 +91,22 @@ func TestWatch_SeesWhoIsAhead(t *testing.T) {
 			}
 			served <- err
 		}()
-		if p := <-w.Watch.C(); p.Ahead != n || p.Instance != "" {
+		if p := <-w.Notify.C(); p.Ahead != n || p.Instance != "" {
 			t.Errorf("the waiter number %d sees %+v", n, p)
 		}
 	}
 	held.Release()
-	for range watches {
+	for range notifiers {
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	}
-	if p := <-watches[2].C(); p.Ahead >= 2 {
+	if p := <-notifiers[2].C(); p.Ahead >= 2 {
 		t.Errorf("the last sees %+v", p)
 	}
 }
 
-func TestWatch_WhichLoadSomebodyWaitsFor(t *testing.T) {
+func TestNotifier_WhichLoadSomebodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
 	p.on(loader(1, "a"), Spawn{"a", 1})

@@ -1,0 +1,202 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+)
+
+// countedMemory counts who reads it.
+type countedMemory struct{ retained, released atomic.Int32 }
+
+func (m *countedMemory) Retain()  { m.retained.Add(1) }
+func (m *countedMemory) Release() { m.released.Add(1) }
+
+// pieces cuts a body into three.
+func pieces(body string) [][]byte {
+	third := len(body) / 3
+	return [][]byte{[]byte(body[:third]), []byte(body[third : 2*third]), []byte(body[2*third:])}
+}
+
+func TestPayload_RetainsItsMemoryWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		size    int
+		readers int32 // that retain it, of two
+	}{
+		"empty":              {0, 0},
+		"copied":             {copied, 0},
+		"too large to copy":  {copied + 1, 2},
+		"as large as images": {3 << 20, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var memory countedMemory
+			body := strings.Repeat("abcdefg", tt.size/7+1)[:tt.size]
+			payload := Payload{Pieces: pieces(body), Memory: &memory}
+			first, second := payload.reader(), payload.reader()
+			if n := memory.retained.Load(); n != tt.readers {
+				t.Errorf("retained %d times, want %d", n, tt.readers)
+			}
+			for i, r := range []io.ReadCloser{first, second} {
+				got, err := io.ReadAll(r)
+				if err != nil || string(got) != body {
+					t.Errorf("reader %d: %d bytes, error %v", i, len(got), err)
+				}
+				if n := memory.released.Load(); n != min(int32(i), tt.readers) {
+					t.Errorf("reader %d: released %d times before it is closed", i, n)
+				}
+				for range 2 { // closing twice releases once
+					if err := r.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if n := memory.released.Load(); n != tt.readers {
+				t.Errorf("released %d times, want %d", n, tt.readers)
+			}
+		})
+	}
+}
+
+// faultyConn breaks off once, amid a large request, if it served another one before.
+type faultyConn struct {
+	net.Conn
+	broken *atomic.Bool // none has broken yet
+	served atomic.Bool
+	fault  error // of the write; nil: the engine closes the connection instead of reading
+}
+
+func (c *faultyConn) Write(p []byte) (int, error) {
+	if !c.served.Swap(true) || !c.broken.CompareAndSwap(false, true) {
+		return c.Conn.Write(p)
+	}
+	if c.fault == nil {
+		return len(p), c.Conn.(interface{ CloseRead() error }).CloseRead()
+	}
+	n, _ := c.Conn.Write(p[:len(p)/2])
+	return n, c.fault
+}
+
+// An engine closes idle connections, perhaps just when one is used again. The request is then sent again, all of it.
+func TestLease_AConnectionThatTheEngineJustCloses(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{
+		"a broken pipe":          syscall.EPIPE,
+		"a reset":                syscall.ECONNRESET,
+		"closed on this side":    net.ErrClosed,
+		"closed before it reads": nil,
+	} {
+		for kind, size := range map[string]int{"a small body": 1 << 10, "a large body": 1 << 20} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				s, fake := start(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 1}}})
+				lease := acquire(t, s, want("m", 1))
+				var broken atomic.Bool
+				lease.process.client = &http.Client{Transport: newTransport(func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := lease.process.dial(ctx, network, address)
+					if err != nil {
+						return nil, err
+					}
+					return wholeConn{&faultyConn{Conn: conn.(wholeConn).Conn, broken: &broken, fault: fault}}, nil
+				})}
+				defer lease.process.client.CloseIdleConnections()
+				if _, err := chat(t.Context(), lease); err != nil {
+					t.Fatal(err)
+				}
+				var memory countedMemory
+				body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
+				resp, err := lease.PostPieces(t.Context(), "/v1/chat/completions", Payload{Pieces: pieces(body), Memory: &memory})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+				if !broken.Load() {
+					t.Error("no connection broke")
+				}
+				var bodies []string
+				for _, ev := range fake.Events() {
+					if ev.Kind == fakeengine.Request && ev.N > 1 {
+						bodies = append(bodies, ev.Body)
+					}
+				}
+				if diff := cmp.Diff([]string{body}, bodies); diff != "" {
+					t.Errorf("bodies that arrived (-want +got):\n%.300s", diff)
+				}
+				eventually(t, "nobody reads the body", func() bool { return memory.retained.Load() == memory.released.Load() })
+				if n := memory.retained.Load(); (n > 0) != (size > copied) {
+					t.Errorf("it was retained %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// A client that has disconnected is no reason to send its request again.
+func TestLease_NothingIsSentAgainForAClientThatDisconnected(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, nil)
+	lease := acquire(t, s, want("m", 1))
+	ctx, leave := context.WithCancel(t.Context())
+	var tries atomic.Int32
+	lease.process.client = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		tries.Add(1)
+		leave()
+		return nil, syscall.EPIPE
+	})}
+	if _, err := lease.Post(ctx, "/v1/chat/completions", bytes.Repeat([]byte{' '}, 1<<20)); err == nil || tries.Load() != 1 {
+		t.Errorf("tried %d times, error %v", tries.Load(), err)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Lease.Answered reaches the model's failures, once the lease is released.
+func TestLease_AnAnswerEndsTheCountOfFailures(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answered bool
+		want     int
+	}{"answered": {true, 0}, "broken off": {false, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start(t, nil)
+			first := works(t, s)
+			kill(t, first.Instance.PID)
+			eventually(t, "the crash is counted", func() bool { return len(s.Overview().Failing) == 1 })
+			lease := acquire(t, s, want("m", 1))
+			if tt.answered {
+				lease.Answered()
+			}
+			if n := len(s.Overview().Failing); n != 1 {
+				t.Errorf("%d models fail while the request is under way, want 1", n)
+			}
+			lease.Release()
+			if n := len(s.Overview().Failing); n != tt.want {
+				t.Errorf("afterwards %d models fail, want %d", n, tt.want)
+			}
+		})
+	}
+}
+
+// The transport stops using idle connections before an engine closes them.
+func TestTransport_ClosesIdleConnectionsFirst(t *testing.T) {
+	t.Parallel()
+	if got := newTransport(nil).IdleConnTimeout; got <= 0 || got >= 5*time.Second {
+		t.Errorf("idle connections are closed after %v; llama-server closes them after 5 s", got)
+	}
+}
