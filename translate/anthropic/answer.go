@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,7 @@ type Answer struct {
 	Thinking      Thinking
 	SingleCall    bool // of parallel tool calls only the first is kept
 
-	blocks  []block
+	blocks  []*block
 	outcome translate.Outcome
 }
 
@@ -35,6 +36,7 @@ type block struct {
 	kind     blockKind
 	text     strings.Builder // of a call: its arguments
 	id, name string          // of a call
+	index    int             // of a call, among those of the answer
 }
 
 type (
@@ -83,10 +85,13 @@ func (a *Answer) Add(ev translate.Event) {
 		a.extend(textBlock, ev.Text)
 	case translate.CallStart:
 		a.dropBlank()
-		a.blocks = append(a.blocks, block{kind: callBlock, id: ev.ID, name: ev.Name})
+		a.blocks = append(a.blocks, &block{kind: callBlock, id: ev.ID, name: ev.Name, index: ev.Index})
 	case translate.CallArgs:
-		if n := len(a.blocks); n > 0 && a.blocks[n-1].kind == callBlock {
-			a.blocks[n-1].text.WriteString(ev.Text)
+		for i := range slices.Backward(a.blocks) {
+			if b := a.blocks[i]; b.kind == callBlock && b.index == ev.Index {
+				b.text.WriteString(ev.Text)
+				break
+			}
 		}
 	default:
 		a.outcome.Note(ev)
@@ -98,7 +103,7 @@ func (a *Answer) extend(kind blockKind, text string) {
 		a.dropBlank()
 	}
 	if n := len(a.blocks); n == 0 || a.blocks[n-1].kind != kind {
-		a.blocks = append(a.blocks, block{kind: kind})
+		a.blocks = append(a.blocks, &block{kind: kind})
 	}
 	a.blocks[len(a.blocks)-1].text.WriteString(text)
 }
@@ -126,8 +131,7 @@ func (a *Answer) AppendBody(dst []byte) []byte {
 // object, is text: there is no other way to tell of it.
 func (a *Answer) content() (content []json.RawMessage, calls int) {
 	content = []json.RawMessage{}
-	for i := range a.blocks {
-		b := &a.blocks[i]
+	for _, b := range a.blocks {
 		text := b.text.String()
 		switch b.kind {
 		case thinkingBlock:

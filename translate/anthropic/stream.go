@@ -28,6 +28,7 @@ type Stream struct {
 	blanks        string // what a text began with, if that is all there was of it yet
 	thought       []byte // the open block's
 	outcome       translate.Outcome
+	serial        translate.Serial
 }
 
 // Ping is the event that breaks a silence, at any time, also before the stream has begun.
@@ -37,7 +38,7 @@ const Ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 // of its answer was told, it begins anew.
 func (s *Stream) Begin(instance string, contextLength int) {
 	s.model, s.contextLength = instance, contextLength
-	s.blanks, s.outcome = "", translate.Outcome{}
+	s.blanks, s.outcome, s.serial = "", translate.Outcome{}, translate.Serial{}
 }
 
 // IsEmpty tells whether nothing of the answer itself was told.
@@ -45,6 +46,12 @@ func (s *Stream) IsEmpty() bool { return s.blocks == 0 }
 
 // Append appends what the client sees of ev.
 func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
+	s.serial.Add(ev, func(ev translate.Event) { dst = s.append(dst, ev) })
+	return dst
+}
+
+// append appends an event; the pieces of a call come together.
+func (s *Stream) append(dst []byte, ev translate.Event) []byte {
 	switch ev := ev.(type) {
 	case translate.Prompt:
 		return s.appendStart(dst, translate.Usage{Prompt: ev.Total, Cached: ev.Cached})

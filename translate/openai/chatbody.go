@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,7 @@ type ChatChoice struct {
 	text, reasoning strings.Builder
 	calls           []chatCall
 	args            [][]byte          // of each call, as they come
+	indexes         []int             // that the engine gave the calls
 	logprobs        []json.RawMessage // as the engine wrote them
 	outcome         translate.Outcome
 }
@@ -135,9 +137,10 @@ func (c *ChatChoice) Add(ev translate.Event) {
 		call.Function.Name = ev.Name
 		c.calls = append(c.calls, call)
 		c.args = append(c.args, nil)
+		c.indexes = append(c.indexes, ev.Index)
 	case translate.CallArgs:
-		if n := len(c.args); n > 0 {
-			c.args[n-1] = append(c.args[n-1], ev.Text...)
+		if n := slices.Index(c.indexes, ev.Index); n >= 0 {
+			c.args[n] = append(c.args[n], ev.Text...)
 		}
 	case translate.Logprobs:
 		var tokens []json.RawMessage
