@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,21 +43,6 @@ func messagesBodyOf(o messagesOptions, events []translate.Event) []byte {
 		return nil
 	}
 	return a.AppendBody(nil)
-}
-
-// TestMessages_Transcripts keeps what becomes of each transcript: the stream and the body of a client that sees all.
-func TestMessages_Transcripts(t *testing.T) {
-	t.Parallel()
-	for _, tr := range transcripts(t) {
-		t.Run(tr.name, func(t *testing.T) {
-			t.Parallel()
-			base := filepath.Join("testdata", "llama", tr.name)
-			events := decode(t, tr.upstream)
-			all := messagesOptions{thinking: anthropic.ThinkingShown}
-			golden(t, base+".messages.stream", messagesStream(all, events))
-			golden(t, base+".messages.json", line(messagesBodyOf(all, events)))
-		})
-	}
 }
 
 // TestMessages_EveryEnd keeps the kinds of blocks and the reasons to stop that the transcripts don't have.

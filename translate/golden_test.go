@@ -1,11 +1,10 @@
 package translate_test
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -24,15 +24,17 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// golden compares got with a golden file. Nothing at all is the same as no file.
+// golden compares got with a golden file.
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
-		writeGolden(t, path, got)
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
@@ -40,26 +42,22 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-func writeGolden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	var err error
-	if len(got) > 0 {
-		err = os.WriteFile(path, got, 0o644)
-	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// transcript is what an engine answered to one request.
+// transcript is what an engine answered to one request, and its golden file: the answer and the views of it.
 type transcript struct {
 	name     string
 	upstream []byte
+	path     string
+	comment  []byte
+	views    map[string][]byte // as the file has them
 }
 
-// transcripts are those of llama-server: recorded ones, and ones made up for what can't be had on command.
+// view is what a client, or a test, sees of a transcript. A view of nothing has no section in the file.
+type view struct {
+	name string
+	data []byte
+}
+
+// transcripts are llama-server's: recorded ones, and ones made up for what can't be recorded on demand.
 func transcripts(tb testing.TB) []transcript {
 	tb.Helper()
 	return transcriptsIn(tb, "testdata/llama")
@@ -67,19 +65,47 @@ func transcripts(tb testing.TB) []transcript {
 
 func transcriptsIn(tb testing.TB, dir string) []transcript {
 	tb.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.upstream"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(paths) == 0 {
 		tb.Fatalf("no transcripts: %v", err)
 	}
 	var all []transcript
 	for _, path := range paths {
-		upstream, err := os.ReadFile(path)
+		archive, err := txtar.ParseFile(path)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		all = append(all, transcript{strings.TrimSuffix(filepath.Base(path), ".upstream"), upstream})
+		tr := transcript{name: strings.TrimSuffix(filepath.Base(path), ".txtar"), path: path, comment: archive.Comment, views: map[string][]byte{}}
+		for _, section := range archive.Files {
+			name, isCut := strings.CutSuffix(section.Name, withoutNewline)
+			if isCut {
+				section.Data = bytes.TrimSuffix(section.Data, []byte("\n"))
+			}
+			tr.views[name] = section.Data
+		}
+		tr.upstream = tr.views["upstream"]
+		all = append(all, tr)
 	}
 	return all
+}
+
+// withoutNewline marks the name of a section whose data doesn't end in a newline, which an archive can't say otherwise.
+const withoutNewline = " (without the last newline)"
+
+// golden compares the views with those in the transcript's file.
+func (tr *transcript) golden(t *testing.T, views ...view) {
+	t.Helper()
+	archive := &txtar.Archive{Comment: tr.comment}
+	for _, v := range append([]view{{"upstream", tr.upstream}}, views...) {
+		if len(v.data) == 0 && v.name != "upstream" {
+			continue
+		}
+		if len(v.data) > 0 && !bytes.HasSuffix(v.data, []byte("\n")) {
+			v.name += withoutNewline
+		}
+		archive.Files = append(archive.Files, txtar.File{Name: v.name, Data: v.data})
+	}
+	golden(t, tr.path, txtar.Format(archive))
 }
 
 // decode is the events of a stream that comes in these pieces. Each piece is overwritten once it was fed, as a reader

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -72,16 +71,17 @@ func TestTextTranscripts(t *testing.T) {
 	for _, tr := range textTranscripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
-			base := filepath.Join("testdata", "llama-text", tr.name)
 			events := decodeText(t, tr.upstream)
 			wantGrammar(t, events)
-			golden(t, base+".events", []byte(eventLines(t, events)))
-			golden(t, base+".stream", streamText(events, -1))
-			golden(t, base+".body.json", line(gatherText(events, -1)))
-			if bytes.Contains(tr.upstream, []byte("completion_probabilities")) {
-				golden(t, base+".logprobs.stream", streamText(events, 2))
-				golden(t, base+".logprobs.body.json", line(gatherText(events, 2)))
+			views := []view{
+				{"events", []byte(eventLines(t, events))},
+				{"stream", streamText(events, -1)},
+				{"body", line(gatherText(events, -1))},
 			}
+			if bytes.Contains(tr.upstream, []byte("completion_probabilities")) {
+				views = append(views, view{"stream with log probabilities", streamText(events, 2)}, view{"body with log probabilities", line(gatherText(events, 2))})
+			}
+			tr.golden(t, views...)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package translate_test
 import (
 	"bytes"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,52 +50,10 @@ func nativeBody(before, events []translate.Event) string {
 	return string(a.AppendBody(nil))
 }
 
-// nothing is an answer of an engine that has nothing to say.
-const nothing = `data: {"choices":[{"delta":{"role":"assistant","content":null}}],"prompt_progress":{"total":9,"cache":0,"processed":0}}` + "\n\n" +
-	`data: {"choices":[{"delta":{"role":"assistant","content":null}}],"prompt_progress":{"total":9,"cache":0,"processed":9}}` + "\n\n" +
-	`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n" +
-	`data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1},"timings":{"prompt_ms":12.3456}}` + "\n\ndata: [DONE]\n\n"
-
-// TestNativeStream_Golden keeps what clients see of each sort of answer.
-func TestNativeStream_Golden(t *testing.T) {
-	t.Parallel()
-	recorded := map[string][]byte{"": []byte(nothing)}
-	for _, tr := range transcripts(t) {
-		recorded[tr.name] = tr.upstream
-	}
-	for name, tt := range map[string]struct {
-		upstream string // empty: nothing
-		before   []translate.Event
-	}{
-		"plain":          {"thinking-off", nil},
-		"reasoning":      {"plain", nil},
-		"reasoning-only": {"length-in-thinking", nil},
-		"cut":            {"length-in-text", nil},
-		"empty":          {"", nil},
-		"progress":       {"long-prompt", nil},
-		"fault-at-once":  {"empty", nil},
-		"fault-in-text":  {"broken-off", nil},
-		"fault-frame":    {"error-frame", nil},
-		"load":           {"plain", loads},
-		"no-figures":     {"no-usage", nil},
-		"unicode":        {"unicode", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			upstream, ok := recorded[tt.upstream]
-			if !ok {
-				t.Fatalf("there is no transcript %s", tt.upstream)
-			}
-			stream, _ := nativeStream(t, tt.before, upstream)
-			golden(t, filepath.Join("testdata", "native", name+".stream"), stream)
-		})
-	}
-}
-
 // TestNativeStream_AnyCuttingGivesTheSame: of every transcript, and the result is the body in one piece.
 func TestNativeStream_AnyCuttingGivesTheSame(t *testing.T) {
 	t.Parallel()
-	for _, tr := range append(transcripts(t), transcript{"nothing", []byte(nothing)}) {
+	for _, tr := range transcripts(t) {
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
 			want, result := nativeStream(t, loads, tr.upstream)
@@ -147,7 +104,6 @@ func FuzzNativeStream(f *testing.F) {
 	for _, tr := range transcripts(f) {
 		f.Add(tr.upstream)
 	}
-	f.Add([]byte(nothing))
 	f.Add([]byte(`data: {"choices":[],"timings":{"predicted_per_second":1e999,"prompt_ms":-1e999}}` + "\n\ndata: [DONE]\n\n"))
 	f.Fuzz(func(t *testing.T, upstream []byte) {
 		stream, result := nativeStream(t, nil, upstream)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -109,33 +110,27 @@ func TestPublished_Transcripts(t *testing.T) {
 	all := readPublished(t)
 	checked := map[string]int{}
 	for _, dir := range []string{"llama", "llama-text"} {
-		files, err := filepath.Glob(filepath.Join("testdata", dir, "*"))
-		if err != nil {
-			t.Fatal(err)
+		body, chunk := "chat", "chunk"
+		if dir == "llama-text" {
+			body, chunk = "completion", "completion"
 		}
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+		for _, tr := range transcriptsIn(t, filepath.Join("testdata", dir)) {
+			for name, content := range tr.views {
+				t.Run(path.Join(dir, tr.name, name), func(t *testing.T) {
+					switch what, _, _ := strings.Cut(strings.TrimPrefix(name, "chat "), " with "); {
+					case what == "messages body":
+						all.check(t, "anthropic message", content)
+						checked["message"]++
+					case what == "messages stream":
+						checked["event"] += all.checkStream(t, "anthropic", "event", content)
+					case what == "body":
+						all.check(t, "openai "+body, content)
+						checked[body]++
+					case what == "stream", what == "stream of a single call":
+						checked[chunk] += all.checkStream(t, "openai", chunk, content)
+					}
+				})
 			}
-			body, chunk := "chat", "chunk"
-			if dir == "llama-text" {
-				body, chunk = "completion", "completion"
-			}
-			t.Run(filepath.Join(dir, filepath.Base(file)), func(t *testing.T) {
-				switch {
-				case strings.HasSuffix(file, ".messages.json"):
-					all.check(t, "anthropic message", content)
-					checked["message"]++
-				case strings.HasSuffix(file, ".messages.stream"):
-					checked["event"] += all.checkStream(t, "anthropic", "event", content)
-				case strings.HasSuffix(file, ".body.json"):
-					all.check(t, "openai "+body, content)
-					checked[body]++
-				case strings.HasSuffix(file, ".stream"):
-					checked[chunk] += all.checkStream(t, "openai", chunk, content)
-				}
-			})
 		}
 	}
 	for _, what := range []string{"message", "event", "chat", "chunk", "completion"} {
