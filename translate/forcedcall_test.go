@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -201,7 +202,7 @@ func TestToolChoice_ADemandedCallIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			body := scanned(t, `{`+tt.fields+`,`+tools+`}`)
+			body := testkit.Scan(t, `{`+tt.fields+`,`+tools+`}`)
 			chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
 			if bad != nil {
 				if !strings.HasPrefix(bad.Message, tt.want) {

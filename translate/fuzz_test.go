@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -18,7 +19,7 @@ var bodies = []string{
 	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
 	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
 	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
-	nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), manyFields(jsonbody.MaxFields), manyFields(jsonbody.MaxFields + 1),
+	testkit.Nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), testkit.Nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), testkit.ManyFields(jsonbody.MaxFields), testkit.ManyFields(jsonbody.MaxFields + 1),
 }
 
 // FuzzDecoder: the grammar holds, and the cutting doesn't matter, whatever the engine sends.

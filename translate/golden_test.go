@@ -3,44 +3,22 @@ package translate_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with a golden file.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got); -update accepts it:\n%s", path, diff)
-	}
-}
 
 // transcript is what an engine answered to one request, and its golden file: the answer and the views of it.
 type transcript struct {
@@ -105,7 +83,7 @@ func (tr *transcript) golden(t *testing.T, views ...view) {
 		}
 		archive.Files = append(archive.Files, txtar.File{Name: v.name, Data: v.data})
 	}
-	golden(t, tr.path, txtar.Format(archive))
+	testkit.Golden(t, tr.path, txtar.Format(archive))
 }
 
 // decode is the events of a stream that comes in these pieces. Each piece is overwritten once it was fed, as a reader

@@ -117,16 +117,17 @@ func TestPublished_Transcripts(t *testing.T) {
 		for _, tr := range transcriptsIn(t, filepath.Join("testdata", dir)) {
 			for name, content := range tr.views {
 				t.Run(path.Join(dir, tr.name, name), func(t *testing.T) {
-					switch what, _, _ := strings.Cut(strings.TrimPrefix(name, "chat "), " with "); {
-					case what == "messages body":
+					what, _, _ := strings.Cut(strings.TrimPrefix(name, "chat "), " with ")
+					switch what {
+					case "messages body":
 						all.check(t, "anthropic message", content)
 						checked["message"]++
-					case what == "messages stream":
+					case "messages stream":
 						checked["event"] += all.checkStream(t, "anthropic", "event", content)
-					case what == "body":
+					case "body":
 						all.check(t, "openai "+body, content)
 						checked[body]++
-					case what == "stream", what == "stream of a single call":
+					case "stream", "stream of a single call":
 						checked[chunk] += all.checkStream(t, "openai", chunk, content)
 					}
 				})

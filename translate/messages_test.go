@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
 
 // messagesOptions are what clients may ask to see.
@@ -85,7 +84,7 @@ func TestMessages_EveryEnd(t *testing.T) {
 		}
 		fmt.Fprintf(&all, "# %s\n%s%s\n\n", tt.name, messagesStream(tt.options, events), messagesBodyOf(tt.options, events))
 	}
-	golden(t, "testdata/messages-ends.golden", all.Bytes())
+	testkit.Golden(t, "testdata/messages-ends.golden", all.Bytes())
 }
 
 func TestMessages_AnyCuttingGivesTheSame(t *testing.T) {
@@ -140,7 +139,7 @@ func FuzzMessages(f *testing.F) {
 func wantSameAnswer(t *testing.T, o messagesOptions, events []translate.Event) {
 	t.Helper()
 	stream, body := messagesStream(o, events), messagesBodyOf(o, events)
-	got, err := accumulate(stream)
+	got, err := testkit.Message(stream)
 	if err != nil {
 		t.Fatalf("%v in\n%s\nof\n%s", err, stream, eventLines(t, events))
 	}
@@ -164,68 +163,4 @@ func wantSameAnswer(t *testing.T, o messagesOptions, events []translate.Event) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("(-body +stream):\n%s\n%s", diff, stream)
 	}
-}
-
-// accumulate is the message that a client makes of a stream, nil for one that ends in an error.
-func accumulate(stream []byte) (map[string]any, error) {
-	var message map[string]any
-	var content []any
-	open, ended := false, false
-	var input string
-	for frame := range strings.SplitSeq(strings.TrimSuffix(string(stream), "\n\n"), "\n\n") {
-		head, data, ok := strings.Cut(frame, "\ndata: ")
-		name, named := strings.CutPrefix(head, "event: ")
-		event := gjson.Parse(data)
-		if !ok || !named || !gjson.Valid(data) || event.Get("type").Str != name || ended {
-			return nil, fmt.Errorf("an event that is none: %q", frame)
-		}
-		var block map[string]any
-		if open {
-			block = content[len(content)-1].(map[string]any)
-		}
-		if (message == nil) != (name == "message_start" || name == "error") && (name != "error" || ended) {
-			return nil, fmt.Errorf("%s is out of order", name)
-		}
-		if i := event.Get("index"); i.Exists() && (int(i.Int()) != len(content)-1 || !open) && (name != "content_block_start" || open || int(i.Int()) != len(content)) {
-			return nil, fmt.Errorf("index of %q with %d blocks, open: %t", frame, len(content), open)
-		}
-		switch name {
-		case "message_start":
-			message = event.Get("message").Value().(map[string]any)
-		case "content_block_start":
-			content, open, input = append(content, event.Get("content_block").Value()), true, ""
-		case "content_block_delta":
-			for field, v := range event.Get("delta").Value().(map[string]any) {
-				switch text, _ := block[field].(string); field {
-				case "type":
-				case "partial_json":
-					input += v.(string)
-				default:
-					block[field] = text + v.(string)
-				}
-			}
-		case "content_block_stop":
-			if open = false; input != "" {
-				var object map[string]any
-				if json.Unmarshal([]byte(input), &object) != nil {
-					message["malformed"] = true
-				}
-				block["input"] = object
-			}
-		case "message_delta":
-			maps.Copy(message, event.Get("delta").Value().(map[string]any))
-			message["usage"] = event.Get("usage").Value()
-		case "message_stop":
-			ended = true
-		case "error":
-			return nil, nil
-		}
-	}
-	if !ended || open {
-		return nil, fmt.Errorf("the stream has no end")
-	}
-	if content != nil {
-		message["content"] = content
-	}
-	return message, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
@@ -23,8 +24,8 @@ func deltas(stream []byte) (all []string) {
 	return all
 }
 
-// TestLlamaRewriter_ArgumentsAreAlwaysThere: clients read the arguments of each piece, and all of a call's together as JSON.
-func TestLlamaRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
+// TestRewriter_ArgumentsAreAlwaysThere: clients read the arguments of each piece, and all of a call's together as JSON.
+func TestRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
 	t.Parallel()
 	const begin = `{"index":0,"id":"a","type":"function","function":{"name":"now"}}`
 	const mended = `{"index":0,"id":"a","type":"function","function":{"name":"now","arguments":""}}`
@@ -67,8 +68,8 @@ func TestLlamaRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
 	}
 }
 
-// TestLlamaRewriter_TimingsForThoseWhoAsk: a usage chunk has OpenAI's fields alone, unless the engine's are asked for.
-func TestLlamaRewriter_TimingsForThoseWhoAsk(t *testing.T) {
+// TestRewriter_TimingsForThoseWhoAsk: a usage chunk has OpenAI's fields alone, unless the engine's are asked for.
+func TestRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	var upstream []byte
 	for _, tr := range transcripts(t) {
@@ -86,7 +87,7 @@ func TestLlamaRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 			t.Errorf("asked %t: %d chunks have timings, want %d", asked, n, want)
 		}
 	}
-	chat, bad := openai.ParseChat(scanned(t, `{"messages":[{"role":"user","content":"Hi"}],"timings_per_token":true}`), capsOf(request.Caps{}))
+	chat, bad := openai.ParseChat(testkit.Scan(t, `{"messages":[{"role":"user","content":"Hi"}],"timings_per_token":true}`), capsOf(request.Caps{}))
 	if bad != nil || !chat.Timings {
 		t.Errorf("%+v, %v", chat, bad)
 	}

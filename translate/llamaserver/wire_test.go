@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-func TestLlamaServer_Fault(t *testing.T) {
+func TestWire_Fault(t *testing.T) {
 	t.Parallel()
 	refusedFor := func(code, param, reason string) *translate.Error {
 		return translate.Invalid(code, param, "The engine refused the request: "+reason)
@@ -110,7 +110,7 @@ func TestLlamaServer_Fault(t *testing.T) {
 	}
 }
 
-func TestLlamaServer_Generates(t *testing.T) {
+func TestWire_Generates(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
 		"/v1/chat/completions": true, "/completion": true, "/infill": true,

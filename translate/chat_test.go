@@ -2,11 +2,16 @@ package translate_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -21,7 +26,7 @@ const (
 // upstream is what the engine is sent for a request that doesn't ask for v0's stop reason.
 func upstream(t *testing.T, body string, caps request.Caps) ([]byte, *translate.Error) {
 	t.Helper()
-	b := scanned(t, body)
+	b := testkit.Scan(t, body)
 	chat, err := openai.ParseChat(b, caps)
 	if err != nil {
 		return nil, err
@@ -29,7 +34,7 @@ func upstream(t *testing.T, body string, caps request.Caps) ([]byte, *translate.
 	return bytes.Join(llamaserver.Wire{}.Chat(b, chat, 0).Body, nil), nil
 }
 
-// tinyPNG is a picture of one pixel, in base64.
+// tinyPNG is a picture of one testkit.Pixel, in base64.
 const tinyPNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
 
 // call is a call of the tool a as the engine is told of it. The arguments are the inside of a JSON string.
@@ -42,7 +47,7 @@ func demanded(tool string) string {
 	return `"response_format":` + request.ForcedFormat([]request.Tool{{Name: tool}}) + `,"max_tokens":16384,`
 }
 
-func TestLlamaServer_Chat(t *testing.T) {
+func TestChat_EnginesRequest(t *testing.T) {
 	t.Parallel()
 	blind, sees := capsOf(request.Caps{}), capsOf(request.Caps{Vision: true})
 	image := `"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + tinyPNG + `"}}]}]`
@@ -147,7 +152,7 @@ func TestLlamaServer_Chat(t *testing.T) {
 	}
 }
 
-func TestLlamaServer_ChatRefuses(t *testing.T) {
+func TestChat_Refuses(t *testing.T) {
 	t.Parallel()
 	noImages := translate.Invalid("unsupported_content", "messages", "The model does not take images: choose a model with vision.")
 	noChoices := translate.Invalid("invalid_value", "n", `"n" must be from 1 to 10000.`)
@@ -193,7 +198,7 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 		"a template's own":       {`{"chat_template_kwargs":{"messages":[]},` + hello + `}`, translate.Invalid("invalid_value", "chat_template_kwargs", `"chat_template_kwargs" must not have "messages": the engine sets that.`)},
 		"a tool of another kind": {`{"tools":[{"type":"web_search"}],` + hello + `}`, translate.Invalid("invalid_value", "tools[0].type", `"tools[0].type" must be "function": this server runs no other tools.`)},
 		"arguments that are deep": {
-			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"` + nested("[", "", "]", 65) + `"}}]}]}`,
+			`{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":"a","arguments":"` + testkit.Nested("[", "", "]", 65) + `"}}]}]}`,
 			translate.Invalid("invalid_value", "messages[0].tool_calls[0].function.arguments", `"messages[0].tool_calls[0].function.arguments" must not be nested more than 64 levels deep.`),
 		},
 		"n is much":                  {`{"n":10001,` + hello + `}`, noChoices},
@@ -234,4 +239,108 @@ func TestLlamaServer_ChatRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestParseChat_LogprobsOfTheChosenTokens: the engine tells twenty others where it is asked for no number, and nothing for 0.
+func TestParseChat_LogprobsOfTheChosenTokens(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{
+		`"logprobs":true`:                     "1 true",
+		`"logprobs":true,"top_logprobs":0`:    "1 true",
+		`"logprobs":true,"top_logprobs":null`: "1 true",
+		`"logprobs":true,"top_logprobs":3`:    "3 false",
+		`"logprobs":false`:                    " false",
+	} {
+		body := testkit.Scan(t, `{"messages":[{"role":"user","content":"Hi"}],`+more+`}`)
+		chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		var sent strings.Builder
+		for _, piece := range (llamaserver.Wire{}).Chat(body, chat, 0).Body {
+			sent.Write(piece)
+		}
+		got := gjson.Get(sent.String(), "top_logprobs").Raw
+		if chat.OnlyChosen {
+			got += " true"
+		} else {
+			got += " false"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", more, got, want)
+		}
+	}
+}
+
+func TestLimitTokens(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]int{
+		``: -1, `,"max_tokens":7`: 7, `,"max_tokens":null`: -1, `,"max_completion_tokens":8,"max_tokens":7`: 8,
+		`,"n_predict":-5,"max_tokens":7`: -1, `,"n_predict":3,"max_completion_tokens":4`: 3,
+	} {
+		body, bad := jsonbody.Scan([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]` + fields + `}`))
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		if got := request.TokenLimit(body); got != want {
+			t.Errorf("%s: %d, want %d", fields, got, want)
+		}
+		chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		chat.LimitTokens(5)
+		sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0).Body, nil))
+		if sent.Get("max_tokens").Raw != "5" || sent.Get("n_predict").Exists() || sent.Get("max_completion_tokens").Exists() {
+			t.Errorf("%s: %s", fields, sent)
+		}
+	}
+}
+
+// FuzzChat: whatever a client sends is refused as the client's mistake, or becomes a body that the engine can be sent.
+func FuzzChat(f *testing.F) {
+	for _, body := range append(bodies,
+		`{`+hello+`,"tools":[{"function":{"name":"a"}}],"tool_choice":{"type":"function","function":{"name":"a"}},"parallel_tool_calls":false}`,
+		`{`+hello+`,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{}]}},"tools":[1]}`,
+		`{`+hello+`,"response_format":{"type":"json_schema","json_schema":{"schema":{}},"schema":{}},"n":3,"seed":-1,"stop":["a"]}`,
+		`{`+hello+`,"max_tokens":-9,"reasoning_effort":"xhigh","ttl":1,"draft_model":"d","verbose":false}`,
+		`{"messages":[{"tool_calls":[{"function":{"arguments":""}}]}],"preset":"p","temperature":null}`,
+	) {
+		f.Add([]byte(body), true, true)
+	}
+	defaults := map[string]json.RawMessage{"temperature": json.RawMessage("0.5"), "system_prompt": json.RawMessage(`"Hi"`)}
+	f.Fuzz(func(t *testing.T, raw []byte, vision, preset bool) {
+		body, err := jsonbody.Scan(raw)
+		if err != nil {
+			return
+		}
+		if preset {
+			if body, err = openai.WithDefaults(body, "preset", defaults); err != nil {
+				return // our limits
+			}
+		}
+		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: vision}))
+		if err != nil {
+			if err.Status() != 400 || err.Code == "" || err.Message == "" {
+				t.Fatalf("refused by %+v", err)
+			}
+			return
+		}
+		sent := bytes.Join(llamaserver.Wire{}.Chat(body, chat, 1).Body, nil)
+		if !json.Valid(sent) {
+			t.Fatalf("not JSON: %s", sent)
+		}
+		top := gjson.ParseBytes(sent).Map()
+		if top["stream"].Raw != "true" || top["stream_options"].Raw != `{"include_usage":true}` || top["n"].Exists() && top["n"].Type != gjson.Null {
+			t.Fatalf("sent: %s", sent)
+		}
+		for _, ours := range []string{"ttl", "draft_model"} {
+			if top[ours].Exists() {
+				t.Fatalf("%s is sent: %s", ours, sent)
+			}
+		}
+		if choice := top["tool_choice"]; choice.IsObject() {
+			t.Fatalf("the engine doesn't know a tool_choice of %s", choice)
+		}
+	})
 }

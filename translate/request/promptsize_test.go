@@ -1,9 +1,10 @@
-package openai
+package request
 
 import (
+	"encoding/json"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
 
 func TestPromptBytes(t *testing.T) {
@@ -16,21 +17,25 @@ func TestPromptBytes(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,abcdef"}}]}]}`:     0,
 		`{"messages":[7,{"content":"a"},{"role":"user"}]}`:                                                       0,
 	} {
-		if got := request.PromptBytes(scanned(t, body)); got != want {
+		if got := PromptBytes(testkit.Scan(t, body)); got != want {
 			t.Errorf("%d bytes in %s, want %d", got, body, want)
 		}
 	}
-	for body, want := range map[string]int{
-		`{"prompt":" abc "}`:       5,
-		`{"prompt":["a","abcd"]}`:  4,
-		`{"prompt":[1,2,3,4,5,6]}`: 0,
+}
+
+func TestCompletion_PromptBytes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		prompts []json.RawMessage
+		want    int
+	}{
+		"spaces count": {[]json.RawMessage{[]byte(`" abc "`)}, 5},
+		"the longest":  {[]json.RawMessage{[]byte(`"a"`), []byte(`"abcd"`), []byte(`"ab"`)}, 4},
+		"tokens":       {[]json.RawMessage{[]byte(`[1,2,3,4,5,6]`)}, 0},
 	} {
-		ask, err := ParseCompletion(scanned(t, body), request.Caps{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := ask.PromptBytes(); got != want {
-			t.Errorf("%d bytes in %s, want %d", got, body, want)
+		c := Completion{Prompts: tt.prompts}
+		if got := c.PromptBytes(); got != tt.want {
+			t.Errorf("%s: %d bytes, want %d", name, got, tt.want)
 		}
 	}
 }
