@@ -15,12 +15,11 @@ import (
 // agentModel is a model whose thinking can be turned off, and that takes images.
 var agentModel = request.Caps{Vision: true, Reasoning: []string{"off", "on"}}
 
-// messagesRequests are requests of the Messages API, each with what is special about it.
-var messagesRequests = []struct {
+// requests are requests of the Messages API, each with what is special about it.
+var requests = []struct {
 	name, fields string
 	caps         request.Caps
 }{
-
 	{"a text", `"messages":[{"role":"user","content":"Hello \"you\"\né"}]`, agentModel},
 	{"texts in blocks", `"messages":[{"role":"user","content":[{"type":"text","text":"One","cache_control":{"type":"ephemeral"}},{"type":"text","text":"Two"}]}]`, agentModel},
 	{"a system prompt", `"system":"Be brief.","messages":[{"role":"user","content":"Hi"}]`, agentModel},
@@ -112,7 +111,7 @@ var messagesRequests = []struct {
 func TestMessages_Requests(t *testing.T) {
 	t.Parallel()
 	var all bytes.Buffer
-	for _, r := range messagesRequests {
+	for _, r := range requests {
 		limit := `"max_tokens":100,`
 		if strings.Contains(r.fields, `"max_tokens"`) {
 			limit = ""
@@ -195,7 +194,7 @@ func TestMessages_Defaults(t *testing.T) {
 // FuzzParseMessages: whatever the request, it is refused with the place that is at fault, or the engine's request is well
 // formed, and has all of the texts.
 func FuzzParseMessages(f *testing.F) {
-	for _, r := range messagesRequests {
+	for _, r := range requests {
 		f.Add([]byte(`{"max_tokens":100,`+r.fields+`}`), r.caps.Vision, len(r.caps.Reasoning) > 0)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, vision, thinks bool) {
