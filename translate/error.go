@@ -22,14 +22,37 @@ type Error struct {
 // Error gives the message.
 func (e *Error) Error() string { return e.Message }
 
-// Invalid is an error about a field of the request: code is a word such as "invalid_value".
-func Invalid(code, param, message string) *Error {
-	return &Error{Kind: KindInvalid, Code: code, Param: param, Message: message}
+// Status is the HTTP status of the error. A dialect may have another.
+func (e *Error) Status() int { return kinds[e.Kind].status }
+
+// EffectiveCode is the error's code, or else its kind's. It may be empty.
+func (e *Error) EffectiveCode() string { return cmp.Or(e.Code, kinds[e.Kind].code) }
+
+// IsRetryable tells whether the same request may succeed when it is sent again.
+func (e *Error) IsRetryable() bool {
+	switch e.Kind {
+	case KindQueueFull, KindRateLimited, KindEngineFailed, KindStalled, KindHubFailed, KindHubBusy:
+		return true
+	default:
+		return e.RetryAfter > 0 // who says when to come back means it
+	}
 }
 
-// Missing is the error about a required field that isn't there.
-func Missing(param string) *Error {
-	return Invalid("missing_required_parameter", param, `"`+param+`" is required`)
+// IsBrokenOff tells whether the error is that an answer ended before its end: the engine has died, and said nothing of why.
+func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
+
+// Header sets the headers that go with the error: Retry-After, and the word by which the official clients decide whether
+// to try again.
+func (e *Error) Header(h http.Header) {
+	if e.Kind == KindUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="lmcaddy"`)
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if e.Status() >= 500 && !e.IsRetryable() {
+		h.Set("X-Should-Retry", "false")
+	}
 }
 
 // Kind classes an error by what the client can do about it.
@@ -90,25 +113,6 @@ var kinds = [...]struct {
 	KindDiskFull:            {507, "disk_full"},
 }
 
-// Status is the HTTP status of the error. A dialect may have another.
-func (e *Error) Status() int { return kinds[e.Kind].status }
-
-// IsRetryable tells whether the same request may succeed when it is sent again.
-func (e *Error) IsRetryable() bool {
-	switch e.Kind {
-	case KindQueueFull, KindRateLimited, KindEngineFailed, KindStalled, KindHubFailed, KindHubBusy:
-		return true
-	default:
-		return e.RetryAfter > 0 // who says when to come back means it
-	}
-}
-
-// IsBrokenOff tells whether the error is that an answer ended before its end: the engine has died, and said nothing of why.
-func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
-
-// EffectiveCode is the error's code, or else its kind's. It may be empty.
-func (e *Error) EffectiveCode() string { return cmp.Or(e.Code, kinds[e.Kind].code) }
-
 // Dialect writes errors as one family of endpoints does.
 type Dialect interface {
 	// AppendError appends the body of a response that is an error. Dialects without a place for the request's id leave it out.
@@ -117,18 +121,14 @@ type Dialect interface {
 	Status(e *Error) int
 }
 
-// Header sets the headers that go with the error: Retry-After, and the word by which the official clients decide whether
-// to try again.
-func (e *Error) Header(h http.Header) {
-	if e.Kind == KindUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="lmcaddy"`)
-	}
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
-	}
-	if e.Status() >= 500 && !e.IsRetryable() {
-		h.Set("X-Should-Retry", "false")
-	}
+// Invalid is an error about a field of the request: code is a word such as "invalid_value".
+func Invalid(code, param, message string) *Error {
+	return &Error{Kind: KindInvalid, Code: code, Param: param, Message: message}
+}
+
+// Missing is the error about a required field that isn't there.
+func Missing(param string) *Error {
+	return Invalid("missing_required_parameter", param, `"`+param+`" is required`)
 }
 
 // Overflow is the error of a prompt that is longer than the context.
@@ -146,6 +146,15 @@ func Overflow(tokens, limit int) *Error {
 	}
 }
 
+// SurelyTooLong is the error of a prompt that has more tokens than the context holds, however it is cut into them.
+func SurelyTooLong(param string, least, limit int) *Error {
+	return &Error{
+		Kind: KindContextOverflow, Param: param, Tokens: least, Limit: limit,
+		Message: "The prompt has at least " + strconv.Itoa(least) + " tokens, but the context length is " + strconv.Itoa(limit) +
+			". Shorten the prompt, or load the model with a larger context_length.",
+	}
+}
+
 // BrokenOff is the error of a stream that ended before its end.
 func BrokenOff() *Error {
 	return &Error{Kind: KindEngineFailed, Message: "The engine stopped in the middle of its answer. The next request starts it anew."}
@@ -154,13 +163,4 @@ func BrokenOff() *Error {
 // Nonsense is the error of an engine's answer that can't be read.
 func Nonsense() *Error {
 	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
-}
-
-// SurelyTooLong is the error of a prompt that has more tokens than the context holds, however it is cut into them.
-func SurelyTooLong(param string, least, limit int) *Error {
-	return &Error{
-		Kind: KindContextOverflow, Param: param, Tokens: least, Limit: limit,
-		Message: "The prompt has at least " + strconv.Itoa(least) + " tokens, but the context length is " + strconv.Itoa(limit) +
-			". Shorten the prompt, or load the model with a larger context_length.",
-	}
 }

@@ -12,22 +12,20 @@ type Outcome struct {
 	FirstToken time.Duration // from the request's arrival on; 0: unknown
 }
 
-// Waited is how many seconds the client waited for the first token. Where that is unknown, it is what the engine took.
-func Waited(first time.Duration, engine *Timings) float64 {
-	if first > 0 {
-		return first.Round(time.Microsecond).Seconds()
+// Note keeps what an event says of the end.
+func (o *Outcome) Note(ev Event) {
+	switch ev := ev.(type) {
+	case Usage:
+		o.Usage = ev
+	case Timings:
+		o.Timings = ev
+	case Stop:
+		o.Stop = ev
+	case FirstToken:
+		o.FirstToken = ev.After
+	case Finish:
+		o.Reason = ev.Reason
 	}
-	return engine.PromptMillis / 1000
-}
-
-// Rate is how many tokens were generated in a second. The engine counts from the first token on, which leaves nothing of a
-// single one: that took as long as its prompt did.
-func (t *Timings) Rate(tokens int) float64 {
-	took := t.PromptMillis + t.PredictedMillis
-	if t.PredictedPerSecond > 0 || tokens < 1 || took <= 0 {
-		return t.PredictedPerSecond
-	}
-	return float64(tokens) / took * 1000
 }
 
 // StopReason says why generation ended. Whether a limit was the client's or the context's is told by the context's length,
@@ -60,22 +58,6 @@ func (o *Outcome) Agree(calls int) {
 	}
 }
 
-// Note keeps what an event says of the end.
-func (o *Outcome) Note(ev Event) {
-	switch ev := ev.(type) {
-	case Usage:
-		o.Usage = ev
-	case Timings:
-		o.Timings = ev
-	case Stop:
-		o.Stop = ev
-	case FirstToken:
-		o.FirstToken = ev.After
-	case Finish:
-		o.Reason = ev.Reason
-	}
-}
-
 // Add makes one outcome of those of several choices. The prompt is the same for all, and counts once.
 func (o *Outcome) Add(p *Outcome) {
 	if o.Reason == "" {
@@ -93,4 +75,22 @@ func (o *Outcome) Add(p *Outcome) {
 	a.DraftAccepted += b.DraftAccepted
 	o.Usage.Completion += p.Usage.Completion
 	o.Usage.Reasoning += p.Usage.Reasoning
+}
+
+// Rate is how many tokens were generated in a second. The engine counts from the first token on, which leaves nothing of a
+// single one: that took as long as its prompt did.
+func (t *Timings) Rate(tokens int) float64 {
+	took := t.PromptMillis + t.PredictedMillis
+	if t.PredictedPerSecond > 0 || tokens < 1 || took <= 0 {
+		return t.PredictedPerSecond
+	}
+	return float64(tokens) / took * 1000
+}
+
+// Waited is how many seconds the client waited for the first token. Where that is unknown, it is what the engine took.
+func Waited(first time.Duration, engine *Timings) float64 {
+	if first > 0 {
+		return first.Round(time.Microsecond).Seconds()
+	}
+	return engine.PromptMillis / 1000
 }

@@ -13,29 +13,6 @@ import (
 // Errors writes errors as Anthropic's API does.
 type Errors struct{}
 
-// errorTypes are the types of errors that aren't "invalid_request_error".
-var errorTypes = map[translate.Kind]string{
-	translate.KindInternal:         "api_error",
-	translate.KindModelNotFound:    "not_found_error",
-	translate.KindResponseNotFound: "not_found_error",
-	translate.KindPathNotFound:     "not_found_error",
-	translate.KindTooLarge:         "request_too_large",
-	translate.KindQueueFull:        "rate_limit_error",
-	translate.KindEngineFailed:     "api_error",
-	translate.KindUnavailable:      "overloaded_error",
-	translate.KindStalled:          "timeout_error",
-	translate.KindForbidden:        "permission_error",
-	translate.KindUnauthorized:     "authentication_error",
-	translate.KindRateLimited:      "rate_limit_error",
-	translate.KindJobNotFound:      "not_found_error",
-	translate.KindHubFailed:        "api_error",
-	translate.KindHubBusy:          "overloaded_error",
-	translate.KindDiskFull:         "api_error",
-}
-
-// statusOverloaded is what Anthropic's API answers with in place of 503: its clients then try again after a while.
-const statusOverloaded = 529
-
 // Status is 529 where others have 503, if the request is worth sending again.
 func (Errors) Status(e *translate.Error) int {
 	status := e.Status()
@@ -68,6 +45,29 @@ func (d Errors) AppendError(dst []byte, e *translate.Error, requestID string) []
 	}
 	return jsonbody.AppendJSON(dst, body)
 }
+
+// errorTypes are the types of errors that aren't "invalid_request_error".
+var errorTypes = map[translate.Kind]string{
+	translate.KindInternal:         "api_error",
+	translate.KindModelNotFound:    "not_found_error",
+	translate.KindResponseNotFound: "not_found_error",
+	translate.KindPathNotFound:     "not_found_error",
+	translate.KindTooLarge:         "request_too_large",
+	translate.KindQueueFull:        "rate_limit_error",
+	translate.KindEngineFailed:     "api_error",
+	translate.KindUnavailable:      "overloaded_error",
+	translate.KindStalled:          "timeout_error",
+	translate.KindForbidden:        "permission_error",
+	translate.KindUnauthorized:     "authentication_error",
+	translate.KindRateLimited:      "rate_limit_error",
+	translate.KindJobNotFound:      "not_found_error",
+	translate.KindHubFailed:        "api_error",
+	translate.KindHubBusy:          "overloaded_error",
+	translate.KindDiskFull:         "api_error",
+}
+
+// statusOverloaded is what Anthropic's API answers with in place of 503: its clients then try again after a while.
+const statusOverloaded = 529
 
 type (
 	errorBody struct {

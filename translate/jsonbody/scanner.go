@@ -24,53 +24,6 @@ type Scanner struct {
 	list    *[]Message // where the messages of a request are noted; nil: nowhere
 }
 
-// manyNames is the number of names in one object from which a map finds a repeated one quicker than a search.
-const manyNames = 24
-
-// names are those of one object, so far.
-type objectNames struct {
-	scanner *Scanner
-	from    int                 // in the scanner's names
-	many    map[string]struct{} // nil while there are few
-}
-
-// add is false for a name that is there already.
-func (n *objectNames) add(name []byte) bool {
-	s := n.scanner
-	switch few := s.names[n.from:]; {
-	case n.many != nil:
-		if _, ok := n.many[string(name)]; ok {
-			return false
-		}
-		n.many[string(name)] = struct{}{}
-		return true
-	case len(few) < manyNames:
-		for _, other := range few {
-			if len(other) == len(name) && string(other) == string(name) {
-				return false
-			}
-		}
-		s.names = append(s.names, name)
-		return true
-	default:
-		n.many = make(map[string]struct{}, 2*manyNames)
-		for _, other := range few {
-			n.many[string(other)] = struct{}{}
-		}
-		return n.add(name)
-	}
-}
-
-// IsObject tells whether data, which an engine sent, is a JSON object and nothing else.
-func IsObject(data []byte) bool {
-	s := Scanner{Data: data, Lenient: true}
-	if s.Space(); s.Pos >= len(data) || data[s.Pos] != '{' || s.object(0) != nil {
-		return false
-	}
-	s.Space()
-	return s.Pos == len(data)
-}
-
 // Space skips white space.
 func (s *Scanner) Space() {
 	for s.Pos < len(s.Data) {
@@ -90,37 +43,6 @@ func (s *Scanner) Take(c byte) bool {
 		return true
 	}
 	return false
-}
-
-// field reads `"key" : value` at the position.
-func (s *Scanner) field() (field, *translate.Error) {
-	f := field{from: s.Pos}
-	if err := s.Key(); err != nil {
-		return f, err
-	}
-	f.key = unquoted(s.Data[f.from:s.Pos])
-	if err := s.Colon(); err != nil {
-		return f, err
-	}
-	f.value = s.Pos
-	var err *translate.Error
-	if s.list != nil && s.Pos < len(s.Data) && s.Data[s.Pos] == '[' && string(f.key) == "messages" {
-		err = s.messages()
-	} else {
-		err = s.Value(1)
-	}
-	f.to = s.Pos
-	return f, err
-}
-
-// unquoted is what a field's name stands for. Few have escapes; the others aren't copied.
-func unquoted(name []byte) []byte {
-	if bytes.IndexByte(name, '\\') < 0 {
-		return name[1 : len(name)-1]
-	}
-	var s string
-	_ = json.Unmarshal(name, &s) // it is a string, since it was scanned
-	return []byte(s)
 }
 
 // Key reads the name of an object's member.
@@ -163,6 +85,88 @@ func (s *Scanner) Value(depth int) *translate.Error {
 	default:
 		return s.unexpected("where a value is expected")
 	}
+}
+
+// Str reads a string.
+func (s *Scanner) Str() *translate.Error {
+	data, i := s.Data, s.Pos+1
+	for {
+		for i+8 <= len(data) && allPlain(binary.LittleEndian.Uint64(data[i:])) {
+			i += 8
+		}
+		for i < len(data) && plain[data[i]] {
+			i++
+		}
+		if i >= len(data) {
+			s.Pos = i
+			return s.unexpected("inside a string")
+		}
+		switch data[i] {
+		case '"':
+			s.Pos = i + 1
+			return nil
+		case '\\':
+			n := escape(data[i:])
+			switch {
+			case n == 0:
+				s.Pos = i
+				return s.unexpected("in a string: a bad escape")
+			case n == 6 && !s.Lenient && isSurrogate(data[i:]):
+				if !isPair(data[i:]) {
+					return translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
+				}
+				n = 12
+			}
+			i += n
+		default:
+			s.Pos = i
+			return s.unexpected("in a string: a control character must be escaped")
+		}
+	}
+}
+
+// IsObject tells whether data, which an engine sent, is a JSON object and nothing else.
+func IsObject(data []byte) bool {
+	s := Scanner{Data: data, Lenient: true}
+	if s.Space(); s.Pos >= len(data) || data[s.Pos] != '{' || s.object(0) != nil {
+		return false
+	}
+	s.Space()
+	return s.Pos == len(data)
+}
+
+// IsDigit tells whether c is one of 0 to 9.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// field reads `"key" : value` at the position.
+func (s *Scanner) field() (field, *translate.Error) {
+	f := field{from: s.Pos}
+	if err := s.Key(); err != nil {
+		return f, err
+	}
+	f.key = unquoted(s.Data[f.from:s.Pos])
+	if err := s.Colon(); err != nil {
+		return f, err
+	}
+	f.value = s.Pos
+	var err *translate.Error
+	if s.list != nil && s.Pos < len(s.Data) && s.Data[s.Pos] == '[' && string(f.key) == "messages" {
+		err = s.messages()
+	} else {
+		err = s.Value(1)
+	}
+	f.to = s.Pos
+	return f, err
+}
+
+// unquoted is what a field's name stands for. Few have escapes; the others aren't copied.
+func unquoted(name []byte) []byte {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return name[1 : len(name)-1]
+	}
+	var s string
+	_ = json.Unmarshal(name, &s) // it is a string, since it was scanned
+	return []byte(s)
 }
 
 func (s *Scanner) object(depth int) *translate.Error {
@@ -223,6 +227,41 @@ func (s *Scanner) array(depth int) *translate.Error {
 	}
 }
 
+func (s *Scanner) number() *translate.Error {
+	s.Take('-')
+	if !s.Take('0') && !s.digits() {
+		return s.unexpected("in a number")
+	}
+	if s.Take('.') && !s.digits() {
+		return s.unexpected("in a number")
+	}
+	if s.Take('e') || s.Take('E') {
+		if !s.Take('+') {
+			s.Take('-')
+		}
+		if !s.digits() {
+			return s.unexpected("in a number")
+		}
+	}
+	return nil
+}
+
+func (s *Scanner) digits() bool {
+	from := s.Pos
+	for s.Pos < len(s.Data) && IsDigit(s.Data[s.Pos]) {
+		s.Pos++
+	}
+	return s.Pos > from
+}
+
+func (s *Scanner) literal(word string) *translate.Error {
+	if !bytes.HasPrefix(s.Data[s.Pos:], []byte(word)) {
+		return s.unexpected("where a value is expected")
+	}
+	s.Pos += len(word)
+	return nil
+}
+
 // plain marks the bytes that stand for themselves in a string.
 var plain = func() (t [256]bool) {
 	for c := range t {
@@ -237,44 +276,6 @@ func allPlain(w uint64) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := w^'"'*ones, w^'\\'*ones // zero where there is one
 	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
-}
-
-// Str reads a string.
-func (s *Scanner) Str() *translate.Error {
-	data, i := s.Data, s.Pos+1
-	for {
-		for i+8 <= len(data) && allPlain(binary.LittleEndian.Uint64(data[i:])) {
-			i += 8
-		}
-		for i < len(data) && plain[data[i]] {
-			i++
-		}
-		if i >= len(data) {
-			s.Pos = i
-			return s.unexpected("inside a string")
-		}
-		switch data[i] {
-		case '"':
-			s.Pos = i + 1
-			return nil
-		case '\\':
-			n := escape(data[i:])
-			switch {
-			case n == 0:
-				s.Pos = i
-				return s.unexpected("in a string: a bad escape")
-			case n == 6 && !s.Lenient && isSurrogate(data[i:]):
-				if !isPair(data[i:]) {
-					return translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
-				}
-				n = 12
-			}
-			i += n
-		default:
-			s.Pos = i
-			return s.unexpected("in a string: a control character must be escaped")
-		}
-	}
 }
 
 // escape is the length of the escape sequence that p begins with, 0 if it is none.
@@ -313,46 +314,45 @@ func isPair(p []byte) bool {
 	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
 }
 
+// manyNames is the number of names in one object from which a map finds a repeated one quicker than a search.
+const manyNames = 24
+
+// names are those of one object, so far.
+type objectNames struct {
+	scanner *Scanner
+	from    int                 // in the scanner's names
+	many    map[string]struct{} // nil while there are few
+}
+
+// add is false for a name that is there already.
+func (n *objectNames) add(name []byte) bool {
+	s := n.scanner
+	switch few := s.names[n.from:]; {
+	case n.many != nil:
+		if _, ok := n.many[string(name)]; ok {
+			return false
+		}
+		n.many[string(name)] = struct{}{}
+		return true
+	case len(few) < manyNames:
+		for _, other := range few {
+			if len(other) == len(name) && string(other) == string(name) {
+				return false
+			}
+		}
+		s.names = append(s.names, name)
+		return true
+	default:
+		n.many = make(map[string]struct{}, 2*manyNames)
+		for _, other := range few {
+			n.many[string(other)] = struct{}{}
+		}
+		return n.add(name)
+	}
+}
+
 func repeated(name []byte) *translate.Error {
 	return translate.Invalid("duplicate_field", "", string(name)+" is given twice in one object of the request body.")
-}
-
-func (s *Scanner) number() *translate.Error {
-	s.Take('-')
-	if !s.Take('0') && !s.digits() {
-		return s.unexpected("in a number")
-	}
-	if s.Take('.') && !s.digits() {
-		return s.unexpected("in a number")
-	}
-	if s.Take('e') || s.Take('E') {
-		if !s.Take('+') {
-			s.Take('-')
-		}
-		if !s.digits() {
-			return s.unexpected("in a number")
-		}
-	}
-	return nil
-}
-
-func (s *Scanner) digits() bool {
-	from := s.Pos
-	for s.Pos < len(s.Data) && IsDigit(s.Data[s.Pos]) {
-		s.Pos++
-	}
-	return s.Pos > from
-}
-
-// IsDigit tells whether c is one of 0 to 9.
-func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-func (s *Scanner) literal(word string) *translate.Error {
-	if !bytes.HasPrefix(s.Data[s.Pos:], []byte(word)) {
-		return s.unexpected("where a value is expected")
-	}
-	s.Pos += len(word)
-	return nil
 }
 
 func (s *Scanner) tooDeep() *translate.Error {

@@ -5,6 +5,41 @@ import "bytes"
 // MaxFrame bounds one server-sent event of an engine. The longest honest ones carry a whole tool call or a prompt.
 const MaxFrame = 16 << 20
 
+// DoneMark is the data of the frame that ends an OpenAI-style stream.
+var DoneMark = []byte("[DONE]")
+
+// AppendFrame appends an event without a name, as the OpenAI-style streams have it: one data line and a blank one.
+func AppendFrame(dst, data []byte) []byte {
+	dst = append(dst, "data: "...)
+	dst = append(dst, data...)
+	return append(dst, "\n\n"...)
+}
+
+// FrameData is the frame's data: the values of its data lines, joined by newlines. It is nil for a frame of comments.
+func FrameData(frame []byte) []byte {
+	var data []byte
+	lines := 0
+	for len(frame) > 0 {
+		i := bytes.IndexByte(frame, '\n')
+		line := bytes.TrimSuffix(frame[:i], []byte{'\r'})
+		frame = frame[i+1:]
+		value, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		value = bytes.TrimPrefix(value, []byte{' '})
+		switch lines++; lines {
+		case 1:
+			data = value // the ordinary case copies nothing
+		case 2:
+			data = append(append(bytes.Clone(data), '\n'), value...)
+		default:
+			data = append(append(data, '\n'), value...)
+		}
+	}
+	return data
+}
+
 // Frames cuts a stream of server-sent events at the blank lines between them, however the bytes arrive.
 type Frames struct {
 	rest []byte // the beginning of a frame whose end is still to come
@@ -87,39 +122,4 @@ func cutFrame(p []byte) (frame, rest []byte, found bool) {
 		}
 		from += i + 1
 	}
-}
-
-// FrameData is the frame's data: the values of its data lines, joined by newlines. It is nil for a frame of comments.
-func FrameData(frame []byte) []byte {
-	var data []byte
-	lines := 0
-	for len(frame) > 0 {
-		i := bytes.IndexByte(frame, '\n')
-		line := bytes.TrimSuffix(frame[:i], []byte{'\r'})
-		frame = frame[i+1:]
-		value, ok := bytes.CutPrefix(line, []byte("data:"))
-		if !ok {
-			continue
-		}
-		value = bytes.TrimPrefix(value, []byte{' '})
-		switch lines++; lines {
-		case 1:
-			data = value // the ordinary case copies nothing
-		case 2:
-			data = append(append(bytes.Clone(data), '\n'), value...)
-		default:
-			data = append(append(data, '\n'), value...)
-		}
-	}
-	return data
-}
-
-// DoneMark is the data of the frame that ends an OpenAI-style stream.
-var DoneMark = []byte("[DONE]")
-
-// AppendFrame appends an event without a name, as the OpenAI-style streams have it: one data line and a blank one.
-func AppendFrame(dst, data []byte) []byte {
-	dst = append(dst, "data: "...)
-	dst = append(dst, data...)
-	return append(dst, "\n\n"...)
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// IsGiven tells whether a field has a value other than null.
+func IsGiven(value []byte) bool { return value != nil && string(value) != "null" }
+
 // WrongType is the error of a field that has another type than it should.
 func WrongType(key, want string, got gjson.Result) *translate.Error {
 	return translate.Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+TypeName(got)+`.`)
@@ -94,6 +97,3 @@ func SizeOf(v gjson.Result) Size {
 	size.Depth++
 	return size
 }
-
-// IsGiven tells whether a field has a value other than null.
-func IsGiven(value []byte) bool { return value != nil && string(value) != "null" }

@@ -26,16 +26,6 @@ type chunk struct {
 	other  [4][]byte
 }
 
-// llamaEnvelope are the fields that we write ourselves.
-func isEnvelope(key []byte) bool {
-	switch string(key) {
-	case "id", "object", "created", "model", "system_fingerprint":
-		return true
-	default:
-		return false
-	}
-}
-
 // parse reads a chunk. It is false for what isn't a JSON object whose parts are of the right kinds.
 func (c *chunk) parse(data []byte) bool {
 	*c = chunk{thinking: -1}
@@ -70,6 +60,16 @@ func (c *chunk) parse(data []byte) bool {
 	}
 	s.Space()
 	return !o.bad && s.Pos == len(data)
+}
+
+// llamaEnvelope are the fields that we write ourselves.
+func isEnvelope(key []byte) bool {
+	switch string(key) {
+	case "id", "object", "created", "model", "system_fingerprint":
+		return true
+	default:
+		return false
+	}
 }
 
 // parseChoices reads the first choice. There are no others, since each is asked for by itself.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/tidwall/gjson"
 
@@ -27,8 +28,6 @@ type decoder struct {
 	ended    bool
 }
 
-var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
-
 func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if d.ended {
 		return nil
@@ -47,26 +46,18 @@ func (d *decoder) Close(emit func(translate.Event) error) error {
 	return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 }
 
-// end emits the figures, as far as they are known, and the last event.
-func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
-	d.ended = true
-	usage, timings := d.Figures()
-	if usage.Completion > 0 || d.usage != nil {
-		if err := emit(usage); err != nil {
-			return err
-		}
+// Figures are what the engine has told so far: its timings have the usage before it tells that.
+func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
+	t := gjson.ParseBytes(d.figures)
+	switch {
+	case d.usage != nil:
+		usage = *d.usage
+	case t.Get("predicted_n").Exists():
+		cached := int(t.Get("cache_n").Int())
+		usage = translate.Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
 	}
-	if len(d.figures) > 0 {
-		if err := emit(timings); err != nil {
-			return err
-		}
-	}
-	if d.stop.Reason != "" {
-		if err := emit(d.stop); err != nil {
-			return err
-		}
-	}
-	return emit(last)
+	usage.Reasoning = d.thoughts.count
+	return usage, timingsOf(t)
 }
 
 func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
@@ -105,6 +96,21 @@ func (d *decoder) progress(p []byte, emit func(translate.Event) error) error {
 		return nil
 	}
 	return emit(promptProgress(gjson.ParseBytes(p)))
+}
+
+// note keeps the figures.
+func (d *decoder) note(c *chunk) {
+	d.thoughts.note(c)
+	if c.usage != nil && c.usage[0] == '{' {
+		u := usageOf(c.usage)
+		d.usage = &u
+	}
+	if c.timings != nil && c.timings[0] == '{' {
+		d.figures = append(d.figures[:0], c.timings...)
+	}
+	if c.verbose != nil {
+		d.stop = stopOf(c.verbose)
+	}
 }
 
 func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
@@ -159,6 +165,8 @@ func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) erro
 	return nil
 }
 
+var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
+
 func (d *decoder) callDone(emit func(translate.Event) error) error {
 	if !d.open {
 		return nil
@@ -167,33 +175,36 @@ func (d *decoder) callDone(emit func(translate.Event) error) error {
 	return emit(translate.CallDone{Index: d.calls - 1})
 }
 
-// Figures are what the engine has told so far: its timings have the usage before it tells that.
-func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
-	t := gjson.ParseBytes(d.figures)
-	switch {
-	case d.usage != nil:
-		usage = *d.usage
-	case t.Get("predicted_n").Exists():
-		cached := int(t.Get("cache_n").Int())
-		usage = translate.Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
+func (d *decoder) finish(emit func(translate.Event) error) error {
+	if d.reason == "" {
+		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 	}
-	usage.Reasoning = d.thoughts.count
-	return usage, timingsOf(t)
+	if err := d.callDone(emit); err != nil {
+		return err
+	}
+	return d.end(translate.Finish{Reason: d.reason}, emit)
 }
 
-// note keeps the figures.
-func (d *decoder) note(c *chunk) {
-	d.thoughts.note(c)
-	if c.usage != nil && c.usage[0] == '{' {
-		u := usageOf(c.usage)
-		d.usage = &u
+// end emits the figures, as far as they are known, and the last event.
+func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
+	d.ended = true
+	usage, timings := d.Figures()
+	if usage.Completion > 0 || d.usage != nil {
+		if err := emit(usage); err != nil {
+			return err
+		}
 	}
-	if c.timings != nil && c.timings[0] == '{' {
-		d.figures = append(d.figures[:0], c.timings...)
+	if len(d.figures) > 0 {
+		if err := emit(timings); err != nil {
+			return err
+		}
 	}
-	if c.verbose != nil {
-		d.stop = stopOf(c.verbose)
+	if d.stop.Reason != "" {
+		if err := emit(d.stop); err != nil {
+			return err
+		}
 	}
+	return emit(last)
 }
 
 func usageOf(usage []byte) translate.Usage {
@@ -223,12 +234,24 @@ func stopOf(verbose []byte) translate.Stop {
 	}
 }
 
-func (d *decoder) finish(emit func(translate.Event) error) error {
-	if d.reason == "" {
-		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+func promptProgress(p gjson.Result) translate.Prompt {
+	return translate.Prompt{Total: int(p.Get("total").Int()), Cached: int(p.Get("cache").Int()), Processed: int(p.Get("processed").Int())}
+}
+
+func timingsOf(t gjson.Result) translate.Timings {
+	return translate.Timings{
+		PromptMillis:       measured(t.Get("prompt_ms").Num),
+		PredictedMillis:    measured(t.Get("predicted_ms").Num),
+		PredictedPerSecond: measured(t.Get("predicted_per_second").Num),
+		DraftTokens:        int(t.Get("draft_n").Int()),
+		DraftAccepted:      int(t.Get("draft_n_accepted").Int()),
 	}
-	if err := d.callDone(emit); err != nil {
-		return err
+}
+
+// measured is a figure as it can be told on: JSON has no infinity, though it has numbers that are read as that.
+func measured(n float64) float64 {
+	if n >= 0 && n <= math.MaxFloat64 {
+		return n
 	}
-	return d.end(translate.Finish{Reason: d.reason}, emit)
+	return 0
 }

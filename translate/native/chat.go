@@ -12,15 +12,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// The names of fields that others need, too.
-const (
-	limitField       = "max_output_tokens"
-	previousResponse = "previous_response_id"
-)
-
-// responsePrefix is what the ids of stored responses begin with.
-const responsePrefix = "resp_"
-
 // Chat is a request of the native chat, POST /api/v1/chat.
 type Chat struct {
 	Input         translate.Item // what the user says
@@ -50,6 +41,26 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 	c.Input, err = parseInput(body.Get("input"), caps)
 	return c, err
 }
+
+// Upstream makes the chat request that an engine's wire takes, of a conversation. It is OpenAI-style.
+func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
+	raw := append([]byte(`{"messages":`), request.AppendMessages(nil, conversation)...)
+	empty := jsonbody.Body{}
+	fields := c.edit.Apply(&empty)
+	if len(fields) > len("{}") {
+		raw = append(raw, ',')
+	}
+	return jsonbody.Scan(append(raw, fields[1:]...))
+}
+
+// The names of fields that others need, too.
+const (
+	limitField       = "max_output_tokens"
+	previousResponse = "previous_response_id"
+)
+
+// responsePrefix is what the ids of stored responses begin with.
+const responsePrefix = "resp_"
 
 func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 	if system := body.Get("system_prompt"); system.Exists() && system.Type != gjson.Null {
@@ -156,15 +167,4 @@ func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Ca
 		c.edit.Set("reasoning_effort", `"`+setting+`"`)
 	}
 	return nil
-}
-
-// Upstream makes the chat request that an engine's wire takes, of a conversation. It is OpenAI-style.
-func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
-	raw := append([]byte(`{"messages":`), request.AppendMessages(nil, conversation)...)
-	empty := jsonbody.Body{}
-	fields := c.edit.Apply(&empty)
-	if len(fields) > len("{}") {
-		raw = append(raw, ',')
-	}
-	return jsonbody.Scan(append(raw, fields[1:]...))
 }

@@ -11,6 +11,32 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
+// Input makes of what a request added to a conversation what it was in the native API: the system prompt, nil where
+// there was none, and the items of the input, each as JSON.
+func Input(items []translate.Item) (system *string, input []json.RawMessage) {
+	input = []json.RawMessage{}
+	for i := range items {
+		if items[i].Role == translate.RoleSystem {
+			text := translate.JoinTexts(items[i].Parts)
+			system = &text
+			continue
+		}
+		for _, part := range items[i].Parts {
+			if part.Image != nil {
+				input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
+			} else {
+				input = append(input, jsonbody.AppendJSON(nil, textItem{translate.ItemMessage, part.Text}))
+			}
+		}
+	}
+	return system, input
+}
+
+type image struct {
+	Type    string `json:"type"`
+	DataURL string `json:"data_url"`
+}
+
 // parseInput reads the native chat's input: a text, or an array of texts and images. All of it is one message of the
 // user's.
 func parseInput(input gjson.Result, caps request.Caps) (translate.Item, *translate.Error) {
@@ -81,30 +107,4 @@ func requiredString(where, name string, object gjson.Result) (string, *translate
 	default:
 		return v.Str, nil
 	}
-}
-
-// Input makes of what a request added to a conversation what it was in the native API: the system prompt, nil where
-// there was none, and the items of the input, each as JSON.
-func Input(items []translate.Item) (system *string, input []json.RawMessage) {
-	input = []json.RawMessage{}
-	for i := range items {
-		if items[i].Role == translate.RoleSystem {
-			text := translate.JoinTexts(items[i].Parts)
-			system = &text
-			continue
-		}
-		for _, part := range items[i].Parts {
-			if part.Image != nil {
-				input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
-			} else {
-				input = append(input, jsonbody.AppendJSON(nil, textItem{translate.ItemMessage, part.Text}))
-			}
-		}
-	}
-	return system, input
-}
-
-type image struct {
-	Type    string `json:"type"`
-	DataURL string `json:"data_url"`
 }

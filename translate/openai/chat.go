@@ -13,16 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// maxChatChoices bounds n. Each choice is an upstream request of its own, so it says how long a request may take, not how
-// much it takes at a time.
-const maxChatChoices = 10_000
-
-// chatParser reads a chat request.
-type chatParser struct {
-	*request.Chat
-	caps *request.Caps
-}
-
 // ParseChat reads a chat request. What is wrong with it, or can't be done with the model, is refused here, before anything
 // is loaded. What isn't known here is not sent to an engine.
 func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translate.Error) {
@@ -44,6 +34,16 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	isOff := body.Get("chat_template_kwargs").Get("enable_thinking").Type == gjson.False || jsonbody.Unquote(body.Value("reasoning_effort")) == request.Efforts[0]
 	c.Thinks = caps.Thinks() && (!isOff || !caps.CanBeSilent())
 	return c.Chat, c.parseMessages(body, caps)
+}
+
+// maxChatChoices bounds n. Each choice is an upstream request of its own, so it says how long a request may take, not how
+// much it takes at a time.
+const maxChatChoices = 10_000
+
+// chatParser reads a chat request.
+type chatParser struct {
+	*request.Chat
+	caps *request.Caps
 }
 
 // chatTypes are the types of the fields that don't shape the sampling. The engine would take some of the wrong ones for others,

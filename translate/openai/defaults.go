@@ -13,9 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// sameField are fields of which one stands for the others, so that a default of one mustn't overrule another.
-var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
-
 // WithDefaults is the body with fields added that it doesn't have, and without the field that chose them. Where nothing
 // is added, nothing is copied.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
@@ -34,6 +31,9 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 	}
 	return jsonbody.Scan(e.Apply(b))
 }
+
+// sameField are fields of which one stands for the others, so that a default of one mustn't overrule another.
+var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
 
 // hasOwn tells whether the request says something in the field, or in one that stands for it. null says nothing, but is
 // replaced.

@@ -11,9 +11,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// maxInputs bounds the texts of one request for embeddings or ranks.
-const maxInputs = 4096
-
 // ParseEmbedding reads a request for embeddings.
 func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) {
 	inputs, err := texts(body, "input")
@@ -68,6 +65,9 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 	out = jsonbody.AppendJSON(out, inputUsage{got.Prompt, got.Prompt})
 	return append(out, '}'), nil
 }
+
+// maxInputs bounds the texts of one request for embeddings or ranks.
+const maxInputs = 4096
 
 // inputUsage is the usage of what has no output in tokens.
 type inputUsage struct {

@@ -11,6 +11,15 @@ import (
 // their exceptions.
 type Errors struct{}
 
+// Status is the status of the error's kind.
+func (Errors) Status(e *translate.Error) int { return e.Status() }
+
+// AppendError appends {"error":{"message","type","param","code"}}, always with all four.
+func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
+	kind := cmp.Or(errorTypes[e.Kind], "invalid_request_error")
+	return jsonbody.AppendJSON(dst, errorBody{errorObject{e.Message, kind, orNil(e.Param), orNil(e.EffectiveCode())}})
+}
+
 // errorTypes are the types of errors that aren't the request's fault.
 var errorTypes = map[translate.Kind]string{
 	translate.KindInternal:     "server_error",
@@ -23,15 +32,6 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindHubBusy:      "server_error",
 	translate.KindDiskFull:     "server_error",
 }
-
-// AppendError appends {"error":{"message","type","param","code"}}, always with all four.
-func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
-	kind := cmp.Or(errorTypes[e.Kind], "invalid_request_error")
-	return jsonbody.AppendJSON(dst, errorBody{errorObject{e.Message, kind, orNil(e.Param), orNil(e.EffectiveCode())}})
-}
-
-// Status is the status of the error's kind.
-func (Errors) Status(e *translate.Error) int { return e.Status() }
 
 type (
 	errorBody struct {

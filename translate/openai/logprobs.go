@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"encoding/json"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -46,4 +48,15 @@ func appendTokenLogprob(dst []byte, token gjson.Result) []byte {
 		return append(dst, bytes.Raw...)
 	}
 	return append(dst, "null"...)
+}
+
+// unlikely stands for the logarithm of 0, which JSON can't say.
+const unlikely = "-9999"
+
+// logprob is a number as the engine wrote it.
+func logprob(v gjson.Result) json.Number {
+	if v.Type != gjson.Number {
+		return unlikely
+	}
+	return json.Number(v.Raw)
 }

@@ -39,6 +39,19 @@ func ParseRerank(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
 	return r, nil
 }
 
+// RerankBody is the response to a request for ranks: the best documents first.
+func RerankBody(r *request.Rerank, model string, got *request.Reranked) []byte {
+	items := make([]rerankItem, len(got.Scores))
+	for i, score := range got.Scores {
+		items[i] = rerankItem{Index: i, Score: score}
+		if r.ReturnDocuments {
+			items[i].Document = &rerankDocument{r.Documents[i]}
+		}
+	}
+	slices.SortStableFunc(items, func(a, b rerankItem) int { return cmp.Compare(b.Score, a.Score) })
+	return jsonbody.AppendJSON(nil, rerankBody{"list", items[:r.TopN], model, inputUsage{got.Prompt, got.Prompt}})
+}
+
 func parseDocuments(v gjson.Result) (documents []string, _ *translate.Error) {
 	switch {
 	case v.Type == gjson.Null:
@@ -80,16 +93,3 @@ type (
 		Text string `json:"text"`
 	}
 )
-
-// RerankBody is the response to a request for ranks: the best documents first.
-func RerankBody(r *request.Rerank, model string, got *request.Reranked) []byte {
-	items := make([]rerankItem, len(got.Scores))
-	for i, score := range got.Scores {
-		items[i] = rerankItem{Index: i, Score: score}
-		if r.ReturnDocuments {
-			items[i].Document = &rerankDocument{r.Documents[i]}
-		}
-	}
-	slices.SortStableFunc(items, func(a, b rerankItem) int { return cmp.Compare(b.Score, a.Score) })
-	return jsonbody.AppendJSON(nil, rerankBody{"list", items[:r.TopN], model, inputUsage{got.Prompt, got.Prompt}})
-}

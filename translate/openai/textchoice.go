@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -10,17 +9,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
-
-// TextAnswer is the answer to a request for text completions, streamed or in one piece: what its choices have in common.
-type TextAnswer struct {
-	head []byte // what all chunks and the body begin with
-}
-
-// NewTextAnswer begins an answer. Its id is "cmpl-…".
-func NewTextAnswer(e Envelope) *TextAnswer {
-	head := jsonbody.AppendJSON(nil, textHead{e.ID, "text_completion", e.Created, e.Model, e.Fingerprint})
-	return &TextAnswer{head[:len(head)-1]}
-}
 
 // TextChoice is one choice of a TextAnswer. It is fed with the events of one upstream request.
 type TextChoice struct {
@@ -40,6 +28,15 @@ type TextChoice struct {
 	last     int // of the beginning of the last piece of it
 	sum      float64
 	tokens   int // that sum is of
+}
+
+// Begin appends the prompt where it is to be echoed. It is for who can't wait for the first event; only once counts.
+func (c *TextChoice) Begin(dst []byte) []byte {
+	if c.begun {
+		return dst
+	}
+	c.begun = true
+	return c.appendPiece(dst, c.Echo)
 }
 
 // Append takes an event, and appends what a client that streams sees of it. The choice's last chunk, with the reason why
@@ -66,13 +63,32 @@ func (c *TextChoice) Append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// Begin appends the prompt where it is to be echoed. It is for who can't wait for the first event; only once counts.
-func (c *TextChoice) Begin(dst []byte) []byte {
-	if c.begun {
-		return dst
+// AppendFinish appends the last chunk of a choice that is streamed. more is further members of it, as an Extra makes them.
+func (c *TextChoice) AppendFinish(dst, more []byte) []byte {
+	return c.appendChunk(dst, "", nil, c.outcome.Reason, more)
+}
+
+// Likelihood is the mean log probability of the choice's tokens, by which candidates are compared.
+func (c *TextChoice) Likelihood() float64 {
+	if c.tokens == 0 {
+		return 0 // it ended at once, as surely as can be
 	}
-	c.begun = true
-	return c.appendPiece(dst, c.Echo)
+	return c.sum / float64(c.tokens)
+}
+
+// Total is the outcome of all candidates of a request, those that are no choices included. The candidates of each prompt
+// stand together; the prompt counts once.
+func Total(candidates []*TextChoice, each int) *translate.Outcome {
+	var all translate.Outcome
+	for i, c := range candidates {
+		prompt := all.Usage
+		all.Add(&c.outcome)
+		if i > 0 && i%each == 0 {
+			all.Usage.Prompt = prompt.Prompt + c.outcome.Usage.Prompt
+			all.Usage.Cached = prompt.Cached + c.outcome.Usage.Cached
+		}
+	}
+	return &all
 }
 
 func (c *TextChoice) appendText(dst []byte, text string) []byte {
@@ -134,34 +150,6 @@ func (c *TextChoice) appendLogprobs(dst []byte, content json.RawMessage) []byte 
 	return c.appendChunk(dst, text, all, "", nil)
 }
 
-// Total is the outcome of all candidates of a request, those that are no choices included. The candidates of each prompt
-// stand together; the prompt counts once.
-func Total(candidates []*TextChoice, each int) *translate.Outcome {
-	var all translate.Outcome
-	for i, c := range candidates {
-		prompt := all.Usage
-		all.Add(&c.outcome)
-		if i > 0 && i%each == 0 {
-			all.Usage.Prompt = prompt.Prompt + c.outcome.Usage.Prompt
-			all.Usage.Cached = prompt.Cached + c.outcome.Usage.Cached
-		}
-	}
-	return &all
-}
-
-// Likelihood is the mean log probability of the choice's tokens, by which candidates are compared.
-func (c *TextChoice) Likelihood() float64 {
-	if c.tokens == 0 {
-		return 0 // it ended at once, as surely as can be
-	}
-	return c.sum / float64(c.tokens)
-}
-
-// AppendFinish appends the last chunk of a choice that is streamed. more is further members of it, as an Extra makes them.
-func (c *TextChoice) AppendFinish(dst, more []byte) []byte {
-	return c.appendChunk(dst, "", nil, c.outcome.Reason, more)
-}
-
 func (c *TextChoice) appendChunk(dst []byte, text string, logprobs *textLogprobs, finish translate.FinishReason, more []byte) []byte {
 	dst = append(dst, "data: "...)
 	dst = append(dst, c.Answer.head...)
@@ -180,74 +168,6 @@ func (c *TextChoice) appendChunk(dst []byte, text string, logprobs *textLogprobs
 	dst = append(dst, "}]"...)
 	dst = appendMore(dst, more)
 	return append(dst, "}\n\n"...)
-}
-
-// appendMore appends members to an object that is open and has some.
-func appendMore(dst, more []byte) []byte {
-	if len(more) == 0 {
-		return dst
-	}
-	return append(append(dst, ','), more...)
-}
-
-// AppendUsage appends the chunk that ends a stream whose client wants the usage.
-func (a *TextAnswer) AppendUsage(dst []byte, usage translate.Usage, more []byte) []byte {
-	dst = append(dst, "data: "...)
-	dst = append(dst, a.head...)
-	dst = append(dst, `,"choices":[],"usage":`...)
-	dst = jsonbody.AppendJSON(dst, textUsageOf(usage))
-	dst = appendMore(dst, more)
-	return append(dst, "}\n\n"...)
-}
-
-// AppendDone appends the mark that ends a stream.
-func (a *TextAnswer) AppendDone(dst []byte) []byte {
-	return jsonbody.AppendFrame(dst, jsonbody.DoneMark)
-}
-
-// Body is the answer in one piece.
-func (a *TextAnswer) Body(choices []*TextChoice, usage translate.Usage, more []byte) []byte {
-	list := make([]textChoice, len(choices))
-	for i, c := range choices {
-		list[i] = textChoice{Index: i, Text: c.text.String(), Finish: c.outcome.Reason}
-		if c.Top >= 0 {
-			list[i].Logprobs = c.logprobs.orEmpty()
-		}
-	}
-	body := append(bytes.Clone(a.head), `,"choices":`...)
-	body = jsonbody.AppendJSON(body, list)
-	body = append(body, `,"usage":`...)
-	body = jsonbody.AppendJSON(body, textUsageOf(usage))
-	return append(appendMore(body, more), '}')
-}
-
-type (
-	textHead struct {
-		ID          string `json:"id"`
-		Object      string `json:"object"`
-		Created     int64  `json:"created"`
-		Model       string `json:"model"`
-		Fingerprint string `json:"system_fingerprint,omitempty"`
-	}
-	textChoice struct {
-		Index    int                    `json:"index"`
-		Text     string                 `json:"text"`
-		Logprobs *textLogprobs          `json:"logprobs"`
-		Finish   translate.FinishReason `json:"finish_reason"`
-	}
-	textUsage struct {
-		Prompt     int              `json:"prompt_tokens"`
-		Completion int              `json:"completion_tokens"`
-		Total      int              `json:"total_tokens"`
-		Details    textUsageDetails `json:"prompt_tokens_details"`
-	}
-	textUsageDetails struct {
-		Cached int `json:"cached_tokens"`
-	}
-)
-
-func textUsageOf(u translate.Usage) textUsage {
-	return textUsage{u.Prompt, u.Completion, u.Prompt + u.Completion, textUsageDetails{u.Cached}}
 }
 
 var _ translate.Encoder = (*TextChoice)(nil)

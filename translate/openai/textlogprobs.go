@@ -69,14 +69,3 @@ func likeliest(item gjson.Result, top int) textTop {
 	}
 	return append(out, '}')
 }
-
-// unlikely stands for the logarithm of 0, which JSON can't say.
-const unlikely = "-9999"
-
-// logprob is a number as the engine wrote it.
-func logprob(v gjson.Result) json.Number {
-	if v.Type != gjson.Number {
-		return unlikely
-	}
-	return json.Number(v.Raw)
-}

@@ -12,6 +12,12 @@ type Extras struct {
 	Runtime   *Runtime   `json:"runtime,omitempty"`
 }
 
+// Members is the extras as members of an object, without its braces.
+func (e *Extras) Members() []byte {
+	object := jsonbody.AppendJSON(nil, e)
+	return object[1 : len(object)-1]
+}
+
 // Stats are the figures of one answer.
 type Stats struct {
 	TokensPerSecond  float64              `json:"tokens_per_second"`
@@ -30,21 +36,6 @@ type DraftStats struct {
 	Ignored  int    `json:"ignored_draft_tokens_count"` // always 0: the engine looks at every token that is drafted
 }
 
-// ModelInfo says what answered.
-type ModelInfo struct {
-	Arch          string `json:"arch"`
-	Quant         string `json:"quant"`
-	Format        string `json:"format"`
-	ContextLength int    `json:"context_length"` // of the instance, in tokens
-}
-
-// Runtime is the engine.
-type Runtime struct {
-	Name             string   `json:"name"`
-	Version          string   `json:"version"`
-	SupportedFormats []string `json:"supported_formats"`
-}
-
 // NewStats makes the figures of an answer. Draft is the draft model; empty without one.
 func NewStats(o *translate.Outcome, contextLength int, draft string) *Stats {
 	t := &o.Timings
@@ -60,8 +51,17 @@ func NewStats(o *translate.Outcome, contextLength int, draft string) *Stats {
 	return s
 }
 
-// Members is the extras as members of an object, without its braces.
-func (e *Extras) Members() []byte {
-	object := jsonbody.AppendJSON(nil, e)
-	return object[1 : len(object)-1]
+// ModelInfo says what answered.
+type ModelInfo struct {
+	Arch          string `json:"arch"`
+	Quant         string `json:"quant"`
+	Format        string `json:"format"`
+	ContextLength int    `json:"context_length"` // of the instance, in tokens
+}
+
+// Runtime is the engine.
+type Runtime struct {
+	Name             string   `json:"name"`
+	Version          string   `json:"version"`
+	SupportedFormats []string `json:"supported_formats"`
 }

@@ -2,7 +2,6 @@ package request
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -27,14 +26,10 @@ type Completion struct {
 // IsTokens tells whether one of texts is an array of token ids.
 func IsTokens(text json.RawMessage) bool { return text[0] == '[' }
 
-// Refine makes an engine's error about a completion say which field of the request it is about.
-func (c *Completion) Refine(e *translate.Error) *translate.Error {
-	refined := *e
-	switch {
-	case e.Kind == translate.KindContextOverflow:
-		refined.Param = "prompt"
-	case e.Kind == translate.KindInvalid && e.Param == "" && c.Suffix != "" && strings.Contains(e.Message, "Infill is not supported"):
-		return translate.Invalid("unsupported_value", "suffix", `The model can't fill a gap: leave out "suffix", or choose a model that was trained to fill in the middle.`)
-	}
-	return &refined
+// Refine returns an engine's error about a completion with the field of the request that is at fault.
+func (c *Completion) Refine(err *translate.Error) *translate.Error { return refineInput(err, "prompt") }
+
+// NoInfill is the error of a completion with a suffix by a model that can't fill in a gap.
+func NoInfill() *translate.Error {
+	return translate.Invalid("unsupported_value", "suffix", `The model can't fill a gap: leave out "suffix", or choose a model that was trained to fill in the middle.`)
 }

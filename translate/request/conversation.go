@@ -8,6 +8,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
+// The bounds of a conversation. No honest one comes near.
+const (
+	MaxMessages = 16384
+	MaxParts    = 4096 // of one message's content
+	MaxCalls    = 256  // of one message
+
+)
+
+// SystemPrompt is the field of defaults that is no field of requests: a system message that comes before all others.
+const SystemPrompt = "system_prompt"
+
 // AppendMessages appends a conversation as an OpenAI-style array of messages. The last system prompt stands for all, and
 // comes first. Earlier thinking is left out: models are trained without it.
 func AppendMessages(dst []byte, items []translate.Item) []byte {

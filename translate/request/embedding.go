@@ -15,18 +15,6 @@ type Embedding struct {
 	IsPart bool // of a request with more inputs
 }
 
-// Embedded is an engine's answer to a request for embeddings.
-type Embedded struct {
-	Vectors [][]byte // each little-endian float32
-	Prompt  int      // tokens of all inputs
-}
-
-// Join adds the vectors of the inputs that follow.
-func (e *Embedded) Join(next *Embedded) {
-	e.Vectors = append(e.Vectors, next.Vectors...)
-	e.Prompt += next.Prompt
-}
-
 // Parts are requests for some of the inputs each, in order. An engine says nothing before it has all vectors of a request.
 func (e *Embedding) Parts() []*Embedding {
 	var all []*Embedding
@@ -47,4 +35,16 @@ func refineInput(err *translate.Error, param string) *translate.Error {
 		refined.Param = param
 	}
 	return &refined
+}
+
+// Embedded is an engine's answer to a request for embeddings.
+type Embedded struct {
+	Vectors [][]byte // each little-endian float32
+	Prompt  int      // tokens of all inputs
+}
+
+// Join adds the vectors of the inputs that follow.
+func (e *Embedded) Join(next *Embedded) {
+	e.Vectors = append(e.Vectors, next.Vectors...)
+	e.Prompt += next.Prompt
 }

@@ -11,18 +11,6 @@ type Rerank struct {
 	ReturnDocuments bool
 }
 
-// Reranked is an engine's answer to a request for ranks.
-type Reranked struct {
-	Scores []float64 // of each document, in the request's order; the higher the better
-	Prompt int       // tokens of all pairs of the query and a document
-}
-
-// Join adds the scores of the documents that follow.
-func (r *Reranked) Join(next *Reranked) {
-	r.Scores = append(r.Scores, next.Scores...)
-	r.Prompt += next.Prompt
-}
-
 // Parts are requests for the ranks of some of the documents each, in order.
 func (r *Rerank) Parts() []*Rerank {
 	var all []*Rerank
@@ -36,3 +24,15 @@ func (r *Rerank) Parts() []*Rerank {
 
 // Refine makes an engine's error about ranks say which field of the request it is about.
 func (r *Rerank) Refine(err *translate.Error) *translate.Error { return refineInput(err, "documents") }
+
+// Reranked is an engine's answer to a request for ranks.
+type Reranked struct {
+	Scores []float64 // of each document, in the request's order; the higher the better
+	Prompt int       // tokens of all pairs of the query and a document
+}
+
+// Join adds the scores of the documents that follow.
+func (r *Reranked) Join(next *Reranked) {
+	r.Scores = append(r.Scores, next.Scores...)
+	r.Prompt += next.Prompt
+}

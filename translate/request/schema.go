@@ -55,6 +55,15 @@ func (w *SchemaWork) Check(path string, schema gjson.Result) *translate.Error {
 	return nil
 }
 
+// QuoteShort quotes what a client sent, short enough for a message.
+func QuoteShort(s string) string {
+	const enough = 100
+	if len(s) > enough {
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
+	}
+	return `"` + s + `"`
+}
+
 func tooLargeSchema(path, what string, have, most int) *translate.Error {
 	return translate.Invalid("invalid_schema", path, `"`+path+`" has `+strconv.Itoa(have)+` `+what+`; at most `+strconv.Itoa(most)+` are allowed.`)
 }
@@ -174,15 +183,6 @@ func member(v gjson.Result, name string) (found gjson.Result) {
 		return key.Str != name
 	})
 	return found
-}
-
-// QuoteShort quotes what a client sent, short enough for a message.
-func QuoteShort(s string) string {
-	const enough = 100
-	if len(s) > enough {
-		s = strings.ToValidUTF8(s[:enough], "") + "…"
-	}
-	return `"` + s + `"`
 }
 
 // repeats checks a number of repetitions.

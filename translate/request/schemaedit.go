@@ -9,18 +9,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// schemaEdit writes a JSON schema anew: without the keywords that are null, which many clients send for those that they leave
-// out and the engine refuses, and with its references leading to where it is put.
-type schemaEdit struct {
-	place string // "#/…", of the schema within another one; empty: it stands by itself
-}
-
 // WithoutNulls is a schema without the keywords that are null. Few schemas are copied for it.
 func WithoutNulls(schema gjson.Result) gjson.Result {
 	if !schema.IsObject() || !strings.Contains(schema.Raw, "null") {
 		return schema
 	}
 	return gjson.ParseBytes(schemaEdit{}.append(nil, schema))
+}
+
+// schemaEdit writes a JSON schema anew: without the keywords that are null, which many clients send for those that they leave
+// out and the engine refuses, and with its references leading to where it is put.
+type schemaEdit struct {
+	place string // "#/…", of the schema within another one; empty: it stands by itself
 }
 
 // schemaValues are the keywords whose values are no schemas, and may well be null.

@@ -6,6 +6,9 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// MaxTools bounds the tools of one request.
+const MaxTools = 1024
+
 // Tool is a tool of a request.
 type Tool struct {
 	Name       string
