@@ -11,21 +11,22 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Limits of a request's JSON that no honest client comes near. The depth keeps a hostile body from exhausting the stack;
-// the number of fields keeps the search for duplicates short.
+// Limits of a request's JSON, far above what clients need. The depth keeps a hostile body from exhausting the stack; the
+// number of fields bounds the search for duplicates.
 const (
 	MaxDepth  = 256
 	MaxFields = 256
 )
 
-// Body is a request's JSON object, scanned once: valid throughout, its top-level fields found.
+// Body is the JSON object of a request: validated, with its top-level fields located.
 type Body struct {
 	Raw      []byte
 	fields   []field
 	Messages []Message // empty unless the field "messages" is an array
 }
 
-// Scan checks that raw is one JSON object in UTF-8 in which no object has a name twice, in one pass. Raw is kept, not copied.
+// Scan checks in one pass that raw is one JSON object in UTF-8 and that no object in it repeats a name. The Body keeps raw
+// without a copy.
 func Scan(raw []byte) (*Body, *translate.Error) {
 	s := Scanner{Data: raw}
 	if s.Space(); s.Pos >= len(raw) {
@@ -38,7 +39,7 @@ func Scan(raw []byte) (*Body, *translate.Error) {
 		return nil, translate.Invalid("invalid_json", "", "The request body must be a JSON object.")
 	}
 	b := &Body{Raw: raw, fields: make([]field, 0, 12)}
-	var names [manyNames][]byte // of most bodies, all that are open at a time
+	var names [manyNames][]byte // enough for the open objects of most bodies
 	s.names, s.list = names[:0], &b.Messages
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func Scan(raw []byte) (*Body, *translate.Error) {
 	return b, nil
 }
 
-// All gives the names of the top-level fields and their JSON, in order. Both are parts of Raw, but for names with escapes.
+// All returns the names of the top-level fields and their JSON, in order. Both are parts of Raw, except names with escapes.
 func (b *Body) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for i := range b.fields {
@@ -60,7 +61,7 @@ func (b *Body) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Value is the JSON of a top-level field as it stands in Raw, nil where the field is absent.
+// Value returns the JSON of a top-level field, a part of Raw, or nil if the field is absent.
 func (b *Body) Value(key string) []byte {
 	for i := range b.fields {
 		if f := &b.fields[i]; string(f.key) == key {
@@ -70,10 +71,10 @@ func (b *Body) Value(key string) []byte {
 	return nil
 }
 
-// Get is the value of a top-level field, copied. It doesn't exist where the field is absent.
+// Get returns a copy of the value of a top-level field. The result doesn't exist if the field is absent.
 func (b *Body) Get(key string) gjson.Result { return gjson.ParseBytes(b.Value(key)) }
 
-// String is a top-level field that must be a string where it is given; null counts as absent.
+// String returns a top-level field that must be a string if it is given. null counts as absent.
 func (b *Body) String(key string) (string, *translate.Error) {
 	switch v := b.Get(key); v.Type {
 	case gjson.String:
@@ -85,7 +86,7 @@ func (b *Body) String(key string) (string, *translate.Error) {
 	}
 }
 
-// Bool is a top-level field that must be a boolean where it is given; null counts as absent.
+// Bool returns a top-level field that must be a boolean if it is given. null counts as absent.
 func (b *Body) Bool(key string) (bool, *translate.Error) {
 	switch v := b.Get(key); v.Type {
 	case gjson.True, gjson.False:
@@ -97,7 +98,7 @@ func (b *Body) Bool(key string) (bool, *translate.Error) {
 	}
 }
 
-// Int is a top-level field that must be a whole number where it is given; null counts as absent.
+// Int returns a top-level field that must be a whole number if it is given. null counts as absent.
 func (b *Body) Int(key string) (n int, given bool, _ *translate.Error) {
 	v := b.Get(key)
 	switch {
@@ -110,10 +111,10 @@ func (b *Body) Int(key string) (n int, given bool, _ *translate.Error) {
 	}
 }
 
-// maxWhole is the largest whole number that JSON carries safely: behind it, a float64 leaves numbers out.
+// maxWhole is the largest whole number that JSON carries safely. Above it, a float64 skips numbers.
 const maxWhole = 1 << 53
 
-// field is where a top-level field stands in Raw. from is its key's opening quote; value and to bound its value.
+// field is the position of a top-level field in Raw: from is the opening quote of its key, value and to bound its value.
 type field struct {
 	key             []byte
 	from, value, to int

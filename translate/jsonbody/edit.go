@@ -2,18 +2,18 @@ package jsonbody
 
 import "strings"
 
-// Edit is a set of changes to a body's top-level fields. The zero value changes nothing.
+// Edit is a set of changes to the top-level fields of a body. The zero value changes nothing.
 type Edit struct {
 	changes []change
-	// only has the names of the fields that stay if they aren't changed and aren't null; nil: all stay.
+	// only has the names of the unchanged fields that are kept, unless they are null. nil keeps all fields.
 	only map[string]bool
 }
 
 type change struct {
-	key, value string // an empty value removes the field
+	key, value string // empty to remove the field
 }
 
-// Set gives a field a value, which is JSON. Of several changes of one field the last counts.
+// Set sets a field to a JSON value. The last change of a field counts.
 func (e *Edit) Set(key, value string) {
 	if c := e.find(key); c != nil {
 		c.value = value
@@ -22,14 +22,14 @@ func (e *Edit) Set(key, value string) {
 	e.changes = append(e.changes, change{key, value})
 }
 
-// Remove takes a field away.
+// Remove removes a field.
 func (e *Edit) Remove(key string) { e.Set(key, "") }
 
-// Has tells whether the edit changes a field.
+// Has reports whether the edit changes a field.
 func (e *Edit) Has(key string) bool { return e.find(key) != nil }
 
-// Only is a copy of the edit that leaves nothing but the fields in names: those that it sets, and of the others those that
-// aren't null.
+// Only returns a copy of the edit that keeps only the fields in names: those that it sets, and the others unless they are
+// null.
 func (e *Edit) Only(names map[string]bool) Edit {
 	only := Edit{make([]change, 0, len(e.changes)+4), names}
 	for _, c := range e.changes {
@@ -40,7 +40,7 @@ func (e *Edit) Only(names map[string]bool) Edit {
 	return only
 }
 
-// Dropped are the names of a body's fields that an edit leaves out.
+// Dropped returns the names of the fields that [Edit.Only] leaves out of a body.
 func (e *Edit) Dropped(body *Body) []string {
 	var names []string
 	for i := range body.fields {
@@ -51,7 +51,7 @@ func (e *Edit) Dropped(body *Body) []string {
 	return names
 }
 
-// Apply is the body's bytes with the changes made: one copy, in which everything that isn't changed is as it was.
+// Apply returns a copy of the body's bytes with the changes. Unchanged fields are copied byte for byte.
 func (e *Edit) Apply(b *Body) []byte {
 	grow := 2
 	for _, c := range e.changes {
@@ -85,10 +85,10 @@ func (e *Edit) Apply(b *Body) []byte {
 	return append(out, '}')
 }
 
-// Pieces is what Apply makes, without the copy: what isn't changed is as it stands in Raw.
+// Pieces returns the result of Apply in pieces. Unchanged fields are parts of Raw, not copies.
 func (e *Edit) Pieces(b *Body) [][]byte {
 	pieces := append(make([][]byte, 0, 8), openingBrace)
-	run, to := -1, 0 // where in Raw the piece begins that is being put together, and where its last field ends; -1: there is none
+	run, to := -1, 0 // bounds in Raw of the piece being built; run is -1 if there is none
 	end := func(at int) {
 		if run >= 0 {
 			pieces, run = append(pieces, b.Raw[run:at]), -1
@@ -117,12 +117,12 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 	return append(pieces, e.tail(b, len(pieces) > 1))
 }
 
-// keeps tells whether a field stays that isn't changed.
+// keeps reports whether an unchanged field is kept.
 func (e *Edit) keeps(b *Body, f *field) bool {
 	return e.only == nil || e.only[string(f.key)] && IsGiven(b.Raw[f.value:f.to])
 }
 
-// tail is the fields that are new, and the closing brace.
+// tail returns the new fields and the closing brace.
 func (e *Edit) tail(b *Body, needsComma bool) []byte {
 	grow := 2
 	for _, c := range e.changes {

@@ -10,18 +10,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Scanner validates JSON in one pass, by RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it refuses what
-// isn't JSON, so that an engine is never loaded for a request that it would only refuse.
+// Scanner validates JSON in one pass, according to RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it
+// rejects invalid JSON, so that no engine is loaded for a request that it would refuse.
 //
-// Of a request it also refuses what two readers of JSON may take for different things: a name that stands twice in one
-// object, and half a surrogate pair.
+// In a request it also rejects what JSON readers interpret differently: repeated names in one object, and unpaired
+// surrogates.
 type Scanner struct {
 	Data    []byte
 	Pos     int
-	Lenient bool // the JSON is an engine's: names may repeat
-	Deep    bool // it is nested too deep
+	Lenient bool // names may repeat: the JSON is from an engine
+	Deep    bool // the JSON is nested too deeply
 	names   [][]byte
-	list    *[]Message // where the messages of a request are noted; nil: nowhere
+	list    *[]Message // receives the messages of a request, unless it is nil
 }
 
 // Space skips white space.
@@ -36,7 +36,7 @@ func (s *Scanner) Space() {
 	}
 }
 
-// Take skips a byte if it is the next one, and is true if it was.
+// Take skips the next byte if it is c, and reports whether it was.
 func (s *Scanner) Take(c byte) bool {
 	if s.Pos < len(s.Data) && s.Data[s.Pos] == c {
 		s.Pos++
@@ -45,7 +45,7 @@ func (s *Scanner) Take(c byte) bool {
 	return false
 }
 
-// Key reads the name of an object's member.
+// Key reads the name of a member of an object.
 func (s *Scanner) Key() *translate.Error {
 	if s.Pos >= len(s.Data) || s.Data[s.Pos] != '"' {
 		return s.unexpected("where a field's name in double quotes is expected")
@@ -53,7 +53,7 @@ func (s *Scanner) Key() *translate.Error {
 	return s.Str()
 }
 
-// Colon skips the colon behind a name, and the white space around it.
+// Colon skips the colon after a name, and the white space around it.
 func (s *Scanner) Colon() *translate.Error {
 	if s.Space(); !s.Take(':') {
 		return s.unexpected("where ':' is expected")
@@ -62,7 +62,7 @@ func (s *Scanner) Colon() *translate.Error {
 	return nil
 }
 
-// Value reads a value that stands depth levels deep.
+// Value reads a value at the given depth.
 func (s *Scanner) Value(depth int) *translate.Error {
 	if s.Pos >= len(s.Data) {
 		return s.unexpected("where a value is expected")
@@ -125,7 +125,7 @@ func (s *Scanner) Str() *translate.Error {
 	}
 }
 
-// IsObject tells whether data, which an engine sent, is a JSON object and nothing else.
+// IsObject reports whether data from an engine is a JSON object and nothing else.
 func IsObject(data []byte) bool {
 	s := Scanner{Data: data, Lenient: true}
 	if s.Space(); s.Pos >= len(data) || data[s.Pos] != '{' || s.object(0) != nil {
@@ -135,10 +135,10 @@ func IsObject(data []byte) bool {
 	return s.Pos == len(data)
 }
 
-// IsDigit tells whether c is one of 0 to 9.
+// IsDigit reports whether c is an ASCII digit.
 func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// field reads `"key" : value` at the position.
+// field reads a member of the top-level object.
 func (s *Scanner) field() (field, *translate.Error) {
 	f := field{from: s.Pos}
 	if err := s.Key(); err != nil {
@@ -159,13 +159,13 @@ func (s *Scanner) field() (field, *translate.Error) {
 	return f, err
 }
 
-// unquoted is what a field's name stands for. Few have escapes; the others aren't copied.
+// unquoted returns the text of a name. Only the few names with escapes are copied.
 func unquoted(name []byte) []byte {
 	if bytes.IndexByte(name, '\\') < 0 {
 		return name[1 : len(name)-1]
 	}
 	var s string
-	_ = json.Unmarshal(name, &s) // it is a string, since it was scanned
+	_ = json.Unmarshal(name, &s) // can't fail: it was scanned
 	return []byte(s)
 }
 
@@ -262,7 +262,7 @@ func (s *Scanner) literal(word string) *translate.Error {
 	return nil
 }
 
-// plain marks the bytes that stand for themselves in a string.
+// plain marks the bytes that a string contains unescaped.
 var plain = func() (t [256]bool) {
 	for c := range t {
 		t[c] = c >= ' ' && c != '"' && c != '\\'
@@ -270,15 +270,15 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-// allPlain tells of eight bytes at once that none is below a space, a quote or a backslash: such a byte, less what it must
-// not be below, borrows its high bit.
+// allPlain reports whether none of eight bytes is a control character, a quote or a backslash. Subtracting the bound from
+// such a byte sets its high bit.
 func allPlain(w uint64) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := w^'"'*ones, w^'\\'*ones // zero where there is one
+	quote, backslash := w^'"'*ones, w^'\\'*ones // zero bytes mark matches
 	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
 }
 
-// escape is the length of the escape sequence that p begins with, 0 if it is none.
+// escape returns the length of the escape sequence at the start of p, or 0 if it is invalid.
 func escape(p []byte) int {
 	if len(p) < 2 {
 		return 0
@@ -301,10 +301,10 @@ func escape(p []byte) int {
 	}
 }
 
-// isSurrogate tells whether an escape of six bytes is half of a surrogate pair.
+// isSurrogate reports whether an escape of six bytes is half of a surrogate pair.
 func isSurrogate(p []byte) bool { return p[2]|0x20 == 'd' && (p[3] >= '8') }
 
-// isPair tells whether p begins with both halves, in order.
+// isPair reports whether p begins with both halves of a surrogate pair, in order.
 func isPair(p []byte) bool {
 	isHigh := p[3] == '8' || p[3] == '9' || p[3]|0x20 == 'a' || p[3]|0x20 == 'b'
 	if !isHigh || len(p) < 12 || p[6] != '\\' || escape(p[6:]) != 6 {
@@ -314,17 +314,17 @@ func isPair(p []byte) bool {
 	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
 }
 
-// manyNames is the number of names in one object from which a map finds a repeated one quicker than a search.
+// manyNames is the number of names in one object from which on a map is faster than a search.
 const manyNames = 24
 
-// names are those of one object, so far.
+// objectNames are the names of one object so far.
 type objectNames struct {
 	scanner *Scanner
 	from    int                 // in the scanner's names
 	many    map[string]struct{} // nil while there are few
 }
 
-// add is false for a name that is there already.
+// add adds a name. It returns false if the object has the name already.
 func (n *objectNames) add(name []byte) bool {
 	s := n.scanner
 	switch few := s.names[n.from:]; {
