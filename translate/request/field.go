@@ -12,13 +12,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Field checks the value of a field. What an engine has to be sent in its place is set in the edit.
+// Field checks the value of a field. It sets in the edit what an engine is sent instead.
 type Field func(v gjson.Result, caps *Caps, e *jsonbody.Edit) *translate.Error
 
-// Fields are checks by the fields' names.
+// Fields has the checks of fields by name.
 type Fields map[string]Field
 
-// With is both sets of fields.
+// With returns the union of two sets of fields.
 func (f Fields) With(more Fields) Fields {
 	all := maps.Clone(f)
 	maps.Copy(all, more)
@@ -34,8 +34,7 @@ func (f Fields) without(names ...string) Fields {
 	return rest
 }
 
-// CheckFields checks the fields of a body that are in one of the sets. An edit that is applied to the body changes those that
-// have to be sent otherwise.
+// CheckFields checks the fields of a body that are in one of the sets. e receives the changes for the engine.
 func CheckFields(body *jsonbody.Body, caps *Caps, e *jsonbody.Edit, sets ...Fields) *translate.Error {
 	for name, raw := range body.All() {
 		for _, fields := range sets {
@@ -49,7 +48,7 @@ func CheckFields(body *jsonbody.Body, caps *Caps, e *jsonbody.Edit, sets ...Fiel
 	return nil
 }
 
-// CopyFields checks those fields of a body that are named, which are some of Sampling, and sets them in an edit of another body.
+// CopyFields checks the named fields of a body, which must be in Sampling, and sets them in the edit of another body.
 func CopyFields(body *jsonbody.Body, e *jsonbody.Edit, names ...string) *translate.Error {
 	for key, raw := range body.All() {
 		name := string(key)
@@ -69,13 +68,13 @@ func CopyFields(body *jsonbody.Body, e *jsonbody.Edit, names ...string) *transla
 // Number is a numeric field of a request.
 type Number struct {
 	Name     string
-	Min, Max float64 // both inclusive, unless Above
-	Above    bool    // more than Min
+	Min, Max float64 // inclusive, unless Above
+	Above    bool    // Min is exclusive
 	Whole    bool
-	As       string // the name of the same field of a chat request; empty: there is none
+	As       string // name of the field in a chat request; empty if there is none
 }
 
-// Check refuses a value of another type or out of bounds.
+// Check rejects a value that has the wrong type or is out of range.
 func (f *Number) Check(v gjson.Result) *translate.Error {
 	isWrongType := v.Type != gjson.Number || (f.Whole && v.Num != math.Trunc(v.Num))
 	switch {
@@ -95,7 +94,7 @@ func (f *Number) Check(v gjson.Result) *translate.Error {
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// Numbers are the checks of numeric fields.
+// Numbers returns the checks of numeric fields.
 func Numbers(list ...Number) Fields {
 	fields := make(Fields, len(list))
 	for _, n := range list {

@@ -10,8 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Sampling are the fields of a chat that choose how tokens are sampled and how many there may be: OpenAI's, and those that
-// every engine has. An engine's own are in [Caps].
+// Sampling has the fields of a chat that control the sampling and the number of tokens, as far as every engine supports
+// them. The fields of a particular engine are in [Caps].
 var Sampling = Numbers(
 	Number{Name: "temperature", Max: 100},
 	Number{Name: "top_p", Max: 1},
@@ -30,15 +30,15 @@ var Sampling = Numbers(
 	"max_tokens":            parseTokenLimit("max_tokens"),
 })
 
-// TextSampling are those of Sampling that a text completion passes to the engine as they are.
+// TextSampling has the fields of Sampling that a text completion passes to the engine unchanged.
 var TextSampling = Sampling.without(append([]string{"seed", "top_logprobs"}, Limits...)...)
 
-// MaxLogprobs bounds how many of the likeliest tokens are listed for each token, as in OpenAI's API.
+// MaxLogprobs is the maximum number of likeliest tokens listed for each token.
 const MaxLogprobs = 20
 
 var repeatPenalty = Number{Name: "repeat_penalty", Max: 100, Above: true}
 
-// RenamePenalty takes repetition_penalty, as other servers call it, for repeat_penalty.
+// RenamePenalty accepts repetition_penalty, the name that other servers use, for repeat_penalty.
 func RenamePenalty(body *jsonbody.Body, e *jsonbody.Edit) *translate.Error {
 	raw := body.Value("repetition_penalty")
 	if !jsonbody.IsGiven(raw) || jsonbody.IsGiven(body.Value("repeat_penalty")) {
@@ -53,10 +53,10 @@ func RenamePenalty(body *jsonbody.Body, e *jsonbody.Edit) *translate.Error {
 	return nil
 }
 
-// maxSeed is the largest seed that the engine takes for one: the number behind it asks for a random one.
+// maxSeed is the largest seed. Engines take the next number as a request for a random seed.
 const maxSeed = 1<<32 - 2
 
-// parseSeed makes any whole number a seed of 32 bits, and a negative one a random seed.
+// parseSeed maps any whole number to a seed of 32 bits, and a negative one to a random seed.
 func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
 	switch {
 	case v.Type != gjson.Number || v.Num != math.Trunc(v.Num):
@@ -69,14 +69,14 @@ func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
 	return nil
 }
 
-// The bounds of logit_bias. A bias beyond them is as good as infinite.
+// Limits of logit_bias. A larger bias is as good as infinite.
 const (
 	maxBiases   = 1024
 	maxBias     = 100
-	maxBiasText = 256 // bytes of a text that stands for tokens
+	maxBiasText = 256 // bytes of a text given for tokens
 )
 
-// parseLogitBias checks OpenAI's object of biases by token id, and llama-server's array of pairs.
+// parseLogitBias checks an object of biases by token id, or an array of pairs.
 func parseLogitBias(v gjson.Result, _ *Caps, _ *jsonbody.Edit) (bad *translate.Error) {
 	if !v.IsObject() && !v.IsArray() {
 		return jsonbody.WrongType("logit_bias", "an array or an object", v)
@@ -102,7 +102,7 @@ func parseLogitBias(v gjson.Result, _ *Caps, _ *jsonbody.Edit) (bad *translate.E
 	return bad
 }
 
-// parseTokenLimit is the check of a limit of the answer. Any negative number is what the engine takes for none.
+// parseTokenLimit returns the check of a token limit. A negative number means no limit.
 func parseTokenLimit(name string) Field {
 	return func(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
 		switch {

@@ -9,13 +9,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// The bounds of the stop strings: each is looked for after each token.
+// Limits of the stop strings. Each is searched for after each token.
 const (
 	MaxStops     = 256
-	MaxStopBytes = 64 << 10 // of all of them
+	MaxStopBytes = 64 << 10 // of all stop strings
 )
 
-// ParseStops reads the field "stop": a string, or an array of strings. Empty ones, which would stop everything, are left out.
+// ParseStops parses the field "stop": a string, or an array of strings. Empty strings are ignored.
 func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
 	v := body.Get("stop")
 	if v.Type == gjson.Null {
@@ -38,7 +38,7 @@ func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
 	return stops, nil
 }
 
-// AreStops tells whether stop strings are within the bounds.
+// AreStops reports whether stop strings are within the limits.
 func AreStops(stops []string) bool {
 	size := 0
 	for _, s := range stops {
