@@ -10,7 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// WithDefaults is WithDefaults for the Messages API, which has names of its own.
+// WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
+// defaults.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
 	var e jsonbody.Edit
 	e.Remove(chosenBy)
@@ -29,5 +30,5 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 	return jsonbody.Scan(e.Apply(b))
 }
 
-// fieldNames are the names of the Messages API for fields that defaults have by others.
+// fieldNames maps the names of defaults to different names of the Messages API.
 var fieldNames = map[string]string{request.SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens"}

@@ -7,18 +7,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Errors writes errors as the native API does, v1 and v0.
+// Errors writes errors in the format of the native API, v1 and v0.
 type Errors struct{}
 
-// Status is the status of the error's kind.
+// Status returns the status of the error's kind.
 func (Errors) Status(e *translate.Error) int { return e.Status() }
 
-// AppendError appends {"error":{"type","message","code","param"}}, the last two only where they say something.
+// AppendError appends {"error":{"type","message","code","param"}}, the last two unless they are empty.
 func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
 	return jsonbody.AppendJSON(dst, errorBody{errorObjectOf(e)})
 }
 
-// AppendErrorObject appends the object alone, as the events of a stream and the jobs of downloads have it.
+// AppendErrorObject appends only the inner object, for events of streams and for download jobs.
 func AppendErrorObject(dst []byte, e *translate.Error) []byte {
 	return jsonbody.AppendJSON(dst, errorObjectOf(e))
 }
@@ -27,7 +27,7 @@ func errorObjectOf(e *translate.Error) errorObject {
 	return errorObject{cmp.Or(errorTypes[e.Kind], "invalid_request"), e.Message, e.EffectiveCode(), e.Param}
 }
 
-// errorTypes are the types of errors that aren't "invalid_request".
+// errorTypes are the types of errors other than "invalid_request".
 var errorTypes = map[translate.Kind]string{
 	translate.KindInternal:       "internal_error",
 	translate.KindNotImplemented: "not_implemented",

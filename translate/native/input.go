@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Input makes of what a request added to a conversation what it was in the native API: the system prompt, nil where
-// there was none, and the items of the input, each as JSON.
+// Input returns the input of the request that added these items to a conversation: the system prompt, nil if there was none,
+// and the items as JSON.
 func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 	input = []json.RawMessage{}
 	for i := range items {
@@ -37,8 +37,7 @@ type image struct {
 	DataURL string `json:"data_url"`
 }
 
-// parseInput reads the native chat's input: a text, or an array of texts and images. All of it is one message of the
-// user's.
+// parseInput parses the input: a text, or an array of texts and images. Together they form one message of the user.
 func parseInput(input gjson.Result, caps request.Caps) (translate.Item, *translate.Error) {
 	item := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser}
 	switch {
@@ -79,7 +78,7 @@ func parsePart(where string, part gjson.Result, caps request.Caps, all *request.
 		return translate.Part{}, jsonbody.WrongType(where+".type", "a string", kind)
 	}
 	switch kind.Str {
-	case "message", "text": // the second is in examples of the API's documentation
+	case "message", "text": // "text" is in examples of the API's documentation
 		text, err := requiredString(where, "content", part)
 		return translate.Part{Text: text}, err
 	case "image":

@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// ParseCompletion reads a request for text completions. What isn't known here is not sent to an engine.
+// ParseCompletion parses a request for text completions. Unknown fields are not sent to an engine.
 func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completion, *translate.Error) {
 	c := completionParser{&request.Completion{N: 1, Logprobs: -1, MaxTokens: -1}}
 	if err := request.CheckFields(body, &caps, &c.Edit, request.TextSampling, caps.TextFields); err != nil {
@@ -27,10 +27,10 @@ func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completio
 	return c.Completion, nil
 }
 
-// maxChoices bounds the choices of one request for text completions: its prompts, each as often as n or best_of say.
+// maxChoices is the maximum number of choices of a request for text completions: n or best_of for each of its prompts.
 const maxChoices = 4096
 
-// completionParser reads a request for text completions.
+// completionParser parses a request for text completions.
 type completionParser struct{ *request.Completion }
 
 func (c *completionParser) parsePrompt(body *jsonbody.Body) (err *translate.Error) {

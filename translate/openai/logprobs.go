@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// appendChatLogprobs appends the log probabilities of a chunk in OpenAI's shape, or null where the engine told none.
+// appendChatLogprobs appends the log probabilities of a chunk, or null if the engine gave none.
 func appendChatLogprobs(dst, told []byte, onlyChosen bool) []byte {
 	content := gjson.GetBytes(told, "content")
 	if !content.IsArray() {
@@ -24,7 +24,7 @@ func appendChatLogprobs(dst, told []byte, onlyChosen bool) []byte {
 	return append(dst, `],"refusal":null}`...)
 }
 
-// appendChatLogprob appends what is told of one token. All fields are there, and no others: strict clients want it so.
+// appendChatLogprob appends the log probabilities of one token, with exactly the fields that strict clients expect.
 func appendChatLogprob(dst []byte, token gjson.Result, onlyChosen bool) []byte {
 	dst = appendTokenLogprob(dst, token)
 	dst = append(dst, `,"top_logprobs":[`...)
@@ -39,7 +39,7 @@ func appendChatLogprob(dst []byte, token gjson.Result, onlyChosen bool) []byte {
 	return append(dst, "]}"...)
 }
 
-// appendTokenLogprob appends a token and its log probability, but for the closing brace.
+// appendTokenLogprob appends a token and its log probability without the closing brace.
 func appendTokenLogprob(dst []byte, token gjson.Result) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"token":`...), token.Get("token").Str)
 	dst = append(append(dst, `,"logprob":`...), logprob(token.Get("logprob"))...)
@@ -50,10 +50,10 @@ func appendTokenLogprob(dst []byte, token gjson.Result) []byte {
 	return append(dst, "null"...)
 }
 
-// unlikely stands for the logarithm of 0, which JSON can't say.
+// unlikely stands for the logarithm of 0, which JSON can't represent.
 const unlikely = "-9999"
 
-// logprob is a number as the engine wrote it.
+// logprob returns a number as the engine wrote it.
 func logprob(v gjson.Result) json.Number {
 	if v.Type != gjson.Number {
 		return unlikely

@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// ParseRerank reads a request for ranks. A document is a string, or an object with a text.
+// ParseRerank parses a request for ranks. A document is a string, or an object with a text.
 func ParseRerank(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
 	query, err := body.String("query")
 	if err != nil {
@@ -39,7 +39,7 @@ func ParseRerank(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
 	return r, nil
 }
 
-// RerankBody is the response to a request for ranks: the best documents first.
+// RerankBody returns the response to a request for ranks, the best documents first.
 func RerankBody(r *request.Rerank, model string, got *request.Reranked) []byte {
 	items := make([]rerankItem, len(got.Scores))
 	for i, score := range got.Scores {

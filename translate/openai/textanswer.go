@@ -7,18 +7,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// TextAnswer is the answer to a request for text completions, streamed or in one piece: what its choices have in common.
+// TextAnswer is what the choices of an answer to a request for text completions share.
 type TextAnswer struct {
-	head []byte // what all chunks and the body begin with
+	head []byte // start of all chunks and of the body
 }
 
-// NewTextAnswer begins an answer. Its id is "cmpl-…".
+// NewTextAnswer returns an answer. Its id has the form "cmpl-…".
 func NewTextAnswer(e Envelope) *TextAnswer {
 	head := jsonbody.AppendJSON(nil, textHead{e.ID, "text_completion", e.Created, e.Model, e.Fingerprint})
 	return &TextAnswer{head[:len(head)-1]}
 }
 
-// AppendUsage appends the chunk that ends a stream whose client wants the usage.
+// AppendUsage appends the chunk with the usage, the last one of a stream.
 func (a *TextAnswer) AppendUsage(dst []byte, usage translate.Usage, more []byte) []byte {
 	dst = append(dst, "data: "...)
 	dst = append(dst, a.head...)
@@ -28,12 +28,12 @@ func (a *TextAnswer) AppendUsage(dst []byte, usage translate.Usage, more []byte)
 	return append(dst, "}\n\n"...)
 }
 
-// AppendDone appends the mark that ends a stream.
+// AppendDone appends the end mark of a stream.
 func (a *TextAnswer) AppendDone(dst []byte) []byte {
 	return jsonbody.AppendFrame(dst, jsonbody.DoneMark)
 }
 
-// Body is the answer in one piece.
+// Body returns the answer in one piece.
 func (a *TextAnswer) Body(choices []*TextChoice, usage translate.Usage, more []byte) []byte {
 	list := make([]textChoice, len(choices))
 	for i, c := range choices {
@@ -78,7 +78,7 @@ func textUsageOf(u translate.Usage) textUsage {
 	return textUsage{u.Prompt, u.Completion, u.Prompt + u.Completion, textUsageDetails{u.Cached}}
 }
 
-// appendMore appends members to an object that is open and has some.
+// appendMore appends members to an open object that has some.
 func appendMore(dst, more []byte) []byte {
 	if len(more) == 0 {
 		return dst

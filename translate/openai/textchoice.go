@@ -10,27 +10,27 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// TextChoice is one choice of a TextAnswer. It is fed with the events of one upstream request.
+// TextChoice encodes the events of one upstream request as a choice of a TextAnswer.
 type TextChoice struct {
 	Index    int
 	Answer   *TextAnswer
-	Echo     string // the prompt, if the choice is to begin with it
+	Echo     string // the prompt, if the choice begins with it
 	Top      int    // as Completion.Logprobs
-	Empty    bool   // nothing is to be generated: what the engine says all the same is left out
-	IsStream bool   // its chunks are all that is wanted; else it is gathered
+	Empty    bool   // the client wants no tokens: those that the engine generates are left out
+	IsStream bool   // append chunks; otherwise gather the text
 
 	outcome  translate.Outcome
 	text     strings.Builder
-	held     string // text that waits for its log probabilities
+	held     string // text waiting for its log probabilities
 	logprobs textLogprobs
 	begun    bool
-	offset   int // of the end of the text so far, in characters
-	last     int // of the beginning of the last piece of it
+	offset   int // length of the text so far, in characters
+	last     int // offset of the last piece of text
 	sum      float64
-	tokens   int // that sum is of
+	tokens   int // number of tokens in sum
 }
 
-// Begin appends the prompt where it is to be echoed. It is for who can't wait for the first event; only once counts.
+// Begin appends the prompt if it is echoed. Append calls it if the caller hasn't.
 func (c *TextChoice) Begin(dst []byte) []byte {
 	if c.begun {
 		return dst
@@ -39,8 +39,8 @@ func (c *TextChoice) Begin(dst []byte) []byte {
 	return c.appendPiece(dst, c.Echo)
 }
 
-// Append takes an event, and appends what a client that streams sees of it. The choice's last chunk, with the reason why
-// it ended, isn't among it: see AppendFinish.
+// Append encodes an event and appends its chunks, if the client streams. The last chunk of the choice, with the finish reason,
+// is appended by AppendFinish.
 func (c *TextChoice) Append(dst []byte, ev translate.Event) []byte {
 	switch ev := ev.(type) {
 	case translate.Text:
@@ -63,21 +63,21 @@ func (c *TextChoice) Append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// AppendFinish appends the last chunk of a choice that is streamed. more is further members of it, as an Extra makes them.
+// AppendFinish appends the last chunk of a streamed choice. more has additional members, as returned by an Extra.
 func (c *TextChoice) AppendFinish(dst, more []byte) []byte {
 	return c.appendChunk(dst, "", nil, c.outcome.Reason, more)
 }
 
-// Likelihood is the mean log probability of the choice's tokens, by which candidates are compared.
+// Likelihood returns the mean log probability of the tokens, by which candidates are ranked.
 func (c *TextChoice) Likelihood() float64 {
 	if c.tokens == 0 {
-		return 0 // it ended at once, as surely as can be
+		return 0 // an immediate end is certain
 	}
 	return c.sum / float64(c.tokens)
 }
 
-// Total is the outcome of all candidates of a request, those that are no choices included. The candidates of each prompt
-// stand together; the prompt counts once.
+// Total returns the outcome of all candidates of a request, including those that don't become choices. The candidates of a
+// prompt are adjacent, each of them in number; their prompt counts once.
 func Total(candidates []*TextChoice, each int) *translate.Outcome {
 	var all translate.Outcome
 	for i, c := range candidates {
@@ -95,7 +95,7 @@ func (c *TextChoice) appendText(dst []byte, text string) []byte {
 	if c.Empty {
 		return dst
 	}
-	if c.IsStream && c.Top >= 0 { // its log probabilities go into the same chunk
+	if c.IsStream && c.Top >= 0 { // its log probabilities belong to the same chunk
 		dst = c.flush(dst)
 		c.held = text
 		return dst
@@ -103,7 +103,7 @@ func (c *TextChoice) appendText(dst []byte, text string) []byte {
 	return c.appendPiece(dst, text)
 }
 
-// flush appends a text whose log probabilities didn't come.
+// flush appends a text that got no log probabilities.
 func (c *TextChoice) flush(dst []byte) []byte {
 	held := c.held
 	c.held = ""
@@ -143,7 +143,7 @@ func (c *TextChoice) appendLogprobs(dst []byte, content json.RawMessage) []byte 
 	before := len(all.Tokens)
 	c.sum += all.add(content, max(0, c.Top), c.last)
 	c.tokens += len(all.Tokens) - before
-	c.last = c.offset // what comes without a text stands behind it
+	c.last = c.offset // tokens without a text come after it
 	if !c.IsStream || c.Top < 0 {
 		return dst
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// texts reads a field of the form that prompts and inputs have: a string, an array of token ids, or an array of either. An
-// empty array is an error; whether an empty string is, the caller knows.
+// texts parses a field of prompts or inputs: a string, an array of token ids, or an array of either. An empty array is an
+// error, an empty string isn't.
 func texts(body *jsonbody.Body, key string) ([]json.RawMessage, *translate.Error) {
 	raw := body.Value(key)
 	v := gjson.ParseBytes(raw)
@@ -63,8 +63,7 @@ func isToken(v gjson.Result) bool {
 	return v.Type == gjson.Number && v.Num >= 0 && v.Num <= math.MaxInt32 && !strings.ContainsAny(v.Raw, ".eE-")
 }
 
-// count is a whole number that isn't less than least. What is above most, which only the message names, is the caller's to
-// refuse.
+// count parses a whole number that is at least least. most is for the message only: the caller rejects larger numbers.
 func count(body *jsonbody.Body, key string, least, most int) (n int, given bool, err *translate.Error) {
 	n, given, err = body.Int(key)
 	if err == nil && given && n < least {
