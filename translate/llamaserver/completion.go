@@ -12,8 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Completion asks llama-server's own endpoints, not its OpenAI-style one: they say why generation ended, and how many
-// tokens there were, without being asked to; and the one that fills gaps speaks as the other.
+// Completion uses llama-server's own endpoints: they always report why generation ended and the number of tokens, and the one
+// for infilling has the same format.
 func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
 	e := c.Edit.Only(textFields)
 	e.Set("stream", "true")
@@ -23,7 +23,7 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	if len(c.Stop) > 0 {
 		e.Set("stop", string(jsonbody.AppendJSON(nil, c.Stop)))
 	}
-	if c.HasSeed && c.Seed >= 0 { // else the engine takes one by chance
+	if c.HasSeed && c.Seed >= 0 { // otherwise llama-server chooses a random one
 		e.Set("seed", strconv.Itoa((c.Seed+candidate)%(1<<32-1)))
 	}
 	if n := probabilities(c); n > 0 {
@@ -38,11 +38,10 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	return wire.Upstream{Path: infillPath, Body: e.Pieces(body)}
 }
 
-// completionFields are what the last chunk is to have. The others would repeat the prompt and all settings.
+// completionFields are the fields of the last chunk. Others would repeat the prompt and all settings.
 const completionFields = `["content","stop","stop_type","stopping_word","truncated","tokens_predicted","tokens_evaluated","timings"]`
 
-// probabilities is how many of the likeliest tokens the engine has to tell: one, for the token itself, where only that is
-// wanted.
+// probabilities returns the number of likeliest tokens to ask for. It takes one to get the log probability of the chosen token.
 func probabilities(c *request.Completion) int {
 	if c.Logprobs < 0 && c.BestOf == c.N {
 		return 0
@@ -50,15 +49,15 @@ func probabilities(c *request.Completion) int {
 	return max(1, c.Logprobs)
 }
 
-// CompletionDecoder reads the stream that Completion asks for.
+// CompletionDecoder decodes the answer to a request of Completion.
 func (Wire) CompletionDecoder() translate.Decoder { return &textDecoder{} }
 
-// Detokenize asks for the text of token ids.
+// Detokenize returns the request for the text of token ids.
 func (Wire) Detokenize(tokens json.RawMessage) wire.Upstream {
 	return wire.Upstream{Path: "/detokenize", Body: [][]byte{append(append([]byte(`{"tokens":`), tokens...), '}')}}
 }
 
-// Detokenized reads {"content":"…"}.
+// Detokenized parses {"content":"…"}.
 func (Wire) Detokenized(answer []byte) (string, *translate.Error) {
 	content := gjson.GetBytes(answer, "content")
 	if !jsonbody.IsObject(answer) || content.Type != gjson.String {

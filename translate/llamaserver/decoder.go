@@ -12,18 +12,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// decoder decodes llama-server's chat stream: chunks of one choice, the last of which has an empty list of choices
-// and the usage, then [DONE].
+// decoder decodes llama-server's chat stream: chunks of one choice, a chunk with the usage and without choices, then [DONE].
 type decoder struct {
 	frames   jsonbody.Frames
 	chunk    chunk
-	begun    bool // the answer has; the prompt makes no progress any more
+	begun    bool // the answer has begun, so there is no more progress of the prompt
 	reason   translate.FinishReason
-	calls    int // how many calls have begun; the last of them may still be open
+	calls    int // number of calls that have begun; the last may be open
 	open     bool
 	thoughts thoughtTokens
 	usage    *translate.Usage
-	figures  []byte // the timings, which may come with every chunk; the last ones count
+	figures  []byte // the last timings; every chunk may have some
 	stop     translate.Stop
 	ended    bool
 }
@@ -46,7 +45,7 @@ func (d *decoder) Close(emit func(translate.Event) error) error {
 	return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 }
 
-// Figures are what the engine has told so far: its timings have the usage before it tells that.
+// Figures returns the usage and timings so far. The timings of a chunk include the usage before its own chunk comes.
 func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
 	t := gjson.ParseBytes(d.figures)
 	switch {
@@ -74,7 +73,7 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 	}
 	if c.fault != nil {
 		fault := faultOf(500, gjson.ParseBytes(c.fault))
-		if fault.Code == formatNotMet && d.begun { // the request isn't at fault where the model's own tokens led there
+		if fault.Code == formatNotMet && d.begun { // the model's tokens are at fault, not the request
 			fault = &translate.Error{Kind: translate.KindEngineFailed, Code: formatNotMet, Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed."}
 		}
 		return d.end(translate.Fault{Err: fault}, emit)
@@ -98,7 +97,7 @@ func (d *decoder) progress(p []byte, emit func(translate.Event) error) error {
 	return emit(promptProgress(gjson.ParseBytes(p)))
 }
 
-// note keeps the figures.
+// note records usage, timings and the stop reason.
 func (d *decoder) note(c *chunk) {
 	d.thoughts.note(c)
 	if c.usage != nil && c.usage[0] == '{' {
@@ -143,8 +142,8 @@ func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
 	return nil
 }
 
-// call reads a piece of a tool call. The engine sends calls one after the other: the first piece of each has its id and
-// its name, whole.
+// call decodes a piece of a tool call. llama-server sends calls one after the other. The first piece of each has the complete
+// id and name.
 func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) error {
 	index := int(call.Get("index").Int())
 	if name := call.Get("function.name").Str; name != "" && index == d.calls {
@@ -185,7 +184,7 @@ func (d *decoder) finish(emit func(translate.Event) error) error {
 	return d.end(translate.Finish{Reason: d.reason}, emit)
 }
 
-// end emits the figures, as far as they are known, and the last event.
+// end emits usage, timings and stop reason, as far as they are known, and the last event.
 func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
 	d.ended = true
 	usage, timings := d.Figures()
@@ -216,7 +215,7 @@ func usageOf(usage []byte) translate.Usage {
 	}
 }
 
-// stopOf reads what "verbose" adds to the last chunk.
+// stopOf parses the member that "verbose" adds to the last chunk.
 func stopOf(verbose []byte) translate.Stop {
 	v := gjson.ParseBytes(verbose)
 	switch v.Get("stop_type").Str {
@@ -248,7 +247,7 @@ func timingsOf(t gjson.Result) translate.Timings {
 	}
 }
 
-// measured is a figure as it can be told on: JSON has no infinity, though it has numbers that are read as that.
+// measured returns n, or 0 if JSON can't represent it: large numbers are parsed as infinity.
 func measured(n float64) float64 {
 	if n >= 0 && n <= math.MaxFloat64 {
 		return n

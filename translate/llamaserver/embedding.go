@@ -15,7 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Embeddings asks for base64 in any case: it is a quarter as long as numbers, and exact.
+// Embeddings always asks for base64, which is exact and a quarter of the size of numbers.
 func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstream {
 	e := new(jsonbody.Edit).Only(map[string]bool{"input": true})
 	e.Set("encoding_format", `"base64"`)
@@ -25,7 +25,7 @@ func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstrea
 	return wire.Upstream{Path: "/v1/embeddings", Body: e.Pieces(body)}
 }
 
-// Embedded reads {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}.
+// Embedded parses {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}.
 func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error) {
 	if !jsonbody.IsObject(answer) {
 		return nil, translate.Nonsense()
@@ -51,7 +51,7 @@ func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.E
 	return got, nil
 }
 
-// isFinite tells that a vector has nothing that JSON can't say.
+// isFinite reports whether JSON can represent all components of a vector.
 func isFinite(vector []byte) bool {
 	for i := 0; i+4 <= len(vector); i += 4 {
 		if x := float64(math.Float32frombits(binary.LittleEndian.Uint32(vector[i:]))); math.IsNaN(x) || math.IsInf(x, 0) {
@@ -61,11 +61,11 @@ func isFinite(vector []byte) bool {
 	return true
 }
 
-// tooLong is what llama-server says, with status 500, of an input that doesn't fit into one batch, which is all the context
-// that an embedding has.
+// tooLong matches llama-server's message, with status 500, about an input that doesn't fit into one batch, the context of an
+// embedding.
 var tooLong = regexp.MustCompile(`^input \((\d+) tokens\) is too large to process.*\(current batch size: (\d+)\)`)
 
-// tooLongOf knows that message.
+// tooLongOf parses that message.
 func tooLongOf(message string) (tokens, limit int, ok bool) {
 	found := tooLong.FindStringSubmatch(message)
 	if found == nil {

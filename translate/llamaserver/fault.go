@@ -12,8 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Fault reads the engine's error bodies: {"error":{"code":400,"message":"…","type":"…"}}, with n_prompt_tokens and n_ctx
-// when the prompt is too long.
+// Fault parses an error response: {"error":{"code":400,"message":"…","type":"…"}}, with n_prompt_tokens and n_ctx if the prompt
+// is too long.
 func (Wire) Fault(status int, body []byte) *translate.Error {
 	return faultOf(status, gjson.GetBytes(body, "error"))
 }
@@ -38,16 +38,16 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 		return translate.Invalid(code, param, "The engine refused the request: "+tidy(message))
 	case status == 503:
 		return &translate.Error{Kind: translate.KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
-	default: // 401 and 404 too: the fault is ours or the engine's, never the client's
+	default: // 401 and 404, too: never the client's fault
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
 	}
 }
 
-// formatNotMet is the code of an answer that isn't what the engine's parser expects.
+// formatNotMet is the code of an answer that llama-server's parser rejects.
 const formatNotMet = "format_not_met"
 
-// clientsMistakes are what the engine's messages about a request begin with, which it may call its own fault, with status
-// 500; and what the client is told of them.
+// clientsMistakes are the starts of messages about invalid requests, which may have status 500, and their codes and fields for
+// the client.
 var clientsMistakes = []struct{ start, code, param string }{
 	{"Failed to parse tools", "invalid_value", "tools"},
 	{"tools param requires", "invalid_value", "tools"},
@@ -67,8 +67,8 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
 	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
 	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
-	{"The model produced output that does not match the expected", formatNotMet, "response_format"}, // of an answer that the request began
-	{"Failed to initialize samplers", formatNotMet, "response_format"},                              // the same
+	{"The model produced output that does not match the expected", formatNotMet, "response_format"}, // about the start of an answer in the request
+	{"Failed to initialize samplers", formatNotMet, "response_format"},                              // likewise
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 
@@ -81,7 +81,7 @@ func isClientsMistake(message string) bool {
 	return false
 }
 
-// refusal makes a code of why the engine refused a request, and names the field, as far as its message shows them.
+// refusal returns the code and the field of a rejected request, as far as the message shows them.
 func refusal(status int, message string) (code, param string) {
 	for _, m := range clientsMistakes {
 		if strings.HasPrefix(message, m.start) {
@@ -101,10 +101,10 @@ func refusal(status int, message string) (code, param string) {
 	return code, param
 }
 
-// fieldAtFault is how the engine's messages name a field.
+// fieldAtFault matches the field in a message.
 var fieldAtFault = regexp.MustCompile(`^Field '(\w+)': `)
 
-// tidy cuts what says nothing to a client, and what is too long to be an explanation.
+// tidy removes what is of no use to a client from a message, and shortens it.
 func tidy(message string) string {
 	message = libraryPrefix.ReplaceAllString(message, "")
 	const enough = 500
@@ -117,5 +117,5 @@ func tidy(message string) string {
 	return message
 }
 
-// libraryPrefix is what a JSON library puts before its messages.
+// libraryPrefix matches the prefix of a JSON library's messages.
 var libraryPrefix = regexp.MustCompile(`\[json\.exception\.[^\]]*\] ?`)

@@ -11,14 +11,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Rerank asks for all of the ranks: which of them the client sees is ours to say.
+// Rerank asks for the ranks of all documents, from which the client's dialect chooses.
 func (Wire) Rerank(body *jsonbody.Body, r *request.Rerank) wire.Upstream {
 	e := new(jsonbody.Edit).Only(map[string]bool{"query": true})
 	e.Set("documents", string(jsonbody.AppendJSON(nil, r.Documents)))
 	return wire.Upstream{Path: "/v1/rerank", Body: e.Pieces(body)}
 }
 
-// Reranked reads {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}.
+// Reranked parses {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}.
 func (Wire) Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error) {
 	if !jsonbody.IsObject(answer) {
 		return nil, translate.Nonsense()

@@ -10,11 +10,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// textDecoder decodes llama-server's own stream: chunks of text, of which the last says so and has the figures. There
-// is no [DONE].
+// textDecoder decodes llama-server's stream of a text completion: chunks of text. The last one is marked and has usage and
+// timings. There is no [DONE].
 type textDecoder struct {
 	frames jsonbody.Frames
-	begun  bool // the answer has; the prompt makes no progress any more
+	begun  bool // the answer has begun, so there is no more progress of the prompt
 	ended  bool
 }
 
@@ -96,7 +96,7 @@ func (d *textDecoder) chunk(c *textChunk, emit func(translate.Event) error) erro
 
 var errNoChunk = errors.New("neither a piece of text nor the end")
 
-// textChunk is the fields of a chunk that matter.
+// textChunk has the relevant fields of a chunk.
 type textChunk struct {
 	content, stop, probabilities, progress, err gjson.Result
 	reason, word, truncated                     gjson.Result
@@ -131,7 +131,7 @@ func (c *textChunk) field(key, value gjson.Result) bool {
 	return true
 }
 
-// last is the events of the last chunk.
+// last returns the events of the last chunk.
 func (c *textChunk) last() []translate.Event {
 	stop, reason := translate.Stop{Reason: translate.StopEOS}, translate.FinishStop
 	switch c.reason.Str {

@@ -9,39 +9,39 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Where llama-server generates.
+// The endpoints that generate tokens.
 const (
 	chatPath   = "/v1/chat/completions"
 	textPath   = "/completion"
 	infillPath = "/infill"
 )
 
-// Wire is the wire of llama.cpp's llama-server, as measured on version 0.7.0.
+// Wire implements [wire.Engine] and its optional interfaces for llama.cpp's llama-server, as measured on version 0.7.0.
 type Wire struct{}
 
-// Chat sends the fields of chatFields alone. It asks for a stream in any case: only so does the engine notice at once that
-// nobody listens any more, and tell how far the prompt is. What a client wants in one piece is gathered from it.
+// Chat sends only the fields of chatFields. It always asks for a stream: only then does llama-server notice at once that the
+// client disconnects, and report the progress of the prompt. An answer in one piece is gathered from the stream.
 func (Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
 	e := chat.Edit.Only(chatFields)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
-	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // the choices of one seed differ, and are always the same
+	if chat.HasSeed && chat.Seed >= 0 && choice > 0 { // choices differ, but are reproducible
 		e.Set("seed", strconv.Itoa((chat.Seed+choice)%(1<<32-1)))
 	}
-	if chat.OnlyChosen { // asked for no other tokens, it lists twenty, or gives no log probabilities at all
+	if chat.OnlyChosen { // for 0 it lists twenty tokens, or gives no log probabilities at all
 		e.Set("top_logprobs", "1")
 	}
-	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // of how many tokens a thought is, or an answer that we end, nothing else tells
+	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // the only count of tokens of thinking, and of an answer that we end
 		e.Set("timings_per_token", "true")
 	}
 	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
 }
 
-// Decoder reads the stream that Chat asks for.
+// Decoder decodes the answer to a request of Chat.
 func (Wire) Decoder() translate.Decoder { return &decoder{} }
 
-// Rewriter passes the stream that Chat asks for.
+// Rewriter converts the answer to a request of Chat.
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {
 	return &rewriter{ask: chat, chunks: chunks}
 }
