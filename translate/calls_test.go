@@ -92,3 +92,22 @@ func TestRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 		t.Errorf("%+v, %v", chat, bad)
 	}
 }
+
+// TestRewriter_UnknownFields: up to four of them are passed on, but not those of the envelope.
+func TestRewriter_UnknownFields(t *testing.T) {
+	t.Parallel()
+	stream, fault := rewrite(rewriteOptions{}, []byte(`data: {"choices":[{"delta":{"content":"a"}}],"id":"x","object":"y","a":1,"b":[2],"c":{},"d":"4","e":5}`+"\n\n"))
+	const want = `"choices":[{"index":0,"delta":{"content":"a"},"logprobs":null,"finish_reason":null}],"a":1,"b":[2],"c":{},"d":"4"}` + "\n\n"
+	if !strings.Contains(string(stream), want) || strings.Contains(string(stream), `"y"`) {
+		t.Errorf("fault %v:\n%s", fault, stream)
+	}
+}
+
+// TestRewriter_SeveralDataLines: the client gets one line, whatever the engine's event has.
+func TestRewriter_SeveralDataLines(t *testing.T) {
+	t.Parallel()
+	stream, fault := rewrite(rewriteOptions{}, []byte("data: {\"choices\":[{\"delta\":{\"content\":\ndata: \"a\"}}]}\n\n"))
+	if !strings.Contains(string(stream), `"delta":{"content": "a"},"logprobs":null,"finish_reason":null}]}`+"\n\n") {
+		t.Errorf("fault %v:\n%s", fault, stream)
+	}
+}

@@ -35,6 +35,7 @@ func TestCompletion_Requests(t *testing.T) {
 		`{"prompt":"Hello","echo":true,"max_tokens":0,"stop":null,"n":null,"best_of":null,"logprobs":null,"suffix":null,"seed":null}`,
 		`{"prompt":"Hello","max_completion_tokens":3,"max_tokens":9,"return_progress":false,"response_fields":["prompt"],"stop":[]}`,
 		`{"prompt":"","n_predict":3}`,
+		`{"prompt":"Hello","n":2,"seed":0}`,
 	} {
 		body := testkit.Scan(t, raw)
 		c, err := openai.ParseCompletion(body, caps)

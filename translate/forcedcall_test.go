@@ -93,6 +93,17 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 			"reasoning: \"I \"\nreasoning: \"call.\"\ncall 0: echo, id \ncall 0: arguments \"{\\\"a\\\": \\\"}\\\\\\\"\"\ncall 0: arguments \"]\\\"}\"\ncall 0: done\n" +
 				"usage: prompt 7, cached 3, completion 12, reasoning 2\n" + timed + "finish: tool_calls\n", false,
 		},
+		"nested arguments": {
+			forced,
+			[]string{`{"name":"e","arguments":{"a":[1,{"b":[]}],`, `"c":{}}`, "}"},
+			"call 0: e, id \ncall 0: arguments \"{\\\"a\\\":[1,{\\\"b\\\":[]}],\"\ncall 0: arguments \"\\\"c\\\":{}}\"\ncall 0: done\n" +
+				"usage: prompt 7, cached 3, completion 5, reasoning 0\n" + timed + "finish: tool_calls\n", false,
+		},
+		"a long call where the request has a limit": {
+			&request.Chat{Forced: true}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", request.MaxCallTokens+9), "")...),
+			"call 0: e, id \ncall 0: arguments \"{\\\"\"\n" + strings.Repeat("call 0: arguments \"a\"\n", request.MaxCallTokens+9) +
+				"call 0: done\nusage: prompt 7, cached 3, completion 4108, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
 		"a call in a fence": {
 			forced,
 			[]string{"```json\n{\"name\":\"e\",\"arguments\":{}}\n```"},

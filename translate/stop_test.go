@@ -62,6 +62,32 @@ func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
 	}
 }
 
+// TestStop_UsageOfTheTextSeen: an engine that reports no usage before the end can't report any for an answer that is cut.
+func TestStop_UsageOfTheTextSeen(t *testing.T) {
+	t.Parallel()
+	d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}})
+	var events []translate.Event
+	emit := func(ev translate.Event) error {
+		events = append(events, ev)
+		return nil
+	}
+	for _, frame := range []string{
+		`{"choices":[{"delta":{"content":null}}],"prompt_progress":{"total":9,"cache":4,"processed":9}}`,
+		`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"content":"b"}}]}`, `{"choices":[{"delta":{"content":"END"}}]}`,
+	} {
+		if err := d.Feed([]byte("data: "+frame+"\n\n"), emit); err != nil && !errors.Is(err, translate.ErrCut) {
+			t.Fatal(err)
+		}
+	}
+	want := []translate.Event{
+		translate.Prompt{Total: 9, Cached: 4, Processed: 9}, translate.Text{Text: "a"}, translate.Text{Text: "b"},
+		translate.Usage{Prompt: 9, Cached: 4, Completion: 3}, translate.Stop{Reason: translate.StopString, Text: "END"}, translate.Finish{Reason: translate.FinishStop},
+	}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // likely is the engine's stream of some tokens with their log probabilities. A part of a letter is said with its last token.
 func likely(tokens []string) (frames []string) {
 	held, probs := "", ""

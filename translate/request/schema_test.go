@@ -81,6 +81,7 @@ func TestPattern_Bounds(t *testing.T) {
 		``, `^a$`, `^[a-z0-9]+(-[a-z0-9]+)*$`, `^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z)?$`, `^.{0,1000}$`, `^(\d{1,3}\.){3}\d{1,3}$`,
 		`^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`, `^(a?){32}$`, `^a{`, `^{1,2}`, `)a(`, `[`, `\`, `(`,
 		`^(Jan|Feb|Mar)$`, `^([a-z]{2}(-[A-Z]{2})?,){50}$`, `^[]{1,9}$`,
+		`^([` + strings.Repeat("a", 1500) + `]){2}$`, `^([` + strings.Repeat(`\]`, 700) + `]b){9}$`, `^(a?){20}(b?){12}$`, `^((a?){4}b){20}$`, `^((a?){16}|(b?){16})$`,
 	} {
 		if err := checkPattern("s", gjson.Result{Type: gjson.String, Str: p}); err != nil {
 			t.Errorf("%q: %v", p, err)
@@ -89,6 +90,10 @@ func TestPattern_Bounds(t *testing.T) {
 	for p, says := range map[string]string{
 		`^(a?){33}$`:                     "may be empty",
 		`^((a?){10}){10}$`:               "may be empty",
+		`^(a?){20}(b?){13}$`:             "may be empty",
+		`^((a?){16}|(b?){17})$`:          "may be empty",
+		`^((a?){17}b(c?){16}){2}$`:       "may be empty",
+		`^(a(b?){32})?(c?)$`:             "may be empty",
 		`^((a*)|b){40}$`:                 "may be empty",
 		`^` + strings.Repeat("a?", 33):   "may be empty",
 		`^` + strings.Repeat("(a|)", 33): "may be empty",
