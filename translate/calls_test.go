@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// deltas are the deltas of a stream's chunks.
+// deltas returns the deltas of the chunks of a stream.
 func deltas(stream []byte) (all []string) {
 	for line := range strings.Lines(string(stream)) {
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
@@ -68,7 +68,7 @@ func TestRewriter_ArgumentsAreAlwaysThere(t *testing.T) {
 	}
 }
 
-// TestRewriter_TimingsForThoseWhoAsk: a usage chunk has OpenAI's fields alone, unless the engine's are asked for.
+// A usage chunk has the engine's timings only if the request asks for them.
 func TestRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	var upstream []byte
@@ -93,7 +93,7 @@ func TestRewriter_TimingsForThoseWhoAsk(t *testing.T) {
 	}
 }
 
-// TestRewriter_UnknownFields: up to four of them are passed on, but not those of the envelope.
+// Up to four unknown fields are passed on, but not those of the envelope.
 func TestRewriter_UnknownFields(t *testing.T) {
 	t.Parallel()
 	stream, fault := rewrite(rewriteOptions{}, []byte(`data: {"choices":[{"delta":{"content":"a"}}],"id":"x","object":"y","a":1,"b":[2],"c":{},"d":"4","e":5}`+"\n\n"))
@@ -103,7 +103,7 @@ func TestRewriter_UnknownFields(t *testing.T) {
 	}
 }
 
-// TestRewriter_SeveralDataLines: the client gets one line, whatever the engine's event has.
+// An event with several data lines becomes one with a single line.
 func TestRewriter_SeveralDataLines(t *testing.T) {
 	t.Parallel()
 	stream, fault := rewrite(rewriteOptions{}, []byte("data: {\"choices\":[{\"delta\":{\"content\":\ndata: \"a\"}}]}\n\n"))

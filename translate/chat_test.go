@@ -23,7 +23,7 @@ const (
 	hello   = `"messages":[{"role":"user","content":"Hello"}]`
 )
 
-// upstream is what the engine is sent for a request that doesn't ask for v0's stop reason.
+// upstream returns the engine's request for a chat.
 func upstream(t *testing.T, body string, caps request.Caps) ([]byte, *translate.Error) {
 	t.Helper()
 	b := testkit.Scan(t, body)
@@ -37,12 +37,12 @@ func upstream(t *testing.T, body string, caps request.Caps) ([]byte, *translate.
 // tinyPNG is a picture of one testkit.Pixel, in base64.
 const tinyPNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
 
-// call is a call of the tool a as the engine is told of it. The arguments are the inside of a JSON string.
+// call returns a call of the tool a in an engine's request. The arguments are the contents of a JSON string.
 func call(arguments string) string {
 	return `{"type":"function","function":{"name":"a","arguments":"` + arguments + `"}}`
 }
 
-// demanded is how the engine is made to call a tool of which no arguments are known.
+// demanded returns the fields by which an engine must call a tool without a schema.
 func demanded(tool string) string {
 	return `"response_format":` + request.ForcedFormat([]request.Tool{{Name: tool}}) + `,"max_tokens":16384,`
 }
@@ -241,7 +241,7 @@ func TestChat_Refuses(t *testing.T) {
 	}
 }
 
-// TestParseChat_LogprobsOfTheChosenTokens: the engine tells twenty others where it is asked for no number, and nothing for 0.
+// An engine lists twenty other tokens if the request has no number, and none for 0.
 func TestParseChat_LogprobsOfTheChosenTokens(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]string{
@@ -297,7 +297,7 @@ func TestLimitTokens(t *testing.T) {
 	}
 }
 
-// FuzzChat: whatever a client sends is refused as the client's mistake, or becomes a body that the engine can be sent.
+// FuzzChat checks that any request is rejected with an error for the client, or becomes a valid request to the engine.
 func FuzzChat(f *testing.F) {
 	for _, body := range append(bodies,
 		`{`+hello+`,"tools":[{"function":{"name":"a"}}],"tool_choice":{"type":"function","function":{"name":"a"}},"parallel_tool_calls":false}`,

@@ -18,7 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// withFigures stands for what v0 adds to an answer.
+// withFigures returns additional members, such as those of v0.
 func withFigures(o *translate.Outcome) []byte {
 	figures := jsonbody.AppendJSON(nil, map[string]any{"stop_reason": o.StopReason(2048), "tokens": o.Usage.Completion, "drafted": o.Timings.DraftTokens})
 	return figures[1 : len(figures)-1]
@@ -40,7 +40,7 @@ func TestRewriter_SingleCall(t *testing.T) {
 	}
 }
 
-// TestRewriter_KeepsTheFirstOfCallsInOneChunk: this engine sends one at a time, but needn't.
+// llama-server sends one call at a time, but that isn't guaranteed.
 func TestRewriter_KeepsTheFirstOfCallsInOneChunk(t *testing.T) {
 	t.Parallel()
 	stream, fault := rewriteFor(&request.Chat{SingleCall: true}, rewriteOptions{}, []byte(
@@ -53,7 +53,7 @@ func TestRewriter_KeepsTheFirstOfCallsInOneChunk(t *testing.T) {
 	}
 }
 
-// merged is what a client sees of several answers whose pieces come in any order.
+// merged returns the stream of several answers whose pieces come in any order.
 func merged(r *rand.Rand, usage bool, extra openai.Extra, answers ...[][]byte) []byte {
 	tail := openai.NewChatTail(len(answers), usage, extra)
 	rewriters := make([]wire.Rewriter, len(answers))
@@ -116,7 +116,7 @@ func isFinish(ev translate.Event) bool {
 	return ok
 }
 
-// choiceOf are the deltas and the finish reason of a choice.
+// choiceOf returns the deltas and the finish reason of a choice.
 func choiceOf(t *testing.T, stream []byte, index int) string {
 	t.Helper()
 	var all strings.Builder
@@ -130,7 +130,7 @@ func choiceOf(t *testing.T, stream []byte, index int) string {
 	return all.String()
 }
 
-// dataOf are a stream's chunks, without the mark of the end. All of them have to be JSON.
+// dataOf returns the chunks of a stream without its end mark. All must be JSON.
 func dataOf(t *testing.T, stream []byte) []string {
 	t.Helper()
 	var all []string

@@ -19,7 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
-// TestCompletion_Requests keeps what each request becomes: one upstream request for each candidate of each prompt.
+// TestCompletion_Requests compares the engine's requests, one for each candidate of each prompt, with a golden file.
 func TestCompletion_Requests(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -86,13 +86,13 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// textTranscripts are those of llama-server's own stream of text.
+// textTranscripts are transcripts of llama-server's text completions.
 func textTranscripts(tb testing.TB) []transcript {
 	tb.Helper()
 	return transcriptsIn(tb, "testdata/llama-text")
 }
 
-// decodeText is the events of a stream that comes in these pieces.
+// decodeText returns the events of a stream that comes in these pieces.
 func decodeText(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
 	return decodeWith(tb, llamaserver.Wire{}.CompletionDecoder(), pieces...)
@@ -102,7 +102,7 @@ func newTestAnswer() *openai.TextAnswer {
 	return openai.NewTextAnswer(openai.Envelope{ID: "cmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"})
 }
 
-// streamText is what a client sees of a choice whose events these are.
+// streamText returns the stream of a choice with these events.
 func streamText(events []translate.Event, top int) []byte {
 	c := openai.TextChoice{Answer: newTestAnswer(), Top: top, IsStream: true}
 	var dst []byte
@@ -118,8 +118,7 @@ func streamText(events []translate.Event, top int) []byte {
 	return c.Answer.AppendDone(dst)
 }
 
-// gatherText is the body of an answer whose only choice has these events; empty if they end in a fault. It is that of a
-// client of v0.
+// gatherText returns the body of an answer of v0 with these events, nil if they end in a fault.
 func gatherText(events []translate.Event, top int) []byte {
 	c := openai.TextChoice{Answer: newTestAnswer(), Top: top}
 	for _, ev := range events {
@@ -134,8 +133,8 @@ func gatherText(events []translate.Event, top int) []byte {
 	return c.Answer.Body(choices, total.Usage, extras.Members())
 }
 
-// TestTextTranscripts keeps what becomes of each transcript: the events, the stream of a client that wants no log
-// probabilities and one that does, and the body.
+// TestTextTranscripts compares the views of each transcript with its golden file: the events, the stream and the body, with and
+// without log probabilities.
 func TestTextTranscripts(t *testing.T) {
 	t.Parallel()
 	for _, tr := range textTranscripts(t) {
@@ -172,7 +171,7 @@ func TestTextDecoder_AnyCuttingGivesTheSameEvents(t *testing.T) {
 	}
 }
 
-// TestTextDecoder_StopsWhereTheReceiverDoes: an error of emit ends the call and is returned, at whatever event it comes.
+// An error returned by emit ends the call and is returned, at any event.
 func TestTextDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
@@ -197,7 +196,7 @@ func TestTextDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 	}
 }
 
-// TestTextChoice_StreamAndBodySayTheSame: a client that puts the pieces of a stream together has the body.
+// The assembled pieces of a stream are the body.
 func TestTextChoice_StreamAndBodySayTheSame(t *testing.T) {
 	t.Parallel()
 	for _, tr := range textTranscripts(t) {
@@ -219,7 +218,7 @@ func TestTextChoice_StreamAndBodySayTheSame(t *testing.T) {
 	}
 }
 
-// FuzzTextDecoder: the grammar holds, the cutting doesn't matter, and what is made of it is JSON, whatever the engine sends.
+// FuzzTextDecoder checks that events follow the grammar and don't depend on the reads, and that answers are JSON.
 func FuzzTextDecoder(f *testing.F) {
 	for i, tr := range textTranscripts(f) {
 		f.Add(tr.upstream, uint64(i), i%4-1)

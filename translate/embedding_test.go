@@ -66,7 +66,7 @@ func TestEmbedding_Body(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever an engine answers is read without a panic, and what comes of it is JSON.
+// FuzzAnswers checks that parsing any answer doesn't panic and results in JSON.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"data":[{"embedding":"`+testkit.Packed(1, 2)+`","index":0}],"usage":{"prompt_tokens":5}}`), 1, 1)
 	f.Add([]byte(`{"results":[{"index":0,"relevance_score":0.5},{"index":1,"relevance_score":-1e99}]}`), 2, 1)

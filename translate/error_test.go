@@ -27,7 +27,7 @@ var kindNames = [...]string{
 	translate.KindHubBusy: "hub busy", translate.KindDiskFull: "disk full",
 }
 
-// TestError_Envelopes keeps what each kind looks like in each dialect, headers included.
+// TestError_Envelopes compares errors of each kind in each dialect, including headers, with a golden file.
 func TestError_Envelopes(t *testing.T) {
 	t.Parallel()
 	if len(kindNames) != int(translate.Kinds) {

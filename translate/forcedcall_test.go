@@ -42,7 +42,7 @@ func spoken(pieces ...string) []byte {
 	return b.Bytes()
 }
 
-// decodedFor is the events of an answer to a chat, and whether the engine's stream had to be read to its end.
+// decodedFor returns the events of the answer to a chat, and whether it was cut off before the end of the engine's stream.
 func decodedFor(t *testing.T, chat *request.Chat, stream []byte, size int) (events string, cut bool) {
 	t.Helper()
 	d := wire.Decoder(llamaserver.Wire{}, chat)
@@ -137,7 +137,7 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 	}
 }
 
-// TestAnswer_StreamsSayWhatBodiesSay: the long way to an OpenAI-style stream comes to the same as the events.
+// A stream that is encoded from events has the same content as they.
 func TestAnswer_StreamsSayWhatBodiesSay(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

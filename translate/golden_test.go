@@ -20,7 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// transcript is what an engine answered to one request, and its golden file: the answer and the views of it.
+// transcript is a golden file: an engine's answer to one request, and its views.
 type transcript struct {
 	name     string
 	upstream []byte
@@ -29,7 +29,7 @@ type transcript struct {
 	views    map[string][]byte // as the file has them
 }
 
-// view is what a client, or a test, sees of a transcript. A view of nothing has no section in the file.
+// view is what clients receive for a transcript, or its events. An empty view has no section in the file.
 type view struct {
 	name string
 	data []byte
@@ -67,7 +67,7 @@ func transcriptsIn(tb testing.TB, dir string) []transcript {
 	return all
 }
 
-// withoutNewline marks the name of a section whose data doesn't end in a newline, which an archive can't say otherwise.
+// withoutNewline marks a section whose data doesn't end in a newline, since those of an archive always do.
 const withoutNewline = " (without the last newline)"
 
 // golden compares the views with those in the transcript's file.
@@ -86,8 +86,8 @@ func (tr *transcript) golden(t *testing.T, views ...view) {
 	testkit.Golden(t, tr.path, txtar.Format(archive))
 }
 
-// decode is the events of a stream that comes in these pieces. Each piece is overwritten once it was fed, as a reader
-// does with its buffer.
+// decode returns the events of a stream that comes in these pieces. Each piece is overwritten after Feed, as a reader overwrites
+// its buffer.
 func decode(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
 	return decodeWith(tb, llamaserver.Wire{}.Decoder(), pieces...)
@@ -113,22 +113,22 @@ func decodeWith(tb testing.TB, d translate.Decoder, pieces ...[]byte) []translat
 	return events
 }
 
-// envelope is what the tests' answers say of themselves.
+// envelope is the envelope of the tests' answers.
 var envelope = openai.Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
 
-// caps is a model of which nothing is known, on llama-server.
+// caps are those of an unknown model on llama-server.
 var caps = func() (c request.Caps) {
 	llamaserver.Wire{}.Describe(&c)
 	return c
 }()
 
-// capsOf adds what llama-server takes.
+// capsOf adds those of llama-server.
 func capsOf(c request.Caps) request.Caps {
 	llamaserver.Wire{}.Describe(&c)
 	return c
 }
 
-// rewriteOptions is what the client's stream is written with.
+// rewriteOptions are the options of the client's stream.
 type rewriteOptions struct {
 	IncludeUsage   bool
 	ReasoningField openai.ReasoningField
@@ -139,7 +139,7 @@ type rewriteOptions struct {
 	Tail           *openai.ChatTail
 }
 
-// newRewriter makes the client's stream of a chat as the API does.
+// newRewriter returns the rewriter that package api uses for a chat.
 func newRewriter(chat *request.Chat, opts rewriteOptions) wire.Rewriter {
 	if opts.Tail == nil {
 		opts.Tail = openai.NewChatTail(1, opts.IncludeUsage, opts.Extra)
@@ -154,12 +154,12 @@ func newRewriter(chat *request.Chat, opts rewriteOptions) wire.Rewriter {
 	return wire.Encoded(wire.Decoder(llamaserver.Wire{}, chat), openai.NewChatStream(chunks, chat.SingleCall))
 }
 
-// rewrite is what a client sees of a stream that comes in these pieces, and how it went.
+// rewrite returns the client's stream for an engine's stream in these pieces, and its error.
 func rewrite(opts rewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	return rewriteFor(&request.Chat{}, opts, pieces...)
 }
 
-// rewriteFor is rewrite for what a chat request asks for.
+// rewriteFor is like rewrite for a given chat.
 func rewriteFor(chat *request.Chat, opts rewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	var dst []byte
 	opts.Envelope = envelope
@@ -182,7 +182,7 @@ func scribble(p []byte) {
 	}
 }
 
-// gather is the body that is made of events.
+// gather returns the body of a chat with these events.
 func gather(field openai.ReasoningField, events []translate.Event) []byte {
 	b := openai.ChatBody{Envelope: envelope, Reasoning: field}
 	var dst []byte
@@ -192,7 +192,7 @@ func gather(field openai.ReasoningField, events []translate.Event) []byte {
 	return dst
 }
 
-// eventLines says each event on a line.
+// eventLines describes each event in a line.
 func eventLines(tb testing.TB, events []translate.Event) string {
 	tb.Helper()
 	var all strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// TestImages_Together: a request may hold so many images, and so many pixels, in either dialect.
+// The number of images and of pixels in a request is limited in either dialect.
 func TestImages_Together(t *testing.T) {
 	t.Parallel()
 	large := testkit.PNG(t, 8000, 8000)

@@ -15,13 +15,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
 
-// messagesOptions are what clients may ask to see.
+// messagesOptions are options of a request.
 type messagesOptions struct {
 	thinking anthropic.Thinking
 	single   bool
 }
 
-// messagesStream is what a client sees of events in a stream.
+// messagesStream returns the stream for events.
 func messagesStream(o messagesOptions, events []translate.Event) []byte {
 	s := &anthropic.Stream{ID: "msg_0", Thinking: o.thinking, SingleCall: o.single}
 	s.Begin(envelope.Model, 4096)
@@ -32,7 +32,7 @@ func messagesStream(o messagesOptions, events []translate.Event) []byte {
 	return dst
 }
 
-// messagesBodyOf is what a client sees of events in one piece: nothing, if they end in a fault.
+// messagesBodyOf returns the body for events, nil if they end in a fault.
 func messagesBodyOf(o messagesOptions, events []translate.Event) []byte {
 	a := &anthropic.Answer{ID: "msg_0", Model: envelope.Model, ContextLength: 4096, Thinking: o.thinking, SingleCall: o.single}
 	for _, ev := range events {
@@ -44,7 +44,7 @@ func messagesBodyOf(o messagesOptions, events []translate.Event) []byte {
 	return a.AppendBody(nil)
 }
 
-// TestMessages_EveryEnd keeps the kinds of blocks and the reasons to stop that the transcripts don't have.
+// TestMessages_EveryEnd compares the kinds of blocks and stop reasons that no transcript has with a golden file.
 func TestMessages_EveryEnd(t *testing.T) {
 	t.Parallel()
 	thought, said := translate.Reasoning{Text: "Hm"}, translate.Text{Text: "Yes"}
@@ -109,7 +109,7 @@ func TestMessages_AnyCuttingGivesTheSame(t *testing.T) {
 
 var everyMessagesOptions = []messagesOptions{{anthropic.ThinkingHidden, false}, {anthropic.ThinkingShown, false}, {anthropic.ThinkingOmitted, true}}
 
-// TestMessages_AnyOrderOfChunks: whatever the engine sends, the stream keeps its order, and says what the body says.
+// For any order of chunks, the events of the stream are in order and have the content of the body.
 func TestMessages_AnyOrderOfChunks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
@@ -135,7 +135,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// wantSameAnswer puts the stream together as clients do, and compares it with the body.
+// wantSameAnswer assembles a stream as clients do and compares it with the body.
 func wantSameAnswer(t *testing.T, o messagesOptions, events []translate.Event) {
 	t.Helper()
 	stream, body := messagesStream(o, events), messagesBodyOf(o, events)
@@ -147,7 +147,7 @@ func wantSameAnswer(t *testing.T, o messagesOptions, events []translate.Event) {
 		t.Fatalf("the body is %s, the stream\n%s", body, stream)
 	}
 	if body == nil || gjson.GetBytes(body, "stop_reason").Str == "max_tokens" {
-		return // a call that was cut is told in another way
+		return // a call that is cut off differs
 	}
 	var want map[string]any
 	if err := json.Unmarshal(body, &want); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// loads are the events of a load that a request waits for.
+// loads are the events of a load.
 var loads = []translate.Event{
 	translate.Load{Phase: translate.PhaseProgress, Instance: "lmcaddy/tinychat"},
 	translate.Load{Phase: translate.PhaseProgress, Instance: "lmcaddy/tinychat", Progress: 0.25},
@@ -26,8 +26,7 @@ var loads = []translate.Event{
 	translate.Load{Phase: translate.PhaseEnd, Instance: "lmcaddy/tinychat", Seconds: 1.25},
 }
 
-// nativeStream is what a client of the native chat sees of an answer that comes in these pieces, after some events, and
-// its end's result.
+// nativeStream returns the native stream for an engine's stream in these pieces, after the events in before, and its result.
 func nativeStream(tb testing.TB, before []translate.Event, pieces ...[]byte) (stream []byte, result string) {
 	tb.Helper()
 	var s native.Stream
@@ -45,7 +44,7 @@ func nativeStream(tb testing.TB, before []translate.Event, pieces ...[]byte) (st
 	return dst, gjson.GetBytes(end, "result").Raw
 }
 
-// nativeBody is the body of a client that doesn't stream.
+// nativeBody returns the answer in one piece.
 func nativeBody(before, events []translate.Event) string {
 	a := native.Answer{Instance: "lmcaddy/tinychat", ResponseID: "resp_" + strings.Repeat("0a", 24)}
 	for _, ev := range append(before, events...) {
@@ -54,7 +53,7 @@ func nativeBody(before, events []translate.Event) string {
 	return string(a.AppendBody(nil))
 }
 
-// TestNativeStream_AnyCuttingGivesTheSame: of every transcript, and the result is the body in one piece.
+// The stream doesn't depend on the reads, and its result is the body in one piece.
 func TestNativeStream_AnyCuttingGivesTheSame(t *testing.T) {
 	t.Parallel()
 	for _, tr := range transcripts(t) {
@@ -103,7 +102,7 @@ func wantNative(t *testing.T, stream []byte) {
 	}
 }
 
-// FuzzNativeStream: whatever an engine sends, the client sees JSON, in a frame that is whole.
+// FuzzNativeStream checks that clients receive complete events with JSON.
 func FuzzNativeStream(f *testing.F) {
 	for _, tr := range transcripts(f) {
 		f.Add(tr.upstream)
@@ -118,8 +117,8 @@ func FuzzNativeStream(f *testing.F) {
 	})
 }
 
-// FuzzNativeChat: whatever a client sends is refused as the client's mistake, or becomes a body that the engine can be
-// sent, and can be told again as it was.
+// FuzzNativeChat checks that any request is rejected with an error for the client, or becomes a valid request to the engine, and
+// that its input can be returned as it was.
 func FuzzNativeChat(f *testing.F) {
 	for _, body := range append(bodies,
 		`{"model":"m","input":"hi","system_prompt":"s","previous_response_id":"resp_1","store":false,"reasoning":"off","context_length":9}`,

@@ -21,7 +21,7 @@ import (
 // agentModel is a model whose thinking can be turned off, and that takes images.
 var agentModel = request.Caps{Vision: true, Reasoning: []string{"off", "on"}}
 
-// sentBy is what an engine is sent for a request of each dialect, or the refusal.
+// sentBy returns the engine's request for a request of each dialect, or the error.
 var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 	"chat": func(body *jsonbody.Body) (string, *translate.Error) {
 		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: true}))
@@ -75,7 +75,7 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 	},
 }
 
-// TestNull_IsAbsence: a request says the same with a field of null as without it. NULL stands before each such field.
+// A field that is null has the same meaning as an absent field. NULL marks each such field.
 func TestNull_IsAbsence(t *testing.T) {
 	t.Parallel()
 	const hi = `"messages":[{"role":"user","content":"hi"}]`

@@ -16,13 +16,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// TestStop_LogprobsAreThoseOfTheText: a token is told if it begins in the text that is told, and no other is.
+// The log probabilities are those of the tokens that begin in the emitted text.
 func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		stops, tokens []string
 		text          string
-		told          int // of the tokens
+		told          int // number of tokens emitted
 	}{
 		"none of the stop string's":            {[]string{" END"}, []string{"a", "b", " END", "c"}, "ab", 2},
 		"at the beginning":                     {[]string{"a"}, []string{"a", "b"}, "", 0},
@@ -62,7 +62,7 @@ func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
 	}
 }
 
-// TestStop_UsageOfTheTextSeen: an engine that reports no usage before the end can't report any for an answer that is cut.
+// Without a usage before the end, the tokens of an answer that is cut off are counted.
 func TestStop_UsageOfTheTextSeen(t *testing.T) {
 	t.Parallel()
 	d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}})
@@ -80,15 +80,19 @@ func TestStop_UsageOfTheTextSeen(t *testing.T) {
 		}
 	}
 	want := []translate.Event{
-		translate.Prompt{Total: 9, Cached: 4, Processed: 9}, translate.Text{Text: "a"}, translate.Text{Text: "b"},
-		translate.Usage{Prompt: 9, Cached: 4, Completion: 3}, translate.Stop{Reason: translate.StopString, Text: "END"}, translate.Finish{Reason: translate.FinishStop},
+		translate.Prompt{Total: 9, Cached: 4, Processed: 9},
+		translate.Text{Text: "a"},
+		translate.Text{Text: "b"},
+		translate.Usage{Prompt: 9, Cached: 4, Completion: 3},
+		translate.Stop{Reason: translate.StopString, Text: "END"},
+		translate.Finish{Reason: translate.FinishStop},
 	}
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// likely is the engine's stream of some tokens with their log probabilities. A part of a letter is said with its last token.
+// likely returns an engine's stream of tokens with their log probabilities. A letter is sent with its last token.
 func likely(tokens []string) (frames []string) {
 	held, probs := "", ""
 	for _, token := range tokens {

@@ -13,8 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// TestTranscripts keeps what becomes of each transcript: for all of them the events and what clients see of a chat and of
-// Messages, streamed and in one piece, and for some of them what other requests get.
+// TestTranscripts compares the views of each transcript with its golden file: the events, the answers of a chat and of the
+// Messages API, streamed and in one piece, and for some transcripts the answers to other requests.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -47,7 +47,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// moreViews are what other requests get, each of those transcripts that show the most.
+// moreViews are the answers to other requests, for the transcripts that show them best.
 var moreViews = map[string][]func(t *testing.T, upstream []byte) []view{
 	"broken-off":         {viewsWithFigures, nativeView},
 	"empty":              {nativeView},
@@ -104,7 +104,7 @@ func line(body []byte) []byte {
 	return append(body, '\n')
 }
 
-// TestRewriter_OptionsAreIndependent: each of the two options does its own edit, whatever the other is.
+// Each of the two options has its own effect, independent of the other.
 func TestRewriter_OptionsAreIndependent(t *testing.T) {
 	t.Parallel()
 	for _, tr := range transcripts(t) {

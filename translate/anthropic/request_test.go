@@ -107,7 +107,7 @@ var requests = []struct {
 	{"a tool without a name", `"tools":[{"input_schema":{}}],"messages":[{"role":"user","content":"Hi"}]`, agentModel},
 }
 
-// TestMessages_Requests keeps what the engine is sent for each request, or why it is refused.
+// TestMessages_Requests compares the engine's request, or the error, for each request with a golden file.
 func TestMessages_Requests(t *testing.T) {
 	t.Parallel()
 	var all bytes.Buffer
@@ -160,7 +160,7 @@ func TestMessages_CountNeedsNoLimit(t *testing.T) {
 	}
 }
 
-// TestMessages_TheChangingHeaderChangesNothing: two requests that differ in it alone are the same to the engine.
+// Requests that differ only in the header line are the same for the engine.
 func TestMessages_TheChangingHeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	request := func(header string) string {

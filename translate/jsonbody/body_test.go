@@ -38,7 +38,7 @@ func TestBody_Value(t *testing.T) {
 	}
 }
 
-// TestBody_GetCopies: what Get gives stays as it is when the request's buffer is used anew.
+// The result of Get stays valid when the buffer of the request is reused.
 func TestBody_GetCopies(t *testing.T) {
 	t.Parallel()
 	b := scanned(t, `{"model":"tiny"}`)
@@ -210,7 +210,7 @@ func TestEdit_ApplyCopiesOnce(t *testing.T) {
 	}
 }
 
-// jsonEqual tells whether two texts are the same but for space between tokens.
+// jsonEqual reports whether two JSON texts differ only in white space between tokens.
 func jsonEqual(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	var x, y bytes.Buffer

@@ -11,10 +11,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// envelope is what the tests' answers say of themselves.
+// envelope is the envelope of the tests' answers.
 var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
 
-// gather is the body that is made of events.
+// gather returns the body of a chat with these events.
 func gather(field ReasoningField, events []translate.Event) []byte {
 	b := ChatBody{Envelope: envelope, Reasoning: field}
 	var dst []byte
@@ -24,7 +24,7 @@ func gather(field ReasoningField, events []translate.Event) []byte {
 	return dst
 }
 
-// called are the events of calls, whose arguments these are.
+// called returns the events of calls with these arguments.
 func called(reason translate.FinishReason, arguments ...string) []translate.Event {
 	var events []translate.Event
 	for i, args := range arguments {
@@ -95,7 +95,7 @@ func TestChatBody_ReasoningField(t *testing.T) {
 	}
 }
 
-// TestChatBody_SaysNothingOfAFault: the caller tells the client of a fault by the status, so there must be no body yet.
+// A fault appends no body, since the caller answers with an error status.
 func TestChatBody_SaysNothingOfAFault(t *testing.T) {
 	t.Parallel()
 	if got := gather("", []translate.Event{translate.Prompt{}, translate.Text{Text: "Hi"}, translate.Usage{}, translate.Fault{Err: translate.BrokenOff()}}); len(got) > 0 {
@@ -103,7 +103,7 @@ func TestChatBody_SaysNothingOfAFault(t *testing.T) {
 	}
 }
 
-// TestOutcome_ReasonsAgree: what finish_reason says and what stop_reason says is the same.
+// finish_reason and stop_reason agree.
 func TestOutcome_ReasonsAgree(t *testing.T) {
 	t.Parallel()
 	call := []translate.Event{translate.CallStart{Name: "now", ID: "a"}, translate.CallArgs{Text: `{}`}, translate.CallDone{}}
