@@ -11,7 +11,7 @@ if ! has_compiler && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
 fi
 if has_compiler; then
-	CGO_ENABLED=1 exec go test -race "$@"
+	CGO_ENABLED=1 exec go test -race -timeout 20m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2

@@ -14,13 +14,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 )
 
-// everyCutUpTo is the length of a transcript up to which each position is cut at. It bounds a quadratic effort.
+// everyCutUpTo is the maximum length of a transcript that is cut at every position, which takes quadratic time.
 const everyCutUpTo = 2600
 
-// seeds are those of the random cuts: fixed, so that a failure can be had again.
+// seeds are the seeds of the random cuts, fixed so that failures can be reproduced.
 var seeds = []uint64{1, 2, 3, 5, 8, 13, 21, 34}
 
-// cuttings are ways to cut p into reads.
+// cuttings returns several ways to split p into reads.
 func cuttings(p []byte) map[string][][]byte {
 	all := map[string][][]byte{"one byte at a time": single(p)}
 	for _, seed := range seeds {
@@ -42,7 +42,7 @@ func single(p []byte) [][]byte {
 	return pieces
 }
 
-// randomCuts are pieces of very different lengths, empty ones among them.
+// randomCuts splits p into pieces of very different lengths, including empty ones.
 func randomCuts(p []byte, seed uint64) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var pieces [][]byte
@@ -85,7 +85,7 @@ func TestRewriter_AnyCuttingGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// TestNothingFollowsTheEnd: not even a fault, when what comes behind [DONE] is too long for a frame.
+// Nothing follows the end, not even a fault if the bytes after [DONE] are too long for a frame.
 func TestNothingFollowsTheEnd(t *testing.T) {
 	t.Parallel()
 	end := `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
@@ -101,7 +101,7 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 	}
 }
 
-// TestDecoder_StopsWhereTheReceiverDoes: an error of emit ends the call and is returned, at whatever event it comes.
+// An error returned by emit ends the call and is returned, at any event.
 func TestDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
@@ -129,7 +129,7 @@ func TestDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 	}
 }
 
-// TestFrames_LimitIsTheSameForAnyCutting: whether a frame is too long must not depend on the reads either.
+// Whether a frame is too long doesn't depend on the reads.
 func TestFrames_LimitIsTheSameForAnyCutting(t *testing.T) {
 	t.Parallel()
 	chunk := []byte(`data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n")

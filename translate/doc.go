@@ -1,9 +1,10 @@
-// Package translate has what the packages below it share, and what belongs to no dialect and no engine: the events of an answer,
-// the items of a conversation, the only error that clients see, and how decoders and encoders fit together.
+// Package translate defines what dialects and engines share: the events of an answer, the items of a conversation, the
+// error that clients see, and the interfaces of decoders and encoders.
 //
-// A client's dialect is a package: openai (with v0), anthropic, native. It reads requests, and encodes events. An engine is a
-// package, too: llamaserver. It makes the engine's requests, and decodes its answers to events. None of them knows another. What
-// they have between them is request, the neutral requests, wire, which says what an engine's package does, and jsonbody.
+// Each dialect that clients speak is a package below this one. It parses requests and encodes events. Each engine has a
+// package, too: it builds the engine's requests and decodes its answers into events. These packages don't import each
+// other. Between them stand package request, the neutral requests; package wire, the interfaces of an engine; and package
+// jsonbody, the bytes of both sides.
 //
 // Nothing here does I/O.
 package translate

@@ -2,31 +2,17 @@ package translate_test
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
-
-func vector(components ...float32) []byte {
-	var raw []byte
-	for _, x := range components {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-	}
-	return raw
-}
-
-func packed(components ...float32) string {
-	return base64.StdEncoding.EncodeToString(vector(components...))
-}
 
 func TestEmbedding_AsksTheEngine(t *testing.T) {
 	t.Parallel()
@@ -35,7 +21,7 @@ func TestEmbedding_AsksTheEngine(t *testing.T) {
 		`{"input":["a","b"],"encoding_format":"float","dimensions":2,"ttl":60}`: `{"input":["a","b"],"encoding_format":"base64"}`,
 		`{"input":[[1,2],[3]],"encoding_format":null,"embd_normalize":2}`:       `{"input":[[1,2],[3]],"encoding_format":"base64"}`,
 	} {
-		body := scanned(t, request)
+		body := testkit.Scan(t, request)
 		e, err := openai.ParseEmbedding(body)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +35,7 @@ func TestEmbedding_AsksTheEngine(t *testing.T) {
 
 func TestEmbedding_Body(t *testing.T) {
 	t.Parallel()
-	answer := `{"object":"list","data":[{"embedding":"` + packed(0.6, 0, -0.8) + `","index":1},{"embedding":"` + packed(0.1, 1e-9, -1) +
+	answer := `{"object":"list","data":[{"embedding":"` + testkit.Packed(0.6, 0, -0.8) + `","index":1},{"embedding":"` + testkit.Packed(0.1, 1e-9, -1) +
 		`","index":0}],"usage":{"prompt_tokens":5,"total_tokens":5},"model":"x"}`
 	got, bad := llamaserver.Wire{}.Embedded([]byte(answer), 2)
 	if bad != nil {
@@ -62,7 +48,7 @@ func TestEmbedding_Body(t *testing.T) {
 		want string
 	}{
 		"numbers": {request.Embedding{}, head + `[0.1,1e-09,-1]` + second + `[0.6,0,-0.8]` + tail},
-		"base64":  {request.Embedding{Base64: true}, head + `"` + packed(0.1, 1e-9, -1) + `"` + second + `"` + packed(0.6, 0, -0.8) + `"` + tail},
+		"base64":  {request.Embedding{Base64: true}, head + `"` + testkit.Packed(0.1, 1e-9, -1) + `"` + second + `"` + testkit.Packed(0.6, 0, -0.8) + `"` + tail},
 		"all":     {request.Embedding{Dimensions: 3}, head + `[0.1,1e-09,-1]` + second + `[0.6,0,-0.8]` + tail},
 		"two":     {request.Embedding{Dimensions: 2}, head + `[1,1e-08]` + second + `[1,0]` + tail},
 	} {
@@ -80,9 +66,9 @@ func TestEmbedding_Body(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever an engine answers is read without a panic, and what comes of it is JSON.
+// FuzzAnswers checks that parsing any answer doesn't panic and results in JSON.
 func FuzzAnswers(f *testing.F) {
-	f.Add([]byte(`{"data":[{"embedding":"`+packed(1, 2)+`","index":0}],"usage":{"prompt_tokens":5}}`), 1, 1)
+	f.Add([]byte(`{"data":[{"embedding":"`+testkit.Packed(1, 2)+`","index":0}],"usage":{"prompt_tokens":5}}`), 1, 1)
 	f.Add([]byte(`{"results":[{"index":0,"relevance_score":0.5},{"index":1,"relevance_score":-1e99}]}`), 2, 1)
 	f.Add([]byte(`{"results":[{"index":0,"relevance_score":1e999}]}`), 1, 1)
 	f.Fuzz(func(t *testing.T, answer []byte, n, dimensions int) {

@@ -7,61 +7,84 @@ import (
 	"time"
 )
 
-// Error is the only error that clients see, whatever their dialect. It is comparable.
+// Error is the error that clients see, in every dialect. It is comparable.
 type Error struct {
 	Kind       Kind
-	Code       string        // a stable word for programs; the kind's own where empty
-	Param      string        // the request's field that is at fault
+	Code       string        // a stable word for programs; empty for that of the kind
+	Param      string        // the field of the request that is at fault
 	Message    string        // what is wrong and what to do next
-	RetryAfter time.Duration // 0: not told
+	RetryAfter time.Duration // 0 if unknown
 
-	// With KindContextOverflow: how long the prompt is and how long it may be, in tokens.
+	// The length of the prompt and its limit in tokens, with KindContextOverflow.
 	Tokens, Limit int
 }
 
-// Error gives the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Invalid is an error about a field of the request: code is a word such as "invalid_value".
-func Invalid(code, param, message string) *Error {
-	return &Error{Kind: KindInvalid, Code: code, Param: param, Message: message}
+// Status returns the HTTP status of the error. A dialect may use another.
+func (e *Error) Status() int { return kinds[e.Kind].status }
+
+// EffectiveCode returns the code of the error, or else of its kind. It may be empty.
+func (e *Error) EffectiveCode() string { return cmp.Or(e.Code, kinds[e.Kind].code) }
+
+// IsRetryable reports whether the same request may succeed when it is sent again.
+func (e *Error) IsRetryable() bool {
+	switch e.Kind {
+	case KindQueueFull, KindRateLimited, KindEngineFailed, KindStalled, KindHubFailed, KindHubBusy:
+		return true
+	default:
+		return e.RetryAfter > 0 // a time to retry implies that a retry makes sense
+	}
 }
 
-// Missing is the error about a required field that isn't there.
-func Missing(param string) *Error {
-	return Invalid("missing_required_parameter", param, `"`+param+`" is required`)
+// IsBrokenOff reports whether the engine died in the middle of its answer, without an error of its own.
+func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
+
+// Header sets the headers that belong to the error: Retry-After, and the one by which the official clients decide whether
+// to retry.
+func (e *Error) Header(h http.Header) {
+	if e.Kind == KindUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="lmcaddy"`)
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	if e.Status() >= 500 && !e.IsRetryable() {
+		h.Set("X-Should-Retry", "false")
+	}
 }
 
-// Kind classes an error by what the client can do about it.
+// Kind classifies an error by what the client can do about it.
 type Kind uint8
 
 // The kinds. Each has a row in the table below.
 const (
-	KindInternal            Kind = iota // a fault of ours
+	KindInternal            Kind = iota // a bug in this server
 	KindInvalid                         // the request is wrong
-	KindNotImplemented                  // the request is right, but this server can't do it
+	KindNotImplemented                  // the request is valid, but this server can't do it
 	KindContextOverflow                 // the prompt is longer than the context
 	KindModelNotFound                   // no such model or instance
 	KindResponseNotFound                // no such stored response
 	KindPathNotFound                    // no such endpoint
-	KindMethodNotAllowed                // not with this method
-	KindTooLarge                        // the body is over the limit
-	KindUnsupportedEncoding             // the body is compressed in a way that isn't known
-	KindQueueFull                       // too many requests wait
-	KindEngineFailed                    // the engine died or spoke nonsense
-	KindUnavailable                     // the model couldn't be loaded
+	KindMethodNotAllowed                // the endpoint has no such method
+	KindTooLarge                        // the body exceeds the limit
+	KindUnsupportedEncoding             // the body has an unknown compression
+	KindQueueFull                       // too many requests are waiting
+	KindEngineFailed                    // the engine died or gave an invalid answer
+	KindUnavailable                     // the model can't be loaded
 	KindStalled                         // the engine stopped answering
-	KindForbidden                       // the request is right, but this may not be done
-	KindUnauthorized                    // without a valid token
-	KindRateLimited                     // the token has used what it may
-	KindConflict                        // not in the state that things are in
+	KindForbidden                       // the request is valid, but not permitted
+	KindUnauthorized                    // there is no valid token
+	KindRateLimited                     // the token's limit is used up
+	KindConflict                        // not possible in the current state
 	KindJobNotFound                     // no such download
-	KindHubFailed                       // a hub of models can't be reached, or spoke nonsense
-	KindHubBusy                         // a hub of models wants us to come back later
-	KindDiskFull                        // what is to be stored doesn't fit
+	KindHubFailed                       // a model hub is unreachable, or gave an invalid answer
+	KindHubBusy                         // a model hub asks to retry later
+	KindDiskFull                        // there is no room to store something
 )
 
-// kinds gives each kind's status, and the code of an error that has none of its own.
+// kinds has the status of each kind, and the code of errors without one.
 var kinds = [...]struct {
 	status int
 	code   string
@@ -90,48 +113,25 @@ var kinds = [...]struct {
 	KindDiskFull:            {507, "disk_full"},
 }
 
-// Status is the HTTP status of the error. A dialect may have another.
-func (e *Error) Status() int { return kinds[e.Kind].status }
-
-// IsRetryable tells whether the same request may succeed when it is sent again.
-func (e *Error) IsRetryable() bool {
-	switch e.Kind {
-	case KindQueueFull, KindRateLimited, KindEngineFailed, KindStalled, KindHubFailed, KindHubBusy:
-		return true
-	default:
-		return e.RetryAfter > 0 // who says when to come back means it
-	}
-}
-
-// IsBrokenOff tells whether the error is that an answer ended before its end: the engine has died, and said nothing of why.
-func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
-
-// EffectiveCode is the error's code, or else its kind's. It may be empty.
-func (e *Error) EffectiveCode() string { return cmp.Or(e.Code, kinds[e.Kind].code) }
-
-// Dialect writes errors as one family of endpoints does.
+// Dialect writes the errors of a family of endpoints.
 type Dialect interface {
-	// AppendError appends the body of a response that is an error. Dialects without a place for the request's id leave it out.
+	// AppendError appends the body of an error response. A dialect may leave out the request id.
 	AppendError(dst []byte, e *Error, requestID string) []byte
-	// Status is the response's HTTP status.
+	// Status returns the HTTP status of the response.
 	Status(e *Error) int
 }
 
-// Header sets the headers that go with the error: Retry-After, and the word by which the official clients decide whether
-// to try again.
-func (e *Error) Header(h http.Header) {
-	if e.Kind == KindUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="lmcaddy"`)
-	}
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
-	}
-	if e.Status() >= 500 && !e.IsRetryable() {
-		h.Set("X-Should-Retry", "false")
-	}
+// Invalid returns an error about a field of the request. code is a word such as "invalid_value".
+func Invalid(code, param, message string) *Error {
+	return &Error{Kind: KindInvalid, Code: code, Param: param, Message: message}
 }
 
-// Overflow is the error of a prompt that is longer than the context.
+// Missing returns the error about a required field that is missing.
+func Missing(param string) *Error {
+	return Invalid("missing_required_parameter", param, `"`+param+`" is required`)
+}
+
+// Overflow returns the error of a prompt that is longer than the context.
 func Overflow(tokens, limit int) *Error {
 	if tokens == limit {
 		return &Error{
@@ -146,21 +146,21 @@ func Overflow(tokens, limit int) *Error {
 	}
 }
 
-// BrokenOff is the error of a stream that ended before its end.
-func BrokenOff() *Error {
-	return &Error{Kind: KindEngineFailed, Message: "The engine stopped in the middle of its answer. The next request starts it anew."}
-}
-
-// Nonsense is the error of an engine's answer that can't be read.
-func Nonsense() *Error {
-	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
-}
-
-// SurelyTooLong is the error of a prompt that has more tokens than the context holds, however it is cut into them.
+// SurelyTooLong returns the error of a prompt with more tokens than the context, however it is tokenized.
 func SurelyTooLong(param string, least, limit int) *Error {
 	return &Error{
 		Kind: KindContextOverflow, Param: param, Tokens: least, Limit: limit,
 		Message: "The prompt has at least " + strconv.Itoa(least) + " tokens, but the context length is " + strconv.Itoa(limit) +
 			". Shorten the prompt, or load the model with a larger context_length.",
 	}
+}
+
+// BrokenOff returns the error of a stream that ended too early.
+func BrokenOff() *Error {
+	return &Error{Kind: KindEngineFailed, Message: "The engine stopped in the middle of its answer. The next request starts it anew."}
+}
+
+// Nonsense returns the error of an engine's answer that can't be parsed.
+func Nonsense() *Error {
+	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -26,7 +27,7 @@ var kindNames = [...]string{
 	translate.KindHubBusy: "hub busy", translate.KindDiskFull: "disk full",
 }
 
-// TestError_Envelopes keeps what each kind looks like in each dialect, headers included.
+// TestError_Envelopes compares errors of each kind in each dialect, including headers, with a golden file.
 func TestError_Envelopes(t *testing.T) {
 	t.Parallel()
 	if len(kindNames) != int(translate.Kinds) {
@@ -40,7 +41,7 @@ func TestError_Envelopes(t *testing.T) {
 			fmt.Fprintf(&table, "  %s\n", d.AppendError(nil, e, "req_1"))
 		}
 	}
-	golden(t, "testdata/errors.golden", table.Bytes())
+	testkit.Golden(t, "testdata/errors.golden", table.Bytes())
 }
 
 func headerLines(e *translate.Error) string {

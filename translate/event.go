@@ -5,38 +5,37 @@ import (
 	"time"
 )
 
-// Event is one thing that happens on the way from a request to the end of its answer. The set is closed: encoders switch
-// over all of it.
+// Event is a step on the way from a request to the end of its answer. The set is closed: encoders switch over all types.
 //
 // A decoder's events for one upstream request follow
 //
 //	Prompt* (Reasoning | Text | CallStart CallArgs* CallDone | Logprobs)* Usage? Timings? Stop? (Finish | Fault)
 //
-// where the calls may interleave by index. Queue and Load come before them and are the supervisor's; Round, CallResult,
-// CallInvalid and ToolList are the tool loop's. FirstToken follows the prompt, and is of who reads the stream.
+// where calls may interleave by index. Queue and Load come before them, from the supervisor. Round, CallResult,
+// CallInvalid and ToolList come from the tool loop. FirstToken follows the prompt, from the reader of the stream.
 type Event interface{ event() }
 
 type (
-	// Queue says how many requests are ahead while the request waits for a slot.
+	// Queue reports the number of requests ahead while the request waits for a slot.
 	Queue struct{ Ahead int }
 
-	// Load tells of the loading that the request waits for.
+	// Load reports the progress of the load that the request waits for.
 	Load struct {
 		Phase    Phase
 		Instance string
-		Progress float64 // 0 to 1, never falling
-		Seconds  float64 // how long it took; with PhaseEnd only
+		Progress float64 // 0 to 1, never decreasing
+		Seconds  float64 // duration of the load; with PhaseEnd only
 	}
 
-	// Prompt tells how much of the prompt the engine has processed.
+	// Prompt reports how much of the prompt the engine has processed.
 	Prompt struct {
 		Total     int // tokens of the whole prompt
-		Cached    int // of them, what the engine still had from earlier requests
-		Processed int // of Total, Cached included
+		Cached    int // tokens that the engine kept from earlier requests
+		Processed int // tokens processed so far, including Cached
 	}
 
-	// FirstToken tells that the answer has begun, and how long the client has waited for that, from the arrival of its
-	// request on: in the queue, for a load and for the prompt.
+	// FirstToken reports that the answer has begun. After is the time since the request arrived, including the queue,
+	// the load and the prompt.
 	FirstToken struct{ After time.Duration }
 
 	// Round begins one upstream request of a tool loop; the first is 1.
@@ -64,68 +63,68 @@ type (
 	// CallDone ends a call's arguments.
 	CallDone struct{ Index int }
 
-	// CallResult is what the tool answered.
+	// CallResult is the result of a tool call.
 	CallResult struct {
 		Index   int
 		Output  string // the JSON text of the MCP result's content array
 		IsError bool
 	}
 
-	// CallInvalid is a call that can't be made: there is no such tool, or the arguments don't fit. A call of a tool that doesn't
-	// exist has no CallStart.
+	// CallInvalid is a call that can't be made: there is no such tool, or its arguments are invalid. A call of a tool that
+	// doesn't exist has no CallStart.
 	CallInvalid struct {
 		Index        int
 		Name         string
 		Reason       string
-		ArgumentsBad bool // else the name is
+		ArgumentsBad bool // otherwise the name is
 	}
 
-	// ToolList is what an MCP server offers.
+	// ToolList has the tools that an MCP server offers.
 	ToolList struct {
 		Server string
 		Tools  json.RawMessage
 	}
 
-	// Logprobs are the log probabilities of the tokens of the Text before it: an array of the OpenAI shape
+	// Logprobs has the log probabilities of the tokens of the preceding Text: an array of objects
 	// {token, logprob, bytes, top_logprobs}.
 	Logprobs struct{ Content json.RawMessage }
 
-	// Usage counts tokens, as the engine does.
+	// Usage is the number of tokens, as counted by the engine.
 	Usage struct {
-		Prompt     int // Cached included
+		Prompt     int // including Cached
 		Cached     int
-		Completion int // Reasoning included
-		Reasoning  int // counted by us, to within a token or two
+		Completion int // including Reasoning
+		Reasoning  int // counted by us, accurate to a token or two
 	}
 
-	// Timings are the engine's own measurements.
+	// Timings has the engine's own measurements.
 	Timings struct {
 		PromptMillis, PredictedMillis float64
 		PredictedPerSecond            float64
 		DraftTokens, DraftAccepted    int // 0 without speculative decoding
 	}
 
-	// Finish ends an answer that ran to its end.
+	// Finish ends a complete answer.
 	Finish struct{ Reason FinishReason }
 
-	// Fault ends an answer that didn't.
+	// Fault ends an answer that failed.
 	Fault struct{ Err *Error }
 )
 
-// Phase is where a Load stands.
+// Phase is the state of a Load.
 type Phase uint8
 
-// A load starts, progresses any number of times, and ends.
+// A load starts, makes progress any number of times, and ends.
 const (
 	PhaseStart Phase = iota
 	PhaseProgress
 	PhaseEnd
 )
 
-// FinishReason says why generation ended, in the OpenAI-style words.
+// FinishReason is why generation ended.
 type FinishReason string
 
-// What the engines say. Anything else they say is passed on as it is.
+// The reasons that engines give. Any other is passed on as it is.
 const (
 	FinishStop      FinishReason = "stop"
 	FinishLength    FinishReason = "length"

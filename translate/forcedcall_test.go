@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -41,7 +42,7 @@ func spoken(pieces ...string) []byte {
 	return b.Bytes()
 }
 
-// decodedFor is the events of an answer to a chat, and whether the engine's stream had to be read to its end.
+// decodedFor returns the events of the answer to a chat, and whether it was cut off before the end of the engine's stream.
 func decodedFor(t *testing.T, chat *request.Chat, stream []byte, size int) (events string, cut bool) {
 	t.Helper()
 	d := wire.Decoder(llamaserver.Wire{}, chat)
@@ -92,6 +93,17 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 			"reasoning: \"I \"\nreasoning: \"call.\"\ncall 0: echo, id \ncall 0: arguments \"{\\\"a\\\": \\\"}\\\\\\\"\"\ncall 0: arguments \"]\\\"}\"\ncall 0: done\n" +
 				"usage: prompt 7, cached 3, completion 12, reasoning 2\n" + timed + "finish: tool_calls\n", false,
 		},
+		"nested arguments": {
+			forced,
+			[]string{`{"name":"e","arguments":{"a":[1,{"b":[]}],`, `"c":{}}`, "}"},
+			"call 0: e, id \ncall 0: arguments \"{\\\"a\\\":[1,{\\\"b\\\":[]}],\"\ncall 0: arguments \"\\\"c\\\":{}}\"\ncall 0: done\n" +
+				"usage: prompt 7, cached 3, completion 5, reasoning 0\n" + timed + "finish: tool_calls\n", false,
+		},
+		"a long call where the request has a limit": {
+			&request.Chat{Forced: true}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", request.MaxCallTokens+9), "")...),
+			"call 0: e, id \ncall 0: arguments \"{\\\"\"\n" + strings.Repeat("call 0: arguments \"a\"\n", request.MaxCallTokens+9) +
+				"call 0: done\nusage: prompt 7, cached 3, completion 4108, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
 		"a call in a fence": {
 			forced,
 			[]string{"```json\n{\"name\":\"e\",\"arguments\":{}}\n```"},
@@ -125,7 +137,7 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 	}
 }
 
-// TestAnswer_StreamsSayWhatBodiesSay: the long way to an OpenAI-style stream comes to the same as the events.
+// A stream that is encoded from events has the same content as they.
 func TestAnswer_StreamsSayWhatBodiesSay(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -201,7 +213,7 @@ func TestToolChoice_ADemandedCallIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			body := scanned(t, `{`+tt.fields+`,`+tools+`}`)
+			body := testkit.Scan(t, `{`+tt.fields+`,`+tools+`}`)
 			chat, bad := openai.ParseChat(body, capsOf(request.Caps{}))
 			if bad != nil {
 				if !strings.HasPrefix(bad.Message, tt.want) {

@@ -8,20 +8,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
-// bodies are requests for the fuzzing to begin with.
+// bodies are seeds for fuzzing requests.
 var bodies = []string{
 	``, `{}`, ` { } `, `[]`, `null`, `{"model":"m","stream":false,"ttl":300,"messages":[{"role":"user","content":"Hello"}]}`,
 	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
 	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
 	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
-	nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), manyFields(jsonbody.MaxFields), manyFields(jsonbody.MaxFields + 1),
+	testkit.Nested(`{"a":`, "1", `}`, jsonbody.MaxDepth), testkit.Nested(`{"a":`, "1", `}`, jsonbody.MaxDepth+1), testkit.ManyFields(jsonbody.MaxFields), testkit.ManyFields(jsonbody.MaxFields + 1),
 }
 
-// FuzzDecoder: the grammar holds, and the cutting doesn't matter, whatever the engine sends.
+// FuzzDecoder checks that events follow the grammar and don't depend on the reads.
 func FuzzDecoder(f *testing.F) {
 	for i, tr := range transcripts(f) {
 		f.Add(tr.upstream, uint64(i))
@@ -40,7 +41,7 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// FuzzRewriter: the cutting doesn't matter, whatever the engine sends, and a fault is the last thing told.
+// FuzzRewriter checks that the client's stream doesn't depend on the reads, and that a fault ends it.
 func FuzzRewriter(f *testing.F) {
 	for i, tr := range transcripts(f) {
 		f.Add(tr.upstream, uint64(i), i%2 == 0, i%3 == 0)

@@ -1,20 +1,18 @@
 package translate_test
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -22,44 +20,22 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with a golden file. Nothing at all is the same as no file.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		writeGolden(t, path, got)
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got); -update accepts it:\n%s", path, diff)
-	}
-}
-
-func writeGolden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	var err error
-	if len(got) > 0 {
-		err = os.WriteFile(path, got, 0o644)
-	} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// transcript is what an engine answered to one request.
+// transcript is a golden file: an engine's answer to one request, and its views.
 type transcript struct {
 	name     string
 	upstream []byte
+	path     string
+	comment  []byte
+	views    map[string][]byte // as the file has them
 }
 
-// transcripts are those of llama-server: recorded ones, and ones made up for what can't be had on command.
+// view is what clients receive for a transcript, or its events. An empty view has no section in the file.
+type view struct {
+	name string
+	data []byte
+}
+
+// transcripts are llama-server's: recorded ones, and ones made up for what can't be recorded on demand.
 func transcripts(tb testing.TB) []transcript {
 	tb.Helper()
 	return transcriptsIn(tb, "testdata/llama")
@@ -67,23 +43,51 @@ func transcripts(tb testing.TB) []transcript {
 
 func transcriptsIn(tb testing.TB, dir string) []transcript {
 	tb.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*.upstream"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(paths) == 0 {
 		tb.Fatalf("no transcripts: %v", err)
 	}
 	var all []transcript
 	for _, path := range paths {
-		upstream, err := os.ReadFile(path)
+		archive, err := txtar.ParseFile(path)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		all = append(all, transcript{strings.TrimSuffix(filepath.Base(path), ".upstream"), upstream})
+		tr := transcript{name: strings.TrimSuffix(filepath.Base(path), ".txtar"), path: path, comment: archive.Comment, views: map[string][]byte{}}
+		for _, section := range archive.Files {
+			name, isCut := strings.CutSuffix(section.Name, withoutNewline)
+			if isCut {
+				section.Data = bytes.TrimSuffix(section.Data, []byte("\n"))
+			}
+			tr.views[name] = section.Data
+		}
+		tr.upstream = tr.views["upstream"]
+		all = append(all, tr)
 	}
 	return all
 }
 
-// decode is the events of a stream that comes in these pieces. Each piece is overwritten once it was fed, as a reader
-// does with its buffer.
+// withoutNewline marks a section whose data doesn't end in a newline, since those of an archive always do.
+const withoutNewline = " (without the last newline)"
+
+// golden compares the views with those in the transcript's file.
+func (tr *transcript) golden(t *testing.T, views ...view) {
+	t.Helper()
+	archive := &txtar.Archive{Comment: tr.comment}
+	for _, v := range append([]view{{"upstream", tr.upstream}}, views...) {
+		if len(v.data) == 0 && v.name != "upstream" {
+			continue
+		}
+		if len(v.data) > 0 && !bytes.HasSuffix(v.data, []byte("\n")) {
+			v.name += withoutNewline
+		}
+		archive.Files = append(archive.Files, txtar.File{Name: v.name, Data: v.data})
+	}
+	testkit.Golden(t, tr.path, txtar.Format(archive))
+}
+
+// decode returns the events of a stream that comes in these pieces. Each piece is overwritten after Feed, as a reader overwrites
+// its buffer.
 func decode(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
 	return decodeWith(tb, llamaserver.Wire{}.Decoder(), pieces...)
@@ -109,22 +113,22 @@ func decodeWith(tb testing.TB, d translate.Decoder, pieces ...[]byte) []translat
 	return events
 }
 
-// envelope is what the tests' answers say of themselves.
+// envelope is the envelope of the tests' answers.
 var envelope = openai.Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
 
-// caps is a model of which nothing is known, on llama-server.
+// caps are those of an unknown model on llama-server.
 var caps = func() (c request.Caps) {
 	llamaserver.Wire{}.Describe(&c)
 	return c
 }()
 
-// capsOf adds what llama-server takes.
+// capsOf adds those of llama-server.
 func capsOf(c request.Caps) request.Caps {
 	llamaserver.Wire{}.Describe(&c)
 	return c
 }
 
-// rewriteOptions is what the client's stream is written with.
+// rewriteOptions are the options of the client's stream.
 type rewriteOptions struct {
 	IncludeUsage   bool
 	ReasoningField openai.ReasoningField
@@ -135,7 +139,7 @@ type rewriteOptions struct {
 	Tail           *openai.ChatTail
 }
 
-// newRewriter makes the client's stream of a chat as the API does.
+// newRewriter returns the rewriter that package api uses for a chat.
 func newRewriter(chat *request.Chat, opts rewriteOptions) wire.Rewriter {
 	if opts.Tail == nil {
 		opts.Tail = openai.NewChatTail(1, opts.IncludeUsage, opts.Extra)
@@ -150,12 +154,12 @@ func newRewriter(chat *request.Chat, opts rewriteOptions) wire.Rewriter {
 	return wire.Encoded(wire.Decoder(llamaserver.Wire{}, chat), openai.NewChatStream(chunks, chat.SingleCall))
 }
 
-// rewrite is what a client sees of a stream that comes in these pieces, and how it went.
+// rewrite returns the client's stream for an engine's stream in these pieces, and its error.
 func rewrite(opts rewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	return rewriteFor(&request.Chat{}, opts, pieces...)
 }
 
-// rewriteFor is rewrite for what a chat request asks for.
+// rewriteFor is like rewrite for a given chat.
 func rewriteFor(chat *request.Chat, opts rewriteOptions, pieces ...[]byte) ([]byte, *translate.Error) {
 	var dst []byte
 	opts.Envelope = envelope
@@ -178,7 +182,7 @@ func scribble(p []byte) {
 	}
 }
 
-// gather is the body that is made of events.
+// gather returns the body of a chat with these events.
 func gather(field openai.ReasoningField, events []translate.Event) []byte {
 	b := openai.ChatBody{Envelope: envelope, Reasoning: field}
 	var dst []byte
@@ -188,7 +192,7 @@ func gather(field openai.ReasoningField, events []translate.Event) []byte {
 	return dst
 }
 
-// eventLines says each event on a line.
+// eventLines describes each event in a line.
 func eventLines(tb testing.TB, events []translate.Event) string {
 	tb.Helper()
 	var all strings.Builder

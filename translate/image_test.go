@@ -1,10 +1,6 @@
 package translate_test
 
 import (
-	"bytes"
-	"encoding/base64"
-	"image"
-	"image/png"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,32 +9,23 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// pngURL is an image of so many pixels as a data URL.
-func pngURL(tb testing.TB, width, height int) string {
-	tb.Helper()
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		tb.Fatal(err)
-	}
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
-}
-
-// TestImages_Together: a request may hold so many images, and so many pixels, in either dialect.
+// The number of images and of pixels in a request is limited in either dialect.
 func TestImages_Together(t *testing.T) {
 	t.Parallel()
-	large := pngURL(t, 8000, 8000)
+	large := testkit.PNG(t, 8000, 8000)
 	for name, tt := range map[string]struct {
 		url     string
 		number  int
 		message string
 	}{
-		"as many as may be": {"data:image/png;base64," + pixel, 64, ""},
-		"too many":          {"data:image/png;base64," + pixel, 64 + 1, "is one of more than 64 images: send fewer in one request."},
+		"as many as may be": {"data:image/png;base64," + testkit.Pixel, 64, ""},
+		"too many":          {"data:image/png;base64," + testkit.Pixel, 64 + 1, "is one of more than 64 images: send fewer in one request."},
 		"too many pixels":   {large, 5, "holds an image with which the request's images have more than 256 million pixels together: send smaller or fewer images."},
 	} {
 		t.Run(name, func(t *testing.T) {

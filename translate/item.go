@@ -5,30 +5,30 @@ import (
 	"encoding/json"
 )
 
-// Item is one thing of a conversation, in the words of no dialect: what is stored, and what every stateful dialect makes
-// its requests and answers of.
+// Item is an element of a conversation, independent of the dialect. Conversations are stored as items, and every stateful
+// dialect builds its requests and answers from them.
 type Item struct {
-	ID   string   `json:"id,omitempty"` // in the dialect that made it, where it gives its items ids
+	ID   string   `json:"id,omitempty"` // given by the dialect that made it, if it has ids
 	Kind ItemKind `json:"kind"`
 	Role Role     `json:"role,omitempty"` // of a message
 
-	// Parts are the content of a message, the thinking of a reasoning item, and what a tool answered of a result.
+	// Parts are the content of a message, the text of a reasoning item, or the output of a tool result.
 	Parts []Part `json:"parts,omitempty"`
 
-	CallID   string          `json:"call_id,omitempty"`  // of a call, and of the result that belongs to it
-	Tool     string          `json:"tool,omitempty"`     // that is called
-	Provider *Provider       `json:"provider,omitempty"` // of the tool; nil: the client
+	CallID   string          `json:"call_id,omitempty"`  // of a call and its result
+	Tool     string          `json:"tool,omitempty"`     // the tool called
+	Provider *Provider       `json:"provider,omitempty"` // where the tool is from; nil for a tool of the client
 	Args     json.RawMessage `json:"args,omitempty"`     // of a call: a JSON object
-	Raw      json.RawMessage `json:"raw,omitempty"`      // what only the dialect that made the item understands
+	Raw      json.RawMessage `json:"raw,omitempty"`      // understood only by the dialect that made the item
 }
 
-// Provider is where the server found a tool that it calls itself. The zero value is a tool of the client's.
+// Provider is where the server found a tool that it calls itself. The zero value stands for the client.
 type Provider struct {
-	Plugin string `json:"plugin_id,omitempty"`    // of a server that the operator configured
-	Server string `json:"server_label,omitempty"` // of a server that the request named
+	Plugin string `json:"plugin_id,omitempty"`    // the id of a server that the operator configured
+	Server string `json:"server_label,omitempty"` // the label of a server that the request named
 }
 
-// ItemKind is what an Item is.
+// ItemKind is the kind of an Item.
 type ItemKind string
 
 // The kinds of items.
@@ -40,7 +40,7 @@ const (
 	ItemInvalid   ItemKind = "invalid_call" // a call that could not be made
 )
 
-// Role is who a message is from.
+// Role is the author of a message.
 type Role string
 
 // The roles.
@@ -50,30 +50,30 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Part is a piece of an item's content: a text, or an image.
+// Part is a piece of an item's content: a text or an image.
 type Part struct {
 	Text  string `json:"text,omitempty"`
 	Image *Image `json:"image,omitempty"`
 }
 
-// Image is a picture that a user sent.
+// Image is an image that a user sent.
 type Image struct {
-	Type string `json:"type"`           // its media type, such as image/png
-	Hash string `json:"hash,omitempty"` // SHA-256 of the bytes, in hexadecimal: by it the bytes are stored, once
+	Type string `json:"type"`           // media type, such as image/png
+	Hash string `json:"hash,omitempty"` // SHA-256 of Data in hexadecimal, the key under which Data is stored
 	Data []byte `json:"-"`
 }
 
-// DataURL is the image as engines and clients are told it.
+// DataURL returns the image as a data URL.
 func (i *Image) DataURL() string {
 	return "data:" + i.Type + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// SystemItem is a system prompt as a conversation has it.
+// SystemItem returns the item of a system prompt.
 func SystemItem(text string) Item {
 	return Item{Kind: ItemMessage, Role: RoleSystem, Parts: []Part{{Text: text}}}
 }
 
-// HasImage tells whether one of the parts is an image.
+// HasImage reports whether one of the parts is an image.
 func HasImage(parts []Part) bool {
 	for i := range parts {
 		if parts[i].Image != nil {
@@ -83,7 +83,7 @@ func HasImage(parts []Part) bool {
 	return false
 }
 
-// JoinTexts puts texts together, each on a line of its own.
+// JoinTexts joins the texts of parts with newlines.
 func JoinTexts(parts []Part) string {
 	if len(parts) == 1 {
 		return parts[0].Text

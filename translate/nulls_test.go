@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -17,7 +18,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// sentBy is what an engine is sent for a request of each dialect, or the refusal.
+// agentModel is a model whose thinking can be turned off, and that takes images.
+var agentModel = request.Caps{Vision: true, Reasoning: []string{"off", "on"}}
+
+// sentBy returns the engine's request for a request of each dialect, or the error.
 var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 	"chat": func(body *jsonbody.Body) (string, *translate.Error) {
 		chat, err := openai.ParseChat(body, capsOf(request.Caps{Vision: true}))
@@ -71,7 +75,7 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 	},
 }
 
-// TestNull_IsAbsence: a request says the same with a field of null as without it. NULL stands before each such field.
+// A field that is null has the same meaning as an absent field. NULL marks each such field.
 func TestNull_IsAbsence(t *testing.T) {
 	t.Parallel()
 	const hi = `"messages":[{"role":"user","content":"hi"}]`
@@ -88,7 +92,7 @@ func TestNull_IsAbsence(t *testing.T) {
 			"properties":            `{"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",NULL"properties":null}}}],` + hi + `}`,
 			"a message":             `{"messages":[{"role":"user","content":"hi",NULL"name":null,NULL"tool_calls":null,NULL"tool_call_id":null,NULL"refusal":null,NULL"audio":null,NULL"function_call":null,NULL"reasoning_content":null,NULL"reasoning":null}]}`,
 			"an assistant's":        `{"messages":[{"role":"assistant",NULL"content":null,"tool_calls":[{NULL"id":null,NULL"type":null,"function":{"name":"f",NULL"arguments":null}}]},{"role":"tool",NULL"content":null}]}`,
-			"parts":                 `{"messages":[{"role":"user","content":[{"type":"text","text":"a",NULL"cache_control":null},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + pixel + `",NULL"detail":null}}]}]}`,
+			"parts":                 `{"messages":[{"role":"user","content":[{"type":"text","text":"a",NULL"cache_control":null},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + testkit.Pixel + `",NULL"detail":null}}]}]}`,
 			"a format's schema":     `{"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + schema + `,NULL"strict":null,NULL"description":null}},` + hi + `}`,
 			"a format's holder":     `{"response_format":{"type":"json_schema","schema":{"type":"object"},NULL"json_schema":null},` + hi + `}`,
 			"a format's own schema": `{"response_format":{"type":"json_object",NULL"schema":null},` + hi + `}`,
@@ -119,17 +123,17 @@ func TestNull_IsAbsence(t *testing.T) {
 		"native": {
 			"the top": `{"input":"a",NULL"system_prompt":null,NULL"previous_response_id":null,NULL"store":null,NULL"temperature":null,NULL"top_p":null,NULL"top_k":null,NULL"min_p":null,NULL"repeat_penalty":null,NULL"max_output_tokens":null,NULL"reasoning":null,` +
 				`NULL"context_length":null,NULL"integrations":null,NULL"stop":null,NULL"seed":null,NULL"logit_bias":null}`,
-			"an input": `{"input":[{"type":"text","content":"a",NULL"id":null},{"type":"image",NULL"detail":null,"data_url":"data:image/png;base64,` + pixel + `"}]}`,
+			"an input": `{"input":[{"type":"text","content":"a",NULL"id":null},{"type":"image",NULL"detail":null,"data_url":"data:image/png;base64,` + testkit.Pixel + `"}]}`,
 		},
 	} {
 		for name, request := range requests {
 			t.Run(dialect+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				got, err := sentBy[dialect](scanned(t, strings.ReplaceAll(request, "NULL", "")))
+				got, err := sentBy[dialect](testkit.Scan(t, strings.ReplaceAll(request, "NULL", "")))
 				if err != nil {
 					t.Fatal(err)
 				}
-				without, err := sentBy[dialect](scanned(t, withoutMarked(request)))
+				without, err := sentBy[dialect](testkit.Scan(t, withoutMarked(request)))
 				if err != nil {
 					t.Fatal(err)
 				}

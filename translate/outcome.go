@@ -2,36 +2,34 @@ package translate
 
 import "time"
 
-// Outcome is what is known of an answer at its end.
+// Outcome is what is known about an answer at its end.
 type Outcome struct {
 	Reason  FinishReason
-	Stop    Stop // zero where the engine doesn't say more than the Reason does
+	Stop    Stop // zero if the engine gives nothing but the Reason
 	Usage   Usage
 	Timings Timings
 
-	FirstToken time.Duration // from the request's arrival on; 0: unknown
+	FirstToken time.Duration // since the request arrived; 0 if unknown
 }
 
-// Waited is how many seconds the client waited for the first token. Where that is unknown, it is what the engine took.
-func Waited(first time.Duration, engine *Timings) float64 {
-	if first > 0 {
-		return first.Round(time.Microsecond).Seconds()
+// Note records what an event reports about the end.
+func (o *Outcome) Note(ev Event) {
+	switch ev := ev.(type) {
+	case Usage:
+		o.Usage = ev
+	case Timings:
+		o.Timings = ev
+	case Stop:
+		o.Stop = ev
+	case FirstToken:
+		o.FirstToken = ev.After
+	case Finish:
+		o.Reason = ev.Reason
 	}
-	return engine.PromptMillis / 1000
 }
 
-// Rate is how many tokens were generated in a second. The engine counts from the first token on, which leaves nothing of a
-// single one: that took as long as its prompt did.
-func (t *Timings) Rate(tokens int) float64 {
-	took := t.PromptMillis + t.PredictedMillis
-	if t.PredictedPerSecond > 0 || tokens < 1 || took <= 0 {
-		return t.PredictedPerSecond
-	}
-	return float64(tokens) / took * 1000
-}
-
-// StopReason says why generation ended. Whether a limit was the client's or the context's is told by the context's length,
-// in tokens.
+// StopReason returns why generation ended. The length of the context, in tokens, distinguishes the client's limit from the
+// end of the context.
 func (o *Outcome) StopReason(contextLength int) StopReason {
 	isFull := contextLength > 0 && o.Usage.Prompt+o.Usage.Completion >= contextLength
 	switch {
@@ -50,7 +48,7 @@ func (o *Outcome) StopReason(contextLength int) StopReason {
 	}
 }
 
-// Agree makes the reason fit the calls that the client is told: what was no call after all is content.
+// Agree adjusts the reason to the number of calls that the client receives: an invalid call has become content.
 func (o *Outcome) Agree(calls int) {
 	switch {
 	case calls == 0 && o.Reason == FinishToolCalls:
@@ -60,23 +58,7 @@ func (o *Outcome) Agree(calls int) {
 	}
 }
 
-// Note keeps what an event says of the end.
-func (o *Outcome) Note(ev Event) {
-	switch ev := ev.(type) {
-	case Usage:
-		o.Usage = ev
-	case Timings:
-		o.Timings = ev
-	case Stop:
-		o.Stop = ev
-	case FirstToken:
-		o.FirstToken = ev.After
-	case Finish:
-		o.Reason = ev.Reason
-	}
-}
-
-// Add makes one outcome of those of several choices. The prompt is the same for all, and counts once.
+// Add adds the outcome of another choice. Choices share the prompt, so it counts once.
 func (o *Outcome) Add(p *Outcome) {
 	if o.Reason == "" {
 		*o = *p
@@ -93,4 +75,22 @@ func (o *Outcome) Add(p *Outcome) {
 	a.DraftAccepted += b.DraftAccepted
 	o.Usage.Completion += p.Usage.Completion
 	o.Usage.Reasoning += p.Usage.Reasoning
+}
+
+// Rate returns the generated tokens per second. Engines measure from the first token on, which gives no rate for a single
+// token: its duration is that of the prompt.
+func (t *Timings) Rate(tokens int) float64 {
+	took := t.PromptMillis + t.PredictedMillis
+	if t.PredictedPerSecond > 0 || tokens < 1 || took <= 0 {
+		return t.PredictedPerSecond
+	}
+	return float64(tokens) / took * 1000
+}
+
+// Waited returns the seconds that the client waited for the first token, or those the engine took if that is unknown.
+func Waited(first time.Duration, engine *Timings) float64 {
+	if first > 0 {
+		return first.Round(time.Microsecond).Seconds()
+	}
+	return engine.PromptMillis / 1000
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -26,7 +27,7 @@ func TestRerank(t *testing.T) {
 			`{"query":"q","documents":["a","b","c"]}`, first + `},` + second + `},` + third + `}`,
 		},
 	} {
-		body := scanned(t, request)
+		body := testkit.Scan(t, request)
 		r, err := openai.ParseRerank(body)
 		if err != nil {
 			t.Fatal(err)

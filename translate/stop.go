@@ -1,9 +1,9 @@
 package translate
 
-// StopReason says why generation ended, in the words of the v0 API.
+// StopReason is why generation ended, more exactly than a [FinishReason].
 type StopReason string
 
-// All of them.
+// The stop reasons.
 const (
 	StopEOS       StopReason = "eosFound"
 	StopString    StopReason = "stopStringFound"
@@ -15,10 +15,10 @@ const (
 	StopFailed    StopReason = "failed"
 )
 
-// Stop says more exactly than the Finish that follows it why generation ended.
+// Stop reports why generation ended, more exactly than the Finish that follows it.
 type Stop struct {
 	Reason StopReason
-	Text   string // with StopString: which of the strings was met
+	Text   string // the stop string that was found, with StopString
 }
 
 func (Stop) event() {}

@@ -1,10 +1,10 @@
 package translate
 
-// Tally counts the tokens of an answer from its events, also of one that never comes to its end: then it is what was seen.
+// Tally counts the tokens of an answer from its events. For an answer without an end, it counts the pieces seen.
 type Tally struct {
 	usage    Usage
 	pieces   int
-	thoughts int // of the pieces
+	thoughts int // pieces of reasoning
 	complete bool
 }
 
@@ -23,7 +23,7 @@ func (t *Tally) Add(ev Event) {
 	}
 }
 
-// Usage is what was counted.
+// Usage returns the tokens counted so far.
 func (t *Tally) Usage() Usage {
 	if t.complete {
 		return t.usage

@@ -2,33 +2,98 @@ package translate_test
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// TestTranscripts keeps what becomes of each transcript: the stream of a client that asked for nothing more (.stream), of
-// one that sees all (.full.stream), the events, and the body of a client that doesn't stream.
+// TestTranscripts compares the views of each transcript with its golden file: the events, the answers of a chat and of the
+// Messages API, streamed and in one piece, and for some transcripts the answers to other requests.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
+	seen := map[string]bool{}
 	for _, tr := range transcripts(t) {
+		seen[tr.name] = true
 		t.Run(tr.name, func(t *testing.T) {
 			t.Parallel()
-			base := filepath.Join("testdata", "llama", tr.name)
-			stream, _ := rewrite(rewriteOptions{}, tr.upstream)
-			golden(t, base+".stream", stream)
-			full, _ := rewrite(rewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
-			golden(t, base+".full.stream", full)
 			events := decode(t, tr.upstream)
-			golden(t, base+".events", []byte(eventLines(t, events)))
-			golden(t, base+".body.json", line(gather(openai.ReasoningPlain, events)))
+			stream, _ := rewrite(rewriteOptions{}, tr.upstream)
+			full, _ := rewrite(rewriteOptions{IncludeUsage: true, ReasoningField: openai.ReasoningContent}, tr.upstream)
+			shown := messagesOptions{thinking: anthropic.ThinkingShown}
+			views := []view{
+				{"events", []byte(eventLines(t, events))},
+				{"chat stream", stream},
+				{"chat stream with all options", full},
+				{"chat body", line(gather(openai.ReasoningPlain, events))},
+				{"messages stream", messagesStream(shown, events)},
+				{"messages body", line(messagesBodyOf(shown, events))},
+			}
+			for _, more := range moreViews[tr.name] {
+				views = append(views, more(t, tr.upstream)...)
+			}
+			tr.golden(t, views...)
 		})
 	}
+	for name := range moreViews {
+		if !seen[name] {
+			t.Errorf("there is no transcript %s", name)
+		}
+	}
+}
+
+// moreViews are the answers to other requests, for the transcripts that show them best.
+var moreViews = map[string][]func(t *testing.T, upstream []byte) []view{
+	"broken-off":         {viewsWithFigures, nativeView},
+	"empty":              {nativeView},
+	"error-frame":        {nativeView},
+	"length-in-text":     {viewsWithFigures, nativeView},
+	"length-in-thinking": {nativeView},
+	"long-prompt":        {nativeView},
+	"no-usage":           {nativeView},
+	"nothing":            {nativeView},
+	"plain":              {nativeView, nativeViewAfterLoad},
+	"speculative":        {viewsWithFigures},
+	"thinking-off":       {nativeView},
+	"tool-call":          {viewsWithFigures},
+	"two-calls":          {singleCallView},
+	"unicode":            {nativeView},
+	"verbose":            {viewsWithFigures},
+}
+
+// viewsWithFigures are a chat's answer with members of v0.
+func viewsWithFigures(t *testing.T, upstream []byte) []view {
+	t.Helper()
+	stream, _ := rewrite(rewriteOptions{Extra: withFigures}, upstream)
+	full, _ := rewrite(rewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
+	b := openai.ChatBody{Envelope: envelope, Extra: withFigures}
+	var body []byte
+	for _, ev := range decode(t, upstream) {
+		body = b.Append(body, ev)
+	}
+	return []view{{"chat stream with figures", stream}, {"chat stream with figures and usage", full}, {"chat body with figures", line(body)}}
+}
+
+func singleCallView(_ *testing.T, upstream []byte) []view {
+	stream, _ := rewriteFor(&request.Chat{SingleCall: true}, rewriteOptions{}, upstream)
+	return []view{{"chat stream of a single call", stream}}
+}
+
+func nativeView(t *testing.T, upstream []byte) []view {
+	t.Helper()
+	stream, _ := nativeStream(t, nil, upstream)
+	return []view{{"native stream", stream}}
+}
+
+func nativeViewAfterLoad(t *testing.T, upstream []byte) []view {
+	t.Helper()
+	stream, _ := nativeStream(t, loads, upstream)
+	return []view{{"native stream after a load", stream}}
 }
 
 // line ends a body that isn't empty with a newline.
@@ -39,7 +104,7 @@ func line(body []byte) []byte {
 	return append(body, '\n')
 }
 
-// TestRewriter_OptionsAreIndependent: each of the two options does its own edit, whatever the other is.
+// Each of the two options has its own effect, independent of the other.
 func TestRewriter_OptionsAreIndependent(t *testing.T) {
 	t.Parallel()
 	for _, tr := range transcripts(t) {

@@ -10,19 +10,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Answer gathers an answer of the Messages API from the events of one upstream request.
+// Answer gathers the events of one upstream request for an answer in one piece.
 type Answer struct {
 	ID            string // "msg_…"
 	Model         string // the instance that answers
-	ContextLength int    // its, in tokens
+	ContextLength int    // of the instance, in tokens
 	Thinking      Thinking
-	SingleCall    bool // of parallel tool calls only the first is kept
+	SingleCall    bool // keep only the first of parallel tool calls
 
 	blocks  []*block
 	outcome translate.Outcome
 }
 
-// blockKind is what a block of an answer is.
+// blockKind is the kind of a block of an answer.
 type blockKind uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 
 type block struct {
 	kind     blockKind
-	text     strings.Builder // of a call: its arguments
+	text     strings.Builder // the arguments of a call
 	id, name string          // of a call
 	index    int             // of a call, among those of the answer
 }
@@ -50,16 +50,16 @@ type (
 		StopSequence *string           `json:"stop_sequence"`
 		Usage        usage             `json:"usage"`
 	}
-	// usage has the cached tokens apart: the sum of the first three is the prompt.
+	// usage counts cached tokens separately: the sum of the first three is the prompt.
 	usage struct {
 		Input         int `json:"input_tokens"`
-		CacheCreation int `json:"cache_creation_input_tokens"` // always 0: nobody pays for the cache here
+		CacheCreation int `json:"cache_creation_input_tokens"` // always 0: the cache costs nothing here
 		CacheRead     int `json:"cache_read_input_tokens"`
 		Output        int `json:"output_tokens"`
 	}
 	textOf struct {
 		Type string `json:"type"`
-		Text string `json:"text"` // without citations: not every client takes null for "none"
+		Text string `json:"text"` // without citations: some clients reject null
 	}
 	thinkingOf struct {
 		Type      string `json:"type"`
@@ -108,7 +108,7 @@ func (a *Answer) extend(kind blockKind, text string) {
 	a.blocks[len(a.blocks)-1].text.WriteString(text)
 }
 
-// dropBlank takes away a text that turns out to be nothing but the space before what comes now.
+// dropBlank removes the last block if it is text with only white space.
 func (a *Answer) dropBlank() {
 	if n := len(a.blocks); n > 0 && a.blocks[n-1].kind == textBlock && isBlank(a.blocks[n-1].text.String()) {
 		a.blocks = a.blocks[:n-1]
@@ -127,8 +127,8 @@ func (a *Answer) AppendBody(dst []byte) []byte {
 	})
 }
 
-// content is the blocks, of which a text may not be blank. A call that the limit has cut, or whose arguments are no JSON
-// object, is text: there is no other way to tell of it.
+// content returns the blocks without blank texts. A call that is cut off by the limit, or whose arguments aren't a JSON object,
+// becomes text.
 func (a *Answer) content() (content []json.RawMessage, calls int) {
 	content = []json.RawMessage{}
 	for _, b := range a.blocks {
@@ -146,7 +146,7 @@ func (a *Answer) content() (content []json.RawMessage, calls int) {
 				continue
 			}
 			if text == "" && a.outcome.Reason != translate.FinishLength {
-				text = "{}" // the tool takes none
+				text = "{}" // the tool has no parameters
 			}
 			if jsonbody.IsObject([]byte(text)) {
 				content = append(content, jsonbody.AppendJSON(nil, callOf{"tool_use", callID(b.id, a.ID, calls), b.name, json.RawMessage(text)}))
@@ -165,7 +165,7 @@ func (a *Answer) content() (content []json.RawMessage, calls int) {
 	return content, calls
 }
 
-// callID is the id of a call: the engine's where it gives one.
+// callID returns the id of a call: the engine's if it gives one.
 func callID(id, answer string, index int) string {
 	if id != "" {
 		return id
@@ -177,7 +177,7 @@ func usageOf(u translate.Usage) usage {
 	return usage{Input: max(0, u.Prompt-u.Cached), CacheRead: u.Cached, Output: u.Completion}
 }
 
-// stopReason says why generation ended, in the words of the Messages API, and at which stop sequence.
+// stopReason returns why generation ended, and the stop sequence that was found.
 func stopReason(o *translate.Outcome, contextLength, calls int) (reason string, sequence *string) {
 	switch stop := o.StopReason(contextLength); {
 	case stop == translate.StopContext:

@@ -22,8 +22,8 @@ func (c *conversation) userBlock(path, kind string, block gjson.Result) *transla
 	return err
 }
 
-// leftOut are the kinds of blocks of earlier answers that say nothing to another model: thoughts that only their maker can
-// read, and what tools of Anthropic's servers did.
+// leftOut are the kinds of blocks of earlier answers that other models can't use: encrypted thinking, and the work of tools on
+// Anthropic's servers.
 var leftOut = []string{"redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "container_upload"}
 
 // assistantBlock reads a block of an earlier answer.
@@ -46,8 +46,8 @@ func (c *conversation) assistantBlock(path, kind string, block gjson.Result) *tr
 	return nil
 }
 
-// thinking gives the model back what it thought, within a tool loop. Of thoughts that the client wasn't shown the signature
-// has the text.
+// thinking returns earlier thinking to the model within a tool loop. If the client didn't see the text, it is in the
+// signature.
 func (c *conversation) thinking(path string, block gjson.Result) *translate.Error {
 	thought := block.Get("thinking")
 	switch {
@@ -90,7 +90,7 @@ func (c *conversation) toolUse(path string, block gjson.Result) *translate.Error
 	return nil
 }
 
-// toolResult makes a message of its own of what a tool answered. Images can't stand there: they follow as the user's.
+// toolResult appends a message with the result of a tool. Images follow as the user's, since the message can't have any.
 func (c *conversation) toolResult(path string, block gjson.Result) *translate.Error {
 	id, content := block.Get("tool_use_id"), block.Get("content")
 	if id.Type != gjson.String {
@@ -129,7 +129,7 @@ func (c *conversation) toolResult(path string, block gjson.Result) *translate.Er
 	return nil
 }
 
-// inlineAll reads blocks of what a user or a tool says.
+// inlineAll reads the blocks of a user or of a tool's result.
 func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []turnPart, err *translate.Error) {
 	for i, block := range blocks.Array() {
 		at := path + "." + strconv.Itoa(i)
@@ -145,7 +145,7 @@ func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []turnPa
 	return all, nil
 }
 
-// inline makes texts and images of a block of what a user or a tool says.
+// inline converts a block of a user or of a tool's result to texts and images.
 func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart, *translate.Error) {
 	switch kind {
 	case "text":
@@ -165,7 +165,7 @@ func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart
 		}
 		parts, err := c.inlineAll(path+".content", content)
 		return tagged("search_result", block, parts, "source", "title"), err
-	case "tool_reference": // every tool is always described to the model
+	case "tool_reference": // all tools are always described to the model
 		if name := block.Get("tool_name"); name.Type == gjson.String {
 			return []turnPart{{text: `The tool ` + inside(name) + ` can be used.`}}, nil
 		}
@@ -175,7 +175,7 @@ func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart
 	}
 }
 
-// image makes a data URL of an image.
+// image converts an image to a data URL.
 func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *translate.Error) {
 	path += ".source"
 	if !c.caps.Vision {
@@ -204,7 +204,7 @@ func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *tra
 	return []turnPart{{image: image.DataURL()}}, nil
 }
 
-// document makes text of a document, between tags that name it.
+// document converts a document to text between tags.
 func (c *conversation) document(path string, block gjson.Result) ([]turnPart, *translate.Error) {
 	path += ".source"
 	source := block.Get("source")
@@ -231,7 +231,7 @@ func (c *conversation) document(path string, block gjson.Result) ([]turnPart, *t
 	return tagged("document", block, parts, "title", "context"), nil
 }
 
-// tagged puts tags around parts, with those attributes that the block has.
+// tagged encloses parts in tags, with those attributes that the block has.
 func tagged(name string, block gjson.Result, parts []turnPart, attributes ...string) []turnPart {
 	tag := []byte("<" + name)
 	for _, a := range attributes {

@@ -10,10 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// fieldNames are the names of the Messages API for fields that defaults have by others.
-var fieldNames = map[string]string{request.SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens"}
-
-// WithDefaults is WithDefaults for the Messages API, which has names of its own.
+// WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
+// defaults.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
 	var e jsonbody.Edit
 	e.Remove(chosenBy)
@@ -31,3 +29,6 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 	}
 	return jsonbody.Scan(e.Apply(b))
 }
+
+// fieldNames maps the names of defaults to different names of the Messages API.
+var fieldNames = map[string]string{request.SystemPrompt: "system", "stop": "stop_sequences", "max_completion_tokens": "max_tokens", "n_predict": "max_tokens"}

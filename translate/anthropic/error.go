@@ -10,10 +10,43 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Errors writes errors as Anthropic's API does.
+// Errors writes errors in the format of Anthropic's API.
 type Errors struct{}
 
-// errorTypes are the types of errors that aren't "invalid_request_error".
+// Status returns the status of the error's kind, but 529 for 503 if a retry makes sense.
+func (Errors) Status(e *translate.Error) int {
+	status := e.Status()
+	if status == http.StatusServiceUnavailable && e.IsRetryable() {
+		return statusOverloaded
+	}
+	return status
+}
+
+// AppendError appends {"type":"error","error":{"type","message"},"request_id"}. The format has no field for the parameter at
+// fault, so the message begins with it. Agents recognize a prompt that is too long by the words of the message.
+func (d Errors) AppendError(dst []byte, e *translate.Error, requestID string) []byte {
+	kind, message := cmp.Or(errorTypes[e.Kind], "invalid_request_error"), e.Message
+	switch named := strings.TrimPrefix(message, `"`); {
+	case e.Kind == translate.KindContextOverflow && e.Tokens > 0:
+		most := e.Limit
+		if e.Tokens == most { // room for the answer
+			most--
+		}
+		message = "prompt is too long: " + strconv.Itoa(e.Tokens) + " tokens > " + strconv.Itoa(most) + " maximum"
+	case e.Param != "" && !strings.HasPrefix(named, e.Param):
+		message = e.Param + ": " + message
+	}
+	if d.Status(e) == http.StatusServiceUnavailable {
+		kind = "api_error" // a retry makes no sense
+	}
+	body := errorBody{Type: "error", Error: errorObject{kind, message}}
+	if requestID != "" {
+		body.RequestID = &requestID
+	}
+	return jsonbody.AppendJSON(dst, body)
+}
+
+// errorTypes are the types of errors other than "invalid_request_error".
 var errorTypes = map[translate.Kind]string{
 	translate.KindInternal:         "api_error",
 	translate.KindModelNotFound:    "not_found_error",
@@ -33,41 +66,8 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindDiskFull:         "api_error",
 }
 
-// statusOverloaded is what Anthropic's API answers with in place of 503: its clients then try again after a while.
+// statusOverloaded is what Anthropic's API uses for 503. Clients retry after a while.
 const statusOverloaded = 529
-
-// Status is 529 where others have 503, if the request is worth sending again.
-func (Errors) Status(e *translate.Error) int {
-	status := e.Status()
-	if status == http.StatusServiceUnavailable && e.IsRetryable() {
-		return statusOverloaded
-	}
-	return status
-}
-
-// AppendError appends {"type":"error","error":{"type","message"},"request_id"}. There is no place for the field that is at
-// fault, so the message begins with it. Agents recognize a prompt that is too long by the words, and shorten it.
-func (d Errors) AppendError(dst []byte, e *translate.Error, requestID string) []byte {
-	kind, message := cmp.Or(errorTypes[e.Kind], "invalid_request_error"), e.Message
-	switch named := strings.TrimPrefix(message, `"`); {
-	case e.Kind == translate.KindContextOverflow && e.Tokens > 0:
-		most := e.Limit
-		if e.Tokens == most { // one is for the answer
-			most--
-		}
-		message = "prompt is too long: " + strconv.Itoa(e.Tokens) + " tokens > " + strconv.Itoa(most) + " maximum"
-	case e.Param != "" && !strings.HasPrefix(named, e.Param):
-		message = e.Param + ": " + message
-	}
-	if d.Status(e) == http.StatusServiceUnavailable {
-		kind = "api_error" // trying again later is of no use
-	}
-	body := errorBody{Type: "error", Error: errorObject{kind, message}}
-	if requestID != "" {
-		body.RequestID = &requestID
-	}
-	return jsonbody.AppendJSON(dst, body)
-}
 
 type (
 	errorBody struct {

@@ -11,17 +11,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Messages is a request of Anthropic's Messages API: POST /v1/messages, or its count of tokens.
+// Messages is a request of the Messages API: POST /v1/messages or its token count.
 type Messages struct {
-	Chat     request.Chat // what the engine's wire has to know of it
-	Thinking Thinking     // what the answer is to tell of the model's thinking
+	Chat     request.Chat // for the wire of the engine
+	Thinking Thinking     // how the answer shows the model's thinking
 
-	edit     jsonbody.Edit // the fields of the engine's request, but for the messages
+	edit     jsonbody.Edit // fields of the engine's request, without the messages
 	messages []byte
 }
 
-// ParseMessages reads a request of POST /v1/messages. What is wrong with it, or can't be done with the model, is refused
-// here, before anything is loaded. Every error names the place that is at fault, and fields that nobody knows are tolerated.
+// ParseMessages parses a request of POST /v1/messages. It rejects invalid requests, and those that the model can't serve, before
+// anything is loaded. Errors name the place that is at fault. Unknown fields are ignored.
 func ParseMessages(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.Error) {
 	if !jsonbody.IsGiven(body.Value("max_tokens")) {
 		return nil, translate.Missing("max_tokens")
@@ -29,7 +29,7 @@ func ParseMessages(body *jsonbody.Body, caps request.Caps) (*Messages, *translat
 	return ParseCount(body, caps)
 }
 
-// ParseCount reads a request of POST /v1/messages/count_tokens, which is the same but for the limit.
+// ParseCount parses a request of POST /v1/messages/count_tokens, which doesn't need max_tokens.
 func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.Error) {
 	m := &Messages{Chat: request.Chat{N: 1}}
 	for _, parse := range []func(*jsonbody.Body) *translate.Error{m.parseNumbers, m.parseStops, m.parseFormat, m.parseTools} {
@@ -60,16 +60,16 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	}
 	m.Chat.Thinks = caps.Thinks() && (thinks || !m.isOff())
 	if !thinks {
-		outline.replayFrom = math.MaxInt // thoughts are for a model that thinks
+		outline.replayFrom = math.MaxInt // only a thinking model gets earlier thinking
 	}
 	m.messages, err = parseConversation(body.Get("system"), given, outline, caps)
 	return m, err
 }
 
-// Upstream makes the chat request that an engine's wire takes, once. It is OpenAI-style.
+// Upstream returns the chat request for the wire of an engine. It can be called once.
 func (m *Messages) Upstream() (*jsonbody.Body, *translate.Error) {
 	raw := append(append(make([]byte, 0, len(m.messages)+1024), `{"messages":`...), m.messages...)
-	m.messages = nil // a large conversation is kept once
+	m.messages = nil // don't keep a large conversation twice
 	fields := m.edit.Apply(&jsonbody.Body{})
 	if len(fields) > len("{}") {
 		raw = append(raw, ',')
@@ -77,8 +77,7 @@ func (m *Messages) Upstream() (*jsonbody.Body, *translate.Error) {
 	return jsonbody.Scan(append(raw, fields[1:]...))
 }
 
-// numbers are the numbers of a request: Anthropic's, and after them those of the OpenAI-style endpoints that shape
-// the sampling, too.
+// numbers are the numeric fields: those of the Messages API, then other sampling fields of chats.
 var numbers = []request.Number{
 	{Name: "max_tokens", Min: 1, Max: math.MaxInt32, Whole: true, As: "max_tokens"},
 	{Name: "temperature", Max: 1, As: "temperature"},
@@ -106,7 +105,7 @@ func (m *Messages) parseNumbers(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// parseStops leaves out what is empty, since it would stop everything.
+// parseStops parses the stop sequences. Empty ones are ignored.
 func (m *Messages) parseStops(body *jsonbody.Body) *translate.Error {
 	const name = "stop_sequences"
 	given := body.Get(name)
@@ -130,7 +129,7 @@ func (m *Messages) parseStops(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// parseFormat reads the schema that the answer's text has to follow. An earlier beta had it at the top.
+// parseFormat parses the schema of the answer's text. An earlier beta had it at the top level.
 func (m *Messages) parseFormat(body *jsonbody.Body) *translate.Error {
 	path, format := "output_config.format", body.Get("output_config").Get("format")
 	if !format.IsObject() {
@@ -156,13 +155,13 @@ func (m *Messages) parseFormat(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// badPlace is an error about a place in the request, which is a path of names and numbers, joined by points. The message
-// begins with it, as Anthropic's do.
+// badPlace returns an error about a place in the request, given as a path of names and indexes joined by dots. The message
+// begins with it, as in Anthropic's API.
 func badPlace(path, message string) *translate.Error {
 	return translate.Invalid("invalid_value", path, path+": "+message)
 }
 
-// wrongPlace is the error about a place that has another type than it should, or nothing.
+// wrongPlace returns the error about a place that has the wrong type or is missing.
 func wrongPlace(path, want string, got gjson.Result) *translate.Error {
 	if !got.Exists() {
 		return translate.Invalid("missing_required_parameter", path, path+": Field required, "+want+".")

@@ -1,11 +1,13 @@
 package anthropic
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
@@ -13,8 +15,8 @@ import (
 // agentModel is a model whose thinking can be turned off, and that takes images.
 var agentModel = request.Caps{Vision: true, Reasoning: []string{"off", "on"}}
 
-// messagesRequests are requests of the Messages API, each with what is special about it.
-var messagesRequests = []struct {
+// requests are requests of the Messages API, each with what is special about it.
+var requests = []struct {
 	name, fields string
 	caps         request.Caps
 }{
@@ -37,8 +39,8 @@ var messagesRequests = []struct {
 	{"an empty message", `"messages":[{"role":"user","content":[]}]`, agentModel},
 	{"a prefill", `"thinking":{"type":"adaptive"},"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"I say:"}]`, agentModel},
 	{"a prefill of nothing", `"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"text","text":" \n"}]}]`, agentModel},
-	{"an image", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"\u0069` + pixel[1:] + `"}},{"type":"text","text":"What is it?"}]}]`, agentModel},
-	{"an image as a data URL", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"data:image/png;base64,` + pixel + `"}}]}]`, agentModel},
+	{"an image", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"\u0069` + testkit.Pixel[1:] + `"}},{"type":"text","text":"What is it?"}]}]`, agentModel},
+	{"an image as a data URL", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"data:image/png;base64,` + testkit.Pixel + `"}}]}]`, agentModel},
 	{"an image elsewhere", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]`, agentModel},
 	{"an image for a model without vision", `"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]`, request.Caps{}},
 	{"an image that is none", `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]`, agentModel},
@@ -60,7 +62,7 @@ var messagesRequests = []struct {
 		`{"type":"tool_use","id":"t1","name":"a","input":{"x": "y"}},{"type":"tool_use","id":"t2","name":"b"},{"type":"server_tool_use","id":"t3","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"t3","content":[]}]},` +
 		`{"role":"user","content":[{"type":"text","text":"A reminder."},{"type":"tool_result","tool_use_id":"t1","content":"Rain"},{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"Broken"}]}]}]`, agentModel},
 	{"results of all sorts", `"messages":[{"role":"user","content":"Now"},{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"},` +
-		`{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"See"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + pixel + `"}},{"type":"tool_reference","tool_name":"b"},` +
+		`{"type":"tool_result","tool_use_id":"t2","content":[{"type":"text","text":"See"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + testkit.Pixel + `"}},{"type":"tool_reference","tool_name":"b"},` +
 		`{"type":"document","source":{"type":"text","data":"Doc"}}]}]}]`, agentModel},
 	{"a result with an image for a model without vision", `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}]}]`, request.Caps{}},
 	{"thoughts that were not shown", `"thinking":{"type":"adaptive","display":"omitted"},"messages":[{"role":"user","content":"Now"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"lmo1SSAiY2FsbCI="},` +
@@ -105,6 +107,20 @@ var messagesRequests = []struct {
 	{"a tool without a name", `"tools":[{"input_schema":{}}],"messages":[{"role":"user","content":"Hi"}]`, agentModel},
 }
 
+// TestMessages_Requests compares the engine's request, or the error, for each request with a golden file.
+func TestMessages_Requests(t *testing.T) {
+	t.Parallel()
+	var all bytes.Buffer
+	for _, r := range requests {
+		limit := `"max_tokens":100,`
+		if strings.Contains(r.fields, `"max_tokens"`) {
+			limit = ""
+		}
+		fmt.Fprintf(&all, "# %s\n%s\n%s\n\n", r.name, r.fields, sentFor(t, `{"model":"m",`+limit+r.fields+`}`, r.caps))
+	}
+	testkit.Golden(t, "testdata/requests.golden", all.Bytes())
+}
+
 func sentFor(tb testing.TB, request string, caps request.Caps) string {
 	tb.Helper()
 	body, err := jsonbody.Scan([]byte(request))
@@ -144,7 +160,7 @@ func TestMessages_CountNeedsNoLimit(t *testing.T) {
 	}
 }
 
-// TestMessages_TheChangingHeaderChangesNothing: two requests that differ in it alone are the same to the engine.
+// Requests that differ only in the header line are the same for the engine.
 func TestMessages_TheChangingHeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	request := func(header string) string {
@@ -178,7 +194,7 @@ func TestMessages_Defaults(t *testing.T) {
 // FuzzParseMessages: whatever the request, it is refused with the place that is at fault, or the engine's request is well
 // formed, and has all of the texts.
 func FuzzParseMessages(f *testing.F) {
-	for _, r := range messagesRequests {
+	for _, r := range requests {
 		f.Add([]byte(`{"max_tokens":100,`+r.fields+`}`), r.caps.Vision, len(r.caps.Reasoning) > 0)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, vision, thinks bool) {
@@ -227,11 +243,11 @@ func TestParseMessages_Bounds(t *testing.T) {
 		"a schema": {`"messages":[` + message + `],"tools":[{"name":"a","input_schema":{"type":"object","properties":{"a":{"pattern":"(a?){99}"}}}}]`, "may be empty"},
 		"a type":   {`"messages":[` + message + `],"tools":[{"name":"a","input_schema":{"type":"array"}}]`, "tools.0.input_schema.type: must be \"object\"."},
 		"a format": {`"messages":[` + message + `],"output_config":{"format":{"type":"json_schema","schema":{"pattern":"(a?){99}"}}}`, "may be empty"},
-		"an input": {`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"a","input":{"a":` + nested("[", "", "]", 64) + `}}]}]`, "levels deep"},
+		"an input": {`"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"a","input":{"a":` + testkit.Nested("[", "", "]", 64) + `}}]}]`, "levels deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParseMessages(scanned(t, `{"max_tokens":1,`+tt.fields+`}`), request.Caps{})
+			_, err := ParseMessages(testkit.Scan(t, `{"max_tokens":1,`+tt.fields+`}`), request.Caps{})
 			if err == nil || err.Status() != 400 || !strings.Contains(err.Message, tt.says) {
 				t.Errorf("error %v, want one that says %q", err, tt.says)
 			}

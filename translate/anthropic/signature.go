@@ -5,15 +5,14 @@ import (
 	"encoding/base64"
 )
 
-// A block of thinking has a signature, which clients send back with it and don't look into. Ours proves nothing: it is there
-// because clients want one that isn't empty. Of thoughts that aren't shown it has the text, so that a tool loop can go on
-// with them.
+// A block of thinking has a signature, which is opaque to clients and sent back by them. Ours proves nothing: clients require
+// one that isn't empty. If the thinking isn't shown, the signature has its text, so that a tool loop can continue with it.
 const (
-	signatureShown   = "lmt1" // and a digest
-	signatureOmitted = "lmo1" // and the text
+	signatureShown   = "lmt1" // followed by a digest
+	signatureOmitted = "lmo1" // followed by the text
 )
 
-// signature signs a thought.
+// signature returns the signature of a block of thinking.
 func (t Thinking) signature(thought []byte) string {
 	if t == ThinkingOmitted {
 		return signatureOmitted + base64.StdEncoding.EncodeToString(thought)
@@ -22,7 +21,7 @@ func (t Thinking) signature(thought []byte) string {
 	return signatureShown + base64.StdEncoding.EncodeToString(digest[:])
 }
 
-// signedThought is the text that a signature has, if it has one.
+// signedThought returns the text in a signature, if it has any.
 func signedThought(signature string) string {
 	if len(signature) < len(signatureOmitted) || signature[:len(signatureOmitted)] != signatureOmitted {
 		return ""

@@ -8,43 +8,42 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Stream encodes the stream of the Messages API. Its blocks come strictly one after the other:
+// Stream encodes events as a stream. Its blocks come one after the other:
 //
 //	message_start ping (content_block_start content_block_delta* content_block_stop)* message_delta message_stop
 //
-// A request that has to be sent to an engine once more has one message_start. What goes wrong is told by the error event,
-// after which nothing comes.
+// There is one message_start, even if the request is retried. An error event ends the stream.
 type Stream struct {
 	ID         string // "msg_…"
 	Thinking   Thinking
-	SingleCall bool // of parallel tool calls only the first is told
+	SingleCall bool // send only the first of parallel tool calls
 
 	model         string
 	contextLength int
 	begun         bool
 	open          blockKind
-	blocks        int    // that have been started
-	calls         int    // that have been told
-	blanks        string // what a text began with, if that is all there was of it yet
-	thought       []byte // the open block's
+	blocks        int    // number of blocks started
+	calls         int    // number of calls sent
+	blanks        string // white space at the start of a text, held back
+	thought       []byte // text of the open block of thinking
 	outcome       translate.Outcome
 	serial        translate.Serial
 }
 
-// Ping is the event that breaks a silence, at any time, also before the stream has begun.
+// Ping is the event that keeps the connection alive. It may be sent at any time, even before the stream begins.
 const Ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
-// Begin says which instance answers, and how much context it has, in tokens. Where another engine has ended before anything
-// of its answer was told, it begins anew.
+// Begin sets the instance that answers and its context length in tokens. It resets the stream if the request is retried, which
+// requires that nothing of the answer was sent.
 func (s *Stream) Begin(instance string, contextLength int) {
 	s.model, s.contextLength = instance, contextLength
 	s.blanks, s.outcome, s.serial = "", translate.Outcome{}, translate.Serial{}
 }
 
-// IsEmpty tells whether nothing of the answer itself was told.
+// IsEmpty reports whether nothing of the answer itself was sent.
 func (s *Stream) IsEmpty() bool { return s.blocks == 0 }
 
-// Append appends what the client sees of ev.
+// Append appends what the client receives for ev.
 func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	s.serial.Add(ev, func(ev translate.Event) { dst = s.append(dst, ev) })
 	return dst
@@ -78,7 +77,7 @@ func (s *Stream) append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// appendStart appends the start of the stream, unless it is there already. How long the prompt is may not be known yet.
+// appendStart appends the start of the stream once. The length of the prompt may be unknown.
 func (s *Stream) appendStart(dst []byte, prompt translate.Usage) []byte {
 	if s.begun {
 		return dst
@@ -108,8 +107,8 @@ func (s *Stream) appendThinking(dst []byte, text string) []byte {
 	return s.appendDelta(dst, "thinking_delta", "thinking", text)
 }
 
-// appendText holds blanks back until something follows them: before a call they are nothing, and clients may not send a
-// text back that has nothing else.
+// appendText holds back white space until other text follows. Before a call it is dropped, since clients can't send blank text
+// back.
 func (s *Stream) appendText(dst []byte, text string) []byte {
 	dst = s.appendStart(dst, translate.Usage{})
 	if s.open == textBlock {
@@ -137,7 +136,7 @@ func (s *Stream) appendCall(dst []byte, ev translate.CallStart) []byte {
 	return endEvent(append(dst, `,"input":{}}`...))
 }
 
-// appendOpened begins a block, up to the block itself.
+// appendOpened appends the start of a block, up to its JSON object.
 func (s *Stream) appendOpened(dst []byte, kind blockKind) []byte {
 	dst = s.appendClosed(dst)
 	s.open, s.blanks, s.thought = kind, "", s.thought[:0]
@@ -176,7 +175,7 @@ func (s *Stream) appendEnd(dst []byte) []byte {
 	return endEvent(beginEvent(dst, "message_stop"))
 }
 
-// beginEvent begins an event: its name, and its JSON, which has the name as its type.
+// beginEvent appends the start of an event: its name, and its JSON with the name as type.
 func beginEvent(dst []byte, name string) []byte {
 	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
 	return append(append(dst, name...), '"')
@@ -184,7 +183,7 @@ func beginEvent(dst []byte, name string) []byte {
 
 func endEvent(dst []byte) []byte { return append(dst, "}\n\n"...) }
 
-// AppendNamedFrame appends an event with a name: a line with that, a data line and a blank one.
+// AppendNamedFrame appends an event with a name: an event line, a data line and a blank line.
 func AppendNamedFrame(dst []byte, name string, data []byte) []byte {
 	return jsonbody.AppendFrame(append(append(append(dst, "event: "...), name...), '\n'), data)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// headerLine is a line by which a client tells Anthropic of itself, such as "x-anthropic-billing-header: cc_version=…". It
-// is another one in each request, and stands before all else: no prompt would ever begin as the one before it, and the
-// engine would have to read each one anew.
+// headerLine matches a line by which a client identifies itself to Anthropic, such as "x-anthropic-billing-header:
+// cc_version=…". It is the first line and differs in each request, so no prompt would share a prefix with the one before and
+// the engine couldn't reuse its cache.
 var headerLine = regexp.MustCompile(`^x-anthropic-[a-z0-9-]+:[^\n]*\n*`)
 
-// parseSystem reads the system prompt: a text, or blocks of text. What it returns are the insides of JSON strings.
+// parseSystem parses the system prompt: a text, or blocks of text. It returns the contents of JSON strings.
 func parseSystem(system gjson.Result) ([]string, *translate.Error) {
 	switch {
 	case !system.Exists(), system.Type == gjson.Null:
@@ -30,7 +30,7 @@ func parseSystem(system gjson.Result) ([]string, *translate.Error) {
 	return withoutHeader(texts), err
 }
 
-// textBlocks reads blocks that all have to be texts.
+// textBlocks reads blocks that must be texts.
 func textBlocks(path string, blocks gjson.Result) (texts []string, err *translate.Error) {
 	for i, block := range blocks.Array() {
 		at := path + "." + strconv.Itoa(i)
@@ -64,5 +64,5 @@ func withoutHeader(texts []string) []string {
 	return texts
 }
 
-// inside is a JSON string without its quotes, as it is written.
+// inside returns the contents of a JSON string: its escaped text without the quotes.
 func inside(v gjson.Result) string { return v.Raw[1 : len(v.Raw)-1] }

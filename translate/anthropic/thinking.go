@@ -13,19 +13,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Thinking is what an answer of the Messages API tells of the model's thinking.
+// Thinking is how an answer shows the model's thinking.
 type Thinking uint8
 
-// A client that didn't ask for thinking sees none, even of a model that can't be kept from it: such clients take the first
-// block for the answer.
+// A client that didn't ask for thinking sees none, even if the model can't be kept from it: such clients take the first block
+// for the answer.
 const (
 	ThinkingHidden  Thinking = iota
 	ThinkingShown            // all of it
-	ThinkingOmitted          // a block without text, whose signature has it for later requests
+	ThinkingOmitted          // a block without text, whose signature has the text for later requests
 )
 
-// parseThinking makes of the setting what the model's template understands, and tells whether the model is to think.
-// An answer that the client has begun itself is too late for thoughts.
+// parseThinking converts the setting to the fields of the model's template, and reports whether the model will think. It can't
+// if the client has begun the answer.
 func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefilled bool) (thinks bool, _ *translate.Error) {
 	given := body.Get("thinking")
 	effort, err := parseEffort(body)
@@ -66,7 +66,7 @@ func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefi
 	return true, nil
 }
 
-// parseBudget reads how many tokens the model may think.
+// parseBudget parses the maximum number of tokens of thinking.
 func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Error) {
 	const path = "thinking.budget_tokens"
 	if budget.Type != gjson.Number || budget.Num != math.Trunc(budget.Num) {
@@ -83,7 +83,7 @@ func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Erro
 	}
 }
 
-// dontThink turns thinking off, or as low as the model offers.
+// dontThink turns thinking off, or to the lowest effort that the model offers.
 func (m *Messages) dontThink(caps request.Caps) {
 	if caps.CanBeSilent() {
 		m.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
@@ -93,10 +93,10 @@ func (m *Messages) dontThink(caps request.Caps) {
 	}
 }
 
-// isOff tells whether thinking is turned off altogether.
+// isOff reports whether thinking is turned off.
 func (m *Messages) isOff() bool { return m.edit.Has("chat_template_kwargs") }
 
-// think turns thinking on. A budget of 0 is none, an effort that is empty, too.
+// think turns thinking on. A budget of 0 and an empty effort are ignored.
 func (m *Messages) think(budget int, effort string, caps request.Caps) {
 	if budget > 0 && (caps.Reasoning == nil || len(caps.Reasoning) > 0) {
 		m.edit.Set("thinking_budget_tokens", strconv.Itoa(budget))

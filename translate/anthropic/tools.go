@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// parseTools makes functions of the tools, as far as they have a schema: others are tools that Anthropic's servers run, or
-// that its models know by heart. Of a choice that names a tool only that one is left.
+// parseTools converts the tools with a schema to functions. The others run on Anthropic's servers, or are built into its
+// models. If a tool is chosen by name, only that one is kept.
 func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	choice := body.Get("tool_choice")
 	if choice.Exists() && choice.Type != gjson.Null && !choice.IsObject() {
@@ -34,7 +34,7 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	switch {
 	case err != nil:
 		return err
-	case kind.Str == "none": // the engine would still describe them to the model
+	case kind.Str == "none": // an engine would describe them to the model
 		return nil
 	case wanted != "" && len(tools) == 0:
 		return badPlace("tool_choice.name", `there is no tool "`+wanted+`"; `+listed(offered)+".")
@@ -62,7 +62,7 @@ func listed(tools []string) string {
 	return "there are: " + strings.Join(tools, ", ")
 }
 
-// functionsOf are the tools as the OpenAI-style API has them, or only the wanted one. It is empty where there are none.
+// functionsOf returns the tools as functions, or only the wanted one if it isn't empty, and the names of all.
 func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, offered []string, _ *translate.Error) {
 	switch {
 	case !tools.Exists(), tools.Type == gjson.Null:

@@ -11,15 +11,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// outline is what has to be known of a conversation before it is read.
+// outline is what must be known about a conversation before it is converted.
 type outline struct {
 	length        int
-	replayFrom    int  // the messages from this one on belong to a tool loop that still runs
-	endsInPrefill bool // the last message is the beginning of the answer
+	replayFrom    int  // index of the first message of an unfinished tool loop
+	endsInPrefill bool // the last message begins the answer
 }
 
-// outlineOf looks for the last message in which the user speaks, and not only tools. A message with a tool's result goes on
-// with the loop, whatever else it says: clients put reminders beside results.
+// outlineOf finds the last message of the user that isn't part of a tool loop. A message with a tool's result is, whatever else
+// it contains: clients add reminders to results.
 func outlineOf(messages gjson.Result) outline {
 	o := outline{}
 	messages.ForEach(func(_, message gjson.Result) bool {
@@ -34,31 +34,31 @@ func outlineOf(messages gjson.Result) outline {
 	return o
 }
 
-// conversation makes the OpenAI-style messages of those of a Messages request. What comes one after the other from the same
-// side is one turn, as in Anthropic's API. Texts are kept as they are written, as the insides of JSON strings.
+// conversation converts the messages of a request to those of a chat. Consecutive messages of the same role form one turn, as
+// in Anthropic's API. Texts are kept as the contents of JSON strings.
 type conversation struct {
 	caps   request.Caps
 	images request.Images
-	replay bool // the thinking of this message is given back
+	replay bool // return the thinking of this message to the model
 	system []string
 	turn   turn
-	spoken bool // a turn is over
+	spoken bool // at least one turn has ended
 	dst    []byte
 }
 
-// turn is what one side says before the other does.
+// turn is a turn of the user or of the assistant.
 type turn struct {
-	role      translate.Role // empty: there is none
-	results   []byte         // what tools answered, each as a message: they come before what the user says
+	role      translate.Role // empty before the first turn
+	results   []byte         // messages with results of tools, which precede the user's parts
 	parts     []turnPart
 	reasoning []string
 	calls     []byte
 }
 
-// turnPart is a text or an image's URL, both as the inside of a JSON string.
+// turnPart is a text or the URL of an image, both as the contents of a JSON string.
 type turnPart struct{ text, image string }
 
-// parseConversation makes an OpenAI-style array of messages.
+// parseConversation converts a conversation to the array of messages of a chat.
 func parseConversation(system, messages gjson.Result, outline outline, caps request.Caps) ([]byte, *translate.Error) {
 	c := &conversation{caps: caps, dst: make([]byte, 0, len(system.Raw)+len(messages.Raw)+len(messages.Raw)/8+256)}
 	var err *translate.Error
@@ -66,7 +66,7 @@ func parseConversation(system, messages gjson.Result, outline outline, caps requ
 		return nil, err
 	}
 	c.dst = append(c.dst, '[')
-	begun := false // with what isn't the system prompt
+	begun := false // there was a message other than of the system
 	index := 0
 	messages.ForEach(func(_, message gjson.Result) bool {
 		path := "messages." + strconv.Itoa(index)
@@ -88,14 +88,14 @@ func parseConversation(system, messages gjson.Result, outline outline, caps requ
 	case c.turn.role == translate.RoleAssistant && len(c.turn.calls) > 0:
 		return nil, badPlace("messages."+strconv.Itoa(index-1), "ends in a tool_use block, but the next message has to give its tool_result.")
 	case c.turn.isNothing():
-		return append(c.dst, ']'), nil // there is nothing to go on from
+		return append(c.dst, ']'), nil // there is nothing to continue
 	}
 	c.flush()
 	return append(c.dst, ']'), nil
 }
 
-// message reads one message. Once the conversation has begun, what the system says belongs to the user's turn that it stands
-// in or before, in tags: most templates take a system message only as the first, and where it stands is when it holds.
+// message reads one message. After the first turn has begun, a system message becomes a tagged part of the user's turn: most
+// templates accept a system message only at the start, but its position matters.
 func (c *conversation) message(path, role string, message gjson.Result, begun bool) *translate.Error {
 	content := message.Get("content")
 	switch {
@@ -170,7 +170,7 @@ func (c *conversation) appendSystem() {
 	}
 }
 
-// begin begins a message, up to its content.
+// begin appends the start of a message, up to its content.
 func (c *conversation) begin(role translate.Role) {
 	c.dst = append(append(append(jsonbody.AppendComma(c.dst), `{"role":"`...), role...), `","content":`...)
 }
@@ -213,7 +213,7 @@ func (t *turn) texts() string {
 	return strings.Join(texts, `\n`)
 }
 
-// appendContent appends a string, or an array where there are images.
+// appendContent appends a string, or an array if there are images.
 func (t *turn) appendContent(dst []byte) []byte {
 	hasImage := false
 	for _, p := range t.parts {
@@ -236,12 +236,12 @@ func (t *turn) appendContent(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-// isNothing tells whether the assistant says nothing, which as the last turn is no answer to go on from.
+// isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.
 func (t *turn) isNothing() bool {
 	return t.role == translate.RoleAssistant && len(t.calls) == 0 && isBlankJSON(t.texts())
 }
 
-// isBlankJSON tells whether the inside of a JSON string is of blanks only, as they are commonly written.
+// isBlankJSON reports whether the contents of a JSON string are only white space, in its common escapes.
 func isBlankJSON(text string) bool {
 	return strings.Trim(strings.NewReplacer(`\n`, "", `\r`, "", `\t`, "").Replace(text), " ") == ""
 }

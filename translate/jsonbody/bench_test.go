@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// request is a chat request of about that many bytes, the greatest part of which is text, as in real ones.
+// request returns a chat request of about the given size, most of it text, as in real ones.
 func request(size int) []byte {
 	const (
 		text    = "The quick brown fox jumps over the lazy dog, \\\"twice\\\" \\u2014 naïvely.\\n"

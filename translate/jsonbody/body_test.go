@@ -38,7 +38,7 @@ func TestBody_Value(t *testing.T) {
 	}
 }
 
-// TestBody_GetCopies: what Get gives stays as it is when the request's buffer is used anew.
+// The result of Get stays valid when the buffer of the request is reused.
 func TestBody_GetCopies(t *testing.T) {
 	t.Parallel()
 	b := scanned(t, `{"model":"tiny"}`)
@@ -175,6 +175,28 @@ func TestEdit_Apply(t *testing.T) {
 	}
 }
 
+func TestEdit_Only(t *testing.T) {
+	t.Parallel()
+	b := scanned(t, `{"a":1,"b":null,"c":2,"d":3,"e":4,"f":null}`)
+	var e Edit
+	e.Set("c", "5")
+	e.Set("d", "6")
+	e.Set("new", "7")
+	e.Set("unknown", "8")
+	e.Remove("e")
+	only := e.Only(map[string]bool{"a": true, "b": true, "c": true, "e": true, "new": true})
+	const want = `{"a":1,"c":5,"new":7}`
+	if diff := cmp.Diff(want, string(only.Apply(b))); diff != "" {
+		t.Errorf("Apply (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, string(bytes.Join(only.Pieces(b), nil))); diff != "" {
+		t.Errorf("Pieces (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"b", "d", "f"}, only.Dropped(b)); diff != "" {
+		t.Errorf("Dropped (-want +got):\n%s", diff)
+	}
+}
+
 // TestEdit_ApplyCopiesOnce: the request may be large.
 func TestEdit_ApplyCopiesOnce(t *testing.T) {
 	b := scanned(t, `{"stream":false,"x":"`+strings.Repeat("x", 1<<10)+`"}`)
@@ -188,7 +210,7 @@ func TestEdit_ApplyCopiesOnce(t *testing.T) {
 	}
 }
 
-// jsonEqual tells whether two texts are the same but for space between tokens.
+// jsonEqual reports whether two JSON texts differ only in white space between tokens.
 func jsonEqual(t *testing.T, a, b []byte) bool {
 	t.Helper()
 	var x, y bytes.Buffer

@@ -1,3 +1,4 @@
-// Package jsonbody reads and edits the bytes of requests and streams: a request's JSON is checked and its fields are found in one
-// pass, an edit leaves what it doesn't change as it stands, and frames of server-sent events are found in any cutting of a stream.
+// Package jsonbody reads and edits the bytes of requests and streams. A request's JSON is validated and its fields are
+// located in one pass; an edit copies unchanged bytes as they are; and a stream is split into server-sent events wherever
+// its reads end.
 package jsonbody

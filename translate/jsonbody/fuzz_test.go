@@ -43,7 +43,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// isWanted tells whether Scan should accept raw, slowly and by other means.
+// isWanted reports whether Scan should accept raw, by slower means.
 func isWanted(tb testing.TB, raw []byte) bool {
 	tb.Helper()
 	if !utf8.Valid(raw) || !json.Valid(raw) || bytes.TrimLeft(raw, " \t\r\n")[0] != '{' || depth(raw) > MaxDepth {
@@ -52,7 +52,7 @@ func isWanted(tb testing.TB, raw []byte) bool {
 	return !hasHalfPair(raw) && !hasRepeatedName(tb, raw) && len(topLevel(tb, raw)) <= MaxFields
 }
 
-// hasRepeatedName tells whether a name stands twice in one object of valid JSON.
+// hasRepeatedName reports whether an object in valid JSON repeats a name.
 func hasRepeatedName(tb testing.TB, raw []byte) bool {
 	tb.Helper()
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -90,7 +90,7 @@ func hasRepeatedName(tb testing.TB, raw []byte) bool {
 	}
 }
 
-// hasHalfPair tells whether valid JSON has an escape for half a surrogate pair.
+// hasHalfPair reports whether valid JSON has an escape for half a surrogate pair.
 func hasHalfPair(raw []byte) bool {
 	high := false // the escape just before was the first half
 	for i := 0; i < len(raw); i++ {
@@ -160,7 +160,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// isBareName tells whether a name needs no escapes: ours need none, and Edit makes none.
+// isBareName reports whether a name needs no escapes. Ours don't, and Edit writes none.
 func isBareName(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' })
 }

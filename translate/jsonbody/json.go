@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// AppendComma appends a comma unless out has nothing but an opening bracket.
+// AppendComma appends a comma unless out has only an opening bracket.
 func AppendComma(out []byte) []byte {
 	if len(out) > 1 {
 		out = append(out, ',')
@@ -16,8 +16,8 @@ func AppendComma(out []byte) []byte {
 	return out
 }
 
-// AppendJSON appends v's JSON, with <, > and & as they are. It is for values of this package's own types, which can't
-// fail to encode.
+// AppendJSON appends the JSON of v without escaping <, > and &. It panics if v can't be encoded, so v must be of a type of
+// this project.
 func AppendJSON(dst []byte, v any) []byte {
 	buf := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(buf)
@@ -28,7 +28,7 @@ func AppendJSON(dst []byte, v any) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// AppendString appends a string's JSON.
+// AppendString appends the JSON of a string.
 func AppendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if !plain[s[i]] || s[i] >= 0x80 {
@@ -40,7 +40,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// Unquote is the text of a JSON string, and empty for anything else.
+// Unquote returns the text of a JSON string. It is empty for any other value.
 func Unquote(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""

@@ -4,13 +4,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// MaxNameLength bounds a role, a name or an id, in bytes.
+// MaxNameLength is the maximum length of a role, a name or an id, in bytes.
 const MaxNameLength = 256
 
-// Message is where a message of a request stands in its body: an element of the field "messages".
+// Message is the position of a message in a request: an element of the field "messages".
 type Message struct {
 	From, To int
-	Plain    bool // it has nothing but a common role, a text and names, without an escape in a field's name
+	Plain    bool // has only a common role, a text and names, and no escapes in field names
 }
 
 // messages reads the array of messages at the position.
@@ -40,7 +40,7 @@ func (s *Scanner) messages() *translate.Error {
 	}
 }
 
-// message reads one message, and tells whether it is plain.
+// message reads one message and reports whether it is plain.
 func (s *Scanner) message() (plain bool, _ *translate.Error) {
 	if s.Pos >= len(s.Data) || s.Data[s.Pos] != '{' {
 		return false, s.Value(2)
@@ -93,5 +93,5 @@ func (s *Scanner) message() (plain bool, _ *translate.Error) {
 	}
 }
 
-// plainRoles are the roles of the messages that may be plain, as JSON.
+// plainRoles are the roles of plain messages, as JSON.
 var plainRoles = map[string]bool{`"system"`: true, `"developer"`: true, `"user"`: true, `"assistant"`: true, `"tool"`: true}

@@ -142,6 +142,56 @@ func TestScan_RefusesHalfSurrogatePairs(t *testing.T) {
 	}
 }
 
+func TestScan_Escapes(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		`\ud800\udc00`: true, `\uD8FF\uDFFF`: true, `\ud900\udc00`: true, `\uDA00\uDD00`: true, `\udbff\ude00`: true, `\ud7ff`: true, `\ue000`: true, `\ud700a`: true,
+		`\udbff\ud800`: false, `\udbff\uc000`: false, `\udbff/udc00`: false, `\ud800\udbff`: false,
+		`\u0af9`: true, `\u0AF9`: true, `\u000g`: false, `\u000G`: false, "\\u000`": false, `\u000@`: false, `\u000/`: false, `\u000:`: false,
+		`\u00`: false, `\`: false, `\x`: false,
+	} {
+		if _, err := Scan([]byte(`{"a":"` + text + `"}`)); (err == nil) != ok {
+			t.Errorf("%s: %v, want it to be valid: %t", text, err, ok)
+		}
+	}
+}
+
+func TestScan_Messages(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", MaxNameLength)
+	for message, plain := range map[string]bool{
+		`{"role":"user","content":"Hi"}`:                                     true,
+		`{"content":"Hi","role":"tool","tool_call_id":"1","name":"a"}`:       true,
+		`{"role":"user","content":"Hi","name":"` + long[:len(long)-2] + `"}`: true,
+		`{"role":"user","content":"Hi","name":"` + long + `"}`:               false,
+		`{"role":"user","content":"Hi","name":1}`:                            false,
+		`{"role":"user","name":"a"}`:                                         false,
+		`{"content":"Hi"}`:                                                   false,
+		`{"role":"function","content":"Hi"}`:                                 false,
+		`{"role":"function","content":"Hi","name":"a"}`:                      false,
+		`{"role":"user","content":["Hi"],"name":"a"}`:                        false,
+		`{"role":"user","content":null}`:                                     false,
+		`{"role":"user","content":"Hi","x":"y"}`:                             false,
+		`{"r\u006fle":"user","content":"Hi"}`:                                false,
+		`{}`:                                                                 false,
+		`"Hi"`:                                                               false,
+		`7`:                                                                  false,
+	} {
+		b := scanned(t, `{"other":[{"role":"user","content":"Hi"}],"messages":[ `+message+` ,{"role":"user","content":"Hi"}]}`)
+		if len(b.Messages) != 2 || !b.Messages[1].Plain {
+			t.Fatalf("%s: %+v", message, b.Messages)
+		}
+		if m := b.Messages[0]; m.Plain != plain || string(b.Raw[m.From:m.To]) != message {
+			t.Errorf("%s: %+v, want it to be plain: %t", message, m, plain)
+		}
+	}
+	for _, body := range []string{`{"messages":{"role":"user","content":"Hi"}}`, `{"messages":[]}`, `{"message":[1]}`} {
+		if b := scanned(t, body); len(b.Messages) != 0 {
+			t.Errorf("%s: %+v", body, b.Messages)
+		}
+	}
+}
+
 func TestScan_RefusesDuplicates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

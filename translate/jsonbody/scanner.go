@@ -10,65 +10,18 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Scanner validates JSON in one pass, by RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it refuses what
-// isn't JSON, so that an engine is never loaded for a request that it would only refuse.
+// Scanner validates JSON in one pass, according to RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it
+// rejects invalid JSON, so that no engine is loaded for a request that it would refuse.
 //
-// Of a request it also refuses what two readers of JSON may take for different things: a name that stands twice in one
-// object, and half a surrogate pair.
+// In a request it also rejects what JSON readers interpret differently: repeated names in one object, and unpaired
+// surrogates.
 type Scanner struct {
 	Data    []byte
 	Pos     int
-	Lenient bool // the JSON is an engine's: names may repeat
-	Deep    bool // it is nested too deep
+	Lenient bool // names may repeat: the JSON is from an engine
+	Deep    bool // the JSON is nested too deeply
 	names   [][]byte
-	list    *[]Message // where the messages of a request are noted; nil: nowhere
-}
-
-// manyNames is the number of names in one object from which a map finds a repeated one quicker than a search.
-const manyNames = 24
-
-// names are those of one object, so far.
-type objectNames struct {
-	scanner *Scanner
-	from    int                 // in the scanner's names
-	many    map[string]struct{} // nil while there are few
-}
-
-// add is false for a name that is there already.
-func (n *objectNames) add(name []byte) bool {
-	s := n.scanner
-	switch few := s.names[n.from:]; {
-	case n.many != nil:
-		if _, ok := n.many[string(name)]; ok {
-			return false
-		}
-		n.many[string(name)] = struct{}{}
-		return true
-	case len(few) < manyNames:
-		for _, other := range few {
-			if len(other) == len(name) && string(other) == string(name) {
-				return false
-			}
-		}
-		s.names = append(s.names, name)
-		return true
-	default:
-		n.many = make(map[string]struct{}, 2*manyNames)
-		for _, other := range few {
-			n.many[string(other)] = struct{}{}
-		}
-		return n.add(name)
-	}
-}
-
-// IsObject tells whether data, which an engine sent, is a JSON object and nothing else.
-func IsObject(data []byte) bool {
-	s := Scanner{Data: data, Lenient: true}
-	if s.Space(); s.Pos >= len(data) || data[s.Pos] != '{' || s.object(0) != nil {
-		return false
-	}
-	s.Space()
-	return s.Pos == len(data)
+	list    *[]Message // receives the messages of a request, unless it is nil
 }
 
 // Space skips white space.
@@ -83,7 +36,7 @@ func (s *Scanner) Space() {
 	}
 }
 
-// Take skips a byte if it is the next one, and is true if it was.
+// Take skips the next byte if it is c, and reports whether it was.
 func (s *Scanner) Take(c byte) bool {
 	if s.Pos < len(s.Data) && s.Data[s.Pos] == c {
 		s.Pos++
@@ -92,38 +45,7 @@ func (s *Scanner) Take(c byte) bool {
 	return false
 }
 
-// field reads `"key" : value` at the position.
-func (s *Scanner) field() (field, *translate.Error) {
-	f := field{from: s.Pos}
-	if err := s.Key(); err != nil {
-		return f, err
-	}
-	f.key = unquoted(s.Data[f.from:s.Pos])
-	if err := s.Colon(); err != nil {
-		return f, err
-	}
-	f.value = s.Pos
-	var err *translate.Error
-	if s.list != nil && s.Pos < len(s.Data) && s.Data[s.Pos] == '[' && string(f.key) == "messages" {
-		err = s.messages()
-	} else {
-		err = s.Value(1)
-	}
-	f.to = s.Pos
-	return f, err
-}
-
-// unquoted is what a field's name stands for. Few have escapes; the others aren't copied.
-func unquoted(name []byte) []byte {
-	if bytes.IndexByte(name, '\\') < 0 {
-		return name[1 : len(name)-1]
-	}
-	var s string
-	_ = json.Unmarshal(name, &s) // it is a string, since it was scanned
-	return []byte(s)
-}
-
-// Key reads the name of an object's member.
+// Key reads the name of a member of an object.
 func (s *Scanner) Key() *translate.Error {
 	if s.Pos >= len(s.Data) || s.Data[s.Pos] != '"' {
 		return s.unexpected("where a field's name in double quotes is expected")
@@ -131,7 +53,7 @@ func (s *Scanner) Key() *translate.Error {
 	return s.Str()
 }
 
-// Colon skips the colon behind a name, and the white space around it.
+// Colon skips the colon after a name, and the white space around it.
 func (s *Scanner) Colon() *translate.Error {
 	if s.Space(); !s.Take(':') {
 		return s.unexpected("where ':' is expected")
@@ -140,7 +62,7 @@ func (s *Scanner) Colon() *translate.Error {
 	return nil
 }
 
-// Value reads a value that stands depth levels deep.
+// Value reads a value at the given depth.
 func (s *Scanner) Value(depth int) *translate.Error {
 	if s.Pos >= len(s.Data) {
 		return s.unexpected("where a value is expected")
@@ -163,6 +85,88 @@ func (s *Scanner) Value(depth int) *translate.Error {
 	default:
 		return s.unexpected("where a value is expected")
 	}
+}
+
+// Str reads a string.
+func (s *Scanner) Str() *translate.Error {
+	data, i := s.Data, s.Pos+1
+	for {
+		for i+8 <= len(data) && allPlain(binary.LittleEndian.Uint64(data[i:])) {
+			i += 8
+		}
+		for i < len(data) && plain[data[i]] {
+			i++
+		}
+		if i >= len(data) {
+			s.Pos = i
+			return s.unexpected("inside a string")
+		}
+		switch data[i] {
+		case '"':
+			s.Pos = i + 1
+			return nil
+		case '\\':
+			n := escape(data[i:])
+			switch {
+			case n == 0:
+				s.Pos = i
+				return s.unexpected("in a string: a bad escape")
+			case n == 6 && !s.Lenient && isSurrogate(data[i:]):
+				if !isPair(data[i:]) {
+					return translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
+				}
+				n = 12
+			}
+			i += n
+		default:
+			s.Pos = i
+			return s.unexpected("in a string: a control character must be escaped")
+		}
+	}
+}
+
+// IsObject reports whether data from an engine is a JSON object and nothing else.
+func IsObject(data []byte) bool {
+	s := Scanner{Data: data, Lenient: true}
+	if s.Space(); s.Pos >= len(data) || data[s.Pos] != '{' || s.object(0) != nil {
+		return false
+	}
+	s.Space()
+	return s.Pos == len(data)
+}
+
+// IsDigit reports whether c is an ASCII digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// field reads a member of the top-level object.
+func (s *Scanner) field() (field, *translate.Error) {
+	f := field{from: s.Pos}
+	if err := s.Key(); err != nil {
+		return f, err
+	}
+	f.key = unquoted(s.Data[f.from:s.Pos])
+	if err := s.Colon(); err != nil {
+		return f, err
+	}
+	f.value = s.Pos
+	var err *translate.Error
+	if s.list != nil && s.Pos < len(s.Data) && s.Data[s.Pos] == '[' && string(f.key) == "messages" {
+		err = s.messages()
+	} else {
+		err = s.Value(1)
+	}
+	f.to = s.Pos
+	return f, err
+}
+
+// unquoted returns the text of a name. Only the few names with escapes are copied.
+func unquoted(name []byte) []byte {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return name[1 : len(name)-1]
+	}
+	var s string
+	_ = json.Unmarshal(name, &s) // can't fail: it was scanned
+	return []byte(s)
 }
 
 func (s *Scanner) object(depth int) *translate.Error {
@@ -223,100 +227,6 @@ func (s *Scanner) array(depth int) *translate.Error {
 	}
 }
 
-// plain marks the bytes that stand for themselves in a string.
-var plain = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= ' ' && c != '"' && c != '\\'
-	}
-	return t
-}()
-
-// allPlain tells of eight bytes at once that none is below a space, a quote or a backslash: such a byte, less what it must
-// not be below, borrows its high bit.
-func allPlain(w uint64) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := w^'"'*ones, w^'\\'*ones // zero where there is one
-	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
-}
-
-// Str reads a string.
-func (s *Scanner) Str() *translate.Error {
-	data, i := s.Data, s.Pos+1
-	for {
-		for i+8 <= len(data) && allPlain(binary.LittleEndian.Uint64(data[i:])) {
-			i += 8
-		}
-		for i < len(data) && plain[data[i]] {
-			i++
-		}
-		if i >= len(data) {
-			s.Pos = i
-			return s.unexpected("inside a string")
-		}
-		switch data[i] {
-		case '"':
-			s.Pos = i + 1
-			return nil
-		case '\\':
-			n := escape(data[i:])
-			switch {
-			case n == 0:
-				s.Pos = i
-				return s.unexpected("in a string: a bad escape")
-			case n == 6 && !s.Lenient && isSurrogate(data[i:]):
-				if !isPair(data[i:]) {
-					return translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
-				}
-				n = 12
-			}
-			i += n
-		default:
-			s.Pos = i
-			return s.unexpected("in a string: a control character must be escaped")
-		}
-	}
-}
-
-// escape is the length of the escape sequence that p begins with, 0 if it is none.
-func escape(p []byte) int {
-	if len(p) < 2 {
-		return 0
-	}
-	switch p[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if len(p) < 6 {
-			return 0
-		}
-		for _, c := range p[2:6] {
-			if !IsDigit(c) && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-				return 0
-			}
-		}
-		return 6
-	default:
-		return 0
-	}
-}
-
-// isSurrogate tells whether an escape of six bytes is half of a surrogate pair.
-func isSurrogate(p []byte) bool { return p[2]|0x20 == 'd' && (p[3] >= '8') }
-
-// isPair tells whether p begins with both halves, in order.
-func isPair(p []byte) bool {
-	isHigh := p[3] == '8' || p[3] == '9' || p[3]|0x20 == 'a' || p[3]|0x20 == 'b'
-	if !isHigh || len(p) < 12 || p[6] != '\\' || escape(p[6:]) != 6 {
-		return false
-	}
-	next := p[9] | 0x20
-	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
-}
-
-func repeated(name []byte) *translate.Error {
-	return translate.Invalid("duplicate_field", "", string(name)+" is given twice in one object of the request body.")
-}
-
 func (s *Scanner) number() *translate.Error {
 	s.Take('-')
 	if !s.Take('0') && !s.digits() {
@@ -344,15 +254,105 @@ func (s *Scanner) digits() bool {
 	return s.Pos > from
 }
 
-// IsDigit tells whether c is one of 0 to 9.
-func IsDigit(c byte) bool { return c >= '0' && c <= '9' }
-
 func (s *Scanner) literal(word string) *translate.Error {
 	if !bytes.HasPrefix(s.Data[s.Pos:], []byte(word)) {
 		return s.unexpected("where a value is expected")
 	}
 	s.Pos += len(word)
 	return nil
+}
+
+// plain marks the bytes that a string contains unescaped.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return t
+}()
+
+// allPlain reports whether none of eight bytes is a control character, a quote or a backslash. Subtracting the bound from
+// such a byte sets its high bit.
+func allPlain(w uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^'"'*ones, w^'\\'*ones // zero bytes mark matches
+	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
+}
+
+// escape returns the length of the escape sequence at the start of p, or 0 if it is invalid.
+func escape(p []byte) int {
+	if len(p) < 2 {
+		return 0
+	}
+	switch p[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(p) < 6 {
+			return 0
+		}
+		for _, c := range p[2:6] {
+			if !IsDigit(c) && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+				return 0
+			}
+		}
+		return 6
+	default:
+		return 0
+	}
+}
+
+// isSurrogate reports whether an escape of six bytes is half of a surrogate pair.
+func isSurrogate(p []byte) bool { return p[2]|0x20 == 'd' && (p[3] >= '8') }
+
+// isPair reports whether p begins with both halves of a surrogate pair, in order.
+func isPair(p []byte) bool {
+	isHigh := p[3] == '8' || p[3] == '9' || p[3]|0x20 == 'a' || p[3]|0x20 == 'b'
+	if !isHigh || len(p) < 12 || p[6] != '\\' || escape(p[6:]) != 6 {
+		return false
+	}
+	next := p[9] | 0x20
+	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
+}
+
+// manyNames is the number of names in one object from which on a map is faster than a search.
+const manyNames = 24
+
+// objectNames are the names of one object so far.
+type objectNames struct {
+	scanner *Scanner
+	from    int                 // in the scanner's names
+	many    map[string]struct{} // nil while there are few
+}
+
+// add adds a name. It returns false if the object has the name already.
+func (n *objectNames) add(name []byte) bool {
+	s := n.scanner
+	switch few := s.names[n.from:]; {
+	case n.many != nil:
+		if _, ok := n.many[string(name)]; ok {
+			return false
+		}
+		n.many[string(name)] = struct{}{}
+		return true
+	case len(few) < manyNames:
+		for _, other := range few {
+			if len(other) == len(name) && string(other) == string(name) {
+				return false
+			}
+		}
+		s.names = append(s.names, name)
+		return true
+	default:
+		n.many = make(map[string]struct{}, 2*manyNames)
+		for _, other := range few {
+			n.many[string(other)] = struct{}{}
+		}
+		return n.add(name)
+	}
+}
+
+func repeated(name []byte) *translate.Error {
+	return translate.Invalid("duplicate_field", "", string(name)+" is given twice in one object of the request body.")
 }
 
 func (s *Scanner) tooDeep() *translate.Error {

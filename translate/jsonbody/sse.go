@@ -2,16 +2,51 @@ package jsonbody
 
 import "bytes"
 
-// MaxFrame bounds one server-sent event of an engine. The longest honest ones carry a whole tool call or a prompt.
+// MaxFrame is the maximum size of a server-sent event of an engine. The longest events carry a whole tool call or a prompt.
 const MaxFrame = 16 << 20
 
-// Frames cuts a stream of server-sent events at the blank lines between them, however the bytes arrive.
-type Frames struct {
-	rest []byte // the beginning of a frame whose end is still to come
+// DoneMark is the data of the frame that ends some streams.
+var DoneMark = []byte("[DONE]")
+
+// AppendFrame appends an event without a name: a data line and a blank line.
+func AppendFrame(dst, data []byte) []byte {
+	dst = append(dst, "data: "...)
+	dst = append(dst, data...)
+	return append(dst, "\n\n"...)
 }
 
-// Feed calls each for every complete frame of the stream so far, in order. A frame is its lines, each with its line end,
-// without the blank line that ends it. It is valid until each returns. ok is false when a frame is longer than MaxFrame.
+// FrameData returns the data of a frame: the values of its data lines, joined by newlines. It is nil for comments.
+func FrameData(frame []byte) []byte {
+	var data []byte
+	lines := 0
+	for len(frame) > 0 {
+		i := bytes.IndexByte(frame, '\n')
+		line := bytes.TrimSuffix(frame[:i], []byte{'\r'})
+		frame = frame[i+1:]
+		value, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		value = bytes.TrimPrefix(value, []byte{' '})
+		switch lines++; lines {
+		case 1:
+			data = value // the common case copies nothing
+		case 2:
+			data = append(append(bytes.Clone(data), '\n'), value...)
+		default:
+			data = append(append(data, '\n'), value...)
+		}
+	}
+	return data
+}
+
+// Frames splits a stream of server-sent events at the blank lines between them, wherever its reads end.
+type Frames struct {
+	rest []byte // an incomplete frame
+}
+
+// Feed calls each for every frame that p completes, in order. A frame has its lines with their line ends, without the
+// final blank line. It is valid until each returns. ok is false if a frame is longer than MaxFrame.
 func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err error) {
 	p, ok, err = f.complete(p, each)
 	if !ok || err != nil || len(f.rest) > 0 {
@@ -38,7 +73,7 @@ func (f *Frames) Feed(p []byte, each func(frame []byte) error) (ok bool, err err
 	return len(f.rest) <= MaxFrame+1, nil // one more, for the CR of the blank line
 }
 
-// complete takes from p what the frame that has begun lacks, line by line, so that what is behind it needn't be copied.
+// complete takes the rest of the incomplete frame from p, line by line, so that the frames after it aren't copied.
 func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte, ok bool, err error) {
 	for len(f.rest) > 0 {
 		i := bytes.IndexByte(p, '\n') + 1
@@ -74,7 +109,7 @@ func (f *Frames) complete(p []byte, each func(frame []byte) error) (left []byte,
 	return p, true, nil
 }
 
-// cutFrame splits p behind its first blank line. Lines end in LF or CRLF.
+// cutFrame splits p after its first blank line. Lines end in LF or CRLF.
 func cutFrame(p []byte) (frame, rest []byte, found bool) {
 	for from := 0; ; {
 		i := bytes.IndexByte(p[from:], '\n')
@@ -87,39 +122,4 @@ func cutFrame(p []byte) (frame, rest []byte, found bool) {
 		}
 		from += i + 1
 	}
-}
-
-// FrameData is the frame's data: the values of its data lines, joined by newlines. It is nil for a frame of comments.
-func FrameData(frame []byte) []byte {
-	var data []byte
-	lines := 0
-	for len(frame) > 0 {
-		i := bytes.IndexByte(frame, '\n')
-		line := bytes.TrimSuffix(frame[:i], []byte{'\r'})
-		frame = frame[i+1:]
-		value, ok := bytes.CutPrefix(line, []byte("data:"))
-		if !ok {
-			continue
-		}
-		value = bytes.TrimPrefix(value, []byte{' '})
-		switch lines++; lines {
-		case 1:
-			data = value // the ordinary case copies nothing
-		case 2:
-			data = append(append(bytes.Clone(data), '\n'), value...)
-		default:
-			data = append(append(data, '\n'), value...)
-		}
-	}
-	return data
-}
-
-// DoneMark is the data of the frame that ends an OpenAI-style stream.
-var DoneMark = []byte("[DONE]")
-
-// AppendFrame appends an event without a name, as the OpenAI-style streams have it: one data line and a blank one.
-func AppendFrame(dst, data []byte) []byte {
-	dst = append(dst, "data: "...)
-	dst = append(dst, data...)
-	return append(dst, "\n\n"...)
 }

@@ -6,12 +6,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// WrongType is the error of a field that has another type than it should.
+// IsGiven reports whether a field is present and not null.
+func IsGiven(value []byte) bool { return value != nil && string(value) != "null" }
+
+// WrongType returns the error of a field with the wrong type.
 func WrongType(key, want string, got gjson.Result) *translate.Error {
 	return translate.Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+TypeName(got)+`.`)
 }
 
-// TypeName is what messages call a value: "a string", "the number 1", …
+// TypeName describes a value for messages: "a string", "the number 1".
 func TypeName(v gjson.Result) string {
 	switch {
 	case v.Type == gjson.String:
@@ -29,7 +32,7 @@ func TypeName(v gjson.Result) string {
 	}
 }
 
-// Types is a set of JSON's types.
+// Types is a set of JSON types.
 type Types uint8
 
 // The types.
@@ -55,7 +58,7 @@ func (t Types) String() string {
 	return names
 }
 
-// TypeOf is the type of a JSON value, none for null.
+// TypeOf returns the type of a JSON value. It is empty for null.
 func TypeOf(value []byte) Types {
 	switch value[0] {
 	case '"':
@@ -73,13 +76,13 @@ func TypeOf(value []byte) Types {
 	}
 }
 
-// Size is how large a JSON value is.
+// Size is the size of a JSON value.
 type Size struct {
-	Values int // it and all that it holds
+	Values int // including those within it
 	Depth  int // levels of objects and arrays
 }
 
-// SizeOf counts a value and what is in it.
+// SizeOf returns the size of a value.
 func SizeOf(v gjson.Result) Size {
 	size := Size{Values: 1}
 	if !v.IsObject() && !v.IsArray() {
@@ -94,6 +97,3 @@ func SizeOf(v gjson.Result) Size {
 	size.Depth++
 	return size
 }
-
-// IsGiven tells whether a field has a value other than null.
-func IsGiven(value []byte) bool { return value != nil && string(value) != "null" }

@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// keepFirstCall takes the pieces of all calls but the first out of the chunk. It is false when nothing is left.
+// keepFirstCall removes the pieces of all calls but the first from the chunk. It returns false if nothing is left.
 func (c *chunk) keepFirstCall() bool {
 	if c.calls == nil {
 		return true
@@ -29,7 +29,7 @@ func (c *chunk) keepFirstCall() bool {
 	return c.delta != nil || c.finish != nil
 }
 
-// setCalls makes the delta one of calls alone, or of nothing.
+// setCalls replaces the delta by one with only calls, or by none.
 func (c *chunk) setCalls(calls []byte) {
 	c.calls, c.delta, c.thinking = nil, nil, -1
 	if len(calls) > len("[]") {
@@ -38,8 +38,8 @@ func (c *chunk) setCalls(calls []byte) {
 	}
 }
 
-// completeCalls gives each piece of a call the arguments that the engine leaves out while there are none: clients put the
-// pieces together without asking whether they are there.
+// completeCalls adds the arguments that llama-server leaves out of a piece while they are empty: clients concatenate them
+// without checking.
 func (r *rewriter) completeCalls(c *chunk) {
 	if c.calls == nil {
 		return
@@ -71,7 +71,7 @@ func (r *rewriter) completeCalls(c *chunk) {
 	}
 }
 
-// replaceCalls puts other calls in the place of the delta's, of which they are a part.
+// replaceCalls replaces the calls within the delta.
 func (c *chunk) replaceCalls(calls []byte) {
 	at := cap(c.delta) - cap(c.calls)
 	if c.thinking > at {

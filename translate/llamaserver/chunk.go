@@ -6,37 +6,27 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// chunk is one chunk of llama-server's chat stream, its parts found in one pass. A part that is absent, or null, is
-// nil. The parts are slices of the chunk.
+// chunk is a chunk of llama-server's chat stream, parsed in one pass. Its parts are slices of the chunk, nil if they are absent
+// or null.
 type chunk struct {
-	choice   bool   // there is one; the chunk with the usage has none
+	choice   bool   // there is a choice; the chunk with the usage has none
 	delta    []byte // an object
 	finish   []byte // a string
 	logprobs []byte
 
-	// Of the delta.
-	thinking  int // where the name reasoning_content begins in it, at its quote; negative: it isn't there
+	// Parts of the delta.
+	thinking  int // position of the opening quote of the name reasoning_content; negative if absent
 	reasoning []byte
 	content   []byte
 	calls     []byte // an array
 
 	usage, timings, progress, verbose, fault []byte
 
-	others int // what we don't know of: the first fields of other
+	others int // number of unknown fields in other
 	other  [4][]byte
 }
 
-// llamaEnvelope are the fields that we write ourselves.
-func isEnvelope(key []byte) bool {
-	switch string(key) {
-	case "id", "object", "created", "model", "system_fingerprint":
-		return true
-	default:
-		return false
-	}
-}
-
-// parse reads a chunk. It is false for what isn't a JSON object whose parts are of the right kinds.
+// parse parses a chunk. It returns false if data isn't a JSON object or its parts have wrong types.
 func (c *chunk) parse(data []byte) bool {
 	*c = chunk{thinking: -1}
 	s := jsonbody.Scanner{Data: data, Lenient: true}
@@ -72,7 +62,17 @@ func (c *chunk) parse(data []byte) bool {
 	return !o.bad && s.Pos == len(data)
 }
 
-// parseChoices reads the first choice. There are no others, since each is asked for by itself.
+// isEnvelope reports whether a field is written by the client's dialect.
+func isEnvelope(key []byte) bool {
+	switch string(key) {
+	case "id", "object", "created", "model", "system_fingerprint":
+		return true
+	default:
+		return false
+	}
+}
+
+// parseChoices parses the only choice: each choice is a request of its own.
 func (c *chunk) parseChoices(s *jsonbody.Scanner) bool {
 	if !s.Take('[') {
 		return false
@@ -126,16 +126,16 @@ func notNull(value []byte) []byte {
 	return value
 }
 
-// objectScan goes through the fields of an object, at whose brace the scanner stands.
+// objectScan iterates over the fields of the object at the scanner's position.
 type objectScan struct {
 	s     *jsonbody.Scanner
-	key   []byte // of the field, as it is written between its quotes
-	from  int    // where its opening quote is
+	key   []byte // of the field, still escaped
+	from  int    // position of its opening quote
 	begun bool
-	bad   bool // it is no object, or no JSON
+	bad   bool // not a valid object
 }
 
-// next goes to the next field's value, which has to be read before the next call.
+// next advances to the value of the next field, which must be read before the next call.
 func (o *objectScan) next() bool {
 	s := o.s
 	if o.bad {
@@ -170,7 +170,7 @@ func (o *objectScan) next() bool {
 	return !o.bad
 }
 
-// value reads over the field's value, which stands in so many brackets.
+// value reads the value of the field, which is at the given depth.
 func (o *objectScan) value(depth int) []byte {
 	begin := o.s.Pos
 	if o.s.Value(depth) != nil {
@@ -180,7 +180,7 @@ func (o *objectScan) value(depth int) []byte {
 	return o.s.Data[begin:o.s.Pos]
 }
 
-// oneLine is JSON that came in several lines of an event, in one.
+// oneLine joins the lines of JSON from an event with several data lines.
 func oneLine(json []byte) []byte {
 	if bytes.IndexByte(json, '\n') < 0 {
 		return json

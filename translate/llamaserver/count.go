@@ -9,12 +9,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Count asks as for a chat, at an endpoint that applies the template and the tokenizer, and no more.
+// Count sends the request of a chat to an endpoint that only applies the template and the tokenizer.
 func (w Wire) Count(body *jsonbody.Body, chat *request.Chat) wire.Upstream {
 	return wire.Upstream{Path: "/v1/chat/completions/input_tokens", Body: w.Chat(body, chat, 0).Body}
 }
 
-// Counted reads {"input_tokens":9}.
+// Counted parses {"input_tokens":9}.
 func (Wire) Counted(answer []byte) (int, *translate.Error) {
 	tokens := gjson.GetBytes(answer, "input_tokens")
 	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"github.com/tidwall/gjson"
 
@@ -11,23 +12,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// decoder decodes llama-server's chat stream: chunks of one choice, the last of which has an empty list of choices
-// and the usage, then [DONE].
+// decoder decodes llama-server's chat stream: chunks of one choice, a chunk with the usage and without choices, then [DONE].
 type decoder struct {
 	frames   jsonbody.Frames
 	chunk    chunk
-	begun    bool // the answer has; the prompt makes no progress any more
+	begun    bool // the answer has begun, so there is no more progress of the prompt
 	reason   translate.FinishReason
-	calls    int // how many calls have begun; the last of them may still be open
+	calls    int // number of calls that have begun; the last may be open
 	open     bool
 	thoughts thoughtTokens
 	usage    *translate.Usage
-	figures  []byte // the timings, which may come with every chunk; the last ones count
+	figures  []byte // the last timings; every chunk may have some
 	stop     translate.Stop
 	ended    bool
 }
-
-var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
 
 func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if d.ended {
@@ -47,26 +45,18 @@ func (d *decoder) Close(emit func(translate.Event) error) error {
 	return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 }
 
-// end emits the figures, as far as they are known, and the last event.
-func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
-	d.ended = true
-	usage, timings := d.Figures()
-	if usage.Completion > 0 || d.usage != nil {
-		if err := emit(usage); err != nil {
-			return err
-		}
+// Figures returns the usage and timings so far. The timings of a chunk include the usage before its own chunk comes.
+func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
+	t := gjson.ParseBytes(d.figures)
+	switch {
+	case d.usage != nil:
+		usage = *d.usage
+	case t.Get("predicted_n").Exists():
+		cached := int(t.Get("cache_n").Int())
+		usage = translate.Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
 	}
-	if len(d.figures) > 0 {
-		if err := emit(timings); err != nil {
-			return err
-		}
-	}
-	if d.stop.Reason != "" {
-		if err := emit(d.stop); err != nil {
-			return err
-		}
-	}
-	return emit(last)
+	usage.Reasoning = d.thoughts.count
+	return usage, timingsOf(t)
 }
 
 func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
@@ -83,7 +73,7 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 	}
 	if c.fault != nil {
 		fault := faultOf(500, gjson.ParseBytes(c.fault))
-		if fault.Code == formatNotMet && d.begun { // the request isn't at fault where the model's own tokens led there
+		if fault.Code == formatNotMet && d.begun { // the model's tokens are at fault, not the request
 			fault = &translate.Error{Kind: translate.KindEngineFailed, Code: formatNotMet, Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed."}
 		}
 		return d.end(translate.Fault{Err: fault}, emit)
@@ -105,6 +95,21 @@ func (d *decoder) progress(p []byte, emit func(translate.Event) error) error {
 		return nil
 	}
 	return emit(promptProgress(gjson.ParseBytes(p)))
+}
+
+// note records usage, timings and the stop reason.
+func (d *decoder) note(c *chunk) {
+	d.thoughts.note(c)
+	if c.usage != nil && c.usage[0] == '{' {
+		u := usageOf(c.usage)
+		d.usage = &u
+	}
+	if c.timings != nil && c.timings[0] == '{' {
+		d.figures = append(d.figures[:0], c.timings...)
+	}
+	if c.verbose != nil {
+		d.stop = stopOf(c.verbose)
+	}
 }
 
 func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
@@ -137,8 +142,8 @@ func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
 	return nil
 }
 
-// call reads a piece of a tool call. The engine sends calls one after the other: the first piece of each has its id and
-// its name, whole.
+// call decodes a piece of a tool call. llama-server sends calls one after the other. The first piece of each has the complete
+// id and name.
 func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) error {
 	index := int(call.Get("index").Int())
 	if name := call.Get("function.name").Str; name != "" && index == d.calls {
@@ -159,6 +164,8 @@ func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) erro
 	return nil
 }
 
+var errOutOfOrder = errors.New("a piece of a tool call that isn't the open one")
+
 func (d *decoder) callDone(emit func(translate.Event) error) error {
 	if !d.open {
 		return nil
@@ -167,33 +174,36 @@ func (d *decoder) callDone(emit func(translate.Event) error) error {
 	return emit(translate.CallDone{Index: d.calls - 1})
 }
 
-// Figures are what the engine has told so far: its timings have the usage before it tells that.
-func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
-	t := gjson.ParseBytes(d.figures)
-	switch {
-	case d.usage != nil:
-		usage = *d.usage
-	case t.Get("predicted_n").Exists():
-		cached := int(t.Get("cache_n").Int())
-		usage = translate.Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
+func (d *decoder) finish(emit func(translate.Event) error) error {
+	if d.reason == "" {
+		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
 	}
-	usage.Reasoning = d.thoughts.count
-	return usage, timingsOf(t)
+	if err := d.callDone(emit); err != nil {
+		return err
+	}
+	return d.end(translate.Finish{Reason: d.reason}, emit)
 }
 
-// note keeps the figures.
-func (d *decoder) note(c *chunk) {
-	d.thoughts.note(c)
-	if c.usage != nil && c.usage[0] == '{' {
-		u := usageOf(c.usage)
-		d.usage = &u
+// end emits usage, timings and stop reason, as far as they are known, and the last event.
+func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
+	d.ended = true
+	usage, timings := d.Figures()
+	if usage.Completion > 0 || d.usage != nil {
+		if err := emit(usage); err != nil {
+			return err
+		}
 	}
-	if c.timings != nil && c.timings[0] == '{' {
-		d.figures = append(d.figures[:0], c.timings...)
+	if len(d.figures) > 0 {
+		if err := emit(timings); err != nil {
+			return err
+		}
 	}
-	if c.verbose != nil {
-		d.stop = stopOf(c.verbose)
+	if d.stop.Reason != "" {
+		if err := emit(d.stop); err != nil {
+			return err
+		}
 	}
+	return emit(last)
 }
 
 func usageOf(usage []byte) translate.Usage {
@@ -205,7 +215,7 @@ func usageOf(usage []byte) translate.Usage {
 	}
 }
 
-// stopOf reads what "verbose" adds to the last chunk.
+// stopOf parses the member that "verbose" adds to the last chunk.
 func stopOf(verbose []byte) translate.Stop {
 	v := gjson.ParseBytes(verbose)
 	switch v.Get("stop_type").Str {
@@ -223,12 +233,24 @@ func stopOf(verbose []byte) translate.Stop {
 	}
 }
 
-func (d *decoder) finish(emit func(translate.Event) error) error {
-	if d.reason == "" {
-		return d.end(translate.Fault{Err: translate.BrokenOff()}, emit)
+func promptProgress(p gjson.Result) translate.Prompt {
+	return translate.Prompt{Total: int(p.Get("total").Int()), Cached: int(p.Get("cache").Int()), Processed: int(p.Get("processed").Int())}
+}
+
+func timingsOf(t gjson.Result) translate.Timings {
+	return translate.Timings{
+		PromptMillis:       measured(t.Get("prompt_ms").Num),
+		PredictedMillis:    measured(t.Get("predicted_ms").Num),
+		PredictedPerSecond: measured(t.Get("predicted_per_second").Num),
+		DraftTokens:        int(t.Get("draft_n").Int()),
+		DraftAccepted:      int(t.Get("draft_n_accepted").Int()),
 	}
-	if err := d.callDone(emit); err != nil {
-		return err
+}
+
+// measured returns n, or 0 if JSON can't represent it: large numbers are parsed as infinity.
+func measured(n float64) float64 {
+	if n >= 0 && n <= math.MaxFloat64 {
+		return n
 	}
-	return d.end(translate.Finish{Reason: d.reason}, emit)
+	return 0
 }

@@ -15,17 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// isFinite tells that a vector has nothing that JSON can't say.
-func isFinite(vector []byte) bool {
-	for i := 0; i+4 <= len(vector); i += 4 {
-		if x := float64(math.Float32frombits(binary.LittleEndian.Uint32(vector[i:]))); math.IsNaN(x) || math.IsInf(x, 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// Embeddings asks for base64 in any case: it is a quarter as long as numbers, and exact.
+// Embeddings always asks for base64, which is exact and a quarter of the size of numbers.
 func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstream {
 	e := new(jsonbody.Edit).Only(map[string]bool{"input": true})
 	e.Set("encoding_format", `"base64"`)
@@ -35,7 +25,7 @@ func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstrea
 	return wire.Upstream{Path: "/v1/embeddings", Body: e.Pieces(body)}
 }
 
-// Embedded reads {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}.
+// Embedded parses {"data":[{"embedding":"…","index":0}],"usage":{"prompt_tokens":3}}.
 func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error) {
 	if !jsonbody.IsObject(answer) {
 		return nil, translate.Nonsense()
@@ -61,11 +51,21 @@ func (Wire) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.E
 	return got, nil
 }
 
-// tooLong is what llama-server says, with status 500, of an input that doesn't fit into one batch, which is all the context
-// that an embedding has.
+// isFinite reports whether JSON can represent all components of a vector.
+func isFinite(vector []byte) bool {
+	for i := 0; i+4 <= len(vector); i += 4 {
+		if x := float64(math.Float32frombits(binary.LittleEndian.Uint32(vector[i:]))); math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// tooLong matches llama-server's message, with status 500, about an input that doesn't fit into one batch, the context of an
+// embedding.
 var tooLong = regexp.MustCompile(`^input \((\d+) tokens\) is too large to process.*\(current batch size: (\d+)\)`)
 
-// tooLongOf knows that message.
+// tooLongOf parses that message.
 func tooLongOf(message string) (tokens, limit int, ok bool) {
 	found := tooLong.FindStringSubmatch(message)
 	if found == nil {
@@ -77,35 +77,4 @@ func tooLongOf(message string) (tokens, limit int, ok bool) {
 	}
 	limit, err = strconv.Atoi(found[2])
 	return tokens, limit, err == nil
-}
-
-// Rerank asks for all of the ranks: which of them the client sees is ours to say.
-func (Wire) Rerank(body *jsonbody.Body, r *request.Rerank) wire.Upstream {
-	e := new(jsonbody.Edit).Only(map[string]bool{"query": true})
-	e.Set("documents", string(jsonbody.AppendJSON(nil, r.Documents)))
-	return wire.Upstream{Path: "/v1/rerank", Body: e.Pieces(body)}
-}
-
-// Reranked reads {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}.
-func (Wire) Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error) {
-	if !jsonbody.IsObject(answer) {
-		return nil, translate.Nonsense()
-	}
-	got := &request.Reranked{Scores: make([]float64, documents)}
-	seen := make([]bool, documents)
-	count, ok := 0, true
-	gjson.GetBytes(answer, "results").ForEach(func(_, item gjson.Result) bool {
-		at, score := int(item.Get("index").Int()), item.Get("relevance_score")
-		ok = at >= 0 && at < documents && !seen[at] && score.Type == gjson.Number && !math.IsInf(score.Num, 0)
-		if ok {
-			got.Scores[at], seen[at] = score.Num, true
-			count++
-		}
-		return ok
-	})
-	if !ok || count != documents {
-		return nil, translate.Nonsense()
-	}
-	got.Prompt = int(gjson.GetBytes(answer, "usage.prompt_tokens").Int())
-	return got, nil
 }

@@ -1,31 +1,18 @@
 package llamaserver
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"math"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
-
-func vector(components ...float32) []byte {
-	var raw []byte
-	for _, x := range components {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-	}
-	return raw
-}
-
-func packed(components ...float32) string {
-	return base64.StdEncoding.EncodeToString(vector(components...))
-}
 
 func TestEmbedded_Nonsense(t *testing.T) {
 	t.Parallel()
 	item := func(index, embedding string) string { return `{"index":` + index + `,"embedding":` + embedding + `}` }
-	good := `"` + packed(1) + `"`
+	good := `"` + testkit.Packed(1) + `"`
 	for name, data := range map[string]string{
 		"no list":     `3`,
 		"too few":     `[` + item("0", good) + `]`,
@@ -37,7 +24,7 @@ func TestEmbedded_Nonsense(t *testing.T) {
 		"numbers":     `[` + item("0", good) + `,` + item("1", `[1]`) + `]`,
 		"empty":       `[` + item("0", good) + `,` + item("1", `""`) + `]`,
 		"three bytes": `[` + item("0", good) + `,` + item("1", `"AAAA"`) + `]`,
-		"no number":   `[` + item("0", good) + `,` + item("1", `"`+packed(float32(math.NaN()))+`"`) + `]`,
+		"no number":   `[` + item("0", good) + `,` + item("1", `"`+testkit.Packed(float32(math.NaN()))+`"`) + `]`,
 	} {
 		if _, err := (Wire{}).Embedded([]byte(`{"data":`+data+`}`), 2); err == nil || err.Kind != translate.KindEngineFailed {
 			t.Errorf("%s: %v", name, err)

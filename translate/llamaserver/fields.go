@@ -5,8 +5,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// chatFields are all fields of a chat request that llama-server is sent. The others are left out: it has many more, by
-// which a client could take another's slot, read files or keep the engine busy for hours.
+// chatFields are the fields of a chat request that llama-server is sent. It has many more, by which a client could take the slot
+// of another, read files or keep the engine busy for hours.
 var chatFields = namesOf(
 	[]string{
 		"messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "logprobs", "reasoning_effort", "chat_template_kwargs",
@@ -15,7 +15,7 @@ var chatFields = namesOf(
 	request.Sampling, chatSampling,
 )
 
-// textFields are all fields of a request for text completions that llama-server is sent as the client wrote them.
+// textFields are the fields of a request for text completions that llama-server is sent unchanged.
 var textFields = namesOf(nil, request.TextSampling, sampling)
 
 func namesOf(names []string, sets ...request.Fields) map[string]bool {
@@ -31,7 +31,7 @@ func namesOf(names []string, sets ...request.Fields) map[string]bool {
 	return all
 }
 
-// Drops names the fields of a chat request that the engine isn't sent.
+// Drops returns the names of the fields of a chat request that llama-server isn't sent.
 func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
 	e := chat.Edit.Only(chatFields)
 	return e.Dropped(body)

@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// rewriter passes llama-server's chat stream to an OpenAI-style client. Each chunk is parsed once and put together
-// again: the delta as it is, in an envelope that is the same for all chunks of an answer, without what only we asked for.
+// rewriter converts llama-server's chat stream to the client's. Each chunk is parsed once and rebuilt: the same delta in the
+// envelope of the answer, without the members that only we asked for.
 type rewriter struct {
 	ask    *request.Chat
 	chunks wire.Chunks
@@ -21,17 +21,17 @@ type rewriter struct {
 	begun  bool
 	done   bool
 	fault  *translate.Error
-	pieces int // of the answer, one to a token
-	prompt int // tokens, once the engine has told
+	pieces int // of the answer, about one for each token
+	prompt int // tokens of the prompt, once known
 
 	thoughts thoughtTokens
 
-	bare    []int // calls of whose arguments nothing has come yet, by index
+	bare    []int // indexes of calls without arguments so far
 	outcome translate.Outcome
 	timings []byte
 
-	before, after []byte // what stood around the text of the last plain chunk: most chunks differ in nothing else
-	isTimed       bool   // behind after, each has the engine's timings
+	before, after []byte // bytes around the text of the last plain chunk: most chunks differ only in their text
+	isTimed       bool   // such chunks have timings behind after
 }
 
 func (r *rewriter) Append(dst, p []byte) []byte {
@@ -77,7 +77,7 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	switch {
 	case r.done:
 		return dst
-	case data == nil: // a comment: whatever it says, it keeps the connection alive
+	case data == nil: // a comment keeps the connection alive
 		return append(dst, ":\n\n"...)
 	case bytes.Equal(data, jsonbody.DoneMark):
 		return r.finish(dst)
@@ -124,7 +124,7 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	return r.chunks.Append(dst, &out)
 }
 
-// appendLike appends a chunk that differs from the last plain one in its text alone, without parsing it.
+// appendLike appends, without parsing it, a chunk that differs from the last plain one only in its text.
 func (r *rewriter) appendLike(dst, data []byte) ([]byte, bool) {
 	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) {
 		return dst, false
@@ -141,18 +141,18 @@ func (r *rewriter) appendLike(dst, data []byte) ([]byte, bool) {
 	return r.chunks.AppendText(dst, text), true
 }
 
-// learn keeps what stands around the text of a chunk that has nothing else to tell.
+// learn keeps the bytes around the text of a plain chunk.
 func (r *rewriter) learn(data []byte, c *chunk) {
 	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil ||
 		c.usage != nil || c.verbose != nil || c.others > 0 || r.ask.Timings {
 		return
 	}
-	at := cap(data) - cap(c.content) // the one is a part of the other, unless the chunk had to be copied
+	at := cap(data) - cap(c.content) // content is a part of data, unless the chunk had to be copied
 	if at < 0 || at+len(c.content) > len(data) || &data[at] != &c.content[0] {
 		return
 	}
 	end := len(data)
-	if r.isTimed = c.timings != nil; r.isTimed { // they differ from chunk to chunk
+	if r.isTimed = c.timings != nil; r.isTimed { // timings differ from chunk to chunk
 		if end -= len(c.timings) + len("}"); end <= at+len(c.content) || !bytes.Equal(data[end:len(data)-1], c.timings) {
 			r.before = r.before[:0]
 			return
@@ -162,13 +162,13 @@ func (r *rewriter) learn(data []byte, c *chunk) {
 	r.after = append(r.after[:0], data[at+len(c.content):end]...)
 }
 
-// areTimings tells whether a chunk's end is an object without anything in it but numbers, and the chunk's own brace.
+// areTimings reports whether the end of a chunk is a flat object and the closing brace of the chunk.
 func areTimings(end []byte) bool {
 	inner, isEnd := bytes.CutSuffix(end, []byte("}}"))
 	return isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
 }
 
-// note keeps the figures, which may come with any chunk. The last ones count.
+// note records usage, timings and reasons, which any chunk may have. The last ones count.
 func (r *rewriter) note(c *chunk) {
 	r.thoughts.note(c)
 	if c.usage != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// sampling are llama-server's own fields for how tokens are sampled, of chats and text completions.
+// sampling are llama-server's own sampling fields, for chats and text completions.
 var sampling = request.Numbers(
 	request.Number{Name: "typical_p", Max: 1},
 	request.Number{Name: "top_n_sigma", Min: -1, Max: 1000},
@@ -37,7 +37,7 @@ var sampling = request.Numbers(
 	"grammar":               parseGrammar,
 })
 
-// chatSampling are those of chats.
+// chatSampling are the sampling fields of chats.
 var chatSampling = sampling.With(request.Numbers(
 	request.Number{Name: "n_probs", Max: request.MaxLogprobs, Whole: true},
 )).With(request.Fields{
@@ -45,18 +45,18 @@ var chatSampling = sampling.With(request.Numbers(
 	"reasoning_budget_message": parseBudgetMessage,
 })
 
-// Describe adds what llama-server takes.
+// Describe adds the fields and limits of llama-server.
 func (Wire) Describe(caps *request.Caps) {
 	caps.ChatFields, caps.TextFields = chatSampling, sampling
 	caps.NoLogprobsWithTools = true
 }
 
-// maxSamplers bounds the chain of samplers.
+// maxSamplers is the maximum length of the chain of samplers.
 const maxSamplers = 32
 
 func parseSamplers(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
 	if v.Type == gjson.String && len(v.Str) <= maxSamplers {
-		return nil // a letter for each
+		return nil // one letter for each
 	}
 	if err := shortStrings("samplers", v, maxSamplers, 64); err != nil {
 		return err
@@ -81,7 +81,7 @@ func shortStrings(name string, v gjson.Result, most, longest int) *translate.Err
 	return nil
 }
 
-// The bounds of dry_sequence_breakers: the engine compares each with its whole vocabulary.
+// Limits of dry_sequence_breakers. llama-server compares each with the whole vocabulary.
 const (
 	maxBreakers    = 16
 	maxBreakerText = 40
@@ -91,7 +91,7 @@ func parseBreakers(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate
 	return shortStrings("dry_sequence_breakers", v, maxBreakers, maxBreakerText)
 }
 
-// parseSwitch is the check of a boolean.
+// parseSwitch returns the check of a boolean.
 func parseSwitch(name string) request.Field {
 	return func(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
 		if !v.IsBool() {
@@ -101,11 +101,11 @@ func parseSwitch(name string) request.Field {
 	}
 }
 
-// defaultWindow stands for the length of a context that isn't known, in tokens.
+// defaultWindow is used for an unknown context length, in tokens.
 const defaultWindow = 1 << 15
 
-// parseWindow is the check of a number of last tokens that a penalty looks at: the engine has memory for as many as are asked
-// for. No more than the context is of use, and -1 is all of it.
+// parseWindow returns the check of the number of last tokens that a penalty considers. llama-server allocates memory for all of
+// them, so it is limited to the context. -1 means the whole context.
 func parseWindow(name string) request.Field {
 	return func(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *translate.Error {
 		if v.Type != gjson.Number || v.Num != math.Trunc(v.Num) {
@@ -125,10 +125,10 @@ func parseWindow(name string) request.Field {
 	}
 }
 
-// maxGrammar bounds a grammar, in bytes.
+// maxGrammar is the maximum size of a grammar in bytes.
 const maxGrammar = 64 << 10
 
-// parseGrammar lets a grammar through where the operator allows that: one can be written that keeps the engine busy for hours.
+// parseGrammar accepts a grammar if the operator allows it: a grammar can keep the engine busy for hours.
 func parseGrammar(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *translate.Error {
 	switch {
 	case v.Type != gjson.String:
@@ -146,7 +146,7 @@ func parseGrammar(v gjson.Result, caps *request.Caps, e *jsonbody.Edit) *transla
 	return nil
 }
 
-// reasoningFormats are what the engine may do with the model's thinking.
+// reasoningFormats are the formats of the model's thinking.
 var reasoningFormats = map[string]bool{"auto": true, "none": true, "deepseek": true, "deepseek-legacy": true}
 
 func parseReasoningFormat(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {
@@ -156,7 +156,7 @@ func parseReasoningFormat(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *tr
 	return nil
 }
 
-// maxBudgetMessage bounds the words that end the model's thinking, in bytes.
+// maxBudgetMessage is the maximum size, in bytes, of the text that ends the model's thinking.
 const maxBudgetMessage = 4 << 10
 
 func parseBudgetMessage(v gjson.Result, _ *request.Caps, _ *jsonbody.Edit) *translate.Error {

@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// Generates tells chats and completions from what is only counted or turned into text.
+// Generates reports whether requests to a path generate tokens, and so take a slot.
 func (Wire) Generates(path string) bool {
 	return path == chatPath || path == textPath || path == infillPath
 }
 
-// Pin has the engine use one slot for a body that it is sent, and without reuse none of what the slot keeps of earlier prompts.
+// Pin returns the body of a request that uses the given slot. Without reuse, the cached prompt of the slot isn't used.
 func (Wire) Pin(body [][]byte, slot int, reuse bool) [][]byte {
 	fields := `,"id_slot":` + strconv.Itoa(slot)
 	if !reuse {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLlamaServer_Pin(t *testing.T) {
+func TestWire_Pin(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		body  [][]byte

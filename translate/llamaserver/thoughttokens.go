@@ -6,17 +6,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// thoughtTokens counts the tokens of the model's thinking. The engine tells with each piece how many tokens it has generated;
-// a piece is of several where a character is. How many tokens the tag takes that opens a thought isn't known, so of the first
-// piece of a thought no more tokens are counted than it has bytes, and one where it is plain ASCII. An engine that doesn't tell
-// is believed to send a piece for each token.
+// thoughtTokens counts the tokens of the model's thinking. Each piece comes with the number of tokens generated so far; a piece
+// may have several if they form one character. The number of tokens of the tag that opens the thinking is unknown, so the first
+// piece counts at most as many tokens as it has bytes, and one if it is ASCII. Without that number, each piece counts as one
+// token.
 type thoughtTokens struct {
 	count     int
-	generated int  // tokens, when the last piece came that told
-	isOpen    bool // the last piece was of a thought
+	generated int  // tokens reported last
+	isOpen    bool // the last piece was thinking
 }
 
-// note counts a chunk.
+// note counts the tokens of a chunk.
 func (t *thoughtTokens) note(c *chunk) {
 	generated, isTold := 0, false
 	if c.timings != nil {

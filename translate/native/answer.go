@@ -9,21 +9,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Answer gathers what the native chat answers, of one upstream request or of several rounds.
+// Answer gathers the answer of a chat, from one upstream request or several rounds.
 type Answer struct {
-	Instance   string // that answers
-	ResponseID string // under which it is stored; empty: it isn't
+	Instance   string // the instance that answers
+	ResponseID string // id of the stored response; empty if it isn't stored
 
-	items []*output
-	open  bool // the last item may go on
-
-	roundFrom int // of items: the first of the current round
+	items     []*output
+	open      bool // the last item may continue
+	roundFrom int  // index of the current round's first item
 	load      *float64
 	tally     translate.Tally
-	usage     translate.Usage // of the last round, but for what is generated: that is the sum
+	usage     translate.Usage // of the last round, with the generated tokens of all rounds
 	timings   translate.Timings
-	first     time.Duration // until the first token; 0: unknown
-	rounds    int           // that are over
+	first     time.Duration // time to the first token; 0 if unknown
+	rounds    int           // number of finished rounds
 	reason    translate.FinishReason
 }
 
@@ -61,7 +60,7 @@ func (a *Answer) Add(ev translate.Event) {
 	a.tally.Add(ev)
 	switch ev := ev.(type) {
 	case translate.Round:
-		if ev.Number == 1 { // perhaps once more: what an engine said that has ended doesn't count
+		if ev.Number == 1 { // a retry: the first attempt doesn't count
 			*a = Answer{Instance: a.Instance, load: a.load}
 		}
 		a.open, a.roundFrom = false, len(a.items)
@@ -100,7 +99,7 @@ func (a *Answer) extend(kind translate.ItemKind, text string) {
 	a.items[len(a.items)-1].text.WriteString(text)
 }
 
-// time adds a round's measurements. How long the first token took is the first round's.
+// time adds the measurements of a round. The time to the first token is that of the first round.
 func (a *Answer) time(t translate.Timings) {
 	a.rounds++
 	if a.rounds == 1 {
@@ -114,13 +113,13 @@ func (a *Answer) time(t translate.Timings) {
 	}
 }
 
-// IsEmpty tells whether nothing was generated.
+// IsEmpty reports whether nothing was generated.
 func (a *Answer) IsEmpty() bool { return len(a.items) == 0 }
 
-// IsComplete tells whether the answer ran to its end, and not into a limit or a fault.
+// IsComplete reports whether the answer ended without reaching a limit or a fault.
 func (a *Answer) IsComplete() bool { return a.reason != "" && a.reason != translate.FinishLength }
 
-// Usage is the tokens that it took: as the engine counts, once it has told, else by what was seen.
+// Usage returns the usage as reported by the engine, or else as counted from the events.
 func (a *Answer) Usage() translate.Usage {
 	u := a.usage
 	if u == (translate.Usage{}) {
@@ -130,10 +129,10 @@ func (a *Answer) Usage() translate.Usage {
 	return u
 }
 
-// Used is Usage also of an answer that never came to its end: then it is what was seen.
+// Used returns the tokens used so far, even by an incomplete answer.
 func (a *Answer) Used() translate.Usage { return a.tally.Usage() }
 
-// Items are what was generated, as a conversation keeps it.
+// Items returns the generated items for a conversation.
 func (a *Answer) Items() []translate.Item {
 	items := make([]translate.Item, 0, len(a.items))
 	for _, o := range a.items {
@@ -153,7 +152,7 @@ func (a *Answer) Items() []translate.Item {
 	return items
 }
 
-// AppendBody appends the answer's body, which is also the result at the end of its stream.
+// AppendBody appends the body of the answer, which is also the result at the end of a stream.
 func (a *Answer) AppendBody(dst []byte) []byte {
 	usage := a.Usage()
 	return jsonbody.AppendJSON(dst, result{
@@ -165,7 +164,7 @@ func (a *Answer) AppendBody(dst []byte) []byte {
 	})
 }
 
-// Output makes of what was generated the items of the native API, each as JSON.
+// Output returns generated items as JSON.
 func Output(items []translate.Item) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(items))
 	for i := range items {
@@ -188,7 +187,7 @@ func Output(items []translate.Item) []json.RawMessage {
 	return out
 }
 
-// seconds makes of milliseconds what is told of them: three decimals.
+// seconds converts milliseconds to seconds with three decimals.
 func seconds(millis float64) float64 {
 	return time.Duration(millis * float64(time.Millisecond)).Round(time.Millisecond).Seconds()
 }

@@ -12,29 +12,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// The names of fields that others need, too.
-const (
-	limitField       = "max_output_tokens"
-	previousResponse = "previous_response_id"
-)
-
-// responsePrefix is what the ids of stored responses begin with.
-const responsePrefix = "resp_"
-
 // Chat is a request of the native chat, POST /api/v1/chat.
 type Chat struct {
-	Input         translate.Item // what the user says
-	System        *string        // takes the place of the conversation's system prompt; nil: that stays as it is
-	Previous      string         // the response that it continues; empty: none
+	Input         translate.Item // the user's message
+	System        *string        // replaces the conversation's system prompt unless it is nil
+	Previous      string         // id of the response to continue; empty if there is none
 	Store         bool
-	ContextLength int          // in tokens, should the request load the model; 0: not given
-	Chat          request.Chat // what the engine's wire has to know of it
+	ContextLength int          // in tokens, if the request loads the model; 0 if not given
+	Chat          request.Chat // for the wire of the engine
 
-	edit jsonbody.Edit // the fields of the engine's request
+	edit jsonbody.Edit // fields of the engine's request
 }
 
-// ParseChat reads a request of the native chat. What is wrong with it, or can't be done with the model, is refused
-// here, before anything is loaded.
+// ParseChat parses a request of the native chat. It rejects invalid requests, and those that the model can't serve, before
+// anything is loaded.
 func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *translate.Error) {
 	c := &Chat{Chat: request.Chat{N: 1}}
 	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.parseStops, refuseIntegrations} {
@@ -50,6 +41,26 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 	c.Input, err = parseInput(body.Get("input"), caps)
 	return c, err
 }
+
+// Upstream returns the chat request of a conversation for the wire of an engine.
+func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
+	raw := append([]byte(`{"messages":`), request.AppendMessages(nil, conversation)...)
+	empty := jsonbody.Body{}
+	fields := c.edit.Apply(&empty)
+	if len(fields) > len("{}") {
+		raw = append(raw, ',')
+	}
+	return jsonbody.Scan(append(raw, fields[1:]...))
+}
+
+// Names of fields used in several places.
+const (
+	limitField       = "max_output_tokens"
+	previousResponse = "previous_response_id"
+)
+
+// responsePrefix starts the ids of stored responses.
+const responsePrefix = "resp_"
 
 func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 	if system := body.Get("system_prompt"); system.Exists() && system.Type != gjson.Null {
@@ -69,7 +80,7 @@ func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 		c.Previous = previous.Str
 	}
 	store, err := body.Bool("store")
-	c.Store = store || !jsonbody.IsGiven(body.Value("store")) // by default it is stored
+	c.Store = store || !jsonbody.IsGiven(body.Value("store")) // responses are stored by default
 	return err
 }
 
@@ -78,7 +89,7 @@ var numbers = []request.Number{
 	{Name: "temperature", Max: 1, As: "temperature"},
 	{Name: "top_p", Max: 1, As: "top_p"},
 	{Name: "min_p", Max: 1, As: "min_p"},
-	{Name: "top_k", Min: -1, Max: math.MaxInt32, Whole: true, As: "top_k"}, // -1: LM Studio's clients switch it off so
+	{Name: "top_k", Min: -1, Max: math.MaxInt32, Whole: true, As: "top_k"}, // -1 is how LM Studio's clients turn it off
 	{Name: "repeat_penalty", Max: math.MaxInt32, Above: true, As: "repeat_penalty"},
 	{Name: limitField, Min: 1, Max: math.MaxInt32, Whole: true, As: "max_tokens"},
 	{Name: "context_length", Min: 1, Max: math.MaxInt32, Whole: true},
@@ -102,7 +113,7 @@ func (c *Chat) parseNumbers(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// others are fields that the specification doesn't have, but the engine does.
+// others are fields that the specification doesn't have but engines support.
 var others = []string{"seed", "presence_penalty", "frequency_penalty", "logit_bias"}
 
 func (c *Chat) parseStops(body *jsonbody.Body) (err *translate.Error) {
@@ -129,7 +140,7 @@ func refuseIntegrations(body *jsonbody.Body) *translate.Error {
 	}
 }
 
-// parseReasoning makes of the setting what the model's template understands.
+// parseReasoning converts the setting to the fields of the model's template.
 func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Caps) *translate.Error {
 	const name = "reasoning"
 	setting, err := body.String(name)
@@ -149,22 +160,11 @@ func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Ca
 		c.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
 		c.edit.Set("reasoning_effort", `"none"`)
 	case "on":
-		if slices.Contains(caps.Reasoning, "off") { // else it thinks anyway
+		if slices.Contains(caps.Reasoning, "off") { // otherwise it always thinks
 			c.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
 		}
 	default:
 		c.edit.Set("reasoning_effort", `"`+setting+`"`)
 	}
 	return nil
-}
-
-// Upstream makes the chat request that an engine's wire takes, of a conversation. It is OpenAI-style.
-func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
-	raw := append([]byte(`{"messages":`), request.AppendMessages(nil, conversation)...)
-	empty := jsonbody.Body{}
-	fields := c.edit.Apply(&empty)
-	if len(fields) > len("{}") {
-		raw = append(raw, ',')
-	}
-	return jsonbody.Scan(append(raw, fields[1:]...))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
@@ -18,10 +19,7 @@ var (
 	sighted    = request.Caps{Vision: true}
 )
 
-// pixel is the smallest PNG image there is, in base64.
-const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-func TestParseNativeChat_RefusesWhatIsWrong(t *testing.T) {
+func TestParseChat_RefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		fields      string // beside the input
@@ -42,7 +40,7 @@ func TestParseNativeChat_RefusesWhatIsWrong(t *testing.T) {
 		"a message of nothing":  {`"input":[{"type":"message"}]`, request.Caps{}, "missing_required_parameter", "input[0].content", "required"},
 		"a null content":        {`"input":[{"type":"message","content":null}]`, request.Caps{}, "missing_required_parameter", "input[0].content", "required"},
 		"a message of parts":    {`"input":[{"type":"message","content":[]}]`, request.Caps{}, "invalid_type", "input[0].content", "a string"},
-		"an image unseen":       {`"input":[{"type":"image","data_url":"data:image/png;base64,` + pixel + `"}]`, request.Caps{}, "unsupported_content", "input[0]", "choose a model with vision"},
+		"an image unseen":       {`"input":[{"type":"image","data_url":"data:image/png;base64,` + testkit.Pixel + `"}]`, request.Caps{}, "unsupported_content", "input[0]", "choose a model with vision"},
 		"an image of nothing":   {`"input":[{"type":"image"}]`, sighted, "missing_required_parameter", "input[0].data_url", "required"},
 		"an image at a URL":     {`"input":[{"type":"image","data_url":"https://example.org/a.png"}]`, sighted, "invalid_image_url", "input[0].data_url", "base64 data URL"},
 
@@ -75,7 +73,7 @@ func TestParseNativeChat_RefusesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := ParseChat(scanned(t, `{"model":"m",`+tt.fields+`}`), "m", tt.caps)
+			_, err := ParseChat(testkit.Scan(t, `{"model":"m",`+tt.fields+`}`), "m", tt.caps)
 			if err == nil || err.Status() != 400 || err.EffectiveCode() != tt.code || err.Param != tt.param || !strings.Contains(err.Message, tt.message) {
 				t.Errorf("%+v, want %s about %s: %s", err, tt.code, tt.param, tt.message)
 			}
@@ -83,12 +81,12 @@ func TestParseNativeChat_RefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestParseNativeChat_Reads(t *testing.T) {
+func TestParseChat_Reads(t *testing.T) {
 	t.Parallel()
 	user := func(parts ...translate.Part) translate.Item {
 		return translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: parts}
 	}
-	png, err := base64.StdEncoding.DecodeString(pixel)
+	png, err := base64.StdEncoding.DecodeString(testkit.Pixel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +110,7 @@ func TestParseNativeChat_Reads(t *testing.T) {
 			``,
 		},
 		"an image": {
-			`"input":[{"type":"text","content":"Say:"},{"type":"image","data_url":"data:image/png;base64,` + pixel + `"}]`, sighted,
+			`"input":[{"type":"text","content":"Say:"},{"type":"image","data_url":"data:image/png;base64,` + testkit.Pixel + `"}]`, sighted,
 			Chat{Input: user(translate.Part{Text: "Say:"}, translate.Part{Image: &translate.Image{Type: "image/png", Data: png}}), Store: true},
 			``,
 		},
@@ -142,7 +140,7 @@ func TestParseNativeChat_Reads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, bad := ParseChat(scanned(t, `{"model":"m",`+tt.fields+`}`), "m", tt.caps)
+			got, bad := ParseChat(testkit.Scan(t, `{"model":"m",`+tt.fields+`}`), "m", tt.caps)
 			if bad != nil {
 				t.Fatal(bad)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// WithDefaults is WithDefaults for the native chat, which has names of its own: the limit is max_output_tokens, and the
-// system prompt a field. It begins a conversation; one that is continued keeps its own.
+// WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
+// defaults. A system prompt is added only at the start of a conversation.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
 	native := make(map[string]json.RawMessage, len(defaults))
 	for _, key := range slices.Sorted(maps.Keys(defaults)) {
@@ -19,7 +19,7 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 		if slices.Contains(request.Limits, key) {
 			name = limitField
 		}
-		if native[name] == nil && (name == key || defaults[name] == nil) { // the native name goes before the others
+		if native[name] == nil && (name == key || defaults[name] == nil) { // the native name takes precedence
 			native[name] = defaults[key]
 		}
 	}

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
 
-func TestBody_WithNativeDefaults(t *testing.T) {
+func TestWithDefaults(t *testing.T) {
 	t.Parallel()
 	defaults := map[string]json.RawMessage{
 		"temperature": json.RawMessage("0.2"), "max_tokens": json.RawMessage("50"), "system_prompt": json.RawMessage(`"Be brief."`),
@@ -23,7 +25,7 @@ func TestBody_WithNativeDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := WithDefaults(scanned(t, tt.body), "preset", defaults)
+			got, err := WithDefaults(testkit.Scan(t, tt.body), "preset", defaults)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +37,7 @@ func TestBody_WithNativeDefaults(t *testing.T) {
 	both := map[string]json.RawMessage{"max_tokens": json.RawMessage("1"), "max_completion_tokens": json.RawMessage("2"), "max_output_tokens": json.RawMessage("3")}
 	for want, leftOut := range map[string]string{`{"max_output_tokens":3}`: "", `{"max_output_tokens":2}`: "max_output_tokens"} {
 		delete(both, leftOut)
-		got, err := WithDefaults(scanned(t, `{}`), "preset", both)
+		got, err := WithDefaults(testkit.Scan(t, `{}`), "preset", both)
 		if err != nil || string(got.Raw) != want {
 			t.Errorf("%s, %v, want %s", got.Raw, err, want)
 		}

@@ -1,2 +1,2 @@
-// Package native is the dialect of the native chat, POST /api/v1/chat.
+// Package native implements the dialect of the native chat, POST /api/v1/chat.
 package native

@@ -7,10 +7,27 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Errors writes errors as the native API does, v1 and v0.
+// Errors writes errors in the format of the native API, v1 and v0.
 type Errors struct{}
 
-// errorTypes are the types of errors that aren't "invalid_request".
+// Status returns the status of the error's kind.
+func (Errors) Status(e *translate.Error) int { return e.Status() }
+
+// AppendError appends {"error":{"type","message","code","param"}}, the last two unless they are empty.
+func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
+	return jsonbody.AppendJSON(dst, errorBody{errorObjectOf(e)})
+}
+
+// AppendErrorObject appends only the inner object, for events of streams and for download jobs.
+func AppendErrorObject(dst []byte, e *translate.Error) []byte {
+	return jsonbody.AppendJSON(dst, errorObjectOf(e))
+}
+
+func errorObjectOf(e *translate.Error) errorObject {
+	return errorObject{cmp.Or(errorTypes[e.Kind], "invalid_request"), e.Message, e.EffectiveCode(), e.Param}
+}
+
+// errorTypes are the types of errors other than "invalid_request".
 var errorTypes = map[translate.Kind]string{
 	translate.KindInternal:       "internal_error",
 	translate.KindNotImplemented: "not_implemented",
@@ -22,23 +39,6 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindHubFailed:      "internal_error",
 	translate.KindHubBusy:        "internal_error",
 	translate.KindDiskFull:       "internal_error",
-}
-
-// AppendError appends {"error":{"type","message","code","param"}}, the last two only where they say something.
-func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
-	return jsonbody.AppendJSON(dst, errorBody{errorObjectOf(e)})
-}
-
-// Status is the status of the error's kind.
-func (Errors) Status(e *translate.Error) int { return e.Status() }
-
-// AppendErrorObject appends the object alone, as the events of a stream and the jobs of downloads have it.
-func AppendErrorObject(dst []byte, e *translate.Error) []byte {
-	return jsonbody.AppendJSON(dst, errorObjectOf(e))
-}
-
-func errorObjectOf(e *translate.Error) errorObject {
-	return errorObject{cmp.Or(errorTypes[e.Kind], "invalid_request"), e.Message, e.EffectiveCode(), e.Param}
 }
 
 type (

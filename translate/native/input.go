@@ -11,8 +11,33 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// parseInput reads the native chat's input: a text, or an array of texts and images. All of it is one message of the
-// user's.
+// Input returns the input of the request that added these items to a conversation: the system prompt, nil if there was none,
+// and the items as JSON.
+func Input(items []translate.Item) (system *string, input []json.RawMessage) {
+	input = []json.RawMessage{}
+	for i := range items {
+		if items[i].Role == translate.RoleSystem {
+			text := translate.JoinTexts(items[i].Parts)
+			system = &text
+			continue
+		}
+		for _, part := range items[i].Parts {
+			if part.Image != nil {
+				input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
+			} else {
+				input = append(input, jsonbody.AppendJSON(nil, textItem{translate.ItemMessage, part.Text}))
+			}
+		}
+	}
+	return system, input
+}
+
+type image struct {
+	Type    string `json:"type"`
+	DataURL string `json:"data_url"`
+}
+
+// parseInput parses the input: a text, or an array of texts and images. Together they form one message of the user.
 func parseInput(input gjson.Result, caps request.Caps) (translate.Item, *translate.Error) {
 	item := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser}
 	switch {
@@ -53,7 +78,7 @@ func parsePart(where string, part gjson.Result, caps request.Caps, all *request.
 		return translate.Part{}, jsonbody.WrongType(where+".type", "a string", kind)
 	}
 	switch kind.Str {
-	case "message", "text": // the second is in examples of the API's documentation
+	case "message", "text": // "text" is in examples of the API's documentation
 		text, err := requiredString(where, "content", part)
 		return translate.Part{Text: text}, err
 	case "image":
@@ -81,30 +106,4 @@ func requiredString(where, name string, object gjson.Result) (string, *translate
 	default:
 		return v.Str, nil
 	}
-}
-
-// Input makes of what a request added to a conversation what it was in the native API: the system prompt, nil where
-// there was none, and the items of the input, each as JSON.
-func Input(items []translate.Item) (system *string, input []json.RawMessage) {
-	input = []json.RawMessage{}
-	for i := range items {
-		if items[i].Role == translate.RoleSystem {
-			text := translate.JoinTexts(items[i].Parts)
-			system = &text
-			continue
-		}
-		for _, part := range items[i].Parts {
-			if part.Image != nil {
-				input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
-			} else {
-				input = append(input, jsonbody.AppendJSON(nil, textItem{translate.ItemMessage, part.Text}))
-			}
-		}
-	}
-	return system, input
-}
-
-type image struct {
-	Type    string `json:"type"`
-	DataURL string `json:"data_url"`
 }

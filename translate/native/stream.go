@@ -5,34 +5,33 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Stream encodes the native chat's stream. However an answer goes, its events are those of the specification, in
-// their order:
+// Stream encodes events as a stream. Whatever happens to an answer, its events are in the order of the specification:
 //
 //	chat.start (model_load.start .progress* .end?)?
 //	  (prompt_processing.start .progress* .end | reasoning.start .delta* .end | message.start .delta* .end |
 //	   tool_call.start .arguments .success | tool_call.failure)*
 //	  error? chat.end
 //
-// A request that has to be sent to an engine once more is one prompt to the client, and at most one load.
+// A request that is retried shows one prompt and at most one load.
 type Stream struct {
 	Answer Answer
 
 	begun  bool
 	load   stage
 	prompt stage
-	open   translate.ItemKind // what was started and hasn't ended; empty: nothing
+	open   translate.ItemKind // the open item; empty if there is none
 }
 
-// stage is a part of the stream that has progress.
+// stage is a part of the stream with progress events.
 type stage struct {
 	started, ended bool
-	told           float64 // the last progress
+	told           float64 // last progress sent
 }
 
-// Begun tells whether the stream has.
+// Begun reports whether the stream has begun.
 func (s *Stream) Begun() bool { return s.begun }
 
-// Begin appends the start of the stream, unless it is there already.
+// Begin appends the start of the stream once.
 func (s *Stream) Begin(dst []byte, instance string) []byte {
 	s.Answer.Instance = instance
 	if s.begun {
@@ -42,12 +41,12 @@ func (s *Stream) Begin(dst []byte, instance string) []byte {
 	return appendEvent(dst, "chat.start", `"model_instance_id":`, jsonbody.AppendString(nil, instance))
 }
 
-// Append appends what the client sees of ev. A Load begins the stream; else Begin has to come first.
+// Append appends what the client receives for ev. Begin must come first, except before a Load.
 func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 	switch ev := ev.(type) {
 	case translate.Load:
 		dst = s.Begin(dst, ev.Instance)
-		if s.prompt.started || s.load.ended { // of another engine, after the first has ended: it counts no more than it shows
+		if s.prompt.started || s.load.ended { // of a retry: neither counted nor shown
 			return dst
 		}
 		dst = s.appendLoad(dst, ev)
@@ -108,7 +107,7 @@ func (s *Stream) appendPromptStart(dst []byte) []byte {
 	return appendEvent(dst, "prompt_processing.start", "", nil)
 }
 
-// appendPrompt tells how much is done of what there is to do: what the engine still had from before doesn't count.
+// appendPrompt appends the progress of the prompt, without its cached tokens.
 func (s *Stream) appendPrompt(dst []byte, ev translate.Prompt) []byte {
 	progress := 1.
 	if left := ev.Total - ev.Cached; left > 0 {
@@ -130,7 +129,7 @@ func (s *Stream) appendDelta(dst []byte, kind translate.ItemKind, text string) [
 	return appendEvent(dst, string(kind)+".delta", `"content":`, jsonbody.AppendString(nil, text))
 }
 
-// appendClosed appends the end of what is open.
+// appendClosed appends the end of the open prompt or item.
 func (s *Stream) appendClosed(dst []byte) []byte {
 	if s.prompt.started && !s.prompt.ended {
 		s.prompt.ended = true
@@ -143,8 +142,8 @@ func (s *Stream) appendClosed(dst []byte) []byte {
 	return dst
 }
 
-// appendEvent appends an event: its name, and its JSON, which has the name as its type, then a member of which the last
-// value is given apart.
+// appendEvent appends an event: its name, and its JSON with the name as type. member has further members up to the last value,
+// which is value.
 func appendEvent(dst []byte, name, member string, value []byte) []byte {
 	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
 	dst = append(append(dst, name...), '"')

@@ -10,9 +10,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// TestNativeStream_ASecondEngineIsNotTold: when the first one has ended before it said anything, the client sees one
+// TestStream_ASecondEngineIsNotTold: when the first one has ended before it said anything, the client sees one
 // prompt and one load, and the figures are the second's.
-func TestNativeStream_ASecondEngineIsNotTold(t *testing.T) {
+func TestStream_ASecondEngineIsNotTold(t *testing.T) {
 	t.Parallel()
 	first := []translate.Event{translate.Prompt{Total: 10, Processed: 0}, translate.Prompt{Total: 10, Processed: 5}, translate.Usage{Prompt: 10, Completion: 7}, translate.Timings{PromptMillis: 9}}
 	second := []translate.Event{
@@ -79,8 +79,8 @@ data: {"type":"chat.end","result":{"model_instance_id":"m","output":[{"type":"me
 	}
 }
 
-// TestNativeStream_RoundsAddUp: with tools there are several, each with a prompt.
-func TestNativeStream_RoundsAddUp(t *testing.T) {
+// TestStream_RoundsAddUp: with tools there are several, each with a prompt.
+func TestStream_RoundsAddUp(t *testing.T) {
 	t.Parallel()
 	var s Stream
 	dst := s.Begin(nil, "m")
@@ -108,8 +108,8 @@ func TestNativeStream_RoundsAddUp(t *testing.T) {
 	}
 }
 
-// TestNativeAnswer_ReasoningIsPartOfTheOutput: it is counted by deltas, and the engine's own count goes before it.
-func TestNativeAnswer_ReasoningIsPartOfTheOutput(t *testing.T) {
+// TestAnswer_ReasoningIsPartOfTheOutput: it is counted by deltas, and the engine's own count goes before it.
+func TestAnswer_ReasoningIsPartOfTheOutput(t *testing.T) {
 	t.Parallel()
 	var a Answer
 	a.Add(translate.Usage{Prompt: 5, Completion: 3, Reasoning: 9})

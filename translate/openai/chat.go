@@ -13,18 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// maxChatChoices bounds n. Each choice is an upstream request of its own, so it says how long a request may take, not how
-// much it takes at a time.
-const maxChatChoices = 10_000
-
-// chatParser reads a chat request.
-type chatParser struct {
-	*request.Chat
-	caps *request.Caps
-}
-
-// ParseChat reads a chat request. What is wrong with it, or can't be done with the model, is refused here, before anything
-// is loaded. What isn't known here is not sent to an engine.
+// ParseChat parses a chat request. It rejects invalid requests, and those that the model can't serve, before anything is
+// loaded. Unknown fields are not sent to an engine.
 func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translate.Error) {
 	if err := checkTypes(body); err != nil {
 		return nil, err
@@ -46,8 +36,18 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	return c.Chat, c.parseMessages(body, caps)
 }
 
-// chatTypes are the types of the fields that don't shape the sampling. The engine would take some of the wrong ones for others,
-// and refuse the rest only after it was loaded.
+// maxChatChoices is the maximum of n. Each choice is an upstream request of its own, so n bounds how long a request takes, not
+// how much memory it needs.
+const maxChatChoices = 10_000
+
+// chatParser parses a chat request.
+type chatParser struct {
+	*request.Chat
+	caps *request.Caps
+}
+
+// chatTypes are the types of the fields other than those of the sampling. An engine accepts some wrong types as if they were
+// other values, and rejects the rest only after it is loaded.
 var chatTypes = map[string]jsonbody.Types{
 	"n": jsonbody.ANumber, "ttl": jsonbody.ANumber,
 	"stream": jsonbody.ABoolean, "logprobs": jsonbody.ABoolean, "parallel_tool_calls": jsonbody.ABoolean, "timings_per_token": jsonbody.ABoolean,
@@ -68,7 +68,7 @@ func checkTypes(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// hasGrammar tells whether the answer has to follow a grammar.
+// hasGrammar reports whether the answer must follow a grammar.
 func (c *chatParser) hasGrammar(body *jsonbody.Body) bool {
 	return c.caps.TakesGrammar() && body.Get("grammar").Str != ""
 }
@@ -88,8 +88,8 @@ func (c *chatParser) parseN(body *jsonbody.Body) (err *translate.Error) {
 	return err
 }
 
-// parseLogprobs refuses what the engine would, before it is loaded. Asked for no other tokens, the engine tells twenty, or no
-// log probabilities at all: it is asked for one, which the client isn't told.
+// parseLogprobs rejects what an engine would reject after it is loaded. Asked for no other tokens, an engine may list twenty or
+// give no log probabilities. So it is asked for one, which is left out of the answer.
 func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	top, given, err := body.Int("top_logprobs")
 	wanted := string(body.Value("logprobs")) == "true"
@@ -105,19 +105,19 @@ func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// parsePenalty takes repetition_penalty, as other servers call it, for repeat_penalty.
+// parsePenalty accepts repetition_penalty for repeat_penalty.
 func (c *chatParser) parsePenalty(body *jsonbody.Body) *translate.Error {
 	return request.RenamePenalty(body, &c.Edit)
 }
 
-// parseStops reads the stop strings, which the engine isn't sent: see [stopFinder].
+// parseStops parses the stop strings. Engines don't receive them: package wire searches for them.
 func (c *chatParser) parseStops(body *jsonbody.Body) (err *translate.Error) {
 	c.Stops, err = request.ParseStops(body)
 	c.Edit.Remove("stop")
 	return err
 }
 
-// parseLimit refuses an answer of no tokens: the engine makes one nevertheless.
+// parseLimit rejects an answer without tokens: engines generate one all the same.
 func (c *chatParser) parseLimit(body *jsonbody.Body) *translate.Error {
 	for _, name := range request.Limits {
 		if n, given, err := body.Int(name); err != nil {
@@ -129,7 +129,7 @@ func (c *chatParser) parseLimit(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// parseEffort makes of reasoning_effort the nearest value that the model offers.
+// parseEffort replaces reasoning_effort by the nearest value that the model offers.
 func (c *chatParser) parseEffort(body *jsonbody.Body, caps request.Caps) *translate.Error {
 	effort := jsonbody.Unquote(body.Value("reasoning_effort"))
 	if effort == "" {

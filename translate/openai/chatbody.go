@@ -12,13 +12,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// ChatBody is the body of an OpenAI-style chat completion. As an [Encoder] it gathers the events of one upstream request,
-// says nothing until Finish, and then all. An answer of several choices is put together of a [ChatChoice] for each.
+// ChatBody is the body of a chat completion. As a [translate.Encoder] it gathers the events of one upstream request and appends
+// the body at Finish. For several choices, AppendBody takes a [ChatChoice] for each.
 type ChatBody struct {
 	Envelope
 	Reasoning  ReasoningField
-	SingleCall bool // of parallel tool calls only the first is kept
-	OnlyChosen bool // log probabilities are of the chosen tokens alone
+	SingleCall bool // keep only the first of parallel tool calls
+	OnlyChosen bool // list log probabilities of the chosen tokens only
 	Extra      Extra
 
 	only ChatChoice
@@ -28,8 +28,8 @@ type ChatBody struct {
 type ChatChoice struct {
 	text, reasoning strings.Builder
 	calls           []chatCall
-	args            [][]byte          // of each call, as they come
-	indexes         []int             // that the engine gave the calls
+	args            [][]byte          // arguments of each call
+	indexes         []int             // the engine's indexes of the calls
 	logprobs        []json.RawMessage // as the engine wrote them
 	outcome         translate.Outcome
 }
@@ -53,7 +53,7 @@ type (
 	chatMessage struct {
 		Role             string     `json:"role"`
 		Content          *string    `json:"content"`
-		Refusal          *string    `json:"refusal"` // always null, but clients' types want it
+		Refusal          *string    `json:"refusal"` // always null, but required by clients' types
 		Reasoning        string     `json:"reasoning,omitempty"`
 		ReasoningContent string     `json:"reasoning_content,omitempty"`
 		Calls            []chatCall `json:"tool_calls,omitempty"`
@@ -93,7 +93,7 @@ func chatUsageOf(u translate.Usage) chatUsage {
 	return c
 }
 
-// Append gathers ev, and with Finish appends the body.
+// Append gathers ev. Finish appends the body.
 func (b *ChatBody) Append(dst []byte, ev translate.Event) []byte {
 	b.only.Add(ev)
 	if _, ok := ev.(translate.Finish); ok {
@@ -102,7 +102,7 @@ func (b *ChatBody) Append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// AppendBody appends the body of an answer of several choices, all of which have finished.
+// AppendBody appends the body of an answer with several finished choices.
 func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	var total translate.Outcome
 	made := chatCompletion{
@@ -122,7 +122,7 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	return append(append(dst, b.Extra(&total)...), '}')
 }
 
-// Usage is what the choice has used.
+// Usage returns the usage of the choice.
 func (c *ChatChoice) Usage() translate.Usage { return c.outcome.Usage }
 
 // Add gathers an event.
@@ -181,7 +181,7 @@ func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
 	return made
 }
 
-// chatCallID is the id of a call: the engine's where it gives one.
+// chatCallID returns the id of a call: the engine's if it gives one.
 func chatCallID(id, answer string, choice, call int) string {
 	if id != "" {
 		return id
@@ -189,13 +189,13 @@ func chatCallID(id, answer string, choice, call int) string {
 	return "call_" + strings.TrimPrefix(answer, "chatcmpl-") + "_" + strconv.Itoa(choice) + "_" + strconv.Itoa(call)
 }
 
-// wellFormed are the calls that a client can make. What the others are made of is content, as the model said it: a call
-// that the token limit has cut, or whose arguments are no JSON object.
+// wellFormed returns the valid calls. Invalid ones become content: those cut off by the token limit, and those whose arguments
+// aren't a JSON object.
 func (c *ChatChoice) wellFormed() (calls []chatCall, unparsed string) {
 	for i, call := range c.calls {
 		switch args := c.args[i]; {
 		case len(args) == 0 && c.outcome.Reason != translate.FinishLength:
-			call.Function.Arguments = "{}" // the tool takes none
+			call.Function.Arguments = "{}" // the tool has no parameters
 		case jsonbody.IsObject(args):
 			call.Function.Arguments = string(args)
 		default:
@@ -212,7 +212,7 @@ func (c *ChatChoice) wellFormed() (calls []chatCall, unparsed string) {
 
 var _ translate.Encoder = (*ChatBody)(nil)
 
-// Envelope is what every chunk of an answer, and every body, says of it.
+// Envelope has the common members of all chunks and of the body of an answer.
 type Envelope struct {
 	ID          string // "chatcmpl-…"
 	Created     int64  // Unix time, in seconds
@@ -220,11 +220,11 @@ type Envelope struct {
 	Fingerprint string // of the engine
 }
 
-// Extra makes further fields of an answer's body, or of its stream's last chunk: JSON members, without the braces. They
-// are of all choices together.
+// Extra returns additional JSON members, without braces, for the body of an answer or the last chunk of its stream. The outcome
+// is that of all choices.
 type Extra func(*translate.Outcome) []byte
 
-// ReasoningField is the name under which OpenAI-style answers carry the model's thinking.
+// ReasoningField is the name of the member with the model's thinking.
 type ReasoningField string
 
 // The two names in use.

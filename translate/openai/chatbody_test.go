@@ -2,6 +2,7 @@ package openai
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +11,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// called are the events of calls, whose arguments these are.
+// envelope is the envelope of the tests' answers.
+var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"}
+
+// gather returns the body of a chat with these events.
+func gather(field ReasoningField, events []translate.Event) []byte {
+	b := ChatBody{Envelope: envelope, Reasoning: field}
+	var dst []byte
+	for _, ev := range events {
+		dst = b.Append(dst, ev)
+	}
+	return dst
+}
+
+// called returns the events of calls with these arguments.
 func called(reason translate.FinishReason, arguments ...string) []translate.Event {
 	var events []translate.Event
 	for i, args := range arguments {
@@ -64,5 +78,56 @@ func TestChatBody_SingleCall(t *testing.T) {
 	}
 	if args := gjson.GetBytes(body, "choices.0.message.tool_calls.#.function.arguments").Raw; args != `["{\"a\":1}"]` {
 		t.Errorf("%s", body)
+	}
+}
+
+func TestChatBody_ReasoningField(t *testing.T) {
+	t.Parallel()
+	events := []translate.Event{translate.Reasoning{Text: "Hm"}, translate.Reasoning{Text: "m."}, translate.Text{Text: "Hi"}, translate.Usage{Prompt: 3, Cached: 1, Completion: 2}, translate.Finish{Reason: translate.FinishStop}}
+	for field, want := range map[ReasoningField]string{
+		"":               `"content":"Hi","refusal":null,"reasoning":"Hmm."}`,
+		ReasoningPlain:   `"content":"Hi","refusal":null,"reasoning":"Hmm."}`,
+		ReasoningContent: `"content":"Hi","refusal":null,"reasoning_content":"Hmm."}`,
+	} {
+		if got := string(gather(field, events)); !strings.Contains(got, want) {
+			t.Errorf("field %q: %s", field, got)
+		}
+	}
+}
+
+// A fault appends no body, since the caller answers with an error status.
+func TestChatBody_SaysNothingOfAFault(t *testing.T) {
+	t.Parallel()
+	if got := gather("", []translate.Event{translate.Prompt{}, translate.Text{Text: "Hi"}, translate.Usage{}, translate.Fault{Err: translate.BrokenOff()}}); len(got) > 0 {
+		t.Errorf("body: %s", got)
+	}
+}
+
+// finish_reason and stop_reason agree.
+func TestOutcome_ReasonsAgree(t *testing.T) {
+	t.Parallel()
+	call := []translate.Event{translate.CallStart{Name: "now", ID: "a"}, translate.CallArgs{Text: `{}`}, translate.CallDone{}}
+	broken := []translate.Event{translate.CallStart{Name: "now", ID: "a"}, translate.CallArgs{Text: `{"a`}, translate.CallDone{}}
+	for name, tt := range map[string]struct {
+		events []translate.Event
+		want   string
+	}{
+		"a call":                         {append(call[:3:3], translate.Finish{Reason: translate.FinishToolCalls}), "tool_calls toolCalls"},
+		"a call that is none":            {append(broken[:3:3], translate.Finish{Reason: translate.FinishToolCalls}), "stop eosFound"},
+		"a call, and the word for texts": {append(call[:3:3], translate.Stop{Reason: translate.StopEOS}, translate.Finish{Reason: translate.FinishStop}), "tool_calls toolCalls"},
+		"the end":                        {[]translate.Event{translate.Text{Text: "a"}, translate.Finish{Reason: translate.FinishStop}}, "stop eosFound"},
+		"a stop string":                  {[]translate.Event{translate.Text{Text: "a"}, translate.Stop{Reason: translate.StopString, Text: "b"}, translate.Finish{Reason: translate.FinishStop}}, "stop stopStringFound"},
+		"the end, at a limit":            {[]translate.Event{translate.Text{Text: "a"}, translate.Stop{Reason: translate.StopMaxTokens}, translate.Finish{Reason: translate.FinishStop}}, "stop eosFound"},
+		"a limit":                        {[]translate.Event{translate.Text{Text: "a"}, translate.Stop{Reason: translate.StopEOS}, translate.Finish{Reason: translate.FinishLength}}, "length maxPredictedTokensReached"},
+		"the context":                    {[]translate.Event{translate.Text{Text: "a"}, translate.Stop{Reason: translate.StopContext}, translate.Finish{Reason: translate.FinishLength}}, "length contextLengthReached"},
+	} {
+		b := ChatBody{Extra: func(o *translate.Outcome) []byte { return []byte(`"stop_reason":"` + string(o.StopReason(100)) + `"`) }}
+		var got []byte
+		for _, ev := range tt.events {
+			got = b.Append(got, ev)
+		}
+		if said := gjson.GetBytes(got, "choices.0.finish_reason").Str + " " + gjson.GetBytes(got, "stop_reason").Str; said != tt.want {
+			t.Errorf("%s: %s, want %s", name, said, tt.want)
+		}
 	}
 }

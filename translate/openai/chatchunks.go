@@ -9,29 +9,29 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// ChunkOptions is what the chunks of one choice are written with.
+// ChunkOptions are the options of the chunks of one choice.
 type ChunkOptions struct {
-	Envelope   Envelope       // what each chunk says of the answer
+	Envelope   Envelope       // common members of the chunks
 	Reasoning  ReasoningField // the zero value is ReasoningPlain
-	OnlyChosen bool           // log probabilities are of the chosen tokens alone
+	OnlyChosen bool           // list log probabilities of the chosen tokens only
 
-	// SinceArrival tells how long ago the client's request arrived; nil: it doesn't matter.
+	// SinceArrival returns the time since the client's request arrived. It may be nil.
 	SinceArrival func() time.Duration
 
-	Choice int       // the index of the choice
-	Tail   *ChatTail // that the choices share
+	Choice int       // index of the choice
+	Tail   *ChatTail // shared by the choices
 }
 
 // ChatChunks writes the stream of one choice of a chat completion.
 type ChatChunks struct {
 	opts  ChunkOptions
-	head  []byte // what a chunk begins with, up to the delta
-	empty int    // of head: what a chunk without a choice begins with
-	last  []byte // the choice's last chunk, which waits for the figures
+	head  []byte // start of a chunk, up to the delta
+	empty int    // length of the part of head that starts a chunk without a choice
+	last  []byte // last chunk of the choice, kept for its usage
 	first time.Duration
 }
 
-// NewChatChunks begins a choice.
+// NewChatChunks returns the writer of a choice.
 func NewChatChunks(opts ChunkOptions) *ChatChunks {
 	w := &ChatChunks{opts: opts}
 	head := make([]byte, 0, 256)
@@ -53,7 +53,7 @@ func NewChatChunks(opts ChunkOptions) *ChatChunks {
 	return w
 }
 
-// Began notes the time to the first token.
+// Began records the time to the first token.
 func (w *ChatChunks) Began() {
 	if w.opts.SinceArrival != nil {
 		w.first = w.opts.SinceArrival()
@@ -70,7 +70,7 @@ func (w *ChatChunks) Append(dst []byte, c *wire.Chunk) []byte {
 	return append(dst, "}\n\n"...)
 }
 
-// AppendText appends a chunk with a piece of text, which is a JSON string.
+// AppendText appends a chunk with a piece of text. text is a JSON string.
 func (w *ChatChunks) AppendText(dst, text []byte) []byte {
 	dst = append(dst, w.head...)
 	dst = append(dst, `{"content":`...)
@@ -78,7 +78,7 @@ func (w *ChatChunks) AppendText(dst, text []byte) []byte {
 	return append(dst, `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
 }
 
-// AppendNoArguments appends empty arguments for calls that have none: a client has to be able to read them as JSON.
+// AppendNoArguments appends empty arguments for calls without any, since clients parse them as JSON.
 func (w *ChatChunks) AppendNoArguments(dst []byte, calls []int) []byte {
 	if len(calls) == 0 {
 		return dst
@@ -94,16 +94,16 @@ func (w *ChatChunks) AppendNoArguments(dst []byte, calls []int) []byte {
 	return w.Append(dst, &wire.Chunk{Thinking: -1, Delta: append(delta, `]}`...)})
 }
 
-// Finish keeps the choice's last chunk, which has the figures where it is the answer's last.
+// Finish keeps the last chunk of the choice, which has additional members if it ends the stream.
 func (w *ChatChunks) Finish(last *wire.Chunk) { w.last = w.appendOpen(w.last[:0], last) }
 
-// AppendEnd ends the choice, and with the last of them the stream.
+// AppendEnd ends the choice. The end of the last choice ends the stream.
 func (w *ChatChunks) AppendEnd(dst []byte, o *translate.Outcome, timings []byte) []byte {
 	o.FirstToken = w.first
 	return w.opts.Tail.append(dst, w.last, w.head[:w.empty], o, timings)
 }
 
-// appendOpen appends a chunk but for its closing brace.
+// appendOpen appends a chunk without its closing brace.
 func (w *ChatChunks) appendOpen(dst []byte, c *wire.Chunk) []byte {
 	dst = append(dst, w.head...)
 	delta := c.Delta

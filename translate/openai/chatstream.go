@@ -12,21 +12,21 @@ import (
 // ChatStream encodes the events of one upstream request as the chunks of one choice of a chat completion.
 type ChatStream struct {
 	chunks     *ChatChunks
-	singleCall bool // of parallel calls the client gets the first alone
+	singleCall bool // send only the first of parallel calls
 
 	begun   bool
-	bare    []int  // calls of whose arguments nothing has come yet, by index
-	text    string // of the chunk that waits for its log probabilities
+	bare    []int  // indexes of calls without arguments so far
+	text    string // waiting for its log probabilities
 	outcome translate.Outcome
 }
 
-// NewChatStream encodes into chunks. With singleCall, the client gets only the first of parallel tool calls.
+// NewChatStream returns an encoder that writes to chunks. With singleCall, it sends only the first of parallel tool calls.
 func NewChatStream(chunks *ChatChunks, singleCall bool) *ChatStream {
 	return &ChatStream{chunks: chunks, singleCall: singleCall}
 }
 
-// Append appends the chunks of an event. Text is held back until the next event, which may be its log probabilities: see Flush.
-// A fault isn't told.
+// Append appends the chunks of an event. Text is held back until Flush or the next event, which may be its log probabilities.
+// Faults are ignored.
 func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 	if probs, ok := ev.(translate.Logprobs); ok {
 		return s.appendText(dst, append(append([]byte(`{"content":`), probs.Content...), '}'))
@@ -63,7 +63,7 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// Flush appends the text that waits.
+// Flush appends the text that is held back.
 func (s *ChatStream) Flush(dst []byte) []byte { return s.appendText(dst, nil) }
 
 func (s *ChatStream) appendText(dst, logprobs []byte) []byte {
@@ -75,7 +75,7 @@ func (s *ChatStream) appendText(dst, logprobs []byte) []byte {
 	return s.delta(dst, c)
 }
 
-// isTold tells whether the client gets a call.
+// isTold reports whether a call is sent to the client.
 func (s *ChatStream) isTold(index int) bool { return index == 0 || !s.singleCall }
 
 func (s *ChatStream) call(dst []byte, index int, fields string) []byte {

@@ -5,23 +5,23 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// ChatTail is the end of a stream of chat chunks, which its choices share: the usage of all of them, what else the last
-// chunk has, and the mark of the end. It is for one goroutine at a time.
+// ChatTail writes the end of a stream of chat chunks, which the choices share: their usage, additional members of the last
+// chunk, and the end mark. It isn't safe for concurrent use.
 type ChatTail struct {
 	includeUsage bool
 	extra        Extra
-	left         int // choices that haven't ended
+	left         int // number of choices that haven't ended
 	single       bool
 	total        translate.Outcome
 }
 
-// NewChatTail makes the end of a stream of so many choices. extra may be nil.
+// NewChatTail returns the tail of a stream with a number of choices. extra may be nil.
 func NewChatTail(choices int, includeUsage bool, extra Extra) *ChatTail {
 	return &ChatTail{includeUsage: includeUsage, extra: extra, left: choices, single: choices == 1}
 }
 
-// append ends a choice: last is its last chunk but for its closing brace, head what a chunk without a choice begins with,
-// timings the engine's own.
+// append ends a choice. last is its last chunk without the closing brace, head the start of a chunk without a choice, and
+// timings are the engine's, or nil.
 func (t *ChatTail) append(dst, last, head []byte, o *translate.Outcome, timings []byte) []byte {
 	t.total.Add(o)
 	t.left--

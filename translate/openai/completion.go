@@ -1,26 +1,16 @@
 package openai
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// maxChoices bounds the choices of one request for text completions: its prompts, each as often as n or best_of say.
-const maxChoices = 4096
-
-// completionParser reads a request for text completions.
-type completionParser struct{ *request.Completion }
-
-// ParseCompletion reads a request for text completions. What isn't known here is not sent to an engine.
+// ParseCompletion parses a request for text completions. Unknown fields are not sent to an engine.
 func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completion, *translate.Error) {
 	c := completionParser{&request.Completion{N: 1, Logprobs: -1, MaxTokens: -1}}
 	if err := request.CheckFields(body, &caps, &c.Edit, request.TextSampling, caps.TextFields); err != nil {
@@ -36,6 +26,12 @@ func ParseCompletion(body *jsonbody.Body, caps request.Caps) (*request.Completio
 	}
 	return c.Completion, nil
 }
+
+// maxChoices is the maximum number of choices of a request for text completions: n or best_of for each of its prompts.
+const maxChoices = 4096
+
+// completionParser parses a request for text completions.
+type completionParser struct{ *request.Completion }
 
 func (c *completionParser) parsePrompt(body *jsonbody.Body) (err *translate.Error) {
 	if c.Prompts, err = texts(body, "prompt"); err != nil {
@@ -122,65 +118,4 @@ func (c *completionParser) parseSuffix(body *jsonbody.Body) (err *translate.Erro
 		return translate.Invalid("invalid_type", "prompt", `"prompt" must be text where there is a "suffix".`)
 	}
 	return nil
-}
-
-// count is a whole number that isn't less than least. What is above most, which only the message names, is the caller's to
-// refuse.
-func count(body *jsonbody.Body, key string, least, most int) (n int, given bool, err *translate.Error) {
-	n, given, err = body.Int(key)
-	if err == nil && given && n < least {
-		return 0, false, translate.Invalid("invalid_value", key, `"`+key+`" must be from `+strconv.Itoa(least)+` to `+strconv.Itoa(most)+`.`)
-	}
-	return n, given, err
-}
-
-// texts reads a field of the form that prompts and inputs have: a string, an array of token ids, or an array of either. An
-// empty array is an error; whether an empty string is, the caller knows.
-func texts(body *jsonbody.Body, key string) ([]json.RawMessage, *translate.Error) {
-	raw := body.Value(key)
-	v := gjson.ParseBytes(raw)
-	switch {
-	case v.Type == gjson.Null:
-		return nil, translate.Missing(key)
-	case v.Type == gjson.String:
-		return []json.RawMessage{raw}, nil
-	case !v.IsArray():
-		return nil, jsonbody.WrongType(key, "a string or an array", v)
-	}
-	items := v.Array()
-	if len(items) == 0 {
-		return nil, translate.Invalid("invalid_value", key, `"`+key+`" must not be empty.`)
-	}
-	if isToken(items[0]) {
-		if !areTokens(items) {
-			return nil, mixed(key)
-		}
-		return []json.RawMessage{raw}, nil
-	}
-	all := make([]json.RawMessage, len(items))
-	for i, item := range items {
-		isText := item.Type == gjson.String
-		if item.Type != items[0].Type || !isText && (!item.IsArray() || !areTokens(item.Array())) {
-			return nil, mixed(key)
-		}
-		all[i] = json.RawMessage(item.Raw)
-	}
-	return all, nil
-}
-
-func mixed(key string) *translate.Error {
-	return translate.Invalid("invalid_type", key, `"`+key+`" must be a string, an array of strings, an array of token ids, or an array of such arrays.`)
-}
-
-func areTokens(items []gjson.Result) bool {
-	for _, item := range items {
-		if !isToken(item) {
-			return false
-		}
-	}
-	return len(items) > 0
-}
-
-func isToken(v gjson.Result) bool {
-	return v.Type == gjson.Number && v.Num >= 0 && v.Num <= math.MaxInt32 && !strings.ContainsAny(v.Raw, ".eE-")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
@@ -52,7 +53,7 @@ func TestParseCompletion_Refuses(t *testing.T) {
 		`{"prompt":"a","seed":"a"}`:                            "invalid_type seed",
 		`{"prompt":"a","n":99999999999,"best_of":99999999999}`: "invalid_value best_of",
 	} {
-		_, err := ParseCompletion(scanned(t, raw), request.Caps{})
+		_, err := ParseCompletion(testkit.Scan(t, raw), request.Caps{})
 		if err == nil {
 			t.Errorf("%s is taken", raw)
 			continue
@@ -109,7 +110,7 @@ func TestTextChoice_Echo(t *testing.T) {
 			frames = stream.Append(frames, ev)
 			body.Append(nil, ev)
 		}
-		if got := assembled(t, frames).Choices[0].Text; got != tt.want {
+		if got := testkit.AssembleCompletion(t, frames).Choices[0].Text; got != tt.want {
 			t.Errorf("%s: the stream says %q", name, got)
 		}
 		if got := body.text.String(); got != tt.want || body.outcome.Usage.Completion != tt.usage {
@@ -126,7 +127,7 @@ func TestTextChoice_TextWithoutLogprobs(t *testing.T) {
 	for _, ev := range []translate.Event{translate.Text{Text: "a"}, translate.Text{Text: "b"}, translate.Logprobs{Content: json.RawMessage(`[{"token":"b","logprob":-1,"top_logprobs":[]}]`)}, translate.Text{Text: "c"}, translate.Finish{Reason: translate.FinishStop}} {
 		frames = c.Append(frames, ev)
 	}
-	got := assembled(t, frames).Choices[0]
+	got := testkit.AssembleCompletion(t, frames).Choices[0]
 	if got.Text != "abc" || len(got.Logprobs.Offsets) != 1 || got.Logprobs.Offsets[0] != 1 {
 		t.Errorf("%s", frames)
 	}
@@ -134,64 +135,4 @@ func TestTextChoice_TextWithoutLogprobs(t *testing.T) {
 
 func newTestAnswer() *TextAnswer {
 	return NewTextAnswer(Envelope{ID: "cmpl-0", Created: 1700000000, Model: "lmcaddy/tinychat", Fingerprint: "b1"})
-}
-
-// textCompletion is a client's view of an answer.
-type textCompletion struct {
-	ID, Object, Model string
-	Created           int64
-	Choices           []struct {
-		Index        int
-		Text         string
-		FinishReason string `json:"finish_reason"`
-		Logprobs     *struct {
-			Tokens  []string
-			Each    []float64            `json:"token_logprobs"`
-			Top     []map[string]float64 `json:"top_logprobs"`
-			Offsets []int                `json:"text_offset"`
-		}
-	}
-	Usage *struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		Total      int `json:"total_tokens"`
-	}
-}
-
-// assembled puts a stream of one choice together.
-func assembled(t *testing.T, stream []byte) textCompletion {
-	t.Helper()
-	var all textCompletion
-	for frame := range strings.SplitSeq(string(stream), "\n\n") {
-		data, ok := strings.CutPrefix(frame, "data: ")
-		if !ok || data == "[DONE]" {
-			continue
-		}
-		var chunk textCompletion
-		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
-			t.Fatalf("%v: %s", err, data)
-		}
-		switch {
-		case chunk.Usage != nil:
-			all.Usage = chunk.Usage
-			continue
-		case len(all.Choices) == 0:
-			all = chunk
-			continue
-		}
-		a, b := &all.Choices[0], &chunk.Choices[0]
-		a.Text += b.Text
-		a.FinishReason += b.FinishReason
-		switch {
-		case b.Logprobs == nil:
-		case a.Logprobs == nil:
-			a.Logprobs = b.Logprobs
-		default:
-			a.Logprobs.Tokens = append(a.Logprobs.Tokens, b.Logprobs.Tokens...)
-			a.Logprobs.Each = append(a.Logprobs.Each, b.Logprobs.Each...)
-			a.Logprobs.Top = append(a.Logprobs.Top, b.Logprobs.Top...)
-			a.Logprobs.Offsets = append(a.Logprobs.Offsets, b.Logprobs.Offsets...)
-		}
-	}
-	return all
 }

@@ -13,11 +13,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// sameField are fields of which one stands for the others, so that a default of one mustn't overrule another.
-var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
-
-// WithDefaults is the body with fields added that it doesn't have, and without the field that chose them. Where nothing
-// is added, nothing is copied.
+// WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
+// defaults.
 func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
 	var e jsonbody.Edit
 	e.Remove(chosenBy)
@@ -35,8 +32,10 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 	return jsonbody.Scan(e.Apply(b))
 }
 
-// hasOwn tells whether the request says something in the field, or in one that stands for it. null says nothing, but is
-// replaced.
+// sameField are groups of fields with the same meaning. A default of one must not override another.
+var sameField = [][]string{request.Limits, {"repeat_penalty", "repetition_penalty"}}
+
+// hasOwn reports whether the request sets a field, or another one with the same meaning. null doesn't set it.
 func hasOwn(b *jsonbody.Body, key string) bool {
 	isSaid := func(key string) bool { return jsonbody.IsGiven(b.Value(key)) }
 	for _, same := range sameField {
@@ -47,8 +46,8 @@ func hasOwn(b *jsonbody.Body, key string) bool {
 	return isSaid(key)
 }
 
-// withSystemPrompt puts a system message before the messages. It is nil where there are none, or where they begin with
-// instructions of their own.
+// withSystemPrompt inserts a system message before the messages. It returns nil if there are no messages, or if they begin
+// with one.
 func withSystemPrompt(messages []byte, prompt json.RawMessage) []byte {
 	if len(messages) == 0 || messages[0] != '[' {
 		return nil

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
 
 func TestBody_WithDefaults(t *testing.T) {
@@ -25,7 +27,7 @@ func TestBody_WithDefaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := WithDefaults(scanned(t, tt.body), "preset", defaults)
+			got, err := WithDefaults(testkit.Scan(t, tt.body), "preset", defaults)
 			if err != nil {
 				t.Fatal(err)
 			}

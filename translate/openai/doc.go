@@ -1,3 +1,3 @@
-// Package openai is the dialect of the OpenAI-style endpoints and of the API v0, which adds to their answers: chat completions,
-// text completions, embeddings and ranks.
+// Package openai implements the dialect of the OpenAI-style endpoints: chat completions, text completions, embeddings and
+// ranks. The API v0 has the same endpoints, with additional members in the answers.
 package openai

@@ -11,10 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// maxInputs bounds the texts of one request for embeddings or ranks.
-const maxInputs = 4096
-
-// ParseEmbedding reads a request for embeddings.
+// ParseEmbedding parses a request for embeddings.
 func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) {
 	inputs, err := texts(body, "input")
 	if err != nil {
@@ -43,7 +40,8 @@ func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) 
 	return e, nil
 }
 
-// EmbeddingBody is the response to a request for embeddings. A vector that has fewer dimensions than are asked for is an error.
+// EmbeddingBody returns the response to a request for embeddings. It is an error if the vectors have fewer dimensions than
+// requested.
 func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([]byte, *translate.Error) {
 	out := []byte(`{"object":"list","data":[`)
 	for i, vector := range got.Vectors {
@@ -69,7 +67,10 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 	return append(out, '}'), nil
 }
 
-// inputUsage is the usage of what has no output in tokens.
+// maxInputs is the maximum number of texts in a request for embeddings or ranks.
+const maxInputs = 4096
+
+// inputUsage is the usage of a request without output tokens.
 type inputUsage struct {
 	Prompt int `json:"prompt_tokens"`
 	Total  int `json:"total_tokens"`
@@ -95,7 +96,7 @@ func component(vector []byte, at int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(vector[at:]))
 }
 
-// shortened is the first dimensions of a vector, made as long as 1 again, as models that are trained for it want it.
+// shortened returns the first dimensions of a vector, normalized to length 1, as models trained for this expect.
 func shortened(vector []byte, dimensions int) []byte {
 	if len(vector) == dimensions*4 {
 		return vector

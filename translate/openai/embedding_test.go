@@ -1,21 +1,13 @@
 package openai
 
 import (
-	"encoding/binary"
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func vector(components ...float32) []byte {
-	var raw []byte
-	for _, x := range components {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
-	}
-	return raw
-}
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+)
 
 func TestParseEmbedding_Refuses(t *testing.T) {
 	t.Parallel()
@@ -34,7 +26,7 @@ func TestParseEmbedding_Refuses(t *testing.T) {
 		`{"input":"a","encoding_format":"f16"}`:                    "invalid_value encoding_format",
 		`{"input":"a","encoding_format":3}`:                        "invalid_type encoding_format",
 	} {
-		_, err := ParseEmbedding(scanned(t, request))
+		_, err := ParseEmbedding(testkit.Scan(t, request))
 		if err == nil || err.Code+" "+err.Param != want || err.Status() != 400 {
 			t.Errorf("%.60s: %+v, want %s", request, err, want)
 		}
@@ -43,11 +35,11 @@ func TestParseEmbedding_Refuses(t *testing.T) {
 
 func TestEmbedding_ShortenedVectorsAreUnitVectors(t *testing.T) {
 	t.Parallel()
-	short := shortened(vector(3, 4, 12), 2)
-	if diff := cmp.Diff(vector(0.6, 0.8), short); diff != "" {
+	short := shortened(testkit.Vector(3, 4, 12), 2)
+	if diff := cmp.Diff(testkit.Vector(0.6, 0.8), short); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(vector(0, 0), shortened(vector(0, 0, 1), 2)); diff != "" {
+	if diff := cmp.Diff(testkit.Vector(0, 0), shortened(testkit.Vector(0, 0, 1), 2)); diff != "" {
 		t.Errorf("nothing is left (-want +got):\n%s", diff)
 	}
 }

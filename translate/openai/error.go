@@ -7,11 +7,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Errors writes errors as OpenAI's API does. The types and codes are those from which the official clients choose
-// their exceptions.
+// Errors writes errors in the format of OpenAI's API. The official clients choose their exceptions by these types and codes.
 type Errors struct{}
 
-// errorTypes are the types of errors that aren't the request's fault.
+// Status returns the status of the error's kind.
+func (Errors) Status(e *translate.Error) int { return e.Status() }
+
+// AppendError appends {"error":{"message","type","param","code"}}, always with all four members.
+func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
+	kind := cmp.Or(errorTypes[e.Kind], "invalid_request_error")
+	return jsonbody.AppendJSON(dst, errorBody{errorObject{e.Message, kind, orNil(e.Param), orNil(e.EffectiveCode())}})
+}
+
+// errorTypes are the types of errors other than "invalid_request_error".
 var errorTypes = map[translate.Kind]string{
 	translate.KindInternal:     "server_error",
 	translate.KindQueueFull:    "rate_limit_exceeded",
@@ -23,15 +31,6 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindHubBusy:      "server_error",
 	translate.KindDiskFull:     "server_error",
 }
-
-// AppendError appends {"error":{"message","type","param","code"}}, always with all four.
-func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
-	kind := cmp.Or(errorTypes[e.Kind], "invalid_request_error")
-	return jsonbody.AppendJSON(dst, errorBody{errorObject{e.Message, kind, orNil(e.Param), orNil(e.EffectiveCode())}})
-}
-
-// Status is the status of the error's kind.
-func (Errors) Status(e *translate.Error) int { return e.Status() }
 
 type (
 	errorBody struct {

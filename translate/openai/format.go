@@ -8,7 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// parseFormat reads response_format, and puts the schema where the engine looks for it.
+// parseFormat parses response_format, and moves the schema to the place where engines expect it.
 func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	value := body.Value("response_format")
 	if value == nil || string(value) == "null" {
@@ -31,7 +31,7 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	}
 	holder := format.Get("json_schema")
 	schema := holder.Get("schema")
-	if schema.Type == gjson.Null { // some clients leave out the holder
+	if schema.Type == gjson.Null { // some clients leave out json_schema
 		schema = format.Get("schema")
 	}
 	switch schema = request.WithoutNulls(schema); {
@@ -40,7 +40,7 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	case !schema.IsObject():
 		return jsonbody.WrongType("response_format.json_schema.schema", "an object", schema)
 	}
-	// The specification has strict as a string, too.
+	// The specification also allows strict to be a string.
 	if strict := holder.Get("strict"); strict.Exists() && strict.Type != gjson.Null && !strict.IsBool() && strict.Type != gjson.String {
 		return jsonbody.WrongType("response_format.json_schema.strict", "a boolean or a string", strict)
 	}
@@ -52,7 +52,7 @@ func (c *chatParser) parseFormat(body *jsonbody.Body) *translate.Error {
 	return nil
 }
 
-// jsonObject is the format of any object, or of one that follows llama-server's own place for a schema.
+// jsonObject sets the format of any object, or of one with the schema that some clients put here.
 func (c *chatParser) jsonObject(schema gjson.Result) *translate.Error {
 	if schema.Type == gjson.Null {
 		c.Edit.Set("response_format", `{"type":"json_object"}`)

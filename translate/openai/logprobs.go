@@ -1,12 +1,14 @@
 package openai
 
 import (
+	"encoding/json"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// appendChatLogprobs appends the log probabilities of a chunk in OpenAI's shape, or null where the engine told none.
+// appendChatLogprobs appends the log probabilities of a chunk, or null if the engine gave none.
 func appendChatLogprobs(dst, told []byte, onlyChosen bool) []byte {
 	content := gjson.GetBytes(told, "content")
 	if !content.IsArray() {
@@ -22,7 +24,7 @@ func appendChatLogprobs(dst, told []byte, onlyChosen bool) []byte {
 	return append(dst, `],"refusal":null}`...)
 }
 
-// appendChatLogprob appends what is told of one token. All fields are there, and no others: strict clients want it so.
+// appendChatLogprob appends the log probabilities of one token, with exactly the fields that strict clients expect.
 func appendChatLogprob(dst []byte, token gjson.Result, onlyChosen bool) []byte {
 	dst = appendTokenLogprob(dst, token)
 	dst = append(dst, `,"top_logprobs":[`...)
@@ -37,7 +39,7 @@ func appendChatLogprob(dst []byte, token gjson.Result, onlyChosen bool) []byte {
 	return append(dst, "]}"...)
 }
 
-// appendTokenLogprob appends a token and its log probability, but for the closing brace.
+// appendTokenLogprob appends a token and its log probability without the closing brace.
 func appendTokenLogprob(dst []byte, token gjson.Result) []byte {
 	dst = jsonbody.AppendString(append(dst, `{"token":`...), token.Get("token").Str)
 	dst = append(append(dst, `,"logprob":`...), logprob(token.Get("logprob"))...)
@@ -46,4 +48,15 @@ func appendTokenLogprob(dst []byte, token gjson.Result) []byte {
 		return append(dst, bytes.Raw...)
 	}
 	return append(dst, "null"...)
+}
+
+// unlikely stands for the logarithm of 0, which JSON can't represent.
+const unlikely = "-9999"
+
+// logprob returns a number as the engine wrote it.
+func logprob(v gjson.Result) json.Number {
+	if v.Type != gjson.Number {
+		return unlikely
+	}
+	return json.Number(v.Raw)
 }

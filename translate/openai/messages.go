@@ -12,8 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// parseMessages checks the messages. Plain ones are sent as they stand; the others are put together anew of what is known of
-// them, so that the engine reads nothing that wasn't looked at here.
+// parseMessages checks the messages. Plain messages are passed on unchanged. The others are rebuilt from their known fields, so
+// that an engine receives nothing unchecked.
 func (c *chatParser) parseMessages(body *jsonbody.Body, caps request.Caps) *translate.Error {
 	list := body.Messages
 	switch {
@@ -49,19 +49,19 @@ func (c *chatParser) parseMessages(body *jsonbody.Body, caps request.Caps) *tran
 	return nil
 }
 
-// roleOf is the role of a message, empty where it has none.
+// roleOf returns the role of a message, empty if it has none.
 func roleOf(body *jsonbody.Body, i int) string {
 	m := body.Messages[i]
 	return gjson.GetBytes(body.Raw[m.From:m.To], "role").Str
 }
 
-// roles are whose messages may be. A function's is what a tool's was before there were tools.
+// roles are the roles of messages. Functions are the predecessors of tools.
 var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
 
-// messageRewriter puts messages together of what is known of them.
+// messageRewriter rebuilds messages from their known fields.
 type messageRewriter struct {
 	caps   request.Caps
-	path   string // of the message
+	path   string // of the current message
 	dst    []byte
 	images request.Images
 }
@@ -98,7 +98,7 @@ func (r *messageRewriter) message(m gjson.Result) *translate.Error {
 	return nil
 }
 
-// content reads a message's content. An assistant's that only calls tools has none, and a tool may answer nothing.
+// content reads the content of a message. A message of the assistant with calls needs none, and neither does a tool's.
 func (r *messageRewriter) content(m gjson.Result, role string) *translate.Error {
 	content := m.Get("content")
 	switch path := r.path + ".content"; {
@@ -120,7 +120,7 @@ func (r *messageRewriter) content(m gjson.Result, role string) *translate.Error 
 	}
 }
 
-// parts reads a content in parts. Where all are texts they stay texts, since templates differ in what they make of them.
+// parts reads content in parts. Texts stay separate parts, since templates join them differently.
 func (r *messageRewriter) parts(path string, parts []gjson.Result) *translate.Error {
 	if len(parts) > request.MaxParts {
 		return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
@@ -159,7 +159,7 @@ func (r *messageRewriter) part(path string, part gjson.Result) *translate.Error 
 	}
 }
 
-// image reads an image, of the form {"url":"data:…"} or of the URL alone, and writes what was found in it.
+// image reads an image, {"url":"data:…"} or only the URL, and appends it as it was decoded.
 func (r *messageRewriter) image(path string, image gjson.Result) *translate.Error {
 	url := image
 	if image.IsObject() {
@@ -183,7 +183,7 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 	return nil
 }
 
-// name reads a string that names something.
+// name reads a name or an id.
 func (r *messageRewriter) name(name string, v gjson.Result) *translate.Error {
 	switch path := r.path + "." + name; {
 	case v.Type == gjson.Null:
@@ -198,7 +198,7 @@ func (r *messageRewriter) name(name string, v gjson.Result) *translate.Error {
 	}
 }
 
-// reasoning reads earlier thinking, under either of its names.
+// reasoning reads earlier reasoning, under either of its names.
 func (r *messageRewriter) reasoning(m gjson.Result) *translate.Error {
 	for _, name := range []ReasoningField{ReasoningContent, ReasoningPlain} {
 		thought := m.Get(string(name))
@@ -213,7 +213,7 @@ func (r *messageRewriter) reasoning(m gjson.Result) *translate.Error {
 	return nil
 }
 
-// calls reads the calls that an assistant's message made.
+// calls reads the calls of a message of the assistant.
 func (r *messageRewriter) calls(v gjson.Result) *translate.Error {
 	path := r.path + ".tool_calls"
 	calls := v.Array()

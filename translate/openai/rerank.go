@@ -13,7 +13,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// ParseRerank reads a request for ranks. A document is a string, or an object with a text.
+// ParseRerank parses a request for ranks. A document is a string, or an object with a text.
 func ParseRerank(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
 	query, err := body.String("query")
 	if err != nil {
@@ -37,6 +37,19 @@ func ParseRerank(body *jsonbody.Body) (*request.Rerank, *translate.Error) {
 		r.TopN = min(n, r.TopN)
 	}
 	return r, nil
+}
+
+// RerankBody returns the response to a request for ranks, the best documents first.
+func RerankBody(r *request.Rerank, model string, got *request.Reranked) []byte {
+	items := make([]rerankItem, len(got.Scores))
+	for i, score := range got.Scores {
+		items[i] = rerankItem{Index: i, Score: score}
+		if r.ReturnDocuments {
+			items[i].Document = &rerankDocument{r.Documents[i]}
+		}
+	}
+	slices.SortStableFunc(items, func(a, b rerankItem) int { return cmp.Compare(b.Score, a.Score) })
+	return jsonbody.AppendJSON(nil, rerankBody{"list", items[:r.TopN], model, inputUsage{got.Prompt, got.Prompt}})
 }
 
 func parseDocuments(v gjson.Result) (documents []string, _ *translate.Error) {
@@ -80,16 +93,3 @@ type (
 		Text string `json:"text"`
 	}
 )
-
-// RerankBody is the response to a request for ranks: the best documents first.
-func RerankBody(r *request.Rerank, model string, got *request.Reranked) []byte {
-	items := make([]rerankItem, len(got.Scores))
-	for i, score := range got.Scores {
-		items[i] = rerankItem{Index: i, Score: score}
-		if r.ReturnDocuments {
-			items[i].Document = &rerankDocument{r.Documents[i]}
-		}
-	}
-	slices.SortStableFunc(items, func(a, b rerankItem) int { return cmp.Compare(b.Score, a.Score) })
-	return jsonbody.AppendJSON(nil, rerankBody{"list", items[:r.TopN], model, inputUsage{got.Prompt, got.Prompt}})
-}

@@ -1,6 +1,10 @@
 package openai
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+)
 
 func TestParseRerank_Refuses(t *testing.T) {
 	t.Parallel()
@@ -16,7 +20,7 @@ func TestParseRerank_Refuses(t *testing.T) {
 		`{"query":"q","documents":["a"],"top_n":"1"}`:          "invalid_type top_n",
 		`{"query":"q","documents":["a"],"return_documents":1}`: "invalid_type return_documents",
 	} {
-		_, err := ParseRerank(scanned(t, request))
+		_, err := ParseRerank(testkit.Scan(t, request))
 		if err == nil || err.Code+" "+err.Param != want || err.Status() != 400 {
 			t.Errorf("%s: %+v, want %s", request, err, want)
 		}

@@ -9,17 +9,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// The bounds of chat_template_kwargs: the engine makes a value of its template's language of each.
+// Limits of chat_template_kwargs. The engine converts each value to its template language.
 const (
 	maxTemplateValues = 1024
 	maxTemplateDepth  = 8
 	maxTemplateBytes  = 1 << 20
 )
 
-// templateOwn are names that the engine gives to the template itself.
+// templateOwn are the names that the engine itself passes to the template.
 var templateOwn = []string{"messages", "tools", "bos_token", "eos_token"}
 
-// parseTemplate checks chat_template_kwargs: what a client gives the model's template, such as enable_thinking.
+// parseTemplate checks chat_template_kwargs, the client's values for the model's template such as enable_thinking.
 func parseTemplate(body *jsonbody.Body) *translate.Error {
 	const name = "chat_template_kwargs"
 	raw := body.Value(name)

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -11,39 +10,37 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// TextAnswer is the answer to a request for text completions, streamed or in one piece: what its choices have in common.
-type TextAnswer struct {
-	head []byte // what all chunks and the body begin with
-}
-
-// NewTextAnswer begins an answer. Its id is "cmpl-…".
-func NewTextAnswer(e Envelope) *TextAnswer {
-	head := jsonbody.AppendJSON(nil, textHead{e.ID, "text_completion", e.Created, e.Model, e.Fingerprint})
-	return &TextAnswer{head[:len(head)-1]}
-}
-
-// TextChoice is one choice of a TextAnswer. It is fed with the events of one upstream request.
+// TextChoice encodes the events of one upstream request as a choice of a TextAnswer.
 type TextChoice struct {
 	Index    int
 	Answer   *TextAnswer
-	Echo     string // the prompt, if the choice is to begin with it
+	Echo     string // the prompt, if the choice begins with it
 	Top      int    // as Completion.Logprobs
-	Empty    bool   // nothing is to be generated: what the engine says all the same is left out
-	IsStream bool   // its chunks are all that is wanted; else it is gathered
+	Empty    bool   // the client wants no tokens: those that the engine generates are left out
+	IsStream bool   // append chunks; otherwise gather the text
 
 	outcome  translate.Outcome
 	text     strings.Builder
-	held     string // text that waits for its log probabilities
+	held     string // text waiting for its log probabilities
 	logprobs textLogprobs
 	begun    bool
-	offset   int // of the end of the text so far, in characters
-	last     int // of the beginning of the last piece of it
+	offset   int // length of the text so far, in characters
+	last     int // offset of the last piece of text
 	sum      float64
-	tokens   int // that sum is of
+	tokens   int // number of tokens in sum
 }
 
-// Append takes an event, and appends what a client that streams sees of it. The choice's last chunk, with the reason why
-// it ended, isn't among it: see AppendFinish.
+// Begin appends the prompt if it is echoed. Append calls it if the caller hasn't.
+func (c *TextChoice) Begin(dst []byte) []byte {
+	if c.begun {
+		return dst
+	}
+	c.begun = true
+	return c.appendPiece(dst, c.Echo)
+}
+
+// Append encodes an event and appends its chunks, if the client streams. The last chunk of the choice, with the finish reason,
+// is appended by AppendFinish.
 func (c *TextChoice) Append(dst []byte, ev translate.Event) []byte {
 	switch ev := ev.(type) {
 	case translate.Text:
@@ -66,20 +63,39 @@ func (c *TextChoice) Append(dst []byte, ev translate.Event) []byte {
 	return dst
 }
 
-// Begin appends the prompt where it is to be echoed. It is for who can't wait for the first event; only once counts.
-func (c *TextChoice) Begin(dst []byte) []byte {
-	if c.begun {
-		return dst
+// AppendFinish appends the last chunk of a streamed choice. more has additional members, as returned by an Extra.
+func (c *TextChoice) AppendFinish(dst, more []byte) []byte {
+	return c.appendChunk(dst, "", nil, c.outcome.Reason, more)
+}
+
+// Likelihood returns the mean log probability of the tokens, by which candidates are ranked.
+func (c *TextChoice) Likelihood() float64 {
+	if c.tokens == 0 {
+		return 0 // an immediate end is certain
 	}
-	c.begun = true
-	return c.appendPiece(dst, c.Echo)
+	return c.sum / float64(c.tokens)
+}
+
+// Total returns the outcome of all candidates of a request, including those that don't become choices. The candidates of a
+// prompt are adjacent, each of them in number; their prompt counts once.
+func Total(candidates []*TextChoice, each int) *translate.Outcome {
+	var all translate.Outcome
+	for i, c := range candidates {
+		prompt := all.Usage
+		all.Add(&c.outcome)
+		if i > 0 && i%each == 0 {
+			all.Usage.Prompt = prompt.Prompt + c.outcome.Usage.Prompt
+			all.Usage.Cached = prompt.Cached + c.outcome.Usage.Cached
+		}
+	}
+	return &all
 }
 
 func (c *TextChoice) appendText(dst []byte, text string) []byte {
 	if c.Empty {
 		return dst
 	}
-	if c.IsStream && c.Top >= 0 { // its log probabilities go into the same chunk
+	if c.IsStream && c.Top >= 0 { // its log probabilities belong to the same chunk
 		dst = c.flush(dst)
 		c.held = text
 		return dst
@@ -87,7 +103,7 @@ func (c *TextChoice) appendText(dst []byte, text string) []byte {
 	return c.appendPiece(dst, text)
 }
 
-// flush appends a text whose log probabilities didn't come.
+// flush appends a text that got no log probabilities.
 func (c *TextChoice) flush(dst []byte) []byte {
 	held := c.held
 	c.held = ""
@@ -127,39 +143,11 @@ func (c *TextChoice) appendLogprobs(dst []byte, content json.RawMessage) []byte 
 	before := len(all.Tokens)
 	c.sum += all.add(content, max(0, c.Top), c.last)
 	c.tokens += len(all.Tokens) - before
-	c.last = c.offset // what comes without a text stands behind it
+	c.last = c.offset // tokens without a text come after it
 	if !c.IsStream || c.Top < 0 {
 		return dst
 	}
 	return c.appendChunk(dst, text, all, "", nil)
-}
-
-// Total is the outcome of all candidates of a request, those that are no choices included. The candidates of each prompt
-// stand together; the prompt counts once.
-func Total(candidates []*TextChoice, each int) *translate.Outcome {
-	var all translate.Outcome
-	for i, c := range candidates {
-		prompt := all.Usage
-		all.Add(&c.outcome)
-		if i > 0 && i%each == 0 {
-			all.Usage.Prompt = prompt.Prompt + c.outcome.Usage.Prompt
-			all.Usage.Cached = prompt.Cached + c.outcome.Usage.Cached
-		}
-	}
-	return &all
-}
-
-// Likelihood is the mean log probability of the choice's tokens, by which candidates are compared.
-func (c *TextChoice) Likelihood() float64 {
-	if c.tokens == 0 {
-		return 0 // it ended at once, as surely as can be
-	}
-	return c.sum / float64(c.tokens)
-}
-
-// AppendFinish appends the last chunk of a choice that is streamed. more is further members of it, as an Extra makes them.
-func (c *TextChoice) AppendFinish(dst, more []byte) []byte {
-	return c.appendChunk(dst, "", nil, c.outcome.Reason, more)
 }
 
 func (c *TextChoice) appendChunk(dst []byte, text string, logprobs *textLogprobs, finish translate.FinishReason, more []byte) []byte {
@@ -180,74 +168,6 @@ func (c *TextChoice) appendChunk(dst []byte, text string, logprobs *textLogprobs
 	dst = append(dst, "}]"...)
 	dst = appendMore(dst, more)
 	return append(dst, "}\n\n"...)
-}
-
-// appendMore appends members to an object that is open and has some.
-func appendMore(dst, more []byte) []byte {
-	if len(more) == 0 {
-		return dst
-	}
-	return append(append(dst, ','), more...)
-}
-
-// AppendUsage appends the chunk that ends a stream whose client wants the usage.
-func (a *TextAnswer) AppendUsage(dst []byte, usage translate.Usage, more []byte) []byte {
-	dst = append(dst, "data: "...)
-	dst = append(dst, a.head...)
-	dst = append(dst, `,"choices":[],"usage":`...)
-	dst = jsonbody.AppendJSON(dst, textUsageOf(usage))
-	dst = appendMore(dst, more)
-	return append(dst, "}\n\n"...)
-}
-
-// AppendDone appends the mark that ends a stream.
-func (a *TextAnswer) AppendDone(dst []byte) []byte {
-	return jsonbody.AppendFrame(dst, jsonbody.DoneMark)
-}
-
-// Body is the answer in one piece.
-func (a *TextAnswer) Body(choices []*TextChoice, usage translate.Usage, more []byte) []byte {
-	list := make([]textChoice, len(choices))
-	for i, c := range choices {
-		list[i] = textChoice{Index: i, Text: c.text.String(), Finish: c.outcome.Reason}
-		if c.Top >= 0 {
-			list[i].Logprobs = c.logprobs.orEmpty()
-		}
-	}
-	body := append(bytes.Clone(a.head), `,"choices":`...)
-	body = jsonbody.AppendJSON(body, list)
-	body = append(body, `,"usage":`...)
-	body = jsonbody.AppendJSON(body, textUsageOf(usage))
-	return append(appendMore(body, more), '}')
-}
-
-type (
-	textHead struct {
-		ID          string `json:"id"`
-		Object      string `json:"object"`
-		Created     int64  `json:"created"`
-		Model       string `json:"model"`
-		Fingerprint string `json:"system_fingerprint,omitempty"`
-	}
-	textChoice struct {
-		Index    int                    `json:"index"`
-		Text     string                 `json:"text"`
-		Logprobs *textLogprobs          `json:"logprobs"`
-		Finish   translate.FinishReason `json:"finish_reason"`
-	}
-	textUsage struct {
-		Prompt     int              `json:"prompt_tokens"`
-		Completion int              `json:"completion_tokens"`
-		Total      int              `json:"total_tokens"`
-		Details    textUsageDetails `json:"prompt_tokens_details"`
-	}
-	textUsageDetails struct {
-		Cached int `json:"cached_tokens"`
-	}
-)
-
-func textUsageOf(u translate.Usage) textUsage {
-	return textUsage{u.Prompt, u.Completion, u.Prompt + u.Completion, textUsageDetails{u.Cached}}
 }
 
 var _ translate.Encoder = (*TextChoice)(nil)

@@ -9,19 +9,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// textLogprobs is how text completions tell log probabilities: lists that run in parallel.
+// textLogprobs are the log probabilities of a text completion, in parallel lists.
 type textLogprobs struct {
 	Tokens  []string      `json:"tokens"`
 	Each    []json.Number `json:"token_logprobs"`
 	Top     []textTop     `json:"top_logprobs"`
-	Offsets []int         `json:"text_offset"` // in characters, from the beginning of the choice's text
+	Offsets []int         `json:"text_offset"` // in characters, from the start of the choice's text
 }
 
-// textTop is the likeliest tokens at one place: an object whose keys are the tokens.
+// textTop has the likeliest tokens at one position: an object with the tokens as keys.
 type textTop = json.RawMessage
 
-// add appends the log probabilities of a Logprobs event, whose text begins at offset, and gives their sum. Of the likeliest
-// tokens at each place as many as top are told, and the token that was chosen.
+// add appends the log probabilities of a Logprobs event whose text begins at offset, and returns their sum. At each position
+// it lists the top likeliest tokens and the chosen token.
 func (l *textLogprobs) add(content json.RawMessage, top, offset int) (sum float64) {
 	gjson.ParseBytes(content).ForEach(func(_, item gjson.Result) bool {
 		token, p := item.Get("token").Str, item.Get("logprob")
@@ -36,7 +36,7 @@ func (l *textLogprobs) add(content json.RawMessage, top, offset int) (sum float6
 	return sum
 }
 
-// orEmpty has lists, not null, where there are no tokens.
+// orEmpty replaces missing lists by empty ones.
 func (l *textLogprobs) orEmpty() *textLogprobs {
 	if len(l.Tokens) > 0 {
 		return l
@@ -44,13 +44,13 @@ func (l *textLogprobs) orEmpty() *textLogprobs {
 	return &textLogprobs{Tokens: []string{}, Each: []json.Number{}, Top: []textTop{}, Offsets: []int{}}
 }
 
-// likeliest is what to tell of one place.
+// likeliest returns the tokens at one position.
 func likeliest(item gjson.Result, top int) textTop {
 	out := []byte{'{'}
 	seen := map[string]bool{}
 	add := func(v gjson.Result) {
 		token := v.Get("token").Str
-		if seen[token] { // tokens that are parts of characters look alike
+		if seen[token] { // tokens that are parts of a character have the same text
 			return
 		}
 		seen[token] = true
@@ -64,19 +64,8 @@ func likeliest(item gjson.Result, top int) textTop {
 		}
 		add(v)
 	}
-	if item.Get("token").Str != "" { // a stop string may have taken the chosen one's text away
+	if item.Get("token").Str != "" { // a stop string may have removed the text of the chosen token
 		add(item)
 	}
 	return append(out, '}')
-}
-
-// unlikely stands for the logarithm of 0, which JSON can't say.
-const unlikely = "-9999"
-
-// logprob is a number as the engine wrote it.
-func logprob(v gjson.Result) json.Number {
-	if v.Type != gjson.Number {
-		return unlikely
-	}
-	return json.Number(v.Raw)
 }

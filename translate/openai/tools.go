@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// parseTools reads which tools may be called. The engine knows of tool_choice only the words: a choice that names functions
-// is made by giving the model no others.
+// parseTools parses the tools and which of them may be called. Engines support only the words of tool_choice, so a choice by
+// name is implemented by leaving out the other tools.
 func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 	c.SingleCall = string(body.Value("parallel_tool_calls")) == "false"
 	tools, err := readTools(body.Get("tools"))
@@ -29,7 +29,7 @@ func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 	switch choice.Str {
 	case "", "auto":
 	case "none":
-		// The engine would still describe them to the model, and leave the calls that it makes in the text.
+		// An engine would describe them to the model, and leave its calls in the text.
 		tools = nil
 	case "required":
 		if len(tools) == 0 {
@@ -42,7 +42,7 @@ func (c *chatParser) parseTools(body *jsonbody.Body) *translate.Error {
 	return c.offer(body, tools, choice.Str)
 }
 
-// offer tells the engine of tools, and whether one must be called.
+// offer sets the tools of the engine's request, and whether one must be called.
 func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode string) *translate.Error {
 	c.Edit.Remove("tool_choice")
 	if len(tools) == 0 {
@@ -73,7 +73,7 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 	return nil
 }
 
-// readTools reads the tools' definitions.
+// readTools reads the definitions of the tools.
 func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
 	if v.Type == gjson.Null {
 		return nil, nil
@@ -130,7 +130,7 @@ func readTool(path string, tool gjson.Result, work *request.SchemaWork) (request
 	return request.Tool{Name: name.Str, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw}, nil
 }
 
-// chooseTools reads the forms {"type":"function","function":{"name":…}} and
+// chooseTools reads a tool_choice of the form {"type":"function","function":{"name":…}} or
 // {"type":"allowed_tools","allowed_tools":{"mode":"auto"|"required","tools":[…]}}.
 func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choice gjson.Result) *translate.Error {
 	var wanted []gjson.Result

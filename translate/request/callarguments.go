@@ -9,15 +9,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// The bounds of what a call's arguments hold: the engine reads them again, and its objects are slow to search.
+// Limits of the arguments of a call. The engine parses them again, and its objects are slow to search.
 const (
 	maxArgumentDepth  = 64
 	maxArgumentValues = 20_000
 )
 
-// CallArguments is the text of the JSON object that stands for the arguments of an earlier call. Models and broken streams
-// leave others, which the engine would refuse together with the conversation: nothing becomes an empty object, and what is no
-// object becomes one that holds it. An object may also stand there itself, not in a string.
+// CallArguments returns the JSON object with the arguments of an earlier call. v is a string with JSON, or the object itself.
+// Models and broken streams leave invalid arguments, for which an engine would refuse the whole conversation: empty ones
+// become an empty object, and others are wrapped in an object.
 func CallArguments(path string, v gjson.Result) (string, *translate.Error) {
 	text := v.Raw
 	switch {

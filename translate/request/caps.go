@@ -2,27 +2,27 @@ package request
 
 import "slices"
 
-// Caps is what is known of a model and its engine without loading it.
+// Caps describes what a model and its engine can do, as far as is known without loading it.
 type Caps struct {
-	Vision     bool // takes images
-	MaxContext int  // the longest context, in tokens; 0: unknown
-	RawGrammar bool // requests may bring a grammar of their own, where the engine takes one
+	Vision     bool // accepts images
+	MaxContext int  // maximum context length in tokens; 0 if unknown
+	RawGrammar bool // requests may have a grammar, if the engine supports it
 
-	// Reasoning is what the model offers for choosing how much it thinks: some of the native API's words "off", "low",
-	// "medium", "high" and "on". Empty: it offers nothing, as far as its files tell; nil: unknown.
+	// Reasoning has the settings for how much the model thinks: some of "off", "low", "medium", "high" and "on". It is
+	// empty if the model has no settings, and nil if that is unknown.
 	Reasoning []string
 
-	// The engine's own fields, beside those of Sampling and TextSampling.
+	// Fields of the engine besides Sampling and TextSampling.
 	ChatFields, TextFields Fields
 
-	NoLogprobsWithTools bool // the engine gives no log probabilities where there are tools
+	NoLogprobsWithTools bool // the engine gives no log probabilities if there are tools
 }
 
-// Thinks tells whether a model may think before it answers, as far as it is known.
+// Thinks reports whether a model may think before it answers. It is true if that is unknown.
 func (c *Caps) Thinks() bool { return c.Reasoning == nil || len(c.Reasoning) > 0 }
 
-// CanBeSilent tells whether a model's thinking can be turned off, as far as it is known.
+// CanBeSilent reports whether the thinking of a model can be turned off. It is true if that is unknown.
 func (c *Caps) CanBeSilent() bool { return c.Reasoning == nil || slices.Contains(c.Reasoning, "off") }
 
-// TakesGrammar tells whether the field "grammar" of a chat shapes the answer.
+// TakesGrammar reports whether the engine supports the field "grammar" of a chat.
 func (c *Caps) TakesGrammar() bool { return c.ChatFields["grammar"] != nil }

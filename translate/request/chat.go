@@ -4,20 +4,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Chat is what a chat request asks for, but for what only the engine has to know of. The fields that have to be written
-// otherwise than the client did are in the edit.
+// Chat is a chat request, without the fields that only the engine needs. Edit has the fields that the engine is sent in
+// another form than the client's.
 type Chat struct {
-	N          int  // choices
+	N          int  // number of choices
 	SingleCall bool // parallel_tool_calls is false
-	Logprobs   bool // log probabilities are wanted
-	OnlyChosen bool // log probabilities are wanted of the chosen tokens alone
-	Timings    bool // the engine's own measurements are wanted in a stream
-	Forced     bool // the answer has to be a call of one of the tools
+	Logprobs   bool // the client wants log probabilities
+	OnlyChosen bool // the client wants log probabilities of the chosen tokens only
+	Timings    bool // the client wants the engine's measurements in the stream
+	Forced     bool // the answer must be a call of one of the tools
 	Thinks     bool // the model may think before it answers
 	Stops      []string
 	Seed       int
 	HasSeed    bool
 
 	Edit  jsonbody.Edit
-	Limit int // tokens that each choice may have, whatever the token of who asks allows; 0: as many as the request says
+	Limit int // maximum number of tokens of each choice besides that of the client's token; 0 if the request sets it
 }

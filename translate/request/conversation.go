@@ -8,10 +8,21 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// AppendMessages appends a conversation as an OpenAI-style array of messages. The last system prompt stands for all, and
-// comes first. Earlier thinking is left out: models are trained without it.
+// Limits of a conversation, far above what clients need.
+const (
+	MaxMessages = 16384
+	MaxParts    = 4096 // in the content of one message
+	MaxCalls    = 256  // in one message
+
+)
+
+// SystemPrompt is the name of the default that isn't a field of requests: a system message before all others.
+const SystemPrompt = "system_prompt"
+
+// AppendMessages appends a conversation as the array of messages of a chat. Only the last system prompt is kept, as the
+// first message. Earlier reasoning is left out: models are trained without it.
 func AppendMessages(dst []byte, items []translate.Item) []byte {
-	var said translate.Role // who said the last message
+	var said translate.Role // role of the last message
 	dst = append(dst, '[')
 	begin := func(role translate.Role) {
 		if said != "" {
@@ -29,7 +40,7 @@ func AppendMessages(dst []byte, items []translate.Item) []byte {
 		if item.Kind != translate.ItemMessage || item.Role == translate.RoleSystem {
 			continue
 		}
-		if said == translate.RoleUser && item.Role == translate.RoleUser { // nothing came of the first; many templates want the turns to alternate
+		if said == translate.RoleUser && item.Role == translate.RoleUser { // the first had no answer; many templates require alternating turns
 			begin(translate.RoleAssistant)
 			dst = append(dst, `""}`...)
 		}
@@ -48,7 +59,7 @@ func systemPrompt(items []translate.Item) string {
 	return ""
 }
 
-// appendContent appends a message's content: a string, or an array where there are images.
+// appendContent appends the content of a message: a string, or an array if there are images.
 func appendContent(dst []byte, parts []translate.Part) []byte {
 	if !translate.HasImage(parts) {
 		return jsonbody.AppendString(dst, translate.JoinTexts(parts))

@@ -1,4 +1,3 @@
-// Package request has the requests that an engine can be sent, whatever dialect they came in: chats, text completions, embeddings
-// and ranks. Their fields have the names of OpenAI's API, since engines have them, too. It checks what a field may be, so that an
-// engine gets nothing that wasn't looked at.
+// Package request defines the requests that engines serve, independent of the client's dialect: chats, text completions,
+// embeddings and ranks. It also validates their fields, so that an engine receives nothing unchecked.
 package request

@@ -2,13 +2,14 @@ package request
 
 import "slices"
 
-// Efforts are the words for how much a model is to think, from the least on. "none" is no thinking at all.
+// Efforts are the values of reasoning_effort in increasing order. "none" turns thinking off.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// commonEfforts are those that models offer where nothing is known of one.
+// commonEfforts are the efforts offered by a model of which nothing is known.
 var commonEfforts = []string{"none", "low", "medium", "high"}
 
-// Efforts are the values of reasoning_effort that have an effect on the model. A switch takes them for on and off.
+// Efforts returns the values of reasoning_effort that have an effect on the model. A model with a switch maps them to on
+// and off.
 func (c *Caps) Efforts() []string {
 	if c.Reasoning == nil || slices.Equal(c.Reasoning, []string{"off", "on"}) {
 		return commonEfforts
@@ -25,8 +26,8 @@ func (c *Caps) Efforts() []string {
 	return offered
 }
 
-// NearestEffort is the offered value next to a rank, the lesser of two that are equally near. Thinking and not thinking
-// are never near each other while there is another choice.
+// NearestEffort returns the offered effort that is nearest to a rank in [Efforts], or the lesser of two. It doesn't turn
+// thinking on or off if there is another choice.
 func NearestEffort(rank int, offered []string) string {
 	best, distance := offered[0], len(Efforts)*3
 	for _, o := range offered {

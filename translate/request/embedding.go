@@ -6,28 +6,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Embedding is what a request for embeddings asks for.
+// Embedding is a request for embeddings.
 type Embedding struct {
 	Inputs     []json.RawMessage // each a string, or an array of token ids
-	Dimensions int               // how many of each vector's; 0: all
-	Base64     bool              // little-endian float32 in base64, not numbers
+	Dimensions int               // dimensions of the vectors returned; 0 for all
+	Base64     bool              // vectors are returned as base64 of little-endian float32
 
-	IsPart bool // of a request with more inputs
+	IsPart bool // one of several parts of a request
 }
 
-// Embedded is an engine's answer to a request for embeddings.
-type Embedded struct {
-	Vectors [][]byte // each little-endian float32
-	Prompt  int      // tokens of all inputs
-}
-
-// Join adds the vectors of the inputs that follow.
-func (e *Embedded) Join(next *Embedded) {
-	e.Vectors = append(e.Vectors, next.Vectors...)
-	e.Prompt += next.Prompt
-}
-
-// Parts are requests for some of the inputs each, in order. An engine says nothing before it has all vectors of a request.
+// Parts splits the request into smaller ones, in order. An engine sends nothing before it has all vectors of a request.
 func (e *Embedding) Parts() []*Embedding {
 	var all []*Embedding
 	for _, inputs := range parts(e.Inputs) {
@@ -38,7 +26,7 @@ func (e *Embedding) Parts() []*Embedding {
 	return all
 }
 
-// Refine makes an engine's error about embeddings say which field of the request it is about.
+// Refine returns an engine's error about embeddings with the field of the request that is at fault.
 func (e *Embedding) Refine(err *translate.Error) *translate.Error { return refineInput(err, "input") }
 
 func refineInput(err *translate.Error, param string) *translate.Error {
@@ -47,4 +35,16 @@ func refineInput(err *translate.Error, param string) *translate.Error {
 		refined.Param = param
 	}
 	return &refined
+}
+
+// Embedded is the answer to an Embedding.
+type Embedded struct {
+	Vectors [][]byte // each little-endian float32
+	Prompt  int      // tokens of all inputs
+}
+
+// Join adds the answer to the next part.
+func (e *Embedded) Join(next *Embedded) {
+	e.Vectors = append(e.Vectors, next.Vectors...)
+	e.Prompt += next.Prompt
 }

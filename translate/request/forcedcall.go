@@ -8,19 +8,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// A client may demand a call. llama-server's own way there, tool_choice "required", lets the model say anything before the
-// call, and a weak one never comes to it. So the engine is told of the tools, but has to answer by a schema: one object with a
-// tool's name and its arguments. Of that answer we make the call.
+// A client may require a call. With tool_choice "required" engines let the model write anything before the call, and a weak
+// model never gets to it. So the answer must match a schema instead: an object with the name of a tool and its arguments.
+// That answer is then decoded to a call.
 
-// The bounds of an answer that has to be a call where the request has none: what a schema allows may go on for the whole
-// context, and a weak model's does.
+// Limits of an answer that must be a call, if the request sets none. A weak model goes on for the whole context if its
+// schema allows that.
 const (
-	MaxForcedTokens = 16384 // of all of it, thinking included
+	MaxForcedTokens = 16384 // of the whole answer, including reasoning
 	MaxCallTokens   = 4096  // of the call
 )
 
-// ForcedFormat is the response_format of an answer that has to be a call of one of the tools. References within their schemas
-// have to lead to where those stand in this one.
+// ForcedFormat returns the response_format of an answer that must be a call of one of the tools. References in their schemas
+// are adjusted to the position of the schemas in it.
 func ForcedFormat(tools []Tool) string {
 	calls := []byte{'['}
 	schemas := []byte{'{'}
@@ -35,12 +35,12 @@ func ForcedFormat(tools []Tool) string {
 	return `{"type":"json_schema","json_schema":{"schema":{"anyOf":` + string(calls) + `],"$defs":` + string(schemas) + `}}}}`
 }
 
-// argumentsSchema is the schema of a tool's arguments, moved to a place of another schema. A tool of which none is known takes
-// none.
+// argumentsSchema returns the schema of a tool's arguments for a place in another schema. A tool without a schema has no
+// arguments.
 func argumentsSchema(parameters, place string) string {
 	const nothing = `{"type":"object","properties":{},"additionalProperties":false}`
 	v := gjson.Parse(parameters)
-	says := false // something but that it is an object
+	says := false // has keywords besides those of any object
 	v.ForEach(func(key, _ gjson.Result) bool {
 		switch key.Str {
 		case "type", "title", "description", "required", "$schema", "$id", "strict":

@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// The bounds of a request's images together.
+// Limits of all images of a request.
 const (
 	maxImages      = 64
 	maxImagePixels = 256_000_000
@@ -22,8 +22,8 @@ type Images struct {
 	pixels int64
 }
 
-// Read gives the image of a data URL as it may be stored, and sent to an engine: a PNG or JPEG file without metadata, whatever
-// the client called it. where is the field that the URL is in.
+// Read returns the image of a data URL as it is stored and sent to an engine: a PNG or JPEG file without metadata, whatever
+// type the client gave it. where is the field with the URL.
 func (m *Images) Read(where, dataURL string) (*translate.Image, *translate.Error) {
 	encoded, ok := cutDataURL(dataURL)
 	if !ok {
@@ -33,7 +33,7 @@ func (m *Images) Read(where, dataURL string) (*translate.Image, *translate.Error
 	return m.Decode(where, encoded)
 }
 
-// Decode is [images.read] for base64 that is no URL.
+// Decode is like [Images.Read] for plain base64.
 func (m *Images) Decode(where, encoded string) (*translate.Image, *translate.Error) {
 	if m.number++; m.number > maxImages {
 		return nil, badImage(where, "is one of more than "+strconv.Itoa(maxImages)+" images: send fewer in one request.")
@@ -44,7 +44,7 @@ func (m *Images) Decode(where, encoded string) (*translate.Image, *translate.Err
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		data, err = base64.RawStdEncoding.DecodeString(encoded) // some leave the padding out
+		data, err = base64.RawStdEncoding.DecodeString(encoded) // some clients leave out the padding
 	}
 	if err != nil || len(data) == 0 {
 		return nil, badImage(where, "holds no valid base64.")
@@ -67,10 +67,10 @@ func badImage(where, is string) *translate.Error {
 	return translate.Invalid("invalid_image", where, `"`+where+`" `+is)
 }
 
-// imageType is the media type of an image.
+// imageType matches the media type of an image.
 var imageType = regexp.MustCompile(`^image/[a-z0-9][a-z0-9.+-]*$`)
 
-// cutDataURL gives the base64 of an image of the form data:image/png;base64,….
+// cutDataURL returns the base64 of a URL of the form data:image/png;base64,….
 func cutDataURL(url string) (encoded string, ok bool) {
 	head, encoded, found := strings.Cut(url, ",")
 	kind, isData := strings.CutPrefix(strings.ToLower(head), "data:")

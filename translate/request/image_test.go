@@ -1,56 +1,44 @@
 package request
 
 import (
-	"bytes"
 	"encoding/base64"
-	"image"
-	"image/png"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 )
-
-// pngURL is an image of so many pixels as a data URL.
-func pngURL(tb testing.TB, width, height int) string {
-	tb.Helper()
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		tb.Fatal(err)
-	}
-	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
-}
 
 func TestReadImage(t *testing.T) {
 	t.Parallel()
-	data, err := base64.StdEncoding.DecodeString(pixel)
+	data, err := base64.StdEncoding.DecodeString(testkit.Pixel)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &translate.Image{Type: "image/png", Data: data}
-	unpadded := strings.TrimRight(pixel, "=")
+	unpadded := strings.TrimRight(testkit.Pixel, "=")
 	for url, want := range map[string]*translate.Image{
-		"data:image/png;base64," + pixel:                      want,
-		"DATA:IMAGE/JPEG;BASE64," + pixel:                     want, // it is what it is
-		"data:image/png;base64," + unpadded:                   want,
-		"data:image/png;charset=utf-8;base64," + pixel:        want,
-		"data:image/vnd.ms-photo;base64,iVBO\r\n" + pixel[4:]: want,
-		"":                                   nil,
-		pixel:                                nil,
-		"data:image/png," + pixel:            nil,
-		"data:image/png;base64":              nil,
-		"data:;base64," + pixel:              nil,
-		"data:image/;base64," + pixel:        nil,
-		"data:text/plain;base64," + pixel:    nil,
-		"data:video/mp4;base64," + pixel:     nil,
-		"https://example.org/a.png":          nil,
-		"file:///etc/passwd":                 nil,
-		`data:image/a"}};base64,` + pixel:    nil,
-		"data:image/a\n;base64," + pixel:     nil,
-		"xdata:image/png;base64," + pixel:    nil,
-		"data:a/b;image/png;base64," + pixel: nil,
+		"data:image/png;base64," + testkit.Pixel:                      want,
+		"DATA:IMAGE/JPEG;BASE64," + testkit.Pixel:                     want, // it is what it is
+		"data:image/png;base64," + unpadded:                           want,
+		"data:image/png;charset=utf-8;base64," + testkit.Pixel:        want,
+		"data:image/vnd.ms-photo;base64,iVBO\r\n" + testkit.Pixel[4:]: want,
+		"":                                           nil,
+		testkit.Pixel:                                nil,
+		"data:image/png," + testkit.Pixel:            nil,
+		"data:image/png;base64":                      nil,
+		"data:;base64," + testkit.Pixel:              nil,
+		"data:image/;base64," + testkit.Pixel:        nil,
+		"data:text/plain;base64," + testkit.Pixel:    nil,
+		"data:video/mp4;base64," + testkit.Pixel:     nil,
+		"https://example.org/a.png":                  nil,
+		"file:///etc/passwd":                         nil,
+		`data:image/a"}};base64,` + testkit.Pixel:    nil,
+		"data:image/a\n;base64," + testkit.Pixel:     nil,
+		"xdata:image/png;base64," + testkit.Pixel:    nil,
+		"data:a/b;image/png;base64," + testkit.Pixel: nil,
 	} {
 		got, err := new(Images).Read("input[0].data_url", url)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -70,9 +58,9 @@ func TestReadImage_OnlyPictures(t *testing.T) {
 		"no base64":        {"*", `"x" holds no valid base64.`},
 		"half a character": {"A", `"x" holds no valid base64.`},
 		"a film":           {base64.StdEncoding.EncodeToString([]byte("\x00\x00\x00\x20ftypisom")), `"x" holds an image that is not a PNG, JPEG, GIF, BMP or WebP file.`},
-		"a piece":          {pixel[:40], `"x" holds an image that is damaged, or of a variant that this server can't read.`},
+		"a piece":          {testkit.Pixel[:40], `"x" holds an image that is damaged, or of a variant that this server can't read.`},
 		"too many bytes":   {strings.Repeat("AAAA", 10<<20), `"x" holds an image that is larger than 20 MiB: send a smaller one.`},
-		"too many pixels":  {strings.TrimPrefix(pngURL(t, 64_001, 1000), head), `"x" holds an image that is 64001 pixels wide and 1000 high, and may have no more than 64 million pixels as a PNG file.`},
+		"too many pixels":  {strings.TrimPrefix(testkit.PNG(t, 64_001, 1000), head), `"x" holds an image that is 64001 pixels wide and 1000 high, and may have no more than 64 million pixels as a PNG file.`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

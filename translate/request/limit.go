@@ -6,10 +6,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Limits are the names of the limit, in the order in which the engine looks for them.
+// Limits are the names of the token limit, in order of precedence.
 var Limits = []string{"n_predict", "max_completion_tokens", "max_tokens"}
 
-// TokenLimit is how many tokens an OpenAI-style request lets each choice have; negative: any number.
+// TokenLimit returns the maximum number of tokens of each choice. It is negative if a request has no limit.
 func TokenLimit(b *jsonbody.Body) int {
 	for _, name := range Limits {
 		if n, given, err := b.Int(name); err == nil && given {
@@ -19,7 +19,7 @@ func TokenLimit(b *jsonbody.Body) int {
 	return -1
 }
 
-// LimitTokens lets each choice have no more than so many tokens, whatever the request says.
+// LimitTokens sets the maximum number of tokens of each choice, in place of the request's.
 func (c *Chat) LimitTokens(most int) {
 	if c.Limit > 0 {
 		most = min(most, c.Limit)
@@ -27,8 +27,8 @@ func (c *Chat) LimitTokens(most int) {
 	for _, name := range Limits {
 		c.Edit.Remove(name)
 	}
-	c.Edit.Set(Limits[len(Limits)-1], strconv.Itoa(most)) // the name that is everybody's
+	c.Edit.Set(Limits[len(Limits)-1], strconv.Itoa(most)) // the name that every engine knows
 }
 
-// LimitTokens lets each choice have no more than so many tokens, whatever the request says.
+// LimitTokens sets the maximum number of tokens of each choice, in place of the request's.
 func (c *Completion) LimitTokens(most int) { c.MaxTokens = most }

@@ -1,12 +1,12 @@
 package request
 
-// An engine is asked for the vectors or ranks of so many texts at a time, and of so many bytes of them unless one is longer.
+// Limits of the texts that an engine is sent in one request. A single text may be longer.
 const (
 	partInputs = 32
 	partBytes  = 32 << 10
 )
 
-// parts cuts texts into what an engine is asked for at a time.
+// parts groups texts into requests to the engine.
 func parts[T ~string | ~[]byte](texts []T) (parts [][]T) {
 	first, size := 0, 0
 	for i, text := range texts {

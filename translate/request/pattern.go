@@ -10,16 +10,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// The bounds of a schema's regular expressions. For each repetition of what may be empty, an engine has to hold a token
-// against every place at which it could go on; 300 of them took llama-server minutes.
+// Limits of the regular expressions in a schema. For each repetition of an expression that matches the empty text, an engine
+// checks tokens at every place where it could go on. 300 of them take minutes.
 const (
 	maxPattern      = 2048 // bytes
-	maxPatternSize  = 2000 // characters, with all that repetitions with a bound repeat
-	maxEmptyRepeats = 32   // of what may be empty, one after the other
-	maxPatternDepth = 32   // groups in groups
+	maxPatternSize  = 2000 // characters, including bounded repetitions
+	maxEmptyRepeats = 32   // consecutive parts that match the empty text
+	maxPatternDepth = 32   // nesting of groups
 )
 
-// checkPattern refuses a regular expression that is too costly.
+// checkPattern rejects a regular expression that is too costly.
 func checkPattern(path string, v gjson.Result) *translate.Error {
 	p := pattern{text: v.Str}
 	switch size := p.alternatives(0); {
@@ -35,25 +35,25 @@ func checkPattern(path string, v gjson.Result) *translate.Error {
 	return nil
 }
 
-// pattern reads a regular expression as far as its size goes, in whatever dialect it is.
+// pattern parses a regular expression, in any syntax, as far as its size requires.
 type pattern struct {
 	text string
 	pos  int
 	deep bool
 }
 
-// patternSize is how large a part of a regular expression is. A run is a number of parts that may be empty, one after the
-// other.
+// patternSize is the size of a part of a regular expression. A run is a number of consecutive parts that match the empty
+// text.
 type patternSize struct {
-	characters       int  // of the longest text, where * and + stand for one
-	head, tail, most int  // the run at its beginning, the one at its end, and the longest
-	mayBeEmpty       bool // matches an empty text: then all three are the same
+	characters       int  // of the longest match, counting * and + once
+	head, tail, most int  // the runs at its start and end, and the longest
+	mayBeEmpty       bool // matches the empty text; the three runs are equal
 }
 
-// tooMany stands for all numbers beyond the bounds.
+// tooMany stands for all numbers above the limits.
 const tooMany = 1 << 20
 
-// then is one part after the other.
+// then returns the size of a followed by b.
 func (a patternSize) then(b patternSize) patternSize {
 	both := patternSize{
 		characters: min(a.characters+b.characters, tooMany), head: a.head, tail: b.tail,
@@ -68,7 +68,7 @@ func (a patternSize) then(b patternSize) patternSize {
 	return both
 }
 
-// or is one part or the other.
+// or returns the size of an alternative of a and b.
 func (a patternSize) or(b patternSize) patternSize {
 	return patternSize{
 		min(a.characters+b.characters, tooMany), min(a.head+b.head, tooMany), min(a.tail+b.tail, tooMany), min(a.most+b.most, tooMany),
@@ -76,7 +76,7 @@ func (a patternSize) or(b patternSize) patternSize {
 	}
 }
 
-// times is a part so often, or between so often and so often.
+// times returns the size of a repeated least to most times.
 func (a patternSize) times(least, most int) patternSize {
 	a.characters = min(a.characters*max(1, most), tooMany)
 	switch {
@@ -93,7 +93,7 @@ func (a patternSize) times(least, most int) patternSize {
 	return a
 }
 
-// alternatives reads up to the end of a group, or of all.
+// alternatives parses up to the end of a group or of the text.
 func (p *pattern) alternatives(depth int) patternSize {
 	if p.deep = p.deep || depth > maxPatternDepth; p.deep {
 		return patternSize{}
@@ -123,7 +123,7 @@ func (p *pattern) alternatives(depth int) patternSize {
 	return all
 }
 
-// piece reads a character, a class of them or a group.
+// piece parses a character, a character class or a group.
 func (p *pattern) piece(depth int) patternSize {
 	switch c := p.text[p.pos]; c {
 	case '(':
@@ -142,15 +142,15 @@ func (p *pattern) piece(depth int) patternSize {
 		p.pos += 2
 	case '^', '$':
 		p.pos++
-		return patternSize{mayBeEmpty: true} // no choice: it is no part of a run
+		return patternSize{mayBeEmpty: true} // an anchor is no choice, so no part of a run
 	default:
 		p.pos++
 	}
 	return patternSize{characters: 1}
 }
 
-// quantifier reads *, +, ?, {n}, {n,} or {n,m}. Without an upper bound, most is 1: the engine makes a rule that leads back to
-// itself, however often it does.
+// quantifier parses *, +, ?, {n}, {n,} or {n,m}. Without an upper bound, most is 1: engines compile it to a rule that refers
+// to itself.
 func (p *pattern) quantifier() (least, most int, ok bool) {
 	switch p.text[p.pos] {
 	case '*':
@@ -171,7 +171,7 @@ func (p *pattern) quantifier() (least, most int, ok bool) {
 	least, okFrom := small(from)
 	most, okTo := small(to)
 	if !closed || !okFrom && !okTo {
-		return 0, 0, false // a brace that stands for itself
+		return 0, 0, false // a literal brace
 	}
 	p.pos += len(inside) + 2
 	if !isRange || !okTo {
@@ -180,7 +180,7 @@ func (p *pattern) quantifier() (least, most int, ok bool) {
 	return least, most, true
 }
 
-// small reads a number of digits.
+// small parses a decimal number, up to tooMany.
 func small(digits string) (n int, ok bool) {
 	for _, c := range []byte(digits) {
 		if !jsonbody.IsDigit(c) {

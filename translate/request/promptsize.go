@@ -8,8 +8,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// PromptBytes is how many bytes of text a chat's prompt has at least: what users and tools say, without the spaces around it.
-// Templates may leave out the rest, such as earlier thinking.
+// PromptBytes returns the minimum size of a chat's prompt in bytes: the texts of users and tools, without surrounding space.
+// Templates may leave out the rest, such as earlier reasoning.
 func PromptBytes(b *jsonbody.Body) (sum int) {
 	for _, m := range b.Messages {
 		message := gjson.ParseBytes(b.Raw[m.From:m.To])
@@ -29,7 +29,7 @@ func PromptBytes(b *jsonbody.Body) (sum int) {
 	return sum
 }
 
-// PromptBytes is how many bytes the longest of the prompts has; 0 for those that are tokens.
+// PromptBytes returns the size of the longest prompt in bytes, not counting prompts of token ids.
 func (c *Completion) PromptBytes() (most int) {
 	for _, prompt := range c.Prompts {
 		most = max(most, len(gjson.ParseBytes(prompt).Str))

@@ -4,26 +4,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Rerank is what a request for ranks asks for: how well each document answers the query.
+// Rerank is a request for ranks: how well each document answers the query.
 type Rerank struct {
 	Documents       []string
-	TopN            int // how many of the best are told
+	TopN            int // number of documents returned, the best first
 	ReturnDocuments bool
 }
 
-// Reranked is an engine's answer to a request for ranks.
-type Reranked struct {
-	Scores []float64 // of each document, in the request's order; the higher the better
-	Prompt int       // tokens of all pairs of the query and a document
-}
-
-// Join adds the scores of the documents that follow.
-func (r *Reranked) Join(next *Reranked) {
-	r.Scores = append(r.Scores, next.Scores...)
-	r.Prompt += next.Prompt
-}
-
-// Parts are requests for the ranks of some of the documents each, in order.
+// Parts splits the request into smaller ones, in order.
 func (r *Rerank) Parts() []*Rerank {
 	var all []*Rerank
 	for _, documents := range parts(r.Documents) {
@@ -34,5 +22,17 @@ func (r *Rerank) Parts() []*Rerank {
 	return all
 }
 
-// Refine makes an engine's error about ranks say which field of the request it is about.
+// Refine returns an engine's error about ranks with the field of the request that is at fault.
 func (r *Rerank) Refine(err *translate.Error) *translate.Error { return refineInput(err, "documents") }
+
+// Reranked is the answer to a Rerank.
+type Reranked struct {
+	Scores []float64 // of each document, in the order of the request; higher is better
+	Prompt int       // tokens of all pairs of query and document
+}
+
+// Join adds the answer to the next part.
+func (r *Reranked) Join(next *Reranked) {
+	r.Scores = append(r.Scores, next.Scores...)
+	r.Prompt += next.Prompt
+}

@@ -11,29 +11,29 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// The bounds of the JSON schemas of one request: an engine compiles a grammar of them, and holds each token against it.
-// Measured on llama-server: what is within the bounds compiles in well under a second.
+// Limits of the JSON schemas of one request. An engine compiles them to a grammar and checks each token against it. Measured:
+// schemas within the limits compile in well under a second.
 const (
 	maxSchemaBytes   = 512 << 10
 	maxSchemaDepth   = 64     // levels of JSON
 	maxSchemaFields  = 512    // properties of one object
-	maxSchemaValues  = 20_000 // values of the JSON
-	maxSchemaMembers = 1024   // of one enum
+	maxSchemaValues  = 20_000 // JSON values
+	maxSchemaMembers = 1024   // members of one enum
 	maxSchemaRepeats = 1 << 20
-	maxSchemaWork    = 60_000 // see schemaWork
+	maxSchemaWork    = 60_000 // see SchemaWork
 )
 
-// SchemaWork adds up what the schemas of a request cost to compile: one for each subschema, wherever a reference leads to it,
-// and for an object half the square of its optional properties, since any of them may be left out.
+// SchemaWork adds up the cost of compiling the schemas of a request: one for each subschema each time a reference leads to
+// it, and for an object half the square of the number of its optional properties, since any of them may be left out.
 type SchemaWork struct {
 	path string
 	root gjson.Result
 	sum  int
-	cost map[string]int // of what references lead to
+	cost map[string]int // of the targets of references
 	open map[string]bool
 }
 
-// Check refuses a schema that is too large.
+// Check rejects a schema that is too large.
 func (w *SchemaWork) Check(path string, schema gjson.Result) *translate.Error {
 	if len(schema.Raw) > maxSchemaBytes {
 		return tooLargeSchema(path, "bytes", len(schema.Raw), maxSchemaBytes)
@@ -55,14 +55,23 @@ func (w *SchemaWork) Check(path string, schema gjson.Result) *translate.Error {
 	return nil
 }
 
+// QuoteShort quotes a client's text, shortened for a message.
+func QuoteShort(s string) string {
+	const enough = 100
+	if len(s) > enough {
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
+	}
+	return `"` + s + `"`
+}
+
 func tooLargeSchema(path, what string, have, most int) *translate.Error {
 	return translate.Invalid("invalid_schema", path, `"`+path+`" has `+strconv.Itoa(have)+` `+what+`; at most `+strconv.Itoa(most)+` are allowed.`)
 }
 
-// of is what a subschema costs.
+// of returns the cost of a subschema.
 func (w *SchemaWork) of(schema gjson.Result) (int, *translate.Error) {
 	if !schema.IsObject() {
-		return 1, nil // true, false, or nothing that the engine reads
+		return 1, nil // a boolean, or ignored by engines
 	}
 	sum := 1
 	add := func(inner gjson.Result) *translate.Error {
@@ -95,7 +104,7 @@ func (w *SchemaWork) of(schema gjson.Result) (int, *translate.Error) {
 		case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
 			bad = w.repeats(key.Str, value)
 		case "oneOf", "anyOf", "allOf", "prefixItems", "items":
-			for _, inner := range value.Array() { // items may be one schema: then it is the only element
+			for _, inner := range value.Array() { // items may be a single schema
 				if bad = add(inner); bad != nil {
 					break
 				}
@@ -108,7 +117,7 @@ func (w *SchemaWork) of(schema gjson.Result) (int, *translate.Error) {
 	return sum, bad
 }
 
-// properties is what the properties of an object cost.
+// properties returns the cost of the properties of an object.
 func (w *SchemaWork) properties(schema, properties gjson.Result) (int, *translate.Error) {
 	required := map[string]bool{}
 	for _, name := range schema.Get("required").Array() {
@@ -131,7 +140,8 @@ func (w *SchemaWork) properties(schema, properties gjson.Result) (int, *translat
 	return sum + optional*optional/2, bad
 }
 
-// reference is what a reference leads to. Within itself it costs nothing more: the engine makes a rule of it once.
+// reference returns the cost of the target of a reference. A recursive reference adds nothing, since an engine compiles its
+// target once.
 func (w *SchemaWork) reference(ref gjson.Result) (int, *translate.Error) {
 	if ref.Type != gjson.String || !strings.HasPrefix(ref.Str, "#/") {
 		return 0, translate.Invalid("invalid_schema", w.path, `A "$ref" of "`+w.path+`" must lead to a place in the schema itself, such as "#/$defs/name"; other documents are not fetched.`)
@@ -156,7 +166,7 @@ func (w *SchemaWork) reference(ref gjson.Result) (int, *translate.Error) {
 	return n, err
 }
 
-// member is the member of an object or an array that a part of a JSON pointer names, as it stands or with its escapes undone.
+// member returns the member of an object or an array that a part of a JSON pointer names, literally or unescaped.
 func member(v gjson.Result, name string) (found gjson.Result) {
 	plain, err := url.PathUnescape(name)
 	if err != nil {
@@ -176,16 +186,7 @@ func member(v gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-// QuoteShort quotes what a client sent, short enough for a message.
-func QuoteShort(s string) string {
-	const enough = 100
-	if len(s) > enough {
-		s = strings.ToValidUTF8(s[:enough], "") + "…"
-	}
-	return `"` + s + `"`
-}
-
-// repeats checks a number of repetitions.
+// repeats checks the number of repetitions.
 func (w *SchemaWork) repeats(name string, v gjson.Result) *translate.Error {
 	if v.Type == gjson.Number && (v.Num < 0 || v.Num > maxSchemaRepeats) {
 		return translate.Invalid("invalid_schema", w.path, `"`+name+`" in "`+w.path+`" must be from 0 to `+strconv.Itoa(maxSchemaRepeats)+`.`)

@@ -6,21 +6,9 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-)
 
-// properties is an object schema with so many properties.
-func properties(n int, inner string, required bool) string {
-	var props, names []string
-	for i := range n {
-		props = append(props, fmt.Sprintf(`"p%d":%s`, i, inner))
-		names = append(names, fmt.Sprintf(`"p%d"`, i))
-	}
-	schema := `{"type":"object","properties":{` + strings.Join(props, ",") + `}`
-	if required {
-		schema += `,"required":[` + strings.Join(names, ",") + `]`
-	}
-	return schema + `}`
-}
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+)
 
 // doubling is a schema in which each definition refers to the next one twice.
 func doubling(n int, word string) string {
@@ -37,16 +25,16 @@ func TestSchema_Bounds(t *testing.T) {
 	members := func(n int) string { return `{"enum":[` + strings.TrimSuffix(strings.Repeat(`"a",`, n), ",") + `]}` }
 	allowed := map[string]string{
 		"empty":              `{}`,
-		"many required":      properties(500, text, true),
-		"many optional":      properties(300, text, false),
-		"deep":               nested(`{"items":`, `{}`, `}`, 63),
+		"many required":      testkit.Properties(500, text, true),
+		"many optional":      testkit.Properties(300, text, false),
+		"deep":               testkit.Nested(`{"items":`, `{}`, `}`, 63),
 		"members":            members(1024),
 		"a list":             `{"type":"object","properties":{"next":{"$ref":"#/$defs/list"}},"$defs":{"list":{"anyOf":[{"type":"null"},{"type":"object","properties":{"next":{"$ref":"#/$defs/list"}}}]}}}`,
 		"an escaped name":    `{"$ref":"#/$defs/a~1b%20c","$defs":{"a/b c":{}}}`,
 		"an element":         `{"$ref":"#/anyOf/1","anyOf":[{},{"type":"string"}]}`,
 		"shared definitions": doubling(10, "anyOf"),
 		"true and false":     `{"properties":{"a":true},"additionalProperties":false}`,
-		"not read":           `{"$defs":{"a":` + properties(400, text, false) + `,"b":` + properties(400, text, false) + `}}`,
+		"not read":           `{"$defs":{"a":` + testkit.Properties(400, text, false) + `,"b":` + testkit.Properties(400, text, false) + `}}`,
 		"long texts":         `{"type":"string","minLength":1,"maxLength":100000}`,
 	}
 	for name, schema := range allowed {
@@ -60,12 +48,12 @@ func TestSchema_Bounds(t *testing.T) {
 	}
 	refused := map[string]struct{ schema, says string }{
 		"bytes":                {`{"description":"` + strings.Repeat("a", maxSchemaBytes) + `"}`, "bytes"},
-		"levels":               {nested(`{"items":`, `{}`, `}`, 64), "levels"},
-		"values":               {properties(500, `{"enum":[`+strings.TrimSuffix(strings.Repeat("1,", 50), ",")+`]}`, true), "values"},
-		"properties":           {properties(513, text, true), "properties in one object"},
-		"optional properties":  {properties(400, text, false), "rules"},
+		"levels":               {testkit.Nested(`{"items":`, `{}`, `}`, 64), "levels"},
+		"values":               {testkit.Properties(500, `{"enum":[`+strings.TrimSuffix(strings.Repeat("1,", 50), ",")+`]}`, true), "values"},
+		"properties":           {testkit.Properties(513, text, true), "properties in one object"},
+		"optional properties":  {testkit.Properties(400, text, false), "rules"},
 		"enum":                 {members(1025), `members in one "enum"`},
-		"alternatives":         {`{"anyOf":[` + strings.TrimSuffix(strings.Repeat(properties(20, text, false)+",", 300), ",") + `]}`, "rules"},
+		"alternatives":         {`{"anyOf":[` + strings.TrimSuffix(strings.Repeat(testkit.Properties(20, text, false)+",", 300), ",") + `]}`, "rules"},
 		"doubled by allOf":     {doubling(40, "allOf"), "rules"},
 		"doubled by anyOf":     {doubling(40, "anyOf"), "rules"},
 		"another document":     {`{"$ref":"http://127.0.0.1/x"}`, "not fetched"},
@@ -93,6 +81,7 @@ func TestPattern_Bounds(t *testing.T) {
 		``, `^a$`, `^[a-z0-9]+(-[a-z0-9]+)*$`, `^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z)?$`, `^.{0,1000}$`, `^(\d{1,3}\.){3}\d{1,3}$`,
 		`^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$`, `^(a?){32}$`, `^a{`, `^{1,2}`, `)a(`, `[`, `\`, `(`,
 		`^(Jan|Feb|Mar)$`, `^([a-z]{2}(-[A-Z]{2})?,){50}$`, `^[]{1,9}$`,
+		`^([` + strings.Repeat("a", 1500) + `]){2}$`, `^([` + strings.Repeat(`\]`, 700) + `]b){9}$`, `^(a?){20}(b?){12}$`, `^((a?){4}b){20}$`, `^((a?){16}|(b?){16})$`,
 	} {
 		if err := checkPattern("s", gjson.Result{Type: gjson.String, Str: p}); err != nil {
 			t.Errorf("%q: %v", p, err)
@@ -101,6 +90,10 @@ func TestPattern_Bounds(t *testing.T) {
 	for p, says := range map[string]string{
 		`^(a?){33}$`:                     "may be empty",
 		`^((a?){10}){10}$`:               "may be empty",
+		`^(a?){20}(b?){13}$`:             "may be empty",
+		`^((a?){16}|(b?){17})$`:          "may be empty",
+		`^((a?){17}b(c?){16}){2}$`:       "may be empty",
+		`^(a(b?){32})?(c?)$`:             "may be empty",
 		`^((a*)|b){40}$`:                 "may be empty",
 		`^` + strings.Repeat("a?", 33):   "may be empty",
 		`^` + strings.Repeat("(a|)", 33): "may be empty",

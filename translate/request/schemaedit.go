@@ -9,13 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// schemaEdit writes a JSON schema anew: without the keywords that are null, which many clients send for those that they leave
-// out and the engine refuses, and with its references leading to where it is put.
-type schemaEdit struct {
-	place string // "#/…", of the schema within another one; empty: it stands by itself
-}
-
-// WithoutNulls is a schema without the keywords that are null. Few schemas are copied for it.
+// WithoutNulls returns a schema without the keywords that are null. Few schemas need a copy.
 func WithoutNulls(schema gjson.Result) gjson.Result {
 	if !schema.IsObject() || !strings.Contains(schema.Raw, "null") {
 		return schema
@@ -23,10 +17,16 @@ func WithoutNulls(schema gjson.Result) gjson.Result {
 	return gjson.ParseBytes(schemaEdit{}.append(nil, schema))
 }
 
-// schemaValues are the keywords whose values are no schemas, and may well be null.
+// schemaEdit copies a JSON schema without keywords that are null, which many clients send for absent ones but engines reject,
+// and with its references adjusted to its place.
+type schemaEdit struct {
+	place string // "#/…", place in another schema; empty if there is none
+}
+
+// schemaValues are the keywords whose values aren't schemas and may be null.
 var schemaValues = []string{"const", "default", "enum", "example", "examples"}
 
-// schemaMaps are the keywords whose values have a schema for each of some names.
+// schemaMaps are the keywords whose values map names to schemas.
 var schemaMaps = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 
 func (e schemaEdit) append(dst []byte, schema gjson.Result) []byte {
@@ -44,7 +44,7 @@ func (e schemaEdit) append(dst []byte, schema gjson.Result) []byte {
 	})
 }
 
-// members writes what value does of each member that isn't null. The elements of an array are schemas.
+// members appends each member that isn't null, its value by calling value. The elements of an array are schemas.
 func (e schemaEdit) members(dst []byte, v gjson.Result, value func(dst []byte, key string, value gjson.Result) []byte) []byte {
 	isFirst := true
 	next := func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// schemaShape is what the value of a schema's keyword has to be, and how that is called.
+// schemaShape is the type that the value of a keyword must have.
 type schemaShape struct {
 	called string
 	is     func(gjson.Result) bool
@@ -28,7 +28,7 @@ var (
 	}}
 )
 
-// schemaShapes are those of the keywords that llama-server looks at. It refuses others, but only once it is loaded.
+// schemaShapes are the shapes of the keywords that engines read. An engine rejects others, but only after it is loaded.
 var schemaShapes = map[string]schemaShape{
 	"type": schemaType, "enum": schemaSome, "properties": schemaObject, "pattern": schemaString,
 	"anyOf": schemaSome, "oneOf": schemaSome, "allOf": schemaSome,
@@ -36,7 +36,7 @@ var schemaShapes = map[string]schemaShape{
 	"minLength": schemaCount, "maxLength": schemaCount, "minItems": schemaCount, "maxItems": schemaCount,
 }
 
-// shape refuses a keyword of another type than it has to be.
+// shape rejects a keyword of the wrong type.
 func (w *SchemaWork) shape(key string, value gjson.Result) *translate.Error {
 	shape, ok := schemaShapes[key]
 	if !ok || shape.is(value) {

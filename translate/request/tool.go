@@ -6,14 +6,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// MaxTools is the maximum number of tools in a request.
+const MaxTools = 1024
+
 // Tool is a tool of a request.
 type Tool struct {
 	Name       string
-	Definition string // what is known of it
-	Parameters string // the schema of its arguments; empty: none is known
+	Definition string // as JSON, with the known fields only
+	Parameters string // schema of its arguments; empty if unknown
 }
 
-// IsOfObjects tells whether a schema of that type is one of arguments, which are an object.
+// IsOfObjects reports whether a schema of this type allows objects, as the schema of arguments must.
 func IsOfObjects(kind gjson.Result) bool {
 	if !kind.IsArray() {
 		return kind.Type == gjson.Null || kind.Str == "object"

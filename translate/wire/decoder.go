@@ -11,13 +11,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Measurer is a decoder that can tell, amid an answer, what has been used of the engine. The usage has no tokens where it can't.
+// Measurer is a decoder that reports usage and timings before the end of an answer. The usage is zero if it is unknown.
 type Measurer interface {
 	Figures() (translate.Usage, translate.Timings)
 }
 
-// Decoder reads an engine's answer to a chat as the client is to get it: it ends before the first stop string, and is a call
-// where it has to be one. Engines know stop strings, too, but find them in the model's thinking and in its calls as well.
+// Decoder decodes the client's answer to a chat: it ends before the first stop string, and is a call if it must be one. Engines
+// support stop strings, too, but also find them in the model's thinking and in its calls.
 func Decoder(e Engine, chat *request.Chat) translate.Decoder {
 	switch {
 	case chat.Forced:
@@ -36,11 +36,11 @@ func Decoder(e Engine, chat *request.Chat) translate.Decoder {
 	}
 }
 
-// bounded is what the decoders below have in common.
+// bounded is the common part of the decoders below.
 type bounded struct {
 	inner translate.Decoder
 	tally translate.Tally
-	last  []translate.Event // what comes before the Finish
+	last  []translate.Event // events before the Finish
 	ended bool
 	event func(ev translate.Event, emit func(translate.Event) error) error
 }
@@ -71,7 +71,7 @@ func (b *bounded) pass(ev translate.Event, emit func(translate.Event) error) err
 	return b.event(ev, emit)
 }
 
-// hold keeps the figures until the answer's end, and is true for them.
+// hold keeps usage, timings and stop reason until the end, and reports whether ev is one of them.
 func (b *bounded) hold(ev translate.Event) bool {
 	switch ev.(type) {
 	case translate.Usage, translate.Timings, translate.Stop:
@@ -82,7 +82,7 @@ func (b *bounded) hold(ev translate.Event) bool {
 	}
 }
 
-// end emits the figures and the last event.
+// end emits the events that are held back and the last event.
 func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) error {
 	b.ended = true
 	for _, held := range append(b.last, ev) {
@@ -93,7 +93,7 @@ func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) erro
 	return nil
 }
 
-// cut ends the answer where the engine would go on.
+// cut ends the answer although the engine would go on.
 func (b *bounded) cut(reason translate.FinishReason, stop translate.Stop, emit func(translate.Event) error) error {
 	b.last = []translate.Event{b.tally.Usage()}
 	if m, ok := b.inner.(Measurer); ok {
@@ -116,9 +116,9 @@ type stopDecoder struct {
 	stops    *stopFinder
 	logprobs bool
 
-	text   string            // that waits for its log probabilities
-	tokens []json.RawMessage // the log probabilities that wait for text that the finder holds back
-	told   int               // bytes of the tokens' text that have been emitted
+	text   string            // waiting for its log probabilities
+	tokens []json.RawMessage // log probabilities waiting for text that the finder holds back
+	told   int               // number of bytes of tokens that have been emitted
 }
 
 func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
@@ -151,7 +151,7 @@ func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error)
 	return emit(ev)
 }
 
-// flush looks for stop strings in the text that waits.
+// flush searches the waiting text for stop strings.
 func (d *stopDecoder) flush(logprobs json.RawMessage, emit func(translate.Event) error) error {
 	text := d.text
 	d.text = ""
@@ -165,7 +165,7 @@ func (d *stopDecoder) flush(logprobs json.RawMessage, emit func(translate.Event)
 	switch {
 	case d.stops.met != "":
 		return d.stopAt(clear, emit)
-	case len(d.stops.held) > 0: // which tokens are of the text that is held back isn't known
+	case len(d.stops.held) > 0: // the tokens of the held text are unknown
 		if clear == "" {
 			return nil
 		}
@@ -176,7 +176,7 @@ func (d *stopDecoder) flush(logprobs json.RawMessage, emit func(translate.Event)
 	}
 }
 
-// tell emits a text and the log probabilities of all tokens up to its end.
+// tell emits a text and the log probabilities of its tokens.
 func (d *stopDecoder) tell(text string, emit func(translate.Event) error) error {
 	if text != "" {
 		if err := emit(translate.Text{Text: text}); err != nil {
@@ -195,12 +195,12 @@ func (d *stopDecoder) tell(text string, emit func(translate.Event) error) error 
 	return emit(translate.Logprobs{Content: append(all, ']')})
 }
 
-// release emits what is held back, since the text is interrupted or at its end.
+// release emits the held text, because the text ends or is interrupted.
 func (d *stopDecoder) release(emit func(translate.Event) error) error {
 	return d.tell(d.stops.rest(), emit)
 }
 
-// stopAt ends the answer before a stop string. Tokens that begin within the string, or after it, are left out.
+// stopAt ends the answer before a stop string. Tokens that begin in the string or after it are left out.
 func (d *stopDecoder) stopAt(text string, emit func(translate.Event) error) error {
 	left := d.told + len(text)
 	for i, token := range d.tokens {
@@ -216,7 +216,7 @@ func (d *stopDecoder) stopAt(text string, emit func(translate.Event) error) erro
 	return d.cut(translate.FinishStop, translate.Stop{Reason: translate.StopString, Text: d.stops.met}, emit)
 }
 
-// tokenLength is the number of bytes that a token stands for.
+// tokenLength returns the number of bytes of a token.
 func tokenLength(token []byte) int {
 	if bytes := gjson.GetBytes(token, "bytes"); bytes.IsArray() {
 		return len(bytes.Array())
@@ -224,7 +224,7 @@ func tokenLength(token []byte) int {
 	return len(gjson.GetBytes(token, "token").Str)
 }
 
-// forcedDecoder makes a call of an answer that the schema of [request.ForcedFormat] holds to the form of one.
+// forcedDecoder decodes an answer with the schema of [request.ForcedFormat] to a call.
 type forcedDecoder struct {
 	bounded
 	call callReader

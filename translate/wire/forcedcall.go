@@ -7,34 +7,34 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// callHead is how the answer begins, up to the arguments. The engine lets it stand in a fence.
+// callHead matches the start of the answer, up to the arguments. Engines accept an answer in a code fence.
 var callHead = regexp.MustCompile("^\\s*(?:```(?:json)?\\s*)?\\{\\s*\"name\"\\s*:\\s*(\"(?:[^\"\\\\]|\\\\.)*\")\\s*,\\s*\"arguments\"\\s*:\\s*")
 
-// maxCallHead is longer than any beginning that the schema allows, in bytes.
+// maxCallHead is longer than any start that the schema allows, in bytes.
 const maxCallHead = 4 << 10
 
-// callReader makes events of an answer that has to be a call, as it comes.
+// callReader decodes an answer that must be a call, piece by piece.
 type callReader struct {
-	limit    int // tokens, one to a piece; 0: none
+	limit    int // maximum number of pieces, about one for each token; 0 for no limit
 	pieces   int
 	state    callState
-	head     []byte // what has come before the arguments
-	depth    int    // of brackets in the arguments
-	isString bool   // it is amid a string in the arguments
-	escaped  bool   // the next byte of it is
+	head     []byte // text before the arguments
+	depth    int    // nesting of brackets in the arguments
+	isString bool   // within a string
+	escaped  bool   // the next byte is escaped
 }
 
-// callState is what part of the answer comes next.
+// callState is the part of the answer that comes next.
 type callState uint8
 
 const (
 	inCallHead callState = iota
 	inArguments
 	afterCall
-	noCall // an engine that doesn't keep to the schema: it is a text
+	noCall // the answer doesn't match the schema: it is text
 )
 
-// feed takes a piece of the answer.
+// feed decodes a piece of the answer.
 func (r *callReader) feed(piece string, emit func(translate.Event) error) error {
 	r.pieces++
 	switch r.state {
@@ -60,7 +60,7 @@ func (r *callReader) begin(piece string, emit func(translate.Event) error) error
 		return nil
 	}
 	name, rest := jsonbody.Unquote(r.head[m[2]:m[3]]), string(r.head[m[1]:])
-	if rest[0] != '{' { // arguments are an object, or none
+	if rest[0] != '{' { // arguments must be an object
 		r.state = noCall
 		return emit(translate.Text{Text: string(r.head)})
 	}
@@ -71,12 +71,12 @@ func (r *callReader) begin(piece string, emit func(translate.Event) error) error
 	return r.arguments(rest, emit)
 }
 
-// isTooLong tells whether the call has come to its limit, and isn't over.
+// isTooLong reports whether an unfinished call has reached its limit.
 func (r *callReader) isTooLong() bool {
 	return r.limit > 0 && r.pieces >= r.limit && r.state != afterCall
 }
 
-// end ends an answer that may be incomplete: what hasn't become a call is a text.
+// end ends an answer, which may be incomplete. What isn't a call becomes text.
 func (r *callReader) end(emit func(translate.Event) error) error {
 	switch {
 	case r.state == inArguments:
@@ -102,7 +102,7 @@ func (r *callReader) arguments(piece string, emit func(translate.Event) error) e
 	return nil
 }
 
-// scan tells how many bytes of a piece belong to the arguments, and whether those end with them.
+// scan returns the number of bytes that belong to the arguments, and whether the arguments end with them.
 func (r *callReader) scan(piece string) (n int, isOver bool) {
 	for i := range len(piece) {
 		switch c := piece[i]; {
@@ -114,7 +114,7 @@ func (r *callReader) scan(piece string) (n int, isOver bool) {
 			r.isString = true
 		case c == '{', c == '[':
 			r.depth++
-		case c == '}' && r.depth == 0: // the answer's own
+		case c == '}' && r.depth == 0: // the closing brace of the answer
 			return i, true
 		case c == '}', c == ']':
 			if r.depth--; r.depth <= 0 {

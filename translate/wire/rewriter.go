@@ -6,50 +6,50 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Rewriter makes a client's stream of an engine's.
+// Rewriter converts an engine's stream to a client's.
 type Rewriter interface {
-	// Append appends what the client is to see of p. However the bytes are cut into calls, the sum is the same.
+	// Append appends what the client receives for p. The result doesn't depend on how the bytes are split into calls.
 	Append(dst, p []byte) []byte
-	// Close appends what is due when the stream has ended.
+	// Close appends the rest at the end of the stream.
 	Close(dst []byte) []byte
-	// Cut tells whether the answer has ended, but the engine would go on: the rest is not to be read.
+	// Cut reports whether the answer has ended but the engine would go on. The rest must not be read.
 	Cut() bool
-	// Fault is what went wrong in the stream, nil if nothing did. Nothing is appended after it; the caller tells the
-	// client, or sends the request again where the client has seen nothing yet.
+	// Fault returns the error that ended the stream, or nil. Nothing is appended after it. The caller sends it to the
+	// client, or retries the request if the client has received nothing yet.
 	Fault() *translate.Error
-	// Usage is what has been used so far: as the engine counts, once it has told, else by what was seen.
+	// Usage returns the tokens so far, as reported by the engine or else counted from the stream.
 	Usage() translate.Usage
 }
 
-// Chunk is a chunk of a chat's stream, in the parts that OpenAI's have. All parts are JSON.
+// Chunk is a chunk of the stream of a chat. All parts are JSON.
 type Chunk struct {
-	Delta    []byte   // an object; nil: an empty one
-	Thinking int      // where in Delta the name "reasoning_content" begins, at its quote; negative: it isn't there
-	Finish   []byte   // a string; nil: null
-	Logprobs []byte   // an object; nil: null
-	Others   [][]byte // further members
-	Timings  []byte   // the engine's own figures; nil: none
+	Delta    []byte   // an object; nil for an empty one
+	Thinking int      // position of the name "reasoning_content" in Delta, at its quote; negative if absent
+	Finish   []byte   // a string; nil for null
+	Logprobs []byte   // an object; nil for null
+	Others   [][]byte // additional members
+	Timings  []byte   // the engine's measurements; nil if there are none
 }
 
-// Chunks writes the stream of one choice of a chat. It is the client's dialect.
+// Chunks writes the stream of one choice of a chat in the client's dialect.
 type Chunks interface {
-	// Began notes that the answer has begun. It is called once.
+	// Began reports that the answer has begun. It is called once.
 	Began()
 	// Append appends a chunk.
 	Append(dst []byte, c *Chunk) []byte
-	// AppendText appends a chunk that has nothing but a piece of text, which is a JSON string.
+	// AppendText appends a chunk with only a piece of text, which is a JSON string.
 	AppendText(dst, text []byte) []byte
-	// AppendNoArguments appends the arguments of calls that have none, by their index.
+	// AppendNoArguments appends empty arguments for the calls with these indexes.
 	AppendNoArguments(dst []byte, calls []int) []byte
-	// Finish keeps the last chunk of the choice, and AppendEnd appends it with all that ends the stream. timings are as in Chunk.
+	// Finish keeps the last chunk of the choice. AppendEnd appends it and the end of the stream. timings are as in Chunk.
 	Finish(last *Chunk)
 	AppendEnd(dst []byte, o *translate.Outcome, timings []byte) []byte
 }
 
-// Flusher is an encoder that holds something back until it is flushed.
+// Flusher is an encoder that holds back output until it is flushed.
 type Flusher interface{ Flush(dst []byte) []byte }
 
-// Encoded makes a client's stream of an engine's by way of events.
+// Encoded returns a Rewriter that decodes and encodes events.
 func Encoded(d translate.Decoder, e translate.Encoder) Rewriter {
 	return &encoded{decoder: d, encoder: e}
 }
@@ -61,7 +61,7 @@ type encoded struct {
 	cut     bool
 	done    bool
 	fault   *translate.Error
-	out     []byte // what a call appends to
+	out     []byte // destination of the current call
 }
 
 func (r *encoded) Append(dst, p []byte) []byte {

@@ -1,21 +1,21 @@
 package wire
 
-// stopFinder looks for stop strings in a text that comes in pieces. The engine can't: it would find them in the model's
-// thinking and in the calls that it makes, too, which the strings aren't meant for.
+// stopFinder searches for stop strings in a text that comes in pieces. An engine would also find them in the model's thinking
+// and in its calls.
 //
-// What is found depends on the text alone, not on its pieces: the string that is complete first, and the longest of those
-// that are complete at the same place.
+// The result doesn't depend on the pieces: it is the string that ends first, and the longest of those that end at the same
+// place.
 type stopFinder struct {
 	stops []stopString
-	held  []byte // the end of the text, as far as a stop string may begin in it
-	met   string // the string that was found; empty: none yet
+	held  []byte // end of the text that may be the start of a stop string
+	met   string // the string found; empty if none
 }
 
-// stopString is a string that is looked for, by the algorithm of Knuth, Morris and Pratt.
+// stopString is a string to search for, with the algorithm of Knuth, Morris and Pratt.
 type stopString struct {
 	text   string
-	back   []int // for each length of a matched beginning, the length of the next shorter one that ends at the same place
-	length int   // of the beginning that the text ends with
+	back   []int // for each length of a matched prefix, the length of the next shorter one that ends at the same place
+	length int   // of the prefix that the text ends with
 }
 
 func newStopFinder(stops []string) *stopFinder {
@@ -32,7 +32,7 @@ func newStopFinder(stops []string) *stopFinder {
 	return f
 }
 
-// next takes the text's next byte.
+// next advances by the next byte of the text.
 func (s *stopString) next(c byte) {
 	for s.length > 0 && s.text[s.length] != c {
 		s.length = s.back[s.length]
@@ -42,7 +42,7 @@ func (s *stopString) next(c byte) {
 	}
 }
 
-// feed takes a piece and returns what can be told of the text. What comes after a stop string is dropped.
+// feed adds a piece and returns the text that can be emitted. Text after a stop string is dropped.
 func (f *stopFinder) feed(piece string) string {
 	from := len(f.held)
 	f.held = append(f.held, piece...)
@@ -71,7 +71,7 @@ func (f *stopFinder) take(n int) string {
 	return text
 }
 
-// rest returns what is held, since the text is interrupted or at its end. The search begins anew.
+// rest returns the held text, because the text ends or is interrupted, and restarts the search.
 func (f *stopFinder) rest() string {
 	for i := range f.stops {
 		f.stops[i].length = 0

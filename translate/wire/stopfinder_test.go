@@ -12,7 +12,7 @@ func TestStopFinder(t *testing.T) {
 	for name, tt := range map[string]struct {
 		stops  []string
 		pieces []string
-		want   []string // what is told after each piece, and at the end
+		want   []string // text emitted after each piece and at the end
 		met    string
 	}{
 		"within a piece":                   {[]string{"x"}, []string{"a", "bxc", "d"}, []string{"a", "b", "", ""}, "x"},
@@ -49,7 +49,7 @@ func TestStopFinder(t *testing.T) {
 	}
 }
 
-// FuzzStopFinder: the pieces make no difference, and nothing of a stop string is told.
+// FuzzStopFinder checks that the pieces make no difference and that no part of a stop string is emitted.
 func FuzzStopFinder(f *testing.F) {
 	f.Add("The END is near", "END", "is", 3)
 	f.Add("aaabaaab", "aab", "ba", 1)

@@ -1,5 +1,5 @@
-// Package wire says what the half of an engine is that is made of bytes: what the engine is sent, and what its answers mean. It
-// has what all engines share: answers that end at stop strings, and answers that have to be a call.
+// Package wire defines the interfaces of an engine's protocol: the requests that the engine is sent, and the meaning of its
+// answers. It also implements what all engines share: answers that end at stop strings, and answers that must be a call.
 package wire
 
 import (
@@ -10,87 +10,87 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Engine is what every engine has. The other half of an engine, its process, is the supervisor's. What not every engine can
-// do is an interface of its own: [Describer], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer].
+// Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
+// [Describer], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer].
 type Engine interface {
-	// Chat makes the engine's request for one of a chat's choices, by which it streams its answer.
+	// Chat returns the request for one choice of a chat. The engine streams its answer.
 	Chat(body *jsonbody.Body, chat *request.Chat, choice int) Upstream
 
-	// Drops names the fields of a chat request that the engine isn't sent.
+	// Drops returns the names of the fields of a chat request that the engine isn't sent.
 	Drops(body *jsonbody.Body, chat *request.Chat) []string
 
-	// Decoder reads the answer to a request that Chat made, as the model gives it. See [Decoder] for what the client is to get.
+	// Decoder decodes the model's answer to a request of Chat. The function [Decoder] returns one for the client's answer.
 	Decoder() translate.Decoder
 
-	// Fault reads a response whose status isn't 200.
+	// Fault parses a response whose status isn't 200.
 	Fault(status int, body []byte) *translate.Error
 }
 
-// Upstream is a request to an engine: a POST.
+// Upstream is a POST request to an engine.
 type Upstream struct {
 	Path string
-	Body [][]byte // one after the other
+	Body [][]byte // pieces, in order
 }
 
-// Describer is an engine that takes more than the fields that all take.
+// Describer is an engine with more fields than those that all engines support.
 type Describer interface {
-	// Describe notes in caps what the engine can do.
+	// Describe sets in caps what the engine can do.
 	Describe(caps *request.Caps)
 }
 
 // Counter is an engine that counts the tokens of a chat's prompt without answering it.
 type Counter interface {
-	// Count makes the request.
+	// Count returns the request.
 	Count(body *jsonbody.Body, chat *request.Chat) Upstream
 
-	// Counted reads the response.
+	// Counted parses the response.
 	Counted(answer []byte) (tokens int, _ *translate.Error)
 }
 
 // Completer is an engine that completes texts.
 type Completer interface {
-	// Completion makes the request for one of the candidates of one of the prompts.
+	// Completion returns the request for one candidate of one prompt.
 	Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) Upstream
 
-	// CompletionDecoder reads the answer to a request that Completion made.
+	// CompletionDecoder decodes the answer to a request of Completion.
 	CompletionDecoder() translate.Decoder
 
-	// Detokenize makes the request for the text of token ids, and Detokenized reads the response.
+	// Detokenize returns the request for the text of token ids. Detokenized parses the response.
 	Detokenize(tokens json.RawMessage) Upstream
 	Detokenized(answer []byte) (string, *translate.Error)
 }
 
-// Embedder is an engine that makes vectors of texts.
+// Embedder is an engine that computes embeddings of texts.
 type Embedder interface {
-	// Embeddings makes the request.
+	// Embeddings returns the request.
 	Embeddings(body *jsonbody.Body, e *request.Embedding) Upstream
 
-	// Embedded reads the response: a vector for each input, in order.
+	// Embedded parses the response: a vector for each input, in order.
 	Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error)
 }
 
 // Ranker is an engine that ranks documents.
 type Ranker interface {
-	// Rerank makes the request.
+	// Rerank returns the request.
 	Rerank(body *jsonbody.Body, r *request.Rerank) Upstream
 
-	// Reranked reads the response: a score for each document, in order.
+	// Reranked parses the response: a score for each document, in order.
 	Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error)
 }
 
-// Pinner is an engine whose slots can be chosen.
+// Pinner is an engine that lets requests choose their slot.
 type Pinner interface {
-	// Pin has the engine use one slot for a request, and without reuse none of what the slot has cached of earlier
-	// prompts. The body itself isn't changed.
+	// Pin returns the body of a request that uses the given slot. Without reuse, the cached prompt of the slot isn't
+	// used. The argument isn't changed.
 	Pin(body [][]byte, slot int, reuse bool) [][]byte
 
-	// Generates tells whether a request to a path takes a slot. Only such a request is pinned.
+	// Generates reports whether requests to a path take a slot. Only such requests are pinned.
 	Generates(path string) bool
 }
 
-// Passer is an engine whose own chat stream is so close to OpenAI's that its chunks can be passed on, which is quicker than to
-// decode and encode them.
+// Passer is an engine whose chat stream is so close to the client's chunks that it can be passed on, which is faster than
+// decoding and encoding it.
 type Passer interface {
-	// Rewriter passes the answer to a request that Chat made.
+	// Rewriter converts the answer to a request of Chat.
 	Rewriter(chat *request.Chat, chunks Chunks) Rewriter
 }

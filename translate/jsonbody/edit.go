@@ -1,0 +1,158 @@
+package jsonbody
+
+import "strings"
+
+// Edit is a set of changes to the top-level fields of a body. The zero value changes nothing.
+type Edit struct {
+	changes []change
+	// only has the names of the unchanged fields that are kept, unless they are null. nil keeps all fields.
+	only map[string]bool
+}
+
+type change struct {
+	key, value string // empty to remove the field
+}
+
+// Set sets a field to a JSON value. The last change of a field counts.
+func (e *Edit) Set(key, value string) {
+	if c := e.find(key); c != nil {
+		c.value = value
+		return
+	}
+	e.changes = append(e.changes, change{key, value})
+}
+
+// Remove removes a field.
+func (e *Edit) Remove(key string) { e.Set(key, "") }
+
+// Has reports whether the edit changes a field.
+func (e *Edit) Has(key string) bool { return e.find(key) != nil }
+
+// Only returns a copy of the edit that keeps only the fields in names: those that it sets, and the others unless they are
+// null.
+func (e *Edit) Only(names map[string]bool) Edit {
+	only := Edit{make([]change, 0, len(e.changes)+4), names}
+	for _, c := range e.changes {
+		if c.value == "" || names[c.key] {
+			only.changes = append(only.changes, c)
+		}
+	}
+	return only
+}
+
+// Dropped returns the names of the fields that [Edit.Only] leaves out of a body.
+func (e *Edit) Dropped(body *Body) []string {
+	var names []string
+	for i := range body.fields {
+		if f := &body.fields[i]; e.find(string(f.key)) == nil && !e.keeps(body, f) {
+			names = append(names, strings.ToValidUTF8(string(f.key), ""))
+		}
+	}
+	return names
+}
+
+// Apply returns a copy of the body's bytes with the changes. Unchanged fields are copied byte for byte.
+func (e *Edit) Apply(b *Body) []byte {
+	grow := 2
+	for _, c := range e.changes {
+		grow += len(c.key) + len(c.value) + 4
+	}
+	out := make([]byte, 0, len(b.Raw)+grow)
+	out = append(out, '{')
+	for i := range b.fields {
+		f := &b.fields[i]
+		c := e.find(string(f.key))
+		if c != nil && c.value == "" || c == nil && !e.keeps(b, f) {
+			continue
+		}
+		out = AppendComma(out)
+		out = append(out, b.Raw[f.from:f.value]...)
+		if c != nil {
+			out = append(out, c.value...)
+		} else {
+			out = append(out, b.Raw[f.value:f.to]...)
+		}
+	}
+	for _, c := range e.changes {
+		if c.value != "" && !b.has(c.key) {
+			out = AppendComma(out)
+			out = append(out, '"')
+			out = append(out, c.key...)
+			out = append(out, '"', ':')
+			out = append(out, c.value...)
+		}
+	}
+	return append(out, '}')
+}
+
+// Pieces returns the result of Apply in pieces. Unchanged fields are parts of Raw, not copies.
+func (e *Edit) Pieces(b *Body) [][]byte {
+	pieces := append(make([][]byte, 0, 8), openingBrace)
+	run, to := -1, 0 // bounds in Raw of the piece being built; run is -1 if there is none
+	end := func(at int) {
+		if run >= 0 {
+			pieces, run = append(pieces, b.Raw[run:at]), -1
+		}
+	}
+	for i := range b.fields {
+		f := &b.fields[i]
+		c := e.find(string(f.key))
+		if c != nil && c.value == "" || c == nil && !e.keeps(b, f) {
+			end(to)
+			continue
+		}
+		if run < 0 {
+			if len(pieces) > 1 {
+				pieces = append(pieces, comma)
+			}
+			run = f.from
+		}
+		to = f.to
+		if c != nil {
+			end(f.value)
+			pieces = append(pieces, []byte(c.value))
+		}
+	}
+	end(to)
+	return append(pieces, e.tail(b, len(pieces) > 1))
+}
+
+// keeps reports whether an unchanged field is kept.
+func (e *Edit) keeps(b *Body, f *field) bool {
+	return e.only == nil || e.only[string(f.key)] && IsGiven(b.Raw[f.value:f.to])
+}
+
+// tail returns the new fields and the closing brace.
+func (e *Edit) tail(b *Body, needsComma bool) []byte {
+	grow := 2
+	for _, c := range e.changes {
+		grow += len(c.key) + len(c.value) + 4
+	}
+	tail := make([]byte, 0, grow)
+	for _, c := range e.changes {
+		if c.value == "" || b.has(c.key) {
+			continue
+		}
+		if needsComma {
+			tail = append(tail, ',')
+		}
+		needsComma = true
+		tail = append(append(append(tail, '"'), c.key...), '"', ':')
+		tail = append(tail, c.value...)
+	}
+	return append(tail, '}')
+}
+
+func (e *Edit) find(key string) *change {
+	for i := range e.changes {
+		if e.changes[i].key == key {
+			return &e.changes[i]
+		}
+	}
+	return nil
+}
+
+var (
+	comma        = []byte{','}
+	openingBrace = []byte{'{'}
+)

@@ -1,0 +1,121 @@
+package llamaserver
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Fault parses an error response: {"error":{"code":400,"message":"…","type":"…"}}, with n_prompt_tokens and n_ctx if the prompt
+// is too long.
+func (Wire) Fault(status int, body []byte) *translate.Error {
+	return faultOf(status, gjson.GetBytes(body, "error"))
+}
+
+func faultOf(status int, e gjson.Result) *translate.Error {
+	message := e.Get("message").Str
+	if code := int(e.Get("code").Num); code >= 400 && code < 600 {
+		status = code
+	}
+	if tokens, limit, ok := tooLongOf(message); ok {
+		return translate.Overflow(tokens, limit)
+	}
+	switch {
+	case e.Get("type").Str == "exceed_context_size_error":
+		return translate.Overflow(int(e.Get("n_prompt_tokens").Int()), int(e.Get("n_ctx").Int()))
+	case strings.HasPrefix(message, "Context size has been exceeded"):
+		return &translate.Error{Kind: translate.KindContextOverflow, Message: "The context is full. Shorten the prompt, or load the model with a larger context_length."}
+	case strings.Contains(message, "Infill is not supported"):
+		return request.NoInfill()
+	case status == 400, status == 501, isClientsMistake(message):
+		code, param := refusal(status, message)
+		return translate.Invalid(code, param, "The engine refused the request: "+tidy(message))
+	case status == 503:
+		return &translate.Error{Kind: translate.KindUnavailable, Message: "The engine is not ready: " + tidy(message)}
+	default: // 401 and 404, too: never the client's fault
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
+	}
+}
+
+// formatNotMet is the code of an answer that llama-server's parser rejects.
+const formatNotMet = "format_not_met"
+
+// clientsMistakes are the starts of messages about invalid requests, which may have status 500, and their codes and fields for
+// the client.
+var clientsMistakes = []struct{ start, code, param string }{
+	{"Failed to parse tools", "invalid_value", "tools"},
+	{"tools param requires", "invalid_value", "tools"},
+	{"Failed to parse messages", "invalid_value", "messages"},
+	{"Failed to parse tool call arguments", "invalid_value", "messages"},
+	{"Unknown reasoning format", "invalid_value", "reasoning_format"},
+	{"Invalid tool_choice", "invalid_value", "tool_choice"},
+	{"Cannot use custom grammar constraints with tools", "invalid_value", "grammar"},
+	{"Unable to generate parser for this template. Automatic parser generation failed: JSON schema", "invalid_schema", ""},
+	{"Failed to load image", "invalid_image", "messages"},
+	{"Invalid uri format", "invalid_image", "messages"},
+	{"image input is not supported", "unsupported_content", "messages"},
+	{"audio input is not supported", "unsupported_content", "messages"},
+	{"unsupported content[].type", "unsupported_content", "messages"},
+	{"Expected 'content' to be", "invalid_type", "messages"},
+	{"All non-assistant messages must contain", "invalid_value", "messages"},
+	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
+	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
+	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
+	{"The model produced output that does not match the expected", formatNotMet, "response_format"}, // about the start of an answer in the request
+	{"Failed to initialize samplers", formatNotMet, "response_format"},                              // likewise
+	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
+}
+
+func isClientsMistake(message string) bool {
+	for _, m := range clientsMistakes {
+		if strings.HasPrefix(message, m.start) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal returns the code and the field of a rejected request, as far as the message shows them.
+func refusal(status int, message string) (code, param string) {
+	for _, m := range clientsMistakes {
+		if strings.HasPrefix(message, m.start) {
+			return m.code, m.param
+		}
+	}
+	code = "invalid_value"
+	if status == http.StatusNotImplemented {
+		code = "not_supported"
+	}
+	if m := fieldAtFault.FindStringSubmatch(message); m != nil {
+		param = m[1]
+		if strings.Contains(message, "type must be ") {
+			code = "invalid_type"
+		}
+	}
+	return code, param
+}
+
+// fieldAtFault matches the field in a message.
+var fieldAtFault = regexp.MustCompile(`^Field '(\w+)': `)
+
+// tidy removes what is of no use to a client from a message, and shortens it.
+func tidy(message string) string {
+	message = libraryPrefix.ReplaceAllString(message, "")
+	const enough = 500
+	if len(message) > enough {
+		message = strings.ToValidUTF8(message[:enough], "") + "…"
+	}
+	if message == "" {
+		return "no reason was given."
+	}
+	return message
+}
+
+// libraryPrefix matches the prefix of a JSON library's messages.
+var libraryPrefix = regexp.MustCompile(`\[json\.exception\.[^\]]*\] ?`)

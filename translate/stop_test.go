@@ -1,0 +1,114 @@
+package translate_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// The log probabilities are those of the tokens that begin in the emitted text.
+func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stops, tokens []string
+		text          string
+		told          int // number of tokens emitted
+	}{
+		"none of the stop string's":            {[]string{" END"}, []string{"a", "b", " END", "c"}, "ab", 2},
+		"at the beginning":                     {[]string{"a"}, []string{"a", "b"}, "", 0},
+		"one that the string begins in":        {[]string{"b"}, []string{"ab", "c"}, "a", 1},
+		"one that was partly told before":      {[]string{"se c"}, []string{"a", "se", " b", "se", " c"}, "ase b", 3},
+		"one that was held back in part":       {[]string{"bcd"}, []string{"aab", "b", "cd"}, "aab", 1},
+		"two of a text that was held back":     {[]string{"xyz"}, []string{"ax", "y", "xy", "z"}, "axy", 2},
+		"all of a text without a stop string":  {[]string{"zz"}, []string{"a", "z"}, "az", 2},
+		"a letter of two tokens before a stop": {[]string{"z"}, []string{"\xc3", "\xa4", "z"}, "\u00e4", 2},
+		"a letter of two tokens within a stop": {[]string{"\u00e4z"}, []string{"b", "\xc3", "\xa4", "z"}, "b", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: tt.stops, Logprobs: true})
+			text, told := "", 0
+			emit := func(ev translate.Event) error {
+				switch ev := ev.(type) {
+				case translate.Text:
+					text += ev.Text
+				case translate.Logprobs:
+					told += len(gjson.ParseBytes(ev.Content).Array())
+				}
+				return nil
+			}
+			for _, frame := range likely(tt.tokens) {
+				if err := d.Feed([]byte("data: "+frame+"\n\n"), emit); err != nil && !errors.Is(err, translate.ErrCut) {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tt.text, text); diff != "" {
+				t.Errorf("the text (-want +got):\n%s", diff)
+			}
+			if told != tt.told {
+				t.Errorf("%d log probabilities are told, want %d", told, tt.told)
+			}
+		})
+	}
+}
+
+// Without a usage before the end, the tokens of an answer that is cut off are counted.
+func TestStop_UsageOfTheTextSeen(t *testing.T) {
+	t.Parallel()
+	d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}})
+	var events []translate.Event
+	emit := func(ev translate.Event) error {
+		events = append(events, ev)
+		return nil
+	}
+	for _, frame := range []string{
+		`{"choices":[{"delta":{"content":null}}],"prompt_progress":{"total":9,"cache":4,"processed":9}}`,
+		`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{"content":"b"}}]}`, `{"choices":[{"delta":{"content":"END"}}]}`,
+	} {
+		if err := d.Feed([]byte("data: "+frame+"\n\n"), emit); err != nil && !errors.Is(err, translate.ErrCut) {
+			t.Fatal(err)
+		}
+	}
+	want := []translate.Event{
+		translate.Prompt{Total: 9, Cached: 4, Processed: 9},
+		translate.Text{Text: "a"},
+		translate.Text{Text: "b"},
+		translate.Usage{Prompt: 9, Cached: 4, Completion: 3},
+		translate.Stop{Reason: translate.StopString, Text: "END"},
+		translate.Finish{Reason: translate.FinishStop},
+	}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// likely returns an engine's stream of tokens with their log probabilities. A letter is sent with its last token.
+func likely(tokens []string) (frames []string) {
+	held, probs := "", ""
+	for _, token := range tokens {
+		var numbers []byte
+		for _, c := range []byte(token) {
+			numbers = append(jsonbody.AppendComma(numbers), strconv.Itoa(int(c))...)
+		}
+		if probs != "" {
+			probs += ","
+		}
+		probs += fmt.Sprintf(`{"id":1,"token":%s,"bytes":[%s],"logprob":-1,"top_logprobs":[]}`, jsonbody.AppendString(nil, "?"), numbers)
+		if held += token; held == "\xc3" {
+			continue
+		}
+		frames = append(frames, fmt.Sprintf(`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":%s},"logprobs":{"content":[%s]}}],"id":"x"}`, jsonbody.AppendString(nil, held), probs))
+		held, probs = "", ""
+	}
+	return append(frames, `{"choices":[{"finish_reason":"stop","index":0,"delta":{}}]}`, "[DONE]")
+}
