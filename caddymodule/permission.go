@@ -55,7 +55,7 @@ func (p *Permission) CertificateAllowed(ctx context.Context, name string) error 
 	if p.allows(name, hello) {
 		return nil
 	}
-	return fmt.Errorf("%w: %q is no name or address of this machine, and neither hosts nor the permission's names have it",
+	return fmt.Errorf("%w: %q is not a name or address of this machine, and is neither in hosts nor in the permission's names",
 		caddytls.ErrPermissionDenied, name)
 }
 
@@ -162,7 +162,7 @@ func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 	for _, policy := range automation.Policies {
 		subjects := policy.Subjects()
 		if policy.OnDemand && (len(subjects) == 0 || slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(s, "*") })) {
-			log.Warn("anybody who can reach a site with on_demand can have any number of certificates made: " +
+			log.Warn("anyone who can reach a site with on_demand can have any number of certificates made: " +
 				"put on_demand_tls { permission lm } into the global options")
 			return
 		}

@@ -82,7 +82,7 @@ func warnOpen(ctx caddy.Context, log *slog.Logger) {
 		}
 		for _, listen := range server.Listen {
 			if isReachable(listen) {
-				log.Warn("anybody who can reach this listener can use the models: put lm_auth before lm_api, or bind 127.0.0.1",
+				log.Warn("anyone who can reach this listener can use the models: put lm_auth before lm_api, or bind 127.0.0.1",
 					"server", name, "listener", listen)
 			}
 		}

@@ -81,7 +81,7 @@ func openSocket(dir home.Dir, log *slog.Logger) *socket {
 	path := dir.Socket()
 	l, err := listenPrivately(path)
 	if err != nil {
-		log.Warn("lmcaddy's commands can't reach this server, but with --host: its socket can't be made", "socket", path, "reason", err)
+		log.Warn("lmcaddy's commands can reach this server only with --host: its socket can't be created", "socket", path, "reason", err)
 		return nil
 	}
 	s := &socket{path: path, listener: l, live: map[uint64]*service{}}
@@ -93,7 +93,7 @@ func openSocket(dir home.Dir, log *slog.Logger) *socket {
 // socket that a crash left behind. The caller has made sure that no other process serves there.
 func listenPrivately(path string) (_ net.Listener, err error) {
 	if len(path) > home.MaxSocketPath {
-		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
+		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket's may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
 	}
 	hidden := filepath.Join(filepath.Dir(path), ".new") // a name no longer than the socket's, for the same limit
 	if err := os.RemoveAll(hidden); err != nil {

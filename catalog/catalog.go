@@ -201,5 +201,5 @@ const maxReported = 10_000
 
 var (
 	errTooDeep = errors.New("the folders are nested too deeply")
-	errLoop    = errors.New("it links to a folder that it lies in")
+	errLoop    = errors.New("it links to a folder that contains it")
 )

@@ -329,7 +329,7 @@ func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
 	if !strings.Contains(f.Message, "hunter2") {
 		t.Errorf("operators aren't told: %q", f.Message)
 	}
-	if got := backingOff("a", f, f.At).Message; strings.Contains(got, "hunter2") || !strings.HasSuffix(got, "its engine ended by itself") {
+	if got := backingOff("a", f, f.At).Message; strings.Contains(got, "hunter2") || !strings.HasSuffix(got, "its engine ended unexpectedly") {
 		t.Errorf("clients are told %q", got)
 	}
 }

@@ -157,7 +157,7 @@ func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 	}}
 	s, fake := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "reading the wrong disk\n"}}}, options, nil)
 	got := refusal(t, s).Message
-	for _, part := range []string{"The model m could not be loaded: the engine said nothing for 2s while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
+	for _, part := range []string{"The model m could not be loaded: the engine wrote nothing for 2s while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("message %q lacks %q", got, part)
 		}

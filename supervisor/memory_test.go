@@ -26,7 +26,7 @@ func TestMemory_AsManyPinnedModelsAsMayBeLoaded(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 1})
 	p.idle(pinned(specOf("a", 1)))
-	const told = "The model b can't be loaded: max_loaded is 1, and so many pinned models are loaded. Unload one, or raise max_loaded."
+	const told = "The model b can't be loaded: max_loaded is 1, and pinned models take all of it. Unload one, or raise max_loaded."
 	p.on(user(1, "b"), Refuse{1, Error{Kind: NeverFits, Message: told}})
 }
 

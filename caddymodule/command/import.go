@@ -75,7 +75,7 @@ func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dr
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), path)
 	if key == "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "It is no model by itself: the models in its folder can see with it.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "It is a projector, not a model: the models in its folder use it to read images.")
 		return nil
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
@@ -116,7 +116,7 @@ func tellImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, di
 	}
 	there := filepath.Join(dir.Models(), rel)
 	if _, err := os.Lstat(there); err == nil {
-		return &catalog.ImportError{Source: what.Source, Reason: there + " is there already; remove it first, or choose another publisher or name"}
+		return &catalog.ImportError{Source: what.Source, Reason: there + " already exists; remove it first, or choose another publisher or name"}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s would be %s to %s.\n", what.Source, how, there)
 	if key == "" {
