@@ -277,7 +277,7 @@ func TestPulse_StuckOutsideTheLoop(t *testing.T) {
 			other.got([]byte("data: {}\n\n"), nil)
 			other.wait()
 		}
-		p.gaveUp(5*time.Minute+lookEvery, "before the model was reached")
+		p.gaveUp(5*time.Minute+lookEvery, "before it reached the model")
 	})
 }
 
