@@ -67,11 +67,6 @@ func (c *Catalog) SetRoots(roots []string) {
 	c.change(func(to *config) { to.roots = slices.Clone(roots) })
 }
 
-// SetFormats replaces the formats of the models that are listed.
-func (c *Catalog) SetFormats(formats ...Format) {
-	c.change(func(to *config) { to.formats = slices.Clone(formats) })
-}
-
 func (c *Catalog) change(do func(*config)) {
 	for {
 		old := c.config.Load()

@@ -110,7 +110,7 @@ func TestRemove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, root := catalogOf(t, nil)
-			c.SetFormats(FormatGGUF, FormatMLX)
+			setFormats(c, FormatGGUF, FormatMLX)
 			tt.tree.plant(t, root)
 			m, err := c.Lookup(t.Context(), tt.key)
 			if err != nil {
