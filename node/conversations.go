@@ -45,26 +45,16 @@ func (n *Node) openStore(s *StoreSettings) error {
 	return nil
 }
 
-// prune removes conversations that exceed the bounds, on request and periodically, until the node is closed.
+// prune removes conversations that exceed the bounds.
 func (n *Node) prune() {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-n.pruning:
-		case <-ticker.C:
-		}
-		s, bounds := n.store.Load(), n.settings.Load().Store.Bounds
-		if s == nil || bounds == (store.Bounds{}) {
-			continue
-		}
-		switch removed, err := s.Prune(n.ctx, bounds); {
-		case err != nil && n.ctx.Err() == nil:
-			n.log.Error("removing old conversations failed", "error", err)
-		case removed > 0:
-			n.log.Info("old conversations were removed", "responses", removed)
-		}
+	s, bounds := n.store.Load(), n.settings.Load().Store.Bounds
+	if s == nil || bounds == (store.Bounds{}) {
+		return
+	}
+	switch removed, err := s.Prune(n.ctx, bounds); {
+	case err != nil && n.ctx.Err() == nil:
+		n.log.Error("removing old conversations failed", "error", err)
+	case removed > 0:
+		n.log.Info("old conversations were removed", "responses", removed)
 	}
 }

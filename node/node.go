@@ -93,10 +93,25 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
 	}, log.With("part", "supervisor"))
-	n.background.Go(n.prune)
-	n.background.Go(n.note)
-	n.background.Go(n.watchTokens)
+	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
+	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
+	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
 	return n
+}
+
+// every calls do periodically, and whenever wake receives, until the node is closed.
+func (n *Node) every(period time.Duration, wake <-chan struct{}, do func()) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-wake:
+		case <-ticker.C:
+		}
+		do()
+	}
 }
 
 // Home returns the node's home folder.

@@ -94,20 +94,10 @@ func (a *running) recheck() {
 	}
 }
 
-// watchTokens ends the requests whose tokens no longer allow them, until the node is closed.
-func (n *Node) watchTokens() {
-	ticker := time.NewTicker(recheckEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-ticker.C:
-		case <-n.running.again:
-		}
-		if err := n.recheckTokens(); err != nil && n.ctx.Err() == nil {
-			n.log.Warn("can't check whether tokens in use are still valid", "error", err)
-		}
+// recheckRunning ends the requests whose tokens no longer allow them.
+func (n *Node) recheckRunning() {
+	if err := n.recheckTokens(); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("can't check whether tokens in use are still valid", "error", err)
 	}
 }
 

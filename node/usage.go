@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -157,19 +156,10 @@ func (n *Node) Usage(ctx context.Context, owner *string, from, to time.Time) (ma
 	return n.Conversations().Usage(ctx, store.Day(from), store.Day(to))
 }
 
-// note saves usage periodically, until the node is closed.
+// note saves the usage that hasn't been saved, and logs errors.
 func (n *Node) note() {
-	ticker := time.NewTicker(noteUsedEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-ticker.C:
-			if err := n.noteUsed(n.ctx); err != nil && n.ctx.Err() == nil {
-				n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
-			}
-		}
+	if err := n.noteUsed(n.ctx); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
 	}
 }
 
@@ -201,7 +191,7 @@ func (n *Node) noteUsed(ctx context.Context) error {
 	}
 	n.meter.mu.Lock()
 	defer n.meter.mu.Unlock()
-	for key, count := range maps.All(pending) {
+	for key, count := range pending {
 		n.meter.pending[key] = sum(n.meter.pending[key], count)
 	}
 	return err
