@@ -235,6 +235,15 @@ func oneOf(name, value string, allowed ...string) error {
 	return fmt.Errorf("%s: %q is not one of %v", name, value, allowed)
 }
 
+// appOf returns the configuration's app. Caddy makes one with the defaults if the configuration has none.
+func appOf(ctx caddy.Context) (*App, error) {
+	app, err := ctx.App("lm")
+	if err != nil {
+		return nil, err
+	}
+	return app.(*App), nil
+}
+
 // Start applies the settings to the home's node.
 func (a *App) Start() error {
 	dir, err := a.openHome()

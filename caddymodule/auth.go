@@ -45,11 +45,11 @@ func (*Auth) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app, whose node knows the tokens.
 func (h *Auth) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("lm")
+	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
-	h.api = api.New(api.Config{Node: app.(*App).Node, Log: ctx.Slogger(), CORSOf: corsOf})
+	h.api = api.New(api.Config{Node: app.Node, Log: ctx.Slogger(), CORSOf: corsOf})
 	return nil
 }
 

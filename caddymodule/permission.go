@@ -37,11 +37,11 @@ func (*Permission) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app. The sites are looked up later: they are provisioned after TLS.
 func (p *Permission) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("lm")
+	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
-	p.hosts = app.(*App).Hosts
+	p.hosts = app.Hosts
 	p.sites = func() []string { return siteNames(ctx) }
 	return nil
 }
@@ -115,8 +115,8 @@ func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		if word := d.Val(); word != "names" {
-			return d.Errf("permission lm: unknown option %q", word)
+		if d.Val() != "names" {
+			return unknownOption(d, "permission lm", []string{"names"})
 		}
 		if err := hostArgs(d, &p.Names); err != nil {
 			return err

@@ -104,7 +104,7 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 // model.
 func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) error {
 	line := newProgressLine(cmd.ErrOrStderr())
-	job, err := c.Follow(ctx, id, func(j client.Job) { line.tell(j.Status, progressOf(j, time.Now())) })
+	job, err := c.Follow(ctx, id, func(j client.Job) { line.update(j.Status, progressOf(j, time.Now())) })
 	line.end()
 	if job.Model != "" {
 		name = job.Model

@@ -61,7 +61,7 @@ func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dr
 		return err
 	}
 	if dry {
-		return tellImport(ctx, cmd, what, dir)
+		return describeImport(ctx, cmd, what, dir)
 	}
 	if err := dir.Make(); err != nil {
 		return err
@@ -97,8 +97,8 @@ func bring(ctx context.Context, what catalog.Import) (path, key string, err erro
 	return path, key, err
 }
 
-// tellImport prints what an import would do. It finds out by importing a link into an empty folder.
-func tellImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
+// describeImport prints what an import would do. It finds out by importing a link into an empty folder.
+func describeImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
 	how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
 	empty, err := os.MkdirTemp("", "lmcaddy-import-")
 	if err != nil {
