@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patient is a pulse over an engine that isn't there: what it answers is the test's to say.
+// patient is a pulse over an engine whose answers the test chooses.
 type patient struct {
 	*pulse
 	t         *testing.T
@@ -78,7 +78,7 @@ func (p *patient) silence(d time.Duration) {
 	synctest.Wait()
 }
 
-// gives up sees when the engine was condemned.
+// gives up checks when the engine was condemned.
 func (p *patient) gaveUp(after time.Duration, reason string) {
 	p.t.Helper()
 	if !strings.Contains(p.condemned, reason) || p.condemned == "" || p.at < after || p.at > after+lookEvery+2*lookTimeout {
@@ -250,7 +250,7 @@ func TestPulse_AfterAClientLeft(t *testing.T) {
 	}
 }
 
-// Who comes and goes all the time must not keep the engine that it has hung from being seen.
+// A client that keeps reconnecting must not hide that its request has hung the engine.
 func TestPulse_LeavingAgainAndAgainDoesNotHideAHang(t *testing.T) {
 	during(t, func(p *patient) {
 		p.stuckAt(decoding)

@@ -109,7 +109,7 @@ func TestQueue_OwnersTakeTurns(t *testing.T) {
 	p.waits(20, 40, 30, 11, 21, 12, 41, 13, 31, 14)
 }
 
-// Who comes back again and again delays another's by one turn each time, and no more.
+// An owner with many requests delays another owner's request by at most one turn each.
 func TestQueue_TurnsStarveNobody(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
