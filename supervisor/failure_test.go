@@ -335,7 +335,7 @@ func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
 }
 
 // A load that fails because this server has no file descriptor left says nothing about the model: it is retried once a
-// second while requests wait, and pinned instances come back.
+// second while requests wait, and instances with AutoRestart come back.
 func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})

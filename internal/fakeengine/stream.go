@@ -22,7 +22,8 @@ func encode(value any) []byte {
 // frame is a server-sent event.
 func frame(data []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", data) }
 
-// check returns the error of a client that has disconnected, before anything is sent.
+// check is called before anything is sent. It returns an error if the client has disconnected, and blocks while the loop is
+// stuck or the process is stopping.
 func (g *generation) check() error {
 	g.stick()
 	select {
