@@ -1,9 +1,9 @@
-// Package lmcaddy makes a model server of any build of Caddy. Importing it, as xcaddy does, is all that it takes:
+// Package lmcaddy turns any build of Caddy into a model server. Importing it, as xcaddy does, is enough:
 //
 //	xcaddy build --with github.com/lmcaddy/lmcaddy
 //
-// That Caddy stays itself. It gains the modules of package caddymodule, such as the app lm and the directive lm_api, and one
-// command, lm, which has all of the commands of package caddymodule/command below it.
+// That Caddy is otherwise unchanged. It gains the modules of package caddymodule, such as the app lm and the directive
+// lm_api, and one command, lm, with the commands of package caddymodule/command as subcommands.
 //
 // The program lmcaddy is built from cmd/lmcaddy instead.
 package lmcaddy

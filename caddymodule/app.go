@@ -27,35 +27,35 @@ import (
 
 func init() { caddy.RegisterModule(new(App)) }
 
-// App is the model server: which models there are, which engines run them, and how.
+// App is the model server: its models, and the engines that run them.
 type App struct {
 	// The folder that holds all state. Default: $LMCADDY_HOME, else ~/.lmcaddy.
 	Home string `json:"home,omitempty"`
 
-	// Further folders of models, beside the home's own. They are only read.
+	// Additional models folders. They are only read.
 	ModelsDirs []string `json:"models_dirs,omitempty"`
 
 	// Whether a model is loaded when a request first names it. Default: true.
 	JIT *bool `json:"jit,omitempty"`
 
-	// How long a model that was loaded on first use may be idle before it is unloaded; 0: for ever. Default: 60m.
+	// How long a model that was loaded on first use may be idle before it is unloaded; 0: it stays loaded. Default: 60m.
 	IdleTTL *caddy.Duration `json:"idle_ttl,omitempty"`
 
-	// How many instances may be loaded at a time; 0: as many as memory holds. Default: 0.
+	// How many instances may be loaded at a time; 0: limited only by memory. Default: 0.
 	MaxLoaded int `json:"max_loaded,omitempty"`
 
 	// How much memory all instances may take together: a share of the machine's and its GPUs', such as 85%, or a size,
 	// such as 20GiB. Default: 85%.
 	MemoryBudget string `json:"memory_budget,omitempty"`
 
-	// How many requests may wait for each model; more are refused. 0: no bound. Default: 512.
+	// How many requests may wait for each model; more are refused. 0: unlimited. Default: 512.
 	Queue *int `json:"queue,omitempty"`
 
 	// How much memory the bodies of all requests may take together, in bytes: those that are being read, that wait and that
 	// are being answered. One token may take a quarter of it. Default: a sixteenth of the machine's memory, at least 256 MiB.
 	BodyMemory int64 `json:"body_memory,omitempty"`
 
-	// What happens to a load when the last request that waits for it is gone: "finish" or "stop". Default: finish.
+	// What happens to a load when no request waits for it any more: "finish" or "stop". Default: finish.
 	AbandonedLoads string `json:"abandoned_loads,omitempty"`
 
 	// The longest time that an engine may make no progress, while it loads or answers, before it counts as hung. Once an
@@ -98,8 +98,8 @@ type App struct {
 	// variable HF_ENDPOINT, else huggingface.co, with the token in HF_TOKEN.
 	Hubs []Hub `json:"hubs,omitempty"`
 
-	// Names and addresses by which this machine is known, beside its own. Sites without authentication take requests for
-	// them, and TLS on demand makes certificates for them. Default: none.
+	// Additional names and addresses of this machine. Sites without authentication accept requests for them, and TLS on
+	// demand issues certificates for them. Default: none.
 	Hosts []string `json:"hosts,omitempty"`
 
 	// Where conversations are stored, and for how long.
@@ -108,14 +108,14 @@ type App struct {
 	log      *slog.Logger
 	settings node.Settings
 	gen      uint64
-	warnOpen func()               // warns of what anybody can use or make grow
+	warnOpen func()               // warns about unprotected sites
 	grace    func() time.Duration // the HTTP app's grace period
 	opened   string               // the key of the node in the pool; empty before Start
 	pooled   *pooled
 	node     *node.Node    // set before started is closed
 	started  chan struct{} // closed when the node can be used
 	requests underway
-	servers  map[*caddyhttp.Server]bool // those whose connections requests counts
+	servers  map[*caddyhttp.Server]bool // servers whose connections are counted in requests
 	retired  atomic.Bool                // a newer configuration has replaced this one
 }
 
@@ -139,11 +139,11 @@ type Model struct {
 	// Whether the model is never evicted.
 	Pin bool `json:"pin,omitempty"`
 
-	// How long the model may be idle before it is unloaded, however it was loaded; 0: for ever. Default: idle_ttl where
-	// it was loaded on first use, else for ever.
+	// How long the model may be idle before it is unloaded, however it was loaded; 0: it stays loaded. Default: idle_ttl if
+	// it was loaded on first use, else 0.
 	TTL *caddy.Duration `json:"ttl,omitempty"`
 
-	// Arguments that are added to the engine's.
+	// Arguments appended to the engine's.
 	Args []string `json:"args,omitempty"`
 }
 
@@ -215,7 +215,7 @@ func (a *App) Validate() error {
 	return a.settings.Validate()
 }
 
-// choices are the options that are one of some words. The first is the default.
+// choices are the options with a fixed set of values. The first value is the default.
 var choices = []struct {
 	name   string
 	of     func(*App) *string
@@ -235,7 +235,16 @@ func oneOf(name, value string, allowed ...string) error {
 	return fmt.Errorf("%s: %q is not one of %v", name, value, allowed)
 }
 
-// Start puts the settings in force, on the home's node.
+// appOf returns the configuration's app. Caddy makes one with the defaults if the configuration has none.
+func appOf(ctx caddy.Context) (*App, error) {
+	app, err := ctx.App("lm")
+	if err != nil {
+		return nil, err
+	}
+	return app.(*App), nil
+}
+
+// Start applies the settings to the home's node.
 func (a *App) Start() error {
 	dir, err := a.openHome()
 	if err != nil {
@@ -268,13 +277,13 @@ func (a *App) openHome() (home.Dir, error) {
 	return dir.Real()
 }
 
-// Stop takes the settings out of force. The engines go on: requests may still be under way.
+// Stop withdraws the settings. The engines keep running: requests may still be in progress.
 func (a *App) Stop() error {
 	a.pop()
 	return nil
 }
 
-// pop takes the settings out of force. It may be called again.
+// pop withdraws the settings. It may be called more than once.
 func (a *App) pop() {
 	if a.node != nil {
 		a.node.Pop(a.gen)

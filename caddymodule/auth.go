@@ -19,16 +19,16 @@ func init() { caddy.RegisterModule(new(Auth)) }
 // Auth passes on requests with a token (lmcaddy token create) whose scopes allow them, and requests that need none, such as
 // preflights and the greeting. Paths outside the API need a token, too, with any scopes.
 type Auth struct {
-	// Identities that another authentication has found, such as basic_auth, forward_auth or client certificates. The first
-	// whose user isn't empty counts. A token goes before them all.
+	// Identities from another authentication, such as basic_auth, forward_auth or client certificates. The first whose user
+	// isn't empty is used. A token takes precedence over all of them.
 	Trusted []Trusted `json:"trusted,omitempty"`
 
 	api *api.API
 }
 
-// Trusted is an identity that another authentication has found.
+// Trusted is an identity from another authentication.
 type Trusted struct {
-	// A placeholder that gives the user, such as {http.auth.user.id} or {http.request.tls.client.subject}.
+	// A placeholder for the user, such as {http.auth.user.id} or {http.request.tls.client.subject}.
 	User string `json:"user"`
 
 	// What the user may do. Default: all but admin.
@@ -45,18 +45,19 @@ func (*Auth) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app, whose node knows the tokens.
 func (h *Auth) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("lm")
+	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
-	h.api = api.New(api.Config{Node: app.(*App).Node, Log: ctx.Slogger(), CORSOf: corsOf})
+	h.api = api.New(api.Config{Node: app.Node, Log: ctx.Slogger(), CORSOf: corsOf})
 	return nil
 }
 
-// placeholder is the only form that a user may have: with text beside it, an empty placeholder would still name a user.
+// placeholder matches the only form that a user may have: with additional text, an empty placeholder would still name a
+// user.
 var placeholder = regexp.MustCompile(`^\{[^{}]+\}$`)
 
-const noPlaceholder = "is no placeholder: name one that gives the user, and nothing beside it, such as {http.auth.user.id}"
+const noPlaceholder = "is not a placeholder: give one for the user, without other text, such as {http.auth.user.id}"
 
 // Validate checks the users and the scopes.
 func (h *Auth) Validate() error {
@@ -93,7 +94,7 @@ func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	return next.ServeHTTP(w, admitted)
 }
 
-// trusted returns the identity that another authentication has found, or nil.
+// trusted returns the identity from another authentication, or nil.
 func (h *Auth) trusted(r *http.Request) *node.Identity {
 	replace, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {

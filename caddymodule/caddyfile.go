@@ -266,7 +266,7 @@ func (a *App) checkAliases(key string, aliases []string) error {
 	for other, m := range a.Models {
 		for _, alias := range aliases {
 			if other != key && slices.Contains(m.Aliases, alias) {
-				return fmt.Errorf("alias %s: the model %s has it already", alias, other)
+				return fmt.Errorf("alias %s: it is already used by the model %s", alias, other)
 			}
 		}
 	}

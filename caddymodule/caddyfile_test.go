@@ -139,7 +139,7 @@ func TestCaddyfile_DocumentsAreValid(t *testing.T) {
 	}
 }
 
-// wantNoOtherPorts sees that a Caddyfile opens no port that it doesn't name: Caddy adds port 80 to sites with TLS, which an
+// wantNoOtherPorts checks that a Caddyfile opens no port that it doesn't name: Caddy adds port 80 to sites with TLS, which an
 // ordinary user may not open. Nor does it warn of anything.
 func wantNoOtherPorts(t *testing.T, file, text string) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// Store is where conversations are stored.
+// Store defines where conversations are stored.
 type Store struct {
 	// The URL of a PostgreSQL database. Default: a SQLite file in the home, lmcaddy.db.
 	PostgresURL string `json:"postgres_url,omitempty"`
@@ -20,10 +20,11 @@ type Store struct {
 	// How long a conversation is kept after its newest turn; 0: until it is deleted. Default: 0.
 	MaxAge caddy.Duration `json:"max_age,omitempty"`
 
-	// How many turns are kept: beyond that, whole conversations go, the longest unused first. 0: any number. Default: 0.
+	// How many turns are kept. Beyond that, whole conversations are deleted, the least recently used first. 0: unlimited.
+	// Default: 0.
 	MaxTurns int `json:"max_turns,omitempty"`
 
-	// For how long a token that was found valid stays so while the store can't be asked; 0: not at all. Default: 5m.
+	// How long a verified token stays valid while the store is unreachable; 0: not at all. Default: 5m.
 	TokenGrace *caddy.Duration `json:"token_grace,omitempty"`
 }
 

@@ -12,32 +12,32 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// Engine is how an engine is run.
+// Engine is the configuration of an engine.
 type Engine struct {
 	// The executable. Default: the selected runtime (lmcaddy runtime ls), else the one on PATH.
 	Path string `json:"path,omitempty"`
 
-	// How many requests an instance answers at a time. Default: 4, or fewer where memory is scarce.
+	// How many requests an instance answers at a time. Default: 4, or fewer if memory is scarce.
 	Parallel int `json:"parallel,omitempty"`
 
-	// Arguments that are added to those of every instance.
+	// Arguments appended to those of every instance.
 	Args []string `json:"args,omitempty"`
 
-	// Whether each instance runs in a sandbox, where the system has one: Linux with Landlock. Default: true.
+	// Whether each instance runs in a sandbox, if the system has one: Linux with Landlock. Default: true.
 	Sandbox *bool `json:"sandbox,omitempty"`
 
-	// Files and folders that an instance may read, and execute, in its sandbox, beside the model, the runtime, the system's
-	// libraries and the GPUs: for instance what its arguments name.
+	// Additional files and folders that an instance may read and execute in its sandbox, such as those that its arguments
+	// name. The model, the runtime, the system's libraries and the GPUs are always allowed.
 	SandboxRead []string `json:"sandbox_read,omitempty"`
 
-	// Options that this engine alone has, with their values.
+	// Options specific to this engine, with their values.
 	Options map[string][]string `json:"options,omitempty"`
 }
 
-// engineOptions are those that every engine has.
+// engineOptions are the options that every engine has.
 var engineOptions = []string{"args", "parallel", "path", "sandbox", "sandbox_read"}
 
-// findEngine is the engine that goes by a name. The error names those that there are.
+// findEngine returns the engine with a name. The error lists the available engines.
 func findEngine(all []node.Engine, name string) (node.Engine, error) {
 	names := make([]string, 0, len(all))
 	for _, e := range all {
@@ -49,7 +49,7 @@ func findEngine(all []node.Engine, name string) (node.Engine, error) {
 	return node.Engine{}, fmt.Errorf("engine: %q is not one of: %s", name, strings.Join(names, ", "))
 }
 
-// engine reads the block of one of the engines that there are.
+// engine reads the block of an engine.
 func (a *App) engine(d *caddyfile.Dispenser, all []node.Engine) error {
 	var name string
 	if err := oneArg(d, &name); err != nil {
@@ -105,7 +105,7 @@ func (e *Engine) option(d *caddyfile.Dispenser, described node.Engine) error {
 	}
 }
 
-// settings is what the configuration says, with paths as they are meant.
+// settings returns the engine's settings, with absolute paths.
 func (e *Engine) settings(described node.Engine, resolve func(string) string) (node.EngineSettings, error) {
 	s := node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel, Unconfined: e.Sandbox != nil && !*e.Sandbox}
 	for _, word := range slices.Sorted(maps.Keys(e.Options)) {

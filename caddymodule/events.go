@@ -8,8 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 )
 
-// onEvent calls a function at each event of a name that Caddy has for a configuration, such as "started" and "stopping".
-// Caddy goes on when the function returns.
+// onEvent calls a function at each event that Caddy emits for a configuration under a name, such as "started" or
+// "stopping". Caddy continues when the function returns.
 func onEvent(ctx caddy.Context, name string, do func()) error {
 	app, err := ctx.App("events")
 	if err != nil {

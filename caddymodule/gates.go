@@ -16,7 +16,7 @@ const (
 	gateGrammar   = "raw_grammar"
 )
 
-// Gates are the names that the option allow takes.
+// Gates lists the values of the option allow.
 var Gates = []string{gateEphemeral, gatePlugin, gateRemote, gateGrammar}
 
 func (a *App) gates() node.Gates {

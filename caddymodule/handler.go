@@ -34,18 +34,17 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.lm_api", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision finds the app. Caddy makes one with the defaults if the configuration has none.
+// Provision finds the app.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("lm")
+	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
-	a := app.(*App)
-	c := configOf(ctx, a)
+	c := configOf(ctx, app)
 	c.MaxBody, c.CORS, c.Families = h.MaxBody, h.CORS, h.Dialects
-	h.api, h.app = api.New(c), a
+	h.api, h.app = api.New(c), app
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
-		a.countConnections(server)
+		app.countConnections(server)
 	}
 	if program().PlainHTTP1 {
 		leaveOutTLSProtocols(ctx)

@@ -62,8 +62,8 @@ func (p *pooled) beginEnd() {
 	p.socket.beginEnd()
 }
 
-// Destruct closes the node when the last configuration that uses it is gone. Requests under way are cut off, and get a moment
-// to tell their clients.
+// Destruct closes the node when the last configuration that uses it has ended. Requests in progress are cut off, with a
+// moment to send an error to their clients.
 func (p *pooled) Destruct() error {
 	p.socket.close()
 	err := p.Close()

@@ -131,7 +131,7 @@ func duration(d *caddyfile.Dispenser, to *caddy.Duration) error {
 	return nil
 }
 
-// timeout reads a duration that can't be 0: that would be no time at all, where other options take it for no limit.
+// timeout reads a duration greater than 0. For other options, 0 means no limit; here it would mean no time at all.
 func timeout(d *caddyfile.Dispenser, to *caddy.Duration) error {
 	word := d.Val()
 	if err := duration(d, to); err != nil {

@@ -23,7 +23,7 @@ func init() { caddy.RegisterModule(new(Permission)) }
 // Permission restricts TLS on demand to certificates for this machine: for its names, the addresses of its interfaces,
 // localhost, and the names in the configuration. A client that asks for any other name gets no certificate.
 type Permission struct {
-	// Further names and addresses, such as those under which a router forwards to this machine. Default: none.
+	// Additional names and addresses, such as those from which a router forwards to this machine. Default: none.
 	Names []string `json:"names,omitempty"`
 
 	hosts []string // the app's
@@ -37,11 +37,11 @@ func (*Permission) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app. The sites are looked up later: they are provisioned after TLS.
 func (p *Permission) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("lm")
+	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
-	p.hosts = app.(*App).Hosts
+	p.hosts = app.Hosts
 	p.sites = func() []string { return siteNames(ctx) }
 	return nil
 }
@@ -55,12 +55,12 @@ func (p *Permission) CertificateAllowed(ctx context.Context, name string) error 
 	if p.allows(name, hello) {
 		return nil
 	}
-	return fmt.Errorf("%w: %q is no name or address of this machine, and neither hosts nor the permission's names have it",
+	return fmt.Errorf("%w: %q is not a name or address of this machine, and is neither in hosts nor in the permission's names",
 		caddytls.ErrPermissionDenied, name)
 }
 
-// allows tells whether a certificate may be made. What it allows to other machines is a short list: of each address there is
-// one spelling, and the many names and addresses that mean localhost are for connections from this machine.
+// allows reports whether a certificate may be issued for a name. Other machines can request only a short list of names:
+// each address has one spelling, and the many names and addresses of localhost are for connections from this machine.
 func (p *Permission) allows(name string, hello *tls.ClientHelloInfo) bool {
 	if slices.Contains(p.hosts, name) || slices.Contains(p.Names, name) {
 		return true
@@ -72,7 +72,7 @@ func (p *Permission) allows(name string, hello *tls.ClientHelloInfo) bool {
 		machine.IsLocalhost(name) && localAddress(hello).IsLoopback()
 }
 
-// localAddress is this end's address of a connection.
+// localAddress returns the local address of a connection.
 func localAddress(hello *tls.ClientHelloInfo) netip.Addr {
 	if hello == nil || hello.Conn == nil {
 		return netip.Addr{}
@@ -81,7 +81,7 @@ func localAddress(hello *tls.ClientHelloInfo) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// siteNames are the names that the configuration gives its sites, but for those with a wildcard.
+// siteNames returns the names of the configuration's sites, which may include wildcards.
 func siteNames(ctx caddy.Context) (names []string) {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
@@ -115,8 +115,8 @@ func (p *Permission) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		if word := d.Val(); word != "names" {
-			return d.Errf("permission lm: unknown option %q", word)
+		if d.Val() != "names" {
+			return unknownOption(d, "permission lm", []string{"names"})
 		}
 		if err := hostArgs(d, &p.Names); err != nil {
 			return err
@@ -149,7 +149,8 @@ func checkHosts(word string, names []string) error {
 	return nil
 }
 
-// warnOnDemand warns of TLS on demand for any name: each certificate is three files, so clients could fill the disk.
+// warnOnDemand warns about TLS on demand for arbitrary names: each certificate takes three files, so clients could fill the
+// disk.
 func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 	app, err := ctx.AppIfConfigured("tls")
 	if err != nil {
@@ -162,7 +163,7 @@ func warnOnDemand(ctx caddy.Context, log *slog.Logger) {
 	for _, policy := range automation.Policies {
 		subjects := policy.Subjects()
 		if policy.OnDemand && (len(subjects) == 0 || slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(s, "*") })) {
-			log.Warn("anybody who can reach a site with on_demand can have any number of certificates made: " +
+			log.Warn("anyone who can reach a site with on_demand can request any number of certificates: " +
 				"put on_demand_tls { permission lm } into the global options")
 			return
 		}

@@ -16,7 +16,7 @@ import (
 // StatusPath is the path on the home's socket that describes the server's process.
 const StatusPath = "/lm/status"
 
-// Process is the answer to GET /lm/status.
+// Process is the response to GET /lm/status.
 type Process struct {
 	Version   string    `json:"version"`
 	Home      string    `json:"home"`

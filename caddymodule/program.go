@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Program is what a program of our own does beside what modules may do in any Caddy. All of it is about the whole process,
-// so a Caddy build that merely has the modules does none of it.
+// Program holds what a program of our own does in addition to the modules. It affects the whole process, so a Caddy build
+// that merely has the modules does none of it.
 type Program struct {
-	// Version is the program's own. Default: that of our module.
+	// Version is the program's version. Default: that of our module.
 	Version string
 
 	// LogReady is called whenever a configuration has set up the default logger, just before the admin endpoint listens.
@@ -17,15 +17,15 @@ type Program struct {
 	// Serving is called when a configuration with sites has started, with their addresses as URLs.
 	Serving func(addresses []string)
 
-	// PlainHTTP1 has sites without TLS offer HTTP/1 alone. Caddy's default has them offer what takes TLS, too, and warns of
-	// it at every start.
+	// PlainHTTP1 restricts sites without TLS to HTTP/1. By default, Caddy also offers protocols that require TLS, and warns
+	// about that at every start.
 	PlainHTTP1 bool
 }
 
-// inForce is what SetProgram was given, or a program that does nothing.
+// inForce is the program passed to SetProgram, or one that does nothing.
 var inForce atomic.Pointer[Program]
 
-// SetProgram is to be called by the main package of a program of our own, before Caddy runs.
+// SetProgram sets the program. The main package calls it before Caddy runs.
 func SetProgram(p Program) { inForce.Store(&p) }
 
 func program() Program {
@@ -38,7 +38,7 @@ func program() Program {
 // module is the path of the module that this package belongs to.
 const module = "github.com/lmcaddy/lmcaddy"
 
-// moduleVersion is the version of our module in somebody else's build.
+// moduleVersion returns the version of our module in another program's build.
 func moduleVersion() string {
 	const unknown = "development"
 	info, ok := debug.ReadBuildInfo()
@@ -52,7 +52,7 @@ func moduleVersion() string {
 		if dep.Replace != nil {
 			dep = dep.Replace
 		}
-		if dep.Version != "" && dep.Version != "(devel)" { // as that of a checkout is
+		if dep.Version != "" && dep.Version != "(devel)" { // a checkout has these
 			return dep.Version
 		}
 	}

@@ -8,32 +8,32 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Report is what GET /lm/ps answers, and the command ps shows: everything at one moment.
+// Report is the response to GET /lm/ps, which the command ps shows. All of it is from the same moment.
 type Report struct {
 	Time      time.Time          `json:"time"`
 	Limits    ReportedLimits     `json:"limits"`
-	Memory    int64              `json:"memory_bytes"` // of all instances, against the budget
+	Memory    int64              `json:"memory_bytes"` // of all instances, counted against the budget
 	Instances []ReportedInstance `json:"instances"`    // in order of loading
-	Coming    []ReportedComing   `json:"coming"`       // instances that are to be started again
-	Failing   []ReportedFault    `json:"failing"`      // models that have failed and haven't worked since, by key
+	Coming    []ReportedComing   `json:"coming"`       // instances that will be restarted
+	Failing   []ReportedFault    `json:"failing"`      // models that have failed and haven't worked since, sorted by key
 	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
 }
 
-// ReportedLimits are bounds. 0: none.
+// ReportedLimits are the limits in effect; 0: unlimited.
 type ReportedLimits struct {
 	Instances int   `json:"max_loaded"`
 	Memory    int64 `json:"memory_budget_bytes"`
 	Queue     int   `json:"queue"` // waiting requests for each model
 }
 
-// ReportedInstance is an instance. What isn't known yet, or doesn't apply, is absent.
+// ReportedInstance is an instance. Fields that are unknown or don't apply are absent.
 type ReportedInstance struct {
 	ID       string            `json:"id"`
 	Model    string            `json:"model"`
 	Status   string            `json:"status"`            // starting, loading, ready, draining or stopping
 	Reason   supervisor.Reason `json:"reason,omitempty"`  // why it is draining or stopping
-	Renewing bool              `json:"renewing"`          // it is started again with other settings once it is idle
-	Smaller  bool              `json:"smaller,omitempty"` // it has fewer slots or a smaller prompt cache, beside other models
+	Renewing bool              `json:"renewing"`          // it will be restarted with other settings once it is idle
+	Smaller  bool              `json:"smaller,omitempty"` // it has fewer slots or a smaller prompt cache, to make room for other models
 	Pinned   bool              `json:"pinned"`
 	Progress *float64          `json:"progress,omitempty"` // of loading, 0 to 1
 
@@ -48,7 +48,7 @@ type ReportedInstance struct {
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	LoadSeconds float64   `json:"load_time_seconds,omitempty"`
 	LastUsed    time.Time `json:"last_used,omitzero"` // when it was loaded, or the last request began or ended
-	TTLSeconds  float64   `json:"ttl_seconds"`        // how long it may be idle; 0: for ever
+	TTLSeconds  float64   `json:"ttl_seconds"`        // how long it may be idle; 0: unlimited
 	Expires     time.Time `json:"expires_at,omitzero"`
 
 	PID           int    `json:"pid,omitempty"`
@@ -58,7 +58,7 @@ type ReportedInstance struct {
 	EngineVersion string `json:"engine_version,omitempty"`
 }
 
-// ReportedComing is an instance that is to be started again.
+// ReportedComing is an instance that will be restarted.
 type ReportedComing struct {
 	ID    string    `json:"id"`
 	Model string    `json:"model"`

@@ -49,13 +49,13 @@ func everything() supervisor.Overview {
 			},
 		},
 		Coming: []supervisor.Coming{
-			{ID: "f/crashed", Key: "f/crashed", At: noon.Add(16 * time.Second), Why: "its engine ended by itself: signal: killed"},
+			{ID: "f/crashed", Key: "f/crashed", At: noon.Add(16 * time.Second), Why: "its engine ended unexpectedly: signal: killed"},
 			{ID: "g/changed:2", Key: "g/changed", At: noon},
 		},
 		Failing: []supervisor.Failing{
-			{Key: "f/crashed", Count: 5, Until: noon.Add(16 * time.Second), Why: "its engine ended by itself: signal: killed"},
+			{Key: "f/crashed", Count: 5, Until: noon.Add(16 * time.Second), Why: "its engine ended unexpectedly: signal: killed"},
 			{Key: "h/failing", Count: 4, Until: noon.Add(4 * time.Second), Why: "The model h/failing could not be loaded: unknown architecture."},
-			{Key: "i/once", Count: 1, Until: noon.Add(-time.Minute), Why: "its engine ended by itself: it hung"},
+			{Key: "i/once", Count: 1, Until: noon.Add(-time.Minute), Why: "its engine ended unexpectedly: it hung"},
 		},
 		Waiting: map[string]int{"b/busy": 12, "c/loading": 1},
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// reserved are the locks that Reserve has taken, by the home, until an app takes them over.
+// reserved holds the locks taken by Reserve, by home, until an app takes them over.
 var reserved sync.Map
 
-// Reserve locks a home, by its real path, before Caddy runs. The app that opens the home takes the lock over. A home that
-// another process uses is an error that names it.
+// Reserve locks a home, by its real path, before Caddy runs. The app that opens the home takes over the lock. If another
+// process has locked the home, the error names it.
 func Reserve(dir home.Dir) error {
 	lock, err := takeLock(dir)
 	if err == nil {
@@ -20,7 +20,7 @@ func Reserve(dir home.Dir) error {
 	return err
 }
 
-// takeLock returns the lock on a home: the one that Reserve took, or a new one.
+// takeLock returns the lock taken by Reserve, or else a new one.
 func takeLock(dir home.Dir) (*node.Lock, error) {
 	if lock, ok := reserved.LoadAndDelete(dir); ok {
 		return lock.(*node.Lock), nil

@@ -43,7 +43,7 @@ func namesHost(matcher any, r *http.Request) bool {
 	return err == nil && matched
 }
 
-// rootCertificate gives the root of the configuration's own certificate authority, in PEM.
+// rootCertificate returns the root certificate of the configuration's own certificate authority, in PEM.
 func rootCertificate(ctx caddy.Context) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		app, err := ctx.AppIfConfigured("pki")
@@ -58,7 +58,7 @@ func rootCertificate(ctx caddy.Context) func() ([]byte, error) {
 	}
 }
 
-// CheckCORS returns an error if an origin isn't one that the option cors takes.
+// CheckCORS returns an error if the option cors doesn't accept an origin.
 func CheckCORS(origin string) error {
 	if origin == "*" || origin == "null" || origin == "file://" { // the last two are for files
 		return nil
@@ -82,7 +82,7 @@ func warnOpen(ctx caddy.Context, log *slog.Logger) {
 		}
 		for _, listen := range server.Listen {
 			if isReachable(listen) {
-				log.Warn("anybody who can reach this listener can use the models: put lm_auth before lm_api, or bind 127.0.0.1",
+				log.Warn("anyone who can reach this listener can use the models: put lm_auth before lm_api, or bind 127.0.0.1",
 					"server", name, "listener", listen)
 			}
 		}

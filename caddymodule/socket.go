@@ -45,7 +45,7 @@ type socket struct {
 type service struct {
 	handler http.Handler
 	loaded  func() (supervisor.Overview, error)
-	grace   time.Duration // how long requests may go on when the server ends; 0: as long as they take
+	grace   time.Duration // how long requests may continue when the server ends; 0: unlimited
 	log     *slog.Logger
 }
 
@@ -62,11 +62,11 @@ func (a *App) service() *service {
 	}
 }
 
-// DefaultGrace is how long streams may go on when a server that has no configuration is told to stop. Caddy's own default is
-// for ever.
+// DefaultGrace is how long streams may continue when a server without a configuration is told to stop. Caddy's own default
+// is unlimited.
 const DefaultGrace = 15 * time.Second
 
-// gracePeriod is how long the sites' requests may go on when the server ends; 0: as long as they take.
+// gracePeriod returns how long the sites' requests may continue when the server ends; 0: unlimited.
 func gracePeriod(ctx caddy.Context) time.Duration {
 	app, err := ctx.AppIfConfigured("http")
 	if err != nil {
@@ -75,13 +75,13 @@ func gracePeriod(ctx caddy.Context) time.Duration {
 	return time.Duration(app.(*caddyhttp.App).GracePeriod)
 }
 
-// openSocket makes the home's socket. It accepts connections at once, and answers them from the first push on. A server can
-// do without a socket, so an error is only logged.
+// openSocket creates the home's socket. It accepts connections at once, and answers them from the first push on. A server
+// works without the socket, so errors are only logged.
 func openSocket(dir home.Dir, log *slog.Logger) *socket {
 	path := dir.Socket()
 	l, err := listenPrivately(path)
 	if err != nil {
-		log.Warn("lmcaddy's commands can't reach this server, but with --host: its socket can't be made", "socket", path, "reason", err)
+		log.Warn("lmcaddy's commands can reach this server only with --host: its socket can't be created", "socket", path, "reason", err)
 		return nil
 	}
 	s := &socket{path: path, listener: l, live: map[uint64]*service{}}
@@ -93,7 +93,7 @@ func openSocket(dir home.Dir, log *slog.Logger) *socket {
 // socket that a crash left behind. The caller has made sure that no other process serves there.
 func listenPrivately(path string) (_ net.Listener, err error) {
 	if len(path) > home.MaxSocketPath {
-		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
+		return nil, fmt.Errorf("its path is longer than the %d bytes that a socket's may have: choose a shorter LMCADDY_HOME", home.MaxSocketPath)
 	}
 	hidden := filepath.Join(filepath.Dir(path), ".new") // a name no longer than the socket's, for the same limit
 	if err := os.RemoveAll(hidden); err != nil {
@@ -135,7 +135,7 @@ func (s *socket) push(gen uint64, v *service) {
 	}
 }
 
-// pop removes a configuration's service. It may be called again. The last one goes on answering.
+// pop removes a configuration's service. It may be called more than once. The last one keeps answering.
 func (s *socket) pop(gen uint64) {
 	if s == nil {
 		return
@@ -146,7 +146,7 @@ func (s *socket) pop(gen uint64) {
 	s.choose()
 }
 
-// choose makes the newest service answer. With none left, the last one stays. s.mu is held.
+// choose makes the newest service answer. With none left, the last one stays. The caller holds s.mu.
 func (s *socket) choose() {
 	var newest uint64
 	for gen := range s.live {
@@ -157,7 +157,7 @@ func (s *socket) choose() {
 	}
 }
 
-// end stops accepting requests. It doesn't wait for those under way. s.mu is held.
+// end stops accepting requests. It doesn't wait for those in progress. The caller holds s.mu.
 func (s *socket) end() {
 	s.once.Do(func() {
 		s.begin()
@@ -180,7 +180,7 @@ func (s *socket) end() {
 	})
 }
 
-// beginEnd stops accepting requests. Those under way get the newest configuration's grace period.
+// beginEnd stops accepting requests. Those in progress get the newest configuration's grace period.
 func (s *socket) beginEnd() {
 	if s == nil {
 		return

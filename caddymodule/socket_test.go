@@ -119,7 +119,7 @@ func TestSocket_ThatCannotBeIsTold(t *testing.T) {
 	}
 }
 
-// ending is a socket that a request is under way on when its last configuration goes.
+// ending is a socket that a request is in progress on when its last configuration goes.
 func ending(t *testing.T, grace time.Duration) (s *socket, finish chan struct{}, answered chan error) {
 	t.Helper()
 	dir := socketHome(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// onServing tells the program where the configuration's sites answer, once it has started.
+// onServing passes the addresses of the configuration's sites to the program, once it has started.
 func onServing(ctx caddy.Context) error {
 	serving := program().Serving
 	if serving == nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// underway is what a configuration is answering: requests to the API, and connections on which a request is answered. A
-// request's handler returns before the end of the answer is written, so connections are counted as well. Those of HTTP/3
-// can't be.
+// underway counts a configuration's API requests in progress, and the connections on which a request is being answered. A
+// request's handler returns before the end of the response is written, so connections are counted as well. HTTP/3
+// connections can't be counted.
 type underway struct {
 	mu      sync.Mutex
 	count   int                   // of both
@@ -18,7 +18,7 @@ type underway struct {
 	idled   time.Time             // when a connection last became idle
 }
 
-// begin counts a request. It has to be ended.
+// begin counts a request. The caller must end it.
 func (u *underway) begin() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -31,7 +31,7 @@ func (u *underway) end() {
 	u.remove()
 }
 
-// add counts one more. u.mu is held.
+// add counts one more. The caller holds u.mu.
 func (u *underway) add() {
 	if u.count == 0 {
 		u.nothing = make(chan struct{})
@@ -39,7 +39,7 @@ func (u *underway) add() {
 	u.count++
 }
 
-// remove counts one less. u.mu is held.
+// remove counts one less. The caller holds u.mu.
 func (u *underway) remove() {
 	if u.count--; u.count == 0 {
 		close(u.nothing)
@@ -47,7 +47,7 @@ func (u *underway) remove() {
 	}
 }
 
-// connState is told by an HTTP server what becomes of a connection.
+// connState is the ConnState hook of an HTTP server.
 func (u *underway) connState(conn net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,7 +68,7 @@ func (u *underway) connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// ended is closed once nothing is under way.
+// ended returns a channel that is closed once nothing is in progress.
 func (u *underway) ended() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,14 +80,14 @@ func (u *underway) ended() <-chan struct{} {
 	return u.nothing
 }
 
-// isNothing tells whether nothing is under way.
+// isNothing reports whether nothing is in progress.
 func (u *underway) isNothing() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count == 0
 }
 
-// wait waits until nothing is under way, or another channel is closed.
+// wait waits until nothing is in progress, or another channel is closed.
 func (u *underway) wait(over <-chan struct{}) {
 	select {
 	case <-u.ended():
@@ -95,8 +95,8 @@ func (u *underway) wait(over <-chan struct{}) {
 	}
 }
 
-// waitQuiet waits until no connection has become idle for the time that quiet says, at most for the time that most says. A
-// client that has just got an answer may already have sent another request.
+// waitQuiet waits until no connection has become idle for the duration quiet, but at most for the duration most. A client
+// that has just received a response may already have sent another request.
 func (u *underway) waitQuiet(quiet, most time.Duration) {
 	for end := time.Now().Add(most); ; {
 		u.mu.Lock()

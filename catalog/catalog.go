@@ -67,11 +67,6 @@ func (c *Catalog) SetRoots(roots []string) {
 	c.change(func(to *config) { to.roots = slices.Clone(roots) })
 }
 
-// SetFormats replaces the formats of the models that are listed.
-func (c *Catalog) SetFormats(formats ...Format) {
-	c.change(func(to *config) { to.formats = slices.Clone(formats) })
-}
-
 func (c *Catalog) change(do func(*config)) {
 	for {
 		old := c.config.Load()
@@ -201,5 +196,5 @@ const maxReported = 10_000
 
 var (
 	errTooDeep = errors.New("the folders are nested too deeply")
-	errLoop    = errors.New("it links to a folder that it lies in")
+	errLoop    = errors.New("it links to a folder that contains it")
 )

@@ -267,7 +267,7 @@ func TestCatalog_TellsTheLogOnce(t *testing.T) {
 		write(t, root, "p/b/x.gguf", f32)
 		check("a good file")
 		link(t, root, "p/loop", root)
-		check("a loop", `ROOT/p/loop reason="it links to a folder that it lies in"`)
+		check("a loop", `ROOT/p/loop reason="it links to a folder that contains it"`)
 		link(t, root, "p/none", "nothing")
 		check("a link to nothing", `ROOT/p/none reason="stat ROOT/p/none: no such file or directory"`)
 		write(t, root, strings.Repeat("d/", maxNesting+1)+"x.gguf", f32)

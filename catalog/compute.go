@@ -6,8 +6,8 @@ import (
 	gguf "github.com/gpustack/gguf-parser-go"
 )
 
-// compute is the size of the buffers for the largest computation, which is that of one layer for a batch of tokens. The
-// factors here and below say how many vectors of which width are held at once; they are those of the engine's accounts.
+// compute returns the size of the buffers for the largest computation: one layer for a batch of tokens. The factors here
+// and below are the numbers of vectors of each width that exist at the same time, taken from the engine's own figures.
 func (p *plan) compute(context, batch float64, s Shape) float64 {
 	a := p.arch
 	seen := context
@@ -19,7 +19,7 @@ func (p *plan) compute(context, batch float64, s Shape) float64 {
 	}
 	attention, maskBytes := p.attention(), 2.0
 	if s.NoFlashAttention {
-		attention += float64(min(a.AttentionHeadCount, maxHeads)) * seen // each head's scores
+		attention += float64(min(a.AttentionHeadCount, maxHeads)) * seen // the scores of each head
 		maskBytes = 4
 	}
 	masked := seen
@@ -29,7 +29,7 @@ func (p *plan) compute(context, batch float64, s Shape) float64 {
 	return batch * (4*max(attention, p.layer(s)) + maskBytes*masked)
 }
 
-// attention is how many numbers are held for each token while it looks at the others.
+// attention returns the number of values per token in the attention part of a layer.
 func (p *plan) attention() float64 {
 	a := p.arch
 	embedding, heads := float64(width(a.EmbeddingLength)), float64(min(a.AttentionHeadCount, maxHeads))
@@ -41,7 +41,7 @@ func (p *plan) attention() float64 {
 	return 2*query + 2*shared + 4*embedding
 }
 
-// layer is how many numbers are held for each token in the rest of a layer.
+// layer returns the number of values per token in the rest of a layer.
 func (p *plan) layer(s Shape) float64 {
 	embedding := float64(width(p.arch.EmbeddingLength))
 	within := max(float64(p.feedForward), 5.5*float64(p.arch.SSMInnerSize))
@@ -50,14 +50,14 @@ func (p *plan) layer(s Shape) float64 {
 	}
 	if expert := float64(p.expert); expert > 0 {
 		used := float64(cmp.Or(max(0, s.ExpertsUsed), int(p.arch.ExpertUsedCount)))
-		if within = max(within, used*3*expert); 2*expert < embedding { // then what they give takes more
+		if within = max(within, used*3*expert); 2*expert < embedding { // otherwise the experts' outputs are larger
 			within = max(within, used*(3*expert+embedding))
 		}
 	}
 	return within + 5*embedding
 }
 
-// projector is what a vision projector takes: the parser's estimate, else its weights and half as much.
+// projector returns the memory that a vision projector takes: the parser's estimate, or else 1.5 times its weights.
 func (p *plan) projector() (bytes int64) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -8,25 +8,26 @@ import (
 	gguf "github.com/gpustack/gguf-parser-go"
 )
 
-// The engine's defaults, and how it rounds the context of a slot up.
+// The engine's defaults, and the step to which it rounds up the context of a slot.
 const (
 	defaultBatch      = 2048
 	defaultMicroBatch = 512
 	contextStep       = 256
 )
 
-// What an entry of the vocabulary takes, as measured.
+// The memory that an entry of the vocabulary takes, as measured.
 const (
 	tokenBytes = 200
 	mergeBytes = 104
 )
 
-// maxAsked bounds the batch and the context that the parser is asked about, in tokens. A longer context is counted by the
-// same measure.
+// maxAsked bounds the batch and the context that the parser is called with, in tokens. The result for a longer context is
+// extrapolated.
 const maxAsked = 1 << 20
 
-// memory is what the model takes. The parser's estimate is taken for the cache, which it knows for each architecture to the
-// byte but for the exceptions below, and not for the computation: that is up to twenty times what engines of today take.
+// memory returns the memory that the model takes. The cache is the parser's estimate, which is exact for each architecture,
+// with the exceptions below. The parser's estimate of the computation isn't used: it is up to twenty times too high for
+// current engines.
 func (p *plan) memory(s Shape) Memory {
 	slots, context := float64(max(1, s.Parallel)), s.ContextLength
 	if context <= 0 {
@@ -37,7 +38,7 @@ func (p *plan) memory(s Shape) Memory {
 	batch = int(min(float64(batch), tokens*slots))
 
 	cache, ok := p.cache(tokens, batch, s)
-	vocabulary := (tokenBytes+4*slots)*float64(p.tokens) + mergeBytes*float64(p.merges) // with the chances of each token
+	vocabulary := (tokenBytes+4*slots)*float64(p.tokens) + mergeBytes*float64(p.merges) // including the probability of each token
 	return Memory{
 		Weights: p.weights,
 		KVCache: bounded(cache * slots),
@@ -48,7 +49,7 @@ func (p *plan) memory(s Shape) Memory {
 	}
 }
 
-// checkpoint is the part of a slot's cache that doesn't grow with the context, for all that lies behind is forgotten.
+// checkpoint returns the part of a slot's cache that doesn't grow with the context, because earlier tokens are forgotten.
 func (p *plan) checkpoint(s Shape) float64 {
 	const long, fewest = 1 << 18, 32
 	if len(p.arch.AttentionSlidingWindowLayers) == 0 && !p.arch.AttentionRecurrent {
@@ -59,7 +60,7 @@ func (p *plan) checkpoint(s Shape) float64 {
 	return 2*half - whole
 }
 
-// cache is that of one slot, in bytes. It is not ok if it had to be guessed.
+// cache returns the size of one slot's cache, in bytes. ok is false if it is a guess.
 func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool) {
 	if p.encoder {
 		return 0, true
@@ -85,7 +86,7 @@ func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool
 		keys += float64(d.KVCache.Key)
 		values += float64(d.KVCache.Value)
 	}
-	if p.latent() { // only what keys and values are computed from is kept
+	if p.latent() { // only the values that keys and values are computed from are cached
 		keys *= float64(p.arch.AttentionKeyLength) / float64(p.arch.AttentionKeyLengthMLA)
 		values = 0
 	}
@@ -95,12 +96,12 @@ func (p *plan) cache(tokens float64, batch int, s Shape) (bytes float64, ok bool
 	return (keys + values) * tokens / asked, true
 }
 
-// latent tells whether attention is of the kind whose cache holds what keys and values are computed from.
+// latent reports whether the model uses latent attention, which caches the values that keys and values are computed from.
 func (p *plan) latent() bool {
 	return p.arch.AttentionKeyLengthMLA > 0 && p.arch.AttentionValueLengthMLA > 0
 }
 
-// believable tells whether the parser can be asked without its numbers overflowing.
+// believable reports whether the parser can compute an estimate without overflow.
 func (p *plan) believable() bool {
 	a := p.arch
 	for _, n := range a.AttentionHeadCountKVs {
@@ -120,7 +121,8 @@ const (
 	maxHeadLength = 1 << 16
 )
 
-// roughCache takes each layer for one of plain attention; without the figures for that, a tenth of the weights will do.
+// roughCache assumes plain attention in each layer. If the header lacks the figures for that, it returns a tenth of the
+// weights.
 func (p *plan) roughCache(tokens float64) float64 {
 	a := p.arch
 	length := float64(min(a.AttentionKeyLength, maxHeadLength)) + float64(min(a.AttentionValueLength, maxHeadLength))
@@ -131,7 +133,7 @@ func (p *plan) roughCache(tokens float64) float64 {
 	return float64(p.weights) / 10
 }
 
-// cacheType is the type of a cache by the engine's name for it; f16 where it isn't known.
+// cacheType returns the cache type with the engine's name, or f16 if the name is unknown.
 func cacheType(name string) gguf.GGMLType {
 	for _, t := range []gguf.GGMLType{
 		gguf.GGMLTypeF32, gguf.GGMLTypeBF16, gguf.GGMLTypeQ8_0, gguf.GGMLTypeQ4_0, gguf.GGMLTypeQ4_1,

@@ -6,30 +6,30 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
-// Format is how a model is stored, which decides the engine that runs it.
+// Format is a model's file format, which determines the engine that runs it.
 type Format string
 
-// The formats that the catalog knows by itself.
+// The built-in formats.
 const (
 	FormatGGUF Format = "gguf" // llama.cpp's: a file, or its parts
 	FormatMLX  Format = "mlx"  // Apple's: a folder
 )
 
-// Files is how models of another format are found and read: each is one file.
+// Files describes how to find and read models of another format, in which each model is one file.
 type Files struct {
 	Format Format
-	Ending string // of the files' names, such as ".onnx"
-	// Read tells what a file's header says: the type, the architecture and the like. Where the file lies, its size and its
-	// time are known. The error says why the file can't be used.
+	Ending string // of the file names, such as ".onnx"
+	// Read sets the fields that come from a file's header, such as the type and the architecture. The path, size and time
+	// are already set. The error says why the file can't be used.
 	Read func(path string) (Model, error)
 }
 
-// SetFiles says how models of further formats are found. It is to be called once, before anything is asked.
+// SetFiles adds further formats. It must be called at most once, before the catalog is used.
 func (c *Catalog) SetFiles(files ...Files) {
 	c.change(func(to *config) { to.files = files })
 }
 
-// filesOf tells by a file's name how it is to be read as a model; false: it is none.
+// filesOf returns how to read a file as a model, judged by its name, and whether it is one.
 func (c *config) filesOf(name string) (Files, bool) {
 	if filename.IsGGUF(name) {
 		return Files{Format: FormatGGUF}, true
@@ -42,7 +42,7 @@ func (c *config) filesOf(name string) (Files, bool) {
 	return Files{}, false
 }
 
-// readBy describes a model as the engine of its format does.
+// readBy describes a model by the reader of its format.
 func (h *header) readBy(read func(path string) (Model, error), path string) error {
 	m, err := read(path)
 	m.Format, m.SizeBytes, m.Changed = h.model.Format, h.model.SizeBytes, h.model.Changed

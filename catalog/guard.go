@@ -26,12 +26,12 @@ const (
 )
 
 var (
-	errTooManyTensors = fmt.Errorf("its header can't be read: it speaks of more than %d tensors", maxTensors)
-	errTooManyBlocks  = fmt.Errorf("its header can't be read: it speaks of more than %d layers", maxBlocks)
+	errTooManyTensors = fmt.Errorf("its header can't be read: it declares more than %d tensors", maxTensors)
+	errTooManyBlocks  = fmt.Errorf("its header can't be read: it declares more than %d layers", maxBlocks)
 	errTooLongArray   = fmt.Errorf("its header can't be read: it has an array of more than %d items", maxArray)
-	errTooManyPairs   = fmt.Errorf("its header can't be read: it speaks of more than %d keys", maxPairs)
+	errTooManyPairs   = fmt.Errorf("its header can't be read: it declares more than %d keys", maxPairs)
 	errTooLongHeader  = fmt.Errorf("its header can't be read: it is longer than %d MiB", maxHeader>>20)
-	errNotUnderstood  = errors.New("its header can't be read: it is not as the format has it")
+	errNotUnderstood  = errors.New("its header can't be read: it doesn't follow the format")
 )
 
 // allowance bounds the headers of a model's files together. A sparse file has any size and takes no space on disk: without a

@@ -168,7 +168,7 @@ func unreadable(err error, size uint64) error {
 }
 
 func truncated(size uint64) error {
-	return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header promises; fetch it again", size)
+	return fmt.Errorf("it is truncated: it has %d bytes, fewer than its header declares; fetch it again", size)
 }
 
 // holdsItsTensors reports whether the files are long enough for their tensors. The parser checks single files only, and misses

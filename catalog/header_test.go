@@ -191,7 +191,7 @@ func brokenFiles() map[string]struct {
 	}
 	whole := llama("Tiny", nil).bytes()
 	header := bytes.Index(whole, []byte("token_embd.weight")) + 60
-	const truncated = "it is truncated: it has %d bytes, fewer than its header promises; fetch it again"
+	const truncated = "it is truncated: it has %d bytes, fewer than its header declares; fetch it again"
 	cut := func(n int) broken {
 		return broken{whole[:n], strings.ReplaceAll(truncated, "%d", strconv.Itoa(n))}
 	}

@@ -64,7 +64,7 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	}
 	for _, name := range []string{i.Publisher, i.Repo} {
 		if filename.CheckFolder(name) != nil {
-			return refuse("%q is no name for a folder, which has letters, digits, and . _ - between them: choose one, as in --repo %s/%s",
+			return refuse("%q can't be a folder's name, which has letters, digits, and . _ - between them: choose another, as in --repo %s/%s",
 				name, safe(i.Publisher), safe(i.Repo))
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Catalog) Import(ctx context.Context, i Import) (string, error) {
 	dir := filepath.Join(i.Models, i.Publisher, i.Repo)
 	for _, path := range paths {
 		if _, err := os.Lstat(filepath.Join(dir, filepath.Base(path))); err == nil {
-			return refuse("%s is there already; remove it first, or choose another publisher or name", filepath.Join(dir, filepath.Base(path)))
+			return refuse("%s already exists; remove it first, or choose another publisher or name", filepath.Join(dir, filepath.Base(path)))
 		}
 	}
 	if err := i.bring(ctx, paths, dir); err != nil {
@@ -121,7 +121,7 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 		i.Publisher, i.Repo = publisher, repo
 	}
 	if len(folders) != 1 {
-		return i, &ImportError{i.Source, "it is a projector, which belongs beside its model, and its name doesn't tell which that is: name the model's folder, as in --repo publisher/name"}
+		return i, &ImportError{i.Source, "it is a projector, which belongs beside its model, and its name doesn't say which that is: name the model's folder, as in --repo publisher/name"}
 	}
 	return i, nil
 }
@@ -129,14 +129,14 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 // importable returns the paths of a file and its parts, if they can be imported.
 func importable(source string) ([]string, header, error) {
 	if !filename.IsGGUF(source) {
-		return nil, header{}, errors.New("it is no GGUF file: its name has to end in .gguf")
+		return nil, header{}, errors.New("it is not a GGUF file: its name has to end in .gguf")
 	}
 	info, err := os.Stat(source)
 	if err != nil {
 		return nil, header{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, header{}, errors.New("it is no file")
+		return nil, header{}, errors.New("it is not a file")
 	}
 	paths := []string{source}
 	if part, _ := filename.Part(source); part > 1 {
@@ -211,7 +211,7 @@ func (i *Import) transfer(ctx context.Context, from, to string) error {
 		}
 		return err
 	default:
-		return &ImportError{from, fmt.Sprintf("%q is no way to import: use move, copy, hardlink or symlink", i.How)}
+		return &ImportError{from, fmt.Sprintf("%q is not a way to import: use move, copy, hardlink or symlink", i.How)}
 	}
 }
 

@@ -70,14 +70,14 @@ func TestImport(t *testing.T) {
 		"never over another": {
 			from: tree{files: files{"x.gguf": f32}}, to: tree{files: files{"p/m/x.gguf": f16}}, request: Import{"x.gguf", "", "p", "m", Move},
 			source: []string{"x.gguf"}, home: []string{"p/m/x.gguf"},
-			reason: "FROM/x.gguf can't be imported: HOME/p/m/x.gguf is there already; remove it first, or choose another publisher or name.",
+			reason: "FROM/x.gguf can't be imported: HOME/p/m/x.gguf already exists; remove it first, or choose another publisher or name.",
 		},
 		"never over another's second part": {
 			from:    tree{files: files{"s-00001-of-00002.gguf": first, "s-00002-of-00002.gguf": second}},
 			to:      tree{files: files{"p/m/s-00002-of-00002.gguf": nil}},
 			request: Import{"s-00001-of-00002.gguf", "", "p", "m", Move},
 			source:  []string{"s-00001-of-00002.gguf", "s-00002-of-00002.gguf"}, home: []string{"p/m/s-00002-of-00002.gguf"},
-			reason: "FROM/s-00001-of-00002.gguf can't be imported: HOME/p/m/s-00002-of-00002.gguf is there already; remove it first, or choose another publisher or name.",
+			reason: "FROM/s-00001-of-00002.gguf can't be imported: HOME/p/m/s-00002-of-00002.gguf already exists; remove it first, or choose another publisher or name.",
 		},
 		"a broken file": {
 			from: tree{files: files{"x.gguf": []byte("text")}}, request: Import{"x.gguf", "", "p", "m", Move}, source: []string{"x.gguf"}, home: []string{},
@@ -89,7 +89,7 @@ func TestImport(t *testing.T) {
 		},
 		"another file": {
 			from: tree{files: files{"x.bin": f32}}, request: Import{"x.bin", "", "p", "m", Move}, source: []string{"x.bin"}, home: []string{},
-			reason: "FROM/x.bin can't be imported: it is no GGUF file: its name has to end in .gguf.",
+			reason: "FROM/x.bin can't be imported: it is not a GGUF file: its name has to end in .gguf.",
 		},
 		"a second part": {
 			from:    tree{files: files{"s-00002-of-00002.gguf": second}},
@@ -98,11 +98,11 @@ func TestImport(t *testing.T) {
 		},
 		"a name that leads out": {
 			from: tree{files: files{"x.gguf": f32}}, request: Import{"x.gguf", "", "..", "m", Move}, source: []string{"x.gguf"}, home: []string{},
-			reason: `FROM/x.gguf can't be imported: ".." is no name for a folder, which has letters, digits, and . _ - between them: choose one, as in --repo name/m.`,
+			reason: `FROM/x.gguf can't be imported: ".." can't be a folder's name, which has letters, digits, and . _ - between them: choose another, as in --repo name/m.`,
 		},
 		"no way": {
 			from: tree{files: files{"x.gguf": f32}}, request: Import{"x.gguf", "", "p", "m", "steal"}, source: []string{"x.gguf"}, home: []string{},
-			reason: `FROM/x.gguf can't be imported: "steal" is no way to import: use move, copy, hardlink or symlink.`,
+			reason: `FROM/x.gguf can't be imported: "steal" is not a way to import: use move, copy, hardlink or symlink.`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,7 +152,7 @@ func TestMLX(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, root := catalogOf(t, nil)
-			c.SetFormats(FormatGGUF, FormatMLX)
+			setFormats(c, FormatGGUF, FormatMLX)
 			for rel, content := range mlxModel(tt.files) {
 				write(t, root, "mlx-community/Qwen3-4B-4bit/"+rel, content)
 			}
@@ -169,7 +169,7 @@ func TestMLX(t *testing.T) {
 			if diff := cmp.Diff(want, models(t, c), cmpopts.IgnoreFields(Model{}, ignore...), sameText); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			c.SetFormats(FormatGGUF)
+			setFormats(c, FormatGGUF)
 			if all := models(t, c); len(all) > 0 {
 				t.Errorf("listed without an engine: %v", all)
 			}
@@ -181,7 +181,7 @@ func TestMLX(t *testing.T) {
 func TestMLX_InTheHubsCache(t *testing.T) {
 	t.Parallel()
 	c, root := catalogOf(t, files{"mlx-community/Tiny-GGUF/tiny.gguf": f32})
-	c.SetFormats(FormatGGUF, FormatMLX)
+	setFormats(c, FormatGGUF, FormatMLX)
 	for rel, content := range mlxModel(nil) {
 		write(t, root, "models--mlx-community--Tiny-MLX/blobs/"+rel, content)
 		link(t, root, "models--mlx-community--Tiny-MLX/snapshots/1/"+rel, "../../blobs/"+rel)
@@ -192,7 +192,7 @@ func TestMLX_InTheHubsCache(t *testing.T) {
 	if diff := cmp.Diff(want, paths(t, c, root)); diff != "" {
 		t.Errorf("paths by key (-want +got):\n%s", diff)
 	}
-	c.SetFormats(FormatMLX)
+	setFormats(c, FormatMLX)
 	if diff := cmp.Diff(map[string]string{"mlx-community/tiny": want["mlx-community/tiny@4bit"]}, paths(t, c, root)); diff != "" {
 		t.Errorf("without the other format (-want +got):\n%s", diff)
 	}

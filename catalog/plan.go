@@ -17,20 +17,20 @@ type plan struct {
 	size    int64
 	changed time.Time
 
-	file    *gguf.GGUFFile // without what misleads the parser's estimate
+	file    *gguf.GGUFFile // without entries that mislead the parser's estimate
 	arch    gguf.GGUFArchitecture
-	encoder bool // it has no cache
+	encoder bool // has no cache
 	weights int64
-	tokens  int64 // of the vocabulary
+	tokens  int64 // in the vocabulary
 	merges  int64
 
-	// The widths of a layer, in numbers for each token.
-	feedForward int64 // between its matrices, counted as often as it is held
+	// The widths of a layer, in values per token.
+	feedForward int64 // between its matrices, times the number of copies
 	expert      int64 // of one expert, between its matrices
 	query       int64
 }
 
-// plans caches the plans of the files used last. A caller that asks how much memory a model takes usually asks again at once,
+// plans caches the plans of recently used files. A caller that estimates a model's memory usually does so again at once,
 // with a shorter context.
 var plans planCache
 
@@ -107,14 +107,14 @@ func readPlan(path string, info os.FileInfo) (p *plan, err error) {
 	return p, nil
 }
 
-// encoders are the architectures that the engine gives no cache. Each token sees all others, so nothing is kept.
+// encoders are the architectures for which the engine has no cache, because each token attends to all others.
 var encoders = []string{
 	"bert", "modern-bert", "nomic-bert", "nomic-bert-moe", "neo-bert", "jina-bert-v2", "jina-bert-v3", "eurobert",
 	"gemma-embedding", "dream", "llada", "llada-moe", "rnd1", "wavtokenizer-dec",
 }
 
-// withCache has the parser count a cache. It takes a chat model's pooling for the sign of an encoder, and there are chat
-// models made to embed; the engine gives them a cache, like any other.
+// withCache makes the parser count a cache. The parser takes a pooling type as the sign of an encoder, but chat models made
+// for embeddings have one as well, and the engine gives them a cache.
 func (p *plan) withCache() {
 	arch := p.arch.Architecture
 	p.file.Header.MetadataKV = slices.DeleteFunc(p.file.Header.MetadataKV, func(kv gguf.GGUFMetadataKV) bool {
@@ -123,8 +123,8 @@ func (p *plan) withCache() {
 	p.arch = p.file.Architecture()
 }
 
-// weigh adds up the tensors. Where a model has no output matrix, its token embeddings are that, too: the engine then holds
-// them twice if it stores the output another way, which it does with these types.
+// weigh adds up the tensors. If a model has no output matrix, its token embeddings serve as that. For the types below, the
+// engine then stores them twice, because it stores the output in another form.
 func (p *plan) weigh() {
 	weights := p.file.TensorInfos.Bytes()
 	_, separate := p.file.TensorInfos.Get("output.weight")
@@ -159,12 +159,12 @@ func (p *plan) widths() {
 			p.query = max(p.query, out)
 		}
 	}
-	if p.feedForward = down; gated || up > down { // one matrix may hold both halves
+	if p.feedForward = down; gated || up > down { // one matrix may contain both halves
 		p.feedForward = 3 * down // both halves and their product
 	}
 }
 
-// maxWidth bounds what is believed of a tensor's or a layer's width.
+// maxWidth is the largest plausible width of a tensor or layer.
 const maxWidth = 1 << 24
 
 func width(n uint64) int64 { return int64(min(n, maxWidth)) }

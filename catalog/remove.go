@@ -62,7 +62,7 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 	all := c.last.Load().models
 	if link := linkOnTheWay(root, rel); link != "" {
 		if other := anotherBelow(all, filepath.Join(models, link), m); other != "" {
-			return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s is there, too; remove the link by hand if none is wanted",
+			return nil, &RemoveError{m.Key, fmt.Sprintf("its folder %s is a link, and %s exists, too; remove the link by hand if you want neither",
 				filepath.Join(models, link), other)}
 		}
 		return []string{link}, nil

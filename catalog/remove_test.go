@@ -98,7 +98,7 @@ func TestRemove(t *testing.T) {
 			tree{files{"else/where/x.gguf": f32, "else/where/y.gguf": f16}, map[string]string{"p/m": "../else/where"}},
 			"p/m@f32",
 			[]string{"else/where/x.gguf", "else/where/y.gguf", "p/m ->"},
-			"The model p/m@f32 can't be removed: its folder ROOT/p/m is a link, and p/m@f16 is there, too; remove the link by hand if none is wanted.",
+			"The model p/m@f32 can't be removed: its folder ROOT/p/m is a link, and p/m@f16 exists, too; remove the link by hand if you want neither.",
 		},
 		"of the hub's cache": {
 			tree{files: files{"models--p--m/snapshots/1/m.gguf": f32}},
@@ -110,7 +110,7 @@ func TestRemove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, root := catalogOf(t, nil)
-			c.SetFormats(FormatGGUF, FormatMLX)
+			setFormats(c, FormatGGUF, FormatMLX)
 			tt.tree.plant(t, root)
 			m, err := c.Lookup(t.Context(), tt.key)
 			if err != nil {

@@ -104,7 +104,7 @@ func (w *weights) read(path string) error {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxSafetensorsHeader {
-		return fmt.Errorf("its file %s is no safetensors file", filepath.Base(path))
+		return fmt.Errorf("its file %s is not a safetensors file", filepath.Base(path))
 	}
 	if int64(n) > info.Size()-8 {
 		return truncatedPart(path)

@@ -38,6 +38,9 @@ func catalogOf(t *testing.T, all files) (*Catalog, string) {
 }
 
 // models lists the models of a catalog.
+// setFormats replaces the formats of the models that are listed.
+func setFormats(c *Catalog, formats ...Format) { c.change(func(to *config) { to.formats = formats }) }
+
 func models(t *testing.T, c *Catalog) []Model {
 	t.Helper()
 	all, err := c.Models(t.Context())

@@ -15,7 +15,7 @@ func readSmall(path string, most int64) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {

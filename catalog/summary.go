@@ -83,7 +83,7 @@ func readSummary(f io.Reader) (map[string]header, error) {
 		return nil, err
 	}
 	if head.Version != summaryVersion {
-		return nil, fmt.Errorf("it is of version %d, and %d is wanted", head.Version, summaryVersion)
+		return nil, fmt.Errorf("it has version %d, not %d", head.Version, summaryVersion)
 	}
 	headers := map[string]header{}
 	for {

@@ -17,7 +17,7 @@ import (
 func started(log *slog.Logger, summary string, roots ...string) *Catalog {
 	c := New(log)
 	c.SetSummary(summary)
-	c.SetFormats(FormatGGUF, FormatMLX)
+	setFormats(c, FormatGGUF, FormatMLX)
 	c.SetRoots(roots)
 	return c
 }

@@ -83,7 +83,7 @@ func (w *walk) below(root string) error {
 	if err == nil {
 		var info fs.FileInfo
 		if info, err = os.Stat(real); err == nil && !info.IsDir() {
-			err = errors.New("it is no folder")
+			err = errors.New("it is not a folder")
 		}
 	}
 	if err != nil {

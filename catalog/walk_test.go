@@ -71,7 +71,7 @@ func TestSplitModels_BecomeWholeAndBreak(t *testing.T) {
 		missing := "its part s-00002-of-00002.gguf is missing; fetch it again"
 		check(missing)
 		write(t, root, "p/s/s-00002-of-00002.gguf", second[:len(second)-1])
-		check("it is truncated: it has " + strconv.Itoa(len(first)+len(second)-1) + " bytes, fewer than its header promises; fetch it again")
+		check("it is truncated: it has " + strconv.Itoa(len(first)+len(second)-1) + " bytes, fewer than its header declares; fetch it again")
 		write(t, root, "p/s/s-00002-of-00002.gguf", second)
 		check("")
 		if err := os.Remove(filepath.Join(root, "p", "s", "s-00002-of-00002.gguf")); err != nil {
@@ -87,7 +87,7 @@ func TestSplitModels_BecomeWholeAndBreak(t *testing.T) {
 		}
 		aMomentLater()
 		models(t, c)
-		check("it is truncated: it has " + strconv.Itoa(len(first)+len(second)-1) + " bytes, fewer than its header promises; fetch it again")
+		check("it is truncated: it has " + strconv.Itoa(len(first)+len(second)-1) + " bytes, fewer than its header declares; fetch it again")
 	})
 }
 

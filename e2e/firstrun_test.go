@@ -192,7 +192,7 @@ func TestFirstRun_ErrorsAreSentences(t *testing.T) {
 	h := harness.NewHome(t)
 	h.WriteFile("Caddyfile", "{\n\tlm {\n\t\tnonsense\n\t}\n}\n")
 	for command, want := range map[string]string{
-		"run": harness.Line(3), "start": harness.Line(3), "run --config nowhere": "nowhere", "stop": "no lmcaddy seems to run on the home folder " + h.Dir,
+		"run": harness.Line(3), "start": harness.Line(3), "run --config nowhere": "nowhere", "stop": "no lmcaddy seems to be running on the home folder " + h.Dir,
 	} {
 		if r := h.Command(strings.Fields(command)...); r.Status == 0 || !strings.HasPrefix(r.Output, "Error: ") || !strings.Contains(r.Output, want) || strings.Count(r.Output, "\n") != 1 {
 			t.Errorf("%s: status %d: %s", command, r.Status, r.Output)

@@ -294,7 +294,7 @@ func files(t *testing.T, dir string) (paths []string) {
 func TestToken_BeforeTheServerRuns(t *testing.T) {
 	h := harness.NewHome(t)
 	early := created(t, h, "--name", "early", "--scopes", "admin")
-	wantDone(t, h.Command("token", "ls"), "No lmcaddy runs on", "early")
+	wantDone(t, h.Command("token", "ls"), "No lmcaddy is running on", "early")
 	s := harness.Start(h, harness.Config{})
 	wantDone(t, s.Command("token", "ls", "--host", s.Base, "--token", early), "early")
 	late := created(t, h, "--name", "late", "--scopes", "admin", "--expires", "30d")

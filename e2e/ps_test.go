@@ -64,7 +64,7 @@ func TestPS_WithoutAServerSaysSo(t *testing.T) {
 		t.Helper()
 		for _, args := range [][]string{{"ps"}, {"ps", "--json"}} {
 			r := home.Command(args...)
-			if r.Status != 1 || !strings.Contains(r.Output, "no lmcaddy seems to run on the home folder "+home.Dir) {
+			if r.Status != 1 || !strings.Contains(r.Output, "no lmcaddy seems to be running on the home folder "+home.Dir) {
 				t.Errorf("%s: %v: status %d: %s", when, args, r.Status, r.Output)
 			}
 		}
@@ -158,11 +158,11 @@ func TestPS_ShowsWhatWaitsForNewSettings(t *testing.T) {
 	if r := s.Reload(config.String()); r.Status != 0 {
 		t.Fatalf("reload: %s", r.Output)
 	}
-	harness.Eventually(t, harness.Patience, "the busy instance is to be renewed", func() bool {
+	harness.Eventually(t, harness.Patience, "the busy instance has a restart pending", func() bool {
 		in := ps(s).Instances
 		return len(in) == 1 && in[0].Renewing && in[0].PID == old.PID && in[0].Slots == 1
 	})
-	if text := row(t, s, harness.Model); !strings.Contains(text, "to be renewed") {
+	if text := row(t, s, harness.Model); !strings.Contains(text, "restart pending") {
 		t.Error(text)
 	}
 	old.Resume(t)

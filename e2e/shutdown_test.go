@@ -64,7 +64,7 @@ func TestShutdown_OfAWholeControlGroup(t *testing.T) {
 			engine.Pause(t)
 			queued := s.Go(harness.ChatPath, harness.Ask(capital))
 			harness.Eventually(t, harness.Patience, "a request waits", func() bool {
-				return strings.Contains(s.Command("ps").Output, "1 request in line")
+				return strings.Contains(s.Command("ps").Output, "1 request waiting")
 			})
 			if err := syscall.Kill(engine.PID, sig); err != nil {
 				t.Fatal(err)

@@ -40,7 +40,7 @@ func TestSocket_ReloadCutsNothing(t *testing.T) {
 	if r := s.Reload(config.String()); r.Status == 0 {
 		t.Errorf("a bad configuration is taken: %s", r.Output)
 	}
-	wantDone(t, s.Command("status"), "runs on "+s.Dir, harness.Model)
+	wantDone(t, s.Command("status"), "is running on "+s.Dir, harness.Model)
 	engine.Resume(t)
 	wantDone(t, harness.Wait(t, "the answer", answered), paris)
 }
@@ -65,7 +65,7 @@ func TestSocket_OfACrashIsReplaced(t *testing.T) {
 	s := harness.Start(home, harness.Config{})
 	s.Kill()
 	home.RunFile(socketName) // is left behind
-	wantFailed(t, home.Command("status"), "no lmcaddy seems to run", home.Dir)
+	wantFailed(t, home.Command("status"), "no lmcaddy seems to be running", home.Dir)
 	harness.Start(home, harness.Config{})
 	wantDone(t, home.Command("status"), home.Dir)
 	info, err := os.Stat(home.RunFile(socketName))

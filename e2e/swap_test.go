@@ -67,7 +67,7 @@ func TestSwap_TwoHundredRequestsForTwoModelsWhereOneMayBeLoaded(t *testing.T) {
 	if n := len(s.Engines()); n > 1 {
 		t.Errorf("%d engines run", n)
 	}
-	if log := s.Log(); strings.Contains(log, "broke off") || strings.Contains(log, "ended by itself") {
+	if log := s.Log(); strings.Contains(log, "broke off") || strings.Contains(log, "ended unexpectedly") {
 		t.Errorf("an engine was cut off:\n%s", log)
 	}
 }

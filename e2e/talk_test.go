@@ -22,7 +22,7 @@ func TestTalk_ListLoadUnload(t *testing.T) {
 			t.Errorf("%q, want %s at its end", line, want)
 		}
 	}
-	wantDone(t, s.Command("status"), "runs on "+s.Dir, s.Base, "No model is loaded.")
+	wantDone(t, s.Command("status"), "is running on "+s.Dir, s.Base, "No model is loaded.")
 	listed(" -")
 
 	wantDone(t, s.Command("load", harness.Bare, "--context-length", "1000"), harness.Model+" is loaded", "1024 tokens")
@@ -58,8 +58,8 @@ func TestTalk_ImportAndRemove(t *testing.T) {
 		wantDone(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy", "--dry-run"), key, "would be copied", file)
 	}
 	wantDone(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy"), key)
-	wantFailed(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy"), "is there already")
-	wantFailed(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--dry-run"), "is there already")
+	wantFailed(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--copy"), "already exists")
+	wantFailed(t, s.Command("import", file, "--repo", "Somebody/Further-GGUF", "--dry-run"), "already exists")
 	harness.Eventually(t, harness.Patience, "the server lists the model", func() bool {
 		return lineWith(s.Command("ls").Output, key) != ""
 	})
@@ -113,14 +113,14 @@ func TestTalk_WithoutAServer(t *testing.T) {
 	home := harness.NewHome(t)
 	home.AddModel("somebody/broken", "broken.gguf", []byte("GGUF"))
 	r := home.Command("ls")
-	wantDone(t, r, "No lmcaddy runs on "+home.Dir, "models_dir", "can't be used", "somebody/broken: ")
+	wantDone(t, r, "No lmcaddy is running on "+home.Dir, "models_dir", "can't be used", "somebody/broken: ")
 	if line := lineWith(r.Output, harness.Model); !strings.HasSuffix(strings.TrimSpace(line), " -") {
 		t.Errorf("%q", line)
 	}
 	for _, command := range [][]string{
 		{"status"}, {"load", harness.Model}, {"unload", "--all"}, {"get"}, {"get", "a/b"}, {"rm", harness.Model, "--yes"}, {"chat", harness.Model, "-p", "x"},
 	} {
-		wantFailed(t, home.Command(command...), "no lmcaddy seems to run", home.Dir, "lmcaddy serve", "LMCADDY_HOME", "--host")
+		wantFailed(t, home.Command(command...), "no lmcaddy seems to be running", home.Dir, "lmcaddy serve", "LMCADDY_HOME", "--host")
 	}
 	if _, err := os.Stat(filepath.Join(home.Dir, "run")); !os.IsNotExist(err) {
 		t.Errorf("the run folder: %v", err)

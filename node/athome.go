@@ -9,8 +9,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// WithStoreOf does something with a home's own store while nobody else uses the home. A home that a process uses is an error
-// that names it.
+// WithStoreOf opens a home's own store, with the home locked, and calls do with it. If another process has locked the home,
+// the error names it.
 func WithStoreOf(ctx context.Context, dir home.Dir, do func(*store.Store) error) (err error) {
 	lock, err := Reserve(dir)
 	if err != nil {

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// How much memory the bodies of requests may take, where nobody says.
+// Defaults for the memory that request bodies may take.
 const (
-	bodyShare     = 16        // this part of the machine's memory
+	bodyShare     = 16        // all bodies get 1/bodyShare of the machine's memory
 	leastBodies   = 256 << 20 // bytes, on small machines
-	ownersPart    = 4         // this part of it for each owner
-	smallBody     = 64 << 10  // bytes of each body that count for the server alone, so that small bodies cost no lock
+	ownersPart    = 4         // each owner gets 1/ownersPart of that
+	smallBody     = 64 << 10  // the first bytes of each body aren't counted for its owner, so small bodies take no lock
 	bodyRetryTime = time.Second
 )
 
-// BusyError says that the bodies of all requests take as much memory as they may.
+// BusyError is returned when the bodies of all requests have reached their memory limit.
 type BusyError struct {
 	Bound      int64 // bytes
 	RetryAfter time.Duration
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("The requests that this server is answering take all of the %d MiB that their bodies may. Try again soon.", e.Bound>>20)
+	return fmt.Sprintf("The bodies of the requests that this server is answering have reached their limit of %d MiB. Try again soon.", e.Bound>>20)
 }
 
-// bodies counts the bytes of the bodies that are held: while they are read, and until their requests have been answered.
+// bodies counts the bytes of request bodies in memory, from the first byte read until the request is answered.
 type bodies struct {
 	bound atomic.Int64
 	held  atomic.Int64
@@ -35,19 +35,18 @@ type bodies struct {
 	owners map[string]int64 // beyond the smallBody of each request
 }
 
-// BodyClaim is what one request holds. It is used by one goroutine at a time.
+// BodyClaim counts the body of one request. It must be used by one goroutine at a time.
 type BodyClaim struct {
 	bodies *bodies
 	owner  string
 	bytes  int64
 }
 
-// ClaimBody begins to count a body for an owner, see [Identity.ID], or for the address of a client that has none.
+// ClaimBody begins to count a body for an owner (see [Identity.ID]), or for the client's address if it has none.
 func (n *Node) ClaimBody(owner string) BodyClaim { return BodyClaim{bodies: &n.bodies, owner: owner} }
 
-// Grow counts some more bytes, before they are allocated. The error is a [*BusyError] where all bodies together would take
-// more than they may, or a [*LimitError] where the owner's would. A request that is alone is never refused: its size is
-// bounded by max_body.
+// Grow counts more bytes, before they are allocated. The error is a [*BusyError] if all bodies together would exceed their
+// limit, or a [*LimitError] if the owner's would. The only request is never refused: max_body bounds its size.
 func (c *BodyClaim) Grow(bytes int64) error {
 	b := c.bodies
 	bound := b.bound.Load()
@@ -58,14 +57,15 @@ func (c *BodyClaim) Grow(bytes int64) error {
 	if large := c.bytes + bytes - max(c.bytes, smallBody); large > 0 && !b.growOwner(c.owner, large, max(0, c.bytes-smallBody), bound/ownersPart) {
 		b.held.Add(-bytes)
 		return &LimitError{
-			fmt.Sprintf("The bodies of your requests under way take all of the %d MiB that they may. Wait until one has been answered.", bound/ownersPart>>20), bodyRetryTime,
+			fmt.Sprintf("The bodies of your requests in progress have reached their limit of %d MiB. Wait until one has been answered.", bound/ownersPart>>20), bodyRetryTime,
 		}
 	}
 	c.bytes += bytes
 	return nil
 }
 
-// growOwner is false where an owner would have too much in this request, which has its own bytes already, and in others.
+// growOwner counts bytes for an owner. It returns false if the owner would exceed the bound, unless this request, of which
+// own bytes are already counted, is the owner's only one.
 func (b *bodies) growOwner(owner string, bytes, own, bound int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *bodies) growOwner(owner string, bytes, own, bound int64) bool {
 	return true
 }
 
-// Shrink gives bytes back that Grow has counted.
+// Shrink undoes Grow for some of the bytes.
 func (c *BodyClaim) Shrink(bytes int64) {
 	if bytes == 0 {
 		return
@@ -97,10 +97,10 @@ func (c *BodyClaim) Shrink(bytes int64) {
 	c.bytes -= bytes
 }
 
-// Release gives everything back. It may be called again, and of the zero value.
+// Release undoes Grow for all bytes. It may be called more than once, and on the zero value.
 func (c *BodyClaim) Release() { c.Shrink(c.bytes) }
 
-// bodyMemory is how many bytes all bodies may take.
+// bodyMemory returns the limit for all bodies together, in bytes.
 func (s *Settings) bodyMemory() int64 {
 	if s.BodyMemory > 0 {
 		return s.BodyMemory
@@ -108,5 +108,5 @@ func (s *Settings) bodyMemory() int64 {
 	return max(machineMemory()/bodyShare, leastBodies)
 }
 
-// HeldBodies is how many bytes all bodies take now.
+// HeldBodies returns the size of all bodies now in memory, in bytes.
 func (n *Node) HeldBodies() int64 { return n.bodies.held.Load() }

@@ -8,25 +8,25 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// How conversations are kept when nobody says.
+// Timing of the conversation store.
 const (
-	openStoreTimeout = time.Minute // for a database elsewhere; migrations of a large one take their time
+	openStoreTimeout = time.Minute // the database may be remote, and migrating a large one takes a while
 	pruneEvery       = time.Hour
 )
 
-// StoreSettings says where conversations are stored, and for how long.
+// StoreSettings defines where conversations are stored, and for how long.
 type StoreSettings struct {
-	PostgresURL string       // of a PostgreSQL database; empty: a SQLite file in the home
-	Bounds      store.Bounds // of the conversations that are kept
-	// TokenGrace is for how long a token that was found valid stays so while the store can't be asked; 0: not at all.
+	PostgresURL string       // a PostgreSQL database; empty: a SQLite file in the home
+	Bounds      store.Bounds // limits on age and number of stored responses
+	// TokenGrace is how long a verified token stays valid while the store is unreachable; 0: not at all.
 	TokenGrace time.Duration
 }
 
-// Conversations is the store in force.
+// Conversations returns the store in use.
 func (n *Node) Conversations() *store.Store { return n.store.Load() }
 
-// openStore opens the store that settings ask for, unless it is open already. n.mu is held. A store that was opened once
-// stays open until the node is closed: requests may be using it.
+// openStore opens the store that the settings name, unless it is already open. A store stays open until the node is closed,
+// because requests may be using it. The caller holds n.mu.
 func (n *Node) openStore(s *StoreSettings) error {
 	if _, ok := n.stores[s.PostgresURL]; ok {
 		return nil
@@ -45,26 +45,16 @@ func (n *Node) openStore(s *StoreSettings) error {
 	return nil
 }
 
-// prune removes what the bounds in force don't allow, now and from time to time.
+// prune removes conversations that exceed the bounds.
 func (n *Node) prune() {
-	ticker := time.NewTicker(pruneEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-n.pruning:
-		case <-ticker.C:
-		}
-		s, bounds := n.store.Load(), n.settings.Load().Store.Bounds
-		if s == nil || bounds == (store.Bounds{}) {
-			continue
-		}
-		switch removed, err := s.Prune(n.ctx, bounds); {
-		case err != nil && n.ctx.Err() == nil:
-			n.log.Error("removing old conversations failed", "error", err)
-		case removed > 0:
-			n.log.Info("old conversations were removed", "responses", removed)
-		}
+	s, bounds := n.store.Load(), n.settings.Load().Store.Bounds
+	if s == nil || bounds == (store.Bounds{}) {
+		return
+	}
+	switch removed, err := s.Prune(n.ctx, bounds); {
+	case err != nil && n.ctx.Err() == nil:
+		n.log.Error("removing old conversations failed", "error", err)
+	case removed > 0:
+		n.log.Info("old conversations were removed", "responses", removed)
 	}
 }

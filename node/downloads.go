@@ -17,8 +17,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 )
 
-// openDownloads opens the downloads with the first settings, and goes on with those that were under way: before that
-// nobody knows from which hubs. Later settings bring other hubs. n.mu is held.
+// openDownloads opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
+// settings only change the hubs. The caller holds n.mu.
 func (n *Node) openDownloads(s *Settings) {
 	var err error
 	if jobs := n.downloads.Load(); jobs != nil {
@@ -47,19 +47,19 @@ func (n *Node) closeDownloads() error {
 	return nil
 }
 
-// Downloads is the downloads into the home's folder of models. The error says why there can be none.
+// Downloads returns the downloads into the home's models folder. The error says why downloads are unavailable.
 func (n *Node) Downloads() (*fetch.Jobs, error) {
 	if jobs := n.downloads.Load(); jobs != nil {
 		return jobs, nil
 	}
 	if err := n.noDownloads.Load(); err != nil {
-		return nil, &fetch.Error{Kind: fetch.Internal, Message: fmt.Sprintf("Nothing can be downloaded: %v. Mend that, and reload the configuration.", *err)}
+		return nil, &fetch.Error{Kind: fetch.Internal, Message: fmt.Sprintf("Nothing can be downloaded: %v. Fix that, and reload the configuration.", *err)}
 	}
 	return nil, &fetch.Error{Kind: fetch.Internal, Message: "Nothing can be downloaded before the server has started."}
 }
 
-// DownloadedKey is the key of the model that a job brings. While the files aren't there, or where they are elsewhere, it is
-// that of the repository, to which @ and a quantization may come.
+// DownloadedKey returns the key of the model that a job downloads. While the files are incomplete, or if the catalog
+// doesn't list them, it is the repository's key, which the final key may extend by @ and a quantization.
 func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
 	key := keyOf(j.Folder, "")
 	if j.State != fetch.Completed || len(j.Files) == 0 {
@@ -71,7 +71,7 @@ func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
 	return key
 }
 
-// keyOf is the key of the model in a folder, publisher/name, in a quantization; empty: in whichever.
+// keyOf returns the key of the model in a folder (publisher/name) with a quantization; an empty one means any.
 func keyOf(folder, quantization string) string {
 	publisher, repo, _ := strings.Cut(folder, "/")
 	key := catalog.Key(publisher, repo)
@@ -81,15 +81,15 @@ func keyOf(folder, quantization string) string {
 	return key
 }
 
-// MayFetch tells whether an identity may have the model in a folder, publisher/name. Before its quantization is chosen,
-// it is enough that it may use one.
+// MayFetch reports whether an identity may download the model in a folder (publisher/name). Before the quantization is
+// chosen, it is enough that the identity may use any of them.
 func (i *Identity) MayFetch(folder, quantization string, isChosen bool) bool {
 	key := keyOf(folder, "")
 	return i.MayUse(key) || i.MayUse(keyOf(folder, quantization)) || !isChosen && quantization == "" && i.MayUseSome(key)
 }
 
-// JobKey is the key by which an identity may use the model of a download. It is false for one that may not use it by any: the
-// download is none of its business then.
+// JobKey returns the key by which an identity may use the model of a download. It returns false if the identity may not use
+// the model, and so may not see the download.
 func (n *Node) JobKey(ctx context.Context, who *Identity, j fetch.Job) (string, bool) {
 	for _, key := range []string{keyOf(j.Folder, ""), keyOf(j.Folder, j.Quantization)} {
 		if who.MayUse(key) {
@@ -100,8 +100,8 @@ func (n *Node) JobKey(ctx context.Context, who *Identity, j fetch.Job) (string, 
 	return key, who.MayUse(key)
 }
 
-// MayChangeJob tells whether an identity may pause, resume and cancel a download that it may see: its own, and, for an
-// administrator, every one. What nobody in particular has started is for all who may use every model.
+// MayChangeJob reports whether an identity may pause, resume and cancel a download that it may see: its own, or, for an
+// administrator, any. A download without an owner may be changed by every identity that may use all models.
 func (i *Identity) MayChangeJob(j fetch.Job) bool {
 	if i == nil || i.May(ScopeAdmin) {
 		return true
@@ -112,12 +112,12 @@ func (i *Identity) MayChangeJob(j fetch.Job) bool {
 	return j.Owner == i.Owner
 }
 
-// pathOf is the path of a file of a job.
+// pathOf returns the path of a job's file.
 func (n *Node) pathOf(local string) string {
 	return filepath.Join(n.home.Models(), filepath.FromSlash(local))
 }
 
-// listed tells whether the catalog lists the model that a file makes.
+// listed returns an error unless the catalog lists the model that a file belongs to.
 func (n *Node) listed(ctx context.Context, file string) error {
 	if err := n.catalog.Refresh(ctx); err != nil {
 		return err
@@ -132,14 +132,14 @@ func (n *Node) listed(ctx context.Context, file string) error {
 	}
 }
 
-// modelAt is the model that a file, or the folder of the file, is.
+// modelAt returns the model whose path is a file or the file's folder.
 func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, error) {
 	all, err := n.catalog.Models(ctx)
 	if err != nil {
 		return catalog.Model{}, false, err
 	}
 	i := slices.IndexFunc(all, func(m catalog.Model) bool {
-		return m.Path == file || m.Path == filepath.Dir(file) // of some formats the folder is the model
+		return m.Path == file || m.Path == filepath.Dir(file) // in some formats, a model is a folder
 	})
 	if i < 0 {
 		return catalog.Model{}, false, nil
@@ -147,20 +147,20 @@ func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, e
 	return all[i], true, nil
 }
 
-// isHere tells where the catalog has a model of a folder, publisher/name, and of which quantization it is.
+// isHere returns the folder and quantization of the catalog's model for a repository's folder (publisher/name).
 func (n *Node) isHere(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool) {
 	variant := quantization
 	if file != "" {
 		variant = strings.TrimSuffix(path.Base(file), path.Ext(file))
 	}
 	m, err := n.catalog.Lookup(ctx, keyOf(folder, variant))
-	if err != nil || m.Err != nil || file != "" && quantization != "" { // those two may contradict each other
+	if err != nil || m.Err != nil || file != "" && quantization != "" { // the two may contradict each other
 		return "", "", false
 	}
 	return filepath.Dir(m.Path), cmp.Or(quantization, m.Quantization.Name), true
 }
 
-// elsewhere is the folder of another program that has a repository's files already; empty: none. There they may have a
+// elsewhere returns another program's folder that already has a repository's files, or "". There the names may have a
 // prefix, as in llama.cpp's cache.
 func (n *Node) elsewhere(repo string, sizes map[string]int64) string {
 	all, err := n.catalog.Models(n.ctx)
@@ -178,7 +178,7 @@ func (n *Node) elsewhere(repo string, sizes map[string]int64) string {
 	return ""
 }
 
-// haveAll tells whether all files lie where the model's is, by their names and sizes.
+// haveAll reports whether all files are in the model's folder, with the right names and sizes.
 func haveAll(model string, sizes map[string]int64) bool {
 	dir, base := filepath.Split(model)
 	prefix, found := "", false
@@ -201,14 +201,14 @@ func isBelow(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// InUseError says that a model's files can't be removed, since somebody uses or fetches them.
+// InUseError is returned when a model's files can't be removed because the model is loaded or being downloaded.
 type InUseError struct{ Message string }
 
 func (e *InUseError) Error() string { return e.Message }
 
-// Remove deletes a model's files from the home's folder, and gives its key. It goes by the names that the catalog knows, and
-// not by aliases, which are for requests. may tells why the caller may not use a model; nil: it may. The error is may's, an
-// [*InUseError], a [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
+// Remove deletes a model's files from the home's models folder, and returns its key. The name is one that the catalog
+// knows, not an alias. may returns an error if the caller may not use a model. The error is may's, an [*InUseError], a
+// [*catalog.RemoveError], a [*catalog.NotFoundError], the context's or the file system's.
 func (n *Node) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
 	names := namesOf(name)
 	m, err := n.catalog.LookupOnly(ctx, names[0], names[1:]...)
@@ -239,8 +239,8 @@ func (n *Node) Remove(ctx context.Context, name string, may func(key string) err
 	return m.Key, nil
 }
 
-// fetching is the error about the job under way that brings what is wanted, by its key or one of its files; nil: there is
-// none.
+// fetching returns an [*InUseError] if a running job downloads a wanted model. wanted gets the model's key and the path of
+// each of its files.
 func (n *Node) fetching(ctx context.Context, wanted func(key, path string) bool) error {
 	jobs := n.downloads.Load()
 	if jobs == nil {

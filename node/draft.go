@@ -9,8 +9,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// draft finds the model that is to draft for another, and sees that it can. It is nil where none is wanted. The error is a
-// [*translate.Error] or one of Find's.
+// draft returns the draft model named for a model, after checking that their vocabularies match. It is nil if the name is
+// empty. The error is a [*translate.Error] or one of Find's.
 func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalog.Model, error) {
 	if name == "" {
 		return nil, nil
@@ -31,10 +31,10 @@ func (n *Node) draft(ctx context.Context, m catalog.Model, name string) (*catalo
 	return &target.Model, nil
 }
 
-// checkExperts sees that a model has as many experts as are asked for.
+// checkExperts returns an error if a model has fewer experts than requested.
 func checkExperts(m catalog.Model, experts int) error {
 	if experts == 0 || m.Experts == 0 || (experts >= 1 && experts <= m.Experts) {
 		return nil
 	}
-	return translate.Invalid("invalid_value", "num_experts", fmt.Sprintf(`"num_experts" must be between 1 and %d, which is how many %s has.`, m.Experts, m.Key))
+	return translate.Invalid("invalid_value", "num_experts", fmt.Sprintf(`"num_experts" must be between 1 and %d, the number of experts of %s.`, m.Experts, m.Key))
 }

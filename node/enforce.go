@@ -4,7 +4,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// enforce puts the highest generation's settings in force. n.mu is held.
+// enforce applies the settings of the highest generation. The caller holds n.mu.
 func (n *Node) enforce() {
 	var newest uint64
 	for gen := range n.live {
@@ -28,7 +28,7 @@ func (n *Node) enforce() {
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	select {
 	case n.pruning <- struct{}{}:
-	default: // it is about to begin anyway
+	default: // already requested
 	}
 	n.background.Go(func() {
 		n.apply()
@@ -45,8 +45,8 @@ func (s *Settings) limits(budget int64) supervisor.Limits {
 	return supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads}
 }
 
-// apply tells the supervisor what the settings in force mean for it: the limits, and what each instance would be loaded with
-// now. It takes a moment: engines are asked for their devices, and headers of models are read.
+// apply passes the current settings to the supervisor: the limits, and the Spec that each instance would be loaded with
+// now. It takes a moment, because it asks the engines for their devices and reads model headers.
 func (n *Node) apply() {
 	n.applying.Lock()
 	defer n.applying.Unlock()
@@ -66,7 +66,8 @@ func (n *Node) apply() {
 	n.supervisor.Configure(s.limits(budget), specs)
 }
 
-// renewed is what an instance would be loaded with now; nil if that is what it was loaded with, or if it can't be told.
+// renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the
+// Spec can't be made.
 func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
 	from, ok := old.Recipe.(recipe)
 	if !ok || from.settings == s {
@@ -84,8 +85,8 @@ func (n *Node) renewed(old *supervisor.Spec, s *Settings) *supervisor.Spec {
 	return spec
 }
 
-// catchUp applies the settings once more if an instance was loaded by older ones: its load may have been asked for just
-// before they changed.
+// catchUp applies the settings again if an instance was loaded with older ones: they may have changed just after the load
+// was requested.
 func (n *Node) catchUp(spec *supervisor.Spec) {
 	if from, ok := spec.Recipe.(recipe); ok && from.settings != n.settings.Load() && n.ctx.Err() == nil {
 		n.background.Go(n.apply)

@@ -14,27 +14,27 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Engine is an engine with both its halves: the process, as its description makes it, and what it is sent and answers.
+// Engine combines the two halves of an engine: the description of its process, and its wire format.
 type Engine struct {
 	supervisor.Engine
 	Wire wire.Engine
 }
 
-// Engines are those that there are. Where several run a format, the first does.
+// Engines returns the built-in engines. If several run a format, the first is used.
 func Engines() []Engine {
 	return []Engine{
 		{llamaserver.Engine(), llamawire.Wire{}},
 	}
 }
 
-// engine is one with its process.
+// engine is an [Engine] with its process.
 type engine struct {
 	Engine
 	setup   supervisor.Setup
 	process supervisor.Process
 }
 
-// choices tells what can be chosen of a load of a model.
+// choices returns the options that the engine offers for loading a model.
 func (e *engine) choices(m *catalog.Model) supervisor.Choices {
 	if e.Choices == nil {
 		return supervisor.Choices{}
@@ -42,7 +42,7 @@ func (e *engine) choices(m *catalog.Model) supervisor.Choices {
 	return e.Choices(m)
 }
 
-// fixed tells what of a load arguments decide.
+// fixed returns the options that arguments already decide.
 func (e *engine) fixed(args []string) supervisor.Fixed {
 	if e.Fixed == nil {
 		return supervisor.Fixed{}
@@ -50,7 +50,7 @@ func (e *engine) fixed(args []string) supervisor.Fixed {
 	return e.Fixed(args)
 }
 
-// contextLength is the length of a context that an engine makes of one that is wanted, in tokens.
+// contextLength returns the context length that the engine uses for a requested one, in tokens.
 func (e *engine) contextLength(want, maximum int) int {
 	step := max(1, e.ContextStep)
 	n := (want + step - 1) / step * step
@@ -60,7 +60,7 @@ func (e *engine) contextLength(want, maximum int) int {
 	return n
 }
 
-// setEngines makes the processes of the engines.
+// setEngines creates the processes of the engines.
 func (n *Node) setEngines(all []Engine) {
 	n.engines = map[string]*engine{}
 	n.ofFormat = map[catalog.Format]*engine{}
@@ -80,7 +80,7 @@ func (n *Node) setEngines(all []Engine) {
 	}
 }
 
-// NewCatalog makes a catalog that lists the models that some engines run.
+// NewCatalog returns a catalog that lists the models that the given engines run.
 func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 	var files []catalog.Files
 	for _, e := range engines {
@@ -91,7 +91,7 @@ func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 	return c
 }
 
-// formatsOf are the formats of the models that some engines run.
+// formatsOf returns the model formats that the given engines run.
 func formatsOf(engines []Engine) []catalog.Format {
 	var formats []catalog.Format
 	for _, e := range engines {
@@ -100,10 +100,10 @@ func formatsOf(engines []Engine) []catalog.Format {
 	return formats
 }
 
-// engineOf is the engine that runs a model. The catalog lists no others.
+// engineOf returns the engine that runs a model. The catalog lists no model without one.
 func (n *Node) engineOf(m *catalog.Model) *engine { return n.ofFormat[m.Format] }
 
-// Choices tells what could be chosen of the load of an instance.
+// Choices returns the options that were available when an instance was loaded.
 func (n *Node) Choices(in supervisor.Info) supervisor.Choices {
 	return n.engines[in.Spec.Engine].choices(&in.Spec.Model)
 }
@@ -116,7 +116,7 @@ func (n *Node) processes() map[string]supervisor.Process {
 	return all
 }
 
-// checkEngines tells whether there are the engines that settings name.
+// checkEngines returns an error if the settings name an unknown engine.
 func (n *Node) checkEngines(s *Settings) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
 		if n.engines[name] == nil {

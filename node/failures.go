@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// How wrong tokens slow an address down. A few are mistakes; from then on each answer takes longer than the one before.
+// How wrong tokens slow down an address. The first few cost nothing; after that, each answer takes longer than the one
+// before.
 const (
 	failuresFree   = 5
-	failureDelay   = 250 * time.Millisecond // the first, doubled each time
+	failureDelay   = 250 * time.Millisecond // the first delay, doubled each time
 	longestDelay   = 8 * time.Second
-	failuresAtOnce = 8                // how many answers one address may wait for
-	failureMemory  = 15 * time.Minute // after which an address begins anew
+	failuresAtOnce = 8                // delayed answers per address
+	failureMemory  = 15 * time.Minute // failures older than this are forgotten
 	maxFailing     = 10_000           // addresses
 
-	// FailureRest is what an address is told to wait that has too many answers due.
+	// FailureRest is the Retry-After for an address that waits for too many answers.
 	FailureRest = longestDelay
 )
 
-// failures are the addresses that wrong tokens came from.
+// failures counts the wrong tokens from each address.
 type failures struct {
 	mu sync.Mutex
 	by map[netip.Prefix]*failing
@@ -33,8 +34,8 @@ type failing struct {
 	last    time.Time
 }
 
-// Failed notes that a wrong token came from an address, and returns when that may be told, or when ctx ends. It is false
-// where too many from there wait already. Nobody else is kept waiting, and no valid token is.
+// Failed records a wrong token from an address, and returns when the request may be answered, or when ctx ends. It returns
+// false if too many requests from the address are waiting already. Other addresses and valid tokens aren't delayed.
 func (n *Node) Failed(ctx context.Context, address string) bool {
 	f := &n.failures
 	now := time.Now()
@@ -76,7 +77,8 @@ func delayAfter(failures int) time.Duration {
 	return min(failureDelay<<min(failures-failuresFree-1, 10), longestDelay)
 }
 
-// networkOf is what counts as one address: whoever has one of IPv6 has a whole network of them.
+// networkOf returns the prefix that counts as one address: an IPv4 address, or an IPv6 /64, since a client usually has a
+// whole one.
 func networkOf(address string) netip.Prefix {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host

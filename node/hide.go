@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// absolutePath is a path in a text: what stands before it, its folders and its last element. Quotes, brackets and spaces end
-// one; those that are in the names of our own folders are known.
+// absolutePath matches a path in a text: the character before it, its folders and its last element. Quotes, brackets and
+// spaces end a path; HidePaths handles our own folders, whose names may contain them, separately.
 var absolutePath = regexp.MustCompile(`(^|[\s"'` + "`" + `(=\[,])((?:[A-Za-z]:)?[/\\](?:[^\s"'` + "`" + `()\[\],;|]*[/\\])?)([^\s"'` + "`" + `()\[\],;|/\\]*)`)
 
-// quotedPath is one in quotes, which may have spaces and what else ends others.
+// quotedPath matches a path in quotes, which may contain spaces and brackets.
 var quotedPath = regexp.MustCompile(`(['"])(?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]([^'"/\\\n]*)['"]`)
 
-// HidePaths takes the folders of this machine out of a text that is for clients. Of a path its last element is left.
+// HidePaths removes this machine's folders from a text for clients. Only the last element of a path remains.
 func (n *Node) HidePaths(text string) string {
 	if !strings.ContainsAny(text, `/\`) {
 		return text

@@ -6,54 +6,54 @@ import (
 	"strings"
 )
 
-// Scope is something that a token may allow.
+// Scope is a permission that a token may grant.
 type Scope string
 
 // The scopes.
 const (
 	ScopeModelsRead   Scope = "models.read"   // list models, and follow downloads
 	ScopeModelsManage Scope = "models.manage" // load, unload, download and delete models
-	ScopeInference    Scope = "inference"     // ask models, and continue one's conversations
-	ScopeMCPPlugin    Scope = "mcp.plugin"    // have models use the tools of mcp.json
-	ScopeMCPEphemeral Scope = "mcp.ephemeral" // have models use tools of servers that the request names
-	ScopeAdmin        Scope = "admin"         // manage tokens, and see everybody's usage; all other scopes are in it
+	ScopeInference    Scope = "inference"     // run models, and continue own conversations
+	ScopeMCPPlugin    Scope = "mcp.plugin"    // let models use the tools of mcp.json
+	ScopeMCPEphemeral Scope = "mcp.ephemeral" // let models use the tools of servers that the request names
+	ScopeAdmin        Scope = "admin"         // manage tokens, and see everyone's usage; includes all other scopes
 )
 
-// Scopes are all of them.
+// Scopes lists all scopes.
 var Scopes = []Scope{ScopeModelsRead, ScopeModelsManage, ScopeInference, ScopeMCPPlugin, ScopeMCPEphemeral, ScopeAdmin}
 
-// DefaultScopes are those of a token that nobody chose any for: all but admin.
+// DefaultScopes are the scopes of a token for which none were chosen: all but admin.
 var DefaultScopes = Scopes[:len(Scopes)-1]
 
-// Identity is who asks. Nil is anybody, on a site without authentication.
+// Identity is the user or token that a request comes from. Nil means anyone, on a site without authentication.
 type Identity struct {
-	Owner  string   // whom conversations belong to: a token's id, or what another authentication calls the user
-	Name   string   // for people
+	Owner  string   // the owner of conversations and usage: a token's id, or the user id of another authentication
+	Name   string   // for display
 	Token  string   // the token's id; empty for an identity of another authentication
-	Scopes []Scope  // what it may do
+	Scopes []Scope  // its permissions
 	Models []string // keys of the models that it may use, * for any characters but a slash; empty: all
 	Limits Limits
 }
 
-// Limits bound what a token may be used for. A zero field is no bound.
+// Limits bound the use of a token. A zero field means unlimited.
 type Limits struct {
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
-	TokensPerDay      int `json:"tokens_per_day,omitempty"` // in and out together, of a day in UTC
+	TokensPerDay      int `json:"tokens_per_day,omitempty"` // input and output together, per day in UTC
 	Concurrent        int `json:"concurrent_requests,omitempty"`
 }
 
-// Local is who connects to the home's socket: the user that the server runs as.
+// Local is the identity of clients on the home's socket: the user that the server runs as.
 var Local = &Identity{Name: "local", Scopes: Scopes}
 
-// Nobody is who needs no token for what is public, on a site with authentication.
+// Nobody is the identity of a request without a token for a public endpoint, on a site with authentication.
 var Nobody = new(Identity)
 
-// May tells whether the identity may do something. Every identity has the empty scope.
+// May reports whether the identity has a scope. Every identity has the empty scope.
 func (i *Identity) May(s Scope) bool {
 	return i == nil || s == "" || slices.Contains(i.Scopes, s) || slices.Contains(i.Scopes, ScopeAdmin)
 }
 
-// MayUse tells whether the identity may use a model, by its key.
+// MayUse reports whether the identity may use the model with a key.
 func (i *Identity) MayUse(key string) bool {
 	if i == nil || len(i.Models) == 0 {
 		return true
@@ -66,7 +66,7 @@ func (i *Identity) MayUse(key string) bool {
 	})
 }
 
-// MayUseSome tells whether the identity may use a model of a repository, in some quantization, by the key without any.
+// MayUseSome reports whether the identity may use some quantization of a model; the key has none.
 func (i *Identity) MayUseSome(key string) bool {
 	return i.MayUse(key) || slices.ContainsFunc(i.Models, func(pattern string) bool {
 		bare, _, _ := strings.Cut(pattern, "@")
@@ -75,10 +75,10 @@ func (i *Identity) MayUseSome(key string) bool {
 	})
 }
 
-// isRestricted tells whether there may be models that the identity may not use.
+// isRestricted reports whether the identity is limited to certain models.
 func (i *Identity) isRestricted() bool { return i != nil && len(i.Models) > 0 }
 
-// ID is what the identity's usage is counted under: its owner; empty for anybody.
+// ID returns the owner, under which usage is counted; empty for a nil identity.
 func (i *Identity) ID() string {
 	if i == nil {
 		return ""

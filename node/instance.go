@@ -8,11 +8,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// usualTemplate is how many tokens a model's template usually adds to a prompt.
+// usualTemplate is the usual number of tokens that a model's template adds to a prompt.
 const usualTemplate = 64
 
-// context is how much context a request takes for each of its prompts. A prompt has no more tokens than its body has bytes;
-// that a request wants fewer tokens than the context has room for isn't assumed where it doesn't say how many.
+// context returns the context that each prompt of a request takes. A prompt has at most as many tokens as its body has
+// bytes. If the request doesn't limit the completion, nothing is assumed about its length.
 func (n Need) context() supervisor.ContextNeed {
 	completion := max(0, n.Completion)
 	return supervisor.ContextNeed{
@@ -21,8 +21,8 @@ func (n Need) context() supervisor.ContextNeed {
 	}
 }
 
-// Outgrown says that an instance refused a request's prompt, which is longer than its context. It tells whether the model
-// has an instance with a longer one, and has the next Acquire prefer such a one.
+// Outgrown records that an instance refused a prompt as too long for its context. It reports whether the model has an
+// instance with a longer context, which the next Acquire will prefer.
 func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	length := by.Spec.ContextLength
 	if t.Instance != "" || length < d.context.Likely && d.outgrown {
@@ -37,8 +37,8 @@ func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	return false
 }
 
-// numbered finds an instance by its place among those of its model: the first, whose id is the key alone, is key:1. The key
-// may be any of the model's names.
+// numbered finds an instance by its number: key:1 is the first instance, whose id is the bare key. The key may be any of
+// the model's names.
 func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {
 	at := strings.LastIndexByte(name, ':')
 	if at < 1 {
@@ -64,7 +64,7 @@ func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {
 	return Target{}, false
 }
 
-// InstanceID is the id of the instance that goes by a name: an id as it is, also of one that isn't loaded.
+// InstanceID returns the id of the instance with a name. A name that matches no instance is returned unchanged.
 func (n *Node) InstanceID(ctx context.Context, name string) string {
 	for _, in := range n.supervisor.Instances() {
 		if in.ID == name {

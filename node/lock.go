@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
-// Lock makes this process the only one on a home.
+// Lock is an exclusive lock on a home folder.
 type Lock struct {
 	home home.Dir
 	file *flock.Flock
@@ -29,7 +29,7 @@ func Reserve(dir home.Dir) (*Lock, error) {
 	case err != nil:
 		return nil, fmt.Errorf("locking the home folder %s: %w", dir, err)
 	case !held:
-		return nil, fmt.Errorf("the home folder %s is in use by another lmcaddy%s: stop that one, or give this one a home of its own with LMCADDY_HOME", dir, holder(dir))
+		return nil, fmt.Errorf("the home folder %s is in use by another lmcaddy%s: stop it, or choose another home with LMCADDY_HOME", dir, holder(dir))
 	}
 	if err := os.WriteFile(dir.Lock(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing %s: %w", dir.Lock(), err), lock.Unlock())
@@ -37,10 +37,10 @@ func Reserve(dir home.Dir) (*Lock, error) {
 	return &Lock{dir, lock}, nil
 }
 
-// Release gives the home free.
+// Release unlocks the home.
 func (l *Lock) Release() error { return l.file.Unlock() }
 
-// holder tells who has the lock, as far as it is known.
+// holder names the process that has the lock, or returns "".
 func holder(dir home.Dir) string {
 	content, err := os.ReadFile(dir.Lock())
 	if pid := strings.TrimSpace(string(content)); err == nil && pid != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// deviceTimeout bounds how long an engine may take to tell its devices.
+// deviceTimeout bounds the time that an engine may take to list its devices.
 const deviceTimeout = 20 * time.Second
 
-// bytes is the budget in bytes; 0: no bound. Of the machine's memory the part counts that this process may take, and the
-// memory of those devices that have their own.
+// bytes returns the budget in bytes; 0: unlimited. A share is taken of the memory available to this process plus that of
+// devices with their own memory.
 func (b Budget) bytes(devices []supervisor.Device) int64 {
 	if b.Share <= 0 {
 		return b.Bytes
@@ -33,8 +33,8 @@ func (b Budget) bytes(devices []supervisor.Device) int64 {
 	return int64(b.Share * float64(total))
 }
 
-// machineMemory is how much memory this process may take, in bytes: the machine's, or what its control group is limited to;
-// 0 where it can't be told.
+// machineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
+// if unknown.
 func machineMemory() int64 {
 	var total uint64
 	if m, err := mem.VirtualMemory(); err == nil {
@@ -46,8 +46,7 @@ func machineMemory() int64 {
 	return int64(total)
 }
 
-// lookAtDevices asks the engines which devices they can use; none where no engine is installed yet. A device that several
-// name counts once.
+// lookAtDevices asks the installed engines which devices they can use. A device that several engines name counts once.
 func (n *Node) lookAtDevices() {
 	ctx, cancel := context.WithTimeout(n.ctx, deviceTimeout)
 	defer cancel()
@@ -70,8 +69,8 @@ func (n *Node) lookAtDevices() {
 	}
 }
 
-// budgetOf is a budget in bytes, on the devices that were found the last time. To forget them for a moment, as when settings
-// change, would evict what is loaded on them.
+// budgetOf returns a budget in bytes, for the devices that were found last. Forgetting them while settings change would
+// evict the models loaded on them.
 func (n *Node) budgetOf(b Budget) int64 {
 	if devices := n.devices.Load(); devices != nil {
 		return b.bytes(*devices)

@@ -16,32 +16,32 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// Target is what a request's model name means.
+// Target is the model or instance that a request's model name refers to.
 type Target struct {
 	Model    catalog.Model
-	Instance string // the one instance that was asked for by its id; else empty
+	Instance string // set if the name is an instance's id
 }
 
-// BrokenModelError says that a model's file can't be used.
+// BrokenModelError is returned when a model's file can't be used.
 type BrokenModelError struct {
 	Key, Path string
 	Reason    error
 }
 
 func (e *BrokenModelError) Error() string {
-	return fmt.Sprintf("The model %s can't be used. Of its file %s: %v.", e.Key, filepath.Base(e.Path), e.Reason)
+	return fmt.Sprintf("The model %s can't be used: its file %s is broken (%v).", e.Key, filepath.Base(e.Path), e.Reason)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *BrokenModelError) Unwrap() error { return e.Reason }
 
-// Find says which model, or which instance of it, goes by a name: an instance's id, its number (key:1 is the first, whose
-// id is the key alone), a key, or a bare name. What is a key means any instance of the model. The error is a
-// [*catalog.NotFoundError], a [*BrokenModelError] or the context's.
+// Find returns the model or instance with a name: an instance's id, its number (key:1 is the first, whose id is the bare
+// key), a key, or a bare name. A key stands for any instance of the model. The error is a [*catalog.NotFoundError], a
+// [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	resolved := n.settings.Load().resolve(name)
 	if _, unknown := n.known(resolved); unknown != nil {
-		if in, ok := n.instance(name); ok { // a second one, whose id is no key, or one whose model is gone from the disk
+		if in, ok := n.instance(name); ok { // a second instance, whose id isn't a key, or one whose model was deleted
 			return Target{in.Spec.Model, in.ID}, nil
 		}
 		if t, ok := n.numbered(ctx, strings.TrimSpace(name)); ok {
@@ -61,19 +61,19 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
 }
 
-// lookup asks the catalog for a model by its names, among them the identifiers that it can be downloaded by.
+// lookup finds a model in the catalog by any of its names, including the identifiers that it can be downloaded by.
 func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
 	names := namesOf(name)
 	return n.catalog.Lookup(ctx, names[0], names[1:]...)
 }
 
-// known is lookup without a look at the disk.
+// known is lookup without reading the disk.
 func (n *Node) known(name string) (catalog.Model, error) {
 	names := namesOf(name)
 	return n.catalog.Known(names[0], names[1:]...)
 }
 
-// instance finds an instance by its id, in any case.
+// instance finds an instance by its id, ignoring case.
 func (n *Node) instance(id string) (supervisor.Info, bool) {
 	id = strings.TrimSpace(id)
 	for _, in := range n.supervisor.Instances() {
@@ -84,7 +84,7 @@ func (n *Node) instance(id string) (supervisor.Info, bool) {
 	return supervisor.Info{}, false
 }
 
-// namesOf are a model's name and, behind it, others that mean the same: the identifiers that it can be downloaded by.
+// namesOf returns a model's name, followed by its synonyms: the identifiers that it can be downloaded by.
 func namesOf(name string) []string {
 	names := []string{name}
 	repo, variant, several := strings.Cut(name, "@")
@@ -101,16 +101,16 @@ func namesOf(name string) []string {
 	return names
 }
 
-// LongestTTL is how long a model that is loaded on first use may stay idle, as the settings say; 0: for ever.
+// LongestTTL returns how long a model that is loaded on first use may stay idle; 0: unlimited.
 func (n *Node) LongestTTL(key string) time.Duration {
 	s := n.settings.Load()
 	return timeToLive(s, n.settingsOf(s, key), LoadOptions{})
 }
 
-// Wire is the wire format of the engine that runs a model.
+// Wire returns the wire format of the engine that runs a model.
 func (n *Node) Wire(m catalog.Model) wire.Engine { return n.engineOf(&m).Wire }
 
-// Caps is what a model can do, as far as it is known without loading it.
+// Caps returns a model's capabilities, as far as they are known without loading it.
 func (n *Node) Caps(m catalog.Model) request.Caps {
 	caps := request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
@@ -122,26 +122,26 @@ func (n *Node) Caps(m catalog.Model) request.Caps {
 	return caps
 }
 
-// Demand is what one request demands of its model. The zero value is one slot, and the settings' word for the rest.
+// Demand is what a request needs of its model. The zero value means one slot, and the settings' choice for the rest.
 type Demand struct {
-	Slots         int            // how many sequences the engine is to generate at a time; 0: one
+	Slots         int            // sequences to generate in parallel; 0: one
 	ContextLength int            // tokens of context, if this request loads the model; 0: the settings' choice
-	TTL           *time.Duration // how long the model stays idle before it is unloaded, if this request loads it; 0: for ever
-	Owner         string         // who asks, see [Identity]: a model's queue is shared among owners, and its loads note them; prompts are kept apart if the settings say so
-	Draft         string         // the model that speculative decoding is to use, by any of its names
+	TTL           *time.Duration // idle time before the model is unloaded, if this request loads it; 0: never unloaded
+	Owner         string         // see [Identity]; owners share a queue fairly, loads record them, and prompts may be kept apart by them
+	Draft         string         // the draft model for speculative decoding, by any of its names
 
-	Priority bool                 // goes before others who wait, within bounds: for who has been served already and comes back
-	Notify   *supervisor.Notifier // told of the progress of the wait; nil: nobody
+	Priority bool                 // passes other waiters, within bounds: for a chat that comes back with a tool's result
+	Notify   *supervisor.Notifier // receives the progress of the wait; may be nil
 
 	context  supervisor.ContextNeed // see Needs
-	outgrown bool                   // an instance has refused the prompt as too long for it
+	outgrown bool                   // an instance has refused the prompt as too long
 }
 
-// Needs notes how much context a request takes, by which an instance is chosen where the model has several.
+// Needs records the context that a request takes, which decides between several instances of a model.
 func (d *Demand) Needs(need Need) { d.context = need.context() }
 
-// Acquire waits for slots of a target, loading it first if need be and if the settings allow it. The error is one of the
-// supervisor's, of Find's or the context's, or a [*translate.Error].
+// Acquire waits for slots of a target. It loads the model first if necessary, and if the settings allow it. The error is
+// one of the supervisor's, one of Find's, the context's, or a [*translate.Error].
 func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
@@ -176,31 +176,30 @@ func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifie
 	return info, err
 }
 
-// Unload ends an instance, once what it is doing is done.
+// Unload unloads an instance once its requests have been answered.
 func (n *Node) Unload(ctx context.Context, id string) error { return n.supervisor.Unload(ctx, id) }
 
-// Instances describes the instances, in order of loading.
+// Instances returns the instances, in the order in which they were loaded.
 func (n *Node) Instances() []supervisor.Info { return n.supervisor.Instances() }
 
-// Overview is the instances and who waits, at one moment.
+// Overview returns the instances and the waiting requests at one moment.
 func (n *Node) Overview() supervisor.Overview { return n.supervisor.Overview() }
 
-// Counts is what has happened to each model since the start, by key.
+// Counts returns the counters of each model since the start, by key.
 func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Counts() }
 
 // ModelState is a model with its instances.
 type ModelState struct {
 	catalog.Model
 	Instances []supervisor.Info  // those that are loaded
-	Choices   supervisor.Choices // what could be chosen of their loads
+	Choices   supervisor.Choices // the options that their engine offers
 	Aliases   []string           // other names that the settings give it
 
-	// Listed is the same model in the catalog's list, where it is as long as nothing has changed; nil for one that is gone
-	// from the disk.
+	// Listed points to the model in the catalog's list, and stays the same until the model changes; nil if it was deleted.
 	Listed *catalog.Model
 }
 
-// Broken lists the models whose files can't be used, with the reason in Err, by key.
+// Broken returns the models whose files can't be used, sorted by key, with the reason in Err.
 func (n *Node) Broken(ctx context.Context) ([]catalog.Model, error) {
 	models, err := n.catalog.Models(ctx)
 	if err != nil {
@@ -215,7 +214,7 @@ func (n *Node) Broken(ctx context.Context) ([]catalog.Model, error) {
 	return broken, nil
 }
 
-// ShortPath is a path below the folder of models that it is in; as it is, where it is in none.
+// ShortPath returns a path relative to the models folder that it is in, or unchanged if it is in none.
 func (n *Node) ShortPath(path string) string {
 	for _, dir := range append([]string{n.home.Models()}, n.settings.Load().ModelsDirs...) {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
@@ -225,7 +224,7 @@ func (n *Node) ShortPath(path string) string {
 	return path
 }
 
-// Models lists the models that can be used, by key. One that is gone from the disk but loaded is among them.
+// Models returns the models that can be used, sorted by key, followed by those that were deleted but are still loaded.
 func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 	models, err := n.catalog.Models(ctx)
 	if err != nil {
@@ -256,5 +255,5 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 	return all, nil
 }
 
-// Settings is what is in force.
+// Settings returns the settings in effect.
 func (n *Node) Settings() Settings { return *n.settings.Load() }

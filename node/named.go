@@ -10,8 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
-// settingsOf is what the settings say of the model that has a key: by the key, else by another of the model's names, as
-// requests may use them.
+// settingsOf returns the settings of the model with a key. They may be listed under the key or under another of its names.
 func (n *Node) settingsOf(s *Settings, key string) ModelSettings {
 	if ms, ok := s.Models[key]; ok {
 		return ms
@@ -24,7 +23,7 @@ func (n *Node) settingsOf(s *Settings, key string) ModelSettings {
 	return ModelSettings{}
 }
 
-// means is the key of the model that the settings' name means, as far as the last look at the disk tells; else empty.
+// means returns the key of the model with a name, according to the last scan of the disk, or "".
 func (n *Node) means(name string) string {
 	m, err := n.known(name)
 	if err != nil {
@@ -33,7 +32,7 @@ func (n *Node) means(name string) string {
 	return m.Key
 }
 
-// aliases are the other names that the settings give to models, by key.
+// aliases returns the aliases of each model, by key.
 func (n *Node) aliases() map[string][]string {
 	s := n.settings.Load()
 	aliases := map[string][]string{}
@@ -46,17 +45,17 @@ func (n *Node) aliases() map[string][]string {
 	return aliases
 }
 
-// warnIdle warns of settings that do nothing as things are: of models that aren't there, and folders that don't exist.
+// warnIdle warns about settings that have no effect: for models that aren't installed, and folders that don't exist.
 func (n *Node) warnIdle(s *Settings) {
 	for _, dir := range s.ModelsDirs {
 		info, err := os.Stat(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			n.log.Warn("a folder of models doesn't exist: correct its path (models_dir), or make it", "folder", dir)
+			n.log.Warn("a models folder doesn't exist: correct its path (models_dir), or create it", "folder", dir)
 		case err != nil:
-			n.log.Warn("a folder of models can't be read", "folder", dir, "error", err)
+			n.log.Warn("a models folder can't be read", "folder", dir, "error", err)
 		case !info.IsDir():
-			n.log.Warn("what models_dir names is no folder: name the folder that the model files are in", "folder", dir)
+			n.log.Warn("models_dir is not a folder: give the folder that contains the model files", "folder", dir)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Engines)) {
@@ -69,8 +68,8 @@ func (n *Node) warnIdle(s *Settings) {
 	by := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
 		ms := s.Models[name]
-		if key := n.warnUnknown("the settings of a model do nothing", name); key != "" && by[key] != "" {
-			n.log.Warn("two blocks of settings are of one model, and one of them does nothing: put them together", "model", key,
+		if key := n.warnUnknown("the settings of a model have no effect", name); key != "" && by[key] != "" {
+			n.log.Warn("two blocks of settings are for the same model, and one of them has no effect: merge them", "model", key,
 				"blocks", []string{by[key], name})
 		} else if key != "" {
 			by[key] = name
@@ -81,7 +80,7 @@ func (n *Node) warnIdle(s *Settings) {
 	}
 }
 
-// warnUnknown warns of a name that no model goes by, and gives the key of the model that does.
+// warnUnknown warns if no model has a name. Otherwise it returns the model's key.
 func (n *Node) warnUnknown(what, name string) (key string) {
 	m, err := n.lookup(n.ctx, name)
 	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok {

@@ -64,7 +64,7 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 		},
 	})
 	for _, want := range []string{
-		"a folder of models doesn't exist", missing, "what models_dir names is no folder", "the settings of a model do nothing",
+		"a models folder doesn't exist", missing, "models_dir is not a folder", "the settings of a model have no effect",
 		"model=lmcaddy/nobody", "without its draft model", "model=nothing", "two blocks of settings",
 		"no model can be loaded", "llama-server doesn't exist",
 	} {

@@ -1,8 +1,8 @@
-// Package node is everything that outlives a reload of the configuration, wired once: the models on disk, the engine
-// processes, the lock on the home folder. A configuration pushes its [Settings] into it and pops them when it goes; the
-// newest that is alive is in force. The loaded models stay.
+// Package node holds the state that outlives a reload of the configuration: the models on disk, the engine processes, and
+// the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it ends; the newest
+// are in effect. Loaded models survive a reload.
 //
-// The endpoints of package api stand on it, and know nothing of what is below.
+// The endpoints of package api are built on it.
 package node
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Node is one machine's model server. There is one for each home folder, in one process at a time. Its methods may be
-// called from any goroutine.
+// Node is one machine's model server. Each home folder has at most one, in one process. Its methods may be called from any
+// goroutine.
 type Node struct {
 	home       home.Dir
 	log        *slog.Logger
@@ -31,36 +31,36 @@ type Node struct {
 	catalog    *catalog.Catalog
 	supervisor *supervisor.Supervisor
 	engines    map[string]*engine         // by name
-	ofFormat   map[catalog.Format]*engine // those that run its models
+	ofFormat   map[catalog.Format]*engine // the engine that runs each format
 
-	downloads   atomic.Pointer[fetch.Jobs] // nil before the first settings, and while noDownloads says why
+	downloads   atomic.Pointer[fetch.Jobs] // nil before the first settings, or if noDownloads has the reason
 	noDownloads atomic.Pointer[error]
 
-	store   atomic.Pointer[store.Store] // of conversations; nil before the first settings
-	pruning chan struct{}               // has it looked at whether there are too many of them
+	store   atomic.Pointer[store.Store] // holds conversations; nil before the first settings
+	pruning chan struct{}               // wakes prune
 
-	tokens   tokens // that were used
+	tokens   tokens // recently used
 	meter    *meter
-	bodies   bodies   // of requests
-	failures failures // by wrong tokens
-	running  running  // requests under way, by tokens
+	bodies   bodies   // request bodies in memory
+	failures failures // wrong tokens, by address
+	running  running  // requests in progress, by token
 	suspects *suspects
 
-	settings atomic.Pointer[Settings] // those in force
-	ending   atomic.Bool              // Close is to come soon
+	settings atomic.Pointer[Settings] // those in effect
+	ending   atomic.Bool              // Close will be called soon
 
 	mu     sync.Mutex
-	live   map[uint64]Settings     // by the generation of the configuration
-	force  uint64                  // the generation in force
-	stores map[string]*store.Store // those that are open, by URL; empty: the home's own
+	live   map[uint64]Settings     // by the configuration's generation
+	force  uint64                  // the generation in effect
+	stores map[string]*store.Store // open stores, by URL; empty: the home's own
 
-	budget   atomic.Int64                        // bytes that all instances may take; 0: no bound
-	devices  atomic.Pointer[[]supervisor.Device] // those found the last time; nil before
-	specs    sync.Map                            // of madeSpec, by key
-	longest  sync.Map                            // of longestToken, by key
+	budget   atomic.Int64                        // memory for all instances, in bytes; 0: unlimited
+	devices  atomic.Pointer[[]supervisor.Device] // found last; nil before that
+	specs    sync.Map                            // key to madeSpec
+	longest  sync.Map                            // key to longestToken
 	applying sync.Mutex
 
-	background sync.WaitGroup // preloads, and what else settings lead to
+	background sync.WaitGroup // goroutines of the node, such as preloads
 	ctx        context.Context
 	cancel     context.CancelFunc
 }
@@ -93,17 +93,32 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
 	}, log.With("part", "supervisor"))
-	n.background.Go(n.prune)
-	n.background.Go(n.note)
-	n.background.Go(n.watchTokens)
+	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
+	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
+	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
 	return n
 }
 
-// Home is the folder that the node lives in.
+// every calls do periodically, and whenever wake receives, until the node is closed.
+func (n *Node) every(period time.Duration, wake <-chan struct{}, do func()) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-wake:
+		case <-ticker.C:
+		}
+		do()
+	}
+}
+
+// Home returns the node's home folder.
 func (n *Node) Home() home.Dir { return n.home }
 
-// Push adds the settings of a configuration, by its generation: a number that grows with each. The highest generation
-// that is alive is in force.
+// Push adds the settings of a configuration, under its generation, a number that grows with each configuration. The
+// settings of the highest generation are in effect.
 func (n *Node) Push(gen uint64, s Settings) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -121,8 +136,8 @@ func (n *Node) Push(gen uint64, s Settings) error {
 	return nil
 }
 
-// Pop takes the settings of a configuration away. It may be called again. When none are left, the last stay in force, for
-// the requests that are still under way.
+// Pop removes the settings of a configuration. It may be called more than once. When no settings are left, the last ones
+// stay in effect for the requests still in progress.
 func (n *Node) Pop(gen uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,11 +145,11 @@ func (n *Node) Pop(gen uint64) {
 	n.enforce()
 }
 
-// BeginEnd says that Close comes once the requests under way have ended, or their time is over. Until then everything goes on,
-// but that engines are signalled as well is no news.
+// BeginEnd announces that Close will be called once the requests in progress have ended or timed out. The node keeps
+// working until then, and no longer reacts to engines that receive the same termination signal.
 func (n *Node) BeginEnd() { n.ending.Store(true) }
 
-// Close ends every engine and every download, and gives the home free. It returns when no process is left. Downloads go on
+// Close stops all engines and downloads, and unlocks the home. It returns when all processes have ended. Downloads resume
 // when the node is opened again.
 func (n *Node) Close() error {
 	n.cancel()

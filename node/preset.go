@@ -10,16 +10,16 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Preset is a set of request defaults that has a name: the values of fields, as JSON. The field "system_prompt" is a
-// system message for requests that have none.
+// Preset is a named set of request defaults: JSON values by field. The field "system_prompt" is a system message for
+// requests that have none.
 type Preset map[string]json.RawMessage
 
-// validate tells what is wrong with a preset, if anything.
+// validate returns an error if the preset is invalid.
 func (p Preset) validate(name string) error {
 	for field, value := range p {
 		switch {
 		case strings.ContainsFunc(field, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) || field == "":
-			return fmt.Errorf("preset %s: %q is no name of a field", name, field)
+			return fmt.Errorf("preset %s: %q is not a field name", name, field)
 		case !json.Valid(value):
 			return fmt.Errorf("preset %s: the value of %s is not JSON: %s", name, field, value)
 		case field == request.SystemPrompt && gjson.ParseBytes(value).Type != gjson.String:

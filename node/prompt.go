@@ -7,14 +7,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 )
 
-// longestToken is what [catalog.LongestToken] tells of a model's file.
+// longestToken is a cached result of [catalog.LongestToken].
 type longestToken struct {
 	changed time.Time
 	bytes   int
 }
 
-// LeastTokens is how many tokens a prompt with so many bytes of text has at least, and the longest context that it can get.
-// Both are 0 where that isn't known. The error is that of [Node.Acquire] for what can't be loaded.
+// LeastTokens returns the minimum number of tokens of a prompt of the given number of bytes, and the longest context that
+// it can get. Both are 0 if unknown. The errors are those of [Node.Acquire] for a model that can't be loaded.
 func (n *Node) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (least, limit int, _ error) {
 	longest := n.longestToken(t.Model)
 	if longest == 0 {
@@ -37,8 +37,8 @@ func (n *Node) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (
 	return (bytes + longest - 1) / longest, limit, nil
 }
 
-// longestContext is the longest context of the instances that a target may be answered by, in tokens. It isn't known where
-// one of them was given another length by an argument.
+// longestContext returns the longest context of the instances that may serve a target, in tokens. It is unknown if an
+// argument overrides the context length of one of them.
 func (n *Node) longestContext(t Target) (longest int, known bool) {
 	for _, in := range n.supervisor.Instances() {
 		if in.Spec.Model.Key != t.Model.Key || t.Instance != "" && in.ID != t.Instance {
@@ -52,7 +52,8 @@ func (n *Node) longestContext(t Target) (longest int, known bool) {
 	return longest, true
 }
 
-// longestToken remembers what a model's file tells, since it takes some milliseconds to read.
+// longestToken returns the length of the model's longest token in bytes, or 0. It caches the result, since reading the file
+// takes milliseconds.
 func (n *Node) longestToken(m catalog.Model) int {
 	if v, ok := n.longest.Load(m.Key); ok {
 		if known := v.(longestToken); known.changed.Equal(m.Changed) {
@@ -61,7 +62,7 @@ func (n *Node) longestToken(m catalog.Model) int {
 	}
 	bytes, err := catalog.LongestToken(m)
 	if err != nil {
-		return 0 // the load will tell
+		return 0 // loading will report it
 	}
 	n.longest.Store(m.Key, longestToken{m.Changed, bytes})
 	return bytes

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// templateTokens is how many tokens a model's template may add to a prompt.
+	// templateTokens is the maximum number of tokens that a model's template is expected to add to a prompt.
 	templateTokens = 256
-	// bytesPerToken is what a token of a prompt usually has, with the JSON around it.
+	// bytesPerToken is the usual size of a prompt's token, including the JSON around it.
 	bytesPerToken = 4
-	// settleTime is how long a request waits for others of its token to be settled: one that has been answered is a moment
-	// later.
+	// settleTime bounds how long a request waits for reservations of the same token to be settled. That happens just after
+	// a request is answered.
 	settleTime = time.Second
 )
 
-// Need is what a request may use.
+// Need is the maximum that a request may use.
 type Need struct {
-	Bytes      int // of the prompts: a token has at least one
+	Bytes      int // of the prompts; each token has at least one
 	Prompts    int
-	Choices    int // of all prompts; 0 for a request that generates nothing
-	Completion int // tokens that each choice may have; negative: as many as the context holds
+	Choices    int // for all prompts together; 0 if nothing is generated
+	Completion int // maximum tokens per choice; negative: limited only by the context
 }
 
-// Reserve sets aside what a request may use of its token's day, until done is called, after [Node.Used]. It tells how many
-// tokens each choice may have; negative: any number. Where less is left than the request wants, it gets what is left if it is
-// alone; beside others that may still use it, it is refused. So a day's use exceeds the limit by no more than one prompt. The
-// error may be a [*LimitError].
+// Reserve reserves tokens of the identity's daily limit for a request, until done is called, after [Node.Used]. It returns
+// the maximum number of tokens per choice; negative: unlimited. If less is left than the request needs, it gets the rest,
+// unless other requests have reserved some of it; then it is refused. So a day's use exceeds the limit by at most one
+// prompt. The error may be a [*LimitError].
 func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, d Demand, need Need) (each int, done func(), _ error) {
 	if who == nil || who.Limits.TokensPerDay <= 0 {
 		return -1, func() {}, nil
@@ -50,7 +50,7 @@ func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, d D
 	return n.meter.reserve(ctx, who.Owner, int64(who.Limits.TokensPerDay), need.within(length))
 }
 
-// within is what a request may use of a context.
+// within limits the need to a context of the given length.
 func (n Need) within(length int) Need {
 	if length <= 0 {
 		return n
@@ -62,10 +62,10 @@ func (n Need) within(length int) Need {
 	return n
 }
 
-// tokens is the most that a request can use.
+// tokens returns the maximum number of tokens that a request can use.
 func (n Need) tokens() int64 { return int64(n.Bytes) + int64(n.Choices)*int64(max(0, n.Completion)) }
 
-// reserve waits a little where other requests hold what is left.
+// reserve waits up to settleTime if other requests have reserved what is left.
 func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
 	timeout := time.NewTimer(settleTime)
 	defer timeout.Stop()
@@ -81,7 +81,7 @@ func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Nee
 		case <-settled:
 		case <-timeout.C:
 			return 0, nil, &LimitError{
-				"What is left of the tokens that this token may use in a day (UTC) is set aside for its requests under way. Wait until one has been answered, or ask for fewer with max_tokens.",
+				"The rest of this token's daily limit (UTC) is reserved for its requests in progress. Wait until one has been answered, or ask for fewer tokens with max_tokens.",
 				time.Second,
 			}
 		case <-ctx.Done():
@@ -90,7 +90,8 @@ func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Nee
 	}
 }
 
-// tryReserve gives a channel where others hold what is left. It is closed when one of them is settled.
+// tryReserve returns a channel if other requests have reserved what is left. The channel is closed when one of them is
+// settled.
 func (m *meter) tryReserve(owner string, limit int64, need Need) (each int, tokens int64, settled <-chan struct{}, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +120,7 @@ func (m *meter) tryReserve(owner string, limit int64, need Need) (each int, toke
 	return each, tokens, nil, nil
 }
 
-// settle gives a reservation back.
+// settle releases a reservation.
 func (m *meter) settle(owner string, tokens int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +134,7 @@ func (m *meter) settle(owner string, tokens int64) {
 }
 
 func dayIsOver() *LimitError {
-	return &LimitError{"This token has used as many tokens as it may in a day (UTC).", untilTomorrow()}
+	return &LimitError{"This token has reached its limit of tokens per day (UTC).", untilTomorrow()}
 }
 
 func untilTomorrow() time.Duration {

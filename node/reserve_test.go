@@ -26,13 +26,13 @@ func TestReserve(t *testing.T) {
 	}{
 		"it fits":                        {0, 0, Need{Bytes: 40, Prompts: 1, Choices: 1, Completion: 60}, 60, ""},
 		"it fits beside others":          {10, 40, Need{Bytes: 10, Prompts: 1, Choices: 2, Completion: 20}, 20, ""},
-		"it fits, but for a token":       {10, 41, Need{Bytes: 10, Prompts: 1, Choices: 2, Completion: 20}, 0, "set aside"},
+		"it fits, but for a token":       {10, 41, Need{Bytes: 10, Prompts: 1, Choices: 2, Completion: 20}, 0, "is reserved"},
 		"alone, what is left":            {50, 0, Need{Bytes: 40, Prompts: 1, Choices: 1, Completion: 60}, 40, ""},
 		"alone, shared by the choices":   {50, 0, Need{Bytes: 40, Prompts: 1, Choices: 4, Completion: 60}, 10, ""},
 		"alone, with a prompt too long":  {50, 0, Need{Bytes: 4000, Prompts: 1, Choices: 1, Completion: 60}, 1, ""},
 		"alone, with too many choices":   {50, 0, Need{Bytes: 40, Prompts: 1, Choices: 51, Completion: 60}, 0, "51 choices"},
-		"nothing is left":                {100, 0, Need{Bytes: 40, Prompts: 1, Choices: 1, Completion: 60}, 0, "as many tokens as it may"},
-		"beside others, with a long one": {0, 1, Need{Bytes: 4000, Prompts: 1, Choices: 1, Completion: 1}, 0, "set aside"},
+		"nothing is left":                {100, 0, Need{Bytes: 40, Prompts: 1, Choices: 1, Completion: 60}, 0, "limit of tokens per day"},
+		"beside others, with a long one": {0, 1, Need{Bytes: 4000, Prompts: 1, Choices: 1, Completion: 1}, 0, "is reserved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// recheckEvery is how often it is looked up whether the tokens of requests under way still allow them. Changes of this
-// process count at once; this is for those of other servers, and for what expires.
+// recheckEvery is how often the tokens of requests in progress are checked again. Changes made by this process take effect
+// at once; this is for changes by other servers, and for tokens that expire.
 const recheckEvery = time.Second
 
-// recheckTimeout bounds how long the store may take to tell.
+// recheckTimeout bounds the time that the store may take to answer.
 const recheckTimeout = 5 * time.Second
 
-// EndedError is the cause of a request's end whose token no longer allows it.
+// EndedError is the cancellation cause of a request that its token no longer allows.
 type EndedError struct {
 	Message  string
-	Narrowed bool // the token is valid, but may no longer do this
+	Narrowed bool // the token is still valid, but no longer allows this
 }
 
 func (e *EndedError) Error() string { return e.Message }
@@ -28,14 +28,14 @@ var (
 	errExpired = &EndedError{Message: "The API token has expired, which ended the request. Ask for another one."}
 )
 
-// running are the requests under way that a token has made, by its id.
+// running has the requests in progress, by their token's id.
 type running struct {
 	mu    sync.Mutex
 	of    map[string]map[*Running]struct{}
-	again chan struct{} // has it looked up whether they may go on
+	again chan struct{} // wakes recheckRunning
 }
 
-// Running is a request under way.
+// Running is a request in progress.
 type Running struct {
 	all    *running
 	token  string
@@ -45,9 +45,9 @@ type Running struct {
 	models []string // guarded by all.mu
 }
 
-// Follow ends a request's context when its token is revoked or expires, or no longer has the scope or the models that the
-// request needs: the context's cause is an [*EndedError] then. Whoever has no token isn't followed, and gets nil. End has to
-// be called.
+// Follow returns a context that ends when the request's token is revoked, expires, or loses the scope or a model that the
+// request needs; its cause is then an [*EndedError]. For an identity without a token, it returns ctx and nil. The caller
+// must call End of a Running that isn't nil.
 func (n *Node) Follow(ctx context.Context, who *Identity, scope Scope) (context.Context, *Running) {
 	if who == nil || who.Token == "" {
 		return ctx, nil
@@ -64,7 +64,7 @@ func (n *Node) Follow(ctx context.Context, who *Identity, scope Scope) (context.
 	return ctx, r
 }
 
-// Uses notes that the request needs a model.
+// Uses records that the request needs a model.
 func (r *Running) Uses(key string) {
 	if r == nil {
 		return
@@ -74,7 +74,7 @@ func (r *Running) Uses(key string) {
 	r.models = append(r.models, key)
 }
 
-// End says that the request has ended.
+// End records that the request has ended.
 func (r *Running) End() {
 	all := r.all
 	all.mu.Lock()
@@ -86,32 +86,22 @@ func (r *Running) End() {
 	r.cancel(nil)
 }
 
-// recheck has the tokens of requests under way looked up now.
+// recheck has the tokens of requests in progress checked now.
 func (a *running) recheck() {
 	select {
 	case a.again <- struct{}{}:
-	default: // it is about to be done anyway
+	default: // already requested
 	}
 }
 
-// watchTokens ends the requests whose tokens no longer allow them, until the node is closed.
-func (n *Node) watchTokens() {
-	ticker := time.NewTicker(recheckEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-ticker.C:
-		case <-n.running.again:
-		}
-		if err := n.recheckTokens(); err != nil && n.ctx.Err() == nil {
-			n.log.Warn("it can't be told whether tokens in use are still valid", "error", err)
-		}
+// recheckRunning ends the requests whose tokens no longer allow them.
+func (n *Node) recheckRunning() {
+	if err := n.recheckTokens(); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("can't check whether tokens in use are still valid", "error", err)
 	}
 }
 
-// recheckTokens asks the store once for all tokens in use.
+// recheckTokens asks the store for all tokens in use, in one query, and ends the requests that they no longer allow.
 func (n *Node) recheckTokens() error {
 	a := &n.running
 	a.mu.Lock()
@@ -155,7 +145,7 @@ func (n *Node) recheckTokens() error {
 	return nil
 }
 
-// mayGoOn tells what of a request its token no longer allows; nil: it allows everything.
+// mayGoOn returns why the identity no longer allows the request, or nil.
 func (r *Running) mayGoOn(who *Identity) error {
 	if !who.May(r.scope) {
 		return &EndedError{"The API token no longer has the scope " + string(r.scope) + ", which ended the request.", true}
@@ -166,7 +156,7 @@ func (r *Running) mayGoOn(who *Identity) error {
 	return nil
 }
 
-// Ended is the [*EndedError] that has ended a request's context; nil: that hasn't ended, or for another reason.
+// Ended returns the [*EndedError] that ended a request's context, or nil if it hasn't ended or ended for another reason.
 func Ended(ctx context.Context) *EndedError {
 	if ctx.Err() == nil {
 		return nil

@@ -15,40 +15,40 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
-// Settings is what a configuration says. The zero value is a server that loads nothing by itself.
+// Settings are the settings of a configuration. With the zero value, nothing is loaded on first use.
 type Settings struct {
-	Log *slog.Logger // where the node logs to while these settings are in force; nil: as before
+	Log *slog.Logger // the node's log while these settings are in effect; nil: unchanged
 
-	ModelsDirs     []string // further folders of models, beside the home's; absolute
+	ModelsDirs     []string // additional models folders, as absolute paths
 	JIT            bool     // load a model on first use
-	ListAll        bool     // GET /v1/models lists every model, not the loaded ones alone
-	AnyName        bool     // a request for a model that isn't known, or for none, goes to the only one there is
+	ListAll        bool     // GET /v1/models lists every model, not only the loaded ones
+	AnyName        bool     // a request for an unknown model, or for none, uses the only model
 	ReasoningField openai.ReasoningField
 
-	IdleTTL      time.Duration // after which a model that was loaded on first use is unloaded; 0: never
-	MaxLoaded    int           // instances at a time; 0: as many as memory holds
-	MemoryBudget Budget        // that all instances may take together
-	Queue        int           // waiting requests for each model; 0: no bound
-	BodyMemory   int64         // bytes that the bodies of all requests may take together; 0: chosen by the machine's memory
-	AbandonLoads bool          // end a load that nobody waits for any more
-	StallTimeout time.Duration // how long an engine may get no further; 0: five minutes
-	SlowClient   time.Duration // how long a client may take nothing of its answer; 0: a minute
+	IdleTTL      time.Duration // a model loaded on first use is unloaded after this time; 0: never
+	MaxLoaded    int           // maximum number of instances; 0: limited only by memory
+	MemoryBudget Budget        // for all instances together
+	Queue        int           // maximum waiting requests per model; 0: unlimited
+	BodyMemory   int64         // maximum size of all request bodies together, in bytes; 0: depends on the machine's memory
+	AbandonLoads bool          // stop a load that no request waits for any more
+	StallTimeout time.Duration // how long an engine may make no progress; 0: five minutes
+	SlowClient   time.Duration // how long a client may read nothing of its response; 0: one minute
 
-	// PrivatePrompts has requests of different owners share no prompts that an engine has cached.
+	// PrivatePrompts keeps requests of different owners from sharing cached prompts.
 	PrivatePrompts bool
 
-	Gates Gates // what is allowed of what is closed by default
+	Gates Gates
 
-	Hubs []fetch.Hub // that models may be downloaded from; the first serves identifiers without a URL
+	Hubs []fetch.Hub // where models may be downloaded from; the first serves identifiers that aren't URLs
 
 	Store StoreSettings
 
 	Engines map[string]EngineSettings // by name
-	Models  map[string]ModelSettings  // by key, or another of a model's names, in lower case
+	Models  map[string]ModelSettings  // by key or another name of the model, in lower case
 	Presets map[string]Preset         // by name
 }
 
-// Gates are what a configuration may open. They are closed by default.
+// Gates are risky features that a configuration may enable.
 type Gates struct {
 	EphemeralMCP bool // native chat: MCP servers that a request names
 	PluginMCP    bool // native chat: the MCP servers of mcp.json
@@ -56,35 +56,35 @@ type Gates struct {
 	RawGrammar   bool // chat and text completions: a grammar that a request brings
 }
 
-// Budget is how much memory may be taken: a share of the machine's, or a size. The zero value is no bound.
+// Budget is a limit on memory: a share of the machine's, or a size. The zero value means unlimited.
 type Budget struct {
-	Share float64 // of the machine's memory, and of that of its GPUs; 0 to 1
-	Bytes int64   // used where Share is 0
+	Share float64 // of the memory of the machine and its GPUs; 0 to 1
+	Bytes int64   // used if Share is 0
 }
 
-// EngineSettings is what a configuration says of an engine.
+// EngineSettings are the settings of an engine.
 type EngineSettings struct {
-	Path     string   // of the executable; empty: where the engine looks for it, such as the selected runtime
-	Parallel int      // requests at a time for each instance; 0: defaultParallel
+	Path     string   // of the executable; empty: chosen by the engine, such as the selected runtime
+	Parallel int      // concurrent requests per instance; 0: defaultParallel
 	Args     []string // added to the arguments of every instance
 
-	Unconfined bool     // run it without a sandbox, also where the system has one
-	Readable   []string // files and folders that it may read, and execute, in its sandbox, beside those that it is known to need
+	Unconfined bool     // run it without a sandbox, even if the system has one
+	Readable   []string // additional files and folders that it may read and execute in its sandbox
 }
 
-// ModelSettings is what a configuration says of a model.
+// ModelSettings are the settings of a model.
 type ModelSettings struct {
-	Aliases       []string // other names, each of which may have * in it
-	ContextLength int      // tokens that one request gets; 0: chosen by the model
-	Parallel      int      // requests at a time; 0: the engine's setting
-	Draft         string   // the model that drafts for it, by any of its names; empty: none
+	Aliases       []string // other names, which may contain *
+	ContextLength int      // tokens per request; 0: depends on the model
+	Parallel      int      // concurrent requests; 0: the engine's setting
+	Draft         string   // its draft model, by any of its names; empty: none
 	Preload       bool
-	Pinned        bool           // it is never evicted
-	TTL           *time.Duration // instead of IdleTTL, also where it was loaded by hand
-	Args          []string       // added to the engine's arguments
+	Pinned        bool           // never evicted
+	TTL           *time.Duration // overrides IdleTTL, even if it was loaded by hand
+	Args          []string       // appended to the engine's arguments
 }
 
-// Validate tells what is wrong with the settings, if anything.
+// Validate returns an error if the settings are invalid.
 func (s Settings) Validate() error {
 	for _, dir := range s.ModelsDirs {
 		if !filepath.IsAbs(dir) {
@@ -136,8 +136,8 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// resolve is the key that a name is an alias of, else the name. An exact alias goes before a pattern, and a longer pattern
-// before a shorter one.
+// resolve returns the key for an alias, or the name itself. An exact alias takes precedence over a pattern, and a longer
+// pattern over a shorter one.
 func (s *Settings) resolve(name string) string {
 	best, found := "", name
 	for key, m := range s.Models {
@@ -156,5 +156,5 @@ func (s *Settings) resolve(name string) string {
 	return found
 }
 
-// isPattern tells whether an alias stands for more than itself.
+// isPattern reports whether an alias is a pattern.
 func isPattern(alias string) bool { return strings.ContainsAny(alias, "*?[") }

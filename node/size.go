@@ -6,23 +6,23 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// How a model is loaded when nobody says.
+// Defaults for loading a model.
 const (
-	defaultContext  = 32768 // tokens; less where the model's own maximum is, or where it doesn't fit
-	smallestContext = 4096  // tokens: no less is chosen to make it fit
-	defaultParallel = 4     // requests at a time; fewer where memory is scarce
+	defaultContext  = 32768 // tokens; less if the model's maximum is lower, or if it doesn't fit
+	smallestContext = 4096  // tokens; never reduced further to make a model fit
+	defaultParallel = 4     // concurrent requests; fewer if memory is scarce
 
-	// promptCacheShare is the part of the memory budget that an engine may fill with prompts that it has seen; but no more
-	// than promptCacheFactor times what the model itself takes, and no more than maxPromptCache.
+	// promptCacheShare is the part of the memory budget that an engine's prompt cache may fill; at most promptCacheFactor
+	// times the model's own memory, and at most maxPromptCache.
 	promptCacheShare  = 1. / 16
 	promptCacheFactor = 2
 	maxPromptCache    = 8 << 30
-	// slotsShare is the part of the memory budget that a model may take for the sake of more than one slot.
+	// slotsShare is the part of the memory budget up to which a model gets more than one slot.
 	slotsShare = 0.5
 )
 
-// size chooses the context and the slots where they aren't given, such that it fits: the longest context for one request
-// first, then slots; and tells what it all takes.
+// size sets the context, the slots and the memory of a Spec. Values of 0 are chosen so that the model fits: first the
+// longest context for one request, then as many slots as possible.
 func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 	budget := n.budget.Load()
 	fits := func(context, parallel int, share float64) bool {
@@ -56,20 +56,20 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 	n.smaller(spec, parallel == 0)
 }
 
-// fill chooses what else a model of a size gets: checkpoints and a prompt cache; and tells what it all takes.
+// fill sets the checkpoints, the prompt cache and the memory of a Spec whose context and slots are set.
 func (n *Node) fill(spec *supervisor.Spec, budget int64) {
 	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
 	n.checkpoints(spec, budget)
 	e := n.engines[spec.Engine]
-	if e.choices(&spec.Model).PromptCache && !spec.Private { // that cache is common to all slots, and isn't asked for those chosen by name
+	if e.choices(&spec.Model).PromptCache && !spec.Private { // all slots share that cache, and requests pinned to a slot don't use it
 		spec.PromptCache = promptCache(e.fixed(spec.Args).PromptCache, budget, spec.Memory+spec.Reserve)
 		spec.Reserve += spec.PromptCache
 	}
 	spec.Memory += spec.Reserve
 }
 
-// smaller lists in which smaller sizes a model may be loaded beside others: with fewer slots where their number was left to
-// us, then with half of the prompt cache, then without one, where its size was left to us.
+// smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with half of the
+// prompt cache, then without one. A number of slots or a cache size that was given stays.
 func (n *Node) smaller(spec *supervisor.Spec, fewerSlots bool) {
 	budget := n.budget.Load()
 	if budget <= 0 {
@@ -97,8 +97,8 @@ func (n *Node) smaller(spec *supervisor.Spec, fewerSlots bool) {
 	}
 }
 
-// checkpoints chooses how many states of a context an engine may keep of a model whose context can't be cut back: one with
-// a sliding window, or a recurrent one. They may take as much as the prompt cache.
+// checkpoints sets the number of context checkpoints for a model whose context can't be truncated, because it has a sliding
+// window or is recurrent. They may take as much memory as the prompt cache.
 func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
 	e := n.engines[spec.Engine]
 	if e.Estimate == nil || e.MaxCheckpoints == 0 || budget <= 0 {
@@ -114,8 +114,8 @@ func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
 	spec.Reserve = each * int64(spec.Checkpoints)
 }
 
-// promptCache is how much an engine may keep of prompts that it has seen: what is fixed, else a share of the budget where
-// there is room for it beside what the model itself takes.
+// promptCache returns the size of an engine's prompt cache in bytes: the fixed size, or a share of the budget that fits
+// beside the model.
 func promptCache(fixed *int64, budget, model int64) int64 {
 	if fixed != nil {
 		return *fixed
@@ -127,8 +127,7 @@ func promptCache(fixed *int64, budget, model int64) int64 {
 	return max(0, cache) >> 20 << 20
 }
 
-// estimate is what a model takes with a context and slots, without its prompt cache, in bytes. Where it can't be told it is
-// the size of its files and a tenth.
+// estimate returns the memory that a model takes with a context and slots, without its prompt cache, in bytes.
 func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
 	sized := *spec
 	sized.ContextLength, sized.Parallel = context, parallel
@@ -139,7 +138,8 @@ func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
 	return total
 }
 
-// memoryOf is what the model of a Spec takes without its draft, in bytes; a guess where that can't be told.
+// memoryOf returns the memory that the model of a Spec takes, without its draft, in bytes. If the engine can't estimate it,
+// it is the size of the files plus a tenth.
 func (n *Node) memoryOf(spec *supervisor.Spec) int64 {
 	m := &spec.Model
 	if e := n.engines[spec.Engine]; e.Estimate != nil {
@@ -147,7 +147,7 @@ func (n *Node) memoryOf(spec *supervisor.Spec) int64 {
 		if err == nil {
 			return memory.Total()
 		}
-		n.log.Warn("the memory that a model takes can't be told", "model", m.Key, "error", err)
+		n.log.Warn("the memory of a model can't be estimated", "model", m.Key, "error", err)
 	}
 	return m.SizeBytes + m.SizeBytes/10
 }

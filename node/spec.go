@@ -10,34 +10,35 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// LoadOptions is what may be chosen of a load. A zero field is left to the settings; what the engine offers no choice of is
-// ignored, see [supervisor.Choices].
+// LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
+// are ignored, see [supervisor.Choices].
 type LoadOptions struct {
-	ContextLength  int // in tokens; rounded up, and no more than the model's maximum
+	ContextLength  int // in tokens; rounded up, and limited to the model's maximum
 	BatchSize      int // in tokens
 	Experts        int
 	FlashAttention supervisor.Toggle
 	OffloadKV      supervisor.Toggle
-	Draft          string         // a model, by any of its names
+	Draft          string         // the draft model, by any of its names
 	TTL            *time.Duration // 0: never
-	Owner          string         // who asked for it, see [Identity]; empty: nobody in particular
-	ByHand         bool           // somebody asked for the load itself: it stays until somebody asks for its end
+	Owner          string         // see [Identity]; empty: none
+	ByHand         bool           // explicitly requested: it stays loaded until it is unloaded explicitly
 }
 
-// recipe is what a Spec was made of, by which it can be made again under other settings.
+// recipe is what a Spec was made from, so that it can be made again under other settings.
 type recipe struct {
 	settings *Settings
 	options  LoadOptions
 }
 
-// OwnerOf is who had an instance loaded, see [Identity]; empty: nobody in particular, such as a configuration.
+// OwnerOf returns the owner whose request loaded an instance, see [Identity]; empty if it has none, for example because it
+// was preloaded.
 func OwnerOf(in supervisor.Info) string {
 	from, _ := in.Spec.Recipe.(recipe)
 	return from.options.Owner
 }
 
-// madeSpec is a Spec of a model that is loaded on first use. It is made anew when the settings, the memory budget or the
-// model's file change.
+// madeSpec is a cached Spec of a model that is loaded on first use. It is valid until the settings, the memory budget or
+// the model's file change.
 type madeSpec struct {
 	settings *Settings
 	budget   int64
@@ -45,7 +46,7 @@ type madeSpec struct {
 	spec     *supervisor.Spec
 }
 
-// firstUse is the Spec of a model that is loaded on first use.
+// firstUse returns the Spec of a model that is loaded on first use.
 func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*supervisor.Spec, error) {
 	options := LoadOptions{Draft: d.Draft, Owner: d.Owner}
 	if d.ContextLength != 0 {
@@ -69,7 +70,7 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 		}
 		n.specs.Store(key, madeSpec{settings, budget, m.Changed, spec})
 	}
-	if d.TTL != nil || d.Owner != "" { // the one that is remembered is for everybody
+	if d.TTL != nil || d.Owner != "" { // the cached one is shared
 		own := *spec
 		if d.TTL != nil {
 			own.TTL, options.TTL = *d.TTL, d.TTL
@@ -80,8 +81,8 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 	return spec, nil
 }
 
-// spec is what a model is loaded with: what the request says, else the model's settings, else the engine's, else what fits.
-// The error is a [*translate.Error] or one of Find's.
+// spec returns the Spec to load a model with. Each value comes from the request, else from the model's settings, else from
+// the engine's, else it is chosen so that the model fits. The error is a [*translate.Error] or one of Find's.
 func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 	s := n.settings.Load()
 	ms := n.settingsOf(s, m.Key)
@@ -108,7 +109,7 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 	return spec, nil
 }
 
-// choose takes over the options that the engine has for the model. The error is that of spec.
+// choose copies the options that the engine offers for the model to the Spec. The errors are those of spec.
 func (n *Node) choose(ctx context.Context, spec *supervisor.Spec, can supervisor.Choices, o LoadOptions) error {
 	if can.BatchSize {
 		spec.BatchSize = o.BatchSize
@@ -135,8 +136,8 @@ func (n *Node) choose(ctx context.Context, spec *supervisor.Spec, can supervisor
 	return nil
 }
 
-// timeToLive is how long an instance may be idle. What was loaded by hand or is to stay has no limit, unless the model's own
-// setting gives one.
+// timeToLive returns how long an instance may be idle; 0: unlimited. A model that was loaded by hand, is pinned or is
+// preloaded has no limit unless its own settings give one.
 func timeToLive(s *Settings, ms ModelSettings, o LoadOptions) time.Duration {
 	switch {
 	case o.TTL != nil:

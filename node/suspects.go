@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	suspectTime = time.Hour // for how long a request is remembered that an engine failed at
+	suspectTime = time.Hour // how long a request is remembered that an engine failed on
 	maxSuspects = 4096
 )
 
-// Suspicion is what is known of a request from earlier failures of engines.
+// Suspicion is how likely it is that a request makes engines fail, judged by earlier failures.
 type Suspicion uint8
 
-// A request is suspected after an engine failed while it was being processed, and convicted after another did while nobody
-// else's request was.
+// A request is suspected after an engine failed while processing it, and convicted after another engine failed while
+// processing nothing else.
 const (
 	Unsuspected Suspicion = iota
 	Suspected
 	Convicted
 )
 
-// suspects are requests that were being processed when an engine failed, by their hash. The seed is random, so nobody can
-// make a request that has another's hash.
+// suspects has the requests that were being processed when an engine failed, by hash. The seed is random, so a client can't
+// craft a request with the hash of another.
 type suspects struct {
 	seed maphash.Seed
 
@@ -40,7 +40,7 @@ func newSuspects() *suspects {
 	return &suspects{seed: maphash.MakeSeed(), known: map[uint64]suspect{}}
 }
 
-// Suspicion is what is known of a request for a model. The body is only asked for where there are suspects at all.
+// Suspicion returns the suspicion against a request for a model. It calls body only if there are suspects.
 func (n *Node) Suspicion(key string, body func() [][]byte) Suspicion {
 	s := n.suspects
 	s.mu.Lock()
@@ -55,8 +55,8 @@ func (n *Node) Suspicion(key string, body func() [][]byte) Suspicion {
 	return s.look(hash)
 }
 
-// Blame says that an engine failed while it processed a request, and tells what is known of the request now. It is alone
-// when nobody else's request can have been the reason.
+// Blame records that an engine failed while processing a request, and returns the new suspicion against it. alone means
+// that no other request can have been the cause.
 func (n *Node) Blame(key string, body func() [][]byte, alone bool) Suspicion {
 	s := n.suspects
 	hash := s.hash(key, body())
@@ -75,7 +75,7 @@ func (n *Node) Blame(key string, body func() [][]byte, alone bool) Suspicion {
 	return is
 }
 
-// Acquit says that a suspected request was answered.
+// Acquit records that a suspected request was answered.
 func (n *Node) Acquit(key string, body func() [][]byte) {
 	s := n.suspects
 	hash := s.hash(key, body())
@@ -95,7 +95,7 @@ func (s *suspects) hash(key string, body [][]byte) uint64 {
 	return h.Sum64()
 }
 
-// look needs the lock.
+// look returns the suspicion against the request with a hash. The caller holds s.mu.
 func (s *suspects) look(hash uint64) Suspicion {
 	found, ok := s.known[hash]
 	if ok && time.Since(found.at) > suspectTime {
@@ -105,7 +105,7 @@ func (s *suspects) look(hash uint64) Suspicion {
 	return found.is
 }
 
-// makeRoom forgets what is too old, and the oldest where that isn't enough. It needs the lock.
+// makeRoom removes expired entries, and the oldest one if that isn't enough. The caller holds s.mu.
 func (s *suspects) makeRoom() {
 	var oldest uint64
 	for hash, known := range s.known {

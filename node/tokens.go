@@ -15,10 +15,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// noteUsedEvery is how often it is written down which tokens were used, and what for.
+// noteUsedEvery is how often usage is saved.
 const noteUsedEvery = 5 * time.Second
 
-// Token is the right to use the server, without the secret.
+// Token is an API token, without its secret.
 type Token struct {
 	ID       string
 	Name     string
@@ -30,26 +30,26 @@ type Token struct {
 	LastUsed time.Time // zero: never
 }
 
-// rights is what a store keeps as a token's rights.
+// rights is the JSON of a token's rights in the store.
 type rights struct {
 	Scopes []Scope  `json:"scopes"`
 	Models []string `json:"models,omitempty"`
 	Limits Limits   `json:"limits,omitzero"`
 }
 
-// TokenError says what is wrong with a token that is to be made or changed.
+// TokenError is returned for invalid properties of a token that is to be created or changed.
 type TokenError struct{ Param, Message string }
 
 func (e *TokenError) Error() string { return e.Message }
 
-// A token is LM Studio's in form: sk-lm-, an id, which is no secret, a colon, and the secret.
+// A token has LM Studio's format: sk-lm-, a public id, a colon, and the secret.
 const (
 	tokenPrefix  = "sk-lm-"
 	idLength     = 8
 	secretLength = 20
 )
 
-// idOf is the id in a token, if it has the form of one.
+// idOf returns the id in a token, and whether the token has the right format.
 func idOf(token string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(token, tokenPrefix)
 	if !ok || len(rest) != idLength+1+secretLength || rest[idLength] != ':' {
@@ -67,11 +67,11 @@ func idOf(token string) (id string, ok bool) {
 
 func tokenOf(t store.Token) Token {
 	var r rights
-	_ = json.Unmarshal(t.Rights, &r) // what can't be read gives no rights
+	_ = json.Unmarshal(t.Rights, &r) // invalid JSON grants nothing
 	return Token{t.ID, t.Name, r.Scopes, r.Models, r.Limits, t.Created, t.Expires, t.LastUsed}
 }
 
-// identity is who has the token.
+// identity returns the identity of requests with the token.
 func (t Token) identity() *Identity {
 	return &Identity{Owner: t.ID, Token: t.ID, Name: t.Name, Scopes: t.Scopes, Models: t.Models, Limits: t.Limits}
 }
@@ -81,13 +81,13 @@ func (t *Token) stored() (store.Token, error) {
 	return store.Token{ID: t.ID, Name: t.Name, Rights: r, Created: t.Created, Expires: t.Expires}, err
 }
 
-// CreateToken makes a token, and gives the secret, which is to be had only now. Of t, the id and the times but for Expires
-// are chosen here. The error may be a [*TokenError].
+// CreateToken creates a token. It returns the secret, which can't be obtained later. The ID, Created and LastUsed of t are
+// ignored. The error may be a [*TokenError].
 func (n *Node) CreateToken(ctx context.Context, t Token) (secret string, _ Token, _ error) {
 	return CreateToken(ctx, n.Conversations(), t)
 }
 
-// CreateToken makes a token in a store; see [Node.CreateToken].
+// CreateToken creates a token in a store; see [Node.CreateToken].
 func CreateToken(ctx context.Context, s *store.Store, t Token) (secret string, _ Token, _ error) {
 	t.normalize()
 	if err := t.check(); err != nil {
@@ -110,20 +110,20 @@ const (
 	lastYear      = 2200 // a store counts nanoseconds in 64 bits
 )
 
-// randomText is so many alphanumerics, of 5.95 bits each.
+// randomText returns n random alphanumerics, of 5.95 bits each.
 func randomText(n int) string {
 	text := make([]byte, 0, n)
 	for len(text) < n {
 		var b [1]byte
 		_, _ = rand.Read(b[:])                      // never fails
-		if int(b[0]) < 256-256%len(alphanumerics) { // so that each is as likely
+		if int(b[0]) < 256-256%len(alphanumerics) { // a larger byte would favor some characters
 			text = append(text, alphanumerics[int(b[0])%len(alphanumerics)])
 		}
 	}
 	return string(text)
 }
 
-// normalize gives scopes an order and models the case of keys.
+// normalize sorts the scopes, and lowercases the models, as keys are.
 func (t *Token) normalize() {
 	t.Scopes = slices.Clone(t.Scopes)
 	slices.Sort(t.Scopes)
@@ -137,7 +137,7 @@ func (t *Token) normalize() {
 func (t *Token) check() error {
 	switch l := t.Limits; {
 	case strings.TrimSpace(t.Name) == "":
-		return &TokenError{"name", "a token needs a name, by which people know what it is for"}
+		return &TokenError{"name", "a token needs a name that says what it is for"}
 	case len(t.Name) > maxTokenName || strings.ContainsFunc(t.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return &TokenError{"name", fmt.Sprintf("a token's name must have at most %d bytes, and no control characters", maxTokenName)}
 	case len(t.Scopes) == 0:
@@ -156,7 +156,7 @@ func (t *Token) check() error {
 	}
 	for _, m := range t.Models {
 		if _, err := path.Match(m, ""); err != nil || m == "" {
-			return &TokenError{"models", fmt.Sprintf("%q is no key of a model, nor a pattern of keys", m)}
+			return &TokenError{"models", fmt.Sprintf("%q is neither a model's key nor a pattern of keys", m)}
 		}
 	}
 	return nil
@@ -170,10 +170,10 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Tokens lists the tokens, the oldest first.
+// Tokens returns the tokens, oldest first.
 func (n *Node) Tokens(ctx context.Context) ([]Token, error) { return Tokens(ctx, n.Conversations()) }
 
-// Tokens lists the tokens of a store, the oldest first.
+// Tokens returns the tokens in a store, oldest first.
 func Tokens(ctx context.Context, s *store.Store) ([]Token, error) {
 	stored, err := s.Tokens(ctx)
 	all := make([]Token, len(stored))
@@ -183,19 +183,19 @@ func Tokens(ctx context.Context, s *store.Store) ([]Token, error) {
 	return all, err
 }
 
-// TokenByID gives a token. *[store.NotFound] is that there is none.
+// TokenByID returns the token with an id. The error is a [*store.NotFound] if there is none.
 func (n *Node) TokenByID(ctx context.Context, id string) (Token, error) {
 	return TokenByID(ctx, n.Conversations(), id)
 }
 
-// TokenByID gives a token of a store; see [Node.TokenByID].
+// TokenByID returns a token in a store; see [Node.TokenByID].
 func TokenByID(ctx context.Context, s *store.Store, id string) (Token, error) {
 	t, err := s.Token(ctx, id)
 	return tokenOf(t), err
 }
 
-// UpdateToken changes a token's name, rights and expiry, at once, and gives what became of it. The error may be a
-// [*TokenError] or a [*store.NotFound].
+// UpdateToken changes a token's name, rights and expiry, with immediate effect. It returns the changed token. The error may
+// be a [*TokenError] or a [*store.NotFound].
 func (n *Node) UpdateToken(ctx context.Context, t Token) (Token, error) {
 	defer n.forgetTokens()
 	return UpdateToken(ctx, n.Conversations(), t)
@@ -214,7 +214,7 @@ func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
 	return t, s.UpdateToken(ctx, stored)
 }
 
-// RevokeToken ends a token, at once. *[store.NotFound] is that there is none.
+// RevokeToken revokes a token, with immediate effect. The error is a [*store.NotFound] if there is none.
 func (n *Node) RevokeToken(ctx context.Context, id string) error {
 	defer n.forgetTokens()
 	return n.Conversations().DeleteToken(ctx, id)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// LimitError says that a token has used what it may.
+// LimitError is returned when a token has reached a limit.
 type LimitError struct {
 	Message    string
 	RetryAfter time.Duration
@@ -18,23 +17,22 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return e.Message }
 
-// meter counts what is used, and keeps tokens within their limits. What hasn't been written down yet is lost in a crash:
-// the last few seconds.
+// meter counts usage and enforces the limits of tokens. A crash loses the last few seconds, which haven't been saved.
 type meter struct {
 	mu      sync.Mutex
-	pending map[store.UsageKey]store.UsageCount // since it was last written down
+	pending map[store.UsageKey]store.UsageCount // not yet saved
 	total   map[usageKey]store.UsageCount       // since the start
-	running map[string]int                      // requests under way, by owner
-	recent  map[string][]time.Time              // when requests began, by owner: those of the last minute
+	running map[string]int                      // requests in progress, by owner
+	recent  map[string][]time.Time              // start times of requests in the last minute, by owner
 	today   map[string]spent                    // by owner
 
-	reserved map[string]int64 // tokens that requests under way may still use, by owner
-	settled  chan struct{}    // closed when one of them ends; nil: nobody waits for that
+	reserved map[string]int64 // tokens reserved for requests in progress, by owner
+	settled  chan struct{}    // closed when a reservation is settled; nil if no request waits for that
 }
 
 type usageKey struct{ Owner, Model string }
 
-// spent is how many tokens were used on a day.
+// spent is the number of tokens used on a day.
 type spent struct {
 	day    int
 	tokens int64
@@ -47,7 +45,7 @@ func newMeter() *meter {
 	}
 }
 
-// Admit begins a request that asks a model, unless its limits are used up: then it gives a [*LimitError]. done ends it.
+// Admit counts the start of a request to a model, and done its end. The error may be a [*LimitError].
 func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) {
 	if who == nil || who.Limits == (Limits{}) {
 		return func() {}, nil
@@ -67,9 +65,9 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 	m.recent[who.Owner] = recent
 	switch {
 	case l.Concurrent > 0 && m.running[who.Owner] >= l.Concurrent:
-		return nil, &LimitError{"This token has as many requests under way as it may at a time. Wait until one has been answered.", time.Second}
+		return nil, &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
 	case l.RequestsPerMinute > 0 && len(recent) >= l.RequestsPerMinute:
-		return nil, &LimitError{"This token has made as many requests as it may in a minute.", time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute])}
+		return nil, &LimitError{"This token has reached its limit of requests per minute.", time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute])}
 	case l.TokensPerDay > 0 && m.today[who.Owner].tokens >= int64(l.TokensPerDay):
 		return nil, dayIsOver()
 	}
@@ -86,7 +84,7 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 	}), nil
 }
 
-// recall finds out what an owner has used today, where that isn't known.
+// recall loads an owner's usage of today, unless it is known.
 func (n *Node) recall(ctx context.Context, owner string) error {
 	day := store.Day(time.Now())
 	m := n.meter
@@ -103,7 +101,7 @@ func (n *Node) recall(ctx context.Context, owner string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.today[owner].day == day {
-		return nil // another request was quicker
+		return nil // another request was faster
 	}
 	s := spent{day: day}
 	for _, count := range used {
@@ -138,7 +136,7 @@ func sum(a, b store.UsageCount) store.UsageCount {
 	return store.UsageCount{Requests: a.Requests + b.Requests, TokensIn: a.TokensIn + b.TokensIn, TokensOut: a.TokensOut + b.TokensOut}
 }
 
-// UsageTotals is what was used since the start, by owner and model.
+// UsageTotals calls each with the usage since the start, by owner and model.
 func (n *Node) UsageTotals(each func(owner, model string, count store.UsageCount)) {
 	n.meter.mu.Lock()
 	defer n.meter.mu.Unlock()
@@ -147,7 +145,7 @@ func (n *Node) UsageTotals(each func(owner, model string, count store.UsageCount
 	}
 }
 
-// Usage is what was used from one day to another, both included: by everybody, or by one owner where one is given.
+// Usage returns the usage between two days, inclusive: of all owners, or of the given one.
 func (n *Node) Usage(ctx context.Context, owner *string, from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
 	if err := n.noteUsed(ctx); err != nil {
 		return nil, err
@@ -158,23 +156,14 @@ func (n *Node) Usage(ctx context.Context, owner *string, from, to time.Time) (ma
 	return n.Conversations().Usage(ctx, store.Day(from), store.Day(to))
 }
 
-// note writes down what was used, from time to time and at the end.
+// note saves the usage that hasn't been saved, and logs errors.
 func (n *Node) note() {
-	ticker := time.NewTicker(noteUsedEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-ticker.C:
-			if err := n.noteUsed(n.ctx); err != nil && n.ctx.Err() == nil {
-				n.log.Warn("what was used can't be written down; it is kept and tried again", "error", err)
-			}
-		}
+	if err := n.noteUsed(n.ctx); err != nil && n.ctx.Err() == nil {
+		n.log.Warn("usage can't be saved; saving will be tried again", "error", err)
 	}
 }
 
-// noteUsed writes down what hasn't been yet.
+// noteUsed saves the usage that hasn't been saved.
 func (n *Node) noteUsed(ctx context.Context) error {
 	s := n.Conversations()
 	if s == nil {
@@ -190,7 +179,7 @@ func (n *Node) noteUsed(ctx context.Context) error {
 	n.meter.mu.Unlock()
 	if len(used) > 0 {
 		if err := s.TouchTokens(ctx, used); err != nil {
-			n.log.Debug("when tokens were used can't be written down", "error", err) // the next use is
+			n.log.Debug("the last use of tokens can't be saved", "error", err) // the next use is
 		}
 	}
 	if len(pending) == 0 {
@@ -202,7 +191,7 @@ func (n *Node) noteUsed(ctx context.Context) error {
 	}
 	n.meter.mu.Lock()
 	defer n.meter.mu.Unlock()
-	for key, count := range maps.All(pending) {
+	for key, count := range pending {
 		n.meter.pending[key] = sum(n.meter.pending[key], count)
 	}
 	return err

@@ -12,47 +12,47 @@ import (
 	"github.com/lmcaddy/lmcaddy/store"
 )
 
-// tokenFresh is for how long a token that was looked up is believed. Changes of this process count at once, those of
-// another one on the same store after that.
+// tokenFresh is how long a verified token is cached. Changes made by this process take effect at once, those of another
+// server with the same store after this time.
 const tokenFresh = 500 * time.Millisecond
 
-// While the store can't be asked, a token that was found valid is believed for longer (see [StoreSettings]).
+// While the store is unreachable, a verified token is cached for longer (see [StoreSettings]).
 const (
-	graceTimeout = 2 * time.Second // for the store's answer where there is such a token
+	graceTimeout = 2 * time.Second // for the store's answer if such a token is cached
 	graceRest    = 5 * time.Second // before the store is asked again
 )
 
-// ErrNoToken says that a token is none of ours: mistyped, expired or revoked.
+// ErrNoToken is returned for an unknown token, for example because it was mistyped or revoked.
 var ErrNoToken = errors.New("the token is not known")
 
-// ExpiredError says that a token was valid once.
+// ExpiredError is returned for a token that has expired.
 type ExpiredError struct{ At time.Time }
 
 func (e *ExpiredError) Error() string {
 	return "the token has expired, at " + e.At.UTC().Format(time.RFC3339)
 }
 
-// known is a token that was looked up a short while ago.
+// known is a cached result of looking up a token.
 type known struct {
 	who     *Identity
 	expires time.Time
 	err     error
-	at      time.Time // when the store said so
-	rest    time.Time // until when the store isn't asked again, since it could not be
+	at      time.Time // when the store answered
+	rest    time.Time // the store failed, and isn't asked again before this
 }
 
-// tokens are those in use, with what was looked up of them.
+// tokens caches the tokens in use.
 type tokens struct {
 	mu     sync.Mutex
 	looked map[[sha256.Size]byte]known
-	change int                  // counts the changes of this process: what was looked up before one isn't remembered behind it
-	used   map[string]time.Time // by id, since it was last written down
+	change int                  // counts the changes made by this process; a lookup that began before a change isn't cached
+	used   map[string]time.Time // last use by id, not yet saved
 }
 
-// maxLooked bounds what is remembered: also what isn't valid is.
+// maxLooked bounds the cache, which holds invalid tokens as well.
 const maxLooked = 10_000
 
-// Verify says whose token it is. The error is [ErrNoToken], an [*ExpiredError], the context's or the store's.
+// Verify returns the identity of a token. The error is [ErrNoToken], an [*ExpiredError], the context's or the store's.
 func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
 	id, ok := idOf(secret)
 	if !ok {
@@ -86,12 +86,12 @@ func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
 	if !n.tokens.goOn(sum, k) {
 		return nil, err
 	}
-	n.log.Warn("the store can't be asked about a token; it was valid, and goes on for a while", "token", id, "error", err)
+	n.log.Warn("the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
 	n.tokens.use(&k, now)
 	return k.who, k.valid(now)
 }
 
-// valid is nil for a token that may be used now.
+// valid returns nil for a token that may be used now.
 func (k *known) valid(now time.Time) error {
 	if k.err == nil && !k.expires.IsZero() && !now.Before(k.expires) {
 		return &ExpiredError{k.expires}
@@ -99,8 +99,7 @@ func (k *known) valid(now time.Time) error {
 	return k.err
 }
 
-// remembered is a token that was looked up before. It is fresh, and counts as used, where that was so short a while ago
-// that it is believed.
+// remembered returns a cached token. If it is still fresh and valid, it counts as used.
 func (t *tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +113,7 @@ func (t *tokens) remembered(sum [sha256.Size]byte, now time.Time) (k known, isFr
 	return k, true
 }
 
-// use notes that a token was used, if it is valid.
+// use records that a token was used, if it is valid.
 func (t *tokens) use(k *known, now time.Time) {
 	if k.valid(now) != nil {
 		return
@@ -124,7 +123,8 @@ func (t *tokens) use(k *known, now time.Time) {
 	t.used[k.who.Token] = now
 }
 
-// goOn remembers a token that is believed though the store can't be asked. It is false if tokens were changed meanwhile.
+// goOn caches a token that is accepted although the store is unreachable. It returns false if tokens were changed in the
+// meantime.
 func (t *tokens) goOn(sum [sha256.Size]byte, k known) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (t *tokens) goOn(sum [sha256.Size]byte, k known) bool {
 	return ok
 }
 
-// lookUp asks the store. That there is no such token is no error, but in what is looked up.
+// lookUp asks the store. An unknown token isn't an error of lookUp; the result has it.
 func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now time.Time) (known, error) {
 	k := known{at: now, err: ErrNoToken}
 	n.tokens.mu.Lock()
@@ -168,7 +168,7 @@ func (n *Node) lookUp(ctx context.Context, id string, sum [sha256.Size]byte, now
 	return k, nil
 }
 
-// forgetTokens has every token looked up again, also those of requests under way.
+// forgetTokens empties the cache, and has the tokens of requests in progress checked again.
 func (n *Node) forgetTokens() {
 	defer n.running.recheck()
 	n.tokens.mu.Lock()

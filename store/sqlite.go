@@ -109,7 +109,7 @@ func makeFile(path string, log *slog.Logger) error {
 	case !info.Mode().IsRegular():
 		return errors.New("it is not a file")
 	case info.Mode().Perm()&0o077 != 0:
-		log.Warn("others than its owner may read the stored conversations: chmod 600 would end that",
+		log.Warn("users other than its owner can read the stored conversations: chmod 600 prevents that",
 			"file", path, "mode", info.Mode().Perm().String())
 	}
 	return nil

@@ -64,20 +64,20 @@ func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
 	}
 	bytes := humanize.IBytes(uint64(pages * size)) //nolint:gosec // neither is negative
 	if pages*size > convertBytes {
-		log.Warn("the store doesn't return the room of what is deleted: it is large, and was made by an older lmcaddy. While lmcaddy is "+
-			"stopped, sqlite3 FILE 'PRAGMA auto_vacuum=INCREMENTAL; VACUUM' ends that", "file", s.path, "size", bytes)
+		log.Warn("the store doesn't free the space of deleted data: it is large, and was created by an older lmcaddy. While lmcaddy is "+
+			"stopped, sqlite3 FILE 'PRAGMA auto_vacuum=INCREMENTAL; VACUUM' fixes that", "file", s.path, "size", bytes)
 		return nil
 	}
 	began := time.Now()
 	// The temporary copy may be larger than the memory.
 	for _, statement := range []string{"PRAGMA temp_store = FILE", "VACUUM", "PRAGMA temp_store = MEMORY"} {
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
-			log.Warn("the store doesn't return the room of what is deleted: making it over failed; the next start tries again",
+			log.Warn("the store doesn't free the space of deleted data: converting it failed; the next start tries again",
 				"error", s.explain(err))
 			return nil
 		}
 	}
 	s.returnsPages = true
-	log.Info("the store was made over to return the room of what is deleted", "file", s.path, "size", bytes, "took", time.Since(began))
+	log.Info("the store was converted to free the space of deleted data", "file", s.path, "size", bytes, "took", time.Since(began))
 	return nil
 }

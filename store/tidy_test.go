@@ -198,7 +198,7 @@ func TestSQLite_MakesOverAnOlderStore(t *testing.T) {
 	at.Log = slog.New(slog.NewTextHandler(&log, nil))
 	again := open(t, at)
 	must(t, second(again.Get(t.Context(), "", kept.ID)))
-	if !strings.Contains(log.String(), "was made over") {
+	if !strings.Contains(log.String(), "was converted") {
 		t.Errorf("the log says %s", log.String())
 	}
 	within(t, "it is gone", func() bool { return len(onDisk(t, at.Path, []string{"deleted-long-agox"})) == 0 })

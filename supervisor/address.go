@@ -22,7 +22,7 @@ func (p *process) settle(l *Launch, b Build) error {
 	var err error
 	if b.Sockets || l.isConfined() {
 		if l.Folder, err = p.options.folders.make(); err != nil {
-			p.log.Warn("the engine gets no folder, so it listens on a port", "error", err)
+			p.log.Warn("the engine's socket folder can't be created, so it listens on a port", "error", err)
 		}
 	}
 	if l.isConfined() && b.mayUseGPU() && p.options.Cache != "" && os.MkdirAll(p.options.Cache, 0o700) == nil {

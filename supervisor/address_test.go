@@ -47,7 +47,7 @@ func TestAddress_ASocketInAFolderOfItsOwn(t *testing.T) {
 	}
 }
 
-// A home whose path is too long for sockets has them in a short folder, which goes with the server.
+// A home whose path is too long for sockets has them in a short folder, which is removed with the server.
 func TestAddress_AHomeWithALongPath(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "engines")
@@ -106,7 +106,7 @@ func TestEndLeftovers_RemovesFolders(t *testing.T) {
 	}
 }
 
-// A request is never sent to a port whose engine has ended, whoever listens there now.
+// A request is never sent to the port of an ended engine, even if another program listens there now.
 func TestAddress_APortOutlivesItsEngine(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, &fakeengine.Script{NoSockets: true})
@@ -135,7 +135,7 @@ func TestAddress_APortOutlivesItsEngine(t *testing.T) {
 	}
 }
 
-// That it has ended is seen before anybody has waited for it.
+// The end of an engine is noticed before Wait returns.
 func TestHasEnded_SeesAZombie(t *testing.T) {
 	t.Parallel()
 	p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "exec sleep 60"}, &os.ProcAttr{})

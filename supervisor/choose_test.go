@@ -60,12 +60,12 @@ func TestChoose_ALoadServesThoseWhoAskForTheSameDraft(t *testing.T) {
 	p.on(stopped(2), Spawn{"a:2", 4})
 }
 
-// long is a Spec with so many tokens of context, and two slots.
+// long returns a Spec with the given context length, and two slots.
 func long(tokens int) *Spec {
 	return with(specOf("a", 2), func(s *Spec) { s.ContextLength = tokens })
 }
 
-// needs is a user whose request takes so much context.
+// needs is a user whose request takes the given context.
 func needs(id uint64, likely, safe int) Asked {
 	asked := user(id, "a")
 	asked.Waiter.Context = ContextNeed{Likely: likely, Safe: safe}
@@ -121,7 +121,7 @@ func TestChoose_WhoWaitsForTheLongOneLeavesTheShortOne(t *testing.T) {
 	p.on(back(1), Grant{4, 1, 1, false})
 }
 
-// Where the longer one goes for good, a long prompt is sent to the shorter one, which may refuse it.
+// If the longer one is unloaded for good, a long prompt is sent to the shorter one, which may refuse it.
 func TestChoose_ALongPromptDoesNotWaitForWhatIsUnloaded(t *testing.T) {
 	t.Parallel()
 	p := longAndShort(t)
@@ -130,7 +130,7 @@ func TestChoose_ALongPromptDoesNotWaitForWhatIsUnloaded(t *testing.T) {
 	p.on(needs(4, 600, 600), Grant{4, 2, 1, false})
 }
 
-// The one that surely fits is preferred, whichever was loaded first.
+// An instance that certainly fits is preferred, whichever was loaded first.
 func TestChoose_TheOneThatJustFits(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -143,7 +143,7 @@ func TestChoose_TheOneThatJustFits(t *testing.T) {
 	}
 }
 
-// Where the longer one is being started again, a long prompt waits for it rather than be refused by the shorter one.
+// If the longer one is being restarted, a long prompt waits for it instead of being refused by the shorter one.
 func TestChoose_ALongPromptWaitsForTheLongOneToComeBack(t *testing.T) {
 	t.Parallel()
 	p := longAndShort(t)
@@ -156,7 +156,7 @@ func TestChoose_ALongPromptWaitsForTheLongOneToComeBack(t *testing.T) {
 	p.on(ready(3), Loaded{3}, Grant{3, 3, 1, true})
 }
 
-// The same where it crashed and is left alone for a while.
+// The same if it crashed and backs off for a while.
 func TestChoose_ALongPromptWaitsForTheLongOneThatCrashed(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -172,7 +172,7 @@ func TestChoose_ALongPromptWaitsForTheLongOneThatCrashed(t *testing.T) {
 	p.on(ready(5), Loaded{5}, Grant{2, 5, 1, true})
 }
 
-// Whoever names an instance waits for it while it is being started again.
+// A request for a named instance waits for it while it is being restarted.
 func TestChoose_TheOneThatIsNamedComesBack(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})

@@ -60,7 +60,7 @@ func closings() map[string]closing {
 	}
 }
 
-// Whatever an instance is at, and whoever waits: closing ends it.
+// Closing ends instances in any state, with any waiters.
 func TestClose_InEveryState(t *testing.T) {
 	t.Parallel()
 	for name, c := range closings() {
@@ -87,7 +87,7 @@ func TestClose_InEveryState(t *testing.T) {
 	}
 }
 
-// Who gives up is answered once, at whatever stage; what it has got by then it gives back itself.
+// A waiter that gives up is answered once, at any stage; it returns what it has been granted itself.
 func TestClose_GivingUpInEveryState(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -48,7 +48,7 @@ func confinedThreads(t *testing.T) int {
 	return n
 }
 
-// manyThreads has so many goroutines wait in a system call each that Go needs as many threads.
+// manyThreads blocks goroutines in system calls, so that Go needs as many threads.
 func manyThreads(t *testing.T, n int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -140,7 +140,7 @@ func TestConfined_AnEngineWorks(t *testing.T) {
 	}
 }
 
-// What it is refused by the sandbox is told with the way out; other failures are not.
+// A refusal by the sandbox is reported with a hint; other failures aren't.
 func TestConfined_AFailureNamesTheSandbox(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

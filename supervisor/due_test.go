@@ -2,7 +2,7 @@ package supervisor
 
 import "slices"
 
-// checkDue sees that a step has left nothing undone that could have been done: no event may come for a long time.
+// checkDue checks that a step has left nothing undone that could have been done: no event may come for a long time.
 func (w *world) checkDue() {
 	if w.st.Closing {
 		return
@@ -42,7 +42,7 @@ func (w *world) isWanted(in *Instance) bool {
 	return false
 }
 
-// checkRelief sees that no more is loaded than may be, if that can be helped.
+// checkRelief checks that the limits are respected whenever possible.
 func (w *world) checkRelief() {
 	var sum load
 	var last *Instance
@@ -64,7 +64,7 @@ func (w *world) checkRelief() {
 	}
 }
 
-// checkFirst sees that the first of those who wait doesn't wait for room that there is.
+// checkFirst checks that the first waiter doesn't wait for room that is available.
 func (w *world) checkFirst(waiter *Waiter) {
 	switch waiter.Kind {
 	case WaitUnload:

@@ -53,12 +53,12 @@ func TestPulse_AnEngineThatTellsLess(t *testing.T) {
 		after  time.Duration
 		reason string
 	}{
-		"it answers":                         {bare{}, nil, stall, "got no further for 5m0s"},
-		"it answers nothing":                 {bare{}, context.DeadlineExceeded, stall, "got no further for 5m0s"},
+		"it answers":                         {bare{}, nil, stall, "made no progress for 5m0s"},
+		"it answers nothing":                 {bare{}, context.DeadlineExceeded, stall, "made no progress for 5m0s"},
 		"it refuses connections":             {bare{}, syscall.ECONNREFUSED, 0, reasonDeaf},
-		"its health is fine":                 {checked{}, nil, stall, "got no further for 5m0s"},
-		"its health isn't told":              {checked{}, context.DeadlineExceeded, leastPatience, "got no further for 30s"},
-		"its health isn't told for a moment": {checked{}, syscall.EMFILE, stall, "got no further for 5m0s"},
+		"its health is fine":                 {checked{}, nil, stall, "made no progress for 5m0s"},
+		"its health isn't told":              {checked{}, context.DeadlineExceeded, leastPatience, "made no progress for 30s"},
+		"its health isn't told for a moment": {checked{}, syscall.EMFILE, stall, "made no progress for 5m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {

@@ -73,17 +73,17 @@ func backingOff(key string, f *Failure, now time.Time) Error {
 
 func queueFull(key string, waiting int, after time.Duration) Error {
 	return Error{Kind: QueueFull, RetryAfter: after, Message: fmt.Sprintf(
-		"%d requests wait for the model %s already, which is as many as may. Try again in %s.", waiting, key, after)}
+		"%d requests are already waiting for the model %s, which is the limit. Try again in %s.", waiting, key, after)}
 }
 
 func neverFits(spec *Spec, l Limits, fixed load) Error {
 	pinned := ""
 	if fixed.instances > 0 {
-		pinned = fmt.Sprintf(", of which pinned models hold %s", gibibytes(fixed.memory))
+		pinned = fmt.Sprintf(", of which pinned models take %s", gibibytes(fixed.memory))
 	}
 	if l.Instances > 0 && fixed.instances >= l.Instances {
 		return Error{Kind: NeverFits, Message: fmt.Sprintf(
-			"The model %s can't be loaded: max_loaded is %d, and so many pinned models are loaded. Unload one, or raise max_loaded.", spec.Model.Key, l.Instances)}
+			"The model %s can't be loaded: max_loaded is %d, and pinned models take all of it. Unload one, or raise max_loaded.", spec.Model.Key, l.Instances)}
 	}
 	return Error{Kind: NeverFits, Message: fmt.Sprintf(
 		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s. Load it with a shorter context_length, or raise memory_budget.",

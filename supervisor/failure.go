@@ -66,8 +66,8 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 	s.do(Crashed{in.ID, in.Spec.Model.Key, reason})
 	at := s.now
 	if in.InUse == 0 && in.Leaving != ForSilence {
-		failure := s.failed(in.Spec, "its engine ended by itself: "+reason)
-		failure.Told = "its engine ended by itself" // its output may quote other clients' requests
+		failure := s.failed(in.Spec, "its engine ended unexpectedly: "+reason)
+		failure.Told = "its engine ended unexpectedly" // its output may quote other clients' requests
 		at = failure.Until
 	} else if f := s.st.Failures[in.Spec.Model.Key]; f != nil && f.Until.After(at) {
 		at = f.Until

@@ -34,7 +34,7 @@ func TestFailure_KeepsItsName(t *testing.T) {
 	p.on(loader(2, "a"), Spawn{"a:3", 5})
 }
 
-// The name of an instance that is to come back isn't given away.
+// The name of an instance that will be restarted stays reserved.
 func TestFailure_TheNameOfWhatIsToComeBackIsTaken(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -74,7 +74,7 @@ func TestFailure_BacksOffAndSaysWhy(t *testing.T) {
 	}
 }
 
-// fails makes a model fail so often that it is left alone for 16 seconds.
+// fails makes a model fail until it backs off for 16 seconds.
 func fails(p *play, spec *Spec) {
 	p.st.Failures = map[string]*Failure{spec.Model.Key: {Count: 4, At: p.now, Message: "it broke", changed: spec.Model.Changed}}
 	p.on(asks(900, spec), Spawn{spec.Model.Key, p.st.LastGen + 1})
@@ -143,7 +143,7 @@ func TestFailure_ARequestThatWasCutOffIsNoProofOfSoundness(t *testing.T) {
 	}
 }
 
-// The request may be the reason: others must not wait for it.
+// The request may be the cause: others must not wait because of it.
 func TestFailure_ACrashAmidARequestDoesNotCount(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -192,7 +192,7 @@ func TestFailure_AFinishedRequestIs(t *testing.T) {
 	}
 }
 
-// One that answered and lived on was sound, also if nobody used it again.
+// An engine that answered and kept running was sound, even if it wasn't used again.
 func TestFailure_ACrashLongAfterARequestCountsAnew(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -269,7 +269,7 @@ func TestFailure_CondemnedIsEndedWithWhatItDoes(t *testing.T) {
 	}
 }
 
-// Who makes an engine hang, and leaves, must not have the model left alone.
+// A client that makes an engine hang and disconnects must not cause a back-off.
 func TestFailure_HangingDoesNotCount(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -312,7 +312,7 @@ func TestFailure_CondemnedBeforeItIsReadyIsTheLoadsOwnMatter(t *testing.T) {
 	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
 }
 
-// What an engine wrote after it was ready may quote what somebody asked: operators see it, clients don't.
+// The output of a ready engine may quote requests: operators see it, clients don't.
 func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})
@@ -329,13 +329,13 @@ func TestFailure_ClientsSeeNoLastWords(t *testing.T) {
 	if !strings.Contains(f.Message, "hunter2") {
 		t.Errorf("operators aren't told: %q", f.Message)
 	}
-	if got := backingOff("a", f, f.At).Message; strings.Contains(got, "hunter2") || !strings.HasSuffix(got, "its engine ended by itself") {
+	if got := backingOff("a", f, f.At).Message; strings.Contains(got, "hunter2") || !strings.HasSuffix(got, "its engine ended unexpectedly") {
 		t.Errorf("clients are told %q", got)
 	}
 }
 
-// A load that fails since this server has no file descriptor left says nothing about the model: it is tried once a second, for
-// as long as anybody asks, and what is kept comes back.
+// A load that fails because this server has no file descriptor left says nothing about the model: it is retried once a
+// second while requests wait, and instances with AutoRestart come back.
 func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})

@@ -26,7 +26,7 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-// works sees that a request is served.
+// works checks that a request is served.
 func works(t *testing.T, s *Supervisor) *Lease {
 	t.Helper()
 	lease := acquire(t, s, want("m", 1))
@@ -37,7 +37,7 @@ func works(t *testing.T, s *Supervisor) *Lease {
 	return lease
 }
 
-// refusal waits for a load that fails, and returns why.
+// refusal waits for a load to fail, and returns the reason.
 func refusal(t *testing.T, s *Supervisor) Error {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), want("m", 1))
@@ -157,7 +157,7 @@ func TestFault_ALoadThatStallsEndsWithTheEnginesLastWords(t *testing.T) {
 	}}
 	s, fake := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Hang: true}, Noise: []fakeengine.Noise{{Text: "reading the wrong disk\n"}}}, options, nil)
 	got := refusal(t, s).Message
-	for _, part := range []string{"The model m could not be loaded: the engine said nothing for 2s while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
+	for _, part := range []string{"The model m could not be loaded: the engine wrote nothing for 2s while it was loading", "its last words: ", "loading model '/models/m.gguf'"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("message %q lacks %q", got, part)
 		}
@@ -272,7 +272,7 @@ func TestFault_AHangingEngineIsReplaced(t *testing.T) {
 	}
 }
 
-// Whoever goes away, at whatever moment, leaves a free slot behind.
+// A client that disconnects leaves a free slot, at any moment.
 func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]*fakeengine.Script{
@@ -316,7 +316,7 @@ func TestFault_GoingAwayAtAnyMoment(t *testing.T) {
 	}
 }
 
-// goneAtOnce is the context of somebody who goes away between asking and being answered.
+// goneAtOnce is the context of a client that disconnects between the request and the answer.
 type goneAtOnce struct {
 	context.Context
 	asked bool

@@ -68,7 +68,7 @@ func (f *folders) makeShort() (string, error) {
 	if f.short != "" {
 		return f.short, nil
 	}
-	errs := []error{errors.New("no folder is a place for sockets")}
+	errs := []error{errors.New("no folder is suitable for sockets")}
 	for _, parent := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
 		if info, err := os.Stat(parent); err != nil || !filepath.IsAbs(parent) || (info.Mode()&0o002 != 0 && info.Mode()&os.ModeSticky == 0) {
 			continue // unsafe: others could rename what is in it
@@ -79,9 +79,9 @@ func (f *folders) makeShort() (string, error) {
 			errs = append(errs, err)
 			continue
 		case !isPrivate(dir):
-			err = fmt.Errorf("%s isn't this user's alone", dir)
+			err = fmt.Errorf("%s is accessible to other users", dir)
 		case !isSocketPath(filepath.Join(dir, strings.Repeat("x", nameLength), socketName)):
-			err = fmt.Errorf("%s is no place for sockets", dir)
+			err = fmt.Errorf("%s isn't suitable for sockets", dir)
 		case f.journal != "":
 			_ = os.Symlink(dir, filepath.Join(f.journal, shortLink)) // for the next start, after a crash
 		}

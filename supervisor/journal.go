@@ -50,7 +50,7 @@ func (m mark) write(pid int, log *slog.Logger) entry {
 	}
 	e := entry{path: filepath.Join(m.dir, path.Base(m.run)+".json"), PID: pid, Created: created(pid)}
 	if err := e.save(); err != nil {
-		log.Warn("an engine couldn't be written down: if this server crashes, it may be left behind", "pid", pid, "error", err)
+		log.Warn("an engine couldn't be recorded: if this server crashes, the engine may be left behind", "pid", pid, "error", err)
 	}
 	return e
 }

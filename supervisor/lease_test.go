@@ -144,7 +144,7 @@ func TestLease_AConnectionThatTheEngineJustCloses(t *testing.T) {
 	}
 }
 
-// A client that has disconnected is no reason to send its request again.
+// A request whose client has disconnected isn't sent again.
 func TestLease_NothingIsSentAgainForAClientThatDisconnected(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, nil)

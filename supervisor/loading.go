@@ -46,9 +46,9 @@ func (o *loading) complaint() string {
 	defer o.mu.Unlock()
 	stall := o.stall()
 	if time.Since(o.moved) > maxChatter*stall {
-		return fmt.Sprintf("the engine got no further for %s while it was loading, though it went on writing", time.Since(o.moved).Round(time.Second))
+		return fmt.Sprintf("the engine made no progress for %s while it was loading, though it kept writing", time.Since(o.moved).Round(time.Second))
 	}
-	return fmt.Sprintf("the engine said nothing for %s while it was loading", stall)
+	return fmt.Sprintf("the engine wrote nothing for %s while it was loading", stall)
 }
 
 // heard records that the engine has written something.

@@ -24,7 +24,7 @@ func TestLoading_SilenceIsAStall(t *testing.T) {
 			o.heard()
 		}
 		began := time.Now()
-		if why := <-complaints; why != "the engine said nothing for 1m0s while it was loading" {
+		if why := <-complaints; why != "the engine wrote nothing for 1m0s while it was loading" {
 			t.Errorf("complaint %q", why)
 		}
 		if after := time.Since(began); after != time.Minute {
@@ -46,7 +46,7 @@ func TestLoading_WordsAloneAreNotProgressForEver(t *testing.T) {
 			o.isNews(Signal{Kind: SignalProgress, Progress: 0.5}) // no further than before
 			select {
 			case why := <-complaints:
-				if why != "the engine got no further for 13m0s while it was loading, though it went on writing" {
+				if why != "the engine made no progress for 13m0s while it was loading, though it kept writing" {
 					t.Errorf("complaint %q", why)
 				}
 				if after := time.Since(began); after < maxChatter*time.Minute || after > (maxChatter+2)*time.Minute {

@@ -17,7 +17,7 @@ func TestMemory_PinnedModelsHoldTheirRoom(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Memory: 8 << 30})
 	p.idle(pinned(sized("a", 5<<30)))
-	const told = "The model b needs about 4.0 GiB with a context of 256 tokens for 1 requests at a time; the memory budget is 8.0 GiB, of which pinned models hold 5.0 GiB. Load it with a shorter context_length, or raise memory_budget."
+	const told = "The model b needs about 4.0 GiB with a context of 256 tokens for 1 requests at a time; the memory budget is 8.0 GiB, of which pinned models take 5.0 GiB. Load it with a shorter context_length, or raise memory_budget."
 	p.on(asks(1, sized("b", 4<<30)), Refuse{1, Error{Kind: NeverFits, Message: told}})
 	p.on(asks(2, sized("c", 3<<30)), Spawn{"c", 2})
 }
@@ -26,7 +26,7 @@ func TestMemory_AsManyPinnedModelsAsMayBeLoaded(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 1})
 	p.idle(pinned(specOf("a", 1)))
-	const told = "The model b can't be loaded: max_loaded is 1, and so many pinned models are loaded. Unload one, or raise max_loaded."
+	const told = "The model b can't be loaded: max_loaded is 1, and pinned models take all of it. Unload one, or raise max_loaded."
 	p.on(user(1, "b"), Refuse{1, Error{Kind: NeverFits, Message: told}})
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Engines write what they like, in pieces of any size.
+// Engines write arbitrary output, in pieces of any size.
 func TestLineWriter(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -51,7 +51,7 @@ func TestLogRing(t *testing.T) {
 	}
 }
 
-// A stranger who holds an engine's output open keeps nobody waiting for long.
+// Another process that holds an engine's output open doesn't delay its end for long.
 func TestOutputs_HeldOpen(t *testing.T) {
 	t.Parallel()
 	o, err := openOutputs(&exec.Cmd{})

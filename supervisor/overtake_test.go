@@ -142,7 +142,7 @@ func TestOvertake_RestartsAreNotPutOffForEver(t *testing.T) {
 	p.on(stopped(2), Spawn{"a", 3})
 }
 
-// A closed loop of clients, of which each holds what it is lent for a while and asks again at once: whoever waits is served
+// A closed loop of clients, each of which holds its lease for a while and requests the next at once: every waiter is served
 // after a bounded number of events, whatever the others do.
 func TestOvertake_NobodyStarves(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestOvertake_NobodyStarves(t *testing.T) {
 	t.Logf("the longest wait took %d turns", longest)
 }
 
-// Nor does anybody starve where instances are unloaded, crash, hang, are signalled or get other settings amid batches.
+// No waiter starves if instances are unloaded, crash, hang, are signalled or get other settings during batches.
 func TestOvertake_NobodyStarvesAmidTrouble(t *testing.T) {
 	t.Parallel()
 	longest := 0

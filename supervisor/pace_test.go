@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pacing is a model whose queue holds so many, and is always full.
+// pacing is a model with a limited queue that is always full.
 type pacing struct {
 	*play
 	next uint64
@@ -134,7 +134,7 @@ func TestPace_NobodyHasBeenServedYet(t *testing.T) {
 	}
 }
 
-// Who waits for another model, and for longer, says nothing of this one's queue.
+// Waiters for another model, even if they wait longer, don't affect this one's pace.
 func TestPace_OfOneModelAlone(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Instances: 1})

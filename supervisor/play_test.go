@@ -52,7 +52,7 @@ func (p *play) due(in time.Duration, want ...Effect) {
 	}
 }
 
-// never sees that no Tick is wanted.
+// never checks that no Tick is wanted.
 func (p *play) never() {
 	p.t.Helper()
 	if at := p.st.Deadline(p.now); !at.IsZero() {
@@ -78,7 +78,7 @@ func (p *play) busy(spec *Spec) uint64 {
 	return gen
 }
 
-// waits sees who waits, by their ids, in order.
+// waits checks who waits, by their ids, in order.
 func (p *play) waits(want ...uint64) {
 	p.t.Helper()
 	var got []uint64
@@ -92,7 +92,7 @@ func (p *play) waits(want ...uint64) {
 	}
 }
 
-// names sees what is loaded, by its names, in order.
+// names checks what is loaded, by its names, in order.
 func (p *play) names(want ...string) {
 	p.t.Helper()
 	var got []string

@@ -311,13 +311,13 @@ func (u *pulse) judge(seen sight) string {
 			u.left = false
 		}
 		if u.isStuckOutside(seen.work, now) {
-			return fmt.Sprintf("a request got no further for %s before the model was reached", u.stall())
+			return fmt.Sprintf("a request made no progress for %s before it reached the model", u.stall())
 		}
 	} else if !seen.frozen && !seen.pending {
 		u.left = false // this engine has no activity to query
 	}
 	if silent := now.Sub(u.since); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
-		return fmt.Sprintf("it got no further for %s", silent.Round(time.Second))
+		return fmt.Sprintf("it made no progress for %s", silent.Round(time.Second))
 	}
 	return ""
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patient is a pulse over an engine that isn't there: what it answers is the test's to say.
+// patient is a pulse over an engine whose answers the test chooses.
 type patient struct {
 	*pulse
 	t         *testing.T
@@ -78,7 +78,7 @@ func (p *patient) silence(d time.Duration) {
 	synctest.Wait()
 }
 
-// gives up sees when the engine was condemned.
+// gives up checks when the engine was condemned.
 func (p *patient) gaveUp(after time.Duration, reason string) {
 	p.t.Helper()
 	if !strings.Contains(p.condemned, reason) || p.condemned == "" || p.at < after || p.at > after+lookEvery+2*lookTimeout {
@@ -104,11 +104,11 @@ func TestPulse_AHangIsSeenSoon(t *testing.T) {
 		after time.Duration
 		why   string
 	}{
-		"amid an answer":          {func(context.Context) (string, error) { return decoding, nil }, leastPatience, "got no further for 30s"},
-		"before it reads":         {func(context.Context) (string, error) { return strings.Replace(reading, "2560", "512", 1), nil }, leastPatience, "got no further"},
+		"amid an answer":          {func(context.Context) (string, error) { return decoding, nil }, leastPatience, "made no progress for 30s"},
+		"before it reads":         {func(context.Context) (string, error) { return strings.Replace(reading, "2560", "512", 1), nil }, leastPatience, "made no progress"},
 		"no connection":           {func(context.Context) (string, error) { return "", syscall.ECONNREFUSED }, 0, reasonDeaf},
-		"a batch at unknown pace": {func(context.Context) (string, error) { return reading, nil }, 5 * time.Minute, "got no further"},
-		"without a list of slots": {func(context.Context) (string, error) { return "no JSON", nil }, 5 * time.Minute, "got no further"},
+		"a batch at unknown pace": {func(context.Context) (string, error) { return reading, nil }, 5 * time.Minute, "made no progress"},
+		"without a list of slots": {func(context.Context) (string, error) { return "no JSON", nil }, 5 * time.Minute, "made no progress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
@@ -128,7 +128,7 @@ func TestPulse_AFrozenProcessIsSeenSoonWhateverItDid(t *testing.T) {
 		p.slow = true
 		p.begin(p.t.Context(), &p.lease, 1<<20)
 		p.silence(time.Hour)
-		p.gaveUp(leastPatience, "got no further")
+		p.gaveUp(leastPatience, "made no progress")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestPulse_TheLimitFollowsThePace(t *testing.T) {
 		x.got(told("512", "2048"), nil) // 4 ms for a token: 8 s for the batch
 		x.wait()
 		p.silence(time.Hour)
-		p.gaveUp(2*time.Second+10*2048*4*time.Millisecond, "got no further")
+		p.gaveUp(2*time.Second+10*2048*4*time.Millisecond, "made no progress")
 	})
 }
 
@@ -184,7 +184,7 @@ func TestPulse_CommentsAreNoProgress(t *testing.T) {
 			x.got([]byte(":\n\n"), nil)
 			x.wait()
 		}
-		p.gaveUp(leastPatience, "got no further")
+		p.gaveUp(leastPatience, "made no progress")
 	})
 }
 
@@ -244,13 +244,13 @@ func TestPulse_AfterAClientLeft(t *testing.T) {
 					}
 					return
 				}
-				p.gaveUp(leastPatienceLeft, "got no further")
+				p.gaveUp(leastPatienceLeft, "made no progress")
 			})
 		})
 	}
 }
 
-// Who comes and goes all the time must not keep the engine that it has hung from being seen.
+// A client that keeps reconnecting must not hide that its request has hung the engine.
 func TestPulse_LeavingAgainAndAgainDoesNotHideAHang(t *testing.T) {
 	during(t, func(p *patient) {
 		p.stuckAt(decoding)
@@ -262,7 +262,7 @@ func TestPulse_LeavingAgainAndAgainDoesNotHideAHang(t *testing.T) {
 			x.got(nil, ctx.Err())
 			x.end()
 		}
-		p.gaveUp(leastPatienceLeft, "got no further")
+		p.gaveUp(leastPatienceLeft, "made no progress")
 	})
 }
 
@@ -277,7 +277,7 @@ func TestPulse_StuckOutsideTheLoop(t *testing.T) {
 			other.got([]byte("data: {}\n\n"), nil)
 			other.wait()
 		}
-		p.gaveUp(5*time.Minute+lookEvery, "before the model was reached")
+		p.gaveUp(5*time.Minute+lookEvery, "before it reached the model")
 	})
 }
 

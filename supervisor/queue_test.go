@@ -12,7 +12,7 @@ func TestQueue_IsBoundedForEachModel(t *testing.T) {
 	p.on(user(1, "a"))
 	p.pass(8 * time.Second)
 	p.on(user(2, "a"))
-	full := Error{Kind: QueueFull, RetryAfter: 17 * time.Second, Message: "2 requests wait for the model a already, which is as many as may. Try again in 17s."}
+	full := Error{Kind: QueueFull, RetryAfter: 17 * time.Second, Message: "2 requests are already waiting for the model a, which is the limit. Try again in 17s."}
 	p.on(user(3, "a"), Refuse{3, full})
 	p.on(user(4, "b"), Spawn{"b", 2}) // another model's queue
 	p.on(loader(5, "a"), Spawn{"a:2", 3})
@@ -109,7 +109,7 @@ func TestQueue_OwnersTakeTurns(t *testing.T) {
 	p.waits(20, 40, 30, 11, 21, 12, 41, 13, 31, 14)
 }
 
-// Who comes back again and again delays another's by one turn each time, and no more.
+// An owner with many requests delays another owner's request by at most one turn each.
 func TestQueue_TurnsStarveNobody(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{})

@@ -33,7 +33,7 @@ func TestRenew_OnceItIsIdle(t *testing.T) {
 	p.busy(specOf("a", 1))
 	p.on(user(1, "a"))
 	p.on(configure(1, renewed(specOf("a", 1))))
-	p.on(back(1), Grant{1, 1, 1, false}) // who waits is served first
+	p.on(back(1), Grant{1, 1, 1, false}) // waiters are served first
 	p.on(back(1), Stop{1, ForSettings})
 	p.on(user(2, "a"))
 	p.on(stopped(1), Spawn{"a", 2})

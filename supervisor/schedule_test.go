@@ -122,7 +122,7 @@ func (w *world) effect(e Effect, busy map[uint64]int, loading map[uint64]bool) {
 	}
 }
 
-// checkStop sees that only what may be ended is.
+// checkStop checks that only what may be ended is.
 func (w *world) checkStop(e Stop, busy map[uint64]int, loading map[uint64]bool) {
 	in := w.st.find(e.Gen)
 	switch {
@@ -139,7 +139,7 @@ func (w *world) checkStop(e Stop, busy map[uint64]int, loading map[uint64]bool) 
 	w.alive[e.Gen] = true
 }
 
-// checkRoom sees that what is launched fits beside all that hasn't ended, as far as that is known.
+// checkRoom checks that what is launched fits beside all that hasn't ended, as far as that is known.
 func (w *world) checkRoom(gen uint64) {
 	in := w.st.find(gen)
 	if in == nil || in.Attempts > 0 {
@@ -158,7 +158,7 @@ func (w *world) checkRoom(gen uint64) {
 	}
 }
 
-// checkSlots sees that a lease of an instance that keeps owners apart has as many of its slots as it says.
+// checkSlots checks that a lease of an instance that keeps owners apart has as many of its slots as it says.
 func (w *world) checkSlots(e Grant) {
 	in := w.st.find(e.Gen)
 	if in == nil || in.book == nil {
@@ -208,7 +208,7 @@ func (w *world) check() {
 	w.checkDue()
 }
 
-// checkIdle sees that a waiter doesn't wait beside an idle instance that could serve it. What may be evicted, made smaller or
+// checkIdle checks that a waiter doesn't wait beside an idle instance that could serve it. What may be evicted, made smaller or
 // unloaded needn't ask who waits, since it is idle.
 func (w *world) checkIdle(waiter *Waiter) {
 	choice := w.st.choice(waiter)
@@ -219,7 +219,7 @@ func (w *world) checkIdle(waiter *Waiter) {
 	}
 }
 
-// isHopeful tells whether something that is under way can end the wait: a lease that will be returned, a process that will
+// isHopeful reports whether something that is in progress can end the wait: a lease that will be returned, a process that will
 // become ready or end, or time.
 func (w *world) isHopeful(waiter *Waiter) bool {
 	if len(w.leases) > 0 || !w.st.Deadline(w.now).IsZero() {
@@ -353,7 +353,7 @@ func (w *world) exit(gen uint64) {
 	w.step(Exited{Gen: gen, Reason: "it died", Killed: w.rand.IntN(3) == 0, NoFiles: w.rand.IntN(8) == 0})
 }
 
-// settle lets everything that is under way come to its end, and sees that nobody waits any more.
+// settle lets everything that is in progress come to its end, and checks that nobody waits any more.
 func (w *world) settle() {
 	for rounds := 0; len(w.waiting) > 0; rounds++ {
 		if rounds > 10_000 {
@@ -374,7 +374,7 @@ func (w *world) settle() {
 	}
 }
 
-// end closes, returns what is lent, lets every process end, and sees that nothing is left.
+// end closes, returns what is lent, lets every process end, and checks that nothing is left.
 func (w *world) end() {
 	w.step(Closed{})
 	for len(w.leases) > 0 {

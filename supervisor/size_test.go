@@ -12,7 +12,7 @@ func slotted(key string, slots int) *Spec {
 	return spec
 }
 
-// slots sees how many slots the instances have, in order.
+// slots checks how many slots the instances have, in order.
 func (p *play) slots(want ...int) {
 	p.t.Helper()
 	for i, in := range p.st.Instances {

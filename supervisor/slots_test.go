@@ -23,7 +23,7 @@ func TestSlotBook(t *testing.T) {
 	lend(1, 2, "bob", loan{1, false})
 	b.giveBack(1, []int{0})
 	b.giveBack(2, []int{1})
-	lend(1, 3, "bob", loan{1, true})  // his own
+	lend(1, 3, "bob", loan{1, true})  // its own
 	lend(1, 4, "bob", loan{2, false}) // before somebody else's, one that nobody has used
 	lend(1, 5, "bob", loan{0, false}) // only then ann's
 	b.giveBack(5, nil)                // of which nothing was used: it may keep ann's prompt, or bob's

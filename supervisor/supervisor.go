@@ -289,7 +289,7 @@ func (s *Supervisor) carryOut(effect Effect) {
 		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", gibibytes(in.Claim))
 	case Crashed:
 		s.counts.crashed(e.Key)
-		s.log.Error("an engine ended by itself", "instance", e.Instance, "reason", e.Reason)
+		s.log.Error("an engine ended unexpectedly", "instance", e.Instance, "reason", e.Reason)
 	}
 }
 
@@ -316,7 +316,7 @@ func (s *Supervisor) spawn(e Spawn) {
 	engine, ok := s.engines[in.Spec.Engine]
 	if !ok {
 		p.cancel()
-		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("no engine %q is known", in.Spec.Engine)})
+		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
 	s.processes.Go(func() { p.run(engine, Launch{Spec: in.Spec, Instance: in.ID}) })

@@ -152,7 +152,7 @@ func (f *traffic) step(ev Event) {
 	}
 }
 
-// checkLead sees that a request that is served has passed nobody by more than the lead: every waiter that came so much
+// checkLead checks that a request that is served has passed nobody by more than the lead: every waiter that came so much
 // earlier has a slot to come, or room that is free or being made, or its model has to end before it is loaded again.
 func (f *traffic) checkLead(e Grant, turn time.Time) {
 	rooms := trafficLoaded - len(f.st.Instances)

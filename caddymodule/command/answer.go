@@ -45,7 +45,7 @@ func (p *answerPrinter) show(e client.ChatEvent) error {
 // wait shows the progress of something that the answer waits for.
 func (p *answerPrinter) wait(forWhat string, progress float64) {
 	if p.terminal {
-		p.waiting.tell(forWhat, fmt.Sprintf("%s%s %.0f%%%s", dim, forWhat, 100*progress, plain))
+		p.waiting.update(forWhat, fmt.Sprintf("%s%s %.0f%%%s", dim, forWhat, 100*progress, plain))
 	}
 }
 

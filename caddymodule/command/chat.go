@@ -122,7 +122,7 @@ func (ch *chat) turn(ctx context.Context, c *client.Client, interrupts <-chan os
 	var refused *client.Error
 	switch {
 	case answering.Err() != nil:
-		fmt.Fprintln(notes, "(interrupted: the question and its answer are forgotten)")
+		fmt.Fprintln(notes, "(interrupted: the question and its answer were discarded)")
 	case errors.As(err, &refused):
 		fmt.Fprintln(notes, "Error:", err)
 	case err != nil:

@@ -82,14 +82,14 @@ func (c *connection) explain(err error) error {
 		return err
 	}
 	if c.host != "" {
-		return fmt.Errorf("%w: look whether it runs there, and whether --host is right", err)
+		return fmt.Errorf("%w: check that it runs there, and that --host is right", err)
 	}
 	return fmt.Errorf("%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", nothingRuns(), down.Reason)
 }
 
 // nothingRuns is the beginning of an error: no server answers for the home.
 func nothingRuns() string {
-	const said = "no lmcaddy seems to run"
+	const said = "no lmcaddy seems to be running"
 	dir, err := home.FromEnvironment()
 	if err != nil {
 		return said

@@ -25,7 +25,7 @@ type get struct {
 
 // defineGet defines `lmcaddy get`.
 func defineGet(cmd *cobra.Command) {
-	cmd.Long = `Has the server download a model, and shows the progress. MODEL is a well-known model such as qwen/qwen3-4b, any
+	cmd.Long = `Downloads a model to the server, and shows the progress. MODEL is a well-known model such as qwen/qwen3-4b, any
 publisher/repository of the hub, or a model's URL there. Without MODEL, the downloads are listed.
 
 The server downloads in the background: interrupting this command doesn't stop it.`
@@ -67,7 +67,7 @@ func (g *get) start(ctx context.Context, cmd *cobra.Command, c *client.Client, m
 	job.Model = model
 	switch {
 	case job.ID == "":
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), model+" is there already.")
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), model+" is already downloaded.")
 	case g.noWait:
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), job.ID)
 	default:
@@ -82,7 +82,7 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 	}
 	for _, change := range []struct{ id, what, done string }{
 		{g.pause, "pause", "is paused"},
-		{g.resume, "resume", "goes on"},
+		{g.resume, "resume", "is resumed"},
 		{g.cancel, "cancel", "is cancelled"},
 	} {
 		if change.id == "" {
@@ -104,7 +104,7 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 // model.
 func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) error {
 	line := newProgressLine(cmd.ErrOrStderr())
-	job, err := c.Follow(ctx, id, func(j client.Job) { line.tell(j.Status, progressOf(j, time.Now())) })
+	job, err := c.Follow(ctx, id, func(j client.Job) { line.update(j.Status, progressOf(j, time.Now())) })
 	line.end()
 	if job.Model != "" {
 		name = job.Model
@@ -112,9 +112,9 @@ func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, na
 	howToGoOn := fmt.Sprintf("\"lmcaddy get --follow %s\" follows it, \"lmcaddy get --cancel %s\" ends it", id, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errors.New("interrupted, but the download goes on: " + howToGoOn)
+		return errors.New("interrupted; the download continues: " + howToGoOn)
 	case errors.Is(err, client.ErrCut):
-		return fmt.Errorf("%w: if the server was stopped, the download goes on when it runs again; %s", err, howToGoOn)
+		return fmt.Errorf("%w: if the server was stopped, the download resumes when it runs again; %s", err, howToGoOn)
 	case err != nil:
 		return err
 	}
@@ -123,9 +123,9 @@ func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, na
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is downloaded (%s).\n", name, humanize.Bytes(uint64(max(0, job.TotalBytes))))
 		return err
 	case client.JobPaused:
-		return fmt.Errorf("the download of %s was paused: \"lmcaddy get --resume %s\" goes on with it", name, id)
+		return fmt.Errorf("the download of %s was paused: \"lmcaddy get --resume %s\" resumes it", name, id)
 	default:
-		return fmt.Errorf("the download of %s has failed: %s", name, reasonOf(job))
+		return fmt.Errorf("the download of %s failed: %s", name, reasonOf(job))
 	}
 }
 
@@ -171,7 +171,7 @@ func (g *get) list(ctx context.Context, out io.Writer, c *client.Client) error {
 
 func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
 	if len(jobs) == 0 {
-		_, err := fmt.Fprintln(out, inWords("Nothing was downloaded so far. \"lmcaddy get MODEL\" downloads a model."))
+		_, err := fmt.Fprintln(out, inWords("There are no downloads yet. \"lmcaddy get MODEL\" downloads a model."))
 		return err
 	}
 	table := newTable(out)

@@ -61,7 +61,7 @@ func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dr
 		return err
 	}
 	if dry {
-		return tellImport(ctx, cmd, what, dir)
+		return describeImport(ctx, cmd, what, dir)
 	}
 	if err := dir.Make(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dr
 	}
 	fmt.Fprintln(cmd.ErrOrStderr(), path)
 	if key == "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "It is no model by itself: the models in its folder can see with it.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "It is a projector, not a model: the models in its folder use it to read images.")
 		return nil
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
@@ -97,8 +97,8 @@ func bring(ctx context.Context, what catalog.Import) (path, key string, err erro
 	return path, key, err
 }
 
-// tellImport prints what an import would do. It finds out by importing a link into an empty folder.
-func tellImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
+// describeImport prints what an import would do. It finds out by importing a link into an empty folder.
+func describeImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
 	how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
 	empty, err := os.MkdirTemp("", "lmcaddy-import-")
 	if err != nil {
@@ -116,7 +116,7 @@ func tellImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, di
 	}
 	there := filepath.Join(dir.Models(), rel)
 	if _, err := os.Lstat(there); err == nil {
-		return &catalog.ImportError{Source: what.Source, Reason: there + " is there already; remove it first, or choose another publisher or name"}
+		return &catalog.ImportError{Source: what.Source, Reason: there + " already exists; remove it first, or choose another publisher or name"}
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s would be %s to %s.\n", what.Source, how, there)
 	if key == "" {

@@ -61,7 +61,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(notes, "No lmcaddy runs on %s. These are the models in %s; a Caddyfile's models_dir isn't looked at.\n", dir, dir.Models())
+	fmt.Fprintf(notes, "No lmcaddy is running on %s. These are the models in %s, without those in a Caddyfile's models_dir.\n", dir, dir.Models())
 	models, err := catalogOf(dir.Models()).Models(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func catalogOf(folder string) *catalog.Catalog {
 func writeModels(out io.Writer, list resource.Models) error {
 	var text strings.Builder
 	if len(list.Models) == 0 {
-		text.WriteString(inWords("There are no models. \"lmcaddy get\" fetches one, \"lmcaddy import\" takes a file that is there.\n"))
+		text.WriteString(inWords("There are no models. \"lmcaddy get\" downloads one, \"lmcaddy import\" adds a local file.\n"))
 	} else {
 		table := newTable(&text)
 		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
@@ -104,7 +104,7 @@ func writeModels(out io.Writer, list resource.Models) error {
 	}
 	for i := range list.Models {
 		if m := &list.Models[i]; len(m.Aliases) > 0 {
-			fmt.Fprintf(&text, "%s goes by %s, too.\n", m.Key, strings.Join(m.Aliases, ", "))
+			fmt.Fprintf(&text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
 		}
 	}
 	for i, b := range list.Broken {

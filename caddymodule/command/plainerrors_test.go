@@ -28,7 +28,7 @@ func TestPlainErrors(t *testing.T) {
 			func(l *zap.Logger) {
 				l.Error(`performing request: Post "http://127.0.0.1/stop": dial unix /x: no such file`)
 			}, false,
-			"Error: no lmcaddy seems to run", 0,
+			"Error: no lmcaddy seems to be running", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

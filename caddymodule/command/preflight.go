@@ -79,7 +79,7 @@ func checkUnused(address string) error {
 		at := parsed.JoinHostPort(i)
 		l, err := net.Listen(parsed.Network, at)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("%s is already in use by another program: stop that one, or choose another address", at)
+			return fmt.Errorf("%s is already in use by another program: stop that program, or choose another address", at)
 		}
 		if err == nil {
 			_ = l.Close()

@@ -47,11 +47,11 @@ func (l *progressLine) show(p runtimes.Progress) {
 	case p.Percent > 0:
 		text += fmt.Sprintf("  %.0f%%", p.Percent)
 	}
-	l.tell(p.Doing, text)
+	l.update(p.Doing, text)
 }
 
-// tell shows a text about an activity, unless one about the same activity was shown just now.
-func (l *progressLine) tell(doing, text string) {
+// update shows a text about an activity, unless one about the same activity was shown just now.
+func (l *progressLine) update(doing, text string) {
 	every := printEvery
 	if l.terminal {
 		every = redrawEvery

@@ -39,7 +39,7 @@ an instance's last request; an instance in use has none.`
 		}
 		if *asJSON {
 			if !json.Valid(body) {
-				return errors.New("the server's answer is no JSON")
+				return errors.New("the server's answer is not JSON")
 			}
 			return writeJSON(cmd.OutOrStdout(), json.RawMessage(body))
 		}

@@ -93,7 +93,7 @@ func TestPS_AsksTheRunningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"INSTANCE", "a/idle:2", "loading 45%", "12 requests in line for b/busy."} {
+	for _, part := range []string{"INSTANCE", "a/idle:2", "loading 45%", "12 requests waiting for b/busy."} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%q is not in:\n%s", part, out)
 		}
@@ -123,8 +123,8 @@ func TestPS_Errors(t *testing.T) {
 		address string
 		want    []string
 	}{
-		"no socket":      {"unix//nowhere/admin.sock|0600", []string{"no lmcaddy seems to run on the home folder /some/home", "/nowhere/admin.sock", "lmcaddy serve", "LMCADDY_HOME", "--address"}},
-		"nobody listens": {nobody, []string{"no lmcaddy seems to run", nobody}},
+		"no socket":      {"unix//nowhere/admin.sock|0600", []string{"no lmcaddy seems to be running on the home folder /some/home", "/nowhere/admin.sock", "lmcaddy serve", "LMCADDY_HOME", "--address"}},
+		"nobody listens": {nobody, []string{"no lmcaddy seems to be running", nobody}},
 		"nonsense":       {"127.0.0.1:1-2", []string{"127.0.0.1:1-2 is not the address of an admin endpoint"}},
 		"still starting": {adminSocket(t, http.StatusServiceUnavailable, `{"error":"it is still starting"}`), []string{"503", "it is still starting"}},
 	} {

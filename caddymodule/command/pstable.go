@@ -26,7 +26,7 @@ func writeReport(out io.Writer, r *caddymodule.Report) error {
 		if c.Why != "" {
 			why = c.Why
 		}
-		sentence(&text, "%s is started again %s: %s", c.ID, when(c.At, r.Time), why)
+		sentence(&text, "%s restarts %s: %s", c.ID, when(c.At, r.Time), why)
 	}
 	for _, f := range r.Failing {
 		if slices.ContainsFunc(r.Coming, func(c caddymodule.ReportedComing) bool { return c.Model == f.Model }) {
@@ -39,7 +39,7 @@ func writeReport(out io.Writer, r *caddymodule.Report) error {
 		sentence(&text, "%s failed %s in a row%s; the last time: %s", f.Model, count(f.Count, "time"), again, f.Why)
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Waiting)) {
-		sentence(&text, "%s in line for %s", count(r.Waiting[key], "request"), key)
+		sentence(&text, "%s waiting for %s", count(r.Waiting[key], "request"), key)
 	}
 	sentence(&text, "Memory counted: %s%s", memory(r.Memory), of(r.Limits.Memory > 0, memory(r.Limits.Memory)))
 	sentence(&text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
@@ -86,7 +86,7 @@ func (in *instance) status() string {
 	case in.Reason != "":
 		text += " (" + string(in.Reason) + ")"
 	case in.Renewing:
-		text += ", to be renewed"
+		text += ", restart pending"
 	}
 	if in.Smaller {
 		text += ", smaller"
@@ -149,7 +149,7 @@ func count(n int, noun string) string {
 // of describes a limit.
 func of(isBounded bool, most string) string {
 	if !isBounded {
-		return ", without a bound"
+		return ", no limit"
 	}
 	return " of " + most
 }

@@ -114,7 +114,7 @@ func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool)
 	switch options.Engine {
 	case runtimes.LlamaCpp:
 	default:
-		return fmt.Errorf("there is no engine %q to fetch: the one that there is so far is %s, which runs GGUF models", options.Engine, runtimes.LlamaCpp)
+		return fmt.Errorf("there is no engine %q to download; the only one is %s, which runs GGUF models", options.Engine, runtimes.LlamaCpp)
 	}
 	store, err := openRuntimes(cmd)
 	if err != nil {
@@ -143,7 +143,7 @@ func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool)
 func describeGot(out io.Writer, got runtimes.Runtime) error {
 	text := got.Name + " is installed"
 	if got.Already {
-		text = got.Name + " was installed already, nothing was replaced"
+		text = got.Name + " is already installed, nothing was replaced"
 	}
 	if got.Selected {
 		text += "; it is selected"

@@ -117,7 +117,7 @@ func TestRuntime_GetListSelectRemove(t *testing.T) {
 	}
 
 	out, _, err = runRuntime(t, "get", "llama.cpp", "--releases", url)
-	if err != nil || !strings.Contains(out, "was installed already, nothing was replaced") {
+	if err != nil || !strings.Contains(out, "is already installed, nothing was replaced") {
 		t.Errorf("got again: %q, %v", out, err)
 	}
 

@@ -74,9 +74,9 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	var text strings.Builder
 	if p := s.Process; p != nil {
-		fmt.Fprintf(&text, "lmcaddy %s runs on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
+		fmt.Fprintf(&text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
 		if len(p.Addresses) > 0 {
-			fmt.Fprintf(&text, "It serves %s.\n", strings.Join(p.Addresses, ", "))
+			fmt.Fprintf(&text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
 		}
 		if p.Sandbox != "" { // an older server doesn't have it
 			fmt.Fprintf(&text, "Engines' sandbox: %s.\n", p.Sandbox)

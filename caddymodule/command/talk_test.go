@@ -74,7 +74,7 @@ func TestGet(t *testing.T) {
 		"failing": {
 			map[string]string{start: begun, events: `data: {"job":{"status":"failed","error":{"message":"The disk is full."}}}` + "\n\n"},
 			[]string{model},
-			"", "the download of " + model + " has failed: The disk is full.",
+			"", "the download of " + model + " failed: The disk is full.",
 		},
 		"paused by another": {
 			map[string]string{start: begun, events: `data: {"job":{"status":"paused"}}` + "\n\n"},
@@ -83,7 +83,7 @@ func TestGet(t *testing.T) {
 		},
 		"cut":            {map[string]string{start: begun, events: going}, []string{model}, "", "lmcaddy get --follow job_1"},
 		"not waited for": {map[string]string{start: begun}, []string{model, "--no-wait"}, "job_1\n", ""},
-		"there already":  {map[string]string{start: `{"status":"already_downloaded"}`}, []string{model}, model + " is there already.\n", ""},
+		"there already":  {map[string]string{start: `{"status":"already_downloaded"}`}, []string{model}, model + " is already downloaded.\n", ""},
 		"refused":        {nil, []string{model}, "", "Not /api/v1/models/download."},
 		"pause":          {map[string]string{"POST /api/v1/models/download/job_1/pause": "{}"}, []string{"--pause", "job_1"}, "job_1 is paused.\n", ""},
 		"cancel":         {map[string]string{"POST /api/v1/models/download/job_1/cancel": "{}"}, []string{"--cancel", "job_1"}, "job_1 is cancelled.\n", ""},

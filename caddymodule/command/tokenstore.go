@@ -41,10 +41,10 @@ func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tok
 			return err
 		}
 		if usesPostgres(caddy.ConfigAutosavePath) {
-			return fmt.Errorf("no lmcaddy runs on %s, and its configuration keeps the tokens in PostgreSQL: start the server, and give this command again", dir)
+			return fmt.Errorf("no lmcaddy is running on %s, and its configuration keeps the tokens in PostgreSQL: start the server, and run this command again", dir)
 		}
 		return node.WithStoreOf(ctx, dir, func(s *store.Store) error {
-			fmt.Fprintf(cmd.ErrOrStderr(), "No lmcaddy runs on %s: this is about the tokens in %s.\n", dir, dir.Database())
+			fmt.Fprintf(cmd.ErrOrStderr(), "No lmcaddy is running on %s: these are the tokens in %s.\n", dir, dir.Database())
 			return do(ctx, atHome{s})
 		})
 	})

@@ -28,36 +28,36 @@ It finishes its requests first. "lmcaddy status" shows the ids.`
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
-			tell := func(text string) error {
+			say := func(text string) error {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
 				return err
 			}
 			if *all {
-				return unloadAll(ctx, c, tell)
+				return unloadAll(ctx, c, say)
 			}
 			id, err := unloadOne(ctx, c, args[0])
 			if err != nil {
 				return err
 			}
-			return tell(id + " is unloaded.")
+			return say(id + " is unloaded.")
 		})
 	}
 }
 
-func unloadAll(ctx context.Context, c *client.Client, tell func(string) error) error {
+func unloadAll(ctx context.Context, c *client.Client, say func(string) error) error {
 	models, err := c.Models(ctx)
 	if err != nil {
 		return err
 	}
 	ids := instanceIDs(models, "")
 	if len(ids) == 0 {
-		return tell("No model is loaded.")
+		return say("No model is loaded.")
 	}
 	for _, id := range ids {
 		if err := c.Unload(ctx, id); err != nil && !isUnknown(err) { // it may have ended meanwhile
 			return err
 		}
-		if err := tell(id + " is unloaded."); err != nil {
+		if err := say(id + " is unloaded."); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func TestFault_OfAFile(t *testing.T) {
 		"the tags are weak, and it breaks":      {fault: fakehub.Fault{WeakTags: true, Cut: mib / 10, Times: 5}},
 		"it stalls once":                        {fault: fakehub.Fault{Stall: mib / 10, Times: 1}, prep: stalling},
 		"it stalls before the answer":           {fault: fakehub.Fault{StallAtOnce: true, Times: 1}, prep: stalling},
-		"it always stalls":                      {fault: fakehub.Fault{StallAtOnce: true}, prep: func(w *world) { stalling(w); fewTries(w) }, reason: "no more bytes came for 2s"},
+		"it always stalls":                      {fault: fakehub.Fault{StallAtOnce: true}, prep: func(w *world) { stalling(w); fewTries(w) }, reason: "no more bytes arrived for 2s"},
 		"it redirects to http elsewhere":        {fault: fakehub.Fault{Redirect: "http://192.0.2.1*"}, reason: "only https is followed"},
 		"it redirects in circles":               {fault: fakehub.Fault{Redirect: "*"}, prep: fewTries, reason: "too many redirects"},
 		"400":                                   {fault: fakehub.Fault{Path: "/resolve/", Status: http.StatusBadRequest}, reason: "does it speak the API of huggingface.co?"},

@@ -68,7 +68,7 @@ func (l *lane) again(ctx context.Context, f *fault) error {
 	if l.failures > l.tune.tries {
 		return &fault{why: &Error{
 			Kind: f.why.Kind, RetryAfter: f.why.RetryAfter, cause: f.why,
-			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is mended.", l.failures, f.why.Message),
+			Message: fmt.Sprintf("Given up after %d tries without a byte. %s What was fetched is kept: resume the download when that is fixed.", l.failures, f.why.Message),
 		}}
 	}
 	wait := min(l.tune.lastRetry, l.tune.firstRetry<<min(l.failures-1, 30))

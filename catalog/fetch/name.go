@@ -34,7 +34,7 @@ var revisionPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 func checkRevision(revision string) error {
 	bad := func(part string) bool { return !revisionPart.MatchString(part) || strings.Contains(part, "..") }
 	if slices.ContainsFunc(strings.Split(revision, "/"), bad) {
-		return fmt.Errorf("%q is no name of a revision", revision)
+		return fmt.Errorf("%q is not the name of a revision", revision)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (s *Jobs) save(r *record) {
 		return e.Encode(r)
 	})
 	if err != nil { // the job goes on, but a restart will find its old state
-		s.log.Error("a download's state can't be written down", "job", r.ID, "error", err)
+		s.log.Error("a download's state can't be saved", "job", r.ID, "error", err)
 	}
 }
 
@@ -30,7 +30,7 @@ func (s *Jobs) save(r *record) {
 func (s *Jobs) load() {
 	entries, err := fs.ReadDir(s.state.FS(), ".")
 	if err != nil {
-		s.log.Error("the downloads of before can't be read", "error", err)
+		s.log.Error("earlier downloads can't be read", "error", err)
 		return
 	}
 	s.mu.Lock()
@@ -47,7 +47,7 @@ func (s *Jobs) load() {
 		}
 		j, err := s.read(id)
 		if err != nil {
-			s.log.Warn("a download's file can't be read, so it is passed over", "file", name, "error", err)
+			s.log.Warn("a download's file can't be read, so it is skipped", "file", name, "error", err)
 			continue
 		}
 		s.jobs[id] = j
@@ -55,7 +55,7 @@ func (s *Jobs) load() {
 	for _, j := range s.sorted() {
 		j.mu.Lock()
 		if j.record.State == Downloading {
-			s.log.Info("a download goes on", "job", j.record.ID, "model", j.record.Model)
+			s.log.Info("a download resumes", "job", j.record.ID, "model", j.record.Model)
 			j.start()
 		}
 		j.mu.Unlock()

@@ -22,8 +22,8 @@ const authCost = 0.05
 // authentication measures the cost of lm_auth for a request, and reports whether our target was met.
 func authentication(t testing.TB, w io.Writer, p plan) (verdicts []verdict) {
 	targets := startAuth(t)
-	tell(w, "\nAUTHENTICATION  (two sites of one server; %s; medians of %d rounds, each of %s)", small.name, p.rounds, p.lasting)
-	tell(w, "%-18s%10s%9s%9s%9s   %s", "", "clients", "p50", "req/s", "CPU", "req/s to the other")
+	printf(w, "\nAUTHENTICATION  (two sites of one server; %s; medians of %d rounds, each of %s)", small.name, p.rounds, p.lasting)
+	printf(w, "%-18s%10s%9s%9s%9s   %s", "", "clients", "p50", "req/s", "CPU", "req/s to the other")
 	for _, clients := range p.clients {
 		all := map[string]series{}
 		for round := range p.rounds {
@@ -38,7 +38,7 @@ func authentication(t testing.TB, w io.Writer, p plan) (verdicts []verdict) {
 		}
 		without, with := all[withoutToken], all[withToken]
 		for name, row := range map[string]series{withoutToken: without, withToken: with} {
-			tell(w, "%-18s%10d%9s%9.0f%9s   %.3f", name, clients, seconds(row.median(p50)), row.median(rate), seconds(row.median(cpu)), row.ratio(without, rate))
+			printf(w, "%-18s%10d%9s%9.0f%9s   %.3f", name, clients, seconds(row.median(p50)), row.median(rate), seconds(row.median(cpu)), row.ratio(without, rate))
 		}
 		verdicts = append(verdicts, atLeast(fmt.Sprintf("authentication, %d client(s): req/s to those without", clients), with.ratio(without, rate), 1-authCost))
 	}

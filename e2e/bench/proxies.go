@@ -108,5 +108,5 @@ http://:%d {
 	return target{name: caddy, what: "the same binary, its Caddyfile with a plain reverse_proxy alone", address: harness.Address(port), pid: server.PID}
 }
 
-// tell writes a progress line.
-func tell(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+// printf writes a progress line.
+func printf(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

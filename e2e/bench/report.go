@@ -24,21 +24,21 @@ func atLeast(what string, value, limit float64) verdict {
 }
 
 func reportVerdicts(w io.Writer, all []verdict) {
-	tell(w, "\nTARGETS")
+	printf(w, "\nTARGETS")
 	for _, v := range all {
 		word := "missed"
 		if v.met {
 			word = "met"
 		}
-		tell(w, "%-70s %10s  %-22s %s", v.what, v.value, v.limit, word)
+		printf(w, "%-70s %10s  %-22s %s", v.what, v.value, v.limit, word)
 	}
 }
 
 // reportProxies writes a table for each load, and the verdicts on our targets.
 func reportProxies(w io.Writer, s site, p plan, all results) (verdicts []verdict) {
-	tell(w, "PROXY COST  (%d processors, the clients and the engine on them, too; medians of %d rounds, each of %s)", runtime.NumCPU(), p.rounds, p.lasting)
+	printf(w, "PROXY COST  (%d processors, the clients and the engine on them, too; medians of %d rounds, each of %s)", runtime.NumCPU(), p.rounds, p.lasting)
 	for _, t := range s.targets {
-		tell(w, "  %-18s %s", t.name, t.what)
+		printf(w, "  %-18s %s", t.name, t.what)
 	}
 	for _, work := range workloads(p.events) {
 		for _, clients := range p.clients {
@@ -47,15 +47,15 @@ func reportProxies(w io.Writer, s site, p plan, all results) (verdicts []verdict
 			if work.isLong {
 				unit = "1,000 chunks"
 			}
-			tell(w, "\n%s (%d bytes up, %d events down), %d client(s); CPU of the proxy for each %s", work.name, len(work.body(true)), work.events, clients, unit)
-			tell(w, "%-18s%9s%9s%9s%9s%9s |%26s |%26s", "", "p50", "p99", "req/s", "CPU", "RSS", "to floor: p50  req/s   CPU", "to caddy: p50  req/s   CPU")
+			printf(w, "\n%s (%d bytes up, %d events down), %d client(s); CPU of the proxy for each %s", work.name, len(work.body(true)), work.events, clients, unit)
+			printf(w, "%-18s%9s%9s%9s%9s%9s |%26s |%26s", "", "p50", "p99", "req/s", "CPU", "RSS", "to floor: p50  req/s   CPU", "to caddy: p50  req/s   CPU")
 			for _, t := range s.targetsOf(work) {
 				row := at(t.name)
 				line := fmt.Sprintf("%-18s%9s%9s%9.0f", t.name, seconds(row.median(p50)), seconds(row.median(p99)), row.median(rate))
 				if t.pid != 0 {
 					line += fmt.Sprintf("%9s%8.0fM |%s |%s", seconds(row.median(cpu)), row.median(resident)/(1<<20), ratios(row, at(floor)), ratios(row, at(caddy)))
 				}
-				tell(w, "%s", line)
+				printf(w, "%s", line)
 			}
 			verdicts = append(verdicts, judge(work, clients, at)...)
 		}
@@ -93,8 +93,8 @@ func seconds(s float64) string {
 
 // reportMemory measures the proxies' memory, and writes it.
 func reportMemory(w io.Writer, s site, p plan) (verdicts []verdict, err error) {
-	tell(w, "\nRESIDENT MEMORY under 8 clients (MiB: before, then the median while the first, the middle and the last tenth of the requests ran)")
-	tell(w, "%-18s %-28s%8s%8s%8s%8s   %s", "", "", "before", "first", "middle", "last", "last to first")
+	printf(w, "\nRESIDENT MEMORY under 8 clients (MiB: before, then the median while the first, the middle and the last tenth of the requests ran)")
+	printf(w, "%-18s %-28s%8s%8s%8s%8s   %s", "", "", "before", "first", "middle", "last", "last to first")
 	for _, phase := range []struct {
 		work     workload
 		requests int
@@ -105,7 +105,7 @@ func reportMemory(w io.Writer, s site, p plan) (verdicts []verdict, err error) {
 				return nil, err
 			}
 			what := fmt.Sprintf("%d times %s", phase.requests, phase.work.name)
-			tell(w, "%-18s %-28s%8.1f%8.1f%8.1f%8.1f   %.2f", name, what, mib(m.before), mib(m.first), mib(m.middle), mib(m.last), m.growth())
+			printf(w, "%-18s %-28s%8.1f%8.1f%8.1f%8.1f   %.2f", name, what, mib(m.before), mib(m.first), mib(m.middle), mib(m.last), m.growth())
 			if name == ours {
 				verdicts = append(verdicts, atMost(what+": memory in the end, to the beginning", m.growth(), flat))
 			}

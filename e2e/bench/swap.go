@@ -48,10 +48,10 @@ func swaps(t *testing.T, out io.Writer, p plan) []verdict {
 }
 
 func reportSwaps(out io.Writer, ours, byHand, extra time.Duration, ratio float64, n int) []verdict {
-	tell(out, "\nSWAP OF MODELS (medians of %d, in turn; from the request for one model while the other is loaded to the first byte of the answer)", n)
-	tell(out, "%-18s%12s   there is room for one model, so the other is unloaded", "lmcaddy", seconds(ours.Seconds()))
-	tell(out, "%-18s%12s   the other's engine is told to end, this one's started with the same arguments, awaited by its own word, and asked", "by hand", seconds(byHand.Seconds()))
-	tell(out, "%-18s%12s   ratio %.2f (medians of each pair's)", "difference", seconds(extra.Seconds()), ratio)
+	printf(out, "\nSWAP OF MODELS (medians of %d, in turn; from the request for one model while the other is loaded to the first byte of the answer)", n)
+	printf(out, "%-18s%12s   there is room for one model, so the other is unloaded", "lmcaddy", seconds(ours.Seconds()))
+	printf(out, "%-18s%12s   the other's engine is told to end, this one's started with the same arguments, awaited by its own word, and asked", "by hand", seconds(byHand.Seconds()))
+	printf(out, "%-18s%12s   ratio %.2f (medians of each pair's)", "difference", seconds(extra.Seconds()), ratio)
 	limit := max(swapExtra, time.Duration((swapRatio-1)*float64(byHand)))
 	return []verdict{{
 		"swap of models, longer than by hand", seconds(extra.Seconds()), "at most " + seconds(limit.Seconds()), extra <= limit,

@@ -43,21 +43,21 @@ func (c *column) String() string {
 
 // report writes the table, as Markdown.
 func report(w io.Writer, results []result, withBefore bool) {
-	tell := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	tell("\nWhat clients saw (seed %d). ok: answered to the end; 5xx code, event code: told by a status, or by the last event of a stream;", *seed)
-	tell("lost: no answer; cut: ended without a word; hung: nothing in %s; unclear: an error that doesn't say what to do.\n", deadline)
+	printf := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	printf("\nWhat clients saw (seed %d). ok: answered to the end; 5xx code, event code: told by a status, or by the last event of a stream;", *seed)
+	printf("lost: no answer; cut: ended without a word; hung: nothing in %s; unclear: an error that doesn't say what to do.\n", deadline)
 	if withBefore {
-		tell("| fault | rounds | before | after |\n|---|---|---|---|")
+		printf("| fault | rounds | before | after |\n|---|---|---|---|")
 	} else {
-		tell("| fault | rounds | clients saw |\n|---|---|---|")
+		printf("| fault | rounds | clients saw |\n|---|---|---|")
 	}
 	for _, r := range results {
 		switch {
 		case r.after == nil:
 		case withBefore:
-			tell("| %s | %d | %s | %s |", r.name, r.rounds, r.before, r.after)
+			printf("| %s | %d | %s | %s |", r.name, r.rounds, r.before, r.after)
 		default:
-			tell("| %s | %d | %s |", r.name, r.rounds, r.after)
+			printf("| %s | %d | %s |", r.name, r.rounds, r.after)
 		}
 	}
 }

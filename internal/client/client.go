@@ -96,13 +96,13 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("the answer of the server at %s broke off: %w", c.Address(), err)
+		return fmt.Errorf("the answer of the server at %s was cut off: %w", c.Address(), err)
 	}
 	if into == nil {
 		return nil
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the server at %s doesn't answer as an lmcaddy does: %w", c.Address(), err)
+		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: %w", c.Address(), err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (c *Client) explain(err error) error {
 	case errors.As(err, &failed) && failed.Op == "dial":
 		return &DownError{Address: c.Address(), Reason: failed}
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is of that server's own making, let SSL_CERT_FILE name a file with its root certificate", c.base, untrusted.Err)
+		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root certificate", c.base, untrusted.Err)
 	case errors.As(err, &wrapped):
 		err = wrapped.Err // the URL follows
 	}

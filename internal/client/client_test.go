@@ -84,9 +84,9 @@ func TestClient_ErrorsSayWhatToDo(t *testing.T) {
 		"no token":    {"", answer(401, `{"error":{"message":"A token is required."}}`), []string{"A token is required: ", "--token", "LM_API_TOKEN"}},
 		"wrong token": {"sk-x", answer(401, `{"error":{"message":"Unknown token."}}`), []string{"Unknown token: ", "isn't one of"}},
 		"another's":   {"", answer(502, "<html>\n<b>Bad\xff Gateway</b>"), []string{"http://127.0.0.1:", "status 502", "<html> <b>Bad Gateway</b>"}},
-		"empty":       {"", answer(404, ""), []string{"status 404 (Not Found), and not as an lmcaddy does"}},
+		"empty":       {"", answer(404, ""), []string{"status 404 (Not Found), unlike an lmcaddy server"}},
 		"long":        {"", answer(500, strings.Repeat("x", 5000)), []string{strings.Repeat("x", maxQuoted) + "…"}},
-		"no JSON":     {"", answer(200, "hello"), []string{"doesn't answer as an lmcaddy does"}},
+		"no JSON":     {"", answer(200, "hello"), []string{"doesn't answer like an lmcaddy server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

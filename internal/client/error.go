@@ -65,7 +65,7 @@ func (c *Client) refusal(resp *http.Response) error {
 		if len(text) > maxQuoted {
 			text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 		}
-		e.Message = fmt.Sprintf("the server at %s answers with status %d (%s), and not as an lmcaddy does: %s",
+		e.Message = fmt.Sprintf("the server at %s answers with status %d (%s), unlike an lmcaddy server: %s",
 			c.Address(), resp.StatusCode, http.StatusText(resp.StatusCode), text)
 		e.Message = strings.TrimRight(e.Message, ": ")
 	}

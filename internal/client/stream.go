@@ -14,10 +14,10 @@ import (
 const maxLine = 64 << 20
 
 // ErrStop makes Stream return nil.
-var ErrStop = errors.New("the stream was read as far as was wanted")
+var ErrStop = errors.New("enough of the stream was read")
 
 // ErrCut says that a stream ended too early.
-var ErrCut = errors.New("the server's answer broke off")
+var ErrCut = errors.New("the server's answer was cut off")
 
 // Stream sends a request and calls each with the data of every server-sent event, which is valid until each returns. It returns
 // when the stream ends, or with the first error; [ErrStop] makes it return nil.
@@ -28,7 +28,7 @@ func (c *Client) Stream(ctx context.Context, method, path string, body any, each
 	}
 	defer resp.Body.Close()
 	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return fmt.Errorf("the server at %s doesn't answer as an lmcaddy does: it sends %q, not a stream of events", c.Address(), kind)
+		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: it sends %q, not a stream of events", c.Address(), kind)
 	}
 	err = readEvents(resp.Body, each)
 	switch {

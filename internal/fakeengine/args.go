@@ -63,7 +63,7 @@ func parseArgs(argv []string, flags []Flag) (*args, error) {
 	return a, nil
 }
 
-// refusal is the error of a flag that is only there to say that it is gone.
+// refusal is the error of a removed flag.
 func (f *Flag) refusal() error {
 	if strings.HasPrefix(f.Help, removed) {
 		return errors.New(f.Help)
@@ -147,7 +147,7 @@ func integer(value string) (int, error) {
 	return n, nil
 }
 
-// firstAlias is the first of the sorted set: the one that the real server calls the model by.
+// firstAlias returns the first alias in sorted order, which the real server uses as the model's name.
 func firstAlias(list string) string {
 	names := strings.Split(list, ",")
 	slices.Sort(names)
@@ -167,7 +167,7 @@ func (a *args) readKeys(path string) error {
 	return nil
 }
 
-// id is what the model is called in answers.
+// id returns the model's name in responses.
 func (a *args) id() string {
 	if a.alias != "" {
 		return a.alias
@@ -175,7 +175,7 @@ func (a *args) id() string {
 	return a.model
 }
 
-// slots is the number of slots and what one request's context is, in tokens.
+// slots returns the number of slots, and the context of each in tokens.
 func (a *args) slots(train int) (n, context int, unified bool) {
 	n, unified = a.parallel, false
 	if n < 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// kind is which of the generating endpoints a request is for.
+// kind is a generating endpoint.
 type kind int
 
 const (
@@ -28,10 +28,10 @@ var generators = map[string]kind{
 	"/v1/rerank":     ranking,
 }
 
-// required is the field that a request must have.
+// required returns the field that a request must have.
 var required = map[kind]string{chat: "messages", completion: "prompt", native: "prompt", embedding: "input", ranking: "documents"}
 
-// ask is what a request asks for.
+// ask is a parsed request.
 type ask struct {
 	stream, progress, usage, verbose, perToken bool
 
@@ -44,11 +44,11 @@ type ask struct {
 	prompt   string
 	tokens   int // of the prompt, by its words
 
-	fields        []string // that the last chunk is to have; empty: all
-	probabilities int      // of the likeliest tokens at each place, that are to be told
+	fields        []string // of the last chunk; empty: all
+	probabilities int      // number of likeliest tokens to report at each position
 }
 
-// parseAsk reads a request, or says what is wrong with it.
+// parseAsk parses a request. The error says what is wrong with it.
 func (v *server) parseAsk(k kind, body string) (ask, error) {
 	if !gjson.Valid(body) {
 		return ask{}, invalid("[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while parsing value")
@@ -102,7 +102,8 @@ func (v *server) parseAsk(k kind, body string) (ask, error) {
 	return a, nil
 }
 
-// tokens is how many a prompt or an input has: a text's words, or the numbers that it is made of.
+// tokens returns the number of tokens of a prompt or an input: the words of a text, or the elements of an array of token
+// ids.
 func tokens(v gjson.Result) int {
 	switch {
 	case v.IsArray():
@@ -132,7 +133,7 @@ func stopStrings(field gjson.Result) []string {
 	return all
 }
 
-// render is the prompt as a chat template would write it, and its length in tokens.
+// render returns the prompt as a chat template would write it, and its length in tokens.
 func render(body string) (prompt string, tokens int) {
 	var b strings.Builder
 	tokens = 1
@@ -145,7 +146,7 @@ func render(body string) (prompt string, tokens int) {
 	return b.String(), tokens
 }
 
-// content is a message's text: its content is a string or a list of parts.
+// content returns a message's text, from a string or a list of parts.
 func content(message gjson.Result) string {
 	c := message.Get("content")
 	if !c.IsArray() {

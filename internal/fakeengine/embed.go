@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// inputs are the texts of a request for embeddings. Token ids alone are one.
+// inputs returns the texts of a request for embeddings. An array of token ids is one text.
 func inputs(body string) []gjson.Result {
 	input := gjson.Get(body, "input")
 	if all := input.Array(); len(all) > 0 && all[0].Type != gjson.Number {
@@ -22,7 +22,7 @@ func inputs(body string) []gjson.Result {
 	return []gjson.Result{input}
 }
 
-// fitsBatch refuses what doesn't fit into a physical batch, with the real server's status.
+// fitsBatch refuses input that doesn't fit into a physical batch, with the real server's status.
 func (g *generation) fitsBatch(body string) error {
 	for _, text := range inputs(body) {
 		if n := tokens(text); n > g.args.ubatch {
@@ -56,7 +56,7 @@ func (g *generation) embed(body string) error {
 	return nil
 }
 
-// rank answers with scores: the more words of the query a document has, the higher.
+// rank answers with scores, which are higher the more words of the query a document contains.
 func (g *generation) rank(body string) error {
 	if err := g.check(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (g *generation) rank(body string) error {
 	return nil
 }
 
-// packed is a vector as little-endian numbers in base64.
+// packed returns a vector as little-endian floats in base64.
 func packed(vector []float32) string {
 	var raw []byte
 	for _, x := range vector {

@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// endpoints are what answers without generating, by method and path.
+// endpoints are the endpoints that don't generate, by method and path.
 var endpoints = map[string]func(*server, http.ResponseWriter, *http.Request, string){
 	"GET /health":                            (*server).health,
 	"GET /v1/health":                         (*server).health,
@@ -37,10 +37,10 @@ func (v *server) preflight(w http.ResponseWriter, _ *http.Request, _ string) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// object is for answers whose order of keys matters to nobody.
+// object is a JSON object whose key order doesn't matter.
 type object map[string]any
 
-// modelInfo describes the loaded model, in /v1/models and in the ready line. It is made up, but for its name and context.
+// modelInfo describes the loaded model, in /v1/models and in the ready line. All but its name and context is invented.
 func (v *server) modelInfo() object {
 	s := v.script()
 	input := []string{"text"}
@@ -114,7 +114,7 @@ const (
 	dimensions = 8
 )
 
-// tokenID is a stable number for a word.
+// tokenID returns a stable number for a word.
 func tokenID(word string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(word))
@@ -134,7 +134,7 @@ func (v *server) tokenize(w http.ResponseWriter, _ *http.Request, body string) {
 	writeBody(w, http.StatusOK, encode(object{"tokens": tokens}))
 }
 
-// detokenize makes a word of each number: the fake model doesn't remember which.
+// detokenize makes up a word for each number, since the fake model has no vocabulary.
 func (v *server) detokenize(w http.ResponseWriter, _ *http.Request, body string) {
 	var text strings.Builder
 	for _, token := range gjson.Get(body, "tokens").Array() {
@@ -153,7 +153,7 @@ func (v *server) inputTokens(w http.ResponseWriter, _ *http.Request, body string
 	writeBody(w, http.StatusOK, encode(object{"input_tokens": tokens, "object": "response.input_tokens"}))
 }
 
-// words cuts a text into the fake model's tokens: each word with the space before it. Joined they are the text.
+// words splits a text into the fake model's tokens: each word with the space before it. Their concatenation is the text.
 func words(text string) []string {
 	var all []string
 	start, inWord := 0, false

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Ends of a generation that leave nothing to answer.
+// Errors that end a generation without an answer.
 var (
 	errGone = errors.New("the client is gone")
 	errCut  = errors.New("the connection is to be cut")
 )
 
-// generation is one generating request on its way. It belongs to its connection's goroutine.
+// generation is a generating request in progress. It belongs to its connection's goroutine.
 type generation struct {
 	*server
 	w    http.ResponseWriter
@@ -35,7 +35,7 @@ type generation struct {
 	streaming       bool      // the headers are sent
 }
 
-// generate answers a generating request and tells how it ended.
+// generate answers a generating request, and records how it ended.
 func (v *server) generate(w http.ResponseWriter, r *http.Request, k kind, body string, n int) {
 	s := v.script()
 	g := &generation{
@@ -71,7 +71,7 @@ func (v *server) generate(w http.ResponseWriter, r *http.Request, k kind, body s
 	}
 }
 
-// run is the request's way from the refusals to the last byte.
+// run handles the request from the checks to the last byte.
 func (g *generation) run(body string) (err error) {
 	if g.rule.Status != 0 {
 		refuse(g.w, g.rule.Status, g.rule.Body)
@@ -128,7 +128,7 @@ func (g *generation) run(body string) (err error) {
 	return g.finish()
 }
 
-// readPrompt works through the prompt in batches, as far as a fake one does.
+// readPrompt simulates the processing of the prompt in batches.
 func (g *generation) readPrompt() error {
 	if err := g.progress(g.cached); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (g *generation) readPrompt() error {
 	return nil
 }
 
-// speak generates the tokens, with the script's cues between them.
+// speak generates the tokens, and runs the script's cues between them.
 func (g *generation) speak() error {
 	for i := range g.plan.pieces {
 		if err := g.cues(i); err != nil {
@@ -170,7 +170,7 @@ func (g *generation) speak() error {
 	return g.cues(len(g.plan.pieces))
 }
 
-// cues does what the script has for after so many tokens.
+// cues runs the script's cues for the current number of tokens.
 func (g *generation) cues(after int) error {
 	for i := range g.rule.Cues {
 		c := &g.rule.Cues[i]
@@ -224,7 +224,7 @@ func (g *generation) act(c *Cue) error {
 	return nil
 }
 
-// wait waits for a gate, then for a time, and notices at once when the client goes.
+// wait waits for a gate, then for a time. It returns at once if the client disconnects.
 func (g *generation) wait(gate string, d time.Duration) error {
 	if gate != "" {
 		g.journal.tell(Event{Kind: Gated, N: g.n, Gate: gate})
@@ -240,7 +240,7 @@ func (g *generation) wait(gate string, d time.Duration) error {
 	return g.hold("", timer.C)
 }
 
-// hold waits until the gate is open or the timer fires, for ever where there is neither.
+// hold waits until the gate is open or the timer fires, or forever if there is neither.
 func (g *generation) hold(gate string, timer <-chan time.Time) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -273,12 +273,12 @@ func (g *generation) stick() {
 	}
 }
 
-// tell notes how far the request is, for GET /slots.
+// tell records the request's progress, for GET /slots.
 func (g *generation) tell(prompt, processed int) {
 	g.slots.tell(g.held, slotState{g.n, prompt, processed, g.sent})
 }
 
-// frozen is what a request in flight is when the process was asked to stop: silent until its client goes.
+// frozen blocks a request in flight after the process was asked to stop, until its client disconnects.
 func (g *generation) frozen() error {
 	g.journal.tell(Event{Kind: Frozen, N: g.n})
 	<-g.ctx.Done()

@@ -14,10 +14,10 @@ import (
 
 const (
 	name = "llama-server"
-	// pollEvery is how often files are looked at; the files are small and local, and tests wait for them.
+	// pollEvery is how often files are polled. They are small and local, and tests wait for them.
 	pollEvery = 2 * time.Millisecond
 	retries   = 200
-	// patience is how long a test waits for an event. It is for machines that do ten other things.
+	// patience is how long a test waits for an event, also on a busy machine.
 	patience = 60 * time.Second
 )
 
@@ -35,7 +35,8 @@ type Engine struct {
 	journal reading
 }
 
-// Install makes an engine in a temporary folder. A nil script is the zero one. When the test ends, what still runs is killed.
+// Install creates an engine in a temporary folder. A nil script means the zero Script. Processes still running at the end
+// of the test are killed.
 func Install(t testing.TB, s *Script) *Engine {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +74,7 @@ func executable() string {
 	return name
 }
 
-// link makes a symbolic link; where the system has none for everybody (Windows) a hard link, else a copy.
+// link creates a symbolic link or, where that needs special rights (Windows), a hard link or a copy.
 func link(from, to string) error {
 	if runtime.GOOS != "windows" && os.Symlink(from, to) == nil {
 		return nil
@@ -97,7 +98,7 @@ func link(from, to string) error {
 	return out.Close()
 }
 
-// Set changes the script of the children that run and of those to come, in one step. change must not keep its argument.
+// Set changes the script of running and future children atomically. change must not retain its argument.
 func (e *Engine) Set(change func(*Script)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +108,7 @@ func (e *Engine) Set(change func(*Script)) {
 	}
 }
 
-// Release opens a gate for good, for all who wait at it or will.
+// Release opens a gate permanently.
 func (e *Engine) Release(gate string) {
 	if err := os.WriteFile(gatePath(e.Dir, gate), nil, 0o600); err != nil {
 		e.t.Errorf("fakeengine: opening gate %s: %v", gate, err)
@@ -116,8 +117,8 @@ func (e *Engine) Release(gate string) {
 
 func gatePath(dir, gate string) string { return filepath.Join(dir, gatesFolder, gate) }
 
-// killAll ends what the journal says was started and what has not ended, by process id, and waits until it is gone: Windows removes no
-// folder that a process runs from.
+// killAll kills the processes that have started but not ended according to the journal, by process id, and waits for their
+// end: Windows doesn't remove a folder that a process runs from.
 func (e *Engine) killAll() {
 	var killed []int
 	for _, pid := range e.started() {
@@ -139,7 +140,7 @@ func (e *Engine) killAll() {
 	}
 }
 
-// started lists the processes that have told of their start and not of their end.
+// started returns the processes that have recorded their start but not their end.
 func (e *Engine) started() []int {
 	events, err := e.journal.all()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Kind is what an [Event] tells.
+// Kind is the kind of an [Event].
 type Kind string
 
 // The kinds, with the fields that they fill in beside Time, Kind and PID.
@@ -34,13 +34,14 @@ const (
 	Exit      Kind = "exit"      // the process ends of itself: Reason, Code, Signal
 )
 
-// Event is one line of the journal.
+// Event is a line of the journal.
 type Event struct {
 	Time time.Time `json:"time"`
 	Kind Kind      `json:"kind"`
-	// PID is the process that tells it.
+	// PID is the process that recorded it.
 	PID int `json:"pid"`
-	// N counts a process's generating requests that were let in, from 1. It is 0 for other requests and for refused ones (401, 503).
+	// N counts a process's admitted generating requests, from 1. It is 0 for other requests and for refused ones (401,
+	// 503).
 	N int `json:"n,omitempty"`
 
 	// Start counts the engine's starts, from 1.
@@ -82,7 +83,7 @@ func (e Event) String() string {
 // Is matches the events of one kind.
 func Is(k Kind) func(Event) bool { return func(e Event) bool { return e.Kind == k } }
 
-// Of matches the events of one kind that one process tells.
+// Of matches the events of one kind from one process.
 func Of(pid int, k Kind) func(Event) bool {
 	return func(e Event) bool { return e.PID == pid && e.Kind == k }
 }

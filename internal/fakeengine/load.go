@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// load goes through the stages of a load, as far as the script lets it.
+// load simulates the stages of a load, as far as the script allows.
 func (p *process) load(s *Script) {
 	if p.args.model == "" {
 		logf('I', "srv  llama_server: starting router server, no model will be loaded in this process")
@@ -61,7 +61,7 @@ func (p *process) isOpen(gate string) bool {
 	return err == nil
 }
 
-// becomeReady tells everybody, and from here on listens to requests to end.
+// becomeReady announces readiness, and handles requests to end from then on.
 func (p *process) becomeReady() {
 	s := p.script()
 	p.watchSignals()
@@ -87,7 +87,7 @@ func (p *process) becomeReady() {
 	makeNoise(s, AtReady)
 }
 
-// sendLoading tells the progress of a stage, from 0 to 1, where the child protocol is on.
+// sendLoading reports the progress of a stage, from 0 to 1, if the child protocol is on.
 func (p *process) sendLoading(stages []string, current string, value float64) {
 	if !p.child {
 		return

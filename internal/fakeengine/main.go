@@ -113,7 +113,7 @@ func newProcess(self string) (*process, error) {
 	return p, err
 }
 
-// script is the script that is in force for this process now.
+// script returns the current script of this process.
 func (p *process) script() *Script {
 	s, err := readScript(p.dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *process) script() *Script {
 	return s.forProcess(p.argv, p.start)
 }
 
-// run is the process's life. It doesn't return.
+// run runs the process. It doesn't return.
 func (p *process) run() {
 	s := p.script()
 	a, err := parseArgs(p.argv, s.flags())
@@ -172,7 +172,8 @@ func (p *process) probe(s *Script, a *args) {
 	syscall.Exit(0)
 }
 
-// countStart is the number of this start, counted over all of the engine's processes: who creates a file first has its number.
+// countStart returns the number of this start, counted over all of the engine's processes: the process that creates a
+// numbered file first gets the number.
 func (p *process) countStart() (int, error) {
 	for n := 1; ; n++ {
 		f, err := os.OpenFile(filepath.Join(p.dir, startFolder, strconv.Itoa(n)), os.O_CREATE|os.O_EXCL, 0o600)
@@ -185,7 +186,7 @@ func (p *process) countStart() (int, error) {
 	}
 }
 
-// tellStarted writes the event that says how the process was started. It comes once the port is known.
+// tellStarted records how the process was started, once the port is known.
 func (p *process) tellStarted(port int) {
 	e := Event{Kind: Started, Start: p.start, Parent: os.Getppid(), Argv: p.argv, Env: map[string]string{}, Port: port}
 	for _, pair := range os.Environ() {

@@ -69,7 +69,7 @@ func (g *generation) likelihood(text string, n int) likelihood {
 	return p
 }
 
-// nativeFinish sends the last chunk, or all there is where nothing is streamed. There is no [DONE].
+// nativeFinish sends the last chunk, or the whole answer if it isn't streamed. There is no [DONE].
 func (g *generation) nativeFinish() error {
 	if err := g.check(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (g *generation) nativeFinish() error {
 	return g.write(frame(encode(last)))
 }
 
-// unsupported is why a model or a server can't do what is asked for, whatever the request.
+// unsupported returns why the model or the server can't serve any such request.
 func (g *generation) unsupported(body string) error {
 	var message string
 	switch {

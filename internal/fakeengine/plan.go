@@ -21,7 +21,7 @@ type callPiece struct {
 	arguments string
 }
 
-// plan is all that will be generated, and how it ends.
+// plan is the whole text to generate, and how it ends.
 type plan struct {
 	pieces     []piece
 	finish     string // finish_reason
@@ -29,7 +29,7 @@ type plan struct {
 	stopString string
 }
 
-// choose is the answer for this round of the conversation.
+// choose returns the answer for this round of the conversation.
 func (r *Rule) choose(rounds int) Answer {
 	if rounds == 0 || len(r.AfterTools) == 0 {
 		return r.Answer
@@ -37,7 +37,7 @@ func (r *Rule) choose(rounds int) Answer {
 	return r.AfterTools[min(rounds, len(r.AfterTools))-1]
 }
 
-// newPlan cuts an answer into tokens, and ends it early where the request says so.
+// newPlan splits an answer into tokens, and ends it early if the request limits it.
 func newPlan(k kind, a *ask, r *Rule) plan {
 	answer := r.choose(a.rounds)
 	p := plan{finish: "stop", stopType: "eos"}
@@ -70,7 +70,7 @@ func newPlan(k kind, a *ask, r *Rule) plan {
 	return p
 }
 
-// texts are the text deltas.
+// texts returns the text deltas.
 func (a *Answer) texts() []string {
 	pieces := a.Pieces
 	if pieces == nil {
@@ -114,7 +114,7 @@ func cutAtStop(pieces, stops []string) (kept []string, stop string) {
 	return kept, stop
 }
 
-// argumentPiece is the length of a fragment of arguments, in bytes: about a token.
+// argumentPiece is the length of a fragment of arguments, in bytes, which is about a token.
 const argumentPiece = 4
 
 func (c *ToolCall) pieces(index int) []piece {
@@ -135,7 +135,7 @@ func (c *ToolCall) pieces(index int) []piece {
 	return all
 }
 
-// randomID is 32 letters and digits, as the real server's ids.
+// randomID returns 32 letters and digits, like the real server's ids.
 func randomID() string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	id := make([]byte, 32)

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// slots hands out the places where requests are served, first come, first served. Who finds none waits, in a queue without a limit.
+// slots hands out slots, first come, first served. Requests without a slot wait in an unlimited queue.
 type slots struct {
-	mu    sync.Mutex
-	all   int
-	free  []int
-	queue []*waiter
-	tells []slotState // of each slot, or of the last request that it served
+	mu     sync.Mutex
+	all    int
+	free   []int
+	queue  []*waiter
+	states []slotState // of each slot's current or last request
 }
 
-// slotState is what GET /slots tells of a slot.
+// slotState is the state of a slot in GET /slots.
 type slotState struct {
 	task             int // the request's number; 0: none yet
 	prompt           int // tokens that were handed to the model
@@ -28,14 +28,14 @@ type waiter struct {
 }
 
 func newSlots(n int) *slots {
-	s := &slots{all: n, tells: make([]slotState, n)}
+	s := &slots{all: n, states: make([]slotState, n)}
 	for i := range n {
 		s.free = append(s.free, i)
 	}
 	return s
 }
 
-// join asks for n slots, at the queue's end.
+// join adds a request for n slots to the end of the queue.
 func (s *slots) join(n int) *waiter {
 	w := &waiter{n: n, given: make(chan []int, 1)}
 	s.mu.Lock()
@@ -73,7 +73,7 @@ func (s *slots) release(ids []int) {
 	s.giveBack(ids)
 }
 
-// giveBack and serve need mu.
+// The callers of giveBack and serve hold mu.
 func (s *slots) giveBack(ids []int) {
 	s.free = append(s.free, ids...)
 	slices.Sort(s.free)
@@ -89,20 +89,20 @@ func (s *slots) serve() {
 	}
 }
 
-// tell notes what a request's slots do.
+// tell sets the state of a request's slots.
 func (s *slots) tell(ids []int, state slotState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		s.tells[id] = state
+		s.states[id] = state
 	}
 }
 
-// told is what the slots do.
+// told returns the states of the slots.
 func (s *slots) told() []slotState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.tells)
+	return slices.Clone(s.states)
 }
 
 // isFree reports which slots are free.

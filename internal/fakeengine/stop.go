@@ -11,8 +11,8 @@ import (
 // exitLine is the line on standard input that asks for a graceful stop.
 const exitLine = "cmd_router_to_child:exit"
 
-// prepareSignals comes before the load, when SIGTERM and SIGINT still kill, unless the script ignores them. A pipe that nobody reads any
-// more must not kill: the real one serves on.
+// prepareSignals is called before the load, when SIGTERM and SIGINT still kill, unless the script ignores them. A broken
+// output pipe must not kill: the real server keeps serving.
 func (p *process) prepareSignals(s *Script) {
 	signal.Ignore(syscall.SIGPIPE)
 	if s.Stop.IgnoreTerm {
@@ -20,7 +20,7 @@ func (p *process) prepareSignals(s *Script) {
 	}
 }
 
-// watchSignals takes SIGTERM and SIGINT from now on.
+// watchSignals handles SIGTERM and SIGINT from now on.
 func (p *process) watchSignals() {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -35,8 +35,8 @@ func (p *process) watchSignals() {
 	}()
 }
 
-// interrupted is what a signal does. In child mode the real server freezes what is in flight, closes its listener and lives on: whoever
-// connects afterwards is refused. Both come before the event: who has seen that knows that nothing more is sent, and nothing taken.
+// interrupted handles a signal. In child mode the real server freezes requests in flight, closes its listener and lives on,
+// so later connections are refused. Both happen before the event is recorded: after it, nothing more is sent or accepted.
 func (p *process) interrupted(stop Stop, reason string, count int) {
 	ends := !stop.IgnoreTerm && (!p.child || stop.TermWorks)
 	if ends || !stop.IgnoreTerm && p.server.inFlight() > 0 {
@@ -84,7 +84,8 @@ func (p *process) watchInput() {
 	p.exit(1, "EOF")
 }
 
-// stopGracefully ends with status 0 once no request is in flight. Those in flight are frozen, and gone when their clients are.
+// stopGracefully ends with status 0 once no request is in flight. Those in flight are frozen, and end when their clients
+// disconnect.
 func (p *process) stopGracefully(reason string) {
 	p.freeze()
 	p.server.drain()
@@ -95,7 +96,7 @@ func (p *process) stopGracefully(reason string) {
 // freeze stops all generation: the clients get neither data nor an end.
 func (p *process) freeze() { p.stopOnce.Do(func() { close(p.stopping) }) }
 
-// exit ends the process, by the system call: os.Exit in a test binary has duties that take a second with the race detector.
+// exit ends the process by the system call, because os.Exit in a test binary takes a second with the race detector.
 func (p *process) exit(code int, reason string) {
 	p.ending.Lock()
 	p.journal.tell(Event{Kind: Exit, Reason: reason, Code: code})

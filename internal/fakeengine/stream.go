@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// encode is a JSON text without a final newline, with <, > and & as they are.
+// encode returns JSON without a final newline, and without escaping <, > and &.
 func encode(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -22,7 +22,8 @@ func encode(value any) []byte {
 // frame is a server-sent event.
 func frame(data []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", data) }
 
-// check is done before anything is sent.
+// check is called before anything is sent. It returns an error if the client has disconnected, and blocks while the loop is
+// stuck or the process is stopping.
 func (g *generation) check() error {
 	g.stick()
 	select {
@@ -57,7 +58,7 @@ func (g *generation) write(p []byte) error {
 	return nil
 }
 
-// send streams a chunk; without a stream it only looks whether the client is there.
+// send streams a chunk. Without a stream it only checks that the client is connected.
 func (g *generation) send(c *chunk) error {
 	if !g.ask.stream {
 		return g.check()
@@ -73,7 +74,7 @@ func (g *generation) ping() error {
 	return g.write([]byte(":\n\n"))
 }
 
-// progress tells how much of the prompt is read.
+// progress sends the progress of the prompt.
 func (g *generation) progress(processed int) error {
 	if !g.ask.progress {
 		return nil
@@ -127,7 +128,7 @@ func (g *generation) role() error {
 	return nil
 }
 
-// finish sends what comes after the last token, or the whole answer where nothing is streamed.
+// finish sends the chunks after the last token, or the whole answer if it isn't streamed.
 func (g *generation) finish() error {
 	if g.first.IsZero() {
 		if err := g.role(); err != nil {

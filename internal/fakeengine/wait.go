@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Events returns what the children have told so far, in the order of the journal.
+// Events returns the events recorded so far, in order.
 func (e *Engine) Events() []Event {
 	events, err := e.journal.all()
 	if err != nil {
@@ -15,7 +15,7 @@ func (e *Engine) Events() []Event {
 	return events
 }
 
-// Wait returns the first event of the whole journal that matches, waiting for it if need be, and fails the test when none comes.
+// Wait returns the first event in the journal that matches, and waits for it if necessary. It fails the test if none comes.
 func (e *Engine) Wait(t testing.TB, match func(Event) bool) Event {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -44,7 +44,7 @@ func (e *Engine) WaitGone(t testing.TB, pid int) {
 	}
 }
 
-// tail is the journal's end, for messages.
+// tail returns the end of the journal, for messages.
 func (e *Engine) tail() string {
 	events := e.Events()
 	if len(events) > 40 {

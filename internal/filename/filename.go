@@ -47,7 +47,7 @@ func Local(path string) (string, error) {
 // every system.
 func CheckFolder(name string) error {
 	if !folder.MatchString(name) || strings.Contains(name, "..") {
-		return fmt.Errorf("%q is no name of a publisher or repository", name)
+		return fmt.Errorf("%q is not the name of a publisher or repository", name)
 	}
 	return check(name)
 }

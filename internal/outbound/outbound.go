@@ -108,7 +108,7 @@ func CheckRedirect(request *http.Request, via []*http.Request) error {
 }
 
 // ErrStalled is the cause of a context that a [Watchdog] has canceled.
-var ErrStalled = errors.New("no more bytes came")
+var ErrStalled = errors.New("no more bytes arrived")
 
 // Watchdog cancels a context if nothing happens for a while.
 type Watchdog struct {

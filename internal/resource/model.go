@@ -1,14 +1,14 @@
-// Package resource is what the native API tells of models and tokens, as JSON: the server writes it, and the commands read
-// it. Fields are as in the API's specification, but where a comment says otherwise.
+// Package resource defines the JSON of models and tokens in the native API, which the server writes and the commands read.
+// Fields follow the API's specification unless a comment says otherwise.
 package resource
 
-// Models is the answer to GET /api/v1/models.
+// Models is the response to GET /api/v1/models.
 type Models struct {
 	Models []Model  `json:"models"`
 	Broken []Broken `json:"broken,omitempty"` // beyond the specification
 }
 
-// Model is one that can be used. What isn't known is null.
+// Model is a usable model. Unknown values are null.
 type Model struct {
 	Type             string        `json:"type"`
 	Publisher        string        `json:"publisher"`
@@ -26,37 +26,37 @@ type Model struct {
 	*Description
 }
 
-// Description is what language models alone have: null where nobody wrote one.
+// Description is null unless a language model's author wrote one.
 type Description struct {
 	Description *string `json:"description"`
 }
 
-// Quantization is how a model's weights are stored.
+// Quantization describes how a model's weights are stored.
 type Quantization struct {
 	Name *string  `json:"name"`
 	Bits *float64 `json:"bits_per_weight"`
 }
 
-// Capabilities is what a language model can do besides text.
+// Capabilities lists what a language model can do besides text.
 type Capabilities struct {
 	Vision    bool       `json:"vision"`
 	ToolUse   bool       `json:"trained_for_tool_use"`
-	Reasoning *Reasoning `json:"reasoning,omitempty"` // absent where the model offers no choice
+	Reasoning *Reasoning `json:"reasoning,omitempty"` // absent if the model offers no choice
 }
 
-// Reasoning is what the native chat's field "reasoning" may be.
+// Reasoning lists the values of the native chat's field "reasoning".
 type Reasoning struct {
 	Options []string `json:"allowed_options"`
 	Default *string  `json:"default"`
 }
 
-// Instance is a loaded one of a model.
+// Instance is a loaded instance of a model.
 type Instance struct {
 	ID     string     `json:"id"`
 	Config LoadConfig `json:"config"`
 }
 
-// LoadConfig is what an instance was loaded with. What doesn't apply to a model is absent.
+// LoadConfig is the configuration that an instance was loaded with. Fields that don't apply to a model are absent.
 type LoadConfig struct {
 	ContextLength  int   `json:"context_length"`
 	BatchSize      *int  `json:"eval_batch_size,omitempty"`
@@ -68,15 +68,15 @@ type LoadConfig struct {
 // Broken is a model whose file can't be used.
 type Broken struct {
 	Key   string `json:"key"`
-	Path  string `json:"path"` // below the folder of models where it is below one
+	Path  string `json:"path"` // relative to the models folder that it is in, if any
 	Error string `json:"error"`
 }
 
-// Loaded is the answer to POST /api/v1/models/load.
+// Loaded is the response to POST /api/v1/models/load.
 type Loaded struct {
 	Type     string      `json:"type"`
 	Instance string      `json:"instance_id"`
 	Seconds  float64     `json:"load_time_seconds"`
 	Status   string      `json:"status"`
-	Config   *LoadConfig `json:"load_config,omitempty"` // where the request asks for it
+	Config   *LoadConfig `json:"load_config,omitempty"` // if the request asks for it
 }

@@ -2,9 +2,9 @@ package resource
 
 import "time"
 
-// Token is the right to use a server.
+// Token is an API token.
 type Token struct {
-	Secret   string      `json:"token,omitempty"` // when it is created, and never again
+	Secret   string      `json:"token,omitempty"` // only in the response that creates it
 	ID       string      `json:"id"`
 	Name     string      `json:"name"`
 	Scopes   []string    `json:"scopes"`
@@ -15,17 +15,17 @@ type Token struct {
 	LastUsed *Time       `json:"last_used_at"` // null: never
 }
 
-// TokenLimits bound what a token may be used for. A zero field is no bound.
+// TokenLimits bound the use of a token. A zero field means unlimited.
 type TokenLimits struct {
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	TokensPerDay      int `json:"tokens_per_day,omitempty"`
 	Concurrent        int `json:"concurrent_requests,omitempty"`
 }
 
-// Time is a moment as the native API has it: in UTC, to the millisecond.
+// Time is a time in the format of the native API: UTC, with milliseconds.
 type Time struct{ time.Time }
 
-// At returns a moment, or nil for the zero time.
+// At converts a time. It returns nil for the zero time.
 func At(t time.Time) *Time {
 	if t.IsZero() {
 		return nil
@@ -33,7 +33,7 @@ func At(t time.Time) *Time {
 	return &Time{t}
 }
 
-// MarshalJSON writes the time.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
 }

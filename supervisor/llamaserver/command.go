@@ -12,7 +12,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Command is a llama-server for one model. Flags that moved between versions are chosen by what the build knows.
+// Command returns the command line of a llama-server for one model. If a flag differs between versions, the build's help
+// decides.
 func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cmd {
 	known := flags(b.Flags)
 	listen := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(l.Port)}
@@ -32,7 +33,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 		args = append(args, "--offline")
 	}
 	if strings.Contains(known["-lv"], "4: trace") {
-		args = append(args, "-lv", "4") // it then tells what memory it takes, and whether flash attention is on
+		args = append(args, "-lv", "4") // logs the memory that it takes, and whether flash attention is on
 	}
 	if known.has("--cache-ram") {
 		args = append(args, "--cache-ram", strconv.FormatInt(l.PromptCache>>20, 10))
@@ -48,14 +49,14 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 	args = append(args, kindArgs(l.Spec)...)
 	args = append(args, tuning(l.Spec, known)...)
 	env := append(engine.Environment(b.Script),
-		"LLAMA_API_KEY="+l.APIKey,    // in the environment, which others can't read, not in the arguments, which they can
+		"LLAMA_API_KEY="+l.APIKey,    // other users can read arguments, but not the environment
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
 	)
 	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: sandbox.Rules{Connect: machines(l.Args)}}
 }
 
-// kindArgs is what a model that doesn't chat needs. Such a model takes the whole of an input in one physical batch.
+// kindArgs returns the arguments for a model that doesn't chat. Such a model processes each input in one physical batch.
 func kindArgs(s *supervisor.Spec) []string {
 	if s.Model.Type != catalog.TypeEmbedding {
 		return nil
@@ -67,12 +68,12 @@ func kindArgs(s *supervisor.Spec) []string {
 	batch := strconv.Itoa(s.ContextLength)
 	args := []string{endpoint, "-b", batch, "-ub", batch}
 	if p := s.Model.Pooling; !s.Model.Reranker && (p == "" || p == catalog.PoolingNone) {
-		args = append(args, "--pooling", string(catalog.PoolingMean)) // without any, it has no vector for a text
+		args = append(args, "--pooling", string(catalog.PoolingMean)) // without pooling, there is no vector for a text
 	}
 	return args
 }
 
-// tuning is what differs from the engine's own choice.
+// tuning returns the arguments for values that differ from the engine's defaults.
 func tuning(s *supervisor.Spec, known flags) []string {
 	var args []string
 	if s.BatchSize > 0 && s.Model.Type == catalog.TypeLLM {
@@ -89,17 +90,17 @@ func tuning(s *supervisor.Spec, known flags) []string {
 	}
 	if s.Draft != nil {
 		args = append(args, "-md", s.Draft.Path)
-		if known.has("--spec-type") { // older builds draft as soon as they have a draft model
+		if known.has("--spec-type") { // older builds draft whenever they have a draft model
 			args = append(args, "--spec-type", "draft-simple")
 		}
 	}
 	return args
 }
 
-// microBatch is llama-server's own choice of a physical batch, in tokens.
+// microBatch is llama-server's default physical batch size, in tokens.
 const microBatch = 512
 
-// flashAttention is the flag in the form that the build has: older ones only switch it on.
+// flashAttention returns the flag in the build's form: older builds can only switch it on.
 func flashAttention(t supervisor.Toggle, known flags) []string {
 	takesValue := strings.Contains(known["-fa"], "on|off")
 	switch {
@@ -114,8 +115,8 @@ func flashAttention(t supervisor.Toggle, known flags) []string {
 	}
 }
 
-// machines are the ports of the machines that arguments have take part in the computing, as in
-// "--rpc 10.0.0.7:50052,10.0.0.8:50052".
+// machines returns the ports of the machines that share the computation according to the arguments, as in "--rpc
+// 10.0.0.7:50052,10.0.0.8:50052".
 func machines(args []string) []int {
 	var all []int
 	for i, arg := range args {

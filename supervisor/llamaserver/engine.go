@@ -1,5 +1,5 @@
-// Package llamaserver runs llama.cpp's llama-server, which loads models of the GGUF format. What it is sent and answers is
-// translate's.
+// Package llamaserver runs llama.cpp's llama-server, which loads models in the GGUF format. Its wire format is in package
+// translate/llamaserver.
 package llamaserver
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
-// Engine describes llama-server.
+// Engine returns the description of llama-server.
 func Engine() supervisor.Engine {
 	return supervisor.Engine{
 		Name:           "llama_server",
@@ -22,7 +22,7 @@ func Engine() supervisor.Engine {
 		Estimate:       estimate,
 		Fixed:          fixed,
 		ContextStep:    256,
-		MaxCheckpoints: 32, // its own choice
+		MaxCheckpoints: 32, // llama-server's default
 	}
 }
 
@@ -35,7 +35,8 @@ func newProcess(s supervisor.Setup) supervisor.Process {
 	return &Process{Locate: func() (string, error) { return find(s) }, Runtimes: s.Runtimes}
 }
 
-// choices: an embedding model takes each input in one batch, and keeps nothing of it.
+// choices returns the options for loading a model. An embedding model processes each input in one batch and caches nothing,
+// so it has fewer.
 func choices(m *catalog.Model) supervisor.Choices {
 	isChat := m.Type == catalog.TypeLLM
 	return supervisor.Choices{
@@ -56,8 +57,8 @@ func estimate(s *supervisor.Spec) (catalog.Memory, error) {
 	return s.Model.Estimate(shape)
 }
 
-// fixed finds the arguments that give a context another length than ours do, and the last that gives the prompt cache a
-// size.
+// fixed reports whether arguments override the context length, and returns the prompt cache size that the last such
+// argument sets.
 func fixed(args []string) (f supervisor.Fixed) {
 	for i, arg := range args {
 		switch name, _, _ := strings.Cut(arg, "="); name {
@@ -71,7 +72,7 @@ func fixed(args []string) (f supervisor.Fixed) {
 	return f
 }
 
-// mebibytes is a size as arguments have it; 0 if it isn't one.
+// mebibytes parses a size in MiB, as in arguments, into bytes; 0 if it is invalid.
 func mebibytes(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil {

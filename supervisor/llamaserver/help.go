@@ -9,11 +9,11 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// flagNames are the names of a flag, at the beginning of a line of the help.
+// flagNames matches the names of a flag, at the beginning of a line of the help.
 var flagNames = regexp.MustCompile(`^(?:--?[a-zA-Z][\w-]*,?\s+)+`)
 
-// flagsOf finds the flags in the help, with what it says of them: they begin its lines, several names of one separated
-// by commas, and what is indented goes on. The help also has lines for those that were removed; these don't count.
+// flagsOf returns the flags in the help, with their descriptions. A line begins with the names of a flag, separated by
+// commas; indented lines continue the description. Removed flags, which the help lists as well, are left out.
 func flagsOf(help string) flags {
 	known := flags{}
 	var names []string
@@ -32,7 +32,7 @@ func flagsOf(help string) flags {
 	return known
 }
 
-// flags are those that a build knows, with what its help says of them.
+// flags are the flags of a build, with their descriptions.
 type flags map[string]string
 
 func (f flags) has(flag string) bool {
@@ -40,7 +40,7 @@ func (f flags) has(flag string) bool {
 	return ok
 }
 
-// first is the first of several that a build knows; empty if it knows none.
+// first returns the first of the names that the build knows, or "".
 func (f flags) first(names ...string) string {
 	for _, flag := range names {
 		if f.has(flag) {
@@ -50,11 +50,11 @@ func (f flags) first(names ...string) string {
 	return ""
 }
 
-// deviceLine is one of --list-devices: "  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)".
+// deviceLine matches a line of --list-devices: "  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)".
 var deviceLine = regexp.MustCompile(`(?m)^\s+(\w+): .*\((\d+) MiB, \d+ MiB free\)`)
 
-// devicesOf reads what --list-devices says. Apple's devices, and those on the processor itself, share the machine's
-// memory. It is never nil.
+// devicesOf parses the output of --list-devices. Apple's devices, and those on the processor itself, share the machine's
+// memory. The result is never nil.
 func devicesOf(list string) []supervisor.Device {
 	devices := []supervisor.Device{}
 	for _, m := range deviceLine.FindAllStringSubmatch(list, -1) {

@@ -16,19 +16,19 @@ const (
 	exitLine  = "cmd_router_to_child:exit\n"
 )
 
-// troubles are the marks of lines that say why a load fails.
+// troubles are parts of lines that say why a load fails.
 var troubles = []string{
 	"error loading model: ", "gguf_init_from_reader: ", "gguf_init_from_file: ", "error: invalid argument: ", "GGML_ASSERT",
 	"error while handling", "mtmd_init_from_file: error: ", "failed to load draft model", "failed to initialize speculative decoding context: ",
 	"failed to allocate", "insufficient memory", "out of memory",
 }
 
-// memoryRefused are the marks of lines that say that memory was refused.
+// memoryRefused are parts of lines that report a failed memory allocation.
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
 
 var bufferSize = regexp.MustCompile(`buffer size =\s*([\d.]+) MiB`)
 
-// Line reads the state lines, and in the log what decides about the load or tells of it.
+// Line parses state lines, and log lines about the load.
 func (p *Process) Line(line string) []supervisor.Signal {
 	if state, ok := strings.CutPrefix(line, stateLine); ok {
 		return stateSignals(state)
@@ -93,14 +93,15 @@ func stateSignals(state string) []supervisor.Signal {
 		}
 		return []supervisor.Signal{{Kind: supervisor.SignalProgress, Progress: done}}
 	default:
-		return []supervisor.Signal{{}} // said by the protocol, of no use to us
+		return []supervisor.Signal{{}} // part of the protocol, but not needed
 	}
 }
 
-// errorLine is the prefix of an error: "0.00.055.287 E srv  load_model: …".
+// errorLine matches the prefix of an error: "0.00.055.287 E srv  load_model: …".
 var errorLine = regexp.MustCompile(`^[\d.]+ E `)
 
-// Level is warning for what the engine calls an error. Its own warnings come with every second request.
+// Level returns the warning level for the engine's errors. The engine's warnings are too frequent to be logged at that
+// level.
 func (p *Process) Level(line string) slog.Level {
 	switch {
 	case strings.HasPrefix(line, stateLine):

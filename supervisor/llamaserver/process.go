@@ -16,14 +16,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Process is llama.cpp's llama-server as a process. It is run in the mode in which llama.cpp's own router runs its
-// children: it then tells its state on standard output, and ends when standard input closes. A build that doesn't know
-// the mode is read by its log.
+// Process is a llama-server process. It runs in the mode in which llama.cpp's own router runs its children: it reports its
+// state on standard output, and ends when standard input closes. For a build without that mode, the state is taken from the
+// log.
 type Process struct {
-	// Locate finds the executable. It is asked for each launch, since what is installed may change.
+	// Locate finds the executable. It is called for each launch, since the installed runtimes may change.
 	Locate func() (string, error)
-	// Runtimes is a folder whose folders are each a whole runtime. An executable in one of them may use all of it. Empty:
-	// there is none.
+	// Runtimes is the folder that contains the runtimes, each in its own folder, all of which its executable may use. It
+	// may be empty.
 	Runtimes string
 
 	mu     sync.Mutex
@@ -36,10 +36,10 @@ type probedBuild struct {
 	at    time.Time
 }
 
-// probeTimeout bounds how long the engine may take to say its version; it takes 20 ms.
+// probeTimeout bounds the time that the engine may take to print its version. It usually takes 20 ms.
 const probeTimeout = 20 * time.Second
 
-// Probe asks the executable for its version and its flags, once for each state of the file.
+// Probe returns the executable's version, flags and devices. The result is cached until the file changes.
 func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
 	path, err := p.Locate()
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
 	if _, ok := build.Flags["--list-devices"]; ok {
 		list, err := ask(ctx, path, "--list-devices")
 		if openfiles.AreExhausted(err) {
-			return supervisor.Build{}, err // what is returned otherwise is remembered
+			return supervisor.Build{}, err // errors aren't cached
 		}
 		if err != nil {
 			list = ""
@@ -77,7 +77,7 @@ func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
 	return build, nil
 }
 
-// rootOf is the folder of the runtime that an executable is part of; empty if it is of none.
+// rootOf returns the folder of the runtime that contains an executable, or "".
 func (p *Process) rootOf(path string) string {
 	below, err := filepath.Rel(p.Runtimes, path)
 	if p.Runtimes == "" || err != nil || !filepath.IsLocal(below) {
@@ -116,11 +116,11 @@ func ask(ctx context.Context, path, flag string) (string, error) {
 	return out, nil
 }
 
-// Health is public, and answers with 503 while the model is loading.
+// Health returns the path of the health check. It needs no key, and answers 503 while the model is loading.
 func (p *Process) Health() string { return "/health" }
 
-// Stop asks over the protocol, then closes standard input. SIGTERM is no use: in this mode an idle llama-server ignores it,
-// and a busy one hangs.
+// Stop sends the exit command, then closes standard input. SIGTERM doesn't work: in this mode an idle llama-server ignores
+// it, and a busy one hangs.
 func (p *Process) Stop() []supervisor.StopStep {
 	return []supervisor.StopStep{
 		{Action: supervisor.StopWrite, Text: exitLine, Wait: 500 * time.Millisecond},

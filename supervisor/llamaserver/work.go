@@ -11,22 +11,22 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Activity lists the slots. llama-server 0.7.0 answers at once amid a batch, with the state at the loop's last turn, but not
-// while it samples; other builds have the loop answer.
+// Activity returns the path of the list of slots. llama-server 0.7.0 answers at once during a batch, with the state of the
+// loop's last turn, but not while it samples; in other builds the loop itself answers.
 func (p *Process) Activity() string { return "/slots" }
 
-// slot is what a slot says of itself.
+// slot is an entry of the list of slots.
 type slot struct {
 	IsProcessing bool `json:"is_processing"`
 	Task         int  `json:"id_task"`
-	Prompt       int  `json:"n_prompt_tokens"`           // that were handed to the model
-	Processed    int  `json:"n_prompt_tokens_processed"` // of them, by finished batches
+	Prompt       int  `json:"n_prompt_tokens"`           // passed to the model
+	Processed    int  `json:"n_prompt_tokens_processed"` // processed by finished batches
 	Next         []struct {
 		Decoded int `json:"n_decoded"`
 	} `json:"next_token"`
 }
 
-// Work reads the list of slots.
+// Work parses the list of slots.
 func (p *Process) Work(answer []byte) (supervisor.Work, bool) {
 	var slots []slot
 	if json.Unmarshal(answer, &slots) != nil {
@@ -51,10 +51,10 @@ func (p *Process) Work(answer []byte) (supervisor.Work, bool) {
 	return w, true
 }
 
-// promptProgress begins what a chunk of a stream says of its prompt.
+// promptProgress precedes the progress of the prompt in a chunk of a stream.
 var promptProgress = []byte(`"prompt_progress":`)
 
-// Pace reads {"prompt_progress":{"total":25009,"cache":0,"processed":512,"time_ms":176}}, wherever it stands.
+// Pace parses {"prompt_progress":{"total":25009,"cache":0,"processed":512,"time_ms":176}} anywhere in a chunk.
 func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
 	at := bytes.LastIndex(piece, promptProgress)
 	if at < 0 {
@@ -71,10 +71,10 @@ func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
 	return supervisor.Pace{Tokens: told.Processed - told.Cache, Time: time.Duration(told.Time * float64(time.Millisecond))}, true
 }
 
-// ownBatch is llama-server's own choice of a batch, in tokens.
+// ownBatch is llama-server's default batch size, in tokens.
 const ownBatch = 2048
 
-// BatchSize is that of a logical batch.
+// BatchSize returns the size of a logical batch, in tokens.
 func (p *Process) BatchSize(s *supervisor.Spec) int {
 	return min(cmp.Or(s.BatchSize, ownBatch), s.ContextLength*s.Parallel)
 }

@@ -183,13 +183,13 @@ func TestGet_Faults(t *testing.T) {
 		{name: "shortened", fault: func(r *releases) {
 			r.answer[cpuArchive] = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(good[:len(good)/2]) }
 		}, says: []string{"SHA-256"}},
-		{name: "stalls", fault: func(r *releases) { r.blockHalfway() }, stalls: true, says: []string{"no more bytes came"}},
+		{name: "stalls", fault: func(r *releases) { r.blockHalfway() }, stalls: true, says: []string{"no more bytes arrived"}},
 		{name: "stalls at once", fault: func(r *releases) {
 			r.answer[cpuArchive] = func(w http.ResponseWriter, request *http.Request) {
 				w.(http.Flusher).Flush()
 				<-request.Context().Done()
 			}
-		}, stalls: true, says: []string{"no more bytes came"}},
+		}, stalls: true, says: []string{"no more bytes arrived"}},
 		{
 			name: "odd address", fault: func(r *releases) { r.note(cpuArchive, "browser_download_url", "file:///etc/passwd") },
 			says: []string{"won't be fetched"},

@@ -1,8 +1,8 @@
-// Fakeengine is the tests' engine as a program of its own, for tests that aren't Go's own binary:
+// Fakeengine is the fake engine of the tests as a program, for tests outside this module:
 //
 //	go build -o DIR/llama-server ./tools/fakeengine
 //
-// It has to be called llama-server, with its script beside it. internal/fakeengine says what it does, and how it is scripted.
+// It must be named llama-server, with its script in the same folder. See internal/fakeengine.
 package main
 
 import (

@@ -1,9 +1,8 @@
-// Fakehub runs the tests' hub of models as a process of its own:
+// Fakehub runs the fake model hub of the tests as a process:
 //
 //	go run ./tools/fakehub -dir testdata/models
 //
-// It prints its address on standard output and serves until its standard input ends. internal/fakehub says what it does and
-// how it is commanded.
+// It prints its address on standard output and serves until its standard input ends. See internal/fakehub.
 package main
 
 import (
