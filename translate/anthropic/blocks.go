@@ -34,7 +34,7 @@ func (c *conversation) assistantBlock(path, kind string, block gjson.Result) *tr
 		if text.Type != gjson.String {
 			return wrongPlace(path+".text", "a string", text)
 		}
-		c.turn.parts = append(c.turn.parts, turnPart{text: inside(text)})
+		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(text)})
 	case kind == "thinking":
 		return c.thinking(path, block)
 	case kind == "tool_use":
@@ -100,7 +100,7 @@ func (c *conversation) toolResult(path string, block gjson.Result) *translate.Er
 	switch {
 	case !content.Exists(), content.Type == gjson.Null:
 	case content.Type == gjson.String:
-		said.parts = []turnPart{{text: inside(content)}}
+		said.parts = []request.Content{{Text: inside(content)}}
 	case !content.IsArray():
 		return wrongPlace(path+".content", "a string or an array", content)
 	default:
@@ -109,14 +109,14 @@ func (c *conversation) toolResult(path string, block gjson.Result) *translate.Er
 			return err
 		}
 		for _, p := range parts {
-			if p.image != "" {
+			if p.Image != "" {
 				c.turn.parts = append(c.turn.parts, p)
 			} else {
 				said.parts = append(said.parts, p)
 			}
 		}
 	}
-	text := said.texts()
+	text := request.JoinTexts(said.parts)
 	if block.Get("is_error").Bool() {
 		text = "Error: " + text
 	}
@@ -130,7 +130,7 @@ func (c *conversation) toolResult(path string, block gjson.Result) *translate.Er
 }
 
 // inlineAll reads the blocks of a user or of a tool's result.
-func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []turnPart, err *translate.Error) {
+func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []request.Content, err *translate.Error) {
 	for i, block := range blocks.Array() {
 		at := path + "." + strconv.Itoa(i)
 		if !block.IsObject() {
@@ -146,14 +146,14 @@ func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []turnPa
 }
 
 // inline converts a block of a user or of a tool's result to texts and images.
-func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart, *translate.Error) {
+func (c *conversation) inline(path, kind string, block gjson.Result) ([]request.Content, *translate.Error) {
 	switch kind {
 	case "text":
 		text := block.Get("text")
 		if text.Type != gjson.String {
 			return nil, wrongPlace(path+".text", "a string", text)
 		}
-		return []turnPart{{text: inside(text)}}, nil
+		return []request.Content{{Text: inside(text)}}, nil
 	case "image":
 		return c.image(path, block.Get("source"))
 	case "document":
@@ -167,7 +167,7 @@ func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart
 		return tagged("search_result", block, parts, "source", "title"), err
 	case "tool_reference": // all tools are always described to the model
 		if name := block.Get("tool_name"); name.Type == gjson.String {
-			return []turnPart{{text: `The tool ` + inside(name) + ` can be used.`}}, nil
+			return []request.Content{{Text: `The tool ` + inside(name) + ` can be used.`}}, nil
 		}
 		return nil, wrongPlace(path+".tool_name", "a name", block.Get("tool_name"))
 	default:
@@ -176,7 +176,7 @@ func (c *conversation) inline(path, kind string, block gjson.Result) ([]turnPart
 }
 
 // image converts an image to a data URL.
-func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *translate.Error) {
+func (c *conversation) image(path string, source gjson.Result) ([]request.Content, *translate.Error) {
 	path += ".source"
 	if !c.caps.Vision {
 		return nil, translate.Invalid("unsupported_content", path, path+": The model does not take images: choose a model with vision.")
@@ -201,22 +201,22 @@ func (c *conversation) image(path string, source gjson.Result) ([]turnPart, *tra
 	if err != nil {
 		return nil, err
 	}
-	return []turnPart{{image: image.DataURL()}}, nil
+	return []request.Content{{Image: image.DataURL()}}, nil
 }
 
 // document converts a document to text between tags.
-func (c *conversation) document(path string, block gjson.Result) ([]turnPart, *translate.Error) {
+func (c *conversation) document(path string, block gjson.Result) ([]request.Content, *translate.Error) {
 	path += ".source"
 	source := block.Get("source")
 	data, content := source.Get("data"), source.Get("content")
-	var parts []turnPart
+	var parts []request.Content
 	switch kind := source.Get("type").Str; {
 	case kind == "text" && data.Type != gjson.String:
 		return nil, wrongPlace(path+".data", "a string", data)
 	case kind == "text":
-		parts = []turnPart{{text: inside(data)}}
+		parts = []request.Content{{Text: inside(data)}}
 	case kind == "content" && content.Type == gjson.String:
-		parts = []turnPart{{text: inside(content)}}
+		parts = []request.Content{{Text: inside(content)}}
 	case kind == "content" && content.IsArray():
 		var err *translate.Error
 		if parts, err = c.inlineAll(path+".content", content); err != nil {
@@ -232,12 +232,12 @@ func (c *conversation) document(path string, block gjson.Result) ([]turnPart, *t
 }
 
 // tagged encloses parts in tags, with those attributes that the block has.
-func tagged(name string, block gjson.Result, parts []turnPart, attributes ...string) []turnPart {
+func tagged(name string, block gjson.Result, parts []request.Content, attributes ...string) []request.Content {
 	tag := []byte("<" + name)
 	for _, a := range attributes {
 		if v := block.Get(a); v.Type == gjson.String && v.Str != "" {
 			tag = append(tag, ` `+a+`=\"`+inside(v)+`\"`...)
 		}
 	}
-	return slices.Concat([]turnPart{{text: string(tag) + ">"}}, parts, []turnPart{{text: "</" + name + ">"}})
+	return slices.Concat([]request.Content{{Text: string(tag) + ">"}}, parts, []request.Content{{Text: "</" + name + ">"}})
 }

@@ -1,13 +1,13 @@
 package anthropic
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
@@ -43,29 +43,25 @@ type conversation struct {
 	system []string
 	turn   turn
 	spoken bool // at least one turn has ended
-	dst    []byte
+	out    request.Messages
 }
 
 // turn is a turn of the user or of the assistant.
 type turn struct {
 	role      translate.Role // empty before the first turn
 	results   []byte         // messages with results of tools, which precede the user's parts
-	parts     []turnPart
+	parts     []request.Content
 	reasoning []string
 	calls     []byte
 }
 
-// turnPart is a text or the URL of an image, both as the contents of a JSON string.
-type turnPart struct{ text, image string }
-
 // parseConversation converts a conversation to the array of messages of a chat.
 func parseConversation(system, messages gjson.Result, outline outline, caps request.Caps) ([]byte, *translate.Error) {
-	c := &conversation{caps: caps, dst: make([]byte, 0, len(system.Raw)+len(messages.Raw)+len(messages.Raw)/8+256)}
+	c := &conversation{caps: caps, out: request.Messages{JSON: make([]byte, 0, len(system.Raw)+len(messages.Raw)+len(messages.Raw)/8+256)}}
 	var err *translate.Error
 	if c.system, err = parseSystem(system); err != nil {
 		return nil, err
 	}
-	c.dst = append(c.dst, '[')
 	begun := false // there was a message other than of the system
 	index := 0
 	messages.ForEach(func(_, message gjson.Result) bool {
@@ -88,10 +84,10 @@ func parseConversation(system, messages gjson.Result, outline outline, caps requ
 	case c.turn.role == translate.RoleAssistant && len(c.turn.calls) > 0:
 		return nil, badPlace("messages."+strconv.Itoa(index-1), "ends in a tool_use block, but the next message has to give its tool_result.")
 	case c.turn.isNothing():
-		return append(c.dst, ']'), nil // there is nothing to continue
+		return c.out.Array(), nil // there is nothing to continue
 	}
 	c.flush()
-	return append(c.dst, ']'), nil
+	return c.out.Array(), nil
 }
 
 // message reads one message. After the first turn has begun, a system message becomes a tagged part of the user's turn: most
@@ -114,7 +110,7 @@ func (c *conversation) message(path, role string, message gjson.Result, begun bo
 		c.turn = turn{role: translate.Role(role)}
 	}
 	if content.Type == gjson.String {
-		c.turn.parts = append(c.turn.parts, turnPart{text: inside(content)})
+		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(content)})
 		return nil
 	}
 	if len(content.Array()) > request.MaxParts {
@@ -159,20 +155,16 @@ func (c *conversation) systemMessage(path string, content gjson.Result, begun bo
 		c.flush()
 		c.turn = turn{role: translate.RoleUser}
 	}
-	c.turn.parts = append(c.turn.parts, turnPart{text: `<system>\n` + strings.Join(texts, `\n`) + `\n</system>`})
+	c.turn.parts = append(c.turn.parts, request.Content{Text: `<system>\n` + strings.Join(texts, `\n`) + `\n</system>`})
 	return nil
 }
 
 func (c *conversation) appendSystem() {
 	if len(c.system) > 0 {
-		c.begin(translate.RoleSystem)
-		c.dst = append(append(append(c.dst, '"'), strings.Join(c.system, `\n\n`)...), `"}`...)
+		c.out.Begin(translate.RoleSystem)
+		c.out.Text(strings.Join(c.system, `\n\n`))
+		c.out.End()
 	}
-}
-
-// begin appends the start of a message, up to its content.
-func (c *conversation) begin(role translate.Role) {
-	c.dst = append(append(append(jsonbody.AppendComma(c.dst), `{"role":"`...), role...), `","content":`...)
 }
 
 // flush appends the turn's messages.
@@ -182,63 +174,29 @@ func (c *conversation) flush() {
 	switch t.role {
 	case translate.RoleUser:
 		if len(t.results) > 0 {
-			c.dst = append(jsonbody.AppendComma(c.dst), t.results...)
+			c.out.Add(t.results)
 		}
 		if len(t.parts) > 0 || len(t.results) == 0 {
-			c.begin(translate.RoleUser)
-			c.dst = append(t.appendContent(c.dst), '}')
+			c.out.Begin(translate.RoleUser)
+			c.out.Parts(t.parts)
+			c.out.End()
 		}
 	case translate.RoleAssistant:
-		c.begin(translate.RoleAssistant)
-		c.dst = append(append(append(c.dst, '"'), t.texts()...), '"')
+		c.out.Begin(translate.RoleAssistant)
+		c.out.Text(request.JoinTexts(t.parts))
 		if len(t.reasoning) > 0 {
-			c.dst = append(append(c.dst, `,"reasoning_content":"`...), strings.Join(t.reasoning, `\n`)...)
-			c.dst = append(c.dst, '"')
+			c.out.Member("reasoning_content", []byte(`"`+strings.Join(t.reasoning, `\n`)+`"`))
 		}
 		if len(t.calls) > 0 {
-			c.dst = append(append(append(c.dst, `,"tool_calls":[`...), t.calls...), ']')
+			c.out.Member("tool_calls", slices.Concat([]byte{'['}, t.calls, []byte{']'}))
 		}
-		c.dst = append(c.dst, '}')
+		c.out.End()
 	}
-}
-
-func (t *turn) texts() string {
-	if len(t.parts) == 1 {
-		return t.parts[0].text
-	}
-	texts := make([]string, 0, len(t.parts))
-	for _, p := range t.parts {
-		texts = append(texts, p.text)
-	}
-	return strings.Join(texts, `\n`)
-}
-
-// appendContent appends a string, or an array if there are images.
-func (t *turn) appendContent(dst []byte) []byte {
-	hasImage := false
-	for _, p := range t.parts {
-		hasImage = hasImage || p.image != ""
-	}
-	if !hasImage {
-		return append(append(append(dst, '"'), t.texts()...), '"')
-	}
-	dst = append(dst, '[')
-	for i, p := range t.parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if p.image != "" {
-			dst = append(append(append(dst, `{"type":"image_url","image_url":{"url":"`...), p.image...), `"}}`...)
-		} else {
-			dst = append(append(append(dst, `{"type":"text","text":"`...), p.text...), `"}`...)
-		}
-	}
-	return append(dst, ']')
 }
 
 // isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.
 func (t *turn) isNothing() bool {
-	return t.role == translate.RoleAssistant && len(t.calls) == 0 && isBlankJSON(t.texts())
+	return t.role == translate.RoleAssistant && len(t.calls) == 0 && isBlankJSON(request.JoinTexts(t.parts))
 }
 
 // isBlankJSON reports whether the contents of a JSON string are only white space, in its common escapes.

@@ -117,7 +117,10 @@ func (a *Answer) callOf(index int) *output {
 // appendCall appends the event of a piece of a call.
 func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 	var o *output
-	name, body := "", toolCall{}
+	var (
+		name string
+		body toolCall
+	)
 	switch ev := ev.(type) {
 	case translate.CallStart:
 		if ev.Provider == (translate.Provider{}) {

@@ -44,7 +44,7 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 
 // Upstream returns the chat request of a conversation for the wire of an engine.
 func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
-	raw := append([]byte(`{"messages":`), request.AppendMessages(nil, conversation)...)
+	raw := append([]byte(`{"messages":`), request.MessagesOf(conversation)...)
 	empty := jsonbody.Body{}
 	fields := c.edit.Apply(&empty)
 	if len(fields) > len("{}") {

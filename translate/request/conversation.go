@@ -1,7 +1,6 @@
 package request
 
 import (
-	"encoding/base64"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -13,27 +12,20 @@ const (
 	MaxMessages = 16384
 	MaxParts    = 4096 // in the content of one message
 	MaxCalls    = 256  // in one message
-
 )
 
 // SystemPrompt is the name of the default that isn't a field of requests: a system message before all others.
 const SystemPrompt = "system_prompt"
 
-// AppendMessages appends a conversation as the array of messages of a chat. Only the last system prompt is kept, as the
-// first message. Earlier reasoning is left out: models are trained without it.
-func AppendMessages(dst []byte, items []translate.Item) []byte {
+// MessagesOf writes a conversation as the array of messages of a chat. Only the last system prompt is kept, as the first message.
+// Earlier reasoning is left out: models are trained without it.
+func MessagesOf(items []translate.Item) []byte {
+	var m Messages
 	var said translate.Role // role of the last message
-	dst = append(dst, '[')
-	begin := func(role translate.Role) {
-		if said != "" {
-			dst = append(dst, ',')
-		}
-		said = role
-		dst = append(append(append(dst, `{"role":"`...), role...), `","content":`...)
-	}
 	if system := systemPrompt(items); system != "" {
-		begin(translate.RoleSystem)
-		dst = append(jsonbody.AppendString(dst, system), '}')
+		m.Begin(translate.RoleSystem)
+		m.Text(inside(system))
+		m.End()
 	}
 	for i := range items {
 		item := &items[i]
@@ -41,13 +33,34 @@ func AppendMessages(dst []byte, items []translate.Item) []byte {
 			continue
 		}
 		if said == translate.RoleUser && item.Role == translate.RoleUser { // the first had no answer; many templates require alternating turns
-			begin(translate.RoleAssistant)
-			dst = append(dst, `""}`...)
+			m.Begin(translate.RoleAssistant)
+			m.Text("")
+			m.End()
 		}
-		begin(item.Role)
-		dst = append(appendContent(dst, item.Parts), '}')
+		said = item.Role
+		m.Begin(item.Role)
+		m.Parts(contents(item.Parts))
+		m.End()
 	}
-	return append(dst, ']')
+	return m.Array()
+}
+
+func contents(parts []translate.Part) []Content {
+	all := make([]Content, len(parts))
+	for i := range parts {
+		if image := parts[i].Image; image != nil {
+			all[i].Image = image.DataURL()
+		} else {
+			all[i].Text = inside(parts[i].Text)
+		}
+	}
+	return all
+}
+
+// inside returns the contents of a text as a JSON string.
+func inside(text string) string {
+	quoted := jsonbody.AppendString(nil, text)
+	return string(quoted[1 : len(quoted)-1])
 }
 
 func systemPrompt(items []translate.Item) string {
@@ -57,24 +70,4 @@ func systemPrompt(items []translate.Item) string {
 		}
 	}
 	return ""
-}
-
-// appendContent appends the content of a message: a string, or an array if there are images.
-func appendContent(dst []byte, parts []translate.Part) []byte {
-	if !translate.HasImage(parts) {
-		return jsonbody.AppendString(dst, translate.JoinTexts(parts))
-	}
-	dst = append(dst, '[')
-	for i := range parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if image := parts[i].Image; image != nil {
-			dst = append(append(append(dst, `{"type":"image_url","image_url":{"url":"data:`...), image.Type...), `;base64,`...)
-			dst = append(base64.StdEncoding.AppendEncode(dst, image.Data), `"}}`...)
-		} else {
-			dst = append(jsonbody.AppendString(append(dst, `{"type":"text","text":`...), parts[i].Text), '}')
-		}
-	}
-	return append(dst, ']')
 }

@@ -56,7 +56,7 @@ func TestMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, string(AppendMessages(nil, tt.items))); diff != "" {
+			if diff := cmp.Diff(tt.want, string(MessagesOf(tt.items))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
