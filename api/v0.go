@@ -1,8 +1,6 @@
 package api
 
 import (
-	"time"
-
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -29,21 +27,22 @@ func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	}
 }
 
-// atFault is what the event of a failure has beside the error: in v0, why the answer of an instance ended, and after how long
-// it had begun. It is nil where there is nothing to add.
-func (c *call) atFault(in supervisor.Info, draft string, first time.Duration) []byte {
-	if in.ID == "" {
-		return nil // none was asked
+// withFigures is the error of a run that failed. The event that tells of it has, in v0, why the answer of an instance ended
+// and when it had begun.
+func (r *run) withFigures(err error) error {
+	if r.stream == nil || r.instance.ID == "" { // no engine has begun to answer
+		return err
 	}
-	extra := c.extra(in, draft)
+	extra := r.call.extra(r.instance, r.rq.use.Draft)
 	if extra == nil {
-		return nil
+		return err
 	}
 	stop := translate.StopFailed
-	for _, other := range c.node.Instances() {
-		if other.ID == in.ID && other.Status.IsLeaving() {
+	for _, other := range r.call.node.Instances() {
+		if other.ID == r.instance.ID && other.Status.IsLeaving() {
 			stop = translate.StopUnloaded
 		}
 	}
-	return extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: first})
+	r.stream.atFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.first})
+	return err
 }

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -29,6 +31,15 @@ type modelRequest struct {
 
 // request reads the body and finds the model. Nothing is loaded yet.
 func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults) }
+
+// textRequest is requestWith for a model that generates text.
+func (c *call) textRequest(apply applyPreset) (*modelRequest, error) {
+	rq, err := c.requestWith(apply)
+	if err == nil && rq.target.Model.Type == catalog.TypeEmbedding {
+		return nil, wrongModel(rq.target.Model, "generates no text: choose a language model.")
+	}
+	return rq, err
+}
 
 // requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
 // is refused costs no memory.
@@ -83,6 +94,35 @@ func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
 		return &longest
 	}
 	return ttl
+}
+
+// wrongModel is the error of a request whose model is of another kind than the endpoint's.
+func wrongModel(m catalog.Model, why string) error {
+	return translate.Invalid("unsupported_model", "model", "The model "+m.Key+" "+why)
+}
+
+// wrongEngine is the error of a request whose model is run by an engine that can't do what the endpoint is for.
+func wrongEngine(m catalog.Model, why string) error {
+	return translate.Invalid("unsupported_model", "model", "The engine of the model "+m.Key+" "+why)
+}
+
+// fieldNames are what a dialect calls the fields of an engine's request.
+type fieldNames map[string]string
+
+// refine makes the field that an error is about one of the dialect.
+func (n fieldNames) refine(e *translate.Error) *translate.Error {
+	if name, ok := n[e.Param]; ok {
+		return about(name, e)
+	}
+	return e
+}
+
+// refined is an error as a request words it.
+func refined(err error, refine func(*translate.Error) *translate.Error) error {
+	if known, ok := errors.AsType[*translate.Error](err); ok {
+		return refine(known)
+	}
+	return err
 }
 
 // about makes another field the one that an error is about.

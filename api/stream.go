@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 const (
@@ -112,29 +110,18 @@ func (s *stream) header() {
 	s.call.w.WriteHeader(http.StatusOK)
 }
 
-// send writes events and flushes. That the client has gone shows elsewhere.
-func (s *stream) send(events []byte) {
+// send writes events and flushes. It tells whether they are part of an answer, which a comment of an engine isn't. That the
+// client has disconnected shows elsewhere.
+func (s *stream) send(events []byte) (isAnswer bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.write(events)
-}
-
-// pass writes what the client is to see of p. Choices that share a stream share its end: hence one at a time.
-func (s *stream) pass(rewriter wire.Rewriter, buf *[]byte, p []byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := rewriter.Append((*buf)[:0], p)
-	*buf = out[:cap(out)] // it may have grown
-	return s.write(out)
-}
-
-// write needs the lock.
-func (s *stream) write(events []byte) bool {
 	if len(events) == 0 {
-		return true
+		return false
 	}
-	s.sent = s.sent || events[0] != ':' // an engine's comment is no answer
-	return s.put(events)
+	isAnswer = events[0] != ':'
+	s.sent = s.sent || isAnswer
+	s.put(events)
+	return isAnswer
 }
 
 // put writes what may be no answer. It needs the lock.
@@ -158,76 +145,4 @@ func (s *stream) fail(e *translate.Error) {
 		return
 	}
 	s.send(jsonbody.AppendFrame(nil, event))
-}
-
-// relay passes an engine's stream on: one write and one flush for each read. An error is still to be told.
-func (s *stream) relay(up *upstream, rewriter wire.Rewriter) error {
-	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
-	defer buffers.Put(in)
-	defer buffers.Put(out)
-	s.await()
-	for {
-		n, err := up.Read(*in)
-		if n > 0 && !s.pass(rewriter, out, (*in)[:n]) {
-			return s.call.r.Context().Err() // the client has disconnected
-		}
-		if err != nil || rewriter.Cut() {
-			break // whether or not it is the end: the rewriter knows if anything is missing
-		}
-	}
-	if err := s.call.r.Context().Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.write(rewriter.Close((*out)[:0]))
-	hasSent := s.sent
-	s.mu.Unlock()
-	fault := rewriter.Fault()
-	if fault == nil {
-		return nil
-	}
-	if hasSent {
-		return fault
-	}
-	return retryable(fault)
-}
-
-// decode reads an engine's stream to the answer's end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
-// it isn't nil. Beside what the decoder makes, each sees when the first token came, and with a Fault how fast the others did,
-// where the engine doesn't say it any more.
-func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) error, flush func()) error {
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	watch := stopwatch{began: time.Now()}
-	emit := func(ev translate.Event) error {
-		if fault, ok := ev.(translate.Fault); ok {
-			if err := watch.tell(each); err != nil {
-				return err
-			}
-			return fault.Err
-		}
-		if watch.note(ev) {
-			if err := each(translate.FirstToken{After: u.call.sinceArrival()}); err != nil {
-				return err
-			}
-		}
-		return each(ev)
-	}
-	if flush == nil {
-		flush = func() {}
-	}
-	defer flush()
-	for {
-		n, err := u.Read(*buf)
-		if fault := decoder.Feed((*buf)[:n], emit); errors.Is(fault, translate.ErrCut) {
-			return nil
-		} else if fault != nil {
-			return fault
-		}
-		flush()
-		if err != nil {
-			break // whether or not it is the end: the decoder knows if anything is missing
-		}
-	}
-	return decoder.Close(emit)
 }
