@@ -38,11 +38,7 @@ func TestTranscripts_Extra(t *testing.T) {
 			golden(t, base+".extra.stream", stream)
 			full, _ := rewrite(rewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
 			golden(t, base+".extra.full.stream", full)
-			b := openai.ChatBody{Envelope: envelope, Extra: withFigures}
-			var body []byte
-			for _, ev := range decode(t, upstream) {
-				body = b.Append(body, ev)
-			}
+			body := gatherInto(&openai.ChatBody{Envelope: envelope, Extra: withFigures}, decode(t, upstream))
 			golden(t, base+".extra.body.json", line(body))
 		})
 	}

@@ -124,9 +124,6 @@ func (a *Answer) Usage() translate.Usage {
 	return u
 }
 
-// Used is Usage also of an answer that never came to its end: then it is what was seen.
-func (a *Answer) Used() translate.Usage { return a.tally.Usage() }
-
 // Items are what was generated, as a conversation keeps it.
 func (a *Answer) Items() []translate.Item {
 	items := make([]translate.Item, 0, len(a.items))

@@ -11,16 +11,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// ChatBody is the body of an OpenAI-style chat completion. As an [Encoder] it gathers the events of one upstream request,
-// says nothing until Finish, and then all. An answer of several choices is put together of a [ChatChoice] for each.
+// ChatBody is the body of an OpenAI-style chat completion, which is put together of a [ChatChoice] for each choice.
 type ChatBody struct {
 	Envelope
 	Reasoning  ReasoningField
 	SingleCall bool // of parallel tool calls only the first is kept
 	OnlyChosen bool // log probabilities are of the chosen tokens alone
 	Extra      Extra
-
-	only ChatChoice
 }
 
 // ChatChoice gathers the events of one upstream request.
@@ -91,16 +88,7 @@ func chatUsageOf(u translate.Usage) chatUsage {
 	return c
 }
 
-// Append gathers ev, and with Finish appends the body.
-func (b *ChatBody) Append(dst []byte, ev translate.Event) []byte {
-	b.only.Add(ev)
-	if _, ok := ev.(translate.Finish); ok {
-		return b.AppendBody(dst, []*ChatChoice{&b.only})
-	}
-	return dst
-}
-
-// AppendBody appends the body of an answer of several choices, all of which have finished.
+// AppendBody appends the body of an answer, all of whose choices have finished.
 func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	var total translate.Outcome
 	made := chatCompletion{
@@ -119,9 +107,6 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	dst = append(dst[:len(dst)-1], ',')
 	return append(append(dst, b.Extra(&total)...), '}')
 }
-
-// Usage is what the choice has used.
-func (c *ChatChoice) Usage() translate.Usage { return c.outcome.Usage }
 
 // Add gathers an event.
 func (c *ChatChoice) Add(ev translate.Event) {
@@ -206,8 +191,6 @@ func (c *ChatChoice) wellFormed() (calls []chatCall, unparsed string) {
 	}
 	return calls, unparsed
 }
-
-var _ translate.Encoder = (*ChatBody)(nil)
 
 // Envelope is what every chunk of an answer, and every body, says of it.
 type Envelope struct {

@@ -57,11 +57,7 @@ func TestChatBody_WhatIsNoCallIsContent(t *testing.T) {
 
 func TestChatBody_SingleCall(t *testing.T) {
 	t.Parallel()
-	b := ChatBody{Envelope: envelope, SingleCall: true}
-	var body []byte
-	for _, ev := range called(translate.FinishToolCalls, `{"a":1}`, `{"b":2}`) {
-		body = b.Append(body, ev)
-	}
+	body := gatherInto(&ChatBody{Envelope: envelope, SingleCall: true}, called(translate.FinishToolCalls, `{"a":1}`, `{"b":2}`))
 	if args := gjson.GetBytes(body, "choices.0.message.tool_calls.#.function.arguments").Raw; args != `["{\"a\":1}"]` {
 		t.Errorf("%s", body)
 	}

@@ -60,10 +60,7 @@ func TestOutcome_ReasonsAgree(t *testing.T) {
 		"the context":                    {[]translate.Event{translate.Text{Text: "a"}, translate.Stop{Reason: translate.StopContext}, translate.Finish{Reason: translate.FinishLength}}, "length contextLengthReached"},
 	} {
 		b := ChatBody{Extra: func(o *translate.Outcome) []byte { return []byte(`"stop_reason":"` + string(o.StopReason(100)) + `"`) }}
-		var got []byte
-		for _, ev := range tt.events {
-			got = b.Append(got, ev)
-		}
+		got := gatherInto(&b, tt.events)
 		if said := gjson.GetBytes(got, "choices.0.finish_reason").Str + " " + gjson.GetBytes(got, "stop_reason").Str; said != tt.want {
 			t.Errorf("%s: %s, want %s", name, said, tt.want)
 		}

@@ -9,10 +9,17 @@ var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/t
 
 // gather is the body that is made of events.
 func gather(field ReasoningField, events []translate.Event) []byte {
-	b := ChatBody{Envelope: envelope, Reasoning: field}
-	var dst []byte
+	return gatherInto(&ChatBody{Envelope: envelope, Reasoning: field}, events)
+}
+
+// gatherInto is the body that b makes of the events of one choice; nil if they don't come to their end.
+func gatherInto(b *ChatBody, events []translate.Event) []byte {
+	var choice ChatChoice
 	for _, ev := range events {
-		dst = b.Append(dst, ev)
+		choice.Add(ev)
+		if _, ok := ev.(translate.Finish); ok {
+			return b.AppendBody(nil, []*ChatChoice{&choice})
+		}
 	}
-	return dst
+	return nil
 }
