@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -228,13 +229,18 @@ func (c *call) used(rq *modelRequest, u translate.Usage) {
 
 // mayUseInstance refuses an instance of a model that the request's identity may not use.
 func (c *call) mayUseInstance(id string) error {
-	if !c.isRestricted() {
-		return nil
-	}
-	for _, in := range c.node.Instances() {
-		if in.ID == id && !c.who.MayUse(in.Spec.Model.FullKey()) {
-			return notAllowed(id)
-		}
+	if in := c.instance(id); in.ID != "" && !c.who.MayUse(in.Spec.Model.FullKey()) {
+		return notAllowed(id)
 	}
 	return nil
+}
+
+// instance is the instance with an id; the zero value if there is none.
+func (c *call) instance(id string) supervisor.Info {
+	for _, in := range c.node.Instances() {
+		if in.ID == id {
+			return in
+		}
+	}
+	return supervisor.Info{}
 }

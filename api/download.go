@@ -14,9 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
-// timeFormat is ISO 8601's, for times in UTC.
-const timeFormat = "2006-01-02T15:04:05.000Z"
-
 type (
 	// nativeStarted is the specification's "Download job", as the start of one tells it.
 	nativeStarted struct {
@@ -182,26 +179,20 @@ func (c *call) job(j fetch.Job) nativeJob {
 	}
 	switch j.State {
 	case fetch.Downloading:
-		rate := math.Round(j.BytesPerSecond)
-		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
+		n.PerSecond, n.Estimate, n.Trouble = new(math.Round(j.BytesPerSecond)), when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
-		n.Error = nativeFault(c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
+		n.Error = native.AppendErrorObject(nil, c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
 	default:
 	}
 	return n
 }
 
-// nativeFault is an error as it stands within other things: type, message and code.
-func nativeFault(e *translate.Error) json.RawMessage {
-	return native.AppendErrorObject(nil, e)
-}
-
-// when is a time for clients; empty for none.
+// when is a time as the native API has it, in ISO 8601; empty for the zero time.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(timeFormat)
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 
@@ -15,9 +14,6 @@ import (
 
 // maxFault bounds how much of an engine's error is read.
 const maxFault = 64 << 10
-
-// errPanicked ends the other upstream requests of a request that made a part of it panic.
-var errPanicked = errors.New("a fault of ours")
 
 // engineResponse is an engine's response of status 200, whose body is still to be read. It comes with the slots that the
 // engine was asked on.

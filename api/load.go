@@ -34,11 +34,9 @@ type (
 func configOf(in supervisor.Info) nativeConfig {
 	c := nativeConfig{ContextLength: in.Spec.ContextLength}
 	if m := in.Spec.Model; m.Type == catalog.TypeLLM && m.Format == catalog.FormatGGUF {
-		batch, flash, offload := in.BatchSize(), in.FlashAttention(), in.Spec.OffloadKV != supervisor.Off
-		c.BatchSize, c.FlashAttention, c.OffloadKV = &batch, &flash, &offload
+		c.BatchSize, c.FlashAttention, c.OffloadKV = new(in.BatchSize()), new(in.FlashAttention()), new(in.Spec.OffloadKV != supervisor.Off)
 		if m.Experts > 0 {
-			experts := in.Experts()
-			c.Experts = &experts
+			c.Experts = new(in.Experts())
 		}
 	}
 	return c
@@ -69,8 +67,7 @@ func (c *call) load() error {
 	}
 	answer := nativeLoad{Type: target.Model.Type, Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
 	if echo {
-		config := configOf(loaded)
-		answer.Config = &config
+		answer.Config = new(configOf(loaded))
 	}
 	return c.answer(answer)
 }
@@ -104,7 +101,7 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 		if bad != nil {
 			return o, bad
 		}
-		if v := body.Get(field.name); v.Exists() && v.Raw != "null" {
+		if jsonbody.IsGiven(body.Value(field.name)) {
 			*field.to = supervisor.ToggleOf(on)
 		}
 	}

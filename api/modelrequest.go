@@ -184,8 +184,7 @@ func use(body *jsonbody.Body) (node.Use, error) {
 	case seconds < -1 || seconds > maxTTL:
 		return u, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
 	default:
-		ttl := time.Duration(max(seconds, 0)) * time.Second
-		u.TTL = &ttl
+		u.TTL = new(time.Duration(max(seconds, 0)) * time.Second)
 	}
 	if u.Draft, bad = body.String("draft_model"); bad != nil {
 		return u, bad

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -45,11 +46,7 @@ func (r *nativeRun) event(ev translate.Event) {
 func (r *nativeRun) end(err error) {
 	r.tell(func(dst []byte) []byte {
 		if !r.out.Begun() { // but the header has been sent, with a comment
-			instance := r.rq.target.Instance
-			if instance == "" {
-				instance = r.rq.target.Model.Key
-			}
-			dst = r.out.Begin(dst, instance)
+			dst = r.out.Begin(dst, cmp.Or(r.rq.target.Instance, r.rq.target.Model.Key))
 		}
 		if err != nil {
 			dst = r.appendFault(dst, err)

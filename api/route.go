@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,8 +15,12 @@ import (
 )
 
 // route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
-// which may have slashes of its own. One with * in it leaves that segment open. Where several fit a path, the one that leaves
+// which may have slashes of its own. One with * in it leaves that segment open. If several fit a path, the one that leaves
 // the least open counts, whatever the method.
+//
+// The patterns aren't [http.ServeMux]'s: it refuses download/status/{id} beside download/{id}/events, since neither is more
+// specific; it asks another pattern for a path whose own doesn't have the method, so DELETE of models/download would delete a model
+// of that name; it redirects paths with two slashes; and it answers 404 and 405 itself, in no dialect.
 type route struct {
 	method, path string
 	scope        node.Scope // what its caller needs
@@ -94,47 +99,29 @@ func (r *route) literal() int {
 	return len(r.path)
 }
 
-// exactRoutes are those whose path leaves nothing open, by it: no other fits such a path better.
-var exactRoutes = sync.OnceValue(func() map[string][]*route {
-	exact := map[string][]*route{}
-	for i := range routes {
-		if r := &routes[i]; !r.isOpen() {
-			exact[r.path] = append(exact[r.path], r)
-		}
-	}
-	return exact
+// closestRoutes are the routes, those first that leave the least of a path open.
+var closestRoutes = sync.OnceValue(func() []route {
+	return slices.SortedStableFunc(slices.Values(routes), func(a, b route) int { return cmp.Compare(b.literal(), a.literal()) })
 })
-
-var openRoutes = sync.OnceValue(func() (open []*route) {
-	for i := range routes {
-		if r := &routes[i]; r.isOpen() {
-			open = append(open, r)
-		}
-	}
-	return open
-})
-
-func (r *route) isOpen() bool { return strings.HasSuffix(r.path, "/") || strings.Contains(r.path, "*") }
 
 // lookUp finds the route of a request, and what its path leaves open. Without one, allowed are the methods that the path can
-// be asked with: none where there is no such path. HEAD is asked of what GET is.
+// be asked with: none if there is no such path. HEAD can be asked of what GET can.
 func lookUp(method, path string) (found *route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	all := closestRoutes()
 	most := 0
-	some := exactRoutes()[path]
-	if some == nil {
-		some = openRoutes()
-	}
-	for _, r := range some {
+	for i := range all {
+		r := &all[i]
+		if r.literal() < most {
+			break
+		}
 		open, ok := r.match(path)
-		if !ok || r.literal() < most {
+		if !ok {
 			continue
 		}
-		if r.literal() > most {
-			most, found, allowed = r.literal(), nil, nil
-		}
+		most = r.literal()
 		if r.method == method {
 			found, param = r, open
 		}

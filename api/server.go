@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -86,13 +85,4 @@ func (c *call) rootCertificate() error {
 		_, _ = c.w.Write(pem)
 	}
 	return nil
-}
-
-// isoTime is a time as the native API has it; nil for the zero time.
-func isoTime(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := t.UTC().Format("2006-01-02T15:04:05.000Z")
-	return &s
 }

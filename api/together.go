@@ -2,9 +2,15 @@ package api
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
+
+// errPanicked cancels the context of the others when one has panicked.
+var errPanicked = errors.New("a fault of ours")
 
 // together calls do with 0 to n-1, at most so many at a time. The first failure cancels the context of the others, and is
 // returned. A panic goes on in the caller.
@@ -50,4 +56,27 @@ func together(ctx context.Context, n, atOnce int, do func(ctx context.Context, i
 		f.again()
 	}
 	return context.Cause(ctx)
+}
+
+// panicked is a panic that is passed on from one of a request's goroutines to the one that answers, where it costs one request
+// and not the process. It keeps the stack that it happened on.
+type panicked struct {
+	fault any
+	stack []byte
+}
+
+// asPanicked makes one of what was recovered. It has to be called on the stack that it happened on.
+func asPanicked(fault any) *panicked {
+	if p, ok := fault.(*panicked); ok {
+		return p
+	}
+	return &panicked{fault, debug.Stack()}
+}
+
+// again has the panic go on.
+func (p *panicked) again() {
+	if err, ok := p.fault.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it like that
+		panic(err)
+	}
+	panic(p)
 }

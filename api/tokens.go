@@ -41,7 +41,7 @@ type (
 func tokenOf(t node.Token) tokenAnswer {
 	return tokenAnswer{
 		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Models: append([]string{}, t.Models...), Limits: t.Limits,
-		Created: isoTime(t.Created), Expires: isoTime(t.Expires), LastUsed: isoTime(t.LastUsed),
+		Created: orNull(when(t.Created)), Expires: orNull(when(t.Expires)), LastUsed: orNull(when(t.LastUsed)),
 	}
 }
 

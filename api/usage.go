@@ -45,8 +45,7 @@ func (c *call) usage() error {
 	}
 	var owner *string
 	if c.who == nil || !c.who.May(node.ScopeAdmin) {
-		id := c.owner()
-		owner = &id
+		owner = new(c.owner())
 	}
 	used, err := c.node.Usage(c.r.Context(), owner, from, to)
 	if err != nil {

@@ -38,10 +38,8 @@ func (r *run) withFigures(err error) error {
 		return err
 	}
 	stop := translate.StopFailed
-	for _, other := range r.call.node.Instances() {
-		if other.ID == r.instance.ID && other.Status.IsLeaving() {
-			stop = translate.StopUnloaded
-		}
+	if now := r.call.instance(r.instance.ID); now.ID != "" && now.Status.IsLeaving() {
+		stop = translate.StopUnloaded
 	}
 	r.stream.atFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.first})
 	return err
