@@ -29,14 +29,13 @@ type (
 	}
 )
 
-// isAnthropicModels tells whether the models are asked for in the words of Anthropic's API: all of its clients name its
-// version.
+// isAnthropicModels reports whether a request for models is Anthropic-style: all such clients send the API's version.
 func isAnthropicModels(r *http.Request) bool {
 	path := r.URL.Path
 	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && r.Header.Get("Anthropic-Version") != ""
 }
 
-// listAnthropic is GET /v1/models for Anthropic's clients: the same models, a page of them.
+// listAnthropic is GET /v1/models for Anthropic-style clients: a page of the same models.
 func (c *call) listAnthropic() error {
 	models, err := c.models()
 	if err != nil {
@@ -55,8 +54,8 @@ const (
 	maxPage     = 1000
 )
 
-// page cuts a page out of the list, as limit, after_id and before_id say. An id that isn't in the list has nothing after or
-// before it.
+// page is the page of the list that limit, after_id and before_id select. There is nothing before or after an id that isn't in the
+// list.
 func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
 	query := c.r.URL.Query()
 	limit := defaultPage

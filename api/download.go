@@ -15,14 +15,14 @@ import (
 )
 
 type (
-	// nativeStarted is the specification's "Download job", as the start of one tells it.
+	// nativeStarted is the specification's "Download job", in the answer to its start.
 	nativeStarted struct {
 		ID         string      `json:"job_id,omitempty"`
 		Status     fetch.State `json:"status"`
 		TotalBytes *int64      `json:"total_size_bytes,omitempty"`
 		StartedAt  string      `json:"started_at,omitempty"`
 	}
-	// nativeJob is the same at any later moment.
+	// nativeJob is the same in all other answers.
 	nativeJob struct {
 		ID         string          `json:"job_id"`
 		Status     fetch.State     `json:"status"`
@@ -33,8 +33,8 @@ type (
 		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
 		Estimate   string          `json:"estimated_completion,omitempty"`
 		Model      string          `json:"model"`
-		Owner      string          `json:"owner,omitempty"`   // who asked for it; for an administrator alone
-		Trouble    string          `json:"trouble,omitempty"` // why it is being tried again
+		Owner      string          `json:"owner,omitempty"`   // for administrators only
+		Trouble    string          `json:"trouble,omitempty"` // why it is being retried
 		Error      json.RawMessage `json:"error,omitempty"`
 	}
 	nativeJobs struct {
@@ -69,7 +69,7 @@ func (c *call) download() error {
 	if err != nil {
 		return err
 	}
-	if !c.maySee(job) { // one that another has begun, by another name of the same files
+	if !c.maySee(job) { // another identity began it, under another name for the same files
 		return notAllowed(name)
 	}
 	answer := nativeStarted{ID: job.ID, Status: job.State}
@@ -100,7 +100,7 @@ func (c *call) downloadStatus() error {
 	return c.withJob(c.seeJob, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
 }
 
-// pauseDownload is POST /api/v1/models/download/{job_id}/pause: the answer comes when nothing is fetched any more.
+// pauseDownload is POST /api/v1/models/download/{job_id}/pause: it answers once the download has stopped.
 func (c *call) pauseDownload() error {
 	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
 }
@@ -110,7 +110,7 @@ func (c *call) resumeDownload() error {
 	return c.withJob(c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
 }
 
-// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: what was fetched is deleted, unless the job is completed.
+// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: it deletes what was fetched, unless the job is completed.
 func (c *call) cancelDownload() error {
 	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
 		job, err := jobs.Cancel(ctx, id)
@@ -123,13 +123,13 @@ func (c *call) cancelDownload() error {
 	})
 }
 
-// maySee tells whether the request's identity may know of a job, or of files that make none.
+// maySee reports whether the request's identity may know of a job, or of files that need none.
 func (c *call) maySee(j fetch.Job) bool {
 	_, ok := c.node.JobKey(c.r.Context(), c.who, j)
 	return ok
 }
 
-// seeJob is an error about a job that the request's identity may not know of: the same as about one that there isn't.
+// seeJob returns an error if the request's identity may not know of a job: the same as if there were no such job.
 func (c *call) seeJob(j fetch.Job) error {
 	if !c.maySee(j) {
 		return fetch.NoJob(j.ID)
@@ -137,7 +137,7 @@ func (c *call) seeJob(j fetch.Job) error {
 	return nil
 }
 
-// mayChange is an error about a job that the request's identity may not pause, resume and cancel.
+// mayChange returns an error if the request's identity may not pause, resume and cancel a job.
 func (c *call) mayChange(j fetch.Job) error {
 	if err := c.seeJob(j); err != nil || c.who.MayChangeJob(j) {
 		return err
@@ -148,7 +148,7 @@ func (c *call) mayChange(j fetch.Job) error {
 	}
 }
 
-// withJob does something with the job that the path names, if it may, and answers with the job.
+// withJob calls do with the job in the path, if may allows it, and answers with the job.
 func (c *call) withJob(may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
 	jobs, err := c.node.Downloads()
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 	resp, err := lease.PostPieces(ctx, request.Path, payload)
 	if err != nil {
 		if c.r.Context().Err() != nil {
-			c.answered.Store(true) // the engine was at work when the client disconnected
+			c.answered.Store(true) // the engine was working when the client disconnected
 		}
 		return c.notAnswered(ctx, lease, err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 type (
-	// nativeConfig is what an instance was loaded with. What doesn't apply to a model isn't there.
+	// nativeConfig is what an instance was loaded with. Fields that don't apply to the model are absent.
 	nativeConfig struct {
 		ContextLength  int   `json:"context_length"`
 		BatchSize      *int  `json:"eval_batch_size,omitempty"`
@@ -42,7 +42,7 @@ func configOf(in supervisor.Info) nativeConfig {
 	return c
 }
 
-// load is POST /api/v1/models/load. Each call loads an instance of its own.
+// load is POST /api/v1/models/load. Each request loads another instance.
 func (c *call) load() error {
 	body, name, err := c.bodyAndModel()
 	if err != nil {
@@ -108,7 +108,7 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 	return o, nil
 }
 
-// maxLoadNumber bounds the numbers of a load, so that none overflows on its way to an engine.
+// maxLoadNumber bounds the numbers of a load, so that none overflows before it reaches an engine.
 const maxLoadNumber = 1 << 30
 
 // unload is POST /api/v1/models/unload.

@@ -14,22 +14,22 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// maxTTL is the longest ttl that makes sense, in seconds: some 30 years.
+// maxTTL is the longest ttl, in seconds: about 30 years.
 const maxTTL = 1_000_000_000
 
-// modelRequest is what every endpoint that asks a model something begins with: the scanned body, and the model that it is for.
+// modelRequest is a request to a model: the scanned body, and the model that it names.
 type modelRequest struct {
 	body   *jsonbody.Body
 	target node.Target
 	engine wire.Engine
 	caps   request.Caps
-	use    node.Use // ttl and draft_model; the slots are the endpoint's to say
+	use    node.Use // ttl and draft_model; the endpoint sets the slots
 
 	stream       bool
 	includeUsage bool // stream_options.include_usage
 }
 
-// request reads the body and finds the model. Nothing is loaded yet.
+// request reads the body and finds the model. It loads nothing.
 func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults) }
 
 // textRequest is requestWith for a model that generates text.
@@ -41,8 +41,8 @@ func (c *call) textRequest(apply applyPreset) (*modelRequest, error) {
 	return rq, err
 }
 
-// requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
-// is refused costs no memory.
+// requestWith is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
+// request that is refused costs no memory.
 func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if err := c.admit(); err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	return rq, nil
 }
 
-// boundTTL is a request's ttl, but no longer than the settings have it: to keep a model loaded for longer takes the right to
-// load it.
+// boundTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
+// to load models.
 func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
 	if ttl == nil || c.who.May(node.ScopeModelsManage) {
 		return ttl
@@ -125,14 +125,14 @@ func refined(err error, refine func(*translate.Error) *translate.Error) error {
 	return err
 }
 
-// about makes another field the one that an error is about.
+// about returns the error with another field as the one at fault.
 func about(param string, e *translate.Error) *translate.Error {
 	other := *e
 	other.Param = param
 	return &other
 }
 
-// model is the name of the model that a body asks for.
+// model is the name of the model in a body.
 func model(body *jsonbody.Body) (string, error) {
 	name, bad := body.String("model")
 	if bad != nil {
@@ -144,7 +144,7 @@ func model(body *jsonbody.Body) (string, error) {
 	return name, nil
 }
 
-// bodyAndModel reads the body of a request about a model that it doesn't ask anything.
+// bodyAndModel reads the body of a request that manages a model.
 func (c *call) bodyAndModel() (*jsonbody.Body, string, error) {
 	body, err := c.body()
 	if err != nil {
@@ -173,7 +173,7 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	return stream, include.Bool(), nil
 }
 
-// use reads the fields by which a request says how its model is to be loaded.
+// use reads the fields that say how the model is loaded.
 func use(body *jsonbody.Body) (node.Use, error) {
 	var u node.Use
 	seconds, given, bad := body.Int("ttl")

@@ -11,7 +11,7 @@ import (
 )
 
 type (
-	// brokenModel is a model whose file can't be used.
+	// brokenModel is a model whose file is unusable.
 	brokenModel struct {
 		Key   string `json:"key"`
 		Path  string `json:"path"` // below the folder of models where it is below one
@@ -43,12 +43,12 @@ type (
 		ToolUse   bool             `json:"trained_for_tool_use"`
 		Reasoning *nativeReasoning `json:"reasoning,omitempty"` // absent where the model offers no choice
 	}
-	// nativeReasoning is what may stand in the native chat's field "reasoning".
+	// nativeReasoning has the values of the native chat's field "reasoning".
 	nativeReasoning struct {
 		Options []string `json:"allowed_options"`
 		Default *string  `json:"default"`
 	}
-	// nativeDescription is what language models alone have: null where nobody wrote one.
+	// nativeDescription is for language models only: null if there is no description.
 	nativeDescription struct {
 		Description *string `json:"description"`
 	}
@@ -87,7 +87,7 @@ func (c *call) listNative() error {
 	return nil
 }
 
-// appendBroken appends the member with the models whose files can't be used, if there are any.
+// appendBroken appends the member with the models whose files are unusable, if there are any.
 func (c *call) appendBroken(body []byte) ([]byte, error) {
 	all, err := c.node.Broken(c.r.Context())
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *call) answer(v any) error {
 	return nil
 }
 
-// orNull makes JSON's null of what isn't known.
+// orNull is a pointer to v, or nil, which is null in JSON, for the zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {

@@ -27,7 +27,7 @@ type route struct {
 	endpoint     func(*call) error
 }
 
-// routes is every endpoint there is.
+// routes are all endpoints.
 var routes = []route{
 	{http.MethodGet, "/lmstudio-greeting", public, (*call).greet},
 	{http.MethodGet, "/api/v1/health", public, (*call).health},
@@ -68,13 +68,13 @@ var routes = []route{
 	{http.MethodPost, "/api/v0/embeddings", node.ScopeInference, (*call).embeddings},
 }
 
-// greet is GET /lmstudio-greeting, by which LM Studio's clients know a port as one of theirs.
+// greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.
 func (c *call) greet() error {
 	c.writeJSON(http.StatusOK, []byte(`{"lmstudio":true}`))
 	return nil
 }
 
-// match tells whether the route's path fits, and what it leaves open.
+// match reports whether a path fits the route, and returns the part that the route leaves open.
 func (r *route) match(path string) (param string, ok bool) {
 	if strings.HasSuffix(r.path, "/") {
 		param, ok = strings.CutPrefix(path, r.path)
@@ -91,7 +91,7 @@ func (r *route) match(path string) (param string, ok bool) {
 	return param, !strings.Contains(param, "/")
 }
 
-// literal is how much of a path the route gives itself.
+// literal is the length of what the route's path doesn't leave open.
 func (r *route) literal() int {
 	if strings.Contains(r.path, "*") {
 		return len(r.path) - 1
@@ -99,13 +99,13 @@ func (r *route) literal() int {
 	return len(r.path)
 }
 
-// closestRoutes are the routes, those first that leave the least of a path open.
+// closestRoutes are the routes, beginning with those that leave the least of a path open.
 var closestRoutes = sync.OnceValue(func() []route {
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b route) int { return cmp.Compare(b.literal(), a.literal()) })
 })
 
-// lookUp finds the route of a request, and what its path leaves open. Without one, allowed are the methods that the path can
-// be asked with: none if there is no such path. HEAD can be asked of what GET can.
+// lookUp finds the route of a request, and the part of the path that it leaves open. allowed are the methods of the path; none
+// if there is no such path. HEAD is allowed where GET is.
 func lookUp(method, path string) (found *route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -132,7 +132,7 @@ func lookUp(method, path string) (found *route, param string, allowed []string) 
 	return found, param, allowed
 }
 
-// route finds the endpoint.
+// route finds the request's endpoint.
 func (c *call) route() (*route, error) {
 	found, param, allowed := lookUp(c.r.Method, c.r.URL.Path)
 	switch {
@@ -155,8 +155,8 @@ var (
 	anthropicDialect translate.Dialect = anthropic.Errors{}
 )
 
-// dialectOf is what a path's errors are told in, whether there is an endpoint or not. The list of models has the same path
-// in two dialects. Paths that aren't the API's are those of clients with a wrong base URL.
+// dialectOf is the dialect of a path's errors, whether or not there is such an endpoint. The list of models has the same path in
+// two dialects. Paths that aren't the API's come from clients with a wrong base URL.
 func dialectOf(r *http.Request) translate.Dialect {
 	path := r.URL.Path
 	switch {

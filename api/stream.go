@@ -11,36 +11,36 @@ import (
 )
 
 const (
-	// headerAfter is how long a stream's header waits for the first chunk once the engine has begun. Until it is sent, a
-	// failure can be told by a status.
+	// headerAfter is how long a stream's header waits for the first chunk once the engine has begun to answer. Until it is sent, an
+	// error can have a status.
 	headerAfter = 2 * time.Second
-	// defaultKeepAlive is how long a stream may be silent, from the request's acceptance on: through the queue, a load and a
-	// long prompt. Proxies give up after 30 to 60 seconds.
+	// defaultKeepAlive is how long a stream may be silent, also in the queue, during a load and a long prompt. Proxies give up after
+	// 30 to 60 seconds.
 	defaultKeepAlive = 15 * time.Second
 )
 
-// buffers are what streams are copied through.
+// buffers are used to copy streams.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// stream is an answer of server-sent events. Its header goes with the first event, a while after the engine has begun to
-// answer, or with the first sign of life, whichever is earliest.
+// stream is an answer of server-sent events. Its header is sent with the first event, with the first comment, or some time after
+// the engine has begun to answer, whichever comes first.
 type stream struct {
 	call   *call
 	mu     sync.Mutex // the header may be sent by the timer
 	timer  *time.Timer
 	headed bool
 	closed bool
-	sent   bool        // something that the client takes for an answer
-	alive  *time.Timer // sends a sign of life after each silence
+	sent   bool        // something that belongs to an answer
+	alive  *time.Timer // calls beat after a silence
 	last   time.Time   // when something was sent
 
-	atFault []byte // JSON members that an error event has beside the error
+	atFault []byte // further JSON members of an error event
 }
 
-// newStream makes an answer of events, of which nothing is sent yet. It has to be closed before the endpoint returns.
+// newStream begins a stream, of which nothing is sent yet. It has to be closed before the endpoint returns.
 //
-// From now on each silence of Config.KeepAlive is broken by a sign of life: proxies and clients that hear nothing give up. With
-// the first one the status is 200, so that a failure that comes later is told by an event.
+// From now on a comment or a ping is sent after each silence of Config.KeepAlive, since proxies and clients give up on silent
+// connections. The first one sends the status 200, so a later failure is an event.
 func (c *call) newStream() *stream {
 	s := &stream{call: c, last: time.Now()}
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (c *call) newStream() *stream {
 	return s
 }
 
-// await starts the time after which the header is sent.
+// await starts the timer that sends the header.
 func (s *stream) await() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,14 +60,14 @@ func (s *stream) await() {
 			defer s.mu.Unlock()
 			if !s.headed && !s.closed {
 				s.header()
-				_ = s.call.write(nil, true) // what is wrong with the connection shows with the first chunk
+				_ = s.call.write(nil, true) // the first chunk will fail, too
 			}
 		})
 	}
 }
 
-// beat sends a sign of life if the stream has been silent for long enough: a comment, which every client skips. In the
-// Messages API there is an event for it, and some of its clients count only events.
+// beat breaks a silence that was long enough with a comment, which every client skips. The Messages API has an event for it, and
+// some of its clients count only events.
 func (s *stream) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *stream) beat() {
 
 const comment = ":\n\n"
 
-// close keeps the timers from what is no longer the endpoint's.
+// close stops the timers.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *stream) close() {
 	s.closed = true
 }
 
-// header needs the lock.
+// header sends the header. It needs the lock.
 func (s *stream) header() {
 	h := s.call.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -124,7 +124,7 @@ func (s *stream) send(events []byte) (isAnswer bool) {
 	return isAnswer
 }
 
-// put writes what may be no answer. It needs the lock.
+// put writes and flushes. It needs the lock.
 func (s *stream) put(p []byte) bool {
 	if !s.headed {
 		s.header()
@@ -133,7 +133,7 @@ func (s *stream) put(p []byte) bool {
 	return s.call.write(p, true) == nil
 }
 
-// fail tells of an error where the stream has begun: an event that the official clients raise on.
+// fail sends an error as an event, which the official clients raise.
 func (s *stream) fail(e *translate.Error) {
 	event := s.call.dialect.AppendError(nil, e, s.call.id)
 	if len(s.atFault) > 0 {

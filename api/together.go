@@ -12,8 +12,8 @@ import (
 // errPanicked cancels the context of the others when one has panicked.
 var errPanicked = errors.New("a fault of ours")
 
-// together calls do with 0 to n-1, at most so many at a time. The first failure cancels the context of the others, and is
-// returned. A panic goes on in the caller.
+// together calls do with 0 to n-1, at most atOnce at a time. The first error cancels the context of the others, and is returned. A
+// panic continues in the caller.
 func together(ctx context.Context, n, atOnce int, do func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return do(ctx, 0)
@@ -58,14 +58,14 @@ func together(ctx context.Context, n, atOnce int, do func(ctx context.Context, i
 	return context.Cause(ctx)
 }
 
-// panicked is a panic that is passed on from one of a request's goroutines to the one that answers, where it costs one request
-// and not the process. It keeps the stack that it happened on.
+// panicked is a panic in one of a request's goroutines, on its way to the one that answers, where it ends one request and not the
+// process. It has the stack of the panic.
 type panicked struct {
 	fault any
 	stack []byte
 }
 
-// asPanicked makes one of what was recovered. It has to be called on the stack that it happened on.
+// asPanicked wraps what was recovered. It has to be called on the stack of the panic.
 func asPanicked(fault any) *panicked {
 	if p, ok := fault.(*panicked); ok {
 		return p
@@ -73,7 +73,7 @@ func asPanicked(fault any) *panicked {
 	return &panicked{fault, debug.Stack()}
 }
 
-// again has the panic go on.
+// again continues the panic.
 func (p *panicked) again() {
 	if err, ok := p.fault.(error); ok && err == http.ErrAbortHandler { //nolint:errorlint // net/http compares it like that
 		panic(err)

@@ -6,12 +6,12 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
-// extra is what an answer has beside the OpenAI-style fields: in v0 the figures, the model and the engine; elsewhere the
-// figures alone, and only where a draft model took part. It is nil where there is nothing to add.
+// extra makes an answer's fields that aren't OpenAI-style: in v0 the statistics, the model and the engine; elsewhere only the
+// statistics, and only with a draft model. It is nil if there are none.
 func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	isV0 := c.dialect == nativeDialect
 	if in.Spec.Draft != nil {
-		draft = in.Spec.Draft.Key // the request may have called it by another name, or by none
+		draft = in.Spec.Draft.Key // the request may name it by an alias, or not at all
 	}
 	if !isV0 && draft == "" {
 		return nil
@@ -27,8 +27,7 @@ func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	}
 }
 
-// withFigures is the error of a run that failed. The event that tells of it has, in v0, why the answer of an instance ended
-// and when it had begun.
+// withFigures returns the error of a run that failed, and adds to its event, in v0, why the answer ended and when it began.
 func (r *run) withFigures(err error) error {
 	if r.stream == nil || r.instance.ID == "" { // no engine has begun to answer
 		return err
