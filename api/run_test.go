@@ -88,6 +88,9 @@ func TestUsage_OfAnswersThatAreLost(t *testing.T) {
 	t.Parallel()
 	amid := fakeengine.Rule{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}
 	for name, tt := range dialectAsks {
+		if name == "prompts" {
+			continue // what is generated beside a candidate that has failed counts
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *Config, s *node.Settings) { s.MaxLoaded = 1 })

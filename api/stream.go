@@ -125,12 +125,12 @@ func (s *stream) send(events []byte) (isAnswer bool) {
 }
 
 // put writes and flushes. It needs the lock.
-func (s *stream) put(p []byte) bool {
+func (s *stream) put(p []byte) {
 	if !s.headed {
 		s.header()
 	}
 	s.last = time.Now()
-	return s.call.write(p, true) == nil
+	_ = s.call.write(p, true) // which has cancelled the request if it failed
 }
 
 // fail sends an error as an event, which the official clients raise.
