@@ -8,10 +8,11 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// What a route takes, beside the scopes.
+// What a route requires, if it isn't a scope.
 const (
 	public node.Scope = "public" // nothing: not even a token
 	anyone node.Scope = ""       // an identity, whatever its scopes
@@ -19,7 +20,7 @@ const (
 
 type identityKey struct{}
 
-// WithIdentity notes who a request is from. Without it, the request is from anybody.
+// WithIdentity adds a request's identity to its context. Without one, anybody may have sent the request.
 func WithIdentity(ctx context.Context, who *node.Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, who)
 }
@@ -29,12 +30,12 @@ func identity(ctx context.Context) *node.Identity {
 	return who
 }
 
-// Admit lets those through who may do what they ask for: the request that it returns carries who it is from. Others it
-// answers, in the dialect of the path. trusted is whom another authentication has found, nil if nobody; a token goes before.
-// address is where the request is from: who tries one token after the other is slowed down.
+// Admit checks whether a request is allowed. If so, the request that it returns carries the identity; if not, Admit has answered
+// it in the dialect of the path. trusted is the identity that another authentication has found, nil if none; a token takes
+// precedence. address is the client's: guesses at tokens from one address are slowed down.
 //
-// Paths that aren't the API's take any identity. What is let through without one is from [node.Nobody], so that whatever
-// another handler makes of the request, it gets no further than that.
+// Paths that aren't the API's take any identity. A request to a public endpoint is from [node.Nobody], so that it gets no further
+// rights if another handler changes its path.
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
 	c := &call{api: a, w: w, r: r}
 	needed := anyone
@@ -54,14 +55,14 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 	if err != nil {
 		c.id, c.dialect = requestID(r), dialectOf(r)
 		c.tellID()
-		c.share() // or the page that may ask could not read why it may not
+		c.share() // or an allowed web page could not read the error
 		c.fail(err)
 		return nil, false
 	}
 	return r.WithContext(WithIdentity(r.Context(), who)), true
 }
 
-// secret is the token that a request has: as a Bearer token, or as the Anthropic-style clients send it.
+// secret is the request's token: a Bearer token, or as Anthropic-style clients send it.
 func secret(r *http.Request) string {
 	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if value = strings.TrimSpace(value); value != "" && strings.EqualFold(scheme, "Bearer") {
@@ -98,7 +99,7 @@ func (c *call) authenticate(trusted *node.Identity, address string) (*node.Ident
 	}
 }
 
-// slowedDown is the error of a wrong token, after a while where there were many from the same address.
+// slowedDown is the error of a wrong token. It is returned late if many came from the same address.
 func (c *call) slowedDown(n *node.Node, address string) error {
 	if !n.Failed(c.r.Context(), address) {
 		return &translate.Error{
@@ -124,8 +125,7 @@ func (c *call) authorize(who *node.Identity, needed node.Scope) error {
 	}
 }
 
-// identify says who the request is from. What only an administrator may do takes a token also on a site without
-// authentication.
+// identify sets the request's identity. An administrator's endpoints take a token also on a site without authentication.
 func (c *call) identify(needed node.Scope) error {
 	if c.who = identity(c.r.Context()); c.who != nil || needed != node.ScopeAdmin {
 		return c.authorize(c.who, needed)
@@ -138,7 +138,7 @@ func (c *call) identify(needed node.Scope) error {
 	return err
 }
 
-// follow has the request end when its token no longer allows it.
+// follow cancels the request once its token no longer allows it.
 func (c *call) follow(needed node.Scope) {
 	ctx, running := c.node.Follow(c.r.Context(), c.who, needed)
 	if running == nil {
@@ -148,10 +148,10 @@ func (c *call) follow(needed node.Scope) {
 	c.ends = append(c.ends, running.End)
 }
 
-// owner is whom the request's conversations belong to.
+// owner is the owner of the request's conversations.
 func (c *call) owner() string { return c.who.ID() }
 
-// find says what a model's name means, to those who may use the model.
+// find finds the model with a name, if the request's identity may use it.
 func (c *call) find(name string) (node.Target, error) {
 	target, err := c.node.Find(c.r.Context(), name)
 	var missing *catalog.NotFoundError
@@ -170,10 +170,10 @@ func (c *call) find(name string) (node.Target, error) {
 	return target, err
 }
 
-// isRestricted tells whether there may be models that are none of the request's identity's business.
+// isRestricted reports whether there may be models that the request's identity may not use.
 func (c *call) isRestricted() bool { return c.who != nil && len(c.who.Models) > 0 }
 
-// notAmongTheirs is the error of an unknown name, without the names of models that may not be used.
+// notAmongTheirs is the error of an unknown name. It doesn't list models that the identity may not use.
 func (c *call) notAmongTheirs(name string) error {
 	models, err := c.models()
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *call) notAmongTheirs(name string) error {
 	return &catalog.NotFoundError{Name: name, Known: keys}
 }
 
-// notAllowed is the error about a model by the name that the client gave: an alias doesn't tell what it stands for.
+// notAllowed is the error about a model, by the name that the client gave: that doesn't reveal what an alias stands for.
 func notAllowed(name string) *translate.Error {
 	return &translate.Error{
 		Kind: translate.KindForbidden, Code: "model_not_allowed", Param: "model",
@@ -194,7 +194,7 @@ func notAllowed(name string) *translate.Error {
 	}
 }
 
-// models are those that the request's identity may use.
+// models are the models that the request's identity may use.
 func (c *call) models() ([]node.ModelState, error) {
 	all, err := c.node.Models(c.r.Context())
 	if err != nil || !c.isRestricted() {
@@ -209,7 +209,7 @@ func (c *call) models() ([]node.ModelState, error) {
 	return may, nil
 }
 
-// admit begins a request that asks a model: it counts against the limits of its token until it ends.
+// admit counts the request against its token's limits, until it ends.
 func (c *call) admit() error {
 	done, err := c.node.Admit(c.r.Context(), c.who)
 	if err != nil {
@@ -219,7 +219,7 @@ func (c *call) admit() error {
 	return nil
 }
 
-// used counts what the request has used of a model, if an engine has begun to answer it.
+// used counts the tokens of the request, if an engine has begun to answer it.
 func (c *call) used(rq *modelRequest, u translate.Usage) {
 	if c.answered.Load() {
 		c.node.Used(c.who, rq.target.Model.Key, u)
@@ -228,13 +228,18 @@ func (c *call) used(rq *modelRequest, u translate.Usage) {
 
 // mayUseInstance refuses an instance of a model that the request's identity may not use.
 func (c *call) mayUseInstance(id string) error {
-	if !c.isRestricted() {
-		return nil
-	}
-	for _, in := range c.node.Instances() {
-		if in.ID == id && !c.who.MayUse(in.Spec.Model.FullKey()) {
-			return notAllowed(id)
-		}
+	if in := c.instance(id); in.ID != "" && !c.who.MayUse(in.Spec.Model.FullKey()) {
+		return notAllowed(id)
 	}
 	return nil
+}
+
+// instance is the instance with an id; the zero value if there is none.
+func (c *call) instance(id string) supervisor.Info {
+	for _, in := range c.node.Instances() {
+		if in.ID == id {
+			return in
+		}
+	}
+	return supervisor.Info{}
 }

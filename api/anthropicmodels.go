@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -28,30 +29,19 @@ type (
 	}
 )
 
-// isAnthropicModels tells whether the models are asked for in the words of Anthropic's API: all of its clients name its
-// version.
+// isAnthropicModels reports whether a request for models is Anthropic-style: all such clients send the API's version.
 func isAnthropicModels(r *http.Request) bool {
 	path := r.URL.Path
 	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && r.Header.Get("Anthropic-Version") != ""
 }
 
-// listAnthropic is GET /v1/models for Anthropic's clients: the same models, a page of them.
+// listAnthropic is GET /v1/models for Anthropic-style clients: a page of the same models.
 func (c *call) listAnthropic() error {
 	models, err := c.models()
 	if err != nil {
 		return err
 	}
-	var every []anthropicModel
-	all := c.node.Settings().ListAll
-	for _, m := range models {
-		for _, in := range m.Instances {
-			every = append(every, anthropicObject(in.ID, m.Model, in.Spec.ContextLength))
-		}
-		if all && len(m.Instances) == 0 {
-			every = append(every, anthropicObject(m.Key, m.Model, 0))
-		}
-	}
-	page, err := c.page(every)
+	page, err := c.page(listed(c, models, anthropicObject))
 	if err != nil {
 		return err
 	}
@@ -64,8 +54,8 @@ const (
 	maxPage     = 1000
 )
 
-// page cuts a page out of the list, as limit, after_id and before_id say. An id that isn't in the list has nothing after or
-// before it.
+// page is the page of the list that limit, after_id and before_id select. There is nothing before or after an id that isn't in the
+// list.
 func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
 	query := c.r.URL.Query()
 	limit := defaultPage
@@ -103,22 +93,13 @@ func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
 	return page, nil
 }
 
-// anthropicObject describes a model. context is its instance's, in tokens; 0 where there is none.
-func anthropicObject(id string, m catalog.Model, context int) anthropicModel {
-	if context == 0 {
-		context = m.MaxContextLength
+// anthropicObject describes a model, or an instance of it.
+func anthropicObject(id string, m catalog.Model, in supervisor.Info) anthropicModel {
+	context := m.MaxContextLength
+	if in.Spec != nil && in.Spec.ContextLength > 0 {
+		context = in.Spec.ContextLength
 	}
 	return anthropicModel{
 		Type: "model", ID: id, DisplayName: m.DisplayName, CreatedAt: m.Changed.UTC().Format(time.RFC3339), MaxInput: context, MaxTokens: context,
 	}
-}
-
-// contextOf is an instance's context length, 0 for what is none.
-func (c *call) contextOf(id string) int {
-	for _, in := range c.node.Instances() {
-		if in.ID == id {
-			return in.Spec.ContextLength
-		}
-	}
-	return 0
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// asked is the model that a request asks. Where the settings say so, a name that isn't known and none at all mean the only
-// one that it can be.
+// asked is the model that a request names. If the settings say so, an unknown name, or none, means the only model that it can
+// mean.
 func (c *call) asked(body *jsonbody.Body) (node.Target, error) {
 	name, err := model(body)
 	if err == nil {
@@ -35,15 +35,15 @@ func (c *call) asked(body *jsonbody.Body) (node.Target, error) {
 	return c.find(key)
 }
 
-// isAnyName tells whether an error is that a request names no model that is known.
+// isAnyName reports whether an error says that a request names no known model.
 func isAnyName(err error) bool {
 	bad, ok := errors.AsType[*translate.Error](err)
 	_, unknown := errors.AsType[*catalog.NotFoundError](err)
 	return unknown || ok && bad.Code == translate.Missing("model").Code
 }
 
-// only is the key of the one model that is loaded, or is being loaded, among those that can do what the request's path asks
-// for and that its identity may use; with none, of the only such model that there is. It is empty where there are several.
+// only is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
+// identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
 func (c *call) only() (string, error) {
 	kind := catalog.TypeLLM
 	if path := c.r.URL.Path; strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/rerank") {

@@ -1,9 +1,8 @@
-// Package api is the HTTP endpoints over a node: one table of routes, one pipeline for each dialect. It knows net/http and
-// nothing of the server it runs in.
+// Package api has the HTTP endpoints of a node: one table of routes, and one [run] for the generated text of all dialects. It
+// knows net/http, but not the server that it runs in.
 //
-// A request's body is read once, bounded, and scanned once. Whatever goes wrong before the first byte of an answer is
-// returned by the endpoint, and told to the client in its own dialect by one place: [call.fail]. After the first byte it
-// is an event of the stream.
+// A request's body is read once, up to a limit, and scanned once. An endpoint returns its error, and [call.fail] writes it in the
+// client's dialect: with a status, or as an event if a stream has begun.
 package api
 
 import (
@@ -22,16 +21,16 @@ import (
 // DefaultMaxBody is how many bytes a request's body may have, decoded, unless a Config says otherwise.
 const DefaultMaxBody = 64 << 20
 
-// Config is what an API stands on.
+// Config is what an API is made of.
 type Config struct {
-	// Node gives the node. It may wait until there is one, but not beyond the context.
+	// Node returns the node. It may wait until there is one, as long as the context isn't done.
 	Node    func(context.Context) (*node.Node, error)
 	MaxBody int64 // of a request, in bytes, decoded; 0: DefaultMaxBody
-	// KeepAlive is after how long a silence a stream has a sign of life; 0: 15 seconds.
+	// KeepAlive is how long a stream may be silent before a comment or a ping is sent; 0: 15 seconds.
 	KeepAlive time.Duration
 	Log       *slog.Logger
-	// Exiting is closed when the server begins to shut down: streams of events without an end of their own then end. nil: they
-	// go on for as long as they may.
+	// Exiting is closed when the server begins to shut down. Streams of events that would not end by themselves then end; nil:
+	// they go on.
 	Exiting <-chan struct{}
 
 	// Families are the API families that the site serves; none: all of them.
@@ -39,13 +38,13 @@ type Config struct {
 
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string
-	// CORSOf gives the origins of a request's site, where CORS doesn't; nil: CORS does.
+	// CORSOf returns the origins for a request's site, in place of CORS; nil: CORS applies.
 	CORSOf func(*http.Request) []string
-	// Hosts are names and addresses of this machine, beside its own, in lower case.
+	// Hosts are further names and addresses of this machine, in lower case.
 	Hosts []string
-	// ServesHost tells whether a request's host is a name that the configuration gives this site; nil: it gives none.
+	// ServesHost reports whether a request's host is a name that the configuration gives this site; nil: it gives none.
 	ServesHost func(*http.Request) bool
-	// RootCertificate is that of the server's own certificate authority, in PEM; nil, or an error: there is none.
+	// RootCertificate returns the certificate of the server's own authority, in PEM; nil, or an error: there is none.
 	RootCertificate func() ([]byte, error)
 
 	headerAfter  time.Duration // see headerAfter
@@ -60,7 +59,7 @@ type API struct {
 	loadErrors quiet
 }
 
-// New makes an API.
+// New returns an API.
 func New(c Config) *API {
 	if c.MaxBody == 0 {
 		c.MaxBody = DefaultMaxBody
@@ -80,7 +79,7 @@ func New(c Config) *API {
 	return &API{Config: c}
 }
 
-// call is one request on its way.
+// call is one request that is being answered.
 type call struct {
 	api     *API
 	w       http.ResponseWriter
@@ -89,23 +88,23 @@ type call struct {
 	id      string // of the request
 	arrived time.Time
 	dialect translate.Dialect
-	param   string // what the route's path leaves open
+	param   string // the part of the path that the route leaves open
 	begun   bool   // the answer's header has been sent
 	stream  *stream
-	held    *heldBuffer    // the request's body; nil before it was read
-	read    bool           // it was read to its end
-	claim   node.BodyClaim // the memory that is counted for it
+	held    *heldBuffer    // the request's body; nil before it is read
+	read    bool           // the body has been read to its end
+	claim   node.BodyClaim // the memory that is counted for the body
 	who     *node.Identity // nil: anybody, on a site without authentication
-	running *node.Running  // nil: without a token, or before that is known
-	ends    []func()       // what is to be done when the request has ended
+	running *node.Running  // nil: the request has no token, or that isn't known yet
+	ends    []func()       // called when the request ends
 
 	cancel   context.CancelCauseFunc // ends the request, whose context it is
 	writing  writing
-	gathered atomic.Int64 // bytes that are kept of answers
+	gathered atomic.Int64 // bytes of answers in memory
 	answered atomic.Bool  // an engine has begun to answer
 }
 
-// ServeHTTP answers a request. One that the API doesn't own is told that there is nothing there.
+// ServeHTTP answers a request. A path that isn't the API's is answered with 404.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
@@ -148,7 +147,7 @@ func (c *call) serve() error {
 	return found.endpoint(c)
 }
 
-// tellID tells the client the request's id, under the names that it may know.
+// tellID sets the headers with the request's id.
 func (c *call) tellID() {
 	c.w.Header().Set("X-Request-Id", c.id)
 	if c.dialect == anthropicDialect {
@@ -156,7 +155,7 @@ func (c *call) tellID() {
 	}
 }
 
-// recover keeps a fault of ours from ending more than one request.
+// recover answers a request that made the server panic, so that no other is affected.
 func (c *call) recover() {
 	switch fault := recover(); fault {
 	case nil:
@@ -166,13 +165,13 @@ func (c *call) recover() {
 		p := asPanicked(fault)
 		c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
 		if c.begun {
-			panic(http.ErrAbortHandler) // a cut connection is the only thing left that no client takes for an answer
+			panic(http.ErrAbortHandler) // a client can't mistake a cut connection for a complete answer
 		}
 		c.fail(&translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id})
 	}
 }
 
-// requestID is the client's own, where it sends one that is fit to be logged, else a new one.
+// requestID is the id that the client sent, if it is fit to be logged, and otherwise a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
 	fit := len(id) > 0 && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0

@@ -21,26 +21,26 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// maxKept bounds the buffers that are kept for other requests, in bytes.
+// maxKept is the largest buffer that is reused by other requests, in bytes.
 const maxKept = 4 << 20
 
-// How a body's buffer grows. A client's word about its length is believed for a little, and after that for as much as is
-// there three times over; without it, the buffer is a quarter larger than what is there.
+// How a body's buffer grows. If the client has sent a Content-Length, the buffer grows to at most four times of what has arrived;
+// otherwise by a quarter.
 const (
 	firstPart = 64 << 10
 	growth    = 4
-	endOfBody = 512 // bytes of room, in which the end of the body is found
+	endOfBody = 512 // bytes of room in which the end of the body is found
 )
 
-// What decoding takes beside the body, in bytes. Larger windows than RFC 9659 has for HTTP are refused.
+// What decoding takes in addition to the body, in bytes. Windows larger than RFC 9659 allows for HTTP are refused.
 const (
 	gzipMemory    = 64 << 10
 	maxZstdWindow = 8 << 20
 	zstdMemory    = maxZstdWindow + 256<<10
 )
 
-// heldBuffer has a request's body. It is used again when nobody holds it any more: the endpoint doesn't, and no upstream
-// request, which may be read for a while after it has failed.
+// heldBuffer has a request's body. It is reused once neither the endpoint nor an upstream request holds it; the body of an upstream
+// request may still be read for a while after the request has failed.
 type heldBuffer struct {
 	data    []byte
 	holders atomic.Int32
@@ -55,7 +55,7 @@ func holdBuffer() *heldBuffer {
 	return b
 }
 
-// grow makes room for so many bytes in all.
+// grow makes room for size bytes in all.
 func (b *heldBuffer) grow(size int) {
 	if size > cap(b.data) {
 		b.data = append(make([]byte, 0, size), b.data...)
@@ -80,8 +80,8 @@ func (b *heldBuffer) memory() supervisor.RefCounted {
 	return b
 }
 
-// body reads the request's body to its end, decoded, and scans it. To the end, since only then does the server notice at
-// once that the client disconnects. What it takes is counted until the request ends.
+// body reads the request's body to its end, decodes and scans it. Only after the end does the server notice at once that the client
+// disconnects. The memory is counted until the request ends.
 func (c *call) body() (*jsonbody.Body, error) {
 	limit := c.api.MaxBody
 	if c.r.ContentLength > limit {
@@ -111,7 +111,7 @@ func (c *call) body() (*jsonbody.Body, error) {
 	return body, nil
 }
 
-// unreadable is the error of a body that couldn't be read.
+// unreadable is the error of a body that can't be read.
 func (c *call) unreadable(err error) error {
 	var beyond *http.MaxBytesError
 	switch {
@@ -134,7 +134,7 @@ func tooLarge(limit int64) *translate.Error {
 	}
 }
 
-// isRefusal tells whether the body is too large, or there is no room for it.
+// isRefusal reports whether the body is too large, or there is no memory for it.
 func isRefusal(err error) bool {
 	var busy *node.BusyError
 	var limit *node.LimitError
@@ -142,7 +142,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &busy) || errors.As(err, &limit) || errors.As(err, &known)
 }
 
-// payer is whom the memory of the request's body is counted for: its owner, or the address of a client that has none.
+// payer is who the memory of the request's body is counted for: the owner, or the client's address if there is none.
 func (c *call) payer() string {
 	if owner := c.owner(); owner != "" {
 		return owner
@@ -154,8 +154,8 @@ func (c *call) payer() string {
 	return "address " + host
 }
 
-// readAll reads the body into the buffer. Each part of it is counted before it is made. What the client has told the length
-// of is read into one buffer; else there are several, so that a body of which the end is withheld leaves no garbage.
+// readAll reads the body into the buffer. Each part is counted before it is allocated. A body with a Content-Length is read into one
+// buffer; otherwise there are several, so that a body whose end is withheld leaves no garbage.
 func (c *call) readAll(from io.Reader, limit int64, isEncoded bool) error {
 	told := int(max(c.r.ContentLength, 0)) + endOfBody
 	size := min(told, firstPart+endOfBody)
@@ -193,7 +193,7 @@ func (c *call) readAll(from io.Reader, limit int64, isEncoded bool) error {
 	}
 }
 
-// fill reads into a buffer until it has so many bytes. Its capacity may be larger, if it was used before.
+// fill reads into a buffer until it has size bytes. The capacity may be larger if the buffer was used before.
 func fill(from io.Reader, buf []byte, size int) ([]byte, error) {
 	for len(buf) < size {
 		n, err := from.Read(buf[len(buf):size])
@@ -204,7 +204,7 @@ func fill(from io.Reader, buf []byte, size int) ([]byte, error) {
 	return buf, nil
 }
 
-// join makes one buffer of the parts and what is in the buffer, for which size bytes are counted.
+// join makes one buffer of the parts and the buffer, for which size bytes are counted.
 func (c *call) join(parts [][]byte, total, size int) error {
 	if len(parts) == 0 {
 		return nil
@@ -223,7 +223,7 @@ func (c *call) join(parts [][]byte, total, size int) error {
 	return nil
 }
 
-// decoded undoes the body's Content-Encoding, and tells how much memory is counted for that.
+// decoded undoes the body's Content-Encoding, and returns how much memory is counted for that.
 func (c *call) decoded(body io.Reader) (_ io.ReadCloser, memory int64, _ error) {
 	encoding := strings.ToLower(strings.TrimSpace(c.r.Header.Get("Content-Encoding")))
 	switch encoding {

@@ -14,18 +14,15 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
-// timeFormat is ISO 8601's, for times in UTC.
-const timeFormat = "2006-01-02T15:04:05.000Z"
-
 type (
-	// nativeStarted is the specification's "Download job", as the start of one tells it.
+	// nativeStarted is the specification's "Download job", in the answer to its start.
 	nativeStarted struct {
 		ID         string      `json:"job_id,omitempty"`
 		Status     fetch.State `json:"status"`
 		TotalBytes *int64      `json:"total_size_bytes,omitempty"`
 		StartedAt  string      `json:"started_at,omitempty"`
 	}
-	// nativeJob is the same at any later moment.
+	// nativeJob is the same in all other answers.
 	nativeJob struct {
 		ID         string          `json:"job_id"`
 		Status     fetch.State     `json:"status"`
@@ -36,8 +33,8 @@ type (
 		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
 		Estimate   string          `json:"estimated_completion,omitempty"`
 		Model      string          `json:"model"`
-		Owner      string          `json:"owner,omitempty"`   // who asked for it; for an administrator alone
-		Trouble    string          `json:"trouble,omitempty"` // why it is being tried again
+		Owner      string          `json:"owner,omitempty"`   // for administrators only
+		Trouble    string          `json:"trouble,omitempty"` // why it is being retried
 		Error      json.RawMessage `json:"error,omitempty"`
 	}
 	nativeJobs struct {
@@ -72,7 +69,7 @@ func (c *call) download() error {
 	if err != nil {
 		return err
 	}
-	if !c.maySee(job) { // one that another has begun, by another name of the same files
+	if !c.maySee(job) { // another identity began it, under another name for the same files
 		return notAllowed(name)
 	}
 	answer := nativeStarted{ID: job.ID, Status: job.State}
@@ -103,7 +100,7 @@ func (c *call) downloadStatus() error {
 	return c.withJob(c.seeJob, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
 }
 
-// pauseDownload is POST /api/v1/models/download/{job_id}/pause: the answer comes when nothing is fetched any more.
+// pauseDownload is POST /api/v1/models/download/{job_id}/pause: it answers once the download has stopped.
 func (c *call) pauseDownload() error {
 	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
 }
@@ -113,7 +110,7 @@ func (c *call) resumeDownload() error {
 	return c.withJob(c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
 }
 
-// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: what was fetched is deleted, unless the job is completed.
+// cancelDownload is POST /api/v1/models/download/{job_id}/cancel: it deletes what was fetched, unless the job is completed.
 func (c *call) cancelDownload() error {
 	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
 		job, err := jobs.Cancel(ctx, id)
@@ -126,13 +123,13 @@ func (c *call) cancelDownload() error {
 	})
 }
 
-// maySee tells whether the request's identity may know of a job, or of files that make none.
+// maySee reports whether the request's identity may know of a job, or of files that need none.
 func (c *call) maySee(j fetch.Job) bool {
 	_, ok := c.node.JobKey(c.r.Context(), c.who, j)
 	return ok
 }
 
-// seeJob is an error about a job that the request's identity may not know of: the same as about one that there isn't.
+// seeJob returns an error if the request's identity may not know of a job: the same as if there were no such job.
 func (c *call) seeJob(j fetch.Job) error {
 	if !c.maySee(j) {
 		return fetch.NoJob(j.ID)
@@ -140,7 +137,7 @@ func (c *call) seeJob(j fetch.Job) error {
 	return nil
 }
 
-// mayChange is an error about a job that the request's identity may not pause, resume and cancel.
+// mayChange returns an error if the request's identity may not pause, resume and cancel a job.
 func (c *call) mayChange(j fetch.Job) error {
 	if err := c.seeJob(j); err != nil || c.who.MayChangeJob(j) {
 		return err
@@ -151,7 +148,7 @@ func (c *call) mayChange(j fetch.Job) error {
 	}
 }
 
-// withJob does something with the job that the path names, if it may, and answers with the job.
+// withJob calls do with the job in the path, if may allows it, and answers with the job.
 func (c *call) withJob(may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
 	jobs, err := c.node.Downloads()
 	if err != nil {
@@ -182,26 +179,20 @@ func (c *call) job(j fetch.Job) nativeJob {
 	}
 	switch j.State {
 	case fetch.Downloading:
-		rate := math.Round(j.BytesPerSecond)
-		n.PerSecond, n.Estimate, n.Trouble = &rate, when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
+		n.PerSecond, n.Estimate, n.Trouble = new(math.Round(j.BytesPerSecond)), when(j.EstimatedCompletion), c.node.HidePaths(j.Reason)
 	case fetch.Completed:
 		n.Completed = when(j.CompletedAt)
 	case fetch.Failed:
-		n.Error = nativeFault(c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
+		n.Error = native.AppendErrorObject(nil, c.asFetched(&fetch.Error{Kind: j.Kind, Message: j.Reason}))
 	default:
 	}
 	return n
 }
 
-// nativeFault is an error as it stands within other things: type, message and code.
-func nativeFault(e *translate.Error) json.RawMessage {
-	return native.AppendErrorObject(nil, e)
-}
-
-// when is a time for clients; empty for none.
+// when is a time as the native API has it, in ISO 8601; empty for the zero time.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(timeFormat)
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }

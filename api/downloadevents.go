@@ -7,7 +7,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 )
 
-// downloadEventTypes are the events of a job's states.
+// downloadEventTypes are the events for a job's states.
 var downloadEventTypes = map[fetch.State]string{
 	fetch.Downloading: "download.progress",
 	fetch.Paused:      "download.paused",
@@ -20,9 +20,8 @@ type downloadEvent struct {
 	Job  nativeJob `json:"job"`
 }
 
-// downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the job as it is, and one whenever it has
-// changed, up to the state that ends it. One that is paused isn't at its end. A stream ends early when the server shuts down, which it
-// would otherwise delay.
+// downloadEvents is GET /api/v1/models/download/{job_id}/events: an event with the current job, and one for each change, up to the
+// state that ends the job. A paused job hasn't ended. The stream ends early if the server shuts down, since it would delay that.
 func (c *call) downloadEvents() error {
 	jobs, err := c.node.Downloads()
 	if err != nil {
@@ -45,7 +44,7 @@ func (c *call) downloadEvents() error {
 	s := c.newStream()
 	defer s.close()
 	if c.r.Method == http.MethodHead {
-		s.send([]byte(comment)) // of which the client sees the header
+		s.send([]byte(comment)) // sends the header
 		return nil
 	}
 	for {

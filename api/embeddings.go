@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -104,9 +103,9 @@ func (c *call) rerank() error {
 	return nil
 }
 
-// inParts asks the engine for what can't be streamed, part by part on one lease, so that it shows that it gets on, and a
-// client that disconnects doesn't leave much behind. It tells which instance answered. Where the engine is lost it begins
-// from the first part again.
+// inParts asks the engine for what can't be streamed, part by part on one lease, so that the engine shows progress, and a
+// client that disconnects leaves little work behind. It returns the instance that answered. If the engine is lost, it begins
+// with the first part again.
 func (c *call) inParts(rq *modelRequest, n int, part func(int) wire.Upstream, answered func(i int, said []byte) error) (instance string, _ error) {
 	ctx := c.r.Context()
 	all := func() (bodies [][]byte) {
@@ -115,24 +114,21 @@ func (c *call) inParts(rq *modelRequest, n int, part func(int) wire.Upstream, an
 		}
 		return bodies
 	}
-	err := c.guarded(ctx, rq.target, rq.demand, all, func(demand node.Demand) error {
-		return c.leased(ctx, rq.target, demand, func(lease *supervisor.Lease) error {
-			instance = lease.Instance.ID
-			for i := range n {
-				ask := part(i)
-				err := c.converse(ctx, lease, rq.target, ask, func(up *upstream) error {
-					said, err := up.all(ctx, c.api.maxGathered)
-					if err != nil {
-						return err
-					}
-					return answered(i, said)
-				})
+	err := c.onLease(ctx, rq, 1, all, func(lease *supervisor.Lease) error {
+		instance = lease.Instance.ID
+		for i := range n {
+			err := c.converse(ctx, lease, rq.target, part(i), func(resp *engineResponse) error {
+				said, err := resp.all(ctx, c.api.maxGathered)
 				if err != nil {
 					return err
 				}
+				return answered(i, said)
+			})
+			if err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 	return instance, err
 }

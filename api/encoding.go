@@ -8,8 +8,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// encodedModels keeps what GET /api/v1/models says of models that aren't loaded: with thousands of them, to say it anew would
-// be most of what a listing costs. A model in the catalog's list never changes; another takes its place.
+// encodedModels caches the JSON of models that aren't loaded: with thousands of models, encoding them would be most of the cost of
+// GET /api/v1/models. A model in the catalog's list never changes; it is replaced.
 type encodedModels struct {
 	mu   sync.Mutex
 	json map[*catalog.Model][]byte

@@ -18,14 +18,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// fail answers with an error, in the client's dialect: by a status where nothing has been sent, else by an event of the
-// stream that has begun.
+// fail answers with an error in the client's dialect: with a status if nothing has been sent, otherwise with an event of the stream.
 func (c *call) fail(err error) {
 	ctx := c.r.Context()
 	if ended := node.Ended(ctx); ended != nil {
-		err = ended // whatever it looks like from here
+		err = ended // the reason of whatever failed
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return // the client has gone; there is nobody to tell
+		return // the client has disconnected
 	}
 	e := c.asError(err)
 	if c.begun && c.stream != nil {
@@ -38,7 +37,7 @@ func (c *call) fail(err error) {
 	c.writeJSON(c.dialect.Status(e), c.dialect.AppendError(nil, e, c.id))
 }
 
-// asError is the one place where the errors of the floors below become what clients see.
+// asError is the only place where errors of other packages become what clients see.
 func (c *call) asError(err error) *translate.Error {
 	var (
 		known   *translate.Error
@@ -95,7 +94,7 @@ func (c *call) asError(err error) *translate.Error {
 	}
 }
 
-// asRefusedBySystem is the error of what the system or the database refused; nil: it was something else.
+// asRefusedBySystem is the error if the system or the database refused something; nil: it was something else.
 func (c *call) asRefusedBySystem(err error) *translate.Error {
 	switch {
 	case openfiles.AreExhausted(err):
@@ -123,7 +122,7 @@ func (c *call) asRefusedBySystem(err error) *translate.Error {
 // tooManyFiles is the code of such errors.
 const tooManyFiles = "too_many_open_files"
 
-// noFiles is the error of a request for which no file descriptor was left.
+// noFiles is the error of a request for which there was no file descriptor.
 func (c *call) noFiles(err error) *translate.Error {
 	if skipped, ok := c.api.loadErrors.tell(tooManyFiles); ok {
 		c.api.Log.Error("no file descriptor is left", "request", c.id, "path", c.r.URL.Path, "error", err, "not_logged", skipped)
@@ -161,7 +160,7 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 	}
 }
 
-// fetchKinds says what clients see of each kind of a download's errors. Where no code is given, it is the kind's own.
+// fetchKinds says what clients see of each kind of download error. If no code is given, it is the kind's own.
 var fetchKinds = map[fetch.Kind]struct {
 	kind translate.Kind
 	code string
@@ -198,7 +197,7 @@ func (c *call) writeJSON(status int, body []byte) {
 	}
 	for piece := range slices.Chunk(body, bodyPiece) {
 		if c.write(piece, len(body) > bodyPiece) != nil {
-			return // a client that has gone is no concern of ours
+			return // the client has disconnected
 		}
 	}
 }

@@ -19,11 +19,11 @@ const (
 	FamilyAnthropic Family = "anthropic"
 )
 
-// Families lists them all.
+// Families are all families.
 var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic}
 
-// familyOf is the family that a path of the API belongs to. It is empty for what belongs to none: whether the server is
-// well, and its certificate.
+// familyOf is the family that a path of the API belongs to. It is empty for the server's health and its certificate, which belong
+// to none.
 func familyOf(r *http.Request) Family {
 	path := r.URL.Path
 	switch {
@@ -40,8 +40,8 @@ func familyOf(r *http.Request) Family {
 	}
 }
 
-// Owns tells whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the
-// site serves.
+// Owns reports whether a request is for the API, known endpoint or not: its path is the API's, and of a family that the site
+// serves.
 func (a *API) Owns(r *http.Request) bool { return ownsPath(r.URL.Path) && a.serves(r) }
 
 func ownsPath(path string) bool {
@@ -53,9 +53,8 @@ func (a *API) serves(r *http.Request) bool {
 	return len(a.Families) == 0 || family == "" || slices.Contains(a.Families, family)
 }
 
-// unknownPath says that there is no such endpoint, and where the path is one with the /v1 missing or too much, which is what
-// a wrong base URL leads to, what the base URL should be. The words of the first sentence are LM Studio's, which its users
-// know.
+// unknownPath says that there is no such endpoint. If the path has one /v1 too few or too many, which a wrong base URL leads to, it
+// also says what the base URL should be. The first sentence is LM Studio's, which its users know.
 func (a *API) unknownPath(r *http.Request) *translate.Error {
 	path := r.URL.Path
 	message := "Unexpected endpoint or method. (" + r.Method + " " + path + ")"
@@ -74,7 +73,7 @@ func (a *API) unknownPath(r *http.Request) *translate.Error {
 	return &translate.Error{Kind: translate.KindPathNotFound, Message: message}
 }
 
-// isEndpoint tells whether a path is that of an endpoint, whatever the method.
+// isEndpoint reports whether a path is that of an endpoint, whatever the method.
 func isEndpoint(path string) bool {
 	found, _, allowed := lookUp(http.MethodGet, path)
 	return found != nil || len(allowed) > 0

@@ -2,10 +2,10 @@ package api
 
 import "github.com/lmcaddy/lmcaddy/translate"
 
-// maxGathered bounds what is kept of one request's answers until they are whole, in bytes: of all its choices together.
+// maxGathered bounds how much of one request's answers is gathered until they are whole, in bytes: of all its choices together.
 const maxGathered = 64 << 20
 
-// gather counts what is kept of an answer.
+// gather counts what an event adds to an answer that is gathered.
 func (c *call) gather(ev translate.Event) error {
 	n := 0
 	switch ev := ev.(type) {
@@ -30,7 +30,7 @@ func (c *call) gatherBytes(n int) error {
 	return nil
 }
 
-// tooMuch refuses an answer that is too large to be kept.
+// tooMuch refuses an answer that is too large to be gathered.
 func tooMuch() *translate.Error {
 	return translate.Invalid("answer_too_large", "",
 		"The answer is larger than 64 MiB, which is as much as is kept for one request. Ask for a stream, or for fewer choices (n), tokens, log probabilities or inputs.")

@@ -10,10 +10,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// everySlot asks for all slots of an instance, so that a request has it to itself.
+// everySlot asks for all slots of an instance, so that no other request runs on it.
 const everySlot = 1 << 20
 
-// brokenOff is a failure that the engine is the reason of: it ended, it hangs, or the connection broke.
+// brokenOff is a failure that the engine caused: it ended, it hangs, or the connection broke.
 type brokenOff struct {
 	told  *translate.Error // what the client is told if nothing more is tried
 	cause error            // the connection's own error; may be nil
@@ -23,10 +23,10 @@ type brokenOff struct {
 
 func (e *brokenOff) Error() string { return e.told.Error() }
 
-// Unwrap gives what the client is told.
+// Unwrap returns what the client is told.
 func (e *brokenOff) Unwrap() error { return e.told }
 
-// outgrown is the refusal of a prompt that is longer than the context of the instance that was asked.
+// outgrown is the refusal of a prompt that is longer than the instance's context.
 type outgrown struct {
 	told *translate.Error
 	by   supervisor.Info
@@ -34,11 +34,11 @@ type outgrown struct {
 
 func (e *outgrown) Error() string { return e.told.Error() }
 
-// Unwrap gives what the client is told, unless another instance takes the prompt.
+// Unwrap returns what the client is told, unless another instance takes the prompt.
 func (e *outgrown) Unwrap() error { return e.told }
 
-// retryable marks a failure of an answer of which the client has seen nothing: where the engine ended, the request may be
-// sent again. Other failures stay as they are.
+// retryable marks the failure of an answer of which the client has seen nothing: if the engine ended, the request may be sent
+// again. It returns other failures unchanged.
 func retryable(err error) error {
 	if e, ok := errors.AsType[*translate.Error](err); ok && e.IsBrokenOff() {
 		return &brokenOff{told: e, again: true}
@@ -46,8 +46,8 @@ func retryable(err error) error {
 	return err
 }
 
-// isWasted tells whether what was generated in ctx counts for nobody, since its engine was lost: the client is answered by
-// another attempt, or by an error. What was generated for a client that has disconnected, or beside what failed, counts.
+// isWasted reports whether nothing that was generated in ctx is counted, because the engine was lost and the client is answered
+// by another attempt or an error. What was generated for a client that disconnected, or beside a choice that failed, is counted.
 func isWasted(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -56,7 +56,7 @@ func isWasted(ctx context.Context, err error) bool {
 	return is
 }
 
-// examined finds out what became of the engine that an exchange failed on.
+// examined finds out what became of the engine if err says that it broke off, and returns the error to report.
 func (c *call) examined(lease *supervisor.Lease, err error) error {
 	broken, ok := errors.AsType[*brokenOff](err)
 	if !ok {
@@ -85,12 +85,12 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 	return &found
 }
 
-// guarded makes an attempt at a request, and another where the engine was lost and the client has seen nothing. A prompt that
-// is too long for the instance that was asked is sent to one with a longer context, where the model has one.
+// guarded tries a request, and tries it again if the engine was lost and the client has seen nothing. A prompt that is too long
+// for the instance is sent to one with a longer context, if the model has one.
 //
-// A request that was being processed when an engine was lost is suspected of being the reason. It is then sent to an
-// instance that it has to itself: if that is lost as well, nobody else's request was the reason, and this one is refused
-// from then on. Those who were beside it are answered by their second attempt.
+// A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance
+// where no other request runs. If that is lost as well, the request caused it, and is refused from then on. The other requests
+// are answered by their second attempt.
 func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := target.Model.Key
 	known := c.node.Suspicion(key, body)
@@ -137,7 +137,7 @@ func shuttingDown(message string) *translate.Error {
 	return &translate.Error{Kind: translate.KindUnavailable, Code: "shutting_down", Message: message, RetryAfter: 5 * time.Second}
 }
 
-// notLeased is why no instance of a model could be had.
+// notLeased is the reason why a request got no instance of a model.
 type notLeased struct {
 	key string // of the model
 	err error
@@ -145,5 +145,5 @@ type notLeased struct {
 
 func (e *notLeased) Error() string { return e.err.Error() }
 
-// Unwrap gives the supervisor's error.
+// Unwrap returns the supervisor's error.
 func (e *notLeased) Unwrap() error { return e.err }

@@ -7,8 +7,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// reserve sets aside what a request may use of its token's day, until the request ends, counts the memory of what was made
-// of its body, and notes how long its prompts may be. It tells how many tokens each choice may have; negative: as many as the request says.
+// reserve reserves, until the request ends, the tokens that it may use of its token's daily limit. It counts the memory of made
+// bytes, and notes how long the prompts may be. each is the number of tokens that a choice may have; negative: as many as the
+// request says.
 func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ error) {
 	if err := c.claim.Grow(int64(made)); err != nil {
 		return 0, err
@@ -25,7 +26,7 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 	return each, nil
 }
 
-// reserveChat is reserve for a chat. body is what the engine is to be sent.
+// reserveChat is reserve for a chat. body is what the engine will be sent.
 func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) error {
 	if err := c.fits(rq, "messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
@@ -55,8 +56,8 @@ func (c *call) reserveCompletion(rq *modelRequest, ask *request.Completion) erro
 	return err
 }
 
-// fits refuses a prompt that is longer than any context it can get, whatever its tokens are. An engine would first make tokens
-// of all of it, which keeps it busy for a minute at worst. Short bodies aren't looked at.
+// fits refuses a prompt that is longer than any context it can get, however it is tokenized. An engine would first tokenize all of
+// it, which takes up to a minute. Short bodies aren't checked.
 func (c *call) fits(rq *modelRequest, param string, size int, text func() int) error {
 	const short = 128 << 10
 	if size < short {
@@ -69,8 +70,8 @@ func (c *call) fits(rq *modelRequest, param string, size int, text func() int) e
 	return translate.SurelyTooLong(param, least, limit)
 }
 
-// reserveTexts is reserve for texts that nothing is generated for, of so many bytes. The engine gets them in parts, which are
-// together about as large as the body.
+// reserveTexts is reserve for texts that are not continued. The engine gets them in parts, which together are about as large as
+// the body.
 func (c *call) reserveTexts(rq *modelRequest, texts, bytes int) error {
 	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(rq.body.Raw))
 	return err

@@ -32,7 +32,7 @@ func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
 	return c
 }
 
-// load is POST /api/v1/models/load. Each call loads an instance of its own.
+// load is POST /api/v1/models/load. Each request loads another instance.
 func (c *call) load() error {
 	body, name, err := c.bodyAndModel()
 	if err != nil {
@@ -91,14 +91,14 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 		if bad != nil {
 			return o, bad
 		}
-		if v := body.Get(field.name); v.Exists() && v.Raw != "null" {
+		if jsonbody.IsGiven(body.Value(field.name)) {
 			*field.to = supervisor.ToggleOf(on)
 		}
 	}
 	return o, nil
 }
 
-// maxLoadNumber bounds the numbers of a load, so that none overflows on its way to an engine.
+// maxLoadNumber bounds the numbers of a load, so that none overflows before it reaches an engine.
 const maxLoadNumber = 1 << 30
 
 // unload is POST /api/v1/models/unload.

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 type (
@@ -40,7 +42,7 @@ func (c *call) listNative() error {
 	return nil
 }
 
-// appendBroken appends the member with the models whose files can't be used, if there are any.
+// appendBroken appends the member with the models whose files are unusable, if there are any.
 func (c *call) appendBroken(body []byte) ([]byte, error) {
 	all, err := c.node.Broken(c.r.Context())
 	if err != nil {
@@ -102,17 +104,22 @@ func (c *call) listOpenAI() error {
 	if err != nil {
 		return err
 	}
-	list := openAIModels{Object: "list", Data: []openAIModel{}}
+	return c.answer(openAIModels{Object: "list", Data: listed(c, models, openAIObject)})
+}
+
+// listed are the objects of the loaded instances, and of the other models if the settings say so.
+func listed[T any](c *call, models []node.ModelState, object func(id string, m catalog.Model, in supervisor.Info) T) []T {
+	objects := []T{}
 	all := c.node.Settings().ListAll
 	for _, m := range models {
 		for _, in := range m.Instances {
-			list.Data = append(list.Data, openAIObject(in.ID, m.Model))
+			objects = append(objects, object(in.ID, m.Model, in))
 		}
 		if all && len(m.Instances) == 0 {
-			list.Data = append(list.Data, openAIObject(m.Key, m.Model))
+			objects = append(objects, object(m.Key, m.Model, supervisor.Info{}))
 		}
 	}
-	return c.answer(list)
+	return objects
 }
 
 // getOpenAI is GET /v1/models/{id}: an instance, or a model whether it is loaded or not.
@@ -121,17 +128,14 @@ func (c *call) getOpenAI() error {
 	if err != nil {
 		return err
 	}
-	id := target.Instance
-	if id == "" {
-		id = target.Model.Key
-	}
+	id := cmp.Or(target.Instance, target.Model.Key)
 	if c.dialect == anthropicDialect {
-		return c.answer(anthropicObject(id, target.Model, c.contextOf(id)))
+		return c.answer(anthropicObject(id, target.Model, c.instance(id)))
 	}
-	return c.answer(openAIObject(id, target.Model))
+	return c.answer(openAIObject(id, target.Model, supervisor.Info{}))
 }
 
-func openAIObject(id string, m catalog.Model) openAIModel {
+func openAIObject(id string, m catalog.Model, _ supervisor.Info) openAIModel {
 	return openAIModel{ID: id, Object: "model", Created: m.Changed.Unix(), OwnedBy: m.Publisher}
 }
 
@@ -144,7 +148,7 @@ func (c *call) answer(v any) error {
 	return nil
 }
 
-// orNull makes JSON's null of what isn't known.
+// orNull is a pointer to v, or nil, which is null in JSON, for the zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {

@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -25,143 +25,163 @@ const storeTimeout = 30 * time.Second
 
 // nativeChat is POST /api/v1/chat.
 func (c *call) nativeChat() error {
-	rq, err := c.requestWith(native.WithDefaults)
+	rq, err := c.textRequest(native.WithDefaults)
 	if err != nil {
 		return err
 	}
-	m := rq.target.Model
-	if m.Type == catalog.TypeEmbedding {
-		return wrongModel(m, "generates no text: choose a language model.")
-	}
-	ask, bad := native.ParseChat(rq.body, m.Key, rq.caps)
+	chat, bad := native.ParseChat(rq.body, rq.target.Model.Key, rq.caps)
 	if bad != nil {
 		return bad
 	}
-	run := &nativeRun{call: c, rq: rq, ask: ask}
-	if err := run.recall(c.r.Context()); err != nil {
+	r := &nativeRun{chat: chat}
+	if err := r.recall(c, rq); err != nil {
 		return err
 	}
-	upstream, bad := ask.Upstream(run.conversation)
+	body, bad := chat.Upstream(r.conversation)
 	if bad != nil {
 		return bad
 	}
-	rq.demand.ContextLength = ask.ContextLength
-	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
-		return run.inOwnWords(err)
+	rq.demand.ContextLength = chat.ContextLength
+	if err := c.reserveChat(rq, body, &chat.Chat); err != nil {
+		return refined(err, nativeFields.refine)
 	}
-	run.upstream = rq.engine.Chat(upstream, &ask.Chat, 0)
-	defer func() { c.used(rq, run.out.Answer.Used()) }()
-	if rq.stream {
-		return run.streamed()
-	}
-	return run.whole()
+	upstream := rq.engine.Chat(body, &chat.Chat, 0)
+	r.run = c.newRun(rq)
+	defer r.close()
+	return r.answerWith(upstream)
 }
+
+// nativeFields are the names of the native chat.
+var nativeFields = fieldNames{"messages": "input", "max_tokens": "max_output_tokens"}
 
 // nativeRun is a request of the native chat on its way.
 type nativeRun struct {
-	call         *call
-	rq           *modelRequest
-	ask          *native.Chat
+	*run
+
+	chat         *native.Chat
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
-	upstream     wire.Upstream    // what the engine is sent
 
-	mu     sync.Mutex // what follows is of a stream, and the load's progress comes from elsewhere
-	out    native.Stream
-	frames []byte // the buffer in which events are encoded
+	out native.Stream // also of an answer in one piece, which it gathers
 }
 
 // recall puts the conversation together: what was stored, the system prompt, and what the user says.
-func (r *nativeRun) recall(ctx context.Context) error {
-	if r.ask.Previous != "" {
-		turns, err := r.call.node.Conversations().Chain(ctx, r.call.owner(), r.ask.Previous)
+func (r *nativeRun) recall(c *call, rq *modelRequest) error {
+	if r.chat.Previous != "" {
+		turns, err := c.node.Conversations().Chain(c.r.Context(), c.owner(), r.chat.Previous)
 		if err != nil {
-			return r.call.noPrevious(err)
+			return c.noPrevious(err)
 		}
 		for _, turn := range turns {
 			r.conversation = append(append(r.conversation, turn.In...), turn.Out...)
 		}
 	}
-	if r.ask.System != nil {
-		r.said = append(r.said, translate.SystemItem(*r.ask.System))
+	if r.chat.System != nil {
+		r.said = append(r.said, translate.SystemItem(*r.chat.System))
 	}
-	r.said = append(r.said, r.ask.Input)
+	r.said = append(r.said, r.chat.Input)
 	r.conversation = append(r.conversation, r.said...)
-	if r.rq.caps.Vision {
+	if rq.caps.Vision {
 		return nil
 	}
 	for i := range r.conversation {
 		if translate.HasImage(r.conversation[i].Parts) {
 			return translate.Invalid("unsupported_content", "model",
-				"The conversation has images, which the model "+r.rq.target.Model.Key+" does not take: choose a model with vision.")
+				"The conversation has images, which the model "+rq.target.Model.Key+" does not take: choose a model with vision.")
 		}
 	}
 	return nil
 }
 
-// whole answers in one piece.
-func (r *nativeRun) whole() error {
-	answer := &r.out.Answer
-	err := r.call.exchange(r.call.r.Context(), r.rq.target, r.rq.demand, r.upstream, func(up *upstream) error {
-		*answer = native.Answer{Instance: up.lease.Instance.ID}
-		if up.lease.LoadTime > 0 {
-			answer.Add(loadEnd(up.lease.Instance.ID, up.lease.LoadTime))
+// answerWith answers with what an engine says to a request.
+func (r *nativeRun) answerWith(upstream wire.Upstream) error {
+	if r.stream != nil {
+		r.rq.demand.Notify = supervisor.NewNotifier()
+		isLeased := r.tellLoading(r.rq.demand.Notify)
+		defer isLeased()
+		r.leased = func(lease *supervisor.Lease) {
+			isLeased()
+			if lease.LoadTime > 0 {
+				r.event(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
+			}
 		}
-		return retryable(up.decode(wire.Decoder(r.rq.engine, &r.ask.Chat), func(ev translate.Event) error {
-			answer.Add(ev)
-			return r.call.gather(ev)
-		}, nil))
-	})
+	}
+	r.stored = true
+	ctx := r.call.r.Context()
+	err := r.exchange(ctx, part{upstream: upstream, reply: r})
+	if r.stream != nil {
+		r.stream.close() // from here on nobody else writes
+	}
 	if err == nil {
-		err = r.keep(store.Completed)
+		err = r.storeTurn(store.Completed)
+	} else if ended := node.Ended(ctx); ended != nil {
+		err = ended
+	} else if ctx.Err() != nil {
+		return ctx.Err() // whatever it looks like from here
 	}
-	if err != nil {
-		return r.inOwnWords(err)
+	switch {
+	case err != nil && !r.call.begun:
+		return refined(err, nativeFields.refine)
+	case r.stream == nil:
+		r.call.writeJSON(http.StatusOK, r.out.Answer.AppendBody(nil))
+	default:
+		r.end(err)
 	}
-	r.call.writeJSON(http.StatusOK, answer.AppendBody(nil))
 	return nil
 }
+
+// begin begins a round of the answer.
+func (r *nativeRun) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+	in := resp.lease.Instance.ID
+	decoder := wire.Decoder(r.rq.engine, &r.chat.Chat)
+	if r.stream != nil {
+		r.tell(func(dst []byte) []byte { return r.out.Append(r.out.Begin(dst, in), translate.Round{Number: 1}) })
+		return r.byEvents(decoder, &r.out), nil
+	}
+	r.out.Answer = native.Answer{Instance: in}
+	if took := resp.lease.LoadTime; took > 0 {
+		r.out.Answer.Add(loadEnd(in, took))
+	}
+	return r.byEvents(decoder, gatherer(r.out.Answer.Add)), nil
+}
+
+func (r *nativeRun) isSeen(bool) bool { return !r.out.Answer.IsEmpty() }
 
 func loadEnd(instance string, took time.Duration) translate.Load {
 	return translate.Load{Phase: translate.PhaseEnd, Instance: instance, Seconds: took.Round(time.Millisecond).Seconds()}
 }
 
-// keep stores the turn, where it is to be stored. It is on disk when keep returns.
-func (r *nativeRun) keep(status store.Status) error {
-	answer := &r.out.Answer
-	if !r.ask.Store {
+// storeTurn stores the turn if the request asks for it. It is on disk when storeTurn returns.
+func (r *nativeRun) storeTurn(status store.Status) error {
+	if !r.chat.Store {
 		return nil
 	}
+	answer := &r.out.Answer
 	if status == store.Completed && !answer.IsComplete() {
 		status = store.Incomplete
 	}
 	id := make([]byte, 24)
 	_, _ = rand.Read(id) // never fails
 	turn := &store.Turn{
-		ID: "resp_" + hex.EncodeToString(id), Parent: r.ask.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key,
+		ID: "resp_" + hex.EncodeToString(id), Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key,
 		Status: status, In: r.said, Out: answer.Items(), Usage: answer.Usage(), Created: time.Now(),
 	}
-	// Also for a client that has gone: it may have seen all but the end.
+	// Also for a client that has disconnected: it may have seen all but the end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.call.r.Context()), storeTimeout)
 	defer cancel()
 	if err := r.call.node.Conversations().Put(ctx, turn); err != nil {
-		return r.notKept(err)
+		return r.call.notStored(err)
 	}
 	answer.ResponseID = turn.ID
 	return nil
 }
 
-func (r *nativeRun) notKept(err error) error {
-	var deep *store.TooDeep
-	var missing *store.NotFound // it was deleted meanwhile
-	if errors.As(err, &deep) || errors.As(err, &missing) {
-		return r.call.noPrevious(err)
-	}
-	return r.call.notStored(err)
-}
-
-// notStored is the error of an answer that can't be stored, for a reason that has nothing to do with the request.
+// notStored is the error of an answer that can't be stored.
 func (c *call) notStored(err error) error {
+	_, isDeep := errors.AsType[*store.TooDeep](err)
+	if _, isDeleted := errors.AsType[*store.NotFound](err); isDeep || isDeleted { // what it continues
+		return c.noPrevious(err)
+	}
 	c.api.Log.Error("an answer could not be stored", "request", c.id, "error", err)
 	if isDiskFull(err) {
 		return &translate.Error{
@@ -191,20 +211,4 @@ func (c *call) noPrevious(err error) error {
 		e = about("previous_response_id", e)
 	}
 	return e
-}
-
-// inOwnWords makes the fields that an error is about those of the native chat.
-func (r *nativeRun) inOwnWords(err error) error {
-	var e *translate.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	switch e.Param {
-	case "messages":
-		return about("input", e)
-	case "max_tokens":
-		return about("max_output_tokens", e)
-	default:
-		return err
-	}
 }

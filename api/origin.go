@@ -13,17 +13,17 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// preflightAge is for how long a browser may keep the answer to a preflight, in seconds.
+// preflightAge is how long a browser may cache the answer to a preflight, in seconds.
 const preflightAge = "600"
 
-// exposed are the headers of an answer that a web page may read.
+// exposed are the response headers that a web page may read.
 const exposed = "X-Request-Id, Request-Id, Retry-After, X-Should-Retry"
 
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// share says which web pages may use the API from a browser. True is that the request was a preflight, and is answered.
+// share sets the headers by which a browser lets a web page use the API. answered is true if the request was a preflight.
 func (c *call) share() (answered bool) {
 	origin := c.r.Header.Get("Origin")
 	origins := c.api.origins(c.r)
@@ -65,12 +65,12 @@ func allows(origins []string, origin string) bool {
 	return slices.Contains(origins, origin) || slices.Contains(origins, "*")
 }
 
-// refuseForeign keeps web pages of other origins out, where a browser sends all that a request needs by itself: on sites
-// without authentication, and for identities that another authentication has found, such as basic authentication or a client
-// certificate. A page can send a token only if it knows it, and the socket of the home is out of its reach.
+// refuseForeign refuses web pages of other origins if the browser itself sends all that the request needs: on sites without
+// authentication, and for identities found by another authentication, such as basic authentication or a client certificate. A page
+// can send a token only if it knows it, and can't reach the home's socket.
 //
-// A site without authentication also refuses the names of other hosts: a page can have its own name point to this machine
-// (DNS rebinding), and is of the same origin then.
+// A site without authentication also refuses other host names: a page's own name may resolve to this machine (DNS rebinding), which
+// makes the page one of the same origin.
 func (c *call) refuseForeign() *translate.Error {
 	if c.who == node.Local || c.who == node.Nobody || c.who != nil && c.who.Token != "" {
 		return nil
@@ -101,8 +101,8 @@ func (c *call) refuseForeign() *translate.Error {
 		"A program that isn't a web page sends neither Origin nor Sec-Fetch-Site")
 }
 
-// isSameOrigin tells whether a request is from a page of the API's own site, from its user, or from no browser at all.
-// Without authentication, other pages of this machine may ask, too, unless the browser calls them another site.
+// isSameOrigin reports whether a request comes from a page of the API's own site, from the browser's user, or from no browser at all.
+// Without authentication, other pages of this machine are allowed, too, unless the browser calls them another site.
 func (c *call) isSameOrigin(origin *url.URL) bool {
 	switch c.r.Header.Get("Sec-Fetch-Site") { // no page can set it
 	case "same-origin", "none":
@@ -114,15 +114,14 @@ func (c *call) isSameOrigin(origin *url.URL) bool {
 		return true
 	}
 	if origin.Host == c.r.Host {
-		return c.r.TLS == nil || origin.Scheme == "https" // behind another proxy the site may be https without our knowing
+		return c.r.TLS == nil || origin.Scheme == "https" // behind another proxy, the site may use https although we don't
 	}
 	name := machine.Normal(origin.Hostname())
 	return c.who == nil && (machine.IsLocalhost(name) || name == machine.Hostname())
 }
 
-// isForThisMachine tells whether the host that a request names can only mean this machine. On a loopback address that is a
-// name for it which no name server is asked for; on others, it may also be an address, or a name, of this machine on its
-// network. The configuration adds to both.
+// isForThisMachine reports whether the request's host can only mean this machine. On a loopback address, that is a name that no name
+// server resolves; on others, also an address or a name of this machine on its network. The configuration may add to both.
 func (c *call) isForThisMachine() bool {
 	host := c.r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -144,7 +143,7 @@ func (c *call) isForThisMachine() bool {
 	return slices.Contains(machine.Names(), host)
 }
 
-// isFromNetwork tells whether the request came in at an address that other machines may reach.
+// isFromNetwork reports whether the request arrived at an address that other machines can reach.
 func (c *call) isFromNetwork() bool {
 	local, ok := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -158,7 +157,7 @@ func foreign(why string) *translate.Error {
 	return &translate.Error{Kind: translate.KindForbidden, Code: "foreign_origin", Message: "The request is refused: " + why + "."}
 }
 
-// quoted is what a client sent, short enough for a message.
+// quoted quotes what a client sent, shortened for a message.
 func quoted(s string) string {
 	const enough = 100
 	if len(s) > enough {

@@ -11,10 +11,10 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// applyPreset adds the defaults that a field of the body has chosen, as [translate.Body.WithDefaults] does.
+// applyPreset adds the defaults of the preset that the field chosenBy names.
 type applyPreset func(body *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error)
 
-// withPreset is the body with the defaults of the preset that it names.
+// withPreset returns the body with the defaults of the preset that it names.
 func (c *call) withPreset(body *jsonbody.Body, apply applyPreset) (*jsonbody.Body, error) {
 	name, bad := body.String("preset")
 	if bad != nil {

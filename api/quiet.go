@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// quietTime is how long a message about a model isn't repeated.
+// quietTime is how long a message about a model is not repeated.
 const quietTime = time.Second
 
-// quiet keeps a message from being logged for each of many requests.
+// quiet keeps a message from being logged for every request.
 type quiet struct {
 	mu    sync.Mutex
 	about map[string]*lastTold
@@ -20,7 +20,7 @@ type lastTold struct {
 	skipped int // since
 }
 
-// tell tells whether a message about a model is to be logged now, and how many weren't since the last time.
+// tell reports whether a message about a model is to be logged now, and how many were skipped since the last one.
 func (q *quiet) tell(key string) (skipped int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

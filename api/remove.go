@@ -5,10 +5,10 @@ type nativeRemoved struct {
 	Key string `json:"key"`
 }
 
-// remove is DELETE /api/v1/models/{key}: the model's files are deleted from the home's folder.
+// remove is DELETE /api/v1/models/{key}: it deletes the model's files.
 func (c *call) remove() error {
 	if _, err := c.find(c.param); err != nil && c.isRestricted() {
-		return err // nor may it be seen by the answer whether there is such a model
+		return err // which doesn't reveal whether there is such a model
 	}
 	key, err := c.node.Remove(c.r.Context(), c.param, func(key string) error {
 		if !c.who.MayUse(key) {

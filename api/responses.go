@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// storedResponse is a turn of a conversation, as GET /api/v1/responses/{id} has it.
+	// storedResponse is a turn of a conversation, as GET /api/v1/responses/{id} returns it.
 	storedResponse struct {
 		ID       string            `json:"response_id"`
 		Previous string            `json:"previous_response_id,omitempty"`
@@ -23,7 +23,7 @@ type (
 	}
 	storedUsage struct {
 		Input     int `json:"input_tokens"`
-		Cached    int `json:"cached_input_tokens"` // of Input, what the engine still had from before
+		Cached    int `json:"cached_input_tokens"` // of Input, those that the engine had cached
 		Output    int `json:"output_tokens"`
 		Reasoning int `json:"reasoning_output_tokens"`
 	}
@@ -47,7 +47,7 @@ func (c *call) getResponse() error {
 	})
 }
 
-// deleteResponse is DELETE /api/v1/responses/{id}. What continues the response stays.
+// deleteResponse is DELETE /api/v1/responses/{id}. Responses that continue it stay.
 func (c *call) deleteResponse() error {
 	if err := c.node.Conversations().Delete(c.r.Context(), c.owner(), c.param); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,15 +15,19 @@ import (
 )
 
 // route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
-// which may have slashes of its own. One with * in it leaves that segment open. Where several fit a path, the one that leaves
+// which may have slashes of its own. One with * in it leaves that segment open. If several fit a path, the one that leaves
 // the least open counts, whatever the method.
+//
+// The patterns aren't [http.ServeMux]'s: it refuses download/status/{id} beside download/{id}/events, since neither is more
+// specific; it asks another pattern for a path whose own doesn't have the method, so DELETE of models/download would delete a model
+// of that name; it redirects paths with two slashes; and it answers 404 and 405 itself, in no dialect.
 type route struct {
 	method, path string
 	scope        node.Scope // what its caller needs
 	endpoint     func(*call) error
 }
 
-// routes is every endpoint there is.
+// routes are all endpoints.
 var routes = []route{
 	{http.MethodGet, "/lmstudio-greeting", public, (*call).greet},
 	{http.MethodGet, "/api/v1/health", public, (*call).health},
@@ -63,13 +68,13 @@ var routes = []route{
 	{http.MethodPost, "/api/v0/embeddings", node.ScopeInference, (*call).embeddings},
 }
 
-// greet is GET /lmstudio-greeting, by which LM Studio's clients know a port as one of theirs.
+// greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.
 func (c *call) greet() error {
 	c.writeJSON(http.StatusOK, []byte(`{"lmstudio":true}`))
 	return nil
 }
 
-// match tells whether the route's path fits, and what it leaves open.
+// match reports whether a path fits the route, and returns the part that the route leaves open.
 func (r *route) match(path string) (param string, ok bool) {
 	if strings.HasSuffix(r.path, "/") {
 		param, ok = strings.CutPrefix(path, r.path)
@@ -86,7 +91,7 @@ func (r *route) match(path string) (param string, ok bool) {
 	return param, !strings.Contains(param, "/")
 }
 
-// literal is how much of a path the route gives itself.
+// literal is the length of what the route's path doesn't leave open.
 func (r *route) literal() int {
 	if strings.Contains(r.path, "*") {
 		return len(r.path) - 1
@@ -94,47 +99,29 @@ func (r *route) literal() int {
 	return len(r.path)
 }
 
-// exactRoutes are those whose path leaves nothing open, by it: no other fits such a path better.
-var exactRoutes = sync.OnceValue(func() map[string][]*route {
-	exact := map[string][]*route{}
-	for i := range routes {
-		if r := &routes[i]; !r.isOpen() {
-			exact[r.path] = append(exact[r.path], r)
-		}
-	}
-	return exact
+// closestRoutes are the routes, beginning with those that leave the least of a path open.
+var closestRoutes = sync.OnceValue(func() []route {
+	return slices.SortedStableFunc(slices.Values(routes), func(a, b route) int { return cmp.Compare(b.literal(), a.literal()) })
 })
 
-var openRoutes = sync.OnceValue(func() (open []*route) {
-	for i := range routes {
-		if r := &routes[i]; r.isOpen() {
-			open = append(open, r)
-		}
-	}
-	return open
-})
-
-func (r *route) isOpen() bool { return strings.HasSuffix(r.path, "/") || strings.Contains(r.path, "*") }
-
-// lookUp finds the route of a request, and what its path leaves open. Without one, allowed are the methods that the path can
-// be asked with: none where there is no such path. HEAD is asked of what GET is.
+// lookUp finds the route of a request, and the part of the path that it leaves open. allowed are the methods of the path; none
+// if there is no such path. HEAD is allowed where GET is.
 func lookUp(method, path string) (found *route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	all := closestRoutes()
 	most := 0
-	some := exactRoutes()[path]
-	if some == nil {
-		some = openRoutes()
-	}
-	for _, r := range some {
+	for i := range all {
+		r := &all[i]
+		if r.literal() < most {
+			break
+		}
 		open, ok := r.match(path)
-		if !ok || r.literal() < most {
+		if !ok {
 			continue
 		}
-		if r.literal() > most {
-			most, found, allowed = r.literal(), nil, nil
-		}
+		most = r.literal()
 		if r.method == method {
 			found, param = r, open
 		}
@@ -145,7 +132,7 @@ func lookUp(method, path string) (found *route, param string, allowed []string) 
 	return found, param, allowed
 }
 
-// route finds the endpoint.
+// route finds the request's endpoint.
 func (c *call) route() (*route, error) {
 	found, param, allowed := lookUp(c.r.Method, c.r.URL.Path)
 	switch {
@@ -168,8 +155,8 @@ var (
 	anthropicDialect translate.Dialect = anthropic.Errors{}
 )
 
-// dialectOf is what a path's errors are told in, whether there is an endpoint or not. The list of models has the same path
-// in two dialects. Paths that aren't the API's are those of clients with a wrong base URL.
+// dialectOf is the dialect of a path's errors, whether or not there is such an endpoint. The list of models has the same path in
+// two dialects. Paths that aren't the API's come from clients with a wrong base URL.
 func dialectOf(r *http.Request) translate.Dialect {
 	path := r.URL.Path
 	switch {

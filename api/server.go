@@ -12,7 +12,7 @@ type (
 	healthAnswer struct {
 		Status string `json:"status"`
 	}
-	// settingsAnswer is what the configuration says, as far as clients may want to know it.
+	// settingsAnswer is the part of the configuration that clients may want to know.
 	settingsAnswer struct {
 		Authentication bool        `json:"authentication"` // of this site
 		Allow          gatesAnswer `json:"allow"`
@@ -33,7 +33,7 @@ type (
 	}
 )
 
-// health is GET /api/v1/health: whether the server answers.
+// health is GET /api/v1/health.
 func (c *call) health() error { return c.answer(healthAnswer{"ok"}) }
 
 // settings is GET /api/v1/settings.
@@ -60,7 +60,7 @@ func (c *call) settings() error {
 	return c.answer(a)
 }
 
-// rootCertificate is GET /api/v1/root.crt: what a device has to trust, to trust this server's own certificates.
+// rootCertificate is GET /api/v1/root.crt: devices that trust it trust this server's certificates.
 func (c *call) rootCertificate() error {
 	var pem []byte
 	if c.api.RootCertificate != nil {

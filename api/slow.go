@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// How slowly a request's body may come: a while, and then so many bytes for each second of it. Who sends more slowly than that
-// holds a connection and a buffer for nothing.
+// How slowly a request's body may come: after bodyPatience, it must have come at bodyRate bytes a second. A slower client only
+// occupies a connection and a buffer.
 const (
 	bodyPatience = time.Minute
 	bodyRate     = 1 << 10
-	unreadShare  = 12 // of the while, for what nobody reads: 5 seconds
+	unreadShare  = 12 // of bodyPatience, for a body that isn't read: 5 seconds
 )
 
-// timely is a body that has to come at a rate. Connections whose deadlines can't be set have none.
+// timely is a body that has to come at a rate. It has no effect on connections without deadlines.
 type timely struct {
 	io.Reader
 
 	ctx       context.Context //nolint:containedctx // of the request
-	stop      func() bool     // what ends the wait for more when the request's token no longer allows it; nil: nothing
+	stop      func() bool     // keeps the end of ctx from ending a read; nil: it doesn't end one
 	deadlines *http.ResponseController
 	patience  time.Duration
 	from      time.Time
@@ -37,7 +37,7 @@ func (c *call) timely(body io.Reader) *timely {
 
 func (t *timely) Read(p []byte) (int, error) {
 	deadline := t.from.Add(t.patience + time.Duration(t.read/bodyRate)*time.Second)
-	_ = t.deadlines.SetReadDeadline(deadline) // of what has none, nothing can be asked
+	_ = t.deadlines.SetReadDeadline(deadline) // not every connection has deadlines
 	if err := t.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -46,20 +46,20 @@ func (t *timely) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hurry gives a body that nobody reads to its end little time: the server waits for its end before it lets the connection go.
+// hurry shortens the deadline for a body that isn't read to its end: the server waits for the end before it reuses the connection.
 func (c *call) hurry() {
 	if !c.read && c.r.ContentLength != 0 {
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(c.api.bodyPatience / unreadShare))
 	}
 }
 
-// end lets the connection be silent again, as it is while an answer is on its way.
+// end removes the deadline: a connection is silent while a request is answered.
 func (t *timely) end() {
 	if t.leave() {
 		_ = t.deadlines.SetReadDeadline(time.Time{})
 	}
 }
 
-// leave keeps the end of the request's context from the connection, which others may use after it. It is false where that
-// has ended already.
+// leave keeps the end of the request's context from the connection, which other requests may use. It is false if the context has
+// already ended.
 func (t *timely) leave() bool { return t.stop == nil || t.stop() }

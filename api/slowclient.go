@@ -11,29 +11,29 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// slowClientTimeout is how long a client may take nothing of its answer, unless the settings say otherwise.
+// slowClientTimeout is how long a client may read nothing of its answer, unless the settings say otherwise.
 const slowClientTimeout = time.Minute
 
-// bodyPiece is how many bytes of a body in one piece a client has to take within that time.
+// bodyPiece is the number of bytes of an answer in one piece that a client has to read within that time.
 const bodyPiece = 64 << 10
 
-// errSlowClient ends the request of a client that takes nothing of its answer.
+// errSlowClient cancels the request of a client that has stopped reading.
 var errSlowClient = errors.New("the client stopped reading")
 
-// writing watches over the writes to a client. One that takes nothing for too long has its request cancelled.
+// writing limits the time of writes to a client. If a write takes too long, the request is cancelled.
 type writing struct {
 	timer *time.Timer
 	limit time.Duration // how long a write may take
 
 	mu   sync.Mutex
-	over bool // the writer is no longer ours
+	over bool // the request has ended, so its writer may not be used
 }
 
-// errUnwritable ends the request of a client that can't be written to.
+// errUnwritable cancels the request of a client that can't be written to.
 var errUnwritable = errors.New("the client can't be written to")
 
-// write writes to the client, and flushes where that is asked for. Only one goroutine may do so at a time. An error has
-// cancelled the request. What can't be flushed is sent when the server gets to it.
+// write writes to the client, and flushes if flush is set. Only one goroutine may call it at a time. An error has cancelled the
+// request. If the writer can't flush, the server sends the bytes later.
 func (c *call) write(p []byte, flush bool) error {
 	if c.writing.timer == nil {
 		c.writing.limit = c.slowClient()
@@ -60,8 +60,8 @@ func (c *call) slowClient() time.Duration {
 	return cmp.Or(c.node.Settings().SlowClient, slowClientTimeout)
 }
 
-// giveUpClient cancels the request, and has the write fail that is under way. A deadline is only set then: over HTTP/2 one
-// that is set ends the stream when it comes, whether or not a write waits.
+// giveUpClient cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
+// stream even if no write waits.
 func (c *call) giveUpClient() {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
@@ -73,15 +73,15 @@ func (c *call) giveUpClient() {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
-// endWriting keeps the timer from a writer that is no longer ours.
+// endWriting keeps the timer from using the writer after the request has ended.
 func (c *call) endWriting() {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
 	c.writing.over = true
 }
 
-// releaseIfSlow gives a lease back when its client is given up, until the function that it returns is called. The write
-// that waits may go on waiting: over HTTP/2 a client can keep the whole connection from taking anything.
+// releaseIfSlow releases a lease as soon as its client is given up, until end is called. The write may still wait: over HTTP/2, a
+// client can block the whole connection.
 func (c *call) releaseIfSlow(lease *supervisor.Lease) (end func()) {
 	ctx := c.r.Context()
 	stop := context.AfterFunc(ctx, func() {

@@ -81,7 +81,7 @@ func (c *call) createToken() error {
 	return nil
 }
 
-// editToken is PATCH /api/v1/tokens/{id}: what isn't named stays.
+// editToken is PATCH /api/v1/tokens/{id}: fields that are absent stay as they are.
 func (c *call) editToken() error {
 	body, err := c.body()
 	if err != nil {
@@ -179,7 +179,7 @@ func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ 
 	return words, true, nil
 }
 
-// editExpiry reads when a token ends: a time, or null for never.
+// editExpiry reads when a token expires: a time, or null for never.
 func editExpiry(t *node.Token, v gjson.Result) error {
 	switch {
 	case !v.Exists():
@@ -196,7 +196,7 @@ func editExpiry(t *node.Token, v gjson.Result) error {
 	return nil
 }
 
-// editLimits reads a token's limits. null, or a limit of 0, is none.
+// editLimits reads a token's limits. null, or 0, is no limit.
 func editLimits(t *node.Token, v gjson.Result) error {
 	switch {
 	case !v.Exists():

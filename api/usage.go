@@ -26,10 +26,10 @@ type (
 	}
 )
 
-// usageDays is how many days are told of where the request doesn't say.
+// usageDays is the number of days if the request doesn't say.
 const usageDays = 30
 
-// usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31: of everybody for an administrator, else of who asks.
+// usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31: everybody's for an administrator, otherwise the identity's own.
 func (c *call) usage() error {
 	to := time.Now().UTC()
 	from := to.AddDate(0, 0, 1-usageDays)
@@ -45,8 +45,7 @@ func (c *call) usage() error {
 	}
 	var owner *string
 	if c.who == nil || !c.who.May(node.ScopeAdmin) {
-		id := c.owner()
-		owner = &id
+		owner = new(c.owner())
 	}
 	used, err := c.node.Usage(c.r.Context(), owner, from, to)
 	if err != nil {

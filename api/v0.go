@@ -1,19 +1,17 @@
 package api
 
 import (
-	"time"
-
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
-// extra is what an answer has beside the OpenAI-style fields: in v0 the figures, the model and the engine; elsewhere the
-// figures alone, and only where a draft model took part. It is nil where there is nothing to add.
+// extra makes an answer's fields that aren't OpenAI-style: in v0 the statistics, the model and the engine; elsewhere only the
+// statistics, and only with a draft model. It is nil if there are none.
 func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	isV0 := c.dialect == nativeDialect
 	if in.Spec.Draft != nil {
-		draft = in.Spec.Draft.Key // the request may have called it by another name, or by none
+		draft = in.Spec.Draft.Key // the request may name it by an alias, or not at all
 	}
 	if !isV0 && draft == "" {
 		return nil
@@ -29,21 +27,19 @@ func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	}
 }
 
-// atFault is what the event of a failure has beside the error: in v0, why the answer of an instance ended, and after how long
-// it had begun. It is nil where there is nothing to add.
-func (c *call) atFault(in supervisor.Info, draft string, first time.Duration) []byte {
-	if in.ID == "" {
-		return nil // none was asked
+// withFigures returns the error of a run that failed, and adds to its event, in v0, why the answer ended and when it began.
+func (r *run) withFigures(err error) error {
+	if r.stream == nil || r.instance.ID == "" { // no engine has begun to answer
+		return err
 	}
-	extra := c.extra(in, draft)
+	extra := r.call.extra(r.instance, r.rq.demand.Draft)
 	if extra == nil {
-		return nil
+		return err
 	}
 	stop := translate.StopFailed
-	for _, other := range c.node.Instances() {
-		if other.ID == in.ID && other.Status.IsLeaving() {
-			stop = translate.StopUnloaded
-		}
+	if now := r.call.instance(r.instance.ID); now.ID != "" && now.Status.IsLeaving() {
+		stop = translate.StopUnloaded
 	}
-	return extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: first})
+	r.stream.atFault = extra(&translate.Outcome{Stop: translate.Stop{Reason: stop}, FirstToken: r.first})
+	return err
 }

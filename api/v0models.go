@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -52,10 +54,8 @@ func (c *call) getV0() error {
 	if err != nil {
 		return err
 	}
-	for _, m := range models {
-		if m.Key == target.Model.Key {
-			return c.answer(describeV0(m, c.node.Instances()))
-		}
+	if i := slices.IndexFunc(models, func(m node.ModelState) bool { return m.Key == target.Model.Key }); i >= 0 {
+		return c.answer(describeV0(models[i], c.node.Instances()))
 	}
 	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
 }

@@ -184,12 +184,19 @@ func scribble(p []byte) {
 
 // gather returns the body of a chat with these events.
 func gather(field openai.ReasoningField, events []translate.Event) []byte {
-	b := openai.ChatBody{Envelope: envelope, Reasoning: field}
-	var dst []byte
+	return gatherInto(&openai.ChatBody{Envelope: envelope, Reasoning: field}, events)
+}
+
+// gatherInto is the body that b makes of the events of one choice; nil if they don't come to their end.
+func gatherInto(b *openai.ChatBody, events []translate.Event) []byte {
+	var choice openai.ChatChoice
 	for _, ev := range events {
-		dst = b.Append(dst, ev)
+		choice.Add(ev)
+		if _, ok := ev.(translate.Finish); ok {
+			return b.AppendBody(nil, []*openai.ChatChoice{&choice})
+		}
 	}
-	return dst
+	return nil
 }
 
 // eventLines describes each event in a line.

@@ -71,11 +71,7 @@ func viewsWithFigures(t *testing.T, upstream []byte) []view {
 	t.Helper()
 	stream, _ := rewrite(rewriteOptions{Extra: withFigures}, upstream)
 	full, _ := rewrite(rewriteOptions{Extra: withFigures, IncludeUsage: true}, upstream)
-	b := openai.ChatBody{Envelope: envelope, Extra: withFigures}
-	var body []byte
-	for _, ev := range decode(t, upstream) {
-		body = b.Append(body, ev)
-	}
+	body := gatherInto(&openai.ChatBody{Envelope: envelope, Extra: withFigures}, decode(t, upstream))
 	return []view{{"chat stream with figures", stream}, {"chat stream with figures and usage", full}, {"chat body with figures", line(body)}}
 }
 

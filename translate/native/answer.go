@@ -129,9 +129,6 @@ func (a *Answer) Usage() translate.Usage {
 	return u
 }
 
-// Used returns the tokens used so far, even by an incomplete answer.
-func (a *Answer) Used() translate.Usage { return a.tally.Usage() }
-
 // Items returns the generated items for a conversation.
 func (a *Answer) Items() []translate.Item {
 	items := make([]translate.Item, 0, len(a.items))

@@ -12,16 +12,13 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// ChatBody is the body of a chat completion. As a [translate.Encoder] it gathers the events of one upstream request and appends
-// the body at Finish. For several choices, AppendBody takes a [ChatChoice] for each.
+// ChatBody is the body of a chat completion, made of a [ChatChoice] for each choice.
 type ChatBody struct {
 	Envelope
 	Reasoning  ReasoningField
 	SingleCall bool // keep only the first of parallel tool calls
 	OnlyChosen bool // list log probabilities of the chosen tokens only
 	Extra      Extra
-
-	only ChatChoice
 }
 
 // ChatChoice gathers the events of one upstream request.
@@ -93,16 +90,7 @@ func chatUsageOf(u translate.Usage) chatUsage {
 	return c
 }
 
-// Append gathers ev. Finish appends the body.
-func (b *ChatBody) Append(dst []byte, ev translate.Event) []byte {
-	b.only.Add(ev)
-	if _, ok := ev.(translate.Finish); ok {
-		return b.AppendBody(dst, []*ChatChoice{&b.only})
-	}
-	return dst
-}
-
-// AppendBody appends the body of an answer with several finished choices.
+// AppendBody appends the body of an answer, all of whose choices have finished.
 func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	var total translate.Outcome
 	made := chatCompletion{
@@ -121,9 +109,6 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 	dst = append(dst[:len(dst)-1], ',')
 	return append(append(dst, b.Extra(&total)...), '}')
 }
-
-// Usage returns the usage of the choice.
-func (c *ChatChoice) Usage() translate.Usage { return c.outcome.Usage }
 
 // Add gathers an event.
 func (c *ChatChoice) Add(ev translate.Event) {
@@ -209,8 +194,6 @@ func (c *ChatChoice) wellFormed() (calls []chatCall, unparsed string) {
 	}
 	return calls, unparsed
 }
-
-var _ translate.Encoder = (*ChatBody)(nil)
 
 // Envelope has the common members of all chunks and of the body of an answer.
 type Envelope struct {

@@ -16,12 +16,19 @@ var envelope = Envelope{ID: "chatcmpl-0", Created: 1700000000, Model: "lmcaddy/t
 
 // gather returns the body of a chat with these events.
 func gather(field ReasoningField, events []translate.Event) []byte {
-	b := ChatBody{Envelope: envelope, Reasoning: field}
-	var dst []byte
+	return gatherInto(&ChatBody{Envelope: envelope, Reasoning: field}, events)
+}
+
+// gatherInto returns the body that b makes of the events of one choice, or nil if they don't reach its end.
+func gatherInto(b *ChatBody, events []translate.Event) []byte {
+	var choice ChatChoice
 	for _, ev := range events {
-		dst = b.Append(dst, ev)
+		choice.Add(ev)
+		if _, ok := ev.(translate.Finish); ok {
+			return b.AppendBody(nil, []*ChatChoice{&choice})
+		}
 	}
-	return dst
+	return nil
 }
 
 // called returns the events of calls with these arguments.
@@ -71,11 +78,7 @@ func TestChatBody_WhatIsNoCallIsContent(t *testing.T) {
 
 func TestChatBody_SingleCall(t *testing.T) {
 	t.Parallel()
-	b := ChatBody{Envelope: envelope, SingleCall: true}
-	var body []byte
-	for _, ev := range called(translate.FinishToolCalls, `{"a":1}`, `{"b":2}`) {
-		body = b.Append(body, ev)
-	}
+	body := gatherInto(&ChatBody{Envelope: envelope, SingleCall: true}, called(translate.FinishToolCalls, `{"a":1}`, `{"b":2}`))
 	if args := gjson.GetBytes(body, "choices.0.message.tool_calls.#.function.arguments").Raw; args != `["{\"a\":1}"]` {
 		t.Errorf("%s", body)
 	}
@@ -122,10 +125,7 @@ func TestOutcome_ReasonsAgree(t *testing.T) {
 		"the context":                    {[]translate.Event{translate.Text{Text: "a"}, translate.Stop{Reason: translate.StopContext}, translate.Finish{Reason: translate.FinishLength}}, "length contextLengthReached"},
 	} {
 		b := ChatBody{Extra: func(o *translate.Outcome) []byte { return []byte(`"stop_reason":"` + string(o.StopReason(100)) + `"`) }}
-		var got []byte
-		for _, ev := range tt.events {
-			got = b.Append(got, ev)
-		}
+		got := gatherInto(&b, tt.events)
 		if said := gjson.GetBytes(got, "choices.0.finish_reason").Str + " " + gjson.GetBytes(got, "stop_reason").Str; said != tt.want {
 			t.Errorf("%s: %s, want %s", name, said, tt.want)
 		}

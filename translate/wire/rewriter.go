@@ -51,12 +51,15 @@ type Flusher interface{ Flush(dst []byte) []byte }
 
 // Encoded returns a Rewriter that decodes and encodes events.
 func Encoded(d translate.Decoder, e translate.Encoder) Rewriter {
-	return &encoded{decoder: d, encoder: e}
+	r := &encoded{decoder: d, encoder: e}
+	r.emit = r.event
+	return r
 }
 
 type encoded struct {
 	decoder translate.Decoder
 	encoder translate.Encoder
+	emit    func(translate.Event) error // event, which is made a function once
 	tally   translate.Tally
 	cut     bool
 	done    bool
@@ -69,7 +72,7 @@ func (r *encoded) Append(dst, p []byte) []byte {
 		return dst
 	}
 	r.out = dst
-	r.cut = errors.Is(r.decoder.Feed(p, r.event), translate.ErrCut)
+	r.cut = errors.Is(r.decoder.Feed(p, r.emit), translate.ErrCut)
 	if f, ok := r.encoder.(Flusher); ok {
 		r.out = f.Flush(r.out)
 	}
@@ -81,7 +84,7 @@ func (r *encoded) Close(dst []byte) []byte {
 		return dst
 	}
 	r.out = dst
-	_ = r.decoder.Close(r.event) // event returns no error
+	_ = r.decoder.Close(r.emit) // event returns no error
 	return r.out
 }
 

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -12,26 +14,35 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// maxTTL is the longest ttl that makes sense, in seconds: some 30 years.
+// maxTTL is the longest ttl, in seconds: about 30 years.
 const maxTTL = 1_000_000_000
 
-// modelRequest is what every endpoint that asks a model something begins with: the scanned body, and the model that it is for.
+// modelRequest is a request to a model: the scanned body, and the model that it names.
 type modelRequest struct {
 	body   *jsonbody.Body
 	target node.Target
 	engine wire.Engine
 	caps   request.Caps
-	demand node.Demand // ttl and draft_model; the slots are the endpoint's to say
+	demand node.Demand // ttl and draft_model; the endpoint sets the slots
 
 	stream       bool
 	includeUsage bool // stream_options.include_usage
 }
 
-// request reads the body and finds the model. Nothing is loaded yet.
+// request reads the body and finds the model. It loads nothing.
 func (c *call) request() (*modelRequest, error) { return c.requestWith(openai.WithDefaults) }
 
-// requestWith is request where a preset is applied in another way. The token's limits come before the body: a request that
-// is refused costs no memory.
+// textRequest is requestWith for a model that generates text.
+func (c *call) textRequest(apply applyPreset) (*modelRequest, error) {
+	rq, err := c.requestWith(apply)
+	if err == nil && rq.target.Model.Type == catalog.TypeEmbedding {
+		return nil, wrongModel(rq.target.Model, "generates no text: choose a language model.")
+	}
+	return rq, err
+}
+
+// requestWith is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
+// request that is refused costs no memory.
 func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if err := c.admit(); err != nil {
 		return nil, err
@@ -73,8 +84,8 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	return rq, nil
 }
 
-// boundTTL is a request's ttl, but no longer than the settings have it: to keep a model loaded for longer takes the right to
-// load it.
+// boundTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
+// to load models.
 func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
 	if ttl == nil || c.who.May(node.ScopeModelsManage) {
 		return ttl
@@ -85,14 +96,43 @@ func (c *call) boundTTL(ttl *time.Duration, key string) *time.Duration {
 	return ttl
 }
 
-// about makes another field the one that an error is about.
+// wrongModel is the error of a request whose model is of another kind than the endpoint's.
+func wrongModel(m catalog.Model, why string) error {
+	return translate.Invalid("unsupported_model", "model", "The model "+m.Key+" "+why)
+}
+
+// wrongEngine is the error of a request whose model is run by an engine that can't do what the endpoint is for.
+func wrongEngine(m catalog.Model, why string) error {
+	return translate.Invalid("unsupported_model", "model", "The engine of the model "+m.Key+" "+why)
+}
+
+// fieldNames are what a dialect calls the fields of an engine's request.
+type fieldNames map[string]string
+
+// refine makes the field that an error is about one of the dialect.
+func (n fieldNames) refine(e *translate.Error) *translate.Error {
+	if name, ok := n[e.Param]; ok {
+		return about(name, e)
+	}
+	return e
+}
+
+// refined is an error as a request words it.
+func refined(err error, refine func(*translate.Error) *translate.Error) error {
+	if known, ok := errors.AsType[*translate.Error](err); ok {
+		return refine(known)
+	}
+	return err
+}
+
+// about returns the error with another field as the one at fault.
 func about(param string, e *translate.Error) *translate.Error {
 	other := *e
 	other.Param = param
 	return &other
 }
 
-// model is the name of the model that a body asks for.
+// model is the name of the model in a body.
 func model(body *jsonbody.Body) (string, error) {
 	name, bad := body.String("model")
 	if bad != nil {
@@ -104,7 +144,7 @@ func model(body *jsonbody.Body) (string, error) {
 	return name, nil
 }
 
-// bodyAndModel reads the body of a request about a model that it doesn't ask anything.
+// bodyAndModel reads the body of a request that manages a model.
 func (c *call) bodyAndModel() (*jsonbody.Body, string, error) {
 	body, err := c.body()
 	if err != nil {
@@ -133,7 +173,7 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 	return stream, include.Bool(), nil
 }
 
-// demand reads the fields by which a request says how its model is to be loaded.
+// demand reads the fields that say how the model is loaded.
 func demand(body *jsonbody.Body) (node.Demand, error) {
 	var d node.Demand
 	seconds, given, bad := body.Int("ttl")
@@ -144,8 +184,7 @@ func demand(body *jsonbody.Body) (node.Demand, error) {
 	case seconds < -1 || seconds > maxTTL:
 		return d, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
 	default:
-		ttl := time.Duration(max(seconds, 0)) * time.Second
-		d.TTL = &ttl
+		d.TTL = new(time.Duration(max(seconds, 0)) * time.Second)
 	}
 	if d.Draft, bad = body.String("draft_model"); bad != nil {
 		return d, bad

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// messages is POST /v1/messages.
+func (c *call) messages() error {
+	rq, body, messages, err := c.messagesRequest(anthropic.ParseMessages)
+	if err != nil {
+		return err
+	}
+	if err := c.reserveChat(rq, body, &messages.Chat); err != nil {
+		return err
+	}
+	upstream := rq.engine.Chat(body, &messages.Chat, 0)
+	r := &messagesRun{run: c.newRun(rq), messages: messages, id: "msg_" + strings.ToLower(rand.Text())}
+	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
+	defer r.close()
+	if err := r.exchange(c.r.Context(), part{upstream: upstream, reply: r}); err != nil {
+		return refined(err, messagesFields.refine)
+	}
+	if r.stream == nil {
+		c.writeJSON(http.StatusOK, r.answer.AppendBody(nil))
+	}
+	return nil
+}
+
+// messagesRequest reads a request of the Messages API, and makes the OpenAI-style body of it that an engine's package takes.
+func (c *call) messagesRequest(parse func(*jsonbody.Body, request.Caps) (*anthropic.Messages, *translate.Error)) (*modelRequest, *jsonbody.Body, *anthropic.Messages, error) {
+	rq, err := c.textRequest(anthropic.WithDefaults)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	messages, bad := parse(rq.body, rq.caps)
+	if bad != nil {
+		return nil, nil, nil, bad
+	}
+	body, bad := messages.Upstream()
+	if bad != nil {
+		return nil, nil, nil, bad
+	}
+	return rq, body, messages, nil
+}
+
+// messagesRun is a request of the Messages API on its way.
+type messagesRun struct {
+	*run
+
+	messages *anthropic.Messages
+	id       string // of the answer
+
+	answer *anthropic.Answer // in one piece
+	out    anthropic.Stream
+}
+
+// begin begins the answer. A stream's header isn't sent before the engine has said how long the prompt is. Until then a refusal
+// is told by a status, unless the wait was so long that a ping had to keep the connection alive.
+func (r *messagesRun) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+	in, chat := resp.lease.Instance, &r.messages.Chat
+	decoder := wire.Decoder(r.rq.engine, chat)
+	if r.stream == nil {
+		r.answer = &anthropic.Answer{
+			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.messages.Thinking, SingleCall: chat.SingleCall,
+		}
+		return r.byEvents(decoder, gatherer(r.answer.Add)), nil
+	}
+	r.out.Begin(in.ID, in.Spec.ContextLength)
+	return r.byEvents(decoder, &r.out), nil
+}
+
+func (r *messagesRun) isSeen(bool) bool { return !r.out.IsEmpty() }
+
+// countTokens is POST /v1/messages/count_tokens. The engine's own template and tokenizer count, so the model is loaded for it.
+func (c *call) countTokens() error {
+	rq, body, messages, err := c.messagesRequest(anthropic.ParseCount)
+	if err != nil {
+		return err
+	}
+	counter, ok := rq.engine.(wire.Counter)
+	if !ok {
+		return wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
+	}
+	rq.demand.Priority = true // it takes no time, and agents ask before they ask for more
+	tokens := 0
+	_, err = c.inParts(rq, 1, func(int) wire.Upstream { return counter.Count(body, &messages.Chat) }, func(_ int, said []byte) error {
+		var bad *translate.Error
+		if tokens, bad = counter.Counted(said); bad != nil {
+			return bad
+		}
+		return nil
+	})
+	if err != nil {
+		return refined(err, messagesFields.refine)
+	}
+	c.writeJSON(http.StatusOK, anthropic.CountBody(tokens))
+	return nil
+}
+
+// messagesFields are the names of the Messages API.
+var messagesFields = fieldNames{
+	"stop": "stop_sequences", "response_format": "output_config.format", "reasoning_effort": "output_config.effort",
+	"thinking_budget_tokens": "thinking.budget_tokens", "chat_template_kwargs": "thinking",
+}

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// maxFault bounds how much of an engine's error is read.
+const maxFault = 64 << 10
+
+// engineResponse is an engine's response of status 200, whose body is still to be read. It comes with the slots that the
+// engine was asked on.
+type engineResponse struct {
+	io.Reader
+
+	call  *call
+	lease *supervisor.Lease
+}
+
+// onLease does something on a lease of as many slots as can be had, up to a number. See [call.guarded] for when it is done
+// again; a failure then has to be marked as [retryable].
+func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
+	return c.guarded(ctx, rq.target, rq.demand, bodies, func(demand node.Demand) error {
+		demand.Slots = max(demand.Slots, slots)
+		lease, err := c.node.Acquire(ctx, rq.target, demand)
+		if err != nil {
+			return &notLeased{rq.target.Model.Key, err}
+		}
+		defer lease.Release()
+		defer c.releaseIfSlow(lease)()
+		return c.examined(lease, do(lease))
+	})
+}
+
+// converse sends one request on a lease, which may be one of several on it, and has the response read.
+func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target node.Target, request wire.Upstream, read func(*engineResponse) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	engine := c.node.Wire(target.Model)
+	payload := supervisor.Payload{Pieces: request.Body, Memory: c.held.memory()}
+	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
+		payload = lease.Pinned(payload, pinner.Pin)
+	}
+	resp, err := lease.PostPieces(ctx, request.Path, payload)
+	if err != nil {
+		if c.r.Context().Err() != nil {
+			c.answered.Store(true) // the engine was working when the client disconnected
+		}
+		return c.notAnswered(ctx, lease, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
+		fault := engine.Fault(resp.StatusCode, said)
+		if fault.Kind == translate.KindContextOverflow {
+			return &outgrown{fault, lease.Instance}
+		}
+		return fault
+	}
+	c.answered.Store(true)
+	if err := read(&engineResponse{resp.Body, c, lease}); err != nil {
+		return err
+	}
+	lease.Answered()
+	return nil
+}
+
+// all reads a response in one piece, of at most so many bytes.
+func (e *engineResponse) all(ctx context.Context, most int64) ([]byte, error) {
+	said, err := io.ReadAll(io.LimitReader(e, most+1))
+	switch {
+	case err != nil:
+		return nil, e.call.notAnswered(ctx, e.lease, err)
+	case int64(len(said)) > most:
+		return nil, tooMuch()
+	}
+	return said, nil
+}
+
+func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if openfiles.AreExhausted(err) {
+		return c.noFiles(err) // the engine wasn't even asked
+	}
+	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
+	return &brokenOff{again: true, cause: err, told: &translate.Error{
+		Kind:    translate.KindEngineFailed,
+		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",
+	}}
+}

@@ -1,0 +1,225 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// run is a request for generated text on its way to its answer. The answer may take several upstream requests, one after the
+// other or at a time, all with one stream to the client. What is the same for every dialect is decided here: when a request
+// is sent again, what is counted as used, and how a stream is written. A [reply] is what dialects differ in.
+type run struct {
+	call   *call
+	rq     *modelRequest
+	stream *stream                 // nil for an answer in one piece
+	stored bool                    // the answer is gathered even if it is streamed, since it is to be stored
+	leased func(*supervisor.Lease) // called with each lease before anything is sent on it; nil: nothing is
+
+	mu       sync.Mutex      // held while a reply makes what the client sees
+	frames   []byte          // the buffer of tell
+	instance supervisor.Info // that answers, once one does
+	first    time.Duration   // from the request's arrival to the first token; 0: there is none yet
+	spent    map[int]spent   // by the parts' indexes
+}
+
+// part is one upstream request of a run: for the whole answer, for one of its choices, or for a round of it.
+type part struct {
+	index    int // among the run's parts
+	prompt   int // the number of its prompt; parts with the same prompt share its tokens
+	isFree   bool
+	upstream wire.Upstream
+	reply    reply
+}
+
+// spent is what a part has used.
+type spent struct {
+	prompt int
+	translate.Usage
+}
+
+// reply is how a dialect tells a client the answer to one upstream request.
+type reply interface {
+	// begin returns what makes the client's stream of the engine's: often [run.byEvents]. Of an answer in one piece, it gathers
+	// the events and makes nothing. Where an engine is lost and the client has seen nothing, begin is called again.
+	begin(ctx context.Context, resp *engineResponse) (wire.Rewriter, error)
+
+	// isSeen tells whether a client that streams has seen so much of the answer that it can't be asked for again. sent tells
+	// whether it was sent anything at all.
+	isSeen(sent bool) bool
+}
+
+// gatherer is the encoder of an answer in one piece, which makes nothing of single events.
+type gatherer func(translate.Event)
+
+// Append gathers the event.
+func (g gatherer) Append(dst []byte, ev translate.Event) []byte {
+	g(ev)
+	return dst
+}
+
+// newRun begins to answer a request, which was accepted. From now on a stream is kept alive. The run has to be closed.
+func (c *call) newRun(rq *modelRequest) *run {
+	r := &run{call: c, rq: rq, spent: map[int]spent{}}
+	if rq.stream {
+		r.stream = c.newStream()
+	}
+	return r
+}
+
+// close counts what the run has used, and stops what keeps its stream alive.
+func (r *run) close() {
+	if r.stream != nil {
+		r.stream.close()
+	}
+	r.call.used(r.rq, r.usage())
+}
+
+// exchange sends a part's upstream request, and has the answer told. A request whose engine ended before the client has seen
+// anything of the answer is sent once more; the supervisor has a fresh instance for it by then.
+func (r *run) exchange(ctx context.Context, p part) error {
+	return r.onLease(ctx, 1, func() wire.Upstream { return p.upstream }, func(lease *supervisor.Lease) error {
+		return r.converse(ctx, lease, p)
+	})
+}
+
+// onLease does something on a lease of as many slots as can be had, up to a number. It is done again as exchange says.
+// upstream is the request by which one that crashes engines is known again.
+func (r *run) onLease(ctx context.Context, slots int, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
+	bodies := func() [][]byte { return upstream().Body }
+	return r.call.onLease(ctx, r.rq, slots, bodies, func(lease *supervisor.Lease) error {
+		if r.leased != nil {
+			r.leased(lease)
+		}
+		return do(lease)
+	})
+}
+
+// converse sends a part's upstream request on a lease, which may be one of several on it.
+func (r *run) converse(ctx context.Context, lease *supervisor.Lease, p part) error {
+	return r.call.converse(ctx, lease, r.rq.target, p.upstream, func(resp *engineResponse) error { return r.read(ctx, resp, p) })
+}
+
+// read has an engine's answer told: with one write and one flush for each read.
+func (r *run) read(ctx context.Context, resp *engineResponse, p part) error {
+	rewriter, err := p.reply.begin(ctx, resp)
+	if err != nil {
+		return err
+	}
+	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
+	defer buffers.Put(in)
+	defer buffers.Put(out)
+	sent := false
+	for {
+		n, err := resp.Read(*in)
+		if n > 0 && r.rewrite(rewriter, out, (*in)[:n]) {
+			sent = true
+		}
+		if err != nil || rewriter.Cut() {
+			break // whether or not it is the end: the rewriter knows if anything is missing
+		}
+	}
+	if r.finish(rewriter, out) {
+		sent = true
+	}
+	err = r.failure(ctx, rewriter.Fault(), p.reply, sent)
+	r.count(p, rewriter.Usage(), sent || !isWasted(ctx, err))
+	return err
+}
+
+// failure is the error of an answer that ended with a fault; nil: it ended without one.
+func (r *run) failure(ctx context.Context, fault *translate.Error, reply reply, sent bool) error {
+	switch {
+	case fault == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err() // whatever it looks like from here
+	case r.stream != nil && reply.isSeen(sent):
+		return fault
+	default:
+		return retryable(fault)
+	}
+}
+
+// rewrite sends what the client sees of the bytes p of an engine's stream. Choices share a stream and its end: hence one at a
+// time.
+func (r *run) rewrite(rewriter wire.Rewriter, buf *[]byte, p []byte) (sent bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pass(buf, rewriter.Append((*buf)[:0], p))
+}
+
+// finish sends what is due at the end of an engine's stream.
+func (r *run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pass(buf, rewriter.Close((*buf)[:0]))
+}
+
+// pass sends a part of an answer, unless its client has disconnected. It needs the lock.
+func (r *run) pass(buf *[]byte, frames []byte) (sent bool) {
+	if r.call.r.Context().Err() != nil {
+		return false
+	}
+	return r.send(buf, frames)
+}
+
+// tell sends what a function appends. It is for what belongs to no engine's stream.
+func (r *run) tell(appendTo func(dst []byte) []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.send(&r.frames, appendTo(r.frames[:0]))
+}
+
+// send sends frames that were made in a buffer, which may have grown. It tells whether they are part of an answer. That a
+// client has disconnected shows by the request's context. It needs the lock.
+func (r *run) send(buf *[]byte, frames []byte) (sent bool) {
+	*buf = frames[:cap(frames)]
+	if r.stream == nil || len(frames) == 0 {
+		return false
+	}
+	return r.stream.send(frames)
+}
+
+// byEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and
+// an answer that breaks off gets the Timings that were measured here.
+func (r *run) byEvents(decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
+	return wire.Encoded(newTimedDecoder(r, decoder), encoder)
+}
+
+// sinceArrival is asked when an answer begins, and notes when the first of them did. It needs the lock.
+func (r *run) sinceArrival() time.Duration {
+	now := time.Since(r.call.arrived)
+	if r.first == 0 {
+		r.first = now
+	}
+	return now
+}
+
+// count notes what an attempt at a part has used. Another attempt takes its place.
+func (r *run) count(p part, u translate.Usage, counts bool) {
+	switch {
+	case !counts:
+		u = translate.Usage{}
+	case p.isFree:
+		u.Completion = 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spent[p.index] = spent{p.prompt, u}
+}
+
+// usage is what all parts have used, complete or not. Each prompt counts once.
+func (r *run) usage() (total translate.Usage) {
+	prompts := map[int]int{}
+	for _, s := range r.spent {
+		total.Completion += s.Completion
+		total.Prompt += max(0, s.Prompt-prompts[s.prompt])
+		prompts[s.prompt] = max(prompts[s.prompt], s.Prompt)
+	}
+	return total
+}

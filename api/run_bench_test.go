@@ -1,0 +1,62 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// chunkReader gives one chunk of an engine's stream for each read.
+type chunkReader struct {
+	chunk, end string
+	left       int
+}
+
+func (r *chunkReader) Read(p []byte) (int, error) {
+	if r.left--; r.left > 0 {
+		return copy(p, r.chunk), nil
+	}
+	if r.left == 0 {
+		return copy(p, r.end), nil
+	}
+	return 0, io.EOF
+}
+
+// passed is a reply that is passed on.
+type passed struct{ rewriter wire.Rewriter }
+
+func (p passed) begin(context.Context, *engineResponse) (wire.Rewriter, error) {
+	return p.rewriter, nil
+}
+func (p passed) isSeen(sent bool) bool { return sent }
+
+type discardWriter struct{ header http.Header }
+
+func (d *discardWriter) Header() http.Header         { return d.header }
+func (d *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discardWriter) WriteHeader(int)             {}
+func (d *discardWriter) Flush()                      {}
+
+// BenchmarkChatStream measures what a chunk of an OpenAI-style chat stream costs on its way from the engine to the client.
+func BenchmarkChatStream(b *testing.B) {
+	const head = `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":" word"}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\n"
+	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
+	a := New(Config{})
+	c := &call{api: a, w: &discardWriter{http.Header{}}, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), dialect: openAIDialect, cancel: func(error) {}}
+	r := c.newRun(&modelRequest{stream: true})
+	defer r.close()
+	b.ReportAllocs()
+	b.ResetTimer()
+	chunks := openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, false, nil)})
+	rewriter := llamaserver.Wire{}.Rewriter(&request.Chat{N: 1}, chunks)
+	if err := r.read(c.r.Context(), &engineResponse{&chunkReader{head, end, b.N + 1}, c, nil}, part{reply: passed{rewriter}}); err != nil {
+		b.Fatal(err)
+	}
+}

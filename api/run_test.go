@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// textReply streams the text of an answer, each piece on a line.
+type textReply struct {
+	*run
+}
+
+func (r textReply) begin(context.Context, *engineResponse) (wire.Rewriter, error) {
+	return r.byEvents(r.rq.engine.Decoder(), r), nil
+}
+
+func (textReply) isSeen(sent bool) bool { return sent }
+
+func (textReply) Append(dst []byte, ev translate.Event) []byte {
+	if text, ok := ev.(translate.Text); ok {
+		dst = append(append(dst, text.Text...), '\n')
+	}
+	return dst
+}
+
+// TestRun_Rounds: an answer may take several upstream requests one after the other. Each may be sent again, whatever the client
+// has seen of those before it, and each has a prompt that counts.
+func TestRun_Rounds(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]*fakeengine.Script{
+		"healthy": {Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}},
+		"an engine that ends before its second answer": {
+			Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: []fakeengine.Rule{
+				{Nth: 2, Cues: []fakeengine.Cue{{Do: fakeengine.Crash}}},
+				{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}},
+			}}}},
+			Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, script)
+			body := `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+			w := httptest.NewRecorder()
+			c := &call{
+				api: New(Config{Log: slog.New(slog.DiscardHandler)}), node: s.node, dialect: openAIDialect, w: w, cancel: func(error) {},
+				r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body)),
+			}
+			defer c.endWriting()
+			rq, err := c.textRequest(openai.WithDefaults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chat, bad := openai.ParseChat(rq.body, rq.caps)
+			if bad != nil {
+				t.Fatal(bad)
+			}
+			r := c.newRun(rq)
+			defer r.close()
+			for round := range 2 {
+				if err := r.exchange(t.Context(), part{index: round, prompt: round, upstream: rq.engine.Chat(rq.body, chat, 0), reply: textReply{r}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strings.Join(strings.Fields(w.Body.String()), " "); got != "one two one two" {
+				t.Errorf("%q", got)
+			}
+			if got := r.usage(); got != (translate.Usage{Prompt: 14, Completion: 4}) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestUsage_OfAnswersThatAreLost: what an engine generated counts for nobody if the client has seen nothing of it.
+func TestUsage_OfAnswersThatAreLost(t *testing.T) {
+	t.Parallel()
+	amid := fakeengine.Rule{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}
+	for name, tt := range dialectAsks {
+		if name == "prompts" {
+			continue // what is generated beside a candidate that has failed counts
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *Config, s *node.Settings) { s.MaxLoaded = 1 })
+			got := s.to(tt.path, `{"model":"tinychat",`+tt.body+`}`, nil)
+			if got.Code < 400 {
+				t.Fatalf("%d %s", got.Code, got.Body)
+			}
+			if used := s.total(); used != (store.UsageCount{Requests: 1}) {
+				t.Errorf("%+v", used)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+const (
+	// headerAfter is how long a stream's header waits for the first chunk once the engine has begun to answer. Until it is sent, an
+	// error can have a status.
+	headerAfter = 2 * time.Second
+	// defaultKeepAlive is how long a stream may be silent, also in the queue, during a load and a long prompt. Proxies give up after
+	// 30 to 60 seconds.
+	defaultKeepAlive = 15 * time.Second
+)
+
+// buffers are used to copy streams.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// stream is an answer of server-sent events. Its header is sent with the first event, with the first comment, or some time after
+// the engine has begun to answer, whichever comes first.
+type stream struct {
+	call   *call
+	mu     sync.Mutex // the header may be sent by the timer
+	timer  *time.Timer
+	headed bool
+	closed bool
+	sent   bool        // something that belongs to an answer
+	alive  *time.Timer // calls beat after a silence
+	last   time.Time   // when something was sent
+
+	atFault []byte // further JSON members of an error event
+}
+
+// newStream begins a stream, of which nothing is sent yet. It has to be closed before the endpoint returns.
+//
+// From now on a comment or a ping is sent after each silence of Config.KeepAlive, since proxies and clients give up on silent
+// connections. The first one sends the status 200, so a later failure is an event.
+func (c *call) newStream() *stream {
+	s := &stream{call: c, last: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alive = time.AfterFunc(c.api.KeepAlive, s.beat)
+	c.stream = s
+	return s
+}
+
+// await starts the timer that sends the header.
+func (s *stream) await() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil {
+		s.timer = time.AfterFunc(s.call.api.headerAfter, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.headed && !s.closed {
+				s.header()
+				_ = s.call.write(nil, true) // the first chunk will fail, too
+			}
+		})
+	}
+}
+
+// beat breaks a silence that was long enough with a comment, which every client skips. The Messages API has an event for it, and
+// some of its clients count only events.
+func (s *stream) beat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	every := s.call.api.KeepAlive
+	silent := time.Since(s.last)
+	if silent >= every {
+		sign := comment
+		if s.call.dialect == anthropicDialect {
+			sign = anthropic.Ping
+		}
+		s.put([]byte(sign))
+		silent = 0
+	}
+	s.alive.Reset(every - silent)
+}
+
+const comment = ":\n\n"
+
+// close stops the timers.
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.alive.Stop()
+	s.closed = true
+}
+
+// header sends the header. It needs the lock.
+func (s *stream) header() {
+	h := s.call.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
+	h.Set("X-Accel-Buffering", "no")
+	s.headed, s.call.begun = true, true
+	s.call.w.WriteHeader(http.StatusOK)
+}
+
+// send writes events and flushes. It tells whether they are part of an answer, which a comment of an engine isn't. That the
+// client has disconnected shows elsewhere.
+func (s *stream) send(events []byte) (isAnswer bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(events) == 0 {
+		return false
+	}
+	isAnswer = events[0] != ':'
+	s.sent = s.sent || isAnswer
+	s.put(events)
+	return isAnswer
+}
+
+// put writes and flushes. It needs the lock.
+func (s *stream) put(p []byte) {
+	if !s.headed {
+		s.header()
+	}
+	s.last = time.Now()
+	_ = s.call.write(p, true) // which has cancelled the request if it failed
+}
+
+// fail sends an error as an event, which the official clients raise.
+func (s *stream) fail(e *translate.Error) {
+	event := s.call.dialect.AppendError(nil, e, s.call.id)
+	if len(s.atFault) > 0 {
+		event = append(append(event[:len(event)-1], ','), s.atFault...)
+		event = append(event, '}')
+	}
+	if s.call.dialect == anthropicDialect {
+		s.send(anthropic.AppendNamedFrame(nil, "error", event))
+		return
+	}
+	s.send(jsonbody.AppendFrame(nil, event))
+}

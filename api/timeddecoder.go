@@ -1,0 +1,91 @@
+package api
+
+import (
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// timedDecoder is a decoder that measures an engine's answer from here, and refuses one that is too large to be gathered.
+type timedDecoder struct {
+	run     *run
+	decoder translate.Decoder
+	each    func(translate.Event) error // take, which is made a function once
+	emit    func(translate.Event) error // what take emits to
+
+	began, first, last time.Time // last: when the last token came
+	tokens             int       // one to a piece
+	hasTimings         bool      // the engine has sent its own
+}
+
+func newTimedDecoder(r *run, decoder translate.Decoder) *timedDecoder {
+	m := &timedDecoder{run: r, decoder: decoder, began: time.Now()}
+	m.each = m.take
+	return m
+}
+
+// Feed decodes p.
+func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
+	m.emit = emit
+	return m.decoder.Feed(p, m.each)
+}
+
+// Close ends the stream.
+func (m *timedDecoder) Close(emit func(translate.Event) error) error {
+	m.emit = emit
+	return m.decoder.Close(m.each)
+}
+
+func (m *timedDecoder) take(ev translate.Event) error {
+	if _, ok := ev.(translate.Fault); ok {
+		if m.tokens > 0 && !m.hasTimings {
+			if err := m.emit(m.timings()); err != nil {
+				return err
+			}
+		}
+		return m.emit(ev)
+	}
+	if m.note(ev) {
+		if err := m.emit(translate.FirstToken{After: m.run.sinceArrival()}); err != nil {
+			return err
+		}
+	}
+	if err := m.emit(ev); err != nil || m.run.stream != nil && !m.run.stored {
+		return err
+	}
+	if m.run.call.gather(ev) != nil {
+		_ = m.emit(translate.Fault{Err: tooMuch()})
+		return translate.ErrCut
+	}
+	return nil
+}
+
+// note looks at an event. It tells whether the answer begins with it.
+func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
+	switch ev.(type) {
+	case translate.Prompt:
+		return false
+	case translate.Reasoning, translate.Text, translate.CallArgs:
+		m.tokens++
+		m.last = time.Now()
+	case translate.Timings:
+		m.hasTimings = true
+	}
+	if isFirst = m.first.IsZero(); isFirst {
+		m.first = time.Now()
+	}
+	return isFirst
+}
+
+// timings are what was measured.
+func (m *timedDecoder) timings() translate.Timings {
+	t := translate.Timings{PromptMillis: millis(m.first.Sub(m.began)), PredictedMillis: millis(m.last.Sub(m.first))}
+	if m.tokens > 1 && t.PredictedMillis > 0 {
+		t.PredictedPerSecond = float64(m.tokens-1) / t.PredictedMillis * 1000
+	}
+	return t
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+var _ translate.Decoder = (*timedDecoder)(nil)
