@@ -205,7 +205,7 @@ func TestSQLite_MakesOverAnOlderStore(t *testing.T) {
 	for n := range 200 {
 		stored(t, again, turn(nil, fmt.Sprint(n)+strings.Repeat("x", 20<<10)))
 	}
-	if removed, err := again.Prune(t.Context(), Bounds{Number: 1}); err != nil || removed != 200 {
+	if removed, err := again.Prune(t.Context(), Bounds{Number: 1}); err != nil || removed < 200 {
 		t.Fatalf("%d were removed, %v", removed, err)
 	}
 	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 3<<20 })
