@@ -88,15 +88,16 @@ faults: build ## Breaks engines, the server and their surroundings under load; m
 	cd e2e/faults && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -full $(if $(FAULTS_BEFORE),-before "$(abspath $(FAULTS_BEFORE))") $(FAULTS_FLAGS)
 
-# Of supervisor, the pure files are mutated, and the tests are skipped that start processes or wait.
+# Of supervisor, the pure files are mutated, and the tests are skipped that start processes or wait. Of store, what needs
+# PostgreSQL is left out.
 PKG             ?= ./supervisor
-MUTANTS_EXCLUDE ?= $(if $(filter ./supervisor,$(PKG)),'/|^(address|confine|counts|doc|ended|engine|error|event|exchange|exit|folder|group|info|journal|lease|linelog|llama|loading|loss|marked|memory|notifier|output|payload|process|pulse|ready|signals|spec|supervisor|thread)')
-MUTANTS_SKIP    ?= $(if $(filter ./supervisor,$(PKG)),^Test(Supervisor|Fault|Loss|Confined|EndLeftovers|Address|Journal|Lease|Outputs|Signals|HasEnded|Notifier_Sees|Close|Llama))
+MUTANTS_EXCLUDE ?= $(if $(filter ./supervisor,$(PKG)),'/|^(address|confine|counts|description|doc|ended|engine|error|event|exchange|exit|folder|group|info|journal|launch|lease|linelog|llama|loading|loss|marked|memory|notifier|output|payload|process|pulse|ready|signals|spec|supervisor|thread)',$(if $(filter ./store,$(PKG)),postgres))
+MUTANTS_SKIP    ?= $(if $(filter ./supervisor,$(PKG)),^Test(Supervisor|Fault|Loss|Confined|EndLeftovers|Address|Journal|Lease|Outputs|Signals|HasEnded|Notifier_Sees|Close|Llama),$(if $(filter ./store,$(PKG)),Postgres|TestOpen_SaysWhatToDo|TestKill|/postgres))
 
 .PHONY: mutants
 mutants: ## Changes one package here and there, and lists the changes (LIVED) that its tests miss: PKG=./store
-	GOFLAGS='-vet=off -ldflags=-s $(if $(MUTANTS_SKIP),-skip=$(MUTANTS_SKIP))' go run $(GREMLINS) unleash \
-		--workers 2 --timeout-coefficient 10 --invert-logical $(if $(MUTANTS_EXCLUDE),-E $(MUTANTS_EXCLUDE)) $(PKG)
+	CGO_ENABLED=0 GOFLAGS='-buildvcs=false -vet=off -ldflags=-s $(if $(MUTANTS_SKIP),-skip=$(MUTANTS_SKIP))' go run $(GREMLINS) unleash \
+		--workers 2 --timeout-coefficient 8 $(if $(filter ./store,$(PKG)),,--invert-logical) $(if $(MUTANTS_EXCLUDE),-E $(MUTANTS_EXCLUDE)) $(PKG)
 
 .PHONY: lint
 lint: ## Runs the linter

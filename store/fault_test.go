@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// patiently opens a database as another program that waits until the store has tidied up, which locks it.
+func patiently(path string) string { return "file:" + path + "?_pragma=busy_timeout(120000)" }
+
 // TestSQLite_Locked: another program holds the lock.
 func TestSQLite_Locked(t *testing.T) {
 	t.Parallel()
@@ -19,7 +22,7 @@ func TestSQLite_Locked(t *testing.T) {
 	root := stored(t, s, turn(nil, "root"))
 	patience := s.patience
 	s.patience = 300 * time.Millisecond
-	other, err := sql.Open("sqlite", "file:"+at.Path)
+	other, err := sql.Open("sqlite", patiently(at.Path))
 	must(t, err)
 	t.Cleanup(func() { must(t, other.Close()) })
 	other.SetMaxOpenConns(1)
@@ -53,7 +56,7 @@ func TestSQLite_LockedForAWhile(t *testing.T) {
 	at := backends[0].at(t)
 	s := open(t, at)
 	s.patience = time.Minute
-	other, err := sql.Open("sqlite", "file:"+at.Path)
+	other, err := sql.Open("sqlite", patiently(at.Path))
 	must(t, err)
 	t.Cleanup(func() { must(t, other.Close()) })
 	other.SetMaxOpenConns(1)
@@ -94,7 +97,7 @@ func TestSQLite_CloseWhileLocked(t *testing.T) {
 	t.Parallel()
 	at := backends[0].at(t)
 	s := open(t, at)
-	other, err := sql.Open("sqlite", "file:"+at.Path)
+	other, err := sql.Open("sqlite", patiently(at.Path))
 	must(t, err)
 	t.Cleanup(func() { must(t, other.Close()) })
 	other.SetMaxOpenConns(1)

@@ -57,6 +57,23 @@ func TestPrune_Number(t *testing.T) {
 	})
 }
 
+// TestPrune_AgeAndNumber: both bounds apply.
+func TestPrune_AgeAndNumber(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		old := turn(nil, "old")
+		old.Created = time.Now().Add(-2 * time.Hour)
+		first, last := turn(nil, "first"), turn(nil, "last")
+		first.Created = time.Now().Add(-time.Minute)
+		stored(t, s, old, first, last)
+		removed, err := s.Prune(t.Context(), Bounds{Age: time.Hour, Number: 1})
+		if err != nil || removed != 2 {
+			t.Errorf("removed %d (%v), not 2", removed, err)
+		}
+		must(t, second(s.Get(t.Context(), "", last.ID)))
+		sound(t, s)
+	})
+}
+
 // putFamily stores a conversation of n turns, all but the first of which are branches.
 func putFamily(t *testing.T, s *Store, n int) {
 	t.Helper()

@@ -100,7 +100,9 @@ func TestPut_Refuses(t *testing.T) {
 			"an empty image":    func(t *Turn) { t.withImage("") },
 			"an image's hash":   func(t *Turn) { t.withImage("").In[0].Parts[1].Image.Hash = hashOf([]byte("x")) },
 			"an owner with a 0": func(t *Turn) { t.Owner = "\x00" },
+			"a model with a 0":  func(t *Turn) { t.Model = "\x00" },
 			"before 1970":       func(t *Turn) { t.Created = time.Unix(-1, 0) },
+			"when 1970 began":   func(t *Turn) { t.Created = time.Unix(0, 0) }, // a family of that age is one that is being removed
 		} {
 			bad := turn(nil, "x")
 			edit(bad)

@@ -205,6 +205,39 @@ func TestSQLite_MakesOverAnOlderStore(t *testing.T) {
 	for n := range 200 {
 		stored(t, again, turn(nil, fmt.Sprint(n)+strings.Repeat("x", 20<<10)))
 	}
-	must(t, second(again.Prune(t.Context(), Bounds{Number: 1})))
+	if removed, err := again.Prune(t.Context(), Bounds{Number: 1}); err != nil || removed < 200 {
+		t.Fatalf("%d were removed, %v", removed, err)
+	}
 	within(t, "it is small", func() bool { return sizeOf(t, at.Path) < 3<<20 })
+}
+
+// TestSQLite_ALargeOlderStore stays as it is, since converting it would delay the start.
+func TestSQLite_ALargeOlderStore(t *testing.T) {
+	t.Parallel()
+	at := backends[0].at(t)
+	s := open(t, at)
+	kept := stored(t, s, turn(nil, "kept"))
+	must(t, s.Close())
+	older, err := sql.Open("sqlite", "file:"+at.Path)
+	must(t, err)
+	older.SetMaxOpenConns(1)
+	for _, statement := range []string{"PRAGMA auto_vacuum = NONE", "VACUUM", "PRAGMA journal_mode = DELETE"} {
+		_, err := older.ExecContext(t.Context(), statement)
+		must(t, err)
+	}
+	must(t, older.Close())
+	f, err := os.OpenFile(at.Path, os.O_RDWR, 0)
+	must(t, err)
+	must(t, f.Truncate(convertBytes+1<<20)) // with a hole, which takes no room on the disk
+	_, err = f.WriteAt(make([]byte, 4), 28) // no number of pages in the header: the file's size counts
+	must(t, err)
+	must(t, f.Close())
+
+	var log strings.Builder
+	at.Log = slog.New(slog.NewTextHandler(&log, nil))
+	again := open(t, at)
+	must(t, second(again.Get(t.Context(), "", kept.ID)))
+	if !strings.Contains(log.String(), "it is large") || strings.Contains(log.String(), "was made over") {
+		t.Errorf("the log says %s", log.String())
+	}
 }

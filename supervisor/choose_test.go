@@ -238,3 +238,29 @@ func TestChoose_MoreSlotsThanThereAreIsAllOfThem(t *testing.T) {
 	wide.Waiter.Slots = 9
 	p.on(wide, Grant{1, 1, 2, false})
 }
+
+// A request for a certain instance takes any once that is gone, also if another gets its name.
+func TestChoose_AnotherWithTheNameOfOneThatIsGone(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.on(loader(1, "a"), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	for id, want := range [][]Effect{{Grant{2, 2, 1, false}}, nil} {
+		asked := user(uint64(2+id), "a")
+		asked.Waiter.Instance = "a:2"
+		p.on(asked, want...)
+	}
+	crash(p, 2)
+	p.on(loader(4, "a"), Spawn{"a:2", 3})
+	p.on(back(1), Grant{3, 1, 1, false})
+}
+
+func TestChoose_ALoadOfAnInstanceThatIsGone(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	asked := loader(1, "a")
+	asked.Waiter.Instance = "a:2"
+	p.on(asked, Refuse{1, noInstance("a:2")})
+	p.waits()
+}

@@ -147,3 +147,16 @@ func TestEvict_NotWhatIsPinnedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// Once a waiter's lead is over, an instance that is idle goes before one that is busy.
+func TestEvict_AnIdleOneRatherThanABusyOne(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Instances: 2})
+	p.busy(specOf("a", 1)) // it was used less recently
+	p.busy(specOf("b", 1))
+	p.on(user(1, "c"))
+	p.pass(maxLead)
+	p.on(back(2), Stop{2, ForRoom})
+	p.on(stopped(2), Spawn{"c", 3})
+	p.names("a", "c")
+}

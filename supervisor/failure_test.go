@@ -362,3 +362,12 @@ func TestFailure_WithoutFileDescriptorsNothingIsCounted(t *testing.T) {
 	p.due(time.Second, Spawn{"b", gen + 2})
 	p.on(ready(gen+2), Loaded{gen + 2})
 }
+
+// A request waits for the next attempt if that is no longer than patience away.
+func TestFailure_Patience(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.st.Failures = map[string]*Failure{"a": {Count: 3, At: p.now, Until: p.now.Add(patience)}}
+	p.at(user(1, "a"))
+	p.due(patience, Spawn{"a", 1})
+}

@@ -171,3 +171,27 @@ func TestMemory_WithoutALimitEverythingFits(t *testing.T) {
 		})
 	}
 }
+
+// A ready instance is counted with the buffers that it reports, what its engine takes besides, and what it may still fill.
+func TestMemory_AReadyInstanceIsCountedWithItsReserve(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(asks(1, with(sized("a", 1<<30), func(s *Spec) { s.Reserve = 5 << 20 })), Spawn{"a", 1})
+	p.on(Signalled{1, Signal{Kind: SignalBuffer, Bytes: 100 << 20}})
+	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+	if claim, want := p.st.Instances[0].Claim, int64(100<<20+RuntimeMemory+5<<20); claim != want {
+		t.Errorf("it is counted with %d bytes, want %d", claim, want)
+	}
+}
+
+func TestMemory_OnlyWhatIsReadyIsMeasured(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.on(asks(1, sized("a", 40)), Spawn{"a", 1})
+	p.on(Measured{1, 70})
+	if claim := p.st.Instances[0].Claim; claim != 40 {
+		t.Errorf("while it is loading, it is counted with %d bytes, want 40", claim)
+	}
+	p.on(died(1), failed(1, "The model a could not be loaded: exit status 1"))
+	p.on(Measured{1, 70})
+}

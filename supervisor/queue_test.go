@@ -153,3 +153,48 @@ func TestQueue_IsSharedFairly(t *testing.T) {
 	p.at(of("eve", 31, "a"), Refuse{31, full}) // nobody has more than two
 	p.waits(10, 20, 30, 11)
 }
+
+// A request with priority counts for its owner, and is refused when its owner has as many as anybody else.
+func TestQueue_PriorityRefusesNobodyWithAsMany(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Queue: 3})
+	p.busy(specOf("a", 1))
+	p.on(user(1, "b"), Spawn{"b", 2}) // another model's queue
+	p.at(of("ann", 10, "a"))
+	p.at(of("ann", 11, "a"))
+	p.at(of("bob", 20, "a"))
+	asked := first(21, "a")
+	asked.Waiter.Owner = "bob"
+	p.at(asked, Refuse{21, queueFull("a", 3, 2*time.Second)})
+	p.waits(1, 10, 20, 11)
+}
+
+// Lower limits refuse nobody who waits, also when another request is served at once.
+func TestQueue_WhoIsServedAtOnceRefusesNobody(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.busy(specOf("a", 1))
+	p.on(loader(1, "a"), Spawn{"a:2", 2})
+	p.on(ready(2), Loaded{2}, Grant{Waiter: 1, Gen: 2, SawLoad: true})
+	for id := range uint64(3) {
+		asked := of("ann", 10+id, "a")
+		asked.Waiter.Instance = "a"
+		p.on(asked)
+	}
+	p.on(Configured{Limits: Limits{Queue: 1}})
+	p.on(of("bob", 20, "a"), Grant{20, 2, 1, false})
+	p.waits(10, 11, 12)
+}
+
+// A refused request's load is stopped if nothing else waits for it.
+func TestQueue_TheLoadOfARefusedRequest(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{Queue: 1, Abandon: true})
+	p.on(user(1, "a"), Spawn{"a", 1})
+	asked := user(2, "a")
+	draft := specOf("d", 1).Model
+	asked.Waiter.Draft, asked.Waiter.Spec = "d", with(asked.Waiter.Spec, func(s *Spec) { s.Draft = &draft })
+	p.on(asked, Spawn{"a:2", 2}, Refuse{2, queueFull("a", 1, time.Second)}, Stop{2, ForNobody})
+	p.on(stopped(2))
+	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+}

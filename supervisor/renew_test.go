@@ -153,3 +153,43 @@ func TestRenew_UnloadingTellsWhoAskedForTheLoad(t *testing.T) {
 	p.on(starved(2)) // it waits for a's end
 	p.on(unloader(3, "b"), Refuse{1, unloadedWhileLoading("b")}, Grant{Waiter: 3})
 }
+
+// Pinning an instance cancels its eviction, and nothing else.
+func TestRenew_WhatPinningCancels(t *testing.T) {
+	t.Parallel()
+	t.Run("an eviction", func(t *testing.T) {
+		t.Parallel()
+		p := newPlay(t, Limits{Instances: 1})
+		p.busy(specOf("a", 1))
+		p.on(user(1, "b"))
+		p.pass(maxLead)
+		p.on(Tick{})
+		p.on(Configured{Limits: Limits{Instances: 2}, Specs: map[uint64]*Spec{1: pinned(specOf("a", 1))}}, Spawn{"b", 2})
+		p.on(back(1))
+	})
+	t.Run("not of an instance that isn't pinned", func(t *testing.T) {
+		t.Parallel()
+		p := newPlay(t, Limits{Instances: 1})
+		p.busy(specOf("a", 1))
+		p.on(user(1, "b"))
+		p.pass(maxLead)
+		p.on(Tick{})
+		p.on(Configured{Limits: Limits{Instances: 1}, Specs: map[uint64]*Spec{1: specOf("a", 1)}})
+		p.on(back(1), Stop{1, ForRoom})
+	})
+	t.Run("not an unload", func(t *testing.T) {
+		t.Parallel()
+		p := newPlay(t, Limits{})
+		p.busy(specOf("a", 1))
+		p.on(unloader(1, "a"))
+		p.on(configure(1, pinned(specOf("a", 1))))
+		p.on(back(1), Stop{1, ForRequest})
+	})
+	t.Run("not a load", func(t *testing.T) {
+		t.Parallel()
+		p := newPlay(t, Limits{})
+		p.on(user(1, "a"), Spawn{"a", 1})
+		p.on(configure(1, pinned(specOf("a", 1))))
+		p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+	})
+}
