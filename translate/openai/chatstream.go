@@ -15,6 +15,7 @@ type ChatStream struct {
 	singleCall bool // of parallel calls the client gets the first alone
 
 	begun   bool
+	calls   int    // that have been told
 	bare    []int  // calls of whose arguments nothing has come yet, by index
 	text    string // of the chunk that waits for its log probabilities
 	outcome translate.Outcome
@@ -39,6 +40,7 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 		s.text = ev.Text
 	case translate.CallStart:
 		if s.isTold(ev.Index) {
+			s.calls++
 			s.bare = append(s.bare, ev.Index)
 			id := chatCallID(ev.ID, s.chunks.opts.Envelope.ID, s.chunks.opts.Choice, ev.Index)
 			return s.call(dst, ev.Index, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"function","function":{"name":`+
@@ -51,11 +53,12 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 		}
 	case translate.Finish:
 		s.outcome.Note(ev)
+		s.outcome.Agree(s.calls)
 		dst = s.begin(dst)
 		if ev.Reason != translate.FinishLength {
 			dst = s.chunks.AppendNoArguments(dst, s.bare)
 		}
-		s.chunks.Finish(&wire.Chunk{Thinking: -1, Finish: jsonbody.AppendString(nil, string(ev.Reason))})
+		s.chunks.Finish(&wire.Chunk{Thinking: -1, Finish: jsonbody.AppendString(nil, string(s.outcome.Reason))})
 		return s.chunks.AppendEnd(dst, &s.outcome, nil)
 	default:
 		s.outcome.Note(ev)
