@@ -21,7 +21,7 @@ func (c *call) messages() error {
 		return err
 	}
 	if err := c.reserveChat(rq, upstream, &ask.Chat); err != nil {
-		return err
+		return inMessagesWords(err)
 	}
 	run := &messagesRun{call: c, rq: rq, ask: ask, id: "msg_" + strings.ToLower(rand.Text())}
 	run.upstream = rq.engine.Chat(upstream, &ask.Chat, 0)
