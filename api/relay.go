@@ -193,8 +193,8 @@ func (s *stream) relay(up *upstream, rewriter wire.Rewriter) error {
 }
 
 // decode reads an engine's stream to the answer's end. A Fault is returned, and so is an error of each, which ends the reading. After the events of each read, flush is called, where
-// it isn't nil. Beside what the decoder makes, each sees when the first token came, and with a Fault how fast the others did,
-// where the engine doesn't say it any more.
+// it isn't nil. Beside what the decoder makes, each sees when the first token came, and at the end how fast the others did,
+// where the engine doesn't say it.
 func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) error, flush func()) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
@@ -205,6 +205,11 @@ func (u *upstream) decode(decoder translate.Decoder, each func(translate.Event) 
 				return err
 			}
 			return fault.Err
+		}
+		if _, ok := ev.(translate.Finish); ok {
+			if err := watch.tell(each); err != nil {
+				return err
+			}
 		}
 		if watch.note(ev) {
 			if err := each(translate.FirstToken{After: u.call.sinceArrival()}); err != nil {

@@ -9,7 +9,8 @@ import (
 // sinceArrival is how long ago the request arrived.
 func (c *call) sinceArrival() time.Duration { return time.Since(c.arrived) }
 
-// stopwatch measures an engine's answer from here, for when it breaks off before the engine has told its own figures.
+// stopwatch measures an engine's answer from here, for engines that tell no figures, and for answers that break off before the
+// engine has told them.
 type stopwatch struct {
 	began, first, last time.Time // last: when the last token came
 	tokens             int       // one to a piece
