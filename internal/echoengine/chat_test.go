@@ -80,7 +80,7 @@ func TestChat(t *testing.T) {
 		"a text":           {"hello there", "", []choice{{Content: "hello there", Finish: "stop"}}, [3]int{2, 2, 0}},
 		"thinking":         {"think of it\nyes", "", []choice{{Content: "yes", Reasoning: "of it", Finish: "stop"}}, [3]int{4, 3, 2}},
 		"a limit":          {"a b c d", `,"max_tokens":2`, []choice{{Content: "a b ", Finish: "length"}}, [3]int{4, 2, 0}},
-		"a stop string":    {"hello there world", `,"stop":["e wo"]`, []choice{{Content: "hello ther", Finish: "stop"}}, [3]int{3, 3, 0}},
+		"a stop string":    {"hello big world", `,"stop":["g wo"]`, []choice{{Content: "hello bi", Finish: "stop"}}, [3]int{3, 3, 0}},
 		"thinking of one":  {"think there\nyes", `,"stop":["e"]`, []choice{{Content: "y", Reasoning: "there", Finish: "stop"}}, [3]int{3, 2, 1}},
 		"two choices":      {"hi", `,"n":2`, []choice{{Content: "hi", Finish: "stop"}, {Content: "hi", Finish: "stop"}}, [3]int{1, 2, 0}},
 		"calls":            {twoCalls, openAITools, []choice{{Content: "well", Calls: calls, Finish: "tool_calls"}}, [3]int{10, 8, 0}},
@@ -116,7 +116,7 @@ func TestChat(t *testing.T) {
 func TestChat_V0(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	_, body := s.chat("/api/v0/chat/completions", "hello there world", "")
+	_, body := s.chat("/api/v0/chat/completions", "hello big world", "")
 	if speed := gjson.Get(body, "stats.tokens_per_second"); speed.Num <= 0 || gjson.Get(body, "stats.stop_reason").Str != "eosFound" {
 		t.Errorf("stats %s", gjson.Get(body, "stats"))
 	}

@@ -1,6 +1,7 @@
 package echoengine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -25,10 +26,8 @@ func (Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error 
 
 // CheckEmbedding refuses token ids: the engine has words, and no tokens.
 func (Wire) CheckEmbedding(e *request.Embedding) *translate.Error {
-	for _, input := range e.Inputs {
-		if request.IsTokens(input) {
-			return translate.Invalid("unsupported_value", "input", `The engine of the model takes no token ids: send the "input" as text.`)
-		}
+	if slices.ContainsFunc(e.Inputs, request.IsTokens) {
+		return translate.Invalid("unsupported_value", "input", `The engine of the model takes no token ids: send the "input" as text.`)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestMessages(t *testing.T) {
 		"a text":          {"hello there", "", []block{{"text", "hello there"}}, "end_turn", 2, 2},
 		"thinking":        {"think of it\nyes", `,"thinking":{"type":"enabled","budget_tokens":20}`, []block{{"thinking", "of it"}, {"text", "yes"}}, "end_turn", 4, 3},
 		"hidden thinking": {"think of it\nyes", "", []block{{"text", "yes"}}, "end_turn", 4, 3},
-		"a stop sequence": {"hello there world", `,"stop_sequences":["e wo"]`, []block{{"text", "hello ther"}}, "stop_sequence", 3, 3},
+		"a stop sequence": {"hello big world", `,"stop_sequences":["g wo"]`, []block{{"text", "hello bi"}}, "stop_sequence", 3, 3},
 		"calls":           {interleaved, anthropicTools, calls, "tool_use", 8, 7},
 		"one call":        {interleaved, anthropicTools + `,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, calls[:2], "tool_use", 8, 7},
 		"a demanded call": {"hi", anthropicTools + `,"tool_choice":{"type":"any"}`, []block{{"tool_use", `near{"said":"hi"}`}}, "tool_use", 1, 3},

@@ -18,7 +18,7 @@ func TestNativeChat(t *testing.T) {
 		"a text":        {"hello there", "", `[{"type":"message","content":"hello there"}]`, 2, 2},
 		"thinking":      {"think of it\nyes", "", `[{"type":"reasoning","content":"of it"},{"type":"message","content":"yes"}]`, 4, 3},
 		"a limit":       {"a b c d", `,"max_output_tokens":2`, `[{"type":"message","content":"a b "}]`, 4, 2},
-		"a stop string": {"hello there world", `,"stop":"e wo"`, `[{"type":"message","content":"hello ther"}]`, 3, 3},
+		"a stop string": {"hello big world", `,"stop":"g wo"`, `[{"type":"message","content":"hello bi"}]`, 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
