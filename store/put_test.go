@@ -23,7 +23,7 @@ func TestPut_GivesBackWhatWasStored(t *testing.T) {
 		first.Request = json.RawMessage(`{"system_prompt":"\u0000 is allowed here"}`)
 		first.Usage = translate.Usage{Prompt: 10, Cached: 5, Completion: 7, Reasoning: 3}
 		first.Out = append(first.Out, translate.Item{
-			ID: "fc_1", Kind: translate.ItemCall, CallID: "call_1", Tool: "look", Server: "eyes",
+			ID: "fc_1", Kind: translate.ItemCall, CallID: "call_1", Tool: "look", Provider: &translate.Provider{Server: "eyes"},
 			Args: json.RawMessage(`{"at":"it"}`), Raw: json.RawMessage(`[1]`),
 		})
 		second := turn(first, "and now?")

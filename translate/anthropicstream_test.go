@@ -65,8 +65,8 @@ func TestMessages_Transcripts(t *testing.T) {
 func TestMessages_EveryEnd(t *testing.T) {
 	t.Parallel()
 	thought, said := translate.Reasoning{Text: "Hm"}, translate.Text{Text: "Yes"}
-	call := []translate.Event{translate.CallStart{0, "a", "one"}, translate.CallArgs{0, `{"x":`}, translate.CallArgs{0, `1}`}, translate.CallDone{Index: 0}}
-	second := []translate.Event{translate.CallStart{1, "", "two"}, translate.CallDone{Index: 1}}
+	call := []translate.Event{translate.CallStart{Index: 0, ID: "a", Name: "one"}, translate.CallArgs{0, `{"x":`}, translate.CallArgs{0, `1}`}, translate.CallDone{Index: 0}}
+	second := []translate.Event{translate.CallStart{Index: 1, Name: "two"}, translate.CallDone{Index: 1}}
 	prompt, usage := translate.Prompt{Total: 9, Cached: 4, Processed: 4}, translate.Usage{Prompt: 9, Cached: 4, Completion: 3}
 	end := func(stop translate.Stop, reason translate.FinishReason) []translate.Event {
 		return []translate.Event{usage, stop, translate.Finish{Reason: reason}}

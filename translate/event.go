@@ -48,10 +48,11 @@ type (
 	// Text is a piece of the model's answer.
 	Text struct{ Text string }
 
-	// CallStart begins a tool call. Index counts the answer's calls from 0.
+	// CallStart begins a tool call. Index counts the calls of a round from 0.
 	CallStart struct {
 		Index    int
 		ID, Name string
+		Provider Provider
 	}
 
 	// CallArgs is a piece of the text of a call's JSON arguments.
@@ -70,9 +71,11 @@ type (
 		IsError bool
 	}
 
-	// CallInvalid is a call that can't be made: no such tool, or arguments that don't fit.
+	// CallInvalid is a call that can't be made: there is no such tool, or the arguments don't fit. A call of a tool that doesn't
+	// exist has no CallStart.
 	CallInvalid struct {
 		Index        int
+		Name         string
 		Reason       string
 		ArgumentsBad bool // else the name is
 	}

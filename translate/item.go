@@ -15,11 +15,17 @@ type Item struct {
 	// Parts are the content of a message, the thinking of a reasoning item, and what a tool answered of a result.
 	Parts []Part `json:"parts,omitempty"`
 
-	CallID string          `json:"call_id,omitempty"` // of a call, and of the result that belongs to it
-	Tool   string          `json:"tool,omitempty"`    // that is called
-	Server string          `json:"server,omitempty"`  // whose tool it is; empty: the client's own
-	Args   json.RawMessage `json:"args,omitempty"`    // of a call: a JSON object
-	Raw    json.RawMessage `json:"raw,omitempty"`     // what only the dialect that made the item understands
+	CallID   string          `json:"call_id,omitempty"`  // of a call, and of the result that belongs to it
+	Tool     string          `json:"tool,omitempty"`     // that is called
+	Provider *Provider       `json:"provider,omitempty"` // of the tool; nil: the client
+	Args     json.RawMessage `json:"args,omitempty"`     // of a call: a JSON object
+	Raw      json.RawMessage `json:"raw,omitempty"`      // what only the dialect that made the item understands
+}
+
+// Provider is where the server found a tool that it calls itself. The zero value is a tool of the client's.
+type Provider struct {
+	Plugin string `json:"plugin_id,omitempty"`    // of a server that the operator configured
+	Server string `json:"server_label,omitempty"` // of a server that the request named
 }
 
 // ItemKind is what an Item is.

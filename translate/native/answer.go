@@ -14,21 +14,24 @@ type Answer struct {
 	Instance   string // that answers
 	ResponseID string // under which it is stored; empty: it isn't
 
-	items   []output
-	open    bool // the last item may go on
-	load    *float64
-	tally   translate.Tally
-	usage   translate.Usage // of the last round, but for what is generated: that is the sum
-	timings translate.Timings
-	first   time.Duration // until the first token; 0: unknown
-	rounds  int           // that are over
-	reason  translate.FinishReason
+	items []*output
+	open  bool // the last item may go on
+
+	roundFrom int // of items: the first of the current round
+	load      *float64
+	tally     translate.Tally
+	usage     translate.Usage // of the last round, but for what is generated: that is the sum
+	timings   translate.Timings
+	first     time.Duration // until the first token; 0: unknown
+	rounds    int           // that are over
+	reason    translate.FinishReason
 }
 
 // output is an item of the specification's "Chat output item (v1)".
 type output struct {
 	kind translate.ItemKind
 	text strings.Builder
+	call *call // of a call; else nil
 }
 
 type (
@@ -61,6 +64,7 @@ func (a *Answer) Add(ev translate.Event) {
 		if ev.Number == 1 { // perhaps once more: what an engine said that has ended doesn't count
 			*a = Answer{Instance: a.Instance, load: a.load}
 		}
+		a.open, a.roundFrom = false, len(a.items)
 	case translate.Load:
 		if ev.Phase == translate.PhaseEnd {
 			a.load = &ev.Seconds
@@ -69,6 +73,8 @@ func (a *Answer) Add(ev translate.Event) {
 		a.extend(translate.ItemReasoning, ev.Text)
 	case translate.Text:
 		a.extend(translate.ItemMessage, ev.Text)
+	case translate.CallStart, translate.CallArgs, translate.CallResult, translate.CallInvalid:
+		a.addCall(ev)
 	case translate.Usage:
 		ev.Completion += a.usage.Completion
 		ev.Reasoning += a.usage.Reasoning
@@ -88,7 +94,7 @@ func (a *Answer) Add(ev translate.Event) {
 
 func (a *Answer) extend(kind translate.ItemKind, text string) {
 	if n := len(a.items); n == 0 || !a.open || a.items[n-1].kind != kind {
-		a.items = append(a.items, output{kind: kind})
+		a.items = append(a.items, &output{kind: kind})
 		a.open = true
 	}
 	a.items[len(a.items)-1].text.WriteString(text)
@@ -130,8 +136,15 @@ func (a *Answer) Used() translate.Usage { return a.tally.Usage() }
 // Items are what was generated, as a conversation keeps it.
 func (a *Answer) Items() []translate.Item {
 	items := make([]translate.Item, 0, len(a.items))
-	for i := range a.items {
-		item := translate.Item{Kind: a.items[i].kind, Parts: []translate.Part{{Text: a.items[i].text.String()}}}
+	for _, o := range a.items {
+		if o.call != nil {
+			items = append(items, o.call.item(o.kind))
+			if o.kind == translate.ItemCall && o.call.result != nil {
+				items = append(items, translate.Item{Kind: translate.ItemResult, CallID: o.call.id, Tool: o.call.tool, Parts: []translate.Part{{Text: *o.call.result}}})
+			}
+			continue
+		}
+		item := translate.Item{Kind: o.kind, Parts: []translate.Part{{Text: o.text.String()}}}
 		if item.Kind == translate.ItemMessage {
 			item.Role = translate.RoleAssistant
 		}
@@ -156,7 +169,21 @@ func (a *Answer) AppendBody(dst []byte) []byte {
 func Output(items []translate.Item) []json.RawMessage {
 	out := make([]json.RawMessage, 0, len(items))
 	for i := range items {
-		out = append(out, jsonbody.AppendJSON(nil, textItem{items[i].Kind, translate.JoinTexts(items[i].Parts)}))
+		switch item := &items[i]; item.Kind {
+		case translate.ItemCall:
+			output := "" // of a call that was never answered
+			if i+1 < len(items) && items[i+1].Kind == translate.ItemResult && items[i+1].CallID == item.CallID {
+				output = translate.JoinTexts(items[i+1].Parts)
+			}
+			out = append(out, jsonbody.AppendJSON(nil, toolCall{"tool_call", item.Tool, object(item.Args), &output, providerOf(item.Provider)}))
+		case translate.ItemResult: // it is part of its call
+		case translate.ItemInvalid:
+			made := invalidOf(item)
+			made.Type = "invalid_tool_call"
+			out = append(out, jsonbody.AppendJSON(nil, made))
+		default:
+			out = append(out, jsonbody.AppendJSON(nil, textItem{item.Kind, translate.JoinTexts(item.Parts)}))
+		}
 	}
 	return out
 }

@@ -9,7 +9,8 @@ import (
 // their order:
 //
 //	chat.start (model_load.start .progress* .end?)?
-//	  (prompt_processing.start .progress* .end | reasoning.start .delta* .end | message.start .delta* .end)*
+//	  (prompt_processing.start .progress* .end | reasoning.start .delta* .end | message.start .delta* .end |
+//	   tool_call.start .arguments .success | tool_call.failure)*
 //	  error? chat.end
 //
 // A request that has to be sent to an engine once more is one prompt to the client, and at most one load.
@@ -61,6 +62,11 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 		dst = s.appendDelta(dst, translate.ItemReasoning, ev.Text)
 	case translate.Text:
 		dst = s.appendDelta(dst, translate.ItemMessage, ev.Text)
+	case translate.CallStart, translate.CallDone, translate.CallResult:
+		dst = s.appendCall(dst, ev)
+	case translate.CallInvalid:
+		s.Answer.Add(ev)
+		return s.appendInvalid(dst, ev)
 	case translate.Finish:
 		dst = s.appendClosed(dst)
 	case translate.Fault:

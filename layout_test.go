@@ -1,0 +1,128 @@
+package lmcaddy_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/lmcaddy/lmcaddy"
+
+type row struct {
+	pkg     string
+	imports []string
+}
+
+// mayImport lists what each package of the module may import of the others, from the top down. A name that ends in /... stands
+// for a package and all below it. docs/architecture.md explains the layout.
+var mayImport = []row{
+	{"", []string{"caddymodule/command"}},
+	{"cmd/lmcaddy", []string{"caddymodule/command"}},
+	{"caddymodule/command", []string{"caddymodule", "api", "node", "catalog", "store", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule", []string{"api", "node", "catalog/...", "store", "supervisor", "translate/openai", "translate/request", "internal/..."}},
+	{"api", []string{"node", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},
+	{"node", []string{"catalog/...", "store", "supervisor/...", "translate/...", "internal/..."}},
+	{"mcploop", []string{"translate/...", "internal/..."}},
+	{"supervisor/llamaserver", []string{"supervisor", "supervisor/runtimes", "catalog", "internal/..."}},
+	{"supervisor/runtimes", []string{"internal/..."}},
+	{"supervisor", []string{"catalog", "internal/..."}},
+	{"store", []string{"translate", "internal/..."}},
+	{"catalog/fetch", []string{"catalog", "internal/..."}},
+	{"catalog", []string{"internal/..."}},
+	{"translate/llamaserver", []string{"translate/wire", "translate/request", "translate/jsonbody", "translate"}},
+	{"translate/openai", []string{"translate/wire", "translate/request", "translate/jsonbody", "translate"}},
+	{"translate/anthropic", []string{"translate/request", "translate/jsonbody", "translate"}},
+	{"translate/native", []string{"translate/request", "translate/jsonbody", "translate"}},
+	{"translate/wire", []string{"translate/request", "translate/jsonbody", "translate"}},
+	{"translate/request", []string{"translate/jsonbody", "translate", "internal/picture"}},
+	{"translate/jsonbody", []string{"translate"}},
+	{"translate", nil},
+	{"internal/client", []string{"internal/resource"}},
+	{"internal/echoengine", []string{"supervisor", "catalog", "translate/wire", "translate/request", "translate/jsonbody", "translate", "internal/engine"}},
+	{"internal/...", nil},
+	{"tools/...", []string{"internal/..."}},
+}
+
+// caddyOnly are modules that only the Caddy modules may depend on, with the packages below them.
+var caddyOnly = []string{"github.com/caddyserver/caddy/v2", "go.uber.org/zap", "github.com/spf13/cobra"}
+
+// pure are packages of the standard library that translate must not depend on by itself, since it does no I/O.
+var pure = []string{"os", "net", "os/exec", "log/slog"}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+// TestLayout proves the arrows of docs/architecture.md with what `go list -deps` says of each package.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	all := list(t)
+	if len(all) < 20 {
+		t.Fatalf("only %d packages were listed", len(all))
+	}
+	for _, p := range all {
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		i := slices.IndexFunc(mayImport, func(r row) bool { return matches(r.pkg, name) })
+		if i < 0 {
+			t.Errorf("%s has no place in the layout: add it to this test and to docs/architecture.md", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			rest, ours := strings.CutPrefix(imported, module+"/")
+			if ours && !slices.ContainsFunc(mayImport[i].imports, func(pattern string) bool { return matches(pattern, rest) }) {
+				t.Errorf("%s imports %s, which is not below it", p.ImportPath, imported)
+			}
+			if matches("translate/...", name) && slices.Contains(pure, imported) {
+				t.Errorf("%s imports %s, but translate does no I/O", p.ImportPath, imported)
+			}
+		}
+		if name == "" || matches("caddymodule/...", name) || name == "cmd/lmcaddy" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			for _, banned := range caddyOnly {
+				if dep == banned || strings.HasPrefix(dep, banned+"/") {
+					t.Errorf("%s depends on %s, which only caddymodule may", p.ImportPath, dep)
+				}
+			}
+		}
+	}
+}
+
+func matches(pattern, name string) bool {
+	if folder, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == folder || strings.HasPrefix(name, folder+"/")
+	}
+	return name == pattern
+}
+
+// list returns the packages of the module. Packages for tests and tools count as well; tests don't.
+func list(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-tags", "nobadger,nomysql,nopgx", "-json=ImportPath,Imports,Deps", "./...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}

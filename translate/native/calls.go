@@ -1,0 +1,166 @@
+package native
+
+import (
+	"encoding/json"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+type (
+	// toolCall is the specification's item "tool_call", and the member of its events.
+	toolCall struct {
+		Type      string          `json:"type,omitempty"`
+		Tool      string          `json:"tool"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+		Output    *string         `json:"output,omitempty"`
+		Provider  *provider       `json:"provider_info,omitempty"`
+	}
+	// invalidCall is the specification's item "invalid_tool_call", and the members of the event "tool_call.failure".
+	invalidCall struct {
+		Type     string          `json:"type,omitempty"`
+		Reason   string          `json:"reason"`
+		Metadata invalidMetadata `json:"metadata"`
+	}
+	invalidMetadata struct {
+		Type      string          `json:"type"` // "invalid_name" or "invalid_arguments"
+		Tool      string          `json:"tool_name"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+		Provider  *provider       `json:"provider_info,omitempty"`
+	}
+	provider struct {
+		Type        string `json:"type"` // "plugin" or "ephemeral_mcp"
+		PluginID    string `json:"plugin_id,omitempty"`
+		ServerLabel string `json:"server_label,omitempty"`
+	}
+)
+
+func providerOf(p *translate.Provider) *provider {
+	switch {
+	case p == nil || *p == translate.Provider{}:
+		return nil
+	case p.Plugin != "":
+		return &provider{Type: "plugin", PluginID: p.Plugin}
+	default:
+		return &provider{Type: "ephemeral_mcp", ServerLabel: p.Server}
+	}
+}
+
+// object is arguments as a JSON object: none where they are not one.
+func object(args []byte) json.RawMessage {
+	if !jsonbody.IsObject(args) {
+		return json.RawMessage("{}")
+	}
+	return args
+}
+
+// call is a call of an answer.
+type call struct {
+	index    int // in its round
+	tool     string
+	id       string
+	provider *translate.Provider
+	args     []byte
+	result   *string // the tool's output; of an invalid call, the reason
+}
+
+func (c *call) item(kind translate.ItemKind) translate.Item {
+	item := translate.Item{Kind: kind, CallID: c.id, Tool: c.tool, Provider: c.provider}
+	if len(c.args) > 0 {
+		item.Args = object(c.args)
+	}
+	if kind == translate.ItemInvalid && c.result != nil {
+		item.Parts = []translate.Part{{Text: *c.result}}
+	}
+	return item
+}
+
+// addCall gathers a piece of a call.
+func (a *Answer) addCall(ev translate.Event) {
+	switch ev := ev.(type) {
+	case translate.CallStart:
+		if ev.Provider != (translate.Provider{}) { // the native chat has no tools of the client's
+			c := &call{index: ev.Index, tool: ev.Name, id: ev.ID, provider: &ev.Provider}
+			a.items, a.open = append(a.items, &output{kind: translate.ItemCall, call: c}), false
+		}
+	case translate.CallArgs:
+		if o := a.callOf(ev.Index); o != nil {
+			o.call.args = append(o.call.args, ev.Text...)
+		}
+	case translate.CallResult:
+		if o := a.callOf(ev.Index); o != nil {
+			o.call.result = &ev.Output
+		}
+	case translate.CallInvalid:
+		o := a.callOf(ev.Index)
+		if o == nil {
+			o = &output{call: &call{index: ev.Index, tool: ev.Name}}
+			a.items, a.open = append(a.items, o), false
+		}
+		o.kind, o.call.result = translate.ItemInvalid, &ev.Reason
+		if !ev.ArgumentsBad {
+			o.call.args, o.call.provider = nil, nil
+		}
+	}
+}
+
+// callOf is the call of the current round with an index; nil if there is none.
+func (a *Answer) callOf(index int) *output {
+	for _, o := range a.items[a.roundFrom:] {
+		if o.call != nil && o.call.index == index {
+			return o
+		}
+	}
+	return nil
+}
+
+// appendCall appends the event of a piece of a call.
+func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
+	var o *output
+	name, body := "", toolCall{}
+	switch ev := ev.(type) {
+	case translate.CallStart:
+		if ev.Provider == (translate.Provider{}) {
+			return dst
+		}
+		dst = s.appendClosed(dst)
+		return appendMembers(dst, "tool_call.start", toolCall{Tool: ev.Name, Provider: providerOf(&ev.Provider)})
+	case translate.CallDone:
+		if o = s.Answer.callOf(ev.Index); o == nil {
+			return dst
+		}
+		name = "tool_call.arguments"
+	case translate.CallResult:
+		if o = s.Answer.callOf(ev.Index); o == nil {
+			return dst
+		}
+		name, body.Output = "tool_call.success", &ev.Output
+	default:
+		return dst
+	}
+	body.Tool, body.Arguments, body.Provider = o.call.tool, object(o.call.args), providerOf(o.call.provider)
+	return appendMembers(dst, name, body)
+}
+
+// appendInvalid appends the event of a call that can't be made. The answer has it already.
+func (s *Stream) appendInvalid(dst []byte, ev translate.CallInvalid) []byte {
+	if o := s.Answer.callOf(ev.Index); o != nil {
+		item := o.call.item(translate.ItemInvalid)
+		return appendMembers(s.appendClosed(dst), "tool_call.failure", invalidOf(&item))
+	}
+	return dst
+}
+
+func invalidOf(item *translate.Item) invalidCall {
+	made := invalidCall{Reason: translate.JoinTexts(item.Parts), Metadata: invalidMetadata{Type: "invalid_name", Tool: item.Tool}}
+	if item.Args != nil {
+		made.Metadata.Type, made.Metadata.Arguments, made.Metadata.Provider = "invalid_arguments", item.Args, providerOf(item.Provider)
+	}
+	return made
+}
+
+// appendMembers appends an event with the members of a value.
+func appendMembers(dst []byte, name string, v any) []byte {
+	object := jsonbody.AppendJSON(nil, v)
+	return appendEvent(dst, name, string(object[1:len(object)-1]), nil)
+}
