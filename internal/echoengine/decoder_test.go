@@ -19,15 +19,23 @@ func TestDecoder(t *testing.T) {
 		"a text": {
 			`{"heard":3}` + "\n" + `{"think":"hm"}` + "\n" + `{"say":"yes"}` + "\n" + `{"done":"end","out":2}` + "\n" + "behind the end\n",
 			[]translate.Event{
-				translate.Prompt{Total: 3, Processed: 3}, translate.Reasoning{Text: "hm"}, translate.Text{Text: "yes"},
-				translate.Usage{Prompt: 3, Completion: 2, Reasoning: 1}, translate.Finish{Reason: translate.FinishStop},
+				translate.Prompt{Total: 3, Processed: 3},
+				translate.Reasoning{Text: "hm"},
+				translate.Text{Text: "yes"},
+				translate.Usage{Prompt: 3, Completion: 2, Reasoning: 1},
+				translate.Finish{Reason: translate.FinishStop},
 			},
 		},
 		"calls": {
 			`{"call":0,"name":"a"}` + "\n" + `{"call":1,"name":"b"}` + "\n" + `{"call":0,"args":"{}"}` + "\n" + `{"done":"limit"}` + "\n",
 			[]translate.Event{
-				translate.CallStart{Name: "a"}, translate.CallStart{Index: 1, Name: "b"}, translate.CallArgs{Text: "{}"},
-				translate.CallDone{}, translate.CallDone{Index: 1}, translate.Usage{}, translate.Finish{Reason: translate.FinishLength},
+				translate.CallStart{Name: "a"},
+				translate.CallStart{Index: 1, Name: "b"},
+				translate.CallArgs{Text: "{}"},
+				translate.CallDone{},
+				translate.CallDone{Index: 1},
+				translate.Usage{},
+				translate.Finish{Reason: translate.FinishLength},
 			},
 		},
 		"broken off":      {`{"say":"y"}` + "\n" + `{"say":`, []translate.Event{translate.Text{Text: "y"}, translate.Fault{Err: translate.BrokenOff()}}},
