@@ -44,6 +44,7 @@ var mayImport = []row{
 	{"translate", nil},
 	{"translate/internal/testkit", []string{"translate/...", "internal/..."}},
 	{"internal/client", []string{"internal/resource"}},
+	{"internal/echoengine", []string{"supervisor", "catalog", "translate/wire", "translate/request", "translate/jsonbody", "translate", "internal/engine"}},
 	{"internal/...", nil},
 	{"tools/...", []string{"internal/..."}},
 }

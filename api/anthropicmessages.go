@@ -20,7 +20,7 @@ func (c *call) messages() error {
 		return err
 	}
 	if err := c.reserveChat(rq, body, &messages.Chat); err != nil {
-		return err
+		return refined(err, messagesFields.refine)
 	}
 	upstream := rq.engine.Chat(body, &messages.Chat, 0)
 	r := &messagesRun{run: c.newRun(rq), messages: messages, id: "msg_" + strings.ToLower(rand.Text())}

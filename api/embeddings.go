@@ -31,6 +31,11 @@ func (c *call) embeddings() error {
 	if bad != nil {
 		return bad
 	}
+	if checker, ok := engine.(wire.EmbeddingChecker); ok {
+		if bad := checker.CheckEmbedding(e); bad != nil {
+			return bad
+		}
+	}
 	if err := c.reserveTexts(rq, len(e.Inputs), len(rq.body.Raw)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // reserve reserves, until the request ends, the tokens that it may use of its token's daily limit. It counts the memory of made
@@ -26,8 +27,13 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 	return each, nil
 }
 
-// reserveChat is reserve for a chat. body is what the engine will be sent.
+// reserveChat is reserve for a chat. It also refuses a chat that the engine can't do. body is what the engine will be sent.
 func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) error {
+	if checker, ok := rq.engine.(wire.ChatChecker); ok {
+		if bad := checker.CheckChat(body, chat); bad != nil {
+			return bad
+		}
+	}
 	if err := c.fits(rq, "messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
 	}

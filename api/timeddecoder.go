@@ -37,12 +37,15 @@ func (m *timedDecoder) Close(emit func(translate.Event) error) error {
 }
 
 func (m *timedDecoder) take(ev translate.Event) error {
-	if _, ok := ev.(translate.Fault); ok {
+	switch ev.(type) {
+	case translate.Fault, translate.Finish:
 		if m.tokens > 0 && !m.hasTimings {
 			if err := m.emit(m.timings()); err != nil {
 				return err
 			}
 		}
+	}
+	if _, ok := ev.(translate.Fault); ok {
 		return m.emit(ev)
 	}
 	if m.note(ev) {

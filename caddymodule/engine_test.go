@@ -2,27 +2,19 @@ package caddymodule
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// withToy are the engines that there are, and one that has an option of its own.
-func withToy() []node.Engine {
-	adapter := func(values []string) ([]string, error) {
-		if len(values) != 1 {
-			return nil, errors.New("name one adapter")
-		}
-		return []string{"--adapter-path", values[0]}, nil
-	}
-	words := map[string]func([]string) ([]string, error){"adapter": adapter}
-	return append(node.Engines(), node.Engine{Engine: supervisor.Engine{Name: "toy_server", Words: words}})
+// withEcho are the engines that there are, and one that has an option of its own: greeting.
+func withEcho() []node.Engine {
+	return append(node.Engines(), node.Engine{Engine: echoengine.Engine(), Wire: echoengine.Wire{}})
 }
 
 func TestApp_Engine(t *testing.T) {
@@ -33,19 +25,19 @@ func TestApp_Engine(t *testing.T) {
 		err  string
 	}{
 		"an option of its own": {
-			"engine toy_server {\nargs --x\nadapter /a\nparallel 2\n}", map[string]node.EngineSettings{"toy_server": {Parallel: 2, Args: []string{"--adapter-path", "/a", "--x"}}}, "",
+			"engine echo {\nargs --x\ngreeting /a\nparallel 2\n}", map[string]node.EngineSettings{"echo": {Parallel: 2, Args: []string{"--greeting", "/a", "--x"}}}, "",
 		},
 		"both": {
-			"engine toy_server\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"toy_server": {}, "llama_server": {Unconfined: true}}, "",
+			"engine echo\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"echo": {}, "llama_server": {Unconfined: true}}, "",
 		},
-		"a wrong value":         {"engine toy_server {\nadapter\n}", nil, "name one adapter, at Testfile:2"},
-		"another's option":      {"engine llama_server {\nadapter /a\n}", nil, `engine llama_server: unknown option "adapter"; there are: args, parallel, path, sandbox, sandbox_read, at Testfile:2`},
-		"an option that isn't":  {"engine toy_server {\nadopter /a\n}", nil, `engine toy_server: unknown option "adopter"; there are: adapter, args, parallel, path, sandbox, sandbox_read, at Testfile:2`},
-		"an engine that isn't":  {"engine mlx", nil, `engine: "mlx" is not one of: llama_server, toy_server, at Testfile:1`},
-		"an engine of no name":  {`engine ""`, nil, `engine: "" is not one of: llama_server, toy_server, at Testfile:1`},
+		"a wrong value":         {"engine echo {\ngreeting\n}", nil, "give one text, at Testfile:2"},
+		"another's option":      {"engine llama_server {\ngreeting /a\n}", nil, `engine llama_server: unknown option "greeting"; there are: args, parallel, path, sandbox, sandbox_read, at Testfile:2`},
+		"an option that isn't":  {"engine echo {\ngreetings /a\n}", nil, `engine echo: unknown option "greetings"; there are: args, greeting, parallel, path, sandbox, sandbox_read, at Testfile:2`},
+		"an engine that isn't":  {"engine mlx", nil, `engine: "mlx" is not one of: llama_server, echo, at Testfile:1`},
+		"an engine of no name":  {`engine ""`, nil, `engine: "" is not one of: llama_server, echo, at Testfile:1`},
 		"no engine":             {"engine", nil, "wrong argument count"},
-		"more than its name":    {"engine toy_server 1", nil, "wrong argument count"},
-		"two blocks of the one": {"engine toy_server {\nargs 1\n}\nengine toy_server {\nargs 2\n}", map[string]node.EngineSettings{"toy_server": {Args: []string{"1", "2"}}}, ""},
+		"more than its name":    {"engine echo 1", nil, "wrong argument count"},
+		"two blocks of the one": {"engine echo {\nargs 1\n}\nengine echo {\nargs 2\n}", map[string]node.EngineSettings{"echo": {Args: []string{"1", "2"}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +45,7 @@ func TestApp_Engine(t *testing.T) {
 			d := caddyfile.NewTestDispenser(tt.text)
 			var err error
 			for err == nil && d.Next() {
-				err = app.engine(d, withToy())
+				err = app.engine(d, withEcho())
 			}
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
@@ -83,7 +75,7 @@ func throughJSON(t *testing.T, app *App) (map[string]node.EngineSettings, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = read.engines(withToy(), func(s string) string { return s })
+	err = read.engines(withEcho(), func(s string) string { return s })
 	return read.settings.Engines, err
 }
 
@@ -93,9 +85,9 @@ func TestApp_EnginesInJSON(t *testing.T) {
 		engines map[string]*Engine
 		err     string
 	}{
-		"one that isn't":       {map[string]*Engine{"mlx": {}}, `engine: "mlx" is not one of: llama_server, toy_server`},
-		"an option that isn't": {map[string]*Engine{"llama_server": {Options: map[string][]string{"adapter": {"/a"}}}}, `engine llama_server: there is no option "adapter"`},
-		"a wrong value":        {map[string]*Engine{"toy_server": {Options: map[string][]string{"adapter": nil}}}, "engine toy_server: adapter: name one adapter"},
+		"one that isn't":       {map[string]*Engine{"mlx": {}}, `engine: "mlx" is not one of: llama_server, echo`},
+		"an option that isn't": {map[string]*Engine{"llama_server": {Options: map[string][]string{"greeting": {"/a"}}}}, `engine llama_server: there is no option "greeting"`},
+		"a wrong value":        {map[string]*Engine{"echo": {Options: map[string][]string{"greeting": nil}}}, "engine echo: greeting: give one text"},
 		"nothing of one":       {map[string]*Engine{"llama_server": nil}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

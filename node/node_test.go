@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -20,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
+	echoengine.MainIfChild()
 	os.Exit(m.Run())
 }
 

@@ -15,6 +15,7 @@ type ChatStream struct {
 	singleCall bool // send only the first of parallel calls
 
 	begun   bool
+	calls   int    // sent to the client
 	bare    []int  // indexes of calls without arguments so far
 	text    string // waiting for its log probabilities
 	outcome translate.Outcome
@@ -39,6 +40,7 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 		s.text = ev.Text
 	case translate.CallStart:
 		if s.isTold(ev.Index) {
+			s.calls++
 			s.bare = append(s.bare, ev.Index)
 			id := chatCallID(ev.ID, s.chunks.opts.Envelope.ID, s.chunks.opts.Choice, ev.Index)
 			return s.call(dst, ev.Index, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"function","function":{"name":`+
@@ -51,11 +53,12 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 		}
 	case translate.Finish:
 		s.outcome.Note(ev)
+		s.outcome.Agree(s.calls)
 		dst = s.begin(dst)
 		if ev.Reason != translate.FinishLength {
 			dst = s.chunks.AppendNoArguments(dst, s.bare)
 		}
-		s.chunks.Finish(&wire.Chunk{Thinking: -1, Finish: jsonbody.AppendString(nil, string(ev.Reason))})
+		s.chunks.Finish(&wire.Chunk{Thinking: -1, Finish: jsonbody.AppendString(nil, string(s.outcome.Reason))})
 		return s.chunks.AppendEnd(dst, &s.outcome, nil)
 	default:
 		s.outcome.Note(ev)

@@ -11,7 +11,8 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Describer], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer].
+// [Describer], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't do everything that a
+// request may ask for is a [ChatChecker] or an [EmbeddingChecker].
 type Engine interface {
 	// Chat returns the request for one choice of a chat. The engine streams its answer.
 	Chat(body *jsonbody.Body, chat *request.Chat, choice int) Upstream
@@ -36,6 +37,18 @@ type Upstream struct {
 type Describer interface {
 	// Describe sets in caps what the engine can do.
 	Describe(caps *request.Caps)
+}
+
+// ChatChecker is an engine that can't do all that a chat may ask for, such as log probabilities or an answer in JSON.
+type ChatChecker interface {
+	// CheckChat returns the error for a chat that asks for something that the engine can't do. body is the one that Chat gets.
+	CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error
+}
+
+// EmbeddingChecker is an engine that can't do all that a request for embeddings may ask for, such as inputs in token ids.
+type EmbeddingChecker interface {
+	// CheckEmbedding returns the error for a request that asks for something that the engine can't do.
+	CheckEmbedding(e *request.Embedding) *translate.Error
 }
 
 // Counter is an engine that counts the tokens of a chat's prompt without answering it.
