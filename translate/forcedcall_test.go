@@ -228,3 +228,17 @@ func TestToolChoice_ADemandedCallIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswer_BreaksOffAmidAStopString: the text that may have become a stop string is the client's.
+func TestAnswer_BreaksOffAmidAStopString(t *testing.T) {
+	t.Parallel()
+	upstream := `data: {"choices":[{"index":0,"delta":{"content":"a EN"},"finish_reason":null}]}` + "\n\n"
+	got, fault := rewriteFor(&request.Chat{Stops: []string{"END"}}, rewriteOptions{}, []byte(upstream))
+	var text string
+	for line := range strings.Lines(string(got)) {
+		text += gjson.Get(strings.TrimPrefix(line, "data: "), "choices.0.delta.content").Str
+	}
+	if text != "a EN" || fault == nil {
+		t.Errorf("text %q, fault %v", text, fault)
+	}
+}

@@ -73,9 +73,7 @@ func (r *encoded) Append(dst, p []byte) []byte {
 	}
 	r.out = dst
 	r.cut = errors.Is(r.decoder.Feed(p, r.emit), translate.ErrCut)
-	if f, ok := r.encoder.(Flusher); ok {
-		r.out = f.Flush(r.out)
-	}
+	r.flush()
 	return r.out
 }
 
@@ -92,6 +90,7 @@ func (r *encoded) event(ev translate.Event) error {
 	r.tally.Add(ev)
 	switch ev := ev.(type) {
 	case translate.Fault:
+		r.flush() // what the client should still see
 		r.done, r.fault = true, ev.Err
 	case translate.Finish:
 		r.done = true
@@ -100,6 +99,13 @@ func (r *encoded) event(ev translate.Event) error {
 		r.out = r.encoder.Append(r.out, ev)
 	}
 	return nil
+}
+
+// flush appends what the encoder holds back.
+func (r *encoded) flush() {
+	if f, ok := r.encoder.(Flusher); ok {
+		r.out = f.Flush(r.out)
+	}
 }
 
 func (r *encoded) Cut() bool               { return r.cut }
