@@ -124,7 +124,7 @@ func (c *ChatChoice) Add(ev translate.Event) {
 		c.args = append(c.args, nil)
 		c.indexes = append(c.indexes, ev.Index)
 	case translate.CallArgs:
-		if n := slices.Index(c.indexes, ev.Index); n >= 0 {
+		if n := lastOf(c.indexes, ev.Index); n >= 0 {
 			c.args[n] = append(c.args[n], ev.Text...)
 		}
 	case translate.Logprobs:
@@ -135,6 +135,16 @@ func (c *ChatChoice) Add(ev translate.Event) {
 	default:
 		c.outcome.Note(ev)
 	}
+}
+
+// lastOf returns the position of the last call with the engine's index, or -1. An engine may use an index twice.
+func lastOf(indexes []int, index int) int {
+	for n := range slices.Backward(indexes) {
+		if indexes[n] == index {
+			return n
+		}
+	}
+	return -1
 }
 
 func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {

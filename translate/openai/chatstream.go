@@ -15,8 +15,8 @@ type ChatStream struct {
 	singleCall bool // send only the first of parallel calls
 
 	begun   bool
-	calls   int    // sent to the client
-	bare    []int  // indexes of calls without arguments so far
+	indexes []int  // the engine's indexes of the calls; a client gets their positions
+	bare    []int  // positions of calls without arguments so far
 	text    string // waiting for its log probabilities
 	outcome translate.Outcome
 }
@@ -39,21 +39,22 @@ func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {
 	case translate.Text:
 		s.text = ev.Text
 	case translate.CallStart:
-		if s.isTold(ev.Index) {
-			s.calls++
-			s.bare = append(s.bare, ev.Index)
-			id := chatCallID(ev.ID, s.chunks.opts.Envelope.ID, s.chunks.opts.Choice, ev.Index)
-			return s.call(dst, ev.Index, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"function","function":{"name":`+
+		n := len(s.indexes)
+		s.indexes = append(s.indexes, ev.Index)
+		if s.isTold(n) {
+			s.bare = append(s.bare, n)
+			id := chatCallID(ev.ID, s.chunks.opts.Envelope.ID, s.chunks.opts.Choice, n)
+			return s.call(dst, n, `"id":`+string(jsonbody.AppendString(nil, id))+`,"type":"function","function":{"name":`+
 				string(jsonbody.AppendString(nil, ev.Name))+`,"arguments":""}`)
 		}
 	case translate.CallArgs:
-		if s.isTold(ev.Index) && ev.Text != "" {
-			s.bare = slices.DeleteFunc(s.bare, func(i int) bool { return i == ev.Index })
-			return s.call(dst, ev.Index, `"function":`+string(appendMember(nil, "arguments", ev.Text)))
+		if n := lastOf(s.indexes, ev.Index); n >= 0 && s.isTold(n) && ev.Text != "" {
+			s.bare = slices.DeleteFunc(s.bare, func(i int) bool { return i == n })
+			return s.call(dst, n, `"function":`+string(appendMember(nil, "arguments", ev.Text)))
 		}
 	case translate.Finish:
 		s.outcome.Note(ev)
-		s.outcome.Agree(s.calls)
+		s.outcome.Agree(len(s.indexes))
 		dst = s.begin(dst)
 		if ev.Reason != translate.FinishLength {
 			dst = s.chunks.AppendNoArguments(dst, s.bare)
@@ -78,11 +79,11 @@ func (s *ChatStream) appendText(dst, logprobs []byte) []byte {
 	return s.delta(dst, c)
 }
 
-// isTold reports whether a call is sent to the client.
-func (s *ChatStream) isTold(index int) bool { return index == 0 || !s.singleCall }
+// isTold reports whether the n-th call is sent to the client, from 0.
+func (s *ChatStream) isTold(n int) bool { return n == 0 || !s.singleCall }
 
-func (s *ChatStream) call(dst []byte, index int, fields string) []byte {
-	return s.delta(dst, &wire.Chunk{Thinking: -1, Delta: []byte(`{"tool_calls":[{"index":` + strconv.Itoa(index) + `,` + fields + `}]}`)})
+func (s *ChatStream) call(dst []byte, n int, fields string) []byte {
+	return s.delta(dst, &wire.Chunk{Thinking: -1, Delta: []byte(`{"tool_calls":[{"index":` + strconv.Itoa(n) + `,` + fields + `}]}`)})
 }
 
 // begin appends the first chunk, which has the role.
