@@ -22,6 +22,7 @@ type Stream struct {
 	contextLength int
 	begun         bool
 	open          blockKind
+	call          int    // the engine's index of the open call
 	blocks        int    // number of blocks started
 	calls         int    // number of calls sent
 	blanks        string // white space at the start of a text, held back
@@ -61,11 +62,13 @@ func (s *Stream) append(dst []byte, ev translate.Event) []byte {
 	case translate.CallStart:
 		return s.appendCall(dst, ev)
 	case translate.CallArgs:
-		if s.open == callBlock && ev.Text != "" {
+		if s.isOpen(ev.Index) && ev.Text != "" {
 			return s.appendDelta(dst, "input_json_delta", "partial_json", ev.Text)
 		}
 	case translate.CallDone:
-		return s.appendClosed(dst)
+		if s.isOpen(ev.Index) {
+			return s.appendClosed(dst)
+		}
 	case translate.Finish:
 		s.outcome.Note(ev)
 		return s.appendEnd(dst)
@@ -132,9 +135,13 @@ func (s *Stream) appendCall(dst []byte, ev translate.CallStart) []byte {
 	dst = s.appendOpened(dst, callBlock)
 	dst = jsonbody.AppendString(append(dst, `{"type":"tool_use","id":`...), callID(ev.ID, s.ID, s.calls))
 	dst = jsonbody.AppendString(append(dst, `,"name":`...), ev.Name)
+	s.call = ev.Index
 	s.calls++
 	return endEvent(append(dst, `,"input":{}}`...))
 }
+
+// isOpen reports whether the call with the engine's index is the open block.
+func (s *Stream) isOpen(call int) bool { return s.open == callBlock && s.call == call }
 
 // appendOpened appends the start of a block, up to its JSON object.
 func (s *Stream) appendOpened(dst []byte, kind blockKind) []byte {
