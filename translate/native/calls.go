@@ -2,6 +2,7 @@ package native
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -104,9 +105,9 @@ func (a *Answer) addCall(ev translate.Event) {
 	}
 }
 
-// callOf is the call of the current round with an index; nil if there is none.
+// callOf is the last call of the current round with an index; nil if there is none.
 func (a *Answer) callOf(index int) *output {
-	for _, o := range a.items[a.roundFrom:] {
+	for _, o := range slices.Backward(a.items[a.roundFrom:]) {
 		if o.call != nil && o.call.index == index {
 			return o
 		}
@@ -142,7 +143,7 @@ func (s *Stream) appendCall(dst []byte, ev translate.Event) []byte {
 		return dst
 	}
 	body.Tool, body.Arguments, body.Provider = o.call.tool, object(o.call.args), providerOf(o.call.provider)
-	return appendMembers(dst, name, body)
+	return appendMembers(s.appendClosed(dst), name, body)
 }
 
 // appendInvalid appends the event of a call that can't be made. The answer has it already.

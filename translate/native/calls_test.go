@@ -86,3 +86,47 @@ func TestStream_Calls(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestStream_CallsStayApart: whatever the engine does, each item ends before the next event of another, and no arguments get
+// into another call.
+func TestStream_CallsStayApart(t *testing.T) {
+	t.Parallel()
+	by := translate.Provider{Plugin: "p"}
+	var s Stream
+	out := s.Begin(nil, "m")
+	for _, ev := range []translate.Event{
+		translate.Round{Number: 1},
+		translate.CallArgs{Index: 3, Text: "x"},
+		translate.CallDone{Index: 3},
+		translate.CallResult{Index: 3, Output: "x"},
+		translate.CallStart{Index: 0, ID: "a", Name: "a", Provider: by},
+		translate.CallArgs{Index: 0, Text: `{"a":1}`},
+		translate.Text{Text: "t"},
+		translate.CallDone{Index: 0},
+		translate.CallStart{Index: 0, ID: "b", Name: "b", Provider: by},
+		translate.CallArgs{Index: 0, Text: `{"b":2}`},
+		translate.CallDone{Index: 0},
+		translate.Finish{Reason: translate.FinishToolCalls},
+	} {
+		out = s.Append(out, ev)
+	}
+	const provider = `,"provider_info":{"type":"plugin","plugin_id":"p"}}`
+	want := []string{
+		`{"type":"chat.start","model_instance_id":"m"}`,
+		`{"type":"prompt_processing.start"}`, `{"type":"prompt_processing.end"}`,
+		`{"type":"tool_call.start","tool":"a"` + provider,
+		`{"type":"message.start"}`, `{"type":"message.delta","content":"t"}`, `{"type":"message.end"}`,
+		`{"type":"tool_call.arguments","tool":"a","arguments":{"a":1}` + provider,
+		`{"type":"tool_call.start","tool":"b"` + provider,
+		`{"type":"tool_call.arguments","tool":"b","arguments":{"b":2}` + provider,
+	}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			got = append(got, strings.TrimSuffix(data, "\n"))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
