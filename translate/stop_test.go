@@ -10,8 +10,10 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -59,6 +61,60 @@ func TestStop_LogprobsAreThoseOfTheText(t *testing.T) {
 				t.Errorf("%d log probabilities are told, want %d", told, tt.told)
 			}
 		})
+	}
+}
+
+// Log probabilities that are asked for by n_probs are those of the text, too.
+func TestStop_LogprobsByNProbs(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		`{"messages":[{"role":"user","content":"Hi"}],"stop":"END","n_probs":2}`:                    2,
+		`{"messages":[{"role":"user","content":"Hi"}],"stop":"END","logprobs":false,"n_probs":2}`:   2,
+		`{"messages":[{"role":"user","content":"Hi"}],"stop":"END","logprobs":true,"n_probs":null}`: 2,
+	} {
+		chat, bad := openai.ParseChat(testkit.Scan(t, body), capsOf(request.Caps{}))
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		told := 0
+		d := wire.Decoder(llamaserver.Wire{}, chat)
+		for _, frame := range likely([]string{"a", "bEND"}) {
+			err := d.Feed([]byte("data: "+frame+"\n\n"), func(ev translate.Event) error {
+				if probs, ok := ev.(translate.Logprobs); ok {
+					told += len(gjson.ParseBytes(probs.Content).Array())
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, translate.ErrCut) {
+				t.Fatal(err)
+			}
+		}
+		if told != want {
+			t.Errorf("%s: %d log probabilities are told, want %d", body, told, want)
+		}
+	}
+}
+
+// Text that is held back comes before the end of a call that is open.
+func TestStop_HeldTextBeforeTheEndOfACall(t *testing.T) {
+	t.Parallel()
+	d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}})
+	var events []translate.Event
+	emit := func(ev translate.Event) error {
+		events = append(events, ev)
+		return nil
+	}
+	for _, frame := range []string{
+		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"}}]}}]}`,
+		`{"choices":[{"delta":{"content":"aE"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}]}`,
+	} {
+		if err := d.Feed([]byte("data: "+frame+"\n\n"), emit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []translate.Event{translate.CallStart{ID: "a", Name: "f"}, translate.Text{Text: "a"}, translate.Text{Text: "E"}, translate.CallDone{}}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

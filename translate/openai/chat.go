@@ -100,6 +100,8 @@ func (c *chatParser) parseLogprobs(body *jsonbody.Body) *translate.Error {
 		return translate.Invalid("invalid_value", "top_logprobs", `"top_logprobs" needs "logprobs" to be true.`)
 	case wanted:
 		c.Logprobs, c.OnlyChosen = true, top == 0
+	case c.caps.ChatFields["n_probs"] != nil: // asks for log probabilities, too
+		c.Logprobs = body.Get("n_probs").Num > 0
 	}
 	c.Timings = string(body.Value("timings_per_token")) == "true"
 	return nil

@@ -143,7 +143,7 @@ func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error)
 			return err
 		}
 		return d.end(ev, emit)
-	case translate.Reasoning, translate.CallStart, translate.CallArgs:
+	case translate.Reasoning, translate.CallStart, translate.CallArgs, translate.CallDone:
 		if err := d.release(emit); err != nil {
 			return err
 		}
