@@ -59,7 +59,7 @@ const maxSeed = 1<<32 - 2
 // parseSeed maps any whole number to a seed of 32 bits, and a negative one to a random seed.
 func parseSeed(v gjson.Result, _ *Caps, e *jsonbody.Edit) *translate.Error {
 	switch {
-	case v.Type != gjson.Number || v.Num != math.Trunc(v.Num):
+	case v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || math.IsInf(v.Num, 0): // 1e999 is read as infinity
 		return jsonbody.WrongType("seed", "a whole number", v)
 	case v.Num < 0:
 		e.Set("seed", "-1")
