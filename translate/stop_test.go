@@ -87,8 +87,11 @@ func TestStop_ATokenWithoutLogprobs(t *testing.T) {
 				}
 			}
 			want := []translate.Event{
-				translate.Text{Text: "a"}, translate.Usage{Prompt: 4, Completion: 2}, translate.Timings{},
-				translate.Stop{Reason: translate.StopString, Text: "END"}, translate.Finish{Reason: translate.FinishStop},
+				translate.Text{Text: "a"},
+				translate.Usage{Prompt: 4, Completion: 2},
+				translate.Timings{},
+				translate.Stop{Reason: translate.StopString, Text: "END"},
+				translate.Finish{Reason: translate.FinishStop},
 			}
 			if diff := cmp.Diff(want, events); diff != "" || !errors.Is(err, translate.ErrCut) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
