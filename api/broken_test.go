@@ -203,3 +203,22 @@ func TestStream_TheHeaderDoesNotWaitForALongPrompt(t *testing.T) {
 		})
 	}
 }
+
+// TestBroken_NonsenseEndsAnAnswerAtOnce: the rest, which may take the engine long, isn't waited for.
+func TestBroken_NonsenseEndsAnAnswerAtOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{
+		{After: 1, Do: fakeengine.Garbage, Bytes: []byte("data: [1]\n\n")}, {After: 2, Gate: "never"},
+	}}}}, func(_ *Config, s *node.Settings) { inParallel(s, 4) })
+	for name, tt := range dialectAsks {
+		for _, stream := range []string{"false", "true"} {
+			t.Run(name+" "+stream, func(t *testing.T) {
+				answered := make(chan answer, 1)
+				go func() { answered <- s.do("POST", tt.path, `{"model":"tinychat","stream":`+stream+`,`+tt.body+`}`) }()
+				if got := s.wait(answered); !strings.Contains(got.body, "engine_failed") && !strings.Contains(got.body, "api_error") {
+					t.Errorf("%d %s", got.status, got.body)
+				}
+			})
+		}
+	}
+}

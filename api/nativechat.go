@@ -95,21 +95,15 @@ func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 
 // answerWith answers with what an engine says to a request.
 func (r *nativeRun) answerWith(upstream wire.Upstream) error {
-	if r.stream != nil {
-		r.rq.demand.Notify = supervisor.NewNotifier()
-		isLeased := r.tellLoading(r.rq.demand.Notify)
-		defer isLeased()
-		r.leased = func(lease *supervisor.Lease) {
-			isLeased()
-			if lease.LoadTime > 0 {
-				r.event(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
-			}
-		}
-	}
 	r.stored = true
 	ctx := r.call.r.Context()
-	err := r.exchange(ctx, part{upstream: upstream, reply: r})
-	if r.stream != nil {
+	exchange := func() error { return r.exchange(ctx, part{upstream: upstream, reply: r}) }
+	var err error
+	if r.stream == nil {
+		err = exchange()
+	} else {
+		r.rq.demand.Notify = supervisor.NewNotifier()
+		err = r.whileLoading(r.rq.demand.Notify.C(), exchange)
 		r.stream.close() // from here on nobody else writes
 	}
 	if err == nil {

@@ -10,15 +10,29 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
+// whileLoading makes an exchange, and tells of the load while that waits for it. Nothing of a load is told once it has returned,
+// also if the exchange failed without a lease.
+func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange func() error) error {
+	isLeased := r.tellLoading(loading)
+	defer isLeased()
+	r.leased = func(lease *supervisor.Lease) {
+		isLeased()
+		if lease.LoadTime > 0 {
+			r.event(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
+		}
+	}
+	return exchange()
+}
+
 // tellLoading tells of the load while the request waits for it, until the function that it returns is called.
-func (r *nativeRun) tellLoading(loading *supervisor.Notifier) (end func()) {
+func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func()) {
 	ctx, cancel := context.WithCancel(r.call.r.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		for {
 			select {
-			case p := <-loading.C():
+			case p := <-loading:
 				switch {
 				case p.LoadTime > 0: // but other requests have its slots for now
 					r.event(loadEnd(p.Instance, p.LoadTime))

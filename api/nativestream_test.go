@@ -1,16 +1,20 @@
 package api
 
 import (
+	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func TestNativeStream_OfAModelThatIsLoadedForIt(t *testing.T) {
@@ -37,6 +41,28 @@ func TestNativeStream_OfAModelThatIsLoadedForIt(t *testing.T) {
 	}
 	order, _, _ = s.nativeStream("hi", "").rest()
 	wantOrder(t, order, "chat.start"+nativePrompt+nativeThoughts+nativeMessage+" chat.end")
+}
+
+// TestNativeStream_ALoadIsNotToldOfAfterAFailure: the stream has its end then, or there is none.
+func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &nativeRun{run: &run{call: &call{r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}}}
+		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")
+		err := r.whileLoading(loading, func() error {
+			loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.5}
+			return failure
+		})
+		synctest.Wait()
+		select {
+		case loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.7}:
+			t.Error("it is told of")
+		default:
+		}
+		if !errors.Is(err, failure) || !r.out.Begun() {
+			t.Errorf("%v, begun %v", err, r.out.Begun())
+		}
+	})
 }
 
 // TestNativeStream_TwoWaitForOneLoad: who waits for another's load sees it, too.

@@ -64,6 +64,35 @@ func TestRevoke_EndsWhatRuns(t *testing.T) {
 	}
 }
 
+// What is held back, since it may be the start of a stop string, belongs to the answer when that ends in another way.
+func TestRevoke_TellsWhatIsHeldBack(t *testing.T) {
+	t.Parallel()
+	const messages = `"messages":[{"role":"user","content":"hi"}]`
+	for name, tt := range map[string]struct{ path, body string }{
+		"chat":     {"/v1/chat/completions", `{"model":"tinychat","stream":true,"stop":["two threefold"],` + messages + `}`},
+		"messages": {"/v1/messages", `{"model":"tinychat","stream":true,"max_tokens":9,"stop_sequences":["two threefold"],` + messages + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chunk := `data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"one two"}}]}` + "\n\n" // the client sees "one "
+			s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{
+				Answer: fakeengine.Answer{Text: "three four"}, Cues: []fakeengine.Cue{{Do: fakeengine.Garbage, Bytes: []byte(chunk)}, {Gate: "never"}},
+			}}}))
+			secret, made := s.token(node.Token{})
+			begun, answered := s.begin(secret, tt.path, tt.body, "one ")
+			<-begun
+			if err := s.node.RevokeToken(t.Context(), made.ID); err != nil {
+				t.Fatal(err)
+			}
+			got := s.wait(answered)
+			text, fault := strings.Index(got.body, "two"), strings.Index(got.body, "has been revoked")
+			if text < 0 || fault < text {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+	}
+}
+
 // begin sends a request. The first channel closes once a part of the answer has come, or all of it.
 func (s *server) begin(secret, path, body, part string) (begun <-chan struct{}, answered <-chan answer) {
 	s.t.Helper()

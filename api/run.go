@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -119,7 +120,7 @@ func (r *run) read(ctx context.Context, resp *engineResponse, p part) error {
 		if n > 0 && r.rewrite(rewriter, out, (*in)[:n]) {
 			sent = true
 		}
-		if err != nil || rewriter.Cut() {
+		if err != nil || rewriter.Cut() || rewriter.Fault() != nil {
 			break // whether or not it is the end: the rewriter knows if anything is missing
 		}
 	}
@@ -160,9 +161,10 @@ func (r *run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
 	return r.pass(buf, rewriter.Close((*buf)[:0]))
 }
 
-// pass sends a part of an answer, unless its client has disconnected. It needs the lock.
+// pass sends a part of an answer, unless its client has disconnected. A client whose request was ended by the server is still
+// there, and gets an error after this. It needs the lock.
 func (r *run) pass(buf *[]byte, frames []byte) (sent bool) {
-	if r.call.r.Context().Err() != nil {
+	if ctx := r.call.r.Context(); ctx.Err() != nil && node.Ended(ctx) == nil {
 		return false
 	}
 	return r.send(buf, frames)

@@ -118,6 +118,44 @@ func TestStop_HeldTextBeforeTheEndOfACall(t *testing.T) {
 	}
 }
 
+// TestStop_ATokenWithoutLogprobs: a drafted token has none. The next one is neither waited for nor counted.
+func TestStop_ATokenWithoutLogprobs(t *testing.T) {
+	t.Parallel()
+	chunk := func(text string, tokens int) string {
+		return `data: {"choices":[{"delta":{"content":"` + text + `"}}],"timings":{"prompt_n":4,"predicted_n":` + strconv.Itoa(tokens) + `}}` + "\n\n"
+	}
+	for name, reads := range map[string][]string{
+		"one at a time": {chunk("a", 1), chunk("END", 2)},
+		"all at once":   {chunk("a", 1) + chunk("END", 2) + chunk("c", 3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := wire.Decoder(llamaserver.Wire{}, &request.Chat{Stops: []string{"END"}, Logprobs: true})
+			var events []translate.Event
+			var err error
+			for i, read := range reads {
+				err = d.Feed([]byte(read), func(ev translate.Event) error {
+					events = append(events, ev)
+					return nil
+				})
+				if i == 0 && (len(events) == 0 || events[0] != translate.Event(translate.Text{Text: "a"})) {
+					t.Errorf("after the first: %v", events)
+				}
+			}
+			want := []translate.Event{
+				translate.Text{Text: "a"},
+				translate.Usage{Prompt: 4, Completion: 2},
+				translate.Timings{},
+				translate.Stop{Reason: translate.StopString, Text: "END"},
+				translate.Finish{Reason: translate.FinishStop},
+			}
+			if diff := cmp.Diff(want, events); diff != "" || !errors.Is(err, translate.ErrCut) {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 // Without a usage before the end, the tokens of an answer that is cut off are counted.
 func TestStop_UsageOfTheTextSeen(t *testing.T) {
 	t.Parallel()

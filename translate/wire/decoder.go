@@ -93,14 +93,19 @@ func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) erro
 	return nil
 }
 
-// cut ends the answer although the engine would go on.
-func (b *bounded) cut(reason translate.FinishReason, stop translate.Stop, emit func(translate.Event) error) error {
-	b.last = []translate.Event{b.tally.Usage()}
+// figures returns the usage so far, and the timings if they are known.
+func (b *bounded) figures() []translate.Event {
 	if m, ok := b.inner.(Measurer); ok {
 		if usage, timings := m.Figures(); usage.Completion > 0 {
-			b.last = []translate.Event{usage, timings}
+			return []translate.Event{usage, timings}
 		}
 	}
+	return []translate.Event{b.tally.Usage()}
+}
+
+// cut ends the answer although the engine would go on. figures are those of the piece that it ends with.
+func (b *bounded) cut(figures []translate.Event, reason translate.FinishReason, stop translate.Stop, emit func(translate.Event) error) error {
+	b.last = figures
 	if stop.Reason != "" {
 		b.last = append(b.last, stop)
 	}
@@ -117,8 +122,17 @@ type stopDecoder struct {
 	logprobs bool
 
 	text   string            // waiting for its log probabilities
+	upTo   []translate.Event // figures when the waiting text came
 	tokens []json.RawMessage // log probabilities waiting for text that the finder holds back
 	told   int               // number of bytes of tokens that have been emitted
+}
+
+// Feed decodes p. The log probabilities of a text come with it, or not at all: an engine that drafts has none of some tokens.
+func (d *stopDecoder) Feed(p []byte, emit func(translate.Event) error) error {
+	if err := d.bounded.Feed(p, emit); err != nil || d.ended {
+		return err
+	}
+	return d.flush(nil, emit)
 }
 
 func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error) error {
@@ -129,9 +143,11 @@ func (d *stopDecoder) take(ev translate.Event, emit func(translate.Event) error)
 		return err
 	}
 	if text, ok := ev.(translate.Text); ok {
-		if d.text = text.Text; !d.logprobs {
+		d.text, d.upTo = text.Text, nil
+		if !d.logprobs {
 			return d.flush(nil, emit)
 		}
+		d.upTo = d.figures()
 		return nil
 	}
 	if d.hold(ev) {
@@ -213,7 +229,11 @@ func (d *stopDecoder) stopAt(text string, emit func(translate.Event) error) erro
 	if err := d.tell(text, emit); err != nil {
 		return err
 	}
-	return d.cut(translate.FinishStop, translate.Stop{Reason: translate.StopString, Text: d.stops.met}, emit)
+	figures := d.upTo
+	if figures == nil {
+		figures = d.figures()
+	}
+	return d.cut(figures, translate.FinishStop, translate.Stop{Reason: translate.StopString, Text: d.stops.met}, emit)
 }
 
 // tokenLength returns the number of bytes of a token.
@@ -242,7 +262,7 @@ func (d *forcedDecoder) take(ev translate.Event, emit func(translate.Event) erro
 		if err := d.call.end(emit); err != nil {
 			return err
 		}
-		return d.cut(translate.FinishLength, translate.Stop{}, emit)
+		return d.cut(d.figures(), translate.FinishLength, translate.Stop{}, emit)
 	case translate.Logprobs:
 		return nil
 	case translate.Finish:
