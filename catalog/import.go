@@ -139,7 +139,7 @@ func importable(source string) ([]string, header, error) {
 		return nil, header{}, errors.New("it is not a file")
 	}
 	paths := []string{source}
-	if part, _ := filename.Part(source); part > 1 {
+	if filename.IsLaterPart(source) {
 		return nil, header{}, errors.New("it is a part of a split model; import the first part, and the others come along")
 	}
 	for _, path := range filename.OtherParts(source) {

@@ -96,6 +96,11 @@ func TestImport(t *testing.T) {
 			request: Import{"s-00002-of-00002.gguf", "", "p", "m", Move}, source: []string{"s-00002-of-00002.gguf"}, home: []string{},
 			reason: "FROM/s-00002-of-00002.gguf can't be imported: it is a part of a split model; import the first part, and the others come along.",
 		},
+		"a part before the first": {
+			from:    tree{files: files{"s-00000-of-00002.gguf": f32}},
+			request: Import{"s-00000-of-00002.gguf", "", "p", "m", Move}, source: []string{"s-00000-of-00002.gguf"}, home: []string{},
+			reason: "FROM/s-00000-of-00002.gguf can't be imported: it is a part of a split model; import the first part, and the others come along.",
+		},
 		"a name that leads out": {
 			from: tree{files: files{"x.gguf": f32}}, request: Import{"x.gguf", "", "..", "m", Move}, source: []string{"x.gguf"}, home: []string{},
 			reason: `FROM/x.gguf can't be imported: ".." can't be a folder's name, which has letters, digits, and . _ - between them: choose another, as in --repo name/m.`,

@@ -234,7 +234,7 @@ func (w *walk) subfolder(p location, e entry, of found) error {
 
 // file adds a file that may be a model, unless it is a later part of a split model.
 func (w *walk) file(path, name string, info fs.FileInfo, of found) error {
-	if part, _ := filename.Part(name); part > 1 {
+	if filename.IsLaterPart(name) {
 		return nil
 	}
 	of.path = path

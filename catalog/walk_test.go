@@ -97,6 +97,7 @@ func TestWalk_OnlyModelsAreListed(t *testing.T) {
 	projector := llama("Projector", map[string]any{"general.architecture": "clip", "clip.projector_type": "mlp", "clip.has_vision_encoder": true}).bytes()
 	c, root := catalogOf(t, files{
 		"p/sees/mmproj-f16.gguf": projector, "p/sees/a.gguf": f32, "p/sees/b.gguf": f16,
+		"p/part/m-00000-of-00002.gguf": f32, "p/part/m-00002-of-00002.gguf": f32, // the first is missing
 		"p/blind/a.gguf":    f32,
 		"p/above/a.gguf":    f32,
 		"p/above/in/m.gguf": projector,

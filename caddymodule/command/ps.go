@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -52,10 +53,10 @@ an instance's last request; an instance in use has none.`
 }
 
 // askLoaded asks a running server what is loaded, at its admin endpoint. If that isn't in the home by default, as in another
-// Caddy build, the home's socket, which every server has, is asked first.
+// Caddy build, the home's socket, which every server has, is asked first; but not if the user's environment names an endpoint.
 func askLoaded(ctx context.Context, address string) ([]byte, error) {
 	dir, err := home.FromEnvironment()
-	if address == "" && err == nil && caddy.DefaultAdminListen != adminListen(dir) {
+	if address == "" && os.Getenv("CADDY_ADMIN") == "" && err == nil && caddy.DefaultAdminListen != adminListen(dir) {
 		ctx, cancel := context.WithTimeout(ctx, psTimeout)
 		defer cancel()
 		server := client.OnSocket(dir.Socket())

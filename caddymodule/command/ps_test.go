@@ -11,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
 func runPS(t *testing.T, arguments ...string) (stdout string, err error) {
@@ -139,5 +141,36 @@ func TestPS_Errors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPS_AsksWhereTheEnvironmentSays has a server on the home, and another at the admin endpoint that the user names.
+func TestPS_AsksWhereTheEnvironmentSays(t *testing.T) {
+	dir, err := os.MkdirTemp("", "home") // a test's own folder may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("LMCADDY_HOME", dir)
+	if err := os.Mkdir(home.Dir(dir).Run(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", home.Dir(dir).Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := http.Server{ReadHeaderTimeout: psTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"home":true}`)
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	before := caddy.DefaultAdminListen
+	t.Cleanup(func() { caddy.DefaultAdminListen = before })
+	caddy.DefaultAdminListen = adminSocket(t, http.StatusOK, `{"home":false}`) // as Caddy does with CADDY_ADMIN
+	for variable, want := range map[string]bool{"": true, caddy.DefaultAdminListen: false} {
+		t.Setenv("CADDY_ADMIN", variable)
+		if out, err := runPS(t, "--json"); err != nil || gjson.Get(out, "home").Bool() != want {
+			t.Errorf("CADDY_ADMIN=%s: %s, error %v", variable, out, err)
+		}
 	}
 }

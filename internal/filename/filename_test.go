@@ -48,6 +48,18 @@ func TestOtherParts(t *testing.T) {
 	}
 }
 
+func TestIsLaterPart(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"m-00002-of-00003.gguf": true, "a/m-00003-of-00003.GGUF": true, "m-00000-of-00003.gguf": true, "m-00000-of-00000.gguf": true,
+		"m-00001-of-00003.gguf": false, "m.gguf": false, "m-0002-of-0003.gguf": false, "a-00002-of-00003/m.gguf": false,
+	} {
+		if got := IsLaterPart(path); got != want {
+			t.Errorf("%q: %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestQuantization(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{

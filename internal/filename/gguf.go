@@ -41,16 +41,25 @@ func base(path string) string {
 // Part returns the number of a split model's part, from 1, and the number of its parts. Both are 0 for the path of a file
 // that isn't a part.
 func Part(path string) (number, count int) {
-	if !strings.Contains(path, "-of-") {
-		return 0, 0
+	if digits := partDigits(path); digits != nil {
+		number, _ = strconv.Atoi(digits[1])
+		count, _ = strconv.Atoi(digits[2])
 	}
-	m := partSuffix.FindStringSubmatch(base(path))
-	if m == nil {
-		return 0, 0
-	}
-	number, _ = strconv.Atoi(m[1])
-	count, _ = strconv.Atoi(m[2])
 	return number, count
+}
+
+// IsLaterPart reports whether a path is that of a part of a split model, but not of the first, which stands for all of them.
+func IsLaterPart(path string) bool {
+	digits := partDigits(path)
+	return digits != nil && digits[1] != "00001"
+}
+
+// partDigits matches partSuffix.
+func partDigits(path string) []string {
+	if !strings.Contains(path, "-of-") { // spares most files the regular expression
+		return nil
+	}
+	return partSuffix.FindStringSubmatch(base(path))
 }
 
 // OtherParts returns the numbers and the paths of the parts that belong to a split model's first part; none for other files.
