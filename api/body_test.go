@@ -19,7 +19,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// padded is a chat of about so many bytes.
+// padded returns a chat of about size bytes.
 func padded(text string, size int) string {
 	return `{"model":"tinychat","messages":[{"role":"user","content":"` + text + `"}],"user":"` + strings.Repeat("a", size) + `"}`
 }

@@ -72,7 +72,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 	return nil
 }
 
-// all reads a response in one piece, of at most so many bytes.
+// all reads the whole response. One that is longer than most bytes is an error.
 func (e *engineResponse) all(ctx context.Context, most int64) ([]byte, error) {
 	said, err := io.ReadAll(io.LimitReader(e, most+1))
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
-// withTwo is a server whose model has two instances, with so many tokens of context.
+// withTwo returns a server whose model has two instances, with the given context lengths in tokens.
 func withTwo(t *testing.T, first, second int, rules ...fakeengine.Rule) *server {
 	t.Helper()
 	s := serve(t, &fakeengine.Script{Rules: rules})

@@ -22,7 +22,7 @@ func anyPrompt(_ *Config, s *node.Settings) {
 	s.Engines["llama_server"] = e
 }
 
-// largeBody is a chat of so many bytes, all of which tell which one it is.
+// largeBody returns a chat of size bytes, filled with its name.
 func largeBody(name string, size int, more string) string {
 	return `{"model":"tinychat","messages":[{"role":"user","content":"` + strings.Repeat(name, size/len(name)) + `"}]` + more + `}`
 }

@@ -131,7 +131,7 @@ func (s *server) chat(more string) answer {
 	return s.do("POST", "/v1/chat/completions", `{"model":"lmcaddy/tinychat","messages":[{"role":"user","content":"hi"}]`+more+`}`)
 }
 
-// inParallel has each instance answer so many requests at a time.
+// inParallel has each instance answer n requests at a time.
 func inParallel(s *node.Settings, n int) {
 	e := s.Engines["llama_server"]
 	e.Parallel = n
