@@ -1,6 +1,5 @@
-// Package mcploop is reserved for the chat loop with MCP tools: rounds of one upstream request each, the calls that the
-// model makes, and their results. It is still empty.
+// Package mcploop lets a model call the tools of MCP servers: it asks the model, makes the calls that the model wants, gives
+// their results back, and asks again, until the model has nothing to call. [Run] tells what happens as events.
 //
-// It will use package supervisor, with a lease for each round and none while a tool runs, and package translate, whose
-// events Round, CallResult, CallInvalid and ToolList are meant for it.
+// The servers are those of package servers, below. They follow the Model Context Protocol, https://modelcontextprotocol.io.
 package mcploop
