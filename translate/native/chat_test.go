@@ -144,7 +144,7 @@ func TestParseChat_Reads(t *testing.T) {
 			if bad != nil {
 				t.Fatal(bad)
 			}
-			upstream, bad := got.Upstream([]translate.Item{translate.SystemItem("S"), user(translate.Part{Text: "U"})})
+			upstream, bad := got.Upstream([]translate.Item{translate.SystemItem("S"), user(translate.Part{Text: "U"})}, nil)
 			if bad != nil {
 				t.Fatal(bad)
 			}
