@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -54,6 +55,7 @@ func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(transl
 		telling sync.Mutex // held while an event is passed on
 		calling sync.WaitGroup
 		free    = make(chan struct{}, callsAtOnce)
+		panics  caught
 	)
 	for _, c := range r.calls {
 		if c.reason != "" {
@@ -62,6 +64,7 @@ func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(transl
 		free <- struct{}{}
 		calling.Go(func() {
 			defer func() { <-free }()
+			defer panics.catch()
 			result, trouble := c.offer.call(ctx, c.args)
 			if ctx.Err() != nil {
 				return
@@ -76,4 +79,20 @@ func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(transl
 		})
 	}
 	calling.Wait()
+	panics.repeat()
+}
+
+// caught is the panic of a goroutine, to be repeated in the one that waits for it: there, it concerns no other chat.
+type caught struct{ value atomic.Pointer[any] }
+
+func (c *caught) catch() {
+	if p := recover(); p != nil {
+		c.value.Store(&p)
+	}
+}
+
+func (c *caught) repeat() {
+	if p := c.value.Load(); p != nil {
+		panic(*p)
+	}
 }

@@ -49,11 +49,18 @@ type offer struct {
 func NewToolbox(ctx context.Context, sources []Source, caps request.Caps, log *slog.Logger) (*Toolbox, *translate.Error) {
 	found := make([][]Tool, len(sources))
 	failed := make([]error, len(sources))
-	var asking sync.WaitGroup
+	var (
+		asking sync.WaitGroup
+		panics caught
+	)
 	for i := range sources {
-		asking.Go(func() { found[i], failed[i] = sources[i].Server.Tools(ctx) })
+		asking.Go(func() {
+			defer panics.catch()
+			found[i], failed[i] = sources[i].Server.Tools(ctx)
+		})
 	}
 	asking.Wait()
+	panics.repeat()
 	b := &Toolbox{byName: map[string]*offer{}, caps: caps}
 	var offers []*offer
 	for i := range sources {
