@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/lmcaddy/lmcaddy/mcploop"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -20,7 +22,7 @@ func (r *nativeRun) loop(ctx context.Context) error {
 		}
 	}
 	e := &nativeEngine{nativeRun: r}
-	return mcploop.Run(ctx, e, r.conversation, tools, r.call.node.Settings().MCP.Rounds(), e.tell)
+	return mcploop.Run(ctx, e, r.conversation, tools, cmp.Or(r.call.node.Settings().MCP.MaxRounds, node.DefaultRounds), e.tell)
 }
 
 // nativeEngine is the engine of a native chat's loop: each round is an upstream request of the run.
@@ -71,7 +73,8 @@ func (e *nativeEngine) Answer(ctx context.Context, round *mcploop.Round) error {
 	chat := e.chat.Chat
 	used := e.usage()
 	if limit := request.TokenLimit(body); limit > 0 && round.Number > 1 {
-		chat.LimitTokens(max(1, limit-used.Completion))
+		chat.Limit = max(1, limit-used.Completion)
+		chat.LimitTokens(chat.Limit)
 	}
 	if err := e.call.reserveChat(e.rq, body, &chat, used.Prompt+used.Completion); err != nil {
 		return err
