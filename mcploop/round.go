@@ -16,6 +16,8 @@ type Round struct {
 	tools     *Toolbox // that the model may call; nil: none
 	reasoning strings.Builder
 	text      strings.Builder
+	space     string // with which a text begins, until there is more of it
+	inText    bool   // more than space has come since the last call or thought
 	calls     []*call
 	finish    translate.FinishReason
 }
@@ -43,7 +45,7 @@ func (r *Round) Tools() []request.Tool {
 func (r *Round) Begin() {
 	r.reasoning.Reset()
 	r.text.Reset()
-	r.calls, r.finish = nil, ""
+	r.calls, r.finish, r.space, r.inText = nil, "", "", false
 }
 
 // Take takes an event of the engine's answer, and passes on what follows from it. The calls of the model get the providers of
@@ -55,10 +57,13 @@ func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
 	}
 	switch ev := ev.(type) {
 	case translate.Reasoning:
+		r.inText = false
 		r.reasoning.WriteString(ev.Text)
 	case translate.Text:
-		r.text.WriteString(ev.Text)
+		r.say(ev.Text, emit)
+		return
 	case translate.CallStart:
+		r.space, r.inText = "", false
 		r.start(ev, emit)
 		return
 	case translate.CallArgs:
@@ -75,8 +80,25 @@ func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
 		}
 	case translate.Finish:
 		r.finish = ev.Reason
+		if r.space != "" && len(r.calls) == 0 {
+			emit(translate.Text{Text: r.space})
+		}
 	}
 	emit(ev)
+}
+
+// say passes a text on. Space before a call is no message: many models write some.
+func (r *Round) say(text string, emit func(translate.Event)) {
+	if !r.inText {
+		text = r.space + text
+		if strings.TrimSpace(text) == "" {
+			r.space = text
+			return
+		}
+		r.inText, r.space = true, ""
+	}
+	r.text.WriteString(text)
+	emit(translate.Text{Text: text})
 }
 
 func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {

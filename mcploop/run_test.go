@@ -304,3 +304,42 @@ func TestRound_BeginsAgain(t *testing.T) {
 		t.Errorf("it has said %+v", said)
 	}
 }
+
+// Space before a call is no message.
+func TestRound_Space(t *testing.T) {
+	t.Parallel()
+	say := func(text string) translate.Event { return translate.Text{Text: text} }
+	call := calls(0, "add", `{"a":1}`)
+	for name, tt := range map[string]struct {
+		events []translate.Event
+		want   string
+	}{
+		"before a call":      {append([]translate.Event{translate.Reasoning{Text: "Hm."}, say("\n"), say(" ")}, call...), "reasoning call"},
+		"before a text":      {append([]translate.Event{say("\n"), say("a"), say(" "), say("b")}, call...), `"\na" " " "b" call`},
+		"between calls":      {append(append(append([]translate.Event{}, call...), say("\n")), calls(1, "add", `{"a":1}`)...), "call call"},
+		"after a text":       {append([]translate.Event{say("a"), say("\n")}, call...), `"a" "\n" call`},
+		"all of the answer":  {[]translate.Event{say("\n"), isDone}, `"\n"`},
+		"after the last one": {append(append([]translate.Event{}, call...), say("\n"), wantsCalls), "call"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			round := &Round{Number: 1, tools: toolbox(t, (&server{tools: []Tool{add}}).source("maths"))}
+			var got []string
+			for _, ev := range tt.events {
+				round.Take(ev, func(ev translate.Event) {
+					switch ev := ev.(type) {
+					case translate.Text:
+						got = append(got, fmt.Sprintf("%q", ev.Text))
+					case translate.Reasoning:
+						got = append(got, "reasoning")
+					case translate.CallStart:
+						got = append(got, "call")
+					}
+				})
+			}
+			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
