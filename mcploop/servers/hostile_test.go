@@ -165,7 +165,11 @@ func TestCall_RepliesThatNeverEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cutOff := make(chan struct{})
-			s := remote(t, newPool(t, nil), raw(t, func(w http.ResponseWriter, _ *http.Request, _ request) {
+			s := remote(t, newPool(t, nil), raw(t, func(w http.ResponseWriter, _ *http.Request, r request) {
+				if r.Method != "tools/call" {
+					w.WriteHeader(http.StatusAccepted)
+					return
+				}
 				defer close(cutOff)
 				w.Header().Set("Content-Type", test.mediaType)
 				fmt.Fprint(w, test.start)
