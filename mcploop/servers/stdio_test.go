@@ -144,12 +144,14 @@ func TestStdio_DeafServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
+	for range 10 {
 		_, err = s.Call(t.Context(), "any", args)
+		if err != nil && strings.Contains(err.Error(), "It doesn't read what is sent to it") {
+			return
+		}
 		refused(t, err, "didn't answer within 100ms")
 	}
-	_, err = s.Call(t.Context(), "any", args)
-	refused(t, err, "It doesn't read what is sent to it")
+	t.Error("nobody noticed that the server doesn't read")
 }
 
 func TestStdio_FailuresToStart(t *testing.T) {
