@@ -14,7 +14,7 @@ const (
 	// idleBudget is how many bytes a server may send between calls, and callBudget how many more for each call. Most of it is
 	// skipped, not kept: the budget ends what would never end.
 	idleBudget = 64 << 20
-	callBudget = 256 << 20
+	callBudget = 128 << 20
 	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.
 	messageCost = 16 << 10
 	// maxAsked is how many of its own requests a server gets answered at once; then it is one a second. Each takes a goroutine

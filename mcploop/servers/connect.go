@@ -239,10 +239,10 @@ func (t target) describe(err error, connected bool) *ConnectionError {
 	case as[*notPublicError](err)():
 		message = fmt.Sprintf("Unable to connect to %s. URL resolves to a non-public address. We only allow public addresses for dynamic "+
 			"remote MCP connections. The operator of this server can allow the host with mcp_private_hosts.", who)
-	case t.Command != "" && as[*endedError](err)():
-		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
 	case t.Command != "" && as[*startError](err)():
 		message = fmt.Sprintf("The MCP server '%s' could not be started; the server's log says why.", clip(t.Label))
+	case t.Command != "" && as[*endedError](err)():
+		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
 	}
 	return &ConnectionError{Message: message, Cause: clean(err)}
 }
