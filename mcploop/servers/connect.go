@@ -20,6 +20,8 @@ const (
 	handshakeTimeout = 20 * time.Second
 	// startTimeout is long since npx and uvx may download a server first.
 	startTimeout = time.Minute
+	// pingTimeout is generous: a program that is told that a call was canceled may take some time to stop it.
+	pingTimeout = 10 * time.Second
 	// forever is longer than any call: calls have time limits of their own.
 	forever = 24 * time.Hour
 )
@@ -42,6 +44,7 @@ type connector struct {
 
 	handshake time.Duration
 	startup   time.Duration
+	patience  time.Duration
 }
 
 // connect connects to a server. The connection lives as long as ctx.

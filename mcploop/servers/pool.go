@@ -28,7 +28,7 @@ const (
 // Options are what a pool is made with.
 type Options struct {
 	File    string // the path of mcp.json, which needn't exist
-	Journal string // the folder in which started programs are recorded, so that none outlives a crash; empty: they aren't
+	Journal string // the folder in which started programs are recorded for EndLeftovers of package child; empty: they aren't
 	Log     *slog.Logger
 }
 
@@ -77,7 +77,7 @@ func NewPool(o Options) *Pool {
 	p.life, p.cancel = context.WithCancel(context.Background())
 	c := &connector{
 		log: o.Log, journal: o.Journal, timeout: p.callTimeout, private: p.privateHosts,
-		handshake: handshakeTimeout, startup: startTimeout,
+		handshake: handshakeTimeout, startup: startTimeout, patience: pingTimeout,
 	}
 	p.connect = c.connect
 	return p

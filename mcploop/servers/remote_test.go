@@ -3,12 +3,19 @@ package servers
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
 )
 
 func TestRemote_WhatIsNoServer(t *testing.T) {
@@ -128,7 +135,7 @@ func TestRemote_RedirectsStayOnTheOrigin(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/other": "leads to another origin", "/loopback": "leads to another origin", "/scheme": "leads to another origin",
-		"/sse": "leads to another origin", "/circle": "doesn't answer like an MCP server",
+		"/sse": "leads to another origin", "/circle": "redirects again and again",
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -182,4 +189,118 @@ func redirects(elsewhere string) http.Handler {
 		}
 	})
 	return mux
+}
+
+func TestRemote_AListedHostMayBePrivate(t *testing.T) {
+	t.Parallel()
+	url := strings.Replace(serve(t, server.NewStreamableHTTPServer(newServer())), "127.0.0.1", "localhost", 1) + "/mcp"
+	p := newPool(t, nil)
+	p.Set(Settings{PrivateHosts: []string{"localhost"}})
+	exercise(t, remote(t, p, url))
+	p.Set(Settings{PrivateHosts: []string{"127.0.0.1"}})
+	_, err := p.Remote(t.Context(), "o", Remote{Label: "r", URL: url})
+	refused(t, err, "non-public address")
+}
+
+// TestConnect_ServersThatHang connects to servers that accept connections and say nothing.
+func TestConnect_ServersThatHang(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, nil)
+	c := &connector{log: p.log, timeout: p.callTimeout, private: p.privateHosts, handshake: 400 * time.Millisecond}
+	for name, test := range map[string]struct {
+		kind    string
+		handler http.HandlerFunc
+	}{
+		"a request": {"", func(_ http.ResponseWriter, r *http.Request) { hang(r) }},
+		"a stream": {"", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			if http.NewResponseController(w).Flush() == nil {
+				hang(r)
+			}
+		}},
+		"an endpoint": {"sse", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			if http.NewResponseController(w).Flush() == nil {
+				hang(r)
+			}
+		}},
+		"messages": {"sse", func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
+				if http.NewResponseController(w).Flush() != nil {
+					return
+				}
+			}
+			hang(r)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one := target{Config: Config{Label: "r", URL: serve(t, test.handler), Type: test.kind}}
+			_, err := c.connect(t.Context(), one)
+			if err == nil || one.describe(err, false).Message != "Unable to connect to MCP server 'r'. It didn't answer within 400ms." {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// hang reads a request, without which its end isn't noticed, and waits for its end.
+func hang(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+// TestRemote_LogsNoSecrets looks at all that is logged about servers that work and servers that don't.
+func TestRemote_LogsNoSecrets(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	var mu sync.Mutex
+	text := slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	p := NewPool(Options{File: filepath.Join(t.TempDir(), "mcp.json"), Log: text})
+	writeFile(t, p.file.path, map[string]any{
+		"one": program("script", "KEY=secret"),
+		"two": map[string]any{"command": "/no/such", "args": []string{"secret"}},
+		"bad": map[string]any{"command": "x", "env": "secret"},
+	})
+	p.Set(Settings{PrivateHosts: []string{"127.0.0.1"}})
+	url := serve(t, server.NewStreamableHTTPServer(newServer())) + "/mcp"
+	failing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret", http.StatusInternalServerError) }))
+	for _, url := range []string{url, failing, "http://127.0.0.1:1"} {
+		s, err := p.Remote(t.Context(), "o", Remote{Label: "r", URL: url + "?key=secret", Headers: map[string]string{"X": "secret"}})
+		if err == nil {
+			_, _ = s.Call(t.Context(), "echo", []byte(`{"text":"secret"}`))
+			s.Release()
+		}
+	}
+	for _, label := range []string{"one", "two", "bad"} {
+		s, err := p.Plugin(t.Context(), label)
+		if err == nil {
+			_, _ = s.Call(t.Context(), "die", []byte(`{"text":"secret"}`))
+			s.Release()
+		}
+	}
+	p.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{"/no/such", "HTTP status 500", "connection refused", "out of luck", "exit status 9", `entry \"bad\"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log doesn't have %q", want)
+		}
+	}
+	if strings.Contains(log.String(), "secret") || t.Failed() {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	b  *strings.Builder
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
 }

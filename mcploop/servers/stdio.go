@@ -69,6 +69,7 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	}
 	l := newLink(ctx, log, c.timeout)
 	input := newPatientWriter(process.Stdin, func() { l.lose(errStarve) })
+	l.patience = c.patience
 	l.shut = func() {
 		process.Stop()
 		<-input.done
