@@ -52,7 +52,7 @@ func refused(t *testing.T, err error, want string) {
 	}
 }
 
-func TestTools_OfHostileServers(t *testing.T) {
+func TestHostile_ListsOfTools(t *testing.T) {
 	t.Parallel()
 	page := func(tools, cursor string) string { return fmt.Sprintf(`{"tools":[%s],"nextCursor":%q}`, tools, cursor) }
 	many := strings.TrimSuffix(strings.Repeat(`{"name":"x","inputSchema":{}},`, maxTools+1), ",")
@@ -148,8 +148,8 @@ func TestCall_Results(t *testing.T) {
 	}
 }
 
-// TestCall_RepliesThatNeverEnd uses servers that send until they are cut off.
-func TestCall_RepliesThatNeverEnd(t *testing.T) {
+// TestHostile_RepliesThatNeverEnd uses servers that send until they are cut off.
+func TestHostile_RepliesThatNeverEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ mediaType, start, repeat, want string }{
 		"JSON":                {"application/json", `{"jsonrpc":"2.0","id":2,"result":{"content":"`, "x", "more than 4 MiB"},

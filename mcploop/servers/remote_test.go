@@ -252,8 +252,8 @@ func hang(r *http.Request) {
 	<-r.Context().Done()
 }
 
-// TestRemote_LogsNoSecrets looks at all that is logged about servers that work and servers that don't.
-func TestRemote_LogsNoSecrets(t *testing.T) {
+// TestSecrets_AreNotLogged looks at all that is logged about servers that work and servers that don't.
+func TestSecrets_AreNotLogged(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	var mu sync.Mutex

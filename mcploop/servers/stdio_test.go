@@ -219,7 +219,7 @@ func TestStdio_FailuresToStart(t *testing.T) {
 	}
 }
 
-func TestEnviron(t *testing.T) {
+func TestStdio_Environment(t *testing.T) {
 	t.Setenv("LMCADDY_SECRET", "x")
 	t.Setenv("LC_TIME", "C")
 	t.Setenv("PATH", os.Getenv("PATH"))
