@@ -66,6 +66,26 @@ func TestAnswer_CallsAreNotes(t *testing.T) {
 	}
 }
 
+// TestAnswer_NotesBeginALine: where both streams are one terminal, a note isn't put behind half a line.
+func TestAnswer_NotesBeginALine(t *testing.T) {
+	t.Parallel()
+	var both bytes.Buffer
+	p := newAnswerPrinter(&both, &both)
+	p.terminal = true
+	for _, e := range eventsOf(t,
+		`{"type":"message.delta","content":"Let me look."}`, `{"type":"tool_call.arguments","tool":"a","arguments":{}}`,
+		`{"type":"reasoning.delta","content":"Hm."}`, `{"type":"tool_call.success","tool":"a","output":"[]"}`, `{"type":"message.delta","content":"It is."}`,
+	) {
+		if err := p.show(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "Let me look.\n" + dim + "→ a()" + plain + "\n" + dim + "Hm." + plain + "\n" + dim + "← a: (nothing)" + plain + "\nIt is."
+	if diff := cmp.Diff(want, both.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestCallNote_IsOneSafeLine: neither a model nor a server can write over the terminal.
 func TestCallNote_IsOneSafeLine(t *testing.T) {
 	t.Parallel()
@@ -87,7 +107,9 @@ func TestCut(t *testing.T) {
 		columns    int
 		line, want string
 	}{
-		{5, "äöüäö", "äöüäö"}, {5, "äöüäöü", "äöüä…"}, {1, "ab", "…"},
+		{5, "äöüäö", "äöüäö"},
+		{5, "äöüäöü", "äöüä…"},
+		{1, "ab", "…"},
 		{0, strings.Repeat("x", longestNote), strings.Repeat("x", longestNote)},
 		{0, strings.Repeat("x", longestNote+1), strings.Repeat("x", longestNote-1) + "…"},
 	} {
