@@ -46,7 +46,7 @@ func (p *answerPrinter) show(e client.ChatEvent) error {
 		return p.say(e.Content)
 	case "tool_call.start":
 		return p.call(e.Tool)
-	case "tool_call.arguments", "tool_call.success", "tool_call.failure":
+	case "tool_call.arguments", "tool_call.success", "tool_call.failure", "error":
 		return p.note(callNote(e))
 	}
 	return nil

@@ -36,21 +36,23 @@ func explainIntegrations(err error) error {
 		return err
 	}
 	switch refused.Code {
-	case "gate_closed":
-		refused.Hint = `in its Caddyfile, put "allow plugin_mcp" into the option lm, and reload it; or start it with "lmcaddy serve --allow plugin_mcp"`
+	case "plugin_mcp_disabled":
+		refused.Hint = `put it there and reload it, or start the server with "lmcaddy serve --allow plugin_mcp"`
 	case "missing_scope":
 		refused.Hint = `"lmcaddy token edit" adds a scope to a token, "lmcaddy token create --scopes inference,mcp.plugin" makes another`
 	}
 	return err
 }
 
-// callNote describes a call of a tool, its result, or why it wasn't made, in one line.
+// callNote describes a call of a tool, its result, why it wasn't made, or the failure of its server, in one line.
 func callNote(e client.ChatEvent) string {
 	switch e.Type {
 	case "tool_call.success":
 		return oneLine("← " + e.Tool + ": " + textOf(e.Output))
 	case "tool_call.failure":
 		return oneLine("✗ " + e.Invalid.Tool + compact(e.Invalid.Arguments) + ": " + e.Reason)
+	case "error":
+		return oneLine("✗ " + e.Error.Message)
 	default:
 		return oneLine("→ " + e.Tool + compact(e.Arguments))
 	}

@@ -168,6 +168,19 @@ func TestChat_Integrations(t *testing.T) {
 			}
 		})
 	}
+	const (
+		died = `data: {"type":"error","error":{"type":"plugin_connection_error","message":"The server died."}}` + "\n\n"
+		end  = "data: {\"type\":\"chat.end\",\"result\":{}}\n\n"
+	)
+	_, out, notes, err := chatWith(t, http.StatusOK, died+died+answer, "--mcp", "files")
+	if err != nil || out != "Hi\n" || !strings.HasPrefix(notes, "✗ The server died.\n✗ The server died.\n→ echo") {
+		t.Errorf("a server that died: %v, %q, %q", err, out, notes)
+	}
+	for _, died := range []string{died, strings.ReplaceAll(died, "plugin_connection_error", "internal_error") + answer[:strings.Index(answer, "data: {\"type\":\"chat.end\"")]} {
+		if _, _, notes, err := chatWith(t, http.StatusOK, died+end, "--mcp", "files"); err == nil || err.Error() != "The server died." || strings.Contains(notes, "✗") {
+			t.Errorf("what ends the chat: %v, %q", err, notes)
+		}
+	}
 	if sent, _, _, err := chatWith(t, http.StatusOK, answer, "--mcp", "files,"); err == nil || sent != "" {
 		t.Errorf("an empty name: %v, %s", err, sent)
 	}
@@ -182,7 +195,7 @@ func TestChat_IntegrationsRefused(t *testing.T) {
 		want   []string
 	}{
 		"no token":    {401, `{"error":{"code":"invalid_api_key","message":"Plugins need a token."}}`, []string{"Plugins need a token", "--token", "LM_API_TOKEN"}},
-		"closed gate": {403, `{"error":{"code":"gate_closed","message":"Plugins are off."}}`, []string{"Plugins are off", "allow plugin_mcp", "Caddyfile", "serve --allow"}},
+		"closed gate": {403, `{"error":{"code":"plugin_mcp_disabled","message":"Plugins are off."}}`, []string{"Plugins are off", "lmcaddy serve --allow plugin_mcp"}},
 		"scope":       {403, `{"error":{"code":"missing_scope","message":"It lacks the scope mcp.plugin."}}`, []string{"mcp.plugin", "lmcaddy token edit"}},
 		"another":     {403, `{"error":{"code":"model_not_allowed","message":"Not this model."}}`, []string{"Not this model."}},
 		"unknown":     {400, `{"error":{"type":"plugin_connection_error","message":"There is no \"file\"."}}`, []string{`There is no "file".`}},

@@ -57,23 +57,32 @@ type ChatResult struct {
 	} `json:"stats"`
 }
 
-// Chat sends a message to a model, and calls each for the events of the answer. It returns an error in the stream after its end.
+// Chat sends a message to a model, and calls each for the events of the answer. It returns an error in the stream after its end,
+// unless the answer went on: then it is the failure of a tool's server, and an event as any other.
 func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEvent) error) (ChatResult, error) {
 	request.Stream = true
 	var result ChatResult
-	var fault error
+	var fault *ChatEvent
 	ended := false
 	err := c.Stream(ctx, http.MethodPost, "/api/v1/chat", request, func(data []byte) error {
 		var event ChatEvent
 		if err := json.Unmarshal(data, &event); err != nil {
 			return fmt.Errorf("the server's answer can't be read: %w", err)
 		}
-		switch event.Type {
-		case "error":
-			fault = event.Error.Err()
-		case "chat.end":
+		if event.Type == "chat.end" {
 			ended, result = true, event.Result
 			return ErrStop
+		}
+		if fault != nil && fault.Error.isOfTool() {
+			survived := *fault
+			fault = nil
+			if err := each(survived); err != nil {
+				return err
+			}
+		}
+		if event.Type == "error" {
+			fault = &event
+			return nil
 		}
 		return each(event)
 	})
@@ -81,7 +90,7 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 	case err != nil:
 		return result, err
 	case fault != nil:
-		return result, fault
+		return result, fault.Error.Err()
 	case !ended:
 		return result, ErrCut
 	}
