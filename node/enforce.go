@@ -24,6 +24,7 @@ func (n *Node) enforce() {
 	n.budget.Store(n.budgetOf(s.MemoryBudget))
 	n.bodies.bound.Store(s.bodyMemory())
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
+	n.mcp.Set(s.MCP.ofPool())
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	select {

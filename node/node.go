@@ -1,5 +1,5 @@
-// Package node holds the state that outlives a reload of the configuration: the models on disk, the engine processes, and
-// the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it ends; the newest
+// Package node holds the state that outlives a reload of the configuration: the models on disk, the engine processes, the
+// connections to MCP servers, and the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it ends; the newest
 // are in effect. Loaded models survive a reload.
 //
 // The endpoints of package api are built on it.
@@ -16,7 +16,9 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -30,6 +32,7 @@ type Node struct {
 	lock       *Lock
 	catalog    *catalog.Catalog
 	supervisor *supervisor.Supervisor
+	mcp        *servers.Pool
 	engines    map[string]*engine         // by name
 	ofFormat   map[catalog.Format]*engine // the engine that runs each format
 
@@ -93,6 +96,8 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
 	}, log.With("part", "supervisor"))
+	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
+	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
@@ -149,11 +154,12 @@ func (n *Node) Pop(gen uint64) {
 // working until then, and no longer reacts to engines that receive the same termination signal.
 func (n *Node) BeginEnd() { n.ending.Store(true) }
 
-// Close stops all engines and downloads, and unlocks the home. It returns when all processes have ended. Downloads resume
+// Close stops all engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads resume
 // when the node is opened again.
 func (n *Node) Close() error {
 	n.cancel()
 	err := n.closeDownloads()
+	n.mcp.Close()
 	n.supervisor.Close()
 	n.background.Wait()
 	n.catalog.Save()
