@@ -65,8 +65,6 @@ type (
 	protocolError struct{ what string }
 	// timeoutError says for how long was waited.
 	timeoutError struct{ after time.Duration }
-	// endedError is the end of a process.
-	endedError struct{ err error }
 )
 
 func (e *notPublicError) Error() string { return fmt.Sprintf("%v is not a public address", e.addr) }
@@ -79,8 +77,6 @@ func (e *statusError) Unwrap() error    { return e.err }
 func (e *mediaTypeError) Error() string { return "it answered with " + clip(e.mediaType) }
 func (e *protocolError) Error() string  { return e.what }
 func (e *timeoutError) Error() string   { return fmt.Sprintf("no answer within %v", e.after) }
-func (e *endedError) Error() string     { return fmt.Sprintf("it ended: %v", e.err) }
-func (e *endedError) Unwrap() error     { return e.err }
 
 var (
 	errLost    = errors.New("the connection was lost")
