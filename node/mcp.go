@@ -3,8 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -62,8 +60,8 @@ func (n *Node) warnIdleMCP(s *Settings) {
 	if !g.PluginMCP {
 		return
 	}
-	if _, err := os.Stat(n.home.MCP()); errors.Is(err, fs.ErrNotExist) {
-		n.log.Warn("allow plugin_mcp has no effect until there is a file with the MCP servers", "file", n.home.MCP())
+	if plugins, err := n.mcp.Plugins(); err == nil && len(plugins) == 0 { // an error was logged
+		n.log.Warn("allow plugin_mcp has no effect until a file lists MCP servers", "file", n.home.MCP())
 	}
 	tokens, err := n.Tokens(n.ctx)
 	if err == nil && !slices.ContainsFunc(tokens, func(t Token) bool { return t.identity().May(ScopeMCPPlugin) }) {

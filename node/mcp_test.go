@@ -52,9 +52,7 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 			var log lines
 			dir := home.Dir(t.TempDir())
 			if tt.file {
-				if err := os.WriteFile(dir.MCP(), []byte(`{"mcpServers":{}}`), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				fakemcp.Write(t, dir.MCP(), map[string]fakemcp.Entry{"fake": fakemcp.Program(t, fakemcp.Serves)})
 			}
 			n := open(t, dir)
 			push(t, n, 1, Settings{Log: slog.New(slog.NewTextHandler(&log, nil))})
