@@ -37,6 +37,7 @@ The server has to allow that (allow plugin_mcp). With --host, the token needs th
 	reasoning := flags.String("reasoning", "", "off, low, medium, high or on (default: the model's own choice)")
 	temperature := flags.Float64("temperature", 0, "0 to 1; 0: always the same answer (default: the model's own)")
 	servers := flags.StringSlice("mcp", nil, "an MCP server whose tools the model may call, as mcp.json names it (may be repeated, or separated by commas)")
+	_ = cmd.RegisterFlagCompletionFunc("mcp", completeMCP) // it fails only if there is no such flag
 	stats := flags.Bool("stats", false, "print tokens and times to standard error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ch := chat{cmd: cmd, stats: *stats}
