@@ -203,10 +203,10 @@ func TestMCP_Completion(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	known := []string{"files", "weather", "Google Drive"}
+	known := []string{"files", "weather", "Google Drive", "JIRA"}
 	for name, want := range map[string]string{
-		"file": "files", "fiels": "files", "FILES": "files", "wether": "weather", "google-drive": "Google Drive", "gogle drive": "Google Drive",
-		"x": "", "maths": "", "": "",
+		"file": "files", "filse": "files", "FILES": "files", "wether": "weather", "google-drive": "Google Drive", "gogle drive": "Google Drive", "google": "",
+		"jira": "JIRA", "x": "", "maths": "", "": "",
 	} {
 		if got := nearest(name, known); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
