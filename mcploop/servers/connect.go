@@ -225,21 +225,24 @@ func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
 func (h quietHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h quietHandler) WithGroup(string) slog.Handler      { return h }
 
-// describe says why a server can't be used.
-func (t target) describe(err error) *ConnectionError {
-	who := fmt.Sprintf("the MCP server '%s'", clip(t.Label))
+// describe says why a server can't be connected to, or why it failed when it was.
+func (t target) describe(err error, connected bool) *ConnectionError {
+	who := fmt.Sprintf("MCP server '%s'", clip(t.Label))
 	if t.isRemote {
 		who = fmt.Sprintf("remote MCP server '%s' at url '%s'", clip(t.Label), shown(t.URL))
 	}
 	message := fmt.Sprintf("Unable to connect to %s. %s", who, reason(err))
+	if connected {
+		message = fmt.Sprintf("The call failed at %s. %s", who, reason(err))
+	}
 	switch {
 	case as[*notPublicError](err)():
 		message = fmt.Sprintf("Unable to connect to %s. URL resolves to a non-public address. We only allow public addresses for dynamic "+
 			"remote MCP connections. The operator of this server can allow the host with mcp_private_hosts.", who)
-	case t.Command != "" && as[*endedError](err)():
-		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
 	case t.Command != "" && as[*startError](err)():
 		message = fmt.Sprintf("The MCP server '%s' could not be started; the server's log says why.", clip(t.Label))
+	case t.Command != "" && as[*endedError](err)():
+		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
 	}
 	return &ConnectionError{Message: message, Cause: clean(err)}
 }

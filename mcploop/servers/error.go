@@ -83,6 +83,7 @@ var (
 	errClosed  = errors.New("this server is shutting down")
 	errUnused  = errors.New("nobody used it")
 	errRetired = errors.New("its configuration changed")
+	errInput   = errors.New("the tool asks for input, which can't be given")
 	errStarve  = errors.New("it doesn't read what is sent to it")
 )
 
@@ -134,6 +135,8 @@ func reason(err error) string {
 		return "It sent a message of more than 4 MiB, which is not read."
 	case errors.Is(err, errFlood):
 		return "It didn't stop sending, and was disconnected."
+	case errors.Is(err, errInput):
+		return "The tool asks for input, which can't be given."
 	case errors.Is(err, errStarve):
 		return "It doesn't read what is sent to it."
 	case errors.Is(err, errClosed):
@@ -168,7 +171,7 @@ func networkReason(err error) string {
 		as[x509.CertificateInvalidError](err)() {
 		return "Its TLS certificate is not valid for its URL."
 	}
-	if as[tls.RecordHeaderError](err)() {
+	if as[tls.RecordHeaderError](err)() || errors.Is(err, http.ErrSchemeMismatch) {
 		return "It doesn't speak TLS: does its URL begin with http:// ?"
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {

@@ -129,7 +129,7 @@ func script(role string) int {
 			return 9
 		case r.Params.Name == "ignore":
 		case r.Params.Name == "deaf":
-			select {}
+			time.Sleep(time.Hour)
 		default:
 			answer(r.ID, `{"content":[{"type":"text","text":"done"}]}`)
 		}

@@ -11,6 +11,8 @@ const codeTooLong = -32098
 
 // idScanner finds the id of a JSON-RPC message that is too long to be kept. Servers write it before or after the result.
 type idScanner struct {
+	isObject  bool // it begins as an object does
+	isOther   bool // it begins in another way
 	depth     int
 	inString  bool
 	escaped   bool
@@ -25,6 +27,16 @@ type idScanner struct {
 const keyMost = 64
 
 func (s *idScanner) feed(p []byte) {
+	if s.isOther {
+		return
+	}
+	if !s.isObject {
+		if p = bytes.TrimLeft(p, " \t\r\n"); len(p) == 0 || p[0] != '{' {
+			s.isOther = s.isOther || len(p) > 0
+			return
+		}
+		s.isObject = true
+	}
 	for i := 0; i < len(p); i++ {
 		c := p[i]
 		if !s.inString {
@@ -110,6 +122,13 @@ func (s *idScanner) endMember() {
 		s.isRequest = true
 	}
 	s.key, s.value = s.key[:0], s.value[:0]
+}
+
+// isAsking reports whether a message is a request of the server's, to be answered by us.
+func isAsking(message []byte) bool {
+	s := new(idScanner)
+	s.feed(message)
+	return s.isRequest && len(s.id) > 0
 }
 
 // answer returns an error that answers the request, or nil if the message doesn't say which request it answers.
