@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -63,12 +64,15 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 }
 
 // secret is the request's token: a Bearer token, or as Anthropic-style clients send it.
-func secret(r *http.Request) string {
+func secret(r *http.Request) string { return cmp.Or(bearer(r), r.Header.Get("X-Api-Key")) }
+
+// bearer is the token of the Authorization header; empty if there is none.
+func bearer(r *http.Request) string {
 	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if value = strings.TrimSpace(value); value != "" && strings.EqualFold(scheme, "Bearer") {
-		return value
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
 	}
-	return r.Header.Get("X-Api-Key")
+	return strings.TrimSpace(value)
 }
 
 func (c *call) authenticate(trusted *node.Identity, address string) (*node.Identity, error) {
@@ -138,13 +142,16 @@ func (c *call) identify(needed node.Scope) error {
 	return err
 }
 
-// follow cancels the request once its token no longer allows it.
-func (c *call) follow(needed node.Scope) {
-	ctx, running := c.node.Follow(c.r.Context(), c.who, needed)
+// follow cancels the request once a token no longer allows it. It may be called for several scopes.
+func (c *call) follow(who *node.Identity, needed node.Scope) {
+	ctx, running := c.node.Follow(c.r.Context(), who, needed)
 	if running == nil {
 		return
 	}
-	c.r, c.running = c.r.WithContext(ctx), running
+	c.r = c.r.WithContext(ctx)
+	if c.running == nil {
+		c.running = running
+	}
 	c.ends = append(c.ends, running.End)
 }
 
