@@ -17,6 +17,8 @@ const (
 	callBudget = 128 << 20
 	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.
 	messageCost = 16 << 10
+	// lineCost is what each line of an event takes beside its bytes. Short lines take as much time as longer ones.
+	lineCost = 256
 	// maxAsked is how many of its own requests a server gets answered at once; then it is one a second. Each takes a goroutine
 	// and, over HTTP, a connection. Few servers ask anything but whether we are alive.
 	maxAsked = 32

@@ -20,6 +20,8 @@ const (
 	handshakeTimeout = 20 * time.Second
 	// startTimeout is long since npx and uvx may download a server first.
 	startTimeout = time.Minute
+	// pingTimeout is generous: a program that is told that a call was canceled may take some time to stop it.
+	pingTimeout = 10 * time.Second
 	// forever is longer than any call: calls have time limits of their own.
 	forever = 24 * time.Hour
 )
@@ -42,6 +44,7 @@ type connector struct {
 
 	handshake time.Duration
 	startup   time.Duration
+	patience  time.Duration
 }
 
 // connect connects to a server. The connection lives as long as ctx.
@@ -106,6 +109,9 @@ func speaksOtherwise(err error) bool {
 	return true
 }
 
+// withHandshake keeps the library from trying the newest protocol first: some servers crash on anything before the handshake.
+var withHandshake = client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION)
+
 // client returns a client for a server and its link.
 func (c *connector) client(ctx context.Context, t target) (*http.Client, *link, error) {
 	u, err := parseURL(t.URL)
@@ -136,8 +142,9 @@ func (c *connector) streamable(ctx, limit context.Context, t target, handshake b
 	options := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(httpClient), transport.WithHTTPLogger(quiet(l.log))}
 	var only []client.ClientOption
 	if handshake {
-		options = append(options, transport.WithContinuousListening())
-		only = append(only, client.WithLegacyProtocolOnly())
+		// Servers that want the handshake send notifications this way only.
+		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated with the handshake
+		only = append(only, withHandshake)
 	}
 	streamable, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
@@ -168,7 +175,7 @@ func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
 		l.log.Debug("an MCP server's stream ended", "error", clean(err))
 		l.lose(errLost)
 	})
-	l.use(client.NewClient(sseTap{sse}, client.WithLegacyProtocolOnly()))
+	l.use(client.NewClient(sseTap{sse}, withHandshake))
 	if err := c.begin(limit, l); err != nil {
 		l.close()
 		return nil, err

@@ -71,6 +71,7 @@ func (e *notPublicError) Error() string { return fmt.Sprintf("%v is not a public
 func (e *originError) Error() string {
 	return fmt.Sprintf("it leads to another origin, %s, which gets no request", e.origin)
 }
+
 func (e *refusedError) Error() string   { return fmt.Sprintf("error %d: %s", e.Code, clip(e.Message)) }
 func (e *statusError) Error() string    { return fmt.Sprintf("HTTP status %d", e.status) }
 func (e *statusError) Unwrap() error    { return e.err }
@@ -79,12 +80,14 @@ func (e *protocolError) Error() string  { return e.what }
 func (e *timeoutError) Error() string   { return fmt.Sprintf("no answer within %v", e.after) }
 
 var (
-	errLost    = errors.New("the connection was lost")
-	errClosed  = errors.New("this server is shutting down")
-	errUnused  = errors.New("nobody used it")
-	errRetired = errors.New("its configuration changed")
-	errInput   = errors.New("the tool asks for input, which can't be given")
-	errStarve  = errors.New("it doesn't read what is sent to it")
+	errLost      = errors.New("the connection was lost")
+	errClosed    = errors.New("this server is shutting down")
+	errUnused    = errors.New("nobody used it")
+	errRetired   = errors.New("its configuration changed")
+	errHung      = errors.New("it doesn't even answer a ping")
+	errInput     = errors.New("the tool asks for input, which can't be given")
+	errRedirects = errors.New("it redirects again and again")
+	errStarve    = errors.New("it doesn't read what is sent to it")
 )
 
 // isSpecific reports whether an error says more than a response's status does.
@@ -135,6 +138,10 @@ func reason(err error) string {
 		return "It sent a message of more than 4 MiB, which is not read."
 	case errors.Is(err, errFlood):
 		return "It didn't stop sending, and was disconnected."
+	case errors.Is(err, errHung):
+		return "It doesn't answer any more, and was disconnected."
+	case errors.Is(err, errRedirects):
+		return "It redirects again and again."
 	case errors.Is(err, errInput):
 		return "The tool asks for input, which can't be given."
 	case errors.Is(err, errStarve):

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"mime"
 	"net"
 	"net/http"
@@ -56,7 +55,7 @@ func newHTTPClient(u *url.URL, headers map[string]string, b *budget, resolver *n
 		Transport: &road{base: base, origin: originOf(u), headers: headers, budget: b},
 		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
-				return errors.New("it redirects again and again")
+				return errRedirects
 			}
 			return nil // road refuses other origins
 		},

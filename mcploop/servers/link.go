@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -23,6 +24,10 @@ type link struct {
 	timeout func() time.Duration
 	// shut ends what is below the transport: a process, idle connections. It returns when that has ended.
 	shut func()
+	// patience is how long a server that hasn't answered a call may take to answer a ping. 0: it isn't asked, since requests over
+	// HTTP are served one by one, while all who use a program wait for the same.
+	patience time.Duration
+	pinging  atomic.Bool
 	// ready is set when the handshake has been made.
 	ready bool
 
@@ -141,7 +146,26 @@ func (l *link) do(ctx context.Context, n *note, request func(context.Context) er
 		// Whoever closes the connection ends its requests in one way or another.
 		return context.Cause(l.life)
 	case ctx.Err() != nil:
+		if as[*timeoutError](context.Cause(ctx))() {
+			l.doubt()
+		}
 		return context.Cause(ctx)
 	}
 	return n.why(err)
+}
+
+// doubt ends the connection to a program that doesn't answer at all, so that it is started again. One that answers is busy with
+// the call, or has ignored that it was canceled.
+func (l *link) doubt() {
+	if l.patience == 0 || !l.pinging.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer l.pinging.Store(false)
+		ctx, cancel := context.WithTimeout(l.life, l.patience)
+		defer cancel()
+		if l.client.Ping(ctx) != nil && ctx.Err() != nil { //nolint:staticcheck // the newest protocol has no ping, and this does nothing then
+			l.lose(errHung)
+		}
+	}()
 }

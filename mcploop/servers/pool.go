@@ -19,16 +19,18 @@ const (
 	defaultIdleTTL     = 10 * time.Minute
 )
 
-// The bounds on servers that are named by URL.
+// The bounds on servers that are named by URL: how many connections are kept that nobody uses, and how many may be used.
 const (
-	maxPerOwner = 16
-	maxRemote   = 128
+	keptPerOwner = 16
+	keptRemote   = 128
+	usedPerOwner = 128
+	usedRemote   = 1024
 )
 
 // Options are what a pool is made with.
 type Options struct {
 	File    string // the path of mcp.json, which needn't exist
-	Journal string // the folder in which started programs are recorded, so that none outlives a crash; empty: they aren't
+	Journal string // the folder in which started programs are recorded for EndLeftovers of package child; empty: they aren't
 	Log     *slog.Logger
 }
 
@@ -77,7 +79,7 @@ func NewPool(o Options) *Pool {
 	p.life, p.cancel = context.WithCancel(context.Background())
 	c := &connector{
 		log: o.Log, journal: o.Journal, timeout: p.callTimeout, private: p.privateHosts,
-		handshake: handshakeTimeout, startup: startTimeout,
+		handshake: handshakeTimeout, startup: startTimeout, patience: pingTimeout,
 	}
 	p.connect = c.connect
 	return p
@@ -221,7 +223,7 @@ func (p *Pool) session(ctx context.Context, t target, key string) (*Session, err
 	p.mu.Lock()
 	s := p.byKey[key]
 	if s == nil {
-		if err := p.makeRoom(t); err != nil {
+		if err := p.admit(t); err != nil {
 			p.mu.Unlock()
 			return nil, err
 		}
@@ -239,40 +241,47 @@ func (p *Pool) session(ctx context.Context, t target, key string) (*Session, err
 	return session, nil
 }
 
-// makeRoom closes unused connections if there are too many. The caller holds the lock.
-func (p *Pool) makeRoom(t target) error {
+// admit refuses a server named by URL if too many are in use. The caller holds the lock.
+func (p *Pool) admit(t target) error {
 	if !t.isRemote {
 		return nil
 	}
-	for _, bound := range []struct {
-		most    int
-		of      func(*slot) bool
-		message string
-	}{
-		{maxPerOwner, func(s *slot) bool { return s.target.owner == t.owner }, "You use %d remote MCP servers at a time, which is the most. " +
-			"Try again when other requests have finished."},
-		{maxRemote, func(*slot) bool { return true }, "%d remote MCP servers are in use, which is the most. Try again later."},
-	} {
-		var count int
-		var oldest *slot
-		for s := range p.all {
-			if !s.target.isRemote || !bound.of(s) {
-				continue
-			}
-			count++
-			if s.users == 0 && s.starting == nil && (oldest == nil || s.used.Before(oldest.used)) {
-				oldest = s
+	var ofOwner, all int
+	for s := range p.all {
+		if s.target.isRemote && s.users > 0 {
+			all++
+			if s.target.owner == t.owner {
+				ofOwner++
 			}
 		}
-		if count < bound.most {
-			continue
-		}
-		if oldest == nil {
-			return &ConnectionError{Message: fmt.Sprintf(bound.message, bound.most)}
-		}
-		p.drop(oldest, errUnused)
+	}
+	switch {
+	case ofOwner >= usedPerOwner:
+		return &ConnectionError{Message: fmt.Sprintf("You use %d remote MCP servers at a time, which is the most. "+
+			"Try again when other requests have finished.", usedPerOwner)}
+	case all >= usedRemote:
+		return &ConnectionError{Message: fmt.Sprintf("%d remote MCP servers are in use, which is the most. Try again later.", usedRemote)}
 	}
 	return nil
+}
+
+// makeRoom closes the connection that was used least recently, if too many are kept. The caller holds the lock.
+func (p *Pool) makeRoom(owner string) {
+	var ofOwner, all []*slot
+	for s := range p.all {
+		if s.target.isRemote && s.users == 0 && s.starting == nil {
+			all = append(all, s)
+			if s.target.owner == owner {
+				ofOwner = append(ofOwner, s)
+			}
+		}
+	}
+	earlier := func(a, b *slot) int { return a.used.Compare(b.used) }
+	if len(ofOwner) > keptPerOwner {
+		p.drop(slices.MinFunc(ofOwner, earlier), errUnused)
+	} else if len(all) > keptRemote {
+		p.drop(slices.MinFunc(all, earlier), errUnused)
+	}
 }
 
 // configFile is mcp.json, which is read again when it has changed.

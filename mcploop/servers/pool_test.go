@@ -102,7 +102,7 @@ func open(t *testing.T, p *Pool, owner, url string, headers map[string]string) *
 	return s
 }
 
-func TestPool_SharesConnectionsOfOneOwner(t *testing.T) {
+func TestRemote_SharesConnectionsOfOneOwner(t *testing.T) {
 	t.Parallel()
 	fakePool(t, func(t *testing.T, p *Pool, f *fakes) {
 		f.takes = time.Second
@@ -223,35 +223,56 @@ func TestPool_RemembersAFailureForASecond(t *testing.T) {
 	})
 }
 
-func TestPool_BoundsRemoteServers(t *testing.T) {
+func TestPool_KeepsFewRemoteServers(t *testing.T) {
 	t.Parallel()
 	fakePool(t, func(t *testing.T, p *Pool, f *fakes) {
 		var all []*Session
-		for i := range maxPerOwner {
+		for i := range keptPerOwner + 2 {
 			all = append(all, open(t, p, "a", fmt.Sprintf("s%d", i), nil))
 		}
-		_, err := p.Remote(t.Context(), "a", Remote{Label: "r", URL: "http://more"})
-		if err == nil || !strings.Contains(err.Error(), "16 remote MCP servers") {
-			t.Errorf("one more gives %v", err)
+		for i := range all { // the last is used for the longest time
+			time.Sleep(time.Second)
+			all[len(all)-1-i].Release()
 		}
-		all[5].Release()
-		time.Sleep(time.Second)
-		all[3].Release()
-		all = append(all, open(t, p, "a", "more", nil))
-		if f.conns[5].isOpen() || !f.conns[3].isOpen() {
+		for i, c := range f.conns {
+			if want := i < keptPerOwner; c.isOpen() != want {
+				t.Errorf("connection %d is open: %v, want %v", i, !want, want)
+			}
+		}
+		for i := range keptRemote - keptPerOwner {
+			time.Sleep(time.Millisecond)
+			open(t, p, fmt.Sprint(i), "x", nil).Release()
+		}
+		if !f.conns[15].isOpen() {
+			t.Error("a connection was closed before there were 128")
+		}
+		open(t, p, "z", "y", nil).Release()
+		if f.conns[15].isOpen() || !f.conns[14].isOpen() {
 			t.Error("another than the least recently used was closed")
 		}
-		for i := range maxRemote - maxPerOwner {
-			all = append(all, open(t, p, fmt.Sprint(i), "x", nil))
+	})
+}
+
+func TestPool_BoundsRemoteServersInUse(t *testing.T) {
+	t.Parallel()
+	fakePool(t, func(t *testing.T, p *Pool, _ *fakes) {
+		var all []*Session
+		full := func(owner, want string) {
+			t.Helper()
+			_, err := p.Remote(t.Context(), owner, Remote{Label: "r", URL: "http://more"})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("one more gives %v", err)
+			}
 		}
-		all = append(all, open(t, p, "z", "y", nil))
-		if f.conns[3].isOpen() {
-			t.Error("there are more than 128")
+		for i := range usedRemote {
+			if i == usedPerOwner {
+				full("0", "You use 128 remote MCP servers")
+			}
+			all = append(all, open(t, p, fmt.Sprint(i/usedPerOwner), fmt.Sprintf("s%d", i), nil))
 		}
-		_, err = p.Remote(t.Context(), "y", Remote{Label: "r", URL: "http://more"})
-		if err == nil || !strings.Contains(err.Error(), "128 remote MCP servers") {
-			t.Errorf("one more gives %v", err)
-		}
+		full("other", "1024 remote MCP servers are in use")
+		all[0].Release()
+		all = append(all, open(t, p, "other", "more", nil))
 		for _, s := range all {
 			s.Release()
 		}

@@ -19,9 +19,10 @@ const maxDepth = 64
 func (l *link) Call(ctx context.Context, tool string, args json.RawMessage) (mcploop.Result, error) {
 	request := mcp.CallToolRequest{}
 	request.Params.Name = tool
-	if len(args) > 0 {
-		request.Params.Arguments = args
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
 	}
+	request.Params.Arguments = args
 	n := new(note)
 	err := l.do(ctx, n, func(ctx context.Context) error {
 		_, err := l.client.CallTool(ctx, request)

@@ -153,6 +153,9 @@ func (p *Pool) rest(s *slot) {
 		p.drop(s, errRetired)
 		return
 	}
+	if s.target.isRemote {
+		p.makeRoom(s.target.owner)
+	}
 	ttl := p.settings.IdleTTL
 	if s.alive() == nil {
 		ttl = failedFor

@@ -69,6 +69,7 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	}
 	l := newLink(ctx, log, c.timeout)
 	input := newPatientWriter(process.Stdin, func() { l.lose(errStarve) })
+	l.patience = c.patience
 	l.shut = func() {
 		process.Stop()
 		<-input.done
@@ -80,7 +81,7 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 		l.lose(err)
 	})
 	tap := stdioTap{transport.NewIO(output, input, io.NopCloser(strings.NewReader("")))}
-	l.use(client.NewClient(tap, client.WithLegacyProtocolOnly()))
+	l.use(client.NewClient(tap, withHandshake))
 	err = c.begin(limit, l)
 	if as[*refusedError](err)() {
 		// It doesn't know the handshake, so it may speak the newest protocol.

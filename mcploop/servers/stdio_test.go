@@ -146,12 +146,34 @@ func TestStdio_DeafServers(t *testing.T) {
 	}
 	for range 10 {
 		_, err = s.Call(t.Context(), "any", args)
-		if err != nil && strings.Contains(err.Error(), "It doesn't read what is sent to it") {
+		if cause := causeOf(err); errors.Is(cause, errStarve) || errors.Is(cause, errHung) {
 			return
 		}
 		refused(t, err, "didn't answer within 100ms")
 	}
 	t.Error("nobody noticed that the server doesn't read")
+}
+
+// TestStdio_AHungServerIsStartedAgain calls a server that hangs: it is ended when it doesn't answer a ping either.
+func TestStdio_AHungServerIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	count := filepath.Join(t.TempDir(), "count")
+	p := newPool(t, map[string]any{"one": program("script", "COUNT="+count)})
+	p.connect = (&connector{
+		log: p.log, timeout: p.callTimeout, private: p.privateHosts, startup: startTimeout, patience: 100 * time.Millisecond,
+	}).connect
+	p.Set(Settings{CallTimeout: 50 * time.Millisecond})
+	s := plugin(t, p, "one")
+	_, err := s.Call(t.Context(), "deaf", nil)
+	refused(t, err, "didn't answer within 50ms")
+	eventually(t, "another process", func() bool {
+		_, _ = s.Call(t.Context(), "any", nil)
+		return started(t, count) == 2
+	})
+	p.Set(Settings{})
+	if _, err := s.Call(t.Context(), "any", nil); err != nil {
+		t.Error(err, causeOf(err))
+	}
 }
 
 func TestStdio_FailuresToStart(t *testing.T) {
@@ -197,7 +219,7 @@ func TestStdio_FailuresToStart(t *testing.T) {
 	}
 }
 
-func TestEnviron(t *testing.T) {
+func TestStdio_Environment(t *testing.T) {
 	t.Setenv("LMCADDY_SECRET", "x")
 	t.Setenv("LC_TIME", "C")
 	t.Setenv("PATH", os.Getenv("PATH"))

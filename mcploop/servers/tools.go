@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -129,7 +130,7 @@ func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
 	}
 	tools, generation := l.kept()
 	if tools != nil {
-		return tools, nil
+		return slices.Clone(tools), nil
 	}
 	l.listen()
 	list := newToolList()
@@ -164,7 +165,7 @@ func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
 		tools = []mcploop.Tool{}
 	}
 	l.keep(tools, generation)
-	return tools, nil
+	return slices.Clone(tools), nil
 }
 
 func namesOf(tools []mcp.Tool) map[string]bool {
