@@ -19,6 +19,7 @@ type Server struct {
 	PID  int
 
 	client *http.Client
+	token  string // sent with each request; empty: none
 	cmd    *exec.Cmd
 	output string        // the file with its outputs
 	exited chan struct{} // closed when it has ended
@@ -77,6 +78,13 @@ func (h *Home) Begin(port int, args ...string) *Server {
 func (s *Server) In(t testing.TB) *Server {
 	server := *s
 	server.Home = s.Home.In(t)
+	return &server
+}
+
+// As returns the same server, for requests with a token.
+func (s *Server) As(token string) *Server {
+	server := *s
+	server.token = token
 	return &server
 }
 

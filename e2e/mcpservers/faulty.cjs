@@ -10,13 +10,10 @@ const fault = process.argv[2];
 const reply = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\n');
 const text = (t) => ({ content: [{ type: 'text', text: t }] });
 
-// forever writes a text again and again, as fast as it is read.
+// forever writes a text again and again, as fast as it is read, and reads requests in between.
 function forever(stream, piece) {
-  const more = () => {
-    while (stream.write(piece));
-    stream.once('drain', more);
-  };
-  more();
+  stream.write(piece);
+  setImmediate(forever, stream, piece);
 }
 
 // What a call of the tool does.
