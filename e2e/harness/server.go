@@ -19,7 +19,7 @@ type Server struct {
 	PID  int
 
 	client *http.Client
-	token  string // sent with each request; empty: none
+	header http.Header // sent with each request
 	cmd    *exec.Cmd
 	output string        // the file with its outputs
 	exited chan struct{} // closed when it has ended
@@ -81,10 +81,13 @@ func (s *Server) In(t testing.TB) *Server {
 	return &server
 }
 
-// As returns the same server, for requests with a token.
+// As returns the same server, for requests with a token; empty: none.
 func (s *Server) As(token string) *Server {
 	server := *s
-	server.token = token
+	server.header = http.Header{}
+	if token != "" {
+		server.header.Set("Authorization", "Bearer "+token)
+	}
 	return &server
 }
 
