@@ -28,7 +28,7 @@ const calls = {
   'sends garbage': () => forever(process.stdout, 'garbage\n'.repeat(1 << 12)),
   'sends events': () => forever(process.stdout, '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"more"}}\n'.repeat(100)),
   'floods standard error': (id) => {
-    forever(process.stderr, 'noise '.repeat(1 << 12));
+    for (let i = 0; i < 256; i++) process.stderr.write(('noise '.repeat(1 << i % 16) + '\n').repeat(8));
     reply(id, text('red river'));
   },
 };
