@@ -138,13 +138,16 @@ func (c *call) identify(needed node.Scope) error {
 	return err
 }
 
-// follow cancels the request once its token no longer allows it.
-func (c *call) follow(needed node.Scope) {
-	ctx, running := c.node.Follow(c.r.Context(), c.who, needed)
+// follow cancels the request once a token no longer allows it. It may be called for several scopes.
+func (c *call) follow(who *node.Identity, needed node.Scope) {
+	ctx, running := c.node.Follow(c.r.Context(), who, needed)
 	if running == nil {
 		return
 	}
-	c.r, c.running = c.r.WithContext(ctx), running
+	c.r = c.r.WithContext(ctx)
+	if c.running == nil {
+		c.running = running
+	}
 	c.ends = append(c.ends, running.End)
 }
 

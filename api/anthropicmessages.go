@@ -19,7 +19,7 @@ func (c *call) messages() error {
 	if err != nil {
 		return err
 	}
-	if err := c.reserveChat(rq, body, &messages.Chat); err != nil {
+	if err := c.reserveChat(rq, body, &messages.Chat, 0); err != nil {
 		return refined(err, messagesFields.refine)
 	}
 	upstream := rq.engine.Chat(body, &messages.Chat, 0)

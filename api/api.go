@@ -81,22 +81,24 @@ func New(c Config) *API {
 
 // call is one request that is being answered.
 type call struct {
-	api     *API
-	w       http.ResponseWriter
-	r       *http.Request
-	node    *node.Node
-	id      string // of the request
-	arrived time.Time
-	dialect translate.Dialect
-	param   string // the part of the path that the route leaves open
-	begun   bool   // the answer's header has been sent
-	stream  *stream
-	held    *heldBuffer    // the request's body; nil before it is read
-	read    bool           // the body has been read to its end
-	claim   node.BodyClaim // the memory that is counted for the body
-	who     *node.Identity // nil: anybody, on a site without authentication
-	running *node.Running  // nil: the request has no token, or that isn't known yet
-	ends    []func()       // called when the request ends
+	api       *API
+	w         http.ResponseWriter
+	r         *http.Request
+	node      *node.Node
+	id        string // of the request
+	arrived   time.Time
+	dialect   translate.Dialect
+	param     string // the part of the path that the route leaves open
+	begun     bool   // the answer's header has been sent
+	stream    *stream
+	held      *heldBuffer    // the request's body; nil before it is read
+	read      bool           // the body has been read to its end
+	claim     node.BodyClaim // the memory that is counted for the body
+	who       *node.Identity // nil: anybody, on a site without authentication
+	running   *node.Running  // nil: the request has no token, or that isn't known yet
+	ends      []func()       // called when the request ends
+	made      int            // bytes that are counted for what reserve was last told of
+	unreserve func()         // gives back the tokens that are reserved; nil: there are none
 
 	cancel   context.CancelCauseFunc // ends the request, whose context it is
 	writing  writing
@@ -143,7 +145,7 @@ func (c *call) serve() error {
 	if refused := c.refuseForeign(); refused != nil {
 		return refused
 	}
-	c.follow(found.scope)
+	c.follow(c.who, found.scope)
 	return found.endpoint(c)
 }
 

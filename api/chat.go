@@ -25,7 +25,7 @@ func (c *call) chatCompletions() error {
 		return bad
 	}
 	c.noteDropped(rq, chat)
-	if err := c.reserveChat(rq, rq.body, chat); err != nil {
+	if err := c.reserveChat(rq, rq.body, chat, 0); err != nil {
 		return err
 	}
 	r := &chatRun{run: c.newRun(rq), chat: chat, gathered: make([]*openai.ChatChoice, chat.N)}

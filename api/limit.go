@@ -9,26 +9,40 @@ import (
 )
 
 // reserve reserves, until the request ends, the tokens that it may use of its token's daily limit. It counts the memory of made
-// bytes, and notes how long the prompts may be. each is the number of tokens that a choice may have; negative: as many as the
-// request says.
+// bytes, and notes how long the prompts may be. Another call takes the place of the last one. each is the number of tokens that a
+// choice may have; negative: as many as the request says.
 func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ error) {
+	c.claim.Shrink(int64(c.made))
+	c.made = 0
 	if err := c.claim.Grow(int64(made)); err != nil {
 		return 0, err
+	}
+	c.made = made
+	if c.unreserve != nil {
+		c.unreserve()
+		c.unreserve = nil
+	} else {
+		c.ends = append(c.ends, func() {
+			if c.unreserve != nil {
+				c.unreserve()
+			}
+		})
 	}
 	rq.demand.Needs(need)
 	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.demand, need)
 	if err != nil {
 		return 0, err
 	}
-	c.ends = append(c.ends, done)
+	c.unreserve = done
 	if need.Completion >= 0 && each >= need.Completion {
 		return -1, nil
 	}
 	return each, nil
 }
 
-// reserveChat is reserve for a chat. It also refuses a chat that the engine can't do. body is what the engine will be sent.
-func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) error {
+// reserveChat is reserve for a chat. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
+// is the number of tokens that earlier rounds have used.
+func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat, spent int) error {
 	if checker, ok := rq.engine.(wire.ChatChecker); ok {
 		if bad := checker.CheckChat(body, chat); bad != nil {
 			return bad
@@ -41,7 +55,7 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 	if body != rq.body {
 		made = len(body.Raw)
 	}
-	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body)}, made)
+	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}

@@ -33,22 +33,17 @@ func (c *call) nativeChat() error {
 	if bad != nil {
 		return bad
 	}
+	if err := c.mayIntegrate(chat.Integrations); err != nil {
+		return err
+	}
 	r := &nativeRun{chat: chat}
 	if err := r.recall(c, rq); err != nil {
 		return err
 	}
-	body, bad := chat.Upstream(r.conversation)
-	if bad != nil {
-		return bad
-	}
 	rq.demand.ContextLength = chat.ContextLength
-	if err := c.reserveChat(rq, body, &chat.Chat); err != nil {
-		return refined(err, nativeFields.refine)
-	}
-	upstream := rq.engine.Chat(body, &chat.Chat, 0)
 	r.run = c.newRun(rq)
 	defer r.close()
-	return r.answerWith(upstream)
+	return r.answer()
 }
 
 // nativeFields are the names of the native chat.
@@ -93,17 +88,16 @@ func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 	return nil
 }
 
-// answerWith answers with what an engine says to a request.
-func (r *nativeRun) answerWith(upstream wire.Upstream) error {
+// answer answers the request, by what a model says and by the tools that it calls.
+func (r *nativeRun) answer() error {
 	r.stored = true
 	ctx := r.call.r.Context()
-	exchange := func() error { return r.exchange(ctx, part{upstream: upstream, reply: r}) }
 	var err error
 	if r.stream == nil {
-		err = exchange()
+		err = r.loop(ctx)
 	} else {
 		r.rq.demand.Notify = supervisor.NewNotifier()
-		err = r.whileLoading(r.rq.demand.Notify.C(), exchange)
+		err = r.whileLoading(r.rq.demand.Notify.C(), func() error { return r.loop(ctx) })
 		r.stream.close() // from here on nobody else writes
 	}
 	if err == nil {
@@ -123,23 +117,6 @@ func (r *nativeRun) answerWith(upstream wire.Upstream) error {
 	}
 	return nil
 }
-
-// begin begins a round of the answer.
-func (r *nativeRun) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
-	in := resp.lease.Instance.ID
-	decoder := wire.Decoder(r.rq.engine, &r.chat.Chat)
-	if r.stream != nil {
-		r.tell(func(dst []byte) []byte { return r.out.Append(r.out.Begin(dst, in), translate.Round{Number: 1}) })
-		return r.byEvents(decoder, &r.out), nil
-	}
-	r.out.Answer = native.Answer{Instance: in}
-	if took := resp.lease.LoadTime; took > 0 {
-		r.out.Answer.Add(loadEnd(in, took))
-	}
-	return r.byEvents(decoder, gatherer(r.out.Answer.Add)), nil
-}
-
-func (r *nativeRun) isSeen(bool) bool { return !r.out.Answer.IsEmpty() }
 
 func loadEnd(instance string, took time.Duration) translate.Load {
 	return translate.Load{Phase: translate.PhaseEnd, Instance: instance, Seconds: took.Round(time.Millisecond).Seconds()}

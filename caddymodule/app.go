@@ -94,6 +94,20 @@ type App struct {
 	// Which of the features that are off by default are allowed: "ephemeral_mcp", "plugin_mcp", "remote_mcp". Default: none.
 	Allow []string `json:"allow,omitempty"`
 
+	// The hosts without a public address that a request's MCP server may have: names, addresses or networks, such as
+	// 10.0.0.0/8, each with a port or without. Default: none.
+	MCPPrivateHosts []string `json:"mcp_private_hosts,omitempty"`
+
+	// How long a call of an MCP tool may take. Default: 1m.
+	MCPTimeout caddy.Duration `json:"mcp_timeout,omitempty"`
+
+	// How long an MCP server may be unused before its connection is closed and, if we started it, its process ended.
+	// Default: 10m.
+	MCPIdle caddy.Duration `json:"mcp_idle,omitempty"`
+
+	// How many answers of the model a chat with MCP tools may take. For the last one, the model gets no tools. Default: 25.
+	MCPMaxRounds int `json:"mcp_max_rounds,omitempty"`
+
 	// Where models are downloaded from; the first serves identifiers without a URL. Default: that of the environment
 	// variable HF_ENDPOINT, else huggingface.co, with the token in HF_TOKEN.
 	Hubs []Hub `json:"hubs,omitempty"`
@@ -182,7 +196,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
 	}
-	a.settings.Gates = a.gates()
+	a.settings.Gates, a.settings.MCP = a.gates(), a.mcp()
 	a.settings.Store = a.Store.settings(resolve)
 	for _, dir := range a.ModelsDirs {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, home.Absolute(resolve(dir)))

@@ -62,6 +62,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			token_grace <duration>        # for tokens while the store can't be asked; 0: none
 //		}
 //		allow ephemeral_mcp|plugin_mcp|remote_mcp...
+//		mcp_private_hosts <host...>       # may be repeated
+//		mcp_timeout <duration>
+//		mcp_idle <duration>
+//		mcp_max_rounds <n>
 //		list_models loaded|all
 //		unknown_model strict|single
 //		reasoning_field reasoning|reasoning_content
@@ -105,8 +109,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func (a *App) option(d *caddyfile.Dispenser) error {
-	if known, err := a.loadingOption(d); known {
-		return err
+	for _, group := range []func(*caddyfile.Dispenser) (bool, error){a.loadingOption, a.mcpOption} {
+		if known, err := group(d); known {
+			return err
+		}
 	}
 	for _, option := range choices {
 		if option.name == d.Val() {
@@ -247,8 +253,8 @@ func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 var (
 	appOptions = []string{
 		"abandoned_loads", "allow", "body_memory", "engine", "home", "hosts", "hub", "idle_ttl", "jit", "list_models", "max_loaded",
-		"memory_budget", "model", "models_dir", "preset", "prompt_cache", "queue", "reasoning_field", "slow_client_timeout",
-		"stall_timeout", "store", "unknown_model",
+		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
+		"prompt_cache", "queue", "reasoning_field", "slow_client_timeout", "stall_timeout", "store", "unknown_model",
 	}
 	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl"}
 	hubOptions     = []string{"stall_timeout", "token"}

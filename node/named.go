@@ -45,8 +45,10 @@ func (n *Node) aliases() map[string][]string {
 	return aliases
 }
 
-// warnIdle warns about settings that have no effect: for models that aren't installed, and folders that don't exist.
+// warnIdle warns about settings that have no effect: for models that aren't installed, folders that don't exist, and gates
+// that let nothing through.
 func (n *Node) warnIdle(s *Settings) {
+	n.warnIdleMCP(s)
 	for _, dir := range s.ModelsDirs {
 		info, err := os.Stat(dir)
 		switch {

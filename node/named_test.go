@@ -62,11 +62,12 @@ func TestSettings_ThatDoNothing(t *testing.T) {
 		Models: map[string]ModelSettings{
 			"lmcaddy/nobody": {}, "lmcaddy/tinychat": {Draft: "nothing"}, "tinychat": {Aliases: []string{"gpt"}},
 		},
+		MCP: MCPSettings{PrivateHosts: []string{"tools.lan"}, MaxRounds: 5},
 	})
 	for _, want := range []string{
 		"a models folder doesn't exist", missing, "models_dir is not a folder", "the settings of a model have no effect",
 		"model=lmcaddy/nobody", "without its draft model", "model=nothing", "two blocks of settings",
-		"no model can be loaded", "llama-server doesn't exist",
+		"no model can be loaded", "llama-server doesn't exist", "mcp_private_hosts has no effect", "mcp_timeout, mcp_idle and mcp_max_rounds have no effect",
 	} {
 		eventually(t, "the log says "+want, func() bool { return log.has(want) })
 	}

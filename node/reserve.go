@@ -24,6 +24,7 @@ type Need struct {
 	Prompts    int
 	Choices    int // for all prompts together; 0 if nothing is generated
 	Completion int // maximum tokens per choice; negative: limited only by the context
+	Spent      int // tokens that earlier rounds of the same request have used
 }
 
 // Reserve reserves tokens of the identity's daily limit for a request, until done is called, after [Node.Used]. It returns
@@ -63,7 +64,9 @@ func (n Need) within(length int) Need {
 }
 
 // tokens returns the maximum number of tokens that a request can use.
-func (n Need) tokens() int64 { return int64(n.Bytes) + int64(n.Choices)*int64(max(0, n.Completion)) }
+func (n Need) tokens() int64 {
+	return int64(n.Bytes) + int64(n.Choices)*int64(max(0, n.Completion)) + int64(n.Spent)
+}
 
 // reserve waits up to settleTime if other requests have reserved what is left.
 func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Need) (each int, done func(), _ error) {
@@ -107,12 +110,12 @@ func (m *meter) tryReserve(owner string, limit int64, need Need) (each int, toke
 			m.settled = make(chan struct{})
 		}
 		return 0, 0, m.settled, nil
-	case int64(need.Choices) > left:
+	case int64(need.Choices+need.Spent) > left:
 		return 0, 0, nil, &LimitError{
 			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. Ask for fewer.", left, need.Choices), untilTomorrow(),
 		}
 	default:
-		prompt := int64(need.Bytes / bytesPerToken)
+		prompt := int64(need.Bytes/bytesPerToken + need.Spent)
 		each = min(need.Completion, int(max(1, (left-prompt)/int64(max(1, need.Choices)))))
 		tokens = left
 	}

@@ -38,6 +38,7 @@ type Settings struct {
 	PrivatePrompts bool
 
 	Gates Gates
+	MCP   MCPSettings
 
 	Hubs []fetch.Hub // where models may be downloaded from; the first serves identifiers that aren't URLs
 
@@ -107,6 +108,9 @@ func (s Settings) Validate() error {
 	}
 	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
 		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
+	}
+	if err := s.MCP.Validate(); err != nil {
+		return err
 	}
 	for _, h := range s.Hubs {
 		if err := h.Validate(); err != nil {

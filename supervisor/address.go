@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
 // dialTimeout bounds how long connecting to an engine may take. All engines are on this machine.
@@ -73,14 +75,14 @@ func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		}
 		return wholeConn{conn}, nil
 	}
-	if hasEnded(l.process) {
+	if child.HasEnded(l.process) {
 		return nil, errEnded
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", l.address)
 	if err != nil {
 		return nil, err
 	}
-	if hasEnded(l.process) {
+	if child.HasEnded(l.process) {
 		_ = conn.Close()
 		return nil, errEnded
 	}

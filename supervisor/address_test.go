@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
@@ -132,27 +131,5 @@ func TestAddress_APortOutlivesItsEngine(t *testing.T) {
 	}
 	if len(asked) > 0 {
 		t.Error("a stranger was asked")
-	}
-}
-
-// The end of an engine is noticed before Wait returns.
-func TestHasEnded_SeesAZombie(t *testing.T) {
-	t.Parallel()
-	p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "exec sleep 60"}, &os.ProcAttr{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if hasEnded(p) || looksEnded(p) {
-		t.Error("it lives")
-	}
-	if err := p.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "its end is seen", func() bool { return hasEnded(p) && looksEnded(p) })
-	if _, err := p.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if !hasEnded(p) || !looksEnded(p) {
-		t.Error("it is gone")
 	}
 }

@@ -1,12 +1,14 @@
 package supervisor
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
@@ -14,7 +16,7 @@ import (
 func launchByHand(t *testing.T, fake *fakeengine.Engine) int {
 	t.Helper()
 	cmd := exec.Command(fake.Path, "-m", "/models/m.gguf", "--port", "0")
-	cmd.SysProcAttr = withoutLeash(ownGroup())
+	cmd.SysProcAttr = withoutLeash(child.OwnGroup())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -37,14 +39,11 @@ func TestEndLeftovers_EndsWhatIsInTheJournalAndNoStranger(t *testing.T) {
 	options := Options{Journal: filepath.Join(t.TempDir(), "engines"), id: "crashed"}
 	log := slog.New(slog.DiscardHandler)
 	leftover, stranger := launchByHand(t, fake), launchByHand(t, fake)
-	options.mark(1).write(leftover, log)
-	entry := options.mark(2).write(stranger, log)
-	entry.Created-- // somebody else had the number before
-	if err := entry.save(); err != nil {
-		t.Fatal(err)
-	}
+	options.mark(1).Record(leftover, log)
+	created := options.mark(2).Record(stranger, log).Created
 	for name, content := range map[string]string{
-		"half.json": `{"pid":`, "empty.json": "", "self.json": `{"pid":0}`, "init.json": `{"pid":1,"created":1}`, "none.json": `{"pid":-7,"created":0}`,
+		"crashed.2.json": fmt.Sprintf(`{"pid":%d,"created":%d}`, stranger, created-1), // somebody else had the number before
+		"half.json":      `{"pid":`, "empty.json": "", "self.json": `{"pid":0}`, "init.json": `{"pid":1,"created":1}`, "none.json": `{"pid":-7,"created":0}`,
 	} {
 		if err := os.WriteFile(filepath.Join(options.Journal, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

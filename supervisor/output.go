@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -11,11 +10,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
 const (
-	// maxLine is the longest part of a line that is used. Engines can write lines of any length.
-	maxLine = 64 << 10
 	// ringLines is how many lines of an engine's output are kept.
 	ringLines = 200
 	// outputDelay bounds the wait for the end of an exited process's output: another process may hold it open.
@@ -49,9 +48,9 @@ func (o *outputs) read(emit func(string), heard func()) {
 	closeAll(o.theirs)
 	for _, r := range o.ours {
 		o.readers.Go(func() {
-			w := &lineWriter{emit: emit, heard: heard}
+			w := &child.LineWriter{Emit: emit, Heard: heard}
 			_, _ = io.Copy(w, r)
-			w.flush()
+			w.Flush()
 		})
 	}
 }
@@ -79,40 +78,6 @@ func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
-}
-
-// lineWriter splits its input into lines. Lines are truncated at maxLine. It never stops reading, since an engine blocks on
-// a full pipe.
-type lineWriter struct {
-	emit  func(string)
-	heard func()
-	rest  []byte
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	n := len(p)
-	w.heard()
-	for {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			w.add(p)
-			return n, nil
-		}
-		w.add(p[:i])
-		w.flush()
-		p = p[i+1:]
-	}
-}
-
-func (w *lineWriter) add(p []byte) {
-	w.rest = append(w.rest, p[:min(len(p), maxLine-len(w.rest))]...)
-}
-
-func (w *lineWriter) flush() {
-	if line := strings.TrimRight(string(w.rest), "\r"); line != "" {
-		w.emit(strings.ToValidUTF8(line, "\uFFFD"))
-	}
-	w.rest = w.rest[:0]
 }
 
 // logRing holds the last lines of an engine's output.

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -45,7 +46,7 @@ type process struct {
 // launched is what is known of a running process.
 type launched struct {
 	process *os.Process
-	group   group
+	group   child.Group
 	pid     int
 	address string // where it listens: the socket's path, or 127.0.0.1 and a port
 	socket  string // empty: it listens on a port
@@ -58,7 +59,7 @@ type launched struct {
 
 // kill kills the process and its descendants.
 func (l *launched) kill() {
-	l.group.kill()
+	l.group.Kill()
 	_ = l.process.Kill() // it may have no group, where the system refused one
 }
 
@@ -130,7 +131,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		_ = stdin.Close()
 		return fmt.Errorf("%s can't be started: %w", cmd.Path, err)
 	}
-	group, err := adopt(cmd.Process)
+	group, err := child.Adopt(cmd.Process)
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
@@ -138,7 +139,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, apiKey: l.APIKey,
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(),
 	}
-	entry := mark.write(now.pid, p.log)
+	record := mark.Record(now.pid, p.log)
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
 	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
 	if p.ctx.Err() != nil {
@@ -146,18 +147,18 @@ func (p *process) execute(engine Process, l Launch) error {
 	}
 	stopMonitor := p.monitor(engine, out)
 	err = cmd.Wait()
-	now.group.kill() // descendants that are left
-	mark.killAll(now.pid)
-	entry.remove()
+	now.group.Kill() // descendants that are left
+	mark.KillAll(now.pid)
+	record.Remove()
 	stopMonitor()
 	return describeExit(err)
 }
 
-func (c Cmd) forExec(dir string, m mark) *exec.Cmd {
+func (c Cmd) forExec(dir string, m child.Mark) *exec.Cmd {
 	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Env = append(c.Env, m.variable())
+	cmd.Env = append(c.Env, m.Env())
 	cmd.Dir = dir // llama-server loads libraries from its working directory
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = child.OwnGroup()
 	return cmd
 }
 
@@ -263,7 +264,7 @@ func (p *process) walkSteps() {
 		case StopCloseInput:
 			err = l.stdin.Close()
 		case StopTerminate:
-			err = l.group.terminate()
+			err = l.group.Terminate()
 		}
 		if err != nil {
 			p.log.Debug("a step of stopping failed", "error", err)

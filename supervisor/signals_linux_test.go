@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
 func TestSignals_ToEndAreKeptFromAnEngineAndSeen(t *testing.T) {
@@ -14,7 +16,7 @@ func TestSignals_ToEndAreKeptFromAnEngineAndSeen(t *testing.T) {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command("sleep", "600")
-			cmd.SysProcAttr = ownGroup()
+			cmd.SysProcAttr = child.OwnGroup()
 			end, err := startOnThread(nil, cmd.Start)
 			defer end()
 			if err != nil {

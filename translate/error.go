@@ -82,6 +82,8 @@ const (
 	KindHubFailed                       // a model hub is unreachable, or gave an invalid answer
 	KindHubBusy                         // a model hub asks to retry later
 	KindDiskFull                        // there is no room to store something
+	KindMCPFailed                       // an MCP server that the request names failed
+	KindPluginFailed                    // an MCP server that the operator configured failed
 )
 
 // kinds has the status of each kind, and the code of errors without one.
@@ -111,6 +113,8 @@ var kinds = [...]struct {
 	KindHubFailed:           {502, "hub_failed"},
 	KindHubBusy:             {503, "hub_busy"},
 	KindDiskFull:            {507, "disk_full"},
+	KindMCPFailed:           {400, ""},
+	KindPluginFailed:        {400, ""},
 }
 
 // Dialect writes the errors of a family of endpoints.

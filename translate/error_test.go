@@ -25,6 +25,7 @@ var kindNames = [...]string{
 	translate.KindEngineFailed: "engine failed", translate.KindUnavailable: "unavailable", translate.KindStalled: "stalled",
 	translate.KindForbidden: "forbidden", translate.KindUnauthorized: "unauthorized", translate.KindRateLimited: "rate limited", translate.KindConflict: "conflict", translate.KindJobNotFound: "job not found", translate.KindHubFailed: "hub failed",
 	translate.KindHubBusy: "hub busy", translate.KindDiskFull: "disk full",
+	translate.KindMCPFailed: "mcp failed", translate.KindPluginFailed: "plugin failed",
 }
 
 // TestError_Envelopes compares errors of each kind in each dialect, including headers, with a golden file.

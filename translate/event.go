@@ -12,7 +12,7 @@ import (
 //	Prompt* (Reasoning | Text | CallStart CallArgs* CallDone | Logprobs)* Usage? Timings? Stop? (Finish | Fault)
 //
 // where calls may interleave by index. Queue and Load come before them, from the supervisor. Round, CallResult,
-// CallInvalid and ToolList come from the tool loop. FirstToken follows the prompt, from the reader of the stream.
+// CallInvalid, Trouble and ToolList come from the tool loop. FirstToken follows the prompt, from the reader of the stream.
 type Event interface{ event() }
 
 type (
@@ -67,6 +67,7 @@ type (
 	CallResult struct {
 		Index   int
 		Output  string // the JSON text of the MCP result's content array
+		Given   []Part // what the model is given of it
 		IsError bool
 	}
 
@@ -74,10 +75,13 @@ type (
 	// doesn't exist has no CallStart.
 	CallInvalid struct {
 		Index        int
-		Name         string
+		ID, Name     string
 		Reason       string
 		ArgumentsBad bool // otherwise the name is
 	}
+
+	// Trouble is an error that the answer survives, such as a tool's server that died.
+	Trouble struct{ Err *Error }
 
 	// ToolList has the tools that an MCP server offers.
 	ToolList struct {
@@ -154,6 +158,7 @@ func (CallDone) event() {}
 func (CallResult) event() {}
 
 func (CallInvalid) event() {}
+func (Trouble) event()     {}
 
 func (ToolList) event() {}
 

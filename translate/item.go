@@ -12,14 +12,15 @@ type Item struct {
 	Kind ItemKind `json:"kind"`
 	Role Role     `json:"role,omitempty"` // of a message
 
-	// Parts are the content of a message, the text of a reasoning item, or the output of a tool result.
+	// Parts are the content of a message, the text of a reasoning item, what the model is given of a tool's result, or the
+	// reason why a call is invalid.
 	Parts []Part `json:"parts,omitempty"`
 
 	CallID   string          `json:"call_id,omitempty"`  // of a call and its result
 	Tool     string          `json:"tool,omitempty"`     // the tool called
 	Provider *Provider       `json:"provider,omitempty"` // where the tool is from; nil for a tool of the client
 	Args     json.RawMessage `json:"args,omitempty"`     // of a call: a JSON object
-	Raw      json.RawMessage `json:"raw,omitempty"`      // understood only by the dialect that made the item
+	Raw      json.RawMessage `json:"raw,omitempty"`      // of a result: the content array of the MCP result
 }
 
 // Provider is where the server found a tool that it calls itself. The zero value stands for the client.

@@ -144,7 +144,7 @@ func FuzzNativeChat(f *testing.F) {
 			}
 			return
 		}
-		upstream, err := chat.Upstream([]translate.Item{chat.Input})
+		upstream, err := chat.Upstream([]translate.Item{chat.Input}, nil)
 		if err != nil {
 			t.Fatalf("the engine's request: %v", err)
 		}

@@ -67,7 +67,7 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 		if err != nil {
 			return "", err
 		}
-		upstream, err := c.Upstream([]translate.Item{c.Input})
+		upstream, err := c.Upstream([]translate.Item{c.Input}, nil)
 		if err != nil {
 			return "", err
 		}

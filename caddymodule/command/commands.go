@@ -119,7 +119,7 @@ func (e renamedError) Error() string { return inWords(e.error.Error()) }
 func (e renamedError) Unwrap() error { return e.error }
 
 // mentioned matches a command in a text. All texts are written for the program lmcaddy.
-var mentioned = regexp.MustCompile(`\blmcaddy (chat|get|import|load|ls|ps|rm|runtime|serve|status|token|unload|run)\b`)
+var mentioned = regexp.MustCompile(`\blmcaddy (chat|get|import|load|ls|mcp|ps|rm|runtime|serve|status|token|unload|run)\b`)
 
 // inWords returns a text with the commands as they are typed in this program: in another Caddy build, "lmcaddy get" becomes
 // "caddy lm get", and "lmcaddy run" becomes "caddy run".

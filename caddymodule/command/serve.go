@@ -28,6 +28,7 @@ func defineServe(cmd *cobra.Command) {
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
 	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(caddymodule.Gates, ", ")+" (may be repeated)")
+	cmd.Flags().StringArray("mcp-private-hosts", nil, "A host without a public address that a request's MCP server may have, such as 127.0.0.1:3001 (may be repeated)")
 	cmd.Args = cobra.NoArgs
 	cmd.SilenceUsage = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(caddycmd.Flags{FlagSet: cmd.Flags()}) }
@@ -40,25 +41,15 @@ func serve(flags caddycmd.Flags) error {
 	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return fmt.Errorf("--listen: %w: give an address and a port, such as %s", err, defaultListen)
 	}
-	dirs, err := flags.GetStringArray("models-dir")
+	app, err := appFlags(flags)
 	if err != nil {
 		return err
 	}
-	site, gates, err := siteFlags(flags)
+	site, err := siteFlags(flags)
 	if err != nil {
 		return err
 	}
-	for i := range dirs {
-		dirs[i] = home.Absolute(dirs[i])
-	}
-	hosts, err := flags.GetStringArray("hosts")
-	if err != nil {
-		return err
-	}
-	for i := range hosts {
-		hosts[i] = machine.Normal(hosts[i])
-	}
-	config := serveConfig(listen, &caddymodule.App{ModelsDirs: dirs, Hosts: hosts, Allow: gates}, site...)
+	config := serveConfig(listen, app, site...)
 	encoded, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -82,24 +73,42 @@ func writeServeConfig(dir home.Dir) (string, error) {
 	return file, os.WriteFile(file, caddyconfig.JSON(config, nil), 0o600)
 }
 
-// siteFlags returns the handlers of the site, and the gates, that the flags ask for.
-func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, gates []string, _ error) {
+// appFlags returns the app that the flags ask for.
+func appFlags(flags caddycmd.Flags) (*caddymodule.App, error) {
+	app := new(caddymodule.App)
+	for name, to := range map[string]*[]string{
+		"models-dir": &app.ModelsDirs, "hosts": &app.Hosts, "allow": &app.Allow, "mcp-private-hosts": &app.MCPPrivateHosts,
+	} {
+		given, err := flags.GetStringArray(name)
+		if err != nil {
+			return nil, err
+		}
+		*to = given
+	}
+	for i, dir := range app.ModelsDirs {
+		app.ModelsDirs[i] = home.Absolute(dir)
+	}
+	for i, host := range app.Hosts {
+		app.Hosts[i] = machine.Normal(host)
+	}
+	return app, nil
+}
+
+// siteFlags returns the handlers of the site that the flags ask for.
+func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, _ error) {
 	origins, err := flags.GetStringArray("cors")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, origin := range origins {
 		if err := caddymodule.CheckCORS(origin); err != nil {
-			return nil, nil, fmt.Errorf("--%w", err)
+			return nil, fmt.Errorf("--%w", err)
 		}
-	}
-	if gates, err = flags.GetStringArray("allow"); err != nil {
-		return nil, nil, err
 	}
 	if flags.Bool("require-auth") {
 		site = append(site, caddyconfig.JSONModuleObject(caddymodule.Auth{}, "handler", "lm_auth", nil))
 	}
-	return append(site, caddyconfig.JSONModuleObject(caddymodule.Handler{CORS: origins}, "handler", "lm_api", nil)), gates, nil
+	return append(site, caddyconfig.JSONModuleObject(caddymodule.Handler{CORS: origins}, "handler", "lm_api", nil)), nil
 }
 
 // serveConfig returns a configuration with one plain HTTP site that serves the API.

@@ -3,6 +3,7 @@
 //	models/<publisher>/<repo>/…   model files
 //	downloads/                    the state of downloads
 //	runtimes/                     engines installed by `lmcaddy runtime get`, and which one is selected
+//	mcp.json                      the MCP servers whose tools chats may use; written by its user
 //	lmcaddy.db                    conversations, tokens and usage
 //	run/                          the lock, sockets and other files of the running process (0700)
 package home
@@ -67,6 +68,12 @@ func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }
 
 // EngineCache is the folder where engines cache code compiled for GPUs. It may be deleted.
 func (d Dir) EngineCache() string { return filepath.Join(string(d), "cache", "engines") }
+
+// MCP is the file that lists the MCP servers.
+func (d Dir) MCP() string { return filepath.Join(string(d), "mcp.json") }
+
+// MCPServers is the folder that lists the running MCP servers, so that they can be ended after a crash.
+func (d Dir) MCPServers() string { return filepath.Join(d.Run(), "mcp") }
 
 // AdminSocket is the default socket of Caddy's admin endpoint.
 func (d Dir) AdminSocket() string { return filepath.Join(d.Run(), "admin.sock") }

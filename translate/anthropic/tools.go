@@ -43,11 +43,7 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	case len(tools) == 0:
 		return nil
 	}
-	all := []byte{'['}
-	for _, tool := range tools {
-		all = append(jsonbody.AppendComma(all), tool.Definition...)
-	}
-	m.edit.Set("tools", string(append(all, ']')))
+	m.edit.Set("tools", string(request.Definitions(tools)))
 	if isForced {
 		m.Chat.Forced = true
 		m.edit.Set("response_format", request.ForcedFormat(tools))

@@ -16,21 +16,29 @@ type Answer struct {
 
 	items     []*output
 	open      bool // the last item may continue
-	roundFrom int  // index of the current round's first item
+	round     int  // number of the current round
+	roundFrom int  // index of its first item
 	load      *float64
-	tally     translate.Tally
-	usage     translate.Usage // of the last round, with the generated tokens of all rounds
-	timings   translate.Timings
-	first     time.Duration // time to the first token; 0 if unknown
-	rounds    int           // number of finished rounds
+	tally     translate.Tally // of the current round
+	sums      sums            // of all rounds
+	before    sums            // of the rounds before the current one
+	first     time.Duration   // time to the first token; 0 if unknown
 	reason    translate.FinishReason
+}
+
+// sums are figures of several rounds.
+type sums struct {
+	prompt, cached, completion, reasoning int // tokens; of the prompt, those of the last round
+	timings                               translate.Timings
+	timed                                 bool
 }
 
 // output is an item of the specification's "Chat output item (v1)".
 type output struct {
-	kind translate.ItemKind
-	text strings.Builder
-	call *call // of a call; else nil
+	kind  translate.ItemKind
+	round int
+	text  strings.Builder
+	call  *call // of a call; else nil
 }
 
 type (
@@ -55,17 +63,15 @@ type (
 	}
 )
 
-// Add gathers an event.
+// Add gathers an event. A Round with the number of the current one begins it again: what came of the first attempt doesn't
+// count.
 func (a *Answer) Add(ev translate.Event) {
 	a.tally.Add(ev)
 	switch ev := ev.(type) {
 	case translate.Round:
-		if ev.Number == 1 { // a retry: the first attempt doesn't count
-			*a = Answer{Instance: a.Instance, load: a.load}
-		}
-		a.open, a.roundFrom = false, len(a.items)
+		a.begin(ev.Number)
 	case translate.Load:
-		if ev.Phase == translate.PhaseEnd {
+		if ev.Phase == translate.PhaseEnd && a.load == nil {
 			a.load = &ev.Seconds
 		}
 	case translate.Reasoning:
@@ -74,10 +80,6 @@ func (a *Answer) Add(ev translate.Event) {
 		a.extend(translate.ItemMessage, ev.Text)
 	case translate.CallStart, translate.CallArgs, translate.CallResult, translate.CallInvalid:
 		a.addCall(ev)
-	case translate.Usage:
-		ev.Completion += a.usage.Completion
-		ev.Reasoning += a.usage.Reasoning
-		a.usage = ev
 	case translate.Timings:
 		a.time(ev)
 	case translate.FirstToken:
@@ -91,52 +93,80 @@ func (a *Answer) Add(ev translate.Event) {
 	}
 }
 
+// begin begins a round.
+func (a *Answer) begin(number int) {
+	if number == a.round {
+		a.items, a.sums = a.items[:a.roundFrom], a.before
+	} else {
+		a.sums = a.sumsWith(a.tally.Usage())
+	}
+	if number <= 1 {
+		a.first = 0
+	}
+	a.round, a.roundFrom, a.before = number, len(a.items), a.sums
+	a.open, a.tally, a.reason = false, translate.Tally{}, ""
+}
+
 func (a *Answer) extend(kind translate.ItemKind, text string) {
 	if n := len(a.items); n == 0 || !a.open || a.items[n-1].kind != kind {
-		a.items = append(a.items, &output{kind: kind})
+		a.items = append(a.items, &output{kind: kind, round: a.round})
 		a.open = true
 	}
 	a.items[len(a.items)-1].text.WriteString(text)
 }
 
-// time adds the measurements of a round. The time to the first token is that of the first round.
+// time adds the measurements of a round.
 func (a *Answer) time(t translate.Timings) {
-	a.rounds++
-	if a.rounds == 1 {
-		a.timings = t
+	sum := &a.sums.timings
+	if !a.sums.timed {
+		*sum, a.sums.timed = t, true
 		return
 	}
-	sum := &a.timings
 	tokens := sum.PredictedPerSecond*sum.PredictedMillis + t.PredictedPerSecond*t.PredictedMillis
 	if sum.PredictedMillis += t.PredictedMillis; sum.PredictedMillis > 0 {
 		sum.PredictedPerSecond = tokens / sum.PredictedMillis
 	}
 }
 
+// sumsWith returns the sums with the current round's usage.
+func (a *Answer) sumsWith(u translate.Usage) sums {
+	s := a.sums
+	if u.Prompt > 0 {
+		s.prompt, s.cached = u.Prompt, u.Cached
+	}
+	s.completion += u.Completion
+	s.reasoning += min(u.Reasoning, u.Completion)
+	return s
+}
+
 // IsEmpty reports whether nothing was generated.
 func (a *Answer) IsEmpty() bool { return len(a.items) == 0 }
+
+// RoundIsEmpty reports whether the current round has generated nothing.
+func (a *Answer) RoundIsEmpty() bool { return len(a.items) == a.roundFrom }
 
 // IsComplete reports whether the answer ended without reaching a limit or a fault.
 func (a *Answer) IsComplete() bool { return a.reason != "" && a.reason != translate.FinishLength }
 
-// Usage returns the usage as reported by the engine, or else as counted from the events.
+// Usage returns the usage as reported by the engine, or else as counted from the events: the prompt of the last round, and the
+// generated tokens of all rounds.
 func (a *Answer) Usage() translate.Usage {
-	u := a.usage
-	if u == (translate.Usage{}) {
-		u = a.tally.Usage()
-	}
-	u.Reasoning = min(u.Reasoning, u.Completion)
-	return u
+	s := a.sumsWith(a.tally.Usage())
+	return translate.Usage{Prompt: s.prompt, Cached: s.cached, Completion: s.completion, Reasoning: s.reasoning}
 }
 
-// Items returns the generated items for a conversation.
+// Items returns the generated items for a conversation. The results of a round's calls follow all of them.
 func (a *Answer) Items() []translate.Item {
 	items := make([]translate.Item, 0, len(a.items))
-	for _, o := range a.items {
+	var results []translate.Item
+	for i, o := range a.items {
+		if i > 0 && o.round != a.items[i-1].round {
+			items, results = append(items, results...), nil
+		}
 		if o.call != nil {
 			items = append(items, o.call.item(o.kind))
 			if o.kind == translate.ItemCall && o.call.result != nil {
-				items = append(items, translate.Item{Kind: translate.ItemResult, CallID: o.call.id, Tool: o.call.tool, Parts: []translate.Part{{Text: *o.call.result}}})
+				results = append(results, o.call.resultItem())
 			}
 			continue
 		}
@@ -146,7 +176,7 @@ func (a *Answer) Items() []translate.Item {
 		}
 		items = append(items, item)
 	}
-	return items
+	return append(items, results...)
 }
 
 // AppendBody appends the body of the answer, which is also the result at the end of a stream.
@@ -156,7 +186,7 @@ func (a *Answer) AppendBody(dst []byte) []byte {
 		Instance: a.Instance, Output: Output(a.Items()), ResponseID: a.ResponseID,
 		Stats: stats{
 			Input: usage.Prompt, Output: usage.Completion, Reasoning: usage.Reasoning,
-			PerSecond: a.timings.Rate(usage.Completion), FirstToken: seconds(translate.Waited(a.first, &a.timings) * 1000), Load: a.load,
+			PerSecond: a.sums.timings.Rate(usage.Completion), FirstToken: seconds(translate.Waited(a.first, &a.sums.timings) * 1000), Load: a.load,
 		},
 	})
 }
@@ -167,10 +197,7 @@ func Output(items []translate.Item) []json.RawMessage {
 	for i := range items {
 		switch item := &items[i]; item.Kind {
 		case translate.ItemCall:
-			output := "" // of a call that was never answered
-			if i+1 < len(items) && items[i+1].Kind == translate.ItemResult && items[i+1].CallID == item.CallID {
-				output = translate.JoinTexts(items[i+1].Parts)
-			}
+			output := resultOf(items[i+1:], item.CallID)
 			out = append(out, jsonbody.AppendJSON(nil, toolCall{"tool_call", item.Tool, object(item.Args), &output, providerOf(item.Provider)}))
 		case translate.ItemResult: // it is part of its call
 		case translate.ItemInvalid:
@@ -182,6 +209,16 @@ func Output(items []translate.Item) []json.RawMessage {
 		}
 	}
 	return out
+}
+
+// resultOf returns the output of a call, whose result is among the items after it; empty if it was never answered.
+func resultOf(items []translate.Item, id string) string {
+	for i := range items {
+		if items[i].Kind == translate.ItemResult && items[i].CallID == id {
+			return string(items[i].Raw)
+		}
+	}
+	return ""
 }
 
 // seconds converts milliseconds to seconds with three decimals.

@@ -62,7 +62,8 @@ type call struct {
 	id       string
 	provider *translate.Provider
 	args     []byte
-	result   *string // the tool's output; of an invalid call, the reason
+	reason   string                // why it is invalid
+	result   *translate.CallResult // nil until there is one
 }
 
 func (c *call) item(kind translate.ItemKind) translate.Item {
@@ -70,10 +71,14 @@ func (c *call) item(kind translate.ItemKind) translate.Item {
 	if len(c.args) > 0 {
 		item.Args = object(c.args)
 	}
-	if kind == translate.ItemInvalid && c.result != nil {
-		item.Parts = []translate.Part{{Text: *c.result}}
+	if kind == translate.ItemInvalid {
+		item.Parts = []translate.Part{{Text: c.reason}}
 	}
 	return item
+}
+
+func (c *call) resultItem() translate.Item {
+	return translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.tool, Parts: c.result.Given, Raw: json.RawMessage(c.result.Output)}
 }
 
 // addCall gathers a piece of a call.
@@ -82,7 +87,7 @@ func (a *Answer) addCall(ev translate.Event) {
 	case translate.CallStart:
 		if ev.Provider != (translate.Provider{}) { // the native chat has no tools of the client's
 			c := &call{index: ev.Index, tool: ev.Name, id: ev.ID, provider: &ev.Provider}
-			a.items, a.open = append(a.items, &output{kind: translate.ItemCall, call: c}), false
+			a.items, a.open = append(a.items, &output{kind: translate.ItemCall, round: a.round, call: c}), false
 		}
 	case translate.CallArgs:
 		if o := a.callOf(ev.Index); o != nil {
@@ -90,15 +95,15 @@ func (a *Answer) addCall(ev translate.Event) {
 		}
 	case translate.CallResult:
 		if o := a.callOf(ev.Index); o != nil {
-			o.call.result = &ev.Output
+			o.call.result = &ev
 		}
 	case translate.CallInvalid:
 		o := a.callOf(ev.Index)
 		if o == nil {
-			o = &output{call: &call{index: ev.Index, tool: ev.Name}}
+			o = &output{round: a.round, call: &call{index: ev.Index, id: ev.ID, tool: ev.Name}}
 			a.items, a.open = append(a.items, o), false
 		}
-		o.kind, o.call.result = translate.ItemInvalid, &ev.Reason
+		o.kind, o.call.reason = translate.ItemInvalid, ev.Reason
 		if !ev.ArgumentsBad {
 			o.call.args, o.call.provider = nil, nil
 		}

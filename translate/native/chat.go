@@ -18,7 +18,8 @@ type Chat struct {
 	System        *string        // replaces the conversation's system prompt unless it is nil
 	Previous      string         // id of the response to continue; empty if there is none
 	Store         bool
-	ContextLength int          // in tokens, if the request loads the model; 0 if not given
+	ContextLength int // in tokens, if the request loads the model; 0 if not given
+	Integrations  []Integration
 	Chat          request.Chat // for the wire of the engine
 
 	edit jsonbody.Edit // fields of the engine's request
@@ -28,7 +29,7 @@ type Chat struct {
 // anything is loaded.
 func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *translate.Error) {
 	c := &Chat{Chat: request.Chat{N: 1}}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.parseStops, refuseIntegrations} {
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseConversation, c.parseNumbers, c.parseOthers, c.parseStops, c.parseIntegrations} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -42,9 +43,12 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 	return c, err
 }
 
-// Upstream returns the chat request of a conversation for the wire of an engine.
-func (c *Chat) Upstream(conversation []translate.Item) (*jsonbody.Body, *translate.Error) {
+// Upstream returns the chat request of a conversation, with tools that the model may call, for the wire of an engine.
+func (c *Chat) Upstream(conversation []translate.Item, tools []request.Tool) (*jsonbody.Body, *translate.Error) {
 	raw := append([]byte(`{"messages":`), request.MessagesOf(conversation)...)
+	if len(tools) > 0 {
+		raw = append(append(raw, `,"tools":`...), request.Definitions(tools)...)
+	}
 	empty := jsonbody.Body{}
 	fields := c.edit.Apply(&empty)
 	if len(fields) > len("{}") {
@@ -123,21 +127,6 @@ func (c *Chat) parseStops(body *jsonbody.Body) (err *translate.Error) {
 
 func (c *Chat) parseOthers(body *jsonbody.Body) *translate.Error {
 	return request.CopyFields(body, &c.edit, others...)
-}
-
-func refuseIntegrations(body *jsonbody.Body) *translate.Error {
-	v := body.Get("integrations")
-	switch {
-	case !v.Exists(), v.Type == gjson.Null, v.IsArray() && len(v.Array()) == 0:
-		return nil
-	case !v.IsArray():
-		return jsonbody.WrongType("integrations", "an array", v)
-	default:
-		return &translate.Error{
-			Kind: translate.KindNotImplemented, Param: "integrations",
-			Message: `This server does not run MCP integrations yet: leave "integrations" out.`,
-		}
-	}
 }
 
 // parseReasoning converts the setting to the fields of the model's template.

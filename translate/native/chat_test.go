@@ -64,7 +64,6 @@ func TestParseChat_RefusesWhatIsWrong(t *testing.T) {
 		"context's type":          {`"input":"hi","context_length":"8k"`, request.Caps{}, "invalid_type", "context_length", "a whole number"},
 		"seed":                    {`"input":"hi","seed":"x"`, request.Caps{}, "invalid_type", "seed", "a whole number"},
 		"stop":                    {`"input":"hi","stop":1`, request.Caps{}, "invalid_type", "stop", "a string or an array"},
-		"integrations":            {`"input":"hi","integrations":["mcp/a"]`, request.Caps{}, "not_implemented", "integrations", "leave"},
 		"integrations' type":      {`"input":"hi","integrations":{}`, request.Caps{}, "invalid_type", "integrations", "an array"},
 		"reasoning's type":        {`"input":"hi","reasoning":true`, switchable, "invalid_type", "reasoning", "a string"},
 		"reasoning, of no use":    {`"input":"hi","reasoning":"on"`, request.Caps{}, "invalid_value", "reasoning", "does not expose reasoning configuration"},
@@ -144,7 +143,7 @@ func TestParseChat_Reads(t *testing.T) {
 			if bad != nil {
 				t.Fatal(bad)
 			}
-			upstream, bad := got.Upstream([]translate.Item{translate.SystemItem("S"), user(translate.Part{Text: "U"})})
+			upstream, bad := got.Upstream([]translate.Item{translate.SystemItem("S"), user(translate.Part{Text: "U"})}, nil)
 			if bad != nil {
 				t.Fatal(bad)
 			}

@@ -39,6 +39,8 @@ var errorTypes = map[translate.Kind]string{
 	translate.KindHubFailed:      "internal_error",
 	translate.KindHubBusy:        "internal_error",
 	translate.KindDiskFull:       "internal_error",
+	translate.KindMCPFailed:      "mcp_connection_error",
+	translate.KindPluginFailed:   "plugin_connection_error",
 }
 
 type (

@@ -9,7 +9,7 @@ import (
 //
 //	chat.start (model_load.start .progress* .end?)?
 //	  (prompt_processing.start .progress* .end | reasoning.start .delta* .end | message.start .delta* .end |
-//	   tool_call.start .arguments .success | tool_call.failure)*
+//	   tool_call.start .arguments .success | tool_call.failure | error)*
 //	  error? chat.end
 //
 // A request that is retried shows one prompt and at most one load.
@@ -68,6 +68,9 @@ func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
 		return s.appendInvalid(dst, ev)
 	case translate.Finish:
 		dst = s.appendClosed(dst)
+	case translate.Trouble:
+		dst = s.appendClosed(dst)
+		dst = appendEvent(dst, "error", `"error":`, AppendErrorObject(nil, ev.Err))
 	case translate.Fault:
 		dst = s.appendClosed(dst)
 		dst = appendEvent(dst, "error", `"error":`, AppendErrorObject(nil, ev.Err))

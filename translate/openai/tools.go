@@ -49,11 +49,7 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 		c.Edit.Remove("tools")
 		return nil
 	}
-	all := []byte{'['}
-	for _, tool := range tools {
-		all = append(jsonbody.AppendComma(all), tool.Definition...)
-	}
-	c.Edit.Set("tools", string(append(all, ']')))
+	c.Edit.Set("tools", string(request.Definitions(tools)))
 	if c.caps.NoLogprobsWithTools && string(body.Value("logprobs")) == "true" {
 		return translate.Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
 	}
@@ -114,20 +110,7 @@ func readTool(path string, tool gjson.Result, work *request.SchemaWork) (request
 	case parameters.Type != gjson.Null && !parameters.IsObject():
 		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
 	}
-	out := jsonbody.AppendString([]byte(`{"type":"function","function":{"name":`), name.Str)
-	if description.Str != "" {
-		out = append(append(out, `,"description":`...), description.Raw...)
-	}
-	if parameters = request.WithoutNulls(parameters); parameters.IsObject() {
-		if err := work.Check(path+".function.parameters", parameters); err != nil {
-			return request.Tool{}, err
-		}
-		if kind := parameters.Get("type"); !request.IsOfObjects(kind) {
-			return request.Tool{}, translate.Invalid("invalid_schema", path+".function.parameters", `The "type" of "`+path+`.function.parameters" must be "object", not `+request.QuoteShort(kind.String())+`.`)
-		}
-		out = append(append(out, `,"parameters":`...), parameters.Raw...)
-	}
-	return request.Tool{Name: name.Str, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw}, nil
+	return request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work)
 }
 
 // chooseTools reads a tool_choice of the form {"type":"function","function":{"name":…}} or

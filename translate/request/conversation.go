@@ -2,6 +2,8 @@ package request
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -18,31 +20,146 @@ const (
 const SystemPrompt = "system_prompt"
 
 // MessagesOf writes a conversation as the array of messages of a chat. Only the last system prompt is kept, as the first message.
-// Earlier reasoning is left out: models are trained without it.
+// Calls become the assistant's, with their results after them. Reasoning is left out before the last message of the user: models
+// are trained without it, but need that of a tool loop that goes on.
 func MessagesOf(items []translate.Item) []byte {
-	var m Messages
-	var said translate.Role // role of the last message
+	w := conversationWriter{thinksFrom: lastOfUser(items)}
 	if system := systemPrompt(items); system != "" {
-		m.Begin(translate.RoleSystem)
-		m.Text(inside(system))
-		m.End()
+		w.Begin(translate.RoleSystem)
+		w.Text(inside(system))
+		w.End()
 	}
 	for i := range items {
-		item := &items[i]
-		if item.Kind != translate.ItemMessage || item.Role == translate.RoleSystem {
-			continue
-		}
-		if said == translate.RoleUser && item.Role == translate.RoleUser { // the first had no answer; many templates require alternating turns
-			m.Begin(translate.RoleAssistant)
-			m.Text("")
-			m.End()
-		}
-		said = item.Role
-		m.Begin(item.Role)
-		m.Parts(contents(item.Parts))
-		m.End()
+		w.add(i, &items[i])
 	}
-	return m.Array()
+	w.flush()
+	return w.Array()
+}
+
+// conversationWriter writes items as messages.
+type conversationWriter struct {
+	Messages
+	thinksFrom int            // index of the first item whose reasoning is kept
+	said       translate.Role // role of the last message
+
+	// The message of the assistant that isn't written yet: what one round of a tool loop has said, with the results.
+	parts     []translate.Part
+	reasoning []string
+	calls     []*translate.Item
+	results   map[string]*translate.Item // by the ids of their calls
+	open      bool
+}
+
+func (w *conversationWriter) add(i int, item *translate.Item) {
+	if item.Kind == translate.ItemResult {
+		if w.results == nil {
+			w.results = map[string]*translate.Item{}
+		}
+		w.results[item.CallID] = item
+		return
+	}
+	if len(w.results) > 0 { // the next round
+		w.flush()
+	}
+	switch {
+	case item.Kind == translate.ItemReasoning && i > w.thinksFrom:
+		w.open = true
+		w.reasoning = append(w.reasoning, translate.JoinTexts(item.Parts))
+	case item.Kind == translate.ItemCall, item.Kind == translate.ItemInvalid:
+		w.open = true
+		w.calls = append(w.calls, item)
+	case item.Kind != translate.ItemMessage, item.Role == translate.RoleSystem:
+	case item.Role == translate.RoleUser:
+		w.flush()
+		w.user(item)
+	default:
+		if w.open && len(w.parts) > 0 && len(w.calls) == 0 { // another answer
+			w.flush()
+		}
+		w.open = true
+		w.parts = append(w.parts, item.Parts...)
+	}
+}
+
+func (w *conversationWriter) user(item *translate.Item) {
+	if w.said == translate.RoleUser { // the first had no answer; many templates require alternating turns
+		w.Begin(translate.RoleAssistant)
+		w.Text("")
+		w.End()
+	}
+	w.said = item.Role
+	w.Begin(item.Role)
+	w.Messages.Parts(contents(item.Parts))
+	w.End()
+}
+
+// flush writes the open message of the assistant, and the results of its calls.
+func (w *conversationWriter) flush() {
+	if w.open && (len(w.parts) > 0 || len(w.calls) > 0) {
+		w.said = translate.RoleAssistant
+		w.Begin(translate.RoleAssistant)
+		w.Messages.Parts(contents(w.parts))
+		if len(w.reasoning) > 0 && len(w.calls) > 0 {
+			w.Member("reasoning_content", jsonbody.AppendString(nil, strings.Join(w.reasoning, "\n")))
+		}
+		if len(w.calls) > 0 {
+			w.Member("tool_calls", w.callList())
+		}
+		w.End()
+		for i, call := range w.calls {
+			w.result(i, call)
+		}
+	}
+	*w = conversationWriter{Messages: w.Messages, thinksFrom: w.thinksFrom, said: w.said}
+}
+
+func (w *conversationWriter) callList() []byte {
+	list := []byte{'['}
+	for i, call := range w.calls {
+		list = append(jsonbody.AppendComma(list), `{"id":`...)
+		list = jsonbody.AppendString(list, callID(i, call))
+		list = append(list, `,"type":"function","function":{"name":`...)
+		list = jsonbody.AppendString(list, call.Tool)
+		args := "{}"
+		if jsonbody.IsObject(call.Args) {
+			args = string(call.Args)
+		}
+		list = jsonbody.AppendString(append(list, `,"arguments":`...), args)
+		list = append(list, "}}"...)
+	}
+	return append(list, ']')
+}
+
+// callID returns the id of a call, the i-th of its message.
+func callID(i int, call *translate.Item) string {
+	if call.CallID != "" {
+		return call.CallID
+	}
+	return "call_" + strconv.Itoa(i)
+}
+
+// result writes the result of the i-th call: of an invalid one, the reason.
+func (w *conversationWriter) result(i int, call *translate.Item) {
+	given := call.Parts
+	if call.Kind == translate.ItemCall {
+		if given = []translate.Part{{Text: "The call was not made."}}; w.results[call.CallID] != nil {
+			given = w.results[call.CallID].Parts
+		}
+	}
+	w.Begin("tool")
+	w.Messages.Parts(contents(given))
+	w.Member("tool_call_id", jsonbody.AppendString(nil, callID(i, call)))
+	w.End()
+}
+
+// lastOfUser returns the index of the user's last message, or -1.
+func lastOfUser(items []translate.Item) int {
+	for i, item := range slices.Backward(items) {
+		if item.Kind == translate.ItemMessage && item.Role == translate.RoleUser {
+			return i
+		}
+	}
+	return -1
 }
 
 func contents(parts []translate.Part) []Content {

@@ -17,6 +17,19 @@ func TestMessages(t *testing.T) {
 		}
 		return item
 	}
+	calls := func(id, tool, args string) translate.Item {
+		return translate.Item{Kind: translate.ItemCall, CallID: id, Tool: tool, Args: []byte(args)}
+	}
+	invalid := func(id, tool, args, reason string) translate.Item {
+		return translate.Item{Kind: translate.ItemInvalid, CallID: id, Tool: tool, Args: []byte(args), Parts: []translate.Part{{Text: reason}}}
+	}
+	result := func(id, text string) translate.Item {
+		return translate.Item{Kind: translate.ItemResult, CallID: id, Parts: []translate.Part{{Text: text}}}
+	}
+	called := func(id, tool, args string) string {
+		return `{"id":"` + id + `","type":"function","function":{"name":"` + tool + `","arguments":"` + args + `"}}`
+	}
+	returned := func(id, text string) string { return `{"role":"tool","content":"` + text + `","tool_call_id":"` + id + `"}` }
 	thinks := translate.Item{Kind: translate.ItemReasoning, Parts: []translate.Part{{Text: "Hm."}}}
 	const hi, hello, bye = `{"role":"user","content":"Hi"}`, `{"role":"assistant","content":"Hello."}`, `{"role":"user","content":"Bye"}`
 	for name, tt := range map[string]struct {
@@ -47,6 +60,28 @@ func TestMessages(t *testing.T) {
 		"a new system prompt in between": {
 			[]translate.Item{says(translate.RoleUser, "Hi"), translate.SystemItem("T"), says(translate.RoleUser, "Bye")},
 			`[{"role":"system","content":"T"},` + hi + `,{"role":"assistant","content":""},` + bye + `]`,
+		},
+		"calls of one round, then of another": {
+			[]translate.Item{
+				says(translate.RoleUser, "Hi"), thinks, says(translate.RoleAssistant, "Hello."), calls("a", "read", `{"p":1}`), invalid("b", "fly", "", "No fly."), result("a", "one"),
+				calls("c", "read", `{}`), result("c", "two"), says(translate.RoleAssistant, "Done."), says(translate.RoleUser, "Bye"),
+			},
+			`[` + hi + `,{"role":"assistant","content":"Hello.","tool_calls":[` + called("a", "read", `{\"p\":1}`) + `,` + called("b", "fly", `{}`) + `]},` +
+				returned("a", "one") + `,` + returned("b", "No fly.") + `,{"role":"assistant","content":"","tool_calls":[` + called("c", "read", `{}`) + `]},` + returned("c", "two") +
+				`,{"role":"assistant","content":"Done."},` + bye + `]`,
+		},
+		"a loop that goes on": {
+			[]translate.Item{says(translate.RoleUser, "Hi"), thinks, calls("a", "read", `{}`), result("a", "one"), thinks, invalid("b", "read", `{"x":2}`, "No x.")},
+			`[` + hi + `,{"role":"assistant","content":"","reasoning_content":"Hm.","tool_calls":[` + called("a", "read", `{}`) + `]},` + returned("a", "one") +
+				`,{"role":"assistant","content":"","reasoning_content":"Hm.","tool_calls":[` + called("b", "read", `{\"x\":2}`) + `]},` + returned("b", "No x.") + `]`,
+		},
+		"a call that was never made": {
+			[]translate.Item{says(translate.RoleUser, "Hi"), calls("", "read", ``), says(translate.RoleUser, "Bye")},
+			`[` + hi + `,{"role":"assistant","content":"","tool_calls":[` + called("call_0", "read", `{}`) + `]},` + returned("call_0", "The call was not made.") + `,` + bye + `]`,
+		},
+		"a result with an image": {
+			[]translate.Item{calls("a", "draw", `{}`), {Kind: translate.ItemResult, CallID: "a", Parts: []translate.Part{{Text: "See:"}, {Image: &translate.Image{Type: "image/png", Data: []byte{0, 1, 2}}}}}},
+			`[{"role":"assistant","content":"","tool_calls":[` + called("a", "draw", `{}`) + `]},{"role":"tool","content":[{"type":"text","text":"See:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAEC"}}],"tool_call_id":"a"}]`,
 		},
 		"several texts": {[]translate.Item{says(translate.RoleUser, "a", `b"`)}, `[{"role":"user","content":"a\nb\""}]`},
 		"images": {

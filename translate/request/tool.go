@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // MaxTools is the maximum number of tools in a request.
@@ -22,4 +25,32 @@ func IsOfObjects(kind gjson.Result) bool {
 		return kind.Type == gjson.Null || kind.Str == "object"
 	}
 	return slices.ContainsFunc(kind.Array(), func(one gjson.Result) bool { return one.Str == "object" })
+}
+
+// NewTool returns a tool. parameters is the schema of its arguments, which may be missing; path is its place in the request. The
+// error is about the schema, whose cost is added to work.
+func NewTool(name, description string, parameters gjson.Result, path string, work *SchemaWork) (Tool, *translate.Error) {
+	out := jsonbody.AppendString([]byte(`{"type":"function","function":{"name":`), name)
+	if description != "" {
+		out = jsonbody.AppendString(append(out, `,"description":`...), description)
+	}
+	if parameters = WithoutNulls(parameters); parameters.IsObject() {
+		if err := work.Check(path, parameters); err != nil {
+			return Tool{}, err
+		}
+		if kind := parameters.Get("type"); !IsOfObjects(kind) {
+			return Tool{}, translate.Invalid("invalid_schema", path, `The "type" of "`+path+`" must be "object", not `+QuoteShort(kind.String())+`.`)
+		}
+		out = append(append(out, `,"parameters":`...), parameters.Raw...)
+	}
+	return Tool{Name: name, Definition: string(append(out, `}}`...)), Parameters: parameters.Raw}, nil
+}
+
+// Definitions returns the array "tools" of a chat.
+func Definitions(tools []Tool) []byte {
+	all := []byte{'['}
+	for _, tool := range tools {
+		all = append(jsonbody.AppendComma(all), tool.Definition...)
+	}
+	return append(all, ']')
 }

@@ -1,4 +1,4 @@
-package supervisor
+package child
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// hasEnded reports whether a process has exited, even if it hasn't been waited for.
-func hasEnded(p *os.Process) bool {
+// HasEnded reports whether a process has exited, even if it hasn't been waited for.
+func HasEnded(p *os.Process) bool {
 	ended := false
 	err := p.WithHandle(func(handle uintptr) {
 		state, _ := windows.WaitForSingleObject(windows.Handle(handle), 0)

@@ -1,4 +1,4 @@
-package supervisor
+package child
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasEnded reports whether a process has exited, even if it hasn't been waited for.
-func hasEnded(p *os.Process) bool {
+// HasEnded reports whether a process has exited, even if it hasn't been waited for.
+func HasEnded(p *os.Process) bool {
 	ended := false
 	err := p.WithHandle(func(handle uintptr) {
 		fds := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}} //nolint:gosec // file descriptors fit

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package supervisor
+package child
 
 // isMainThread matters only where threads are sandboxed.
 func isMainThread() bool { return false }

@@ -1,4 +1,4 @@
-package supervisor
+package child
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 
 // killMarked kills the processes with ids greater than above whose mark is run, or starts with run if that ends in a slash,
 // and returns their ids.
-func killMarked(run string, above int, log *slog.Logger) (killed []int) {
-	needle := []byte(markVariable + "=" + run)
+func (k Kind) killMarked(run string, above int, log *slog.Logger) (killed []int) {
+	needle := []byte(k.Variable + "=" + run)
 	isPrefix := run != "" && run[len(run)-1] == '/'
 	processes, _ := os.ReadDir("/proc")
 	for _, process := range processes {
@@ -25,7 +25,7 @@ func killMarked(run string, above int, log *slog.Logger) (killed []int) {
 			continue
 		}
 		if log != nil {
-			log.Warn("ending a process that an engine left behind", "pid", pid)
+			log.Warn("ending a process that "+k.Noun+" left behind", "pid", pid)
 		}
 		if syscall.Kill(pid, syscall.SIGKILL) == nil {
 			killed = append(killed, pid)

@@ -1,4 +1,4 @@
-package supervisor
+package child
 
 import (
 	"fmt"
@@ -10,17 +10,20 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is an engine's job object: the engine and its descendants. The system kills them when the last handle closes, which
-// happens at the latest when this process ends.
-type group struct{ pid int }
+// Group is the job object of a child and its descendants. The system kills them when the last handle closes, which happens at
+// the latest when this process ends.
+type Group struct{ pid int }
 
 var jobs sync.Map // pid to windows.Handle
 
-func ownGroup() *syscall.SysProcAttr {
+// OwnGroup keeps the terminal's Ctrl-C from a child. Adopt makes its job object.
+func OwnGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW}
 }
 
-func adopt(p *os.Process) (group, error) {
+// Adopt puts a process that was started with OwnGroup, and what it will start, into a new job object. After an error, the
+// process runs without.
+func Adopt(p *os.Process) (Group, error) {
 	g := groupOf(p.Pid)
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -41,18 +44,19 @@ func adopt(p *os.Process) (group, error) {
 	}
 	if assigned != nil {
 		_ = windows.CloseHandle(job)
-		return g, fmt.Errorf("putting the engine into a job object: %w", assigned)
+		return g, fmt.Errorf("putting the process into a job object: %w", assigned)
 	}
 	jobs.Store(p.Pid, job)
 	return g, nil
 }
 
-func groupOf(pid int) group { return group{pid} }
+func groupOf(pid int) Group { return Group{pid} }
 
-// terminate does nothing: a process without a window can't be asked to exit. kill follows.
-func (g group) terminate() error { return nil }
+// Terminate does nothing: a process without a window can't be asked to exit. Kill follows.
+func (g Group) Terminate() error { return nil }
 
-func (g group) kill() {
+// Kill kills what is left of the group.
+func (g Group) Kill() {
 	if job, ok := jobs.LoadAndDelete(g.pid); ok {
 		_ = windows.TerminateJobObject(job.(windows.Handle), 1)
 		_ = windows.CloseHandle(job.(windows.Handle))

@@ -1,0 +1,32 @@
+//go:build unix
+
+package child
+
+import (
+	"os"
+	"syscall"
+)
+
+// Group is the process group of a child and of its descendants that haven't left it.
+type Group int
+
+// Adopt returns the group of a process that was started with OwnGroup.
+func Adopt(p *os.Process) (Group, error) { return Group(p.Pid), nil }
+
+// groupOf returns the group that a process is in now.
+func groupOf(pid int) Group {
+	id, err := syscall.Getpgid(pid)
+	if err != nil || id == syscall.Getpgrp() {
+		return Group(pid)
+	}
+	return Group(id)
+}
+
+// looksEnded reports whether a process has exited, according to the process table.
+func looksEnded(p *os.Process) bool { return p.Signal(syscall.Signal(0)) != nil || isZombie(p.Pid) }
+
+// Terminate sends SIGTERM to the group.
+func (g Group) Terminate() error { return syscall.Kill(-int(g), syscall.SIGTERM) }
+
+// Kill kills what is left of the group.
+func (g Group) Kill() { _ = syscall.Kill(-int(g), syscall.SIGKILL) }

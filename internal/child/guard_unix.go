@@ -1,0 +1,69 @@
+//go:build unix
+
+package child
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+const (
+	guardShell = "/bin/sh"
+	// guardScript kills the shell's process group when its standard input ends. Signals that a whole group gets must not end
+	// the shell before. It uses only commands that are built into every shell.
+	guardScript = `trap "" TERM INT HUP QUIT; read _; kill -KILL 0`
+	guardName   = "lmcaddy-guard" // shown by ps
+)
+
+// guard is a shell that leads the process group of a child, and kills that group when this process ends in any way: the system
+// then closes the shell's standard input. A nil guard stands for none. As long as the shell isn't waited for, no other group
+// gets the id of this one.
+type guard struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+func newGuard(shell string, m Mark) (*guard, error) {
+	cmd := exec.Command(shell, "-c", guardScript, guardName)
+	cmd.Env = []string{m.Env()}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // without Pdeathsig, which would end it too early
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("the guard's input: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the guard: %w", err)
+	}
+	return &guard{cmd, stdin}, nil
+}
+
+// attributes are those of a child that is to be in the group.
+func (g *guard) attributes() *syscall.SysProcAttr {
+	attributes := OwnGroup()
+	if g != nil {
+		attributes.Pgid = g.cmd.Process.Pid
+	}
+	return attributes
+}
+
+// adopt returns the group of a child that was started with attributes.
+func (g *guard) adopt(p *os.Process) (Group, error) {
+	if g != nil {
+		p = g.cmd.Process
+	}
+	return Adopt(p)
+}
+
+// end ends the guard. What else is in its group is left alone.
+func (g *guard) end() {
+	if g == nil {
+		return
+	}
+	_ = g.cmd.Process.Kill() // before its input closes
+	_ = g.stdin.Close()
+	_ = g.cmd.Wait()
+}

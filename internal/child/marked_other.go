@@ -1,0 +1,9 @@
+//go:build !linux
+
+package child
+
+import "log/slog"
+
+// killMarked does nothing, since the environment of other processes can't be read here. The child's group or job is killed
+// all the same.
+func (Kind) killMarked(string, int, *slog.Logger) []int { return nil }

@@ -1,0 +1,167 @@
+package mcploop
+
+import (
+	"crypto/rand"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Round is one answer of a model.
+type Round struct {
+	Number       int // from 1
+	Conversation []translate.Item
+
+	tools     *Toolbox // that the model may call; nil: none
+	reasoning strings.Builder
+	text      strings.Builder
+	space     string // with which a text begins, until there is more of it
+	inText    bool   // more than space has come since the last call or thought
+	calls     []*call
+	finish    translate.FinishReason
+}
+
+// call is a call that the model wants to be made.
+type call struct {
+	index  int
+	id     string
+	name   string // as the model wrote it
+	offer  *offer // nil if there is no such tool
+	args   []byte
+	reason string // why it can't be made; empty if it can
+	given  []translate.Part
+}
+
+// Tools returns the tools that the model may call.
+func (r *Round) Tools() []request.Tool {
+	if r.tools.IsEmpty() {
+		return nil
+	}
+	return r.tools.tools
+}
+
+// Begin forgets what an earlier attempt at the answer has said.
+func (r *Round) Begin() {
+	r.reasoning.Reset()
+	r.text.Reset()
+	r.calls, r.finish, r.space, r.inText = nil, "", "", false
+}
+
+// Take takes an event of the engine's answer, and passes on what follows from it. The calls of the model get the providers of
+// their tools, and those that can't be made become invalid calls.
+func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
+	if r.tools.IsEmpty() {
+		emit(ev)
+		return
+	}
+	switch ev := ev.(type) {
+	case translate.Reasoning:
+		r.inText = false
+		r.reasoning.WriteString(ev.Text)
+	case translate.Text:
+		r.say(ev.Text, emit)
+		return
+	case translate.CallStart:
+		r.space, r.inText = "", false
+		r.start(ev, emit)
+		return
+	case translate.CallArgs:
+		if c := r.call(ev.Index); c != nil {
+			c.args = append(c.args, ev.Text...)
+			if c.offer == nil {
+				return
+			}
+		}
+	case translate.CallDone:
+		if c := r.call(ev.Index); c != nil {
+			r.done(c, emit)
+			return
+		}
+	case translate.Finish:
+		r.finish = ev.Reason
+		if r.space != "" && len(r.calls) == 0 {
+			emit(translate.Text{Text: r.space})
+		}
+	}
+	emit(ev)
+}
+
+// say passes a text on. Space before a call is no message: many models write some.
+func (r *Round) say(text string, emit func(translate.Event)) {
+	if !r.inText {
+		text = r.space + text
+		if strings.TrimSpace(text) == "" {
+			r.space = text
+			return
+		}
+		r.inText, r.space = true, ""
+	}
+	r.text.WriteString(text)
+	emit(translate.Text{Text: text})
+}
+
+func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {
+	c := &call{index: ev.Index, id: ev.ID, name: ev.Name, offer: r.tools.byName[ev.Name]}
+	if c.id == "" {
+		c.id = "call_" + rand.Text()
+	}
+	r.calls = append(r.calls, c)
+	if c.offer != nil {
+		emit(translate.CallStart{Index: c.index, ID: c.id, Name: c.offer.Name, Provider: c.offer.source.Provider})
+	}
+}
+
+// done checks a call whose arguments are complete.
+func (r *Round) done(c *call, emit func(translate.Event)) {
+	if c.offer == nil {
+		c.reason = "Cannot find tool with name " + request.QuoteShort(c.name) + ". The tools are: " + listed(r.tools.names()) + "."
+		emit(translate.CallInvalid{Index: c.index, ID: c.id, Name: c.name, Reason: c.reason})
+		return
+	}
+	if len(strings.TrimSpace(string(c.args))) == 0 {
+		c.args = []byte("{}")
+		emit(translate.CallArgs{Index: c.index, Text: "{}"})
+	}
+	emit(translate.CallDone{Index: c.index})
+	if c.reason = c.offer.refuse(c.args); c.reason != "" {
+		emit(translate.CallInvalid{Index: c.index, ID: c.id, Name: c.offer.Name, Reason: c.reason, ArgumentsBad: true})
+	}
+}
+
+// call returns the last call with an index.
+func (r *Round) call(index int) *call {
+	for i := len(r.calls) - 1; i >= 0; i-- {
+		if r.calls[i].index == index {
+			return r.calls[i]
+		}
+	}
+	return nil
+}
+
+// goesOn reports whether the model waits for results. It can't be asked again if it has used up its tokens.
+func (r *Round) goesOn() bool { return len(r.calls) > 0 && r.finish != translate.FinishLength }
+
+// said returns what the round adds to the conversation.
+func (r *Round) said() []translate.Item {
+	var items []translate.Item
+	if r.reasoning.Len() > 0 {
+		items = append(items, translate.Item{Kind: translate.ItemReasoning, Parts: []translate.Part{{Text: r.reasoning.String()}}})
+	}
+	if r.text.Len() > 0 {
+		items = append(items, translate.Item{Kind: translate.ItemMessage, Role: translate.RoleAssistant, Parts: []translate.Part{{Text: r.text.String()}}})
+	}
+	for _, c := range r.calls {
+		item := translate.Item{Kind: translate.ItemCall, CallID: c.id, Tool: c.name, Args: c.args}
+		if c.reason != "" {
+			item.Kind, item.Parts = translate.ItemInvalid, []translate.Part{{Text: c.reason}}
+		}
+		items = append(items, item)
+	}
+	for _, c := range r.calls {
+		if c.reason == "" {
+			items = append(items, translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.name, Parts: c.given})
+		}
+	}
+	return items
+}

@@ -1,0 +1,98 @@
+package mcploop
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// callsAtOnce bounds how many calls of one round are made at a time.
+const callsAtOnce = 8
+
+// Engine has a model answer.
+type Engine interface {
+	// Answer has the model answer the conversation of a round, once. It passes the events of the answer to [Round.Take], after
+	// [Round.Begin], which it calls again if it has to begin the answer anew. It must hold nothing of the engine when it returns.
+	Answer(ctx context.Context, round *Round) error
+
+	// ResultBytes returns how many bytes of a tool's result the model is given.
+	ResultBytes() int
+}
+
+// Run has a model answer a conversation, in rounds: while it calls tools, it is asked again with their results. The calls of one
+// round are made at a time. A toolbox that is empty, or nil, makes one round. There are at most rounds of them; in the last one the
+// model gets no tools, so that it has to answer.
+//
+// What happens beside the engine's answers is passed to emit, one event at a time: the results of calls, and the failures of
+// servers, after which the chat goes on with the failure as the result. The error is that of [Engine.Answer] or of the context.
+func Run(ctx context.Context, engine Engine, conversation []translate.Item, tools *Toolbox, rounds int, emit func(translate.Event)) error {
+	for n := 1; ; n++ {
+		round := &Round{Number: n, Conversation: conversation}
+		if n == 1 || n < rounds {
+			round.tools = tools
+		}
+		round.Begin()
+		if err := engine.Answer(ctx, round); err != nil {
+			return err
+		}
+		if !round.goesOn() {
+			return nil
+		}
+		round.makeCalls(ctx, engine.ResultBytes(), emit)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		conversation = append(slices.Clip(conversation), round.said()...)
+	}
+}
+
+// makeCalls makes the valid calls of a round, and notes their results.
+func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(translate.Event)) {
+	var (
+		telling sync.Mutex // held while an event is passed on
+		calling sync.WaitGroup
+		free    = make(chan struct{}, callsAtOnce)
+		panics  caught
+	)
+	for _, c := range r.calls {
+		if c.reason != "" {
+			continue
+		}
+		free <- struct{}{}
+		calling.Go(func() {
+			defer func() { <-free }()
+			defer panics.catch()
+			result, trouble := c.offer.call(ctx, c.args)
+			if ctx.Err() != nil {
+				return
+			}
+			telling.Lock()
+			defer telling.Unlock()
+			if trouble != nil {
+				emit(translate.Trouble{Err: trouble})
+			}
+			c.given = r.tools.given(result.Content, resultBytes)
+			emit(translate.CallResult{Index: c.index, Output: string(result.Content), Given: c.given, IsError: result.IsError})
+		})
+	}
+	calling.Wait()
+	panics.repeat()
+}
+
+// caught is the panic of a goroutine, to be repeated in the one that waits for it: there, it concerns no other chat.
+type caught struct{ value atomic.Pointer[any] }
+
+func (c *caught) catch() {
+	if p := recover(); p != nil {
+		c.value.Store(&p)
+	}
+}
+
+func (c *caught) repeat() {
+	if p := c.value.Load(); p != nil {
+		panic(*p)
+	}
+}

@@ -1,0 +1,139 @@
+package servers
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// notPublic are the networks that belong to no server on the Internet, or that lead to other networks. Some of them are within
+// others; they are listed as the registries of special addresses list them.
+var notPublic = prefixes(
+	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"::/96",        // unspecified, loopback, and IPv4 addresses as they were once embedded
+	"64:ff9b::/96", // NAT64, which leads to any IPv4 address
+	"64:ff9b:1::/48",
+	"100::/64",      // discarded
+	"2001::/32",     // Teredo, which leads to any IPv4 address
+	"2001:db8::/32", // documentation
+	"3fff::/20",
+	"2002::/16", // 6to4, likewise
+	"fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	all := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		all[i] = netip.MustParsePrefix(text)
+	}
+	return all
+}
+
+// isPublic reports whether an address belongs to a server on the Internet.
+func isPublic(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	return addr.IsValid() && !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// host is an entry of [Settings.PrivateHosts]: a name, or the addresses of a prefix.
+type host struct {
+	name   string
+	prefix netip.Prefix
+	port   string // empty: any
+}
+
+// CheckPrivateHost says what is wrong with an entry of [Settings.PrivateHosts], if anything.
+func CheckPrivateHost(entry string) error {
+	_, err := parseHost(entry)
+	return err
+}
+
+func parseHost(entry string) (host, error) {
+	wrong := fmt.Errorf("%q is not a host: it may be a name, an address or a prefix such as 10.0.0.0/8, and end with :port", entry)
+	name, port := splitPort(entry)
+	if port != "" && !isPort(port) {
+		return host{}, wrong
+	}
+	if prefix, err := netip.ParsePrefix(name); err == nil {
+		return host{prefix: prefix.Masked(), port: port}, nil
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		addr = addr.Unmap().WithZone("")
+		return host{prefix: netip.PrefixFrom(addr, addr.BitLen()), port: port}, nil
+	}
+	if name = plainName(name); name == "" || strings.ContainsAny(name, "/:*?@[]%, \t") {
+		return host{}, wrong
+	}
+	return host{name: name, port: port}, nil
+}
+
+func splitPort(entry string) (name, port string) {
+	if rest, ok := strings.CutPrefix(entry, "["); ok {
+		name, port, _ = strings.Cut(rest, "]")
+		if port == "" {
+			return name, ""
+		}
+		// Anything but a colon and a number isn't a port, and is refused as one.
+		if port = strings.TrimPrefix(port, ":"); port == "" {
+			port = "?"
+		}
+		return name, port
+	}
+	if strings.Count(entry, ":") == 1 {
+		name, port, _ = strings.Cut(entry, ":")
+		if port == "" {
+			port = "?"
+		}
+		return name, port
+	}
+	return entry, "" // without a port, or an IPv6 address
+}
+
+func isPort(text string) bool {
+	if text == "" || len(text) > 5 || strings.Trim(text, "0123456789") != "" {
+		return false
+	}
+	_, err := netip.ParseAddrPort("127.0.0.1:" + text)
+	return err == nil
+}
+
+func plainName(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
+
+// hosts are the hosts that may have any address.
+type hosts []host
+
+// allow reports whether a URL's host is listed. A name must be listed as such: an address that is listed doesn't allow the names
+// that resolve to it.
+func (h hosts) allow(u *url.URL) bool {
+	name, port := plainName(u.Hostname()), portOf(u)
+	addr, err := netip.ParseAddr(name)
+	addr = addr.Unmap().WithZone("")
+	return slices.ContainsFunc(h, func(h host) bool {
+		if h.port != "" && h.port != port {
+			return false
+		}
+		if err == nil {
+			return h.name == "" && h.prefix.Contains(addr)
+		}
+		return h.name != "" && h.name == name
+	})
+}
+
+func portOf(u *url.URL) string {
+	switch port := u.Port(); {
+	case port != "":
+		return port
+	case u.Scheme == "https":
+		return "443"
+	default:
+		return "80"
+	}
+}
+
+// originOf returns a URL's scheme, host and port.
+func originOf(u *url.URL) string {
+	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Hostname()) + ":" + portOf(u)
+}

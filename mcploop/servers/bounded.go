@@ -1,0 +1,87 @@
+package servers
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// The bounds on what a server sends.
+const (
+	// maxMessage is the longest message. Images are the longest in practice; few are longer than a megabyte.
+	maxMessage = 4 << 20
+	// idleBudget is how many bytes a server may send between calls, and callBudget how many more for each call. Most of it is
+	// skipped, not kept: the budget ends what would never end.
+	idleBudget = 64 << 20
+	callBudget = 256 << 20
+	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.
+	messageCost = 16 << 10
+)
+
+var (
+	errTooLong = errors.New("a message is longer than 4 MiB")
+	errFlood   = errors.New("it didn't stop sending")
+)
+
+// budget is how much a server may still send.
+type budget struct {
+	mu    sync.Mutex
+	left  int
+	calls int
+	// spent is called, without the lock and maybe more than once, when nothing is left.
+	spent func()
+}
+
+func newBudget(spent func()) *budget { return &budget{left: idleBudget, spent: spent} }
+
+// begin adds the budget of a call; done ends it.
+func (b *budget) begin() (done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls++
+	b.left += callBudget
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calls--
+		most := idleBudget + b.calls*callBudget
+		if b.calls == 0 {
+			b.left = idleBudget
+		}
+		b.left = min(b.left, most)
+	}
+}
+
+func (b *budget) spend(n int) error {
+	b.mu.Lock()
+	b.left -= n
+	spent := b.left < 0
+	b.mu.Unlock()
+	if spent {
+		b.spent()
+		return errFlood
+	}
+	return nil
+}
+
+// wholeBody is a response's body that is one message.
+type wholeBody struct {
+	io.ReadCloser
+	budget *budget
+	note   *note
+	read   int
+}
+
+func (w *wholeBody) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	w.read += n
+	if w.read > maxMessage {
+		w.note.fail(errTooLong)
+		return 0, errTooLong
+	}
+	if err := w.budget.spend(n); err != nil {
+		w.note.fail(err)
+		return 0, err
+	}
+	return n, err
+}

@@ -1,0 +1,247 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	handshakeTimeout = 20 * time.Second
+	// startTimeout is long since npx and uvx may download a server first.
+	startTimeout = time.Minute
+	// forever is longer than any call: calls have time limits of their own.
+	forever = 24 * time.Hour
+)
+
+// target is a server to connect to.
+type target struct {
+	Config
+	// owner is who named the server by URL; empty for the servers of mcp.json. isRemote tells them apart.
+	owner    string
+	isRemote bool
+}
+
+// connector makes connections.
+type connector struct {
+	log      *slog.Logger
+	journal  string
+	timeout  func() time.Duration // of a call
+	private  func() hosts
+	resolver *net.Resolver // nil: the default
+
+	handshake time.Duration
+	startup   time.Duration
+}
+
+// connect connects to a server. The connection lives as long as ctx.
+func (c *connector) connect(ctx context.Context, t target) (conn, error) {
+	var l *link
+	var err error
+	if t.Command != "" {
+		l, err = c.overStdio(ctx, t)
+	} else {
+		l, err = c.overHTTP(ctx, t)
+	}
+	if err != nil {
+		return nil, err // not a nil link in an interface
+	}
+	return l, nil
+}
+
+// overHTTP tries the handshake over streamable HTTP, which nearly all servers know, then the older transport and the newest
+// protocol, which has no handshake.
+func (c *connector) overHTTP(ctx context.Context, t target) (*link, error) {
+	limit, cancel := context.WithTimeoutCause(ctx, c.handshake, &timeoutError{c.handshake})
+	defer cancel()
+	if t.Type == typeSSE {
+		return c.sse(ctx, limit, t)
+	}
+	l, err := c.streamable(ctx, limit, t, true)
+	if err == nil || !speaksOtherwise(err) {
+		return l, err
+	}
+	if _, ok := errors.AsType[*statusError](err); ok && t.Type == "" {
+		// A server of the newest protocol may hold this request open and say nothing.
+		short, cancel := context.WithTimeoutCause(limit, c.handshake/4, &timeoutError{c.handshake / 4})
+		l, old := c.sse(ctx, short, t)
+		cancel()
+		if old == nil {
+			return l, nil
+		}
+		if as[*originError](old)() {
+			return nil, old
+		}
+	}
+	l, newest := c.streamable(ctx, limit, t, false)
+	if newest != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// speaksOtherwise reports whether a server refused the handshake in a way that leaves hope for another protocol.
+func speaksOtherwise(err error) bool {
+	if as[*refusedError](err)() {
+		return true
+	}
+	status, ok := errors.AsType[*statusError](err)
+	if !ok || status.status < 400 || status.status >= 500 {
+		return false
+	}
+	switch status.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return true
+}
+
+// client returns a client for a server and its link.
+func (c *connector) client(ctx context.Context, t target) (*http.Client, *link, error) {
+	u, err := parseURL(t.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := newLink(ctx, c.log.With("server", t.Label), c.timeout)
+	var judge func(netip.Addr) error
+	if t.isRemote {
+		judge = func(addr netip.Addr) error {
+			if isPublic(addr) || c.private().allow(u) {
+				return nil
+			}
+			return &notPublicError{addr}
+		}
+	}
+	httpClient := newHTTPClient(u, t.Headers, l.budget, c.resolver, judge)
+	l.shut = httpClient.CloseIdleConnections
+	return httpClient, l, nil
+}
+
+// streamable connects over streamable HTTP: with the handshake, or without.
+func (c *connector) streamable(ctx, limit context.Context, t target, handshake bool) (*link, error) {
+	httpClient, l, err := c.client(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	options := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(httpClient), transport.WithHTTPLogger(quiet(l.log))}
+	var only []client.ClientOption
+	if handshake {
+		options = append(options, transport.WithContinuousListening())
+		only = append(only, client.WithLegacyProtocolOnly())
+	}
+	streamable, err := transport.NewStreamableHTTP(t.URL, options...)
+	if err != nil {
+		l.close()
+		return nil, &protocolError{"its URL can't be used"}
+	}
+	l.use(client.NewClient(streamableTap{streamable}, only...))
+	return l, c.begin(limit, l)
+}
+
+// sse connects over the transport that was before streamable HTTP.
+func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
+	httpClient, l, err := c.client(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	sse, err := transport.NewSSE(t.URL, transport.WithHTTPClient(httpClient), transport.WithSSELogger(quiet(l.log)),
+		transport.WithEndpointTimeout(forever), transport.WithResponseTimeout(forever))
+	if err != nil {
+		l.close()
+		return nil, &protocolError{"its URL can't be used"}
+	}
+	sse.SetConnectionLostHandler(func(err error) {
+		l.log.Debug("an MCP server's stream ended", "error", clean(err))
+		l.lose(errLost)
+	})
+	l.use(client.NewClient(sseTap{sse}, client.WithLegacyProtocolOnly()))
+	return l, c.begin(limit, l)
+}
+
+// begin starts a link's client and makes the handshake. It closes the link if that fails.
+func (c *connector) begin(limit context.Context, l *link) error {
+	n := new(note)
+	// What starts now lives as long as the link, so only the time until then is limited here.
+	stop := context.AfterFunc(limit, func() { l.lose(context.Cause(limit)) })
+	err := l.client.Start(withNote(l.life, n))
+	if err == nil {
+		err = c.initialize(l, n)
+	}
+	if !stop() && err == nil {
+		err = context.Cause(limit)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case n.failed() != nil:
+		err = n.failed()
+	case l.life.Err() != nil && !errors.Is(context.Cause(l.life), errLost):
+		err = context.Cause(l.life)
+	default:
+		err = n.why(err)
+	}
+	l.close()
+	return err
+}
+
+func (c *connector) initialize(l *link, n *note) error {
+	defer l.budget.begin()()
+	request := mcp.InitializeRequest{}
+	request.Params.ClientInfo = mcp.Implementation{Name: "lmcaddy", Version: "1"}
+	_, err := l.client.Initialize(withNote(l.life, n), request)
+	return err
+}
+
+// quiet returns a logger for the library: what it logs is about details, and may have contents and URLs among its attributes.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(quietHandler{log.Handler()}) }
+
+type quietHandler struct{ inner slog.Handler }
+
+func (h quietHandler) Enabled(ctx context.Context, _ slog.Level) bool {
+	return h.inner.Enabled(ctx, slog.LevelDebug)
+}
+
+func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.inner.Handle(ctx, slog.NewRecord(r.Time, slog.LevelDebug, "MCP: "+r.Message, r.PC))
+}
+
+func (h quietHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h quietHandler) WithGroup(string) slog.Handler      { return h }
+
+// describe says why a server can't be used.
+func (t target) describe(err error) *ConnectionError {
+	who := fmt.Sprintf("the MCP server '%s'", clip(t.Label))
+	if t.isRemote {
+		who = fmt.Sprintf("remote MCP server '%s' at url '%s'", clip(t.Label), shown(t.URL))
+	}
+	message := fmt.Sprintf("Unable to connect to %s. %s", who, reason(err))
+	switch {
+	case as[*notPublicError](err)():
+		message = fmt.Sprintf("Unable to connect to %s. URL resolves to a non-public address. We only allow public addresses for dynamic "+
+			"remote MCP connections. The operator of this server can allow the host with mcp_private_hosts.", who)
+	case t.Command != "" && as[*endedError](err)():
+		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
+	case t.Command != "" && as[*startError](err)():
+		message = fmt.Sprintf("The MCP server '%s' could not be started; the server's log says why.", clip(t.Label))
+	}
+	return &ConnectionError{Message: message, Cause: clean(err)}
+}
+
+// shown returns a URL without its user and its query, either of which may be a secret.
+func shown(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "?"
+	}
+	return clip((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
+}

@@ -1,0 +1,122 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/outbound"
+)
+
+const (
+	dialTimeout  = 10 * time.Second
+	idleTimeout  = 90 * time.Second
+	maxRedirects = 5
+	maxHeader    = 64 << 10
+)
+
+// road is the way to one server over HTTP. It lets no request leave the server's origin and adds the server's headers to all of
+// them, and it bounds what comes back.
+type road struct {
+	base    *http.Transport
+	origin  string
+	headers map[string]string
+	budget  *budget
+}
+
+// newHTTPClient returns a client for the server at u. judge, if there is one, is asked about each address before it is dialled.
+func newHTTPClient(u *url.URL, headers map[string]string, b *budget, resolver *net.Resolver, judge func(netip.Addr) error) *http.Client {
+	dial := &net.Dialer{Timeout: dialTimeout, Resolver: resolver}
+	base := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dial.DialContext,
+		TLSHandshakeTimeout:    dialTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+		ForceAttemptHTTP2:      true,
+	}
+	if judge != nil {
+		// A proxy would resolve the name by itself.
+		base.Proxy = nil
+		dial.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			addr, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return judge(addr.Addr())
+		}
+	}
+	return &http.Client{
+		Transport: &road{base: base, origin: originOf(u), headers: headers, budget: b},
+		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return errors.New("it redirects again and again")
+			}
+			return nil // road refuses other origins
+		},
+	}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (r *road) RoundTrip(request *http.Request) (*http.Response, error) {
+	n := noteOf(request.Context())
+	if origin := originOf(request.URL); origin != r.origin {
+		err := &originError{origin}
+		n.fail(err)
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", outbound.UserAgent)
+	for name, value := range r.headers {
+		request.Header.Set(name, value)
+	}
+	response, err := r.base.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	r.look(response, n)
+	return response, nil
+}
+
+// look notes what is wrong with a response, and bounds its body.
+func (r *road) look(response *http.Response, n *note) {
+	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	isGet := response.Request.Method == http.MethodGet
+	isStream := mediaType == "text/event-stream"
+	isRedirect := response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != ""
+	switch {
+	case isRedirect:
+	case response.StatusCode >= 300:
+		n.saw(response.StatusCode, "")
+	case response.StatusCode == http.StatusOK && !isStream && (isGet || mediaType != "application/json"):
+		n.saw(0, mediaType)
+	}
+	// A GET is for a stream. Where there is none, a status says so that keeps the library from asking every second.
+	refuses := response.StatusCode >= 400 && response.StatusCode < 500 && response.StatusCode != http.StatusNotFound
+	if isGet && (refuses || response.StatusCode == http.StatusOK && !isStream) {
+		response.StatusCode = http.StatusMethodNotAllowed
+	}
+	if isStream {
+		body := newEventBody(response.Body, r.budget, n, isGet)
+		body.endpoint = func(data string) error {
+			// The library ignores an endpoint elsewhere, and waits for another.
+			u, err := response.Request.URL.Parse(data)
+			if err == nil && originOf(u) != r.origin {
+				return &originError{originOf(u)}
+			}
+			return nil
+		}
+		response.Body = body
+		return
+	}
+	response.Body = &wholeBody{ReadCloser: response.Body, budget: r.budget, note: n}
+}
+
+// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
+func (r *road) CloseIdleConnections() { r.base.CloseIdleConnections() }

@@ -1,0 +1,318 @@
+package servers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The defaults of [Settings].
+const (
+	defaultCallTimeout = time.Minute
+	defaultIdleTTL     = 10 * time.Minute
+)
+
+// The bounds on servers that are named by URL.
+const (
+	maxPerOwner = 16
+	maxRemote   = 128
+)
+
+// Options are what a pool is made with.
+type Options struct {
+	File    string // the path of mcp.json, which needn't exist
+	Journal string // the folder in which started programs are recorded, so that none outlives a crash; empty: they aren't
+	Log     *slog.Logger
+}
+
+// Settings are what a reload of the configuration may change.
+type Settings struct {
+	// PrivateHosts are the hosts that [Pool.Remote] connects to even if their addresses aren't public: names, addresses or
+	// prefixes, each with a port or without. They are compared with the URL's host.
+	PrivateHosts []string
+	CallTimeout  time.Duration // the longest duration of a call; 0: a minute
+	IdleTTL      time.Duration // how long an unused connection is kept; 0: ten minutes
+}
+
+// Remote is a server that a request names.
+type Remote struct {
+	Label   string // for messages
+	URL     string
+	Headers map[string]string // are sent to this server alone
+}
+
+// Pool has the connections to MCP servers. Its methods may be called from any goroutine.
+type Pool struct {
+	file    *configFile
+	log     *slog.Logger
+	connect func(context.Context, target) (conn, error)
+	life    context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup // the goroutines that own connections
+
+	mu       sync.Mutex
+	settings Settings
+	private  hosts
+	byKey    map[string]*slot
+	all      map[*slot]struct{} // also those that are retired but in use
+	closed   bool
+}
+
+// NewPool returns a pool without connections. It has to be closed.
+func NewPool(o Options) *Pool {
+	p := &Pool{
+		file:     &configFile{path: o.File, log: o.Log},
+		log:      o.Log,
+		settings: Settings{CallTimeout: defaultCallTimeout, IdleTTL: defaultIdleTTL},
+		byKey:    make(map[string]*slot),
+		all:      make(map[*slot]struct{}),
+	}
+	p.life, p.cancel = context.WithCancel(context.Background())
+	c := &connector{
+		log: o.Log, journal: o.Journal, timeout: p.callTimeout, private: p.privateHosts,
+		handshake: handshakeTimeout, startup: startTimeout,
+	}
+	p.connect = c.connect
+	return p
+}
+
+// Close ends all connections. It returns when all programs that the pool started have ended.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	for s := range p.all {
+		if s.timer != nil {
+			s.timer.Stop()
+		}
+		if s.conn != nil {
+			s.conn.lose(errClosed)
+		}
+	}
+	p.mu.Unlock()
+	p.cancel()
+	p.running.Wait()
+}
+
+// Set changes the settings. Connections to servers named by URL are made anew if other hosts are allowed now; until then those
+// who have them keep them.
+func (p *Pool) Set(s Settings) {
+	if s.CallTimeout <= 0 {
+		s.CallTimeout = defaultCallTimeout
+	}
+	if s.IdleTTL <= 0 {
+		s.IdleTTL = defaultIdleTTL
+	}
+	var private hosts
+	for _, entry := range s.PrivateHosts {
+		h, err := parseHost(entry)
+		if err != nil {
+			p.log.Warn("a private host of MCP servers is ignored", "error", err)
+			continue
+		}
+		private = append(private, h)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := !slices.Equal(p.private, private)
+	p.settings, p.private = s, private
+	for slot := range p.all {
+		switch {
+		case changed && slot.target.isRemote:
+			p.retire(slot)
+		case slot.users == 0 && slot.starting == nil:
+			p.rest(slot)
+		}
+	}
+}
+
+func (p *Pool) callTimeout() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.settings.CallTimeout
+}
+
+func (p *Pool) privateHosts() hosts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.private
+}
+
+// Plugins returns the entries of mcp.json, as [Read] does.
+func (p *Pool) Plugins() ([]Config, error) {
+	configs, changed, err := p.file.read()
+	if changed && err == nil {
+		p.retireChanged(configs)
+	}
+	return configs, err
+}
+
+// retireChanged retires the connections to servers whose entry isn't as it was.
+func (p *Pool) retireChanged(configs []Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for s := range p.all {
+		same := func(c Config) bool { return reflect.DeepEqual(c, s.target.Config) }
+		if !s.target.isRemote && !slices.ContainsFunc(configs, same) {
+			p.retire(s)
+		}
+	}
+}
+
+// Plugin connects to a server of mcp.json, by its label or its [Config.ID]. The errors are [*UnknownError], [*ConnectionError], and
+// that of ctx.
+func (p *Pool) Plugin(ctx context.Context, label string) (*Session, error) {
+	configs, err := p.Plugins()
+	if err != nil {
+		return nil, &ConnectionError{Message: "The file mcp.json can't be read; the server's log says why.", Cause: err}
+	}
+	i := slices.IndexFunc(configs, func(c Config) bool { return c.Label == label })
+	if i < 0 {
+		i = slices.IndexFunc(configs, func(c Config) bool { return c.ID() == label })
+	}
+	if i < 0 {
+		unknown := &UnknownError{Label: label}
+		for _, c := range configs {
+			unknown.Known = append(unknown.Known, c.Label)
+		}
+		return nil, unknown
+	}
+	config := configs[i]
+	if config.Err != nil {
+		message := fmt.Sprintf("The entry of the MCP server '%s' in mcp.json is not valid; the server's log says why.", clip(config.Label))
+		return nil, &ConnectionError{Message: message, Cause: config.Err}
+	}
+	return p.session(ctx, target{Config: config}, keyOf("plugin", config))
+}
+
+// Remote connects to a server that a request names. Nobody but the owner gets the connection, and nobody with other headers. The
+// errors are [*ConnectionError] and that of ctx.
+func (p *Pool) Remote(ctx context.Context, owner string, r Remote) (*Session, error) {
+	t := target{Config: Config{Label: r.Label, URL: r.URL, Headers: r.Headers}, owner: owner, isRemote: true}
+	refuse := func(err error) error {
+		return &ConnectionError{Message: fmt.Sprintf("Unable to connect to remote MCP server '%s': %v.", clip(r.Label), err), Cause: err}
+	}
+	if _, err := parseURL(r.URL); err != nil {
+		return nil, refuse(err)
+	}
+	if err := checkHeaders(r.Headers); err != nil {
+		return nil, refuse(err)
+	}
+	return p.session(ctx, t, keyOf("remote", []any{owner, r.URL, r.Headers}))
+}
+
+// keyOf returns a key that holds no secret.
+func keyOf(kind string, value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = fmt.Appendf(nil, "%#v", value) // strings and maps of strings can be written as JSON
+	}
+	return fmt.Sprintf("%s %x", kind, sha256.Sum256(text))
+}
+
+// session gives the server's slot to one more user, and connects.
+func (p *Pool) session(ctx context.Context, t target, key string) (*Session, error) {
+	p.mu.Lock()
+	s := p.byKey[key]
+	if s == nil {
+		if err := p.makeRoom(t); err != nil {
+			p.mu.Unlock()
+			return nil, err
+		}
+		s = &slot{key: key, target: t}
+		p.byKey[key] = s
+		p.all[s] = struct{}{}
+	}
+	s.take()
+	p.mu.Unlock()
+	session := &Session{pool: p, slot: s, target: t}
+	if _, err := session.open(ctx); err != nil {
+		session.Release()
+		return nil, err
+	}
+	return session, nil
+}
+
+// makeRoom closes unused connections if there are too many. The caller holds the lock.
+func (p *Pool) makeRoom(t target) error {
+	if !t.isRemote {
+		return nil
+	}
+	for _, bound := range []struct {
+		most    int
+		of      func(*slot) bool
+		message string
+	}{
+		{maxPerOwner, func(s *slot) bool { return s.target.owner == t.owner }, "You use %d remote MCP servers at a time, which is the most. " +
+			"Try again when other requests have finished."},
+		{maxRemote, func(*slot) bool { return true }, "%d remote MCP servers are in use, which is the most. Try again later."},
+	} {
+		var count int
+		var oldest *slot
+		for s := range p.all {
+			if !s.target.isRemote || !bound.of(s) {
+				continue
+			}
+			count++
+			if s.users == 0 && s.starting == nil && (oldest == nil || s.used.Before(oldest.used)) {
+				oldest = s
+			}
+		}
+		if count < bound.most {
+			continue
+		}
+		if oldest == nil {
+			return &ConnectionError{Message: fmt.Sprintf(bound.message, bound.most)}
+		}
+		p.drop(oldest, errUnused)
+	}
+	return nil
+}
+
+// configFile is mcp.json, which is read again when it has changed.
+type configFile struct {
+	path string
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	info    os.FileInfo // when it was read; nil: it wasn't there
+	hasRead bool
+	configs []Config
+	err     error
+}
+
+func (f *configFile) read() (configs []Config, changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err != nil {
+		info = nil
+	}
+	if f.hasRead && sameFile(f.info, info) {
+		return slices.Clone(f.configs), false, f.err
+	}
+	f.info, f.hasRead = info, true
+	f.configs, f.err = Read(f.path)
+	if f.err != nil {
+		f.log.Warn("mcp.json can't be used", "error", f.err)
+	}
+	for _, c := range f.configs {
+		if c.Err != nil {
+			f.log.Warn("an MCP server can't be used", "error", c.Err)
+		}
+	}
+	return slices.Clone(f.configs), true, f.err
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}

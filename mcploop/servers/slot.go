@@ -1,0 +1,189 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/mcploop"
+)
+
+// conn is a connection, a [link] unless a test has another.
+type conn interface {
+	Tools(ctx context.Context) ([]mcploop.Tool, error)
+	Call(ctx context.Context, tool string, args json.RawMessage) (mcploop.Result, error)
+	gone() <-chan struct{}
+	lose(why error)
+	close()
+}
+
+// failedFor is how long a failure is given to others who ask for the same server: long enough for those who asked together.
+const failedFor = time.Second
+
+// slot is the place of one server in the pool. The pool's lock guards it.
+type slot struct {
+	key    string
+	target target
+	users  int
+	used   time.Time // when the last user left
+	timer  *time.Timer
+
+	conn     conn
+	starting *start
+	failed   error
+	failedAt time.Time
+	// retired says that nobody gets the slot any more: it is closed when its last user leaves.
+	retired bool
+}
+
+// start is a connection being made.
+type start struct {
+	done chan struct{}
+	conn conn
+	err  error
+}
+
+// alive returns the slot's connection if it can be used.
+func (s *slot) alive() conn {
+	if s.conn == nil {
+		return nil
+	}
+	select {
+	case <-s.conn.gone():
+		return nil
+	default:
+		return s.conn
+	}
+}
+
+// open returns the slot's connection, and makes one if there is none. It stops waiting when ctx ends, but goes on connecting for
+// the others.
+func (p *Pool) open(ctx context.Context, s *slot) (conn, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errClosed
+	}
+	if c := s.alive(); c != nil {
+		p.mu.Unlock()
+		return c, nil
+	}
+	st := s.starting
+	if st == nil {
+		if s.failed != nil && time.Since(s.failedAt) < failedFor {
+			err := s.failed
+			p.mu.Unlock()
+			return nil, err
+		}
+		st = p.start(s)
+	}
+	p.mu.Unlock()
+	select {
+	case <-st.done:
+		return st.conn, st.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// start makes a connection in a goroutine, which then owns it. The caller holds the lock.
+func (p *Pool) start(s *slot) *start {
+	st := &start{done: make(chan struct{})}
+	s.starting = st
+	p.running.Go(func() {
+		st.conn, st.err = p.connect(p.life, s.target)
+		p.started(s, st)
+		close(st.done)
+		if st.conn != nil {
+			<-st.conn.gone()
+			st.conn.close()
+		}
+	})
+	return st
+}
+
+// started records how a start ended.
+func (p *Pool) started(s *slot, st *start) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.starting, s.conn, s.failed, s.failedAt = nil, st.conn, st.err, time.Now()
+	switch {
+	case st.err != nil && !p.closed:
+		level := slog.LevelWarn
+		if s.target.isRemote {
+			level = slog.LevelInfo // anybody may name a server that doesn't work
+		}
+		p.log.Log(context.Background(), level, "an MCP server can't be used", "server", s.target.Label, "error", clean(st.err))
+	case st.err == nil && p.closed:
+		st.conn.lose(errClosed)
+	case st.err == nil:
+		p.log.Debug("connected to an MCP server", "server", s.target.Label)
+	}
+	if s.users == 0 {
+		p.rest(s)
+	}
+}
+
+// take counts a user. The caller holds the lock.
+func (s *slot) take() {
+	s.users++
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// leave ends a use.
+func (p *Pool) leave(s *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.users--
+	if s.users == 0 {
+		s.used = time.Now()
+		p.rest(s)
+	}
+}
+
+// rest is for a slot that nobody uses: it is closed when the time comes. The caller holds the lock.
+func (p *Pool) rest(s *slot) {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if s.retired || p.closed {
+		p.drop(s, errRetired)
+		return
+	}
+	s.timer = time.AfterFunc(time.Until(s.used.Add(p.settings.IdleTTL)), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if s.users == 0 && s.starting == nil && time.Since(s.used) >= p.settings.IdleTTL {
+			p.drop(s, errUnused)
+		}
+	})
+}
+
+// retire makes sure that nobody gets a slot again. The caller holds the lock.
+func (p *Pool) retire(s *slot) {
+	s.retired = true
+	if p.byKey[s.key] == s {
+		delete(p.byKey, s.key)
+	}
+	if s.users == 0 && s.starting == nil {
+		p.drop(s, errRetired)
+	}
+}
+
+// drop forgets a slot and ends its connection. The caller holds the lock.
+func (p *Pool) drop(s *slot, why error) {
+	s.retired = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	if p.byKey[s.key] == s {
+		delete(p.byKey, s.key)
+	}
+	delete(p.all, s)
+	if s.conn != nil {
+		s.conn.lose(why)
+	}
+}

@@ -1,0 +1,187 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/lmcaddy/lmcaddy/mcploop"
+)
+
+// The bounds on a list of tools.
+const (
+	maxTools    = 1024
+	maxPages    = 64
+	maxListSize = 4 * maxMessage
+	maxName     = 256
+)
+
+// page is one page of a list of tools, as the server sent it.
+type page struct {
+	Tools      []json.RawMessage `json:"tools"`
+	NextCursor string            `json:"nextCursor"`
+}
+
+func readPage(raw json.RawMessage) (page, error) {
+	var p page
+	if err := json.Unmarshal(raw, &p); err != nil || p.Tools == nil {
+		return page{}, &protocolError{"its list of tools is none"}
+	}
+	return p, nil
+}
+
+func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
+
+// toolList gathers the pages of a list.
+type toolList struct {
+	tools   []mcploop.Tool
+	names   map[string]bool
+	cursors map[string]bool
+	left    []string // why tools were left out
+	pages   int
+	count   int
+	size    int
+}
+
+func newToolList() *toolList {
+	return &toolList{names: make(map[string]bool), cursors: make(map[string]bool)}
+}
+
+// add adds a page. hidden are tools that the library says mustn't be used.
+func (l *toolList) add(raw json.RawMessage, hidden func(name string) bool) (next string, err error) {
+	p, err := readPage(raw)
+	if err != nil {
+		return "", err
+	}
+	l.pages++
+	l.count += len(p.Tools)
+	l.size += len(raw)
+	switch {
+	case l.count > maxTools:
+		return "", &protocolError{fmt.Sprintf("it has more than %d tools", maxTools)}
+	case l.size > maxListSize:
+		return "", &protocolError{"its list of tools is too long"}
+	case p.NextCursor != "" && l.pages == maxPages:
+		return "", &protocolError{fmt.Sprintf("its list of tools has more than %d pages", maxPages)}
+	case p.NextCursor != "" && l.cursors[p.NextCursor]:
+		return "", &protocolError{"its list of tools never ends"}
+	}
+	l.cursors[p.NextCursor] = true
+	for _, raw := range p.Tools {
+		tool, problem := readTool(raw)
+		switch {
+		case problem == "" && l.names[tool.Name]:
+			problem = "its name occurs twice"
+		case problem == "" && hidden(tool.Name):
+			problem = "its x-mcp-header is not valid"
+		}
+		if problem != "" {
+			l.left = append(l.left, fmt.Sprintf("%s: %s", clip(tool.Name), problem))
+			continue
+		}
+		l.names[tool.Name] = true
+		l.tools = append(l.tools, tool)
+	}
+	return p.NextCursor, nil
+}
+
+func readTool(raw json.RawMessage) (tool mcploop.Tool, problem string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return mcploop.Tool{}, "it is no object"
+	}
+	if json.Unmarshal(members["name"], &tool.Name) != nil || tool.Name == "" {
+		return mcploop.Tool{}, "it has no name"
+	}
+	if len(tool.Name) > maxName {
+		return tool, fmt.Sprintf("its name is longer than %d bytes", maxName)
+	}
+	// A description that is no text is none.
+	if json.Unmarshal(members["description"], &tool.Description) != nil {
+		tool.Description = ""
+	}
+	schema := members["inputSchema"]
+	if schema == nil {
+		return tool, ""
+	}
+	if !isObject(schema) {
+		return tool, "its inputSchema is no object"
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, bytes.ToValidUTF8(schema, []byte("\ufffd"))); err != nil {
+		return tool, "its inputSchema is no JSON"
+	}
+	tool.Schema = compact.Bytes()
+	return tool, ""
+}
+
+// Tools returns the tools of the server, which it keeps until the server says that they changed.
+func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
+	select {
+	case l.listing <- struct{}{}:
+		defer func() { <-l.listing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	tools, generation := l.kept()
+	if tools != nil {
+		return tools, nil
+	}
+	l.listen()
+	list := newToolList()
+	for cursor := ""; ; {
+		n := new(note)
+		request := mcp.ListToolsRequest{}
+		request.Params.Cursor = mcp.Cursor(cursor)
+		var usable map[string]bool
+		err := l.do(ctx, n, func(ctx context.Context) error {
+			result, err := l.client.ListToolsByPage(ctx, request)
+			if err == nil {
+				usable = namesOf(result.Tools)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		parsed := l.parsed(n.result)
+		cursor, err = list.add(n.result, func(name string) bool { return parsed[name] && !usable[name] })
+		if err != nil {
+			return nil, err
+		}
+		if cursor == "" {
+			break
+		}
+	}
+	if len(list.left) > 0 {
+		l.log.Warn("tools were left out", "tools", clip(strings.Join(list.left, "; ")))
+	}
+	tools = list.tools
+	if tools == nil {
+		tools = []mcploop.Tool{}
+	}
+	l.keep(tools, generation)
+	return tools, nil
+}
+
+// parsed returns the tools that the library could read. What it leaves out of them, it leaves out for a reason.
+func (l *link) parsed(raw json.RawMessage) map[string]bool {
+	parsable, err := parsableList(raw)
+	var list mcp.ListToolsResult
+	if err != nil || json.Unmarshal(parsable, &list) != nil {
+		return nil
+	}
+	return namesOf(list.Tools)
+}
+
+func namesOf(tools []mcp.Tool) map[string]bool {
+	names := make(map[string]bool, len(tools))
+	for _, tool := range tools {
+		names[tool.Name] = true
+	}
+	return names
+}

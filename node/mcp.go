@@ -1,0 +1,80 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// DefaultRounds is how many answers of a model a chat with MCP tools may take if the settings don't say.
+const DefaultRounds = 25
+
+// MCPSettings are the settings of chats in which the model calls tools of MCP servers.
+type MCPSettings struct {
+	// PrivateHosts are the hosts without a public address that a request's MCP server may have: names, addresses or
+	// networks such as 10.0.0.0/8, each with a port or without.
+	PrivateHosts []string
+
+	CallTimeout time.Duration // how long a call of a tool may take; 0: one minute
+	IdleTTL     time.Duration // a connection to a server is closed, and a server we started ended, after this time without use; 0: ten minutes
+	MaxRounds   int           // how many answers of the model a chat may take, the last of them without tools; 0: DefaultRounds
+}
+
+// Validate returns an error if the settings are invalid. It names the option.
+func (m MCPSettings) Validate() error {
+	for _, host := range m.PrivateHosts {
+		if !isPrivateHost(host) {
+			return fmt.Errorf("mcp_private_hosts: %q is not a host: give a name, an address or a network, with a port or without, such as tools.lan, 127.0.0.1:3001, [::1]:3001 or 10.0.0.0/8", host)
+		}
+	}
+	if m.CallTimeout < 0 || m.IdleTTL < 0 || m.MaxRounds < 0 {
+		return errors.New("mcp_timeout, mcp_idle and mcp_max_rounds must not be negative")
+	}
+	if m.MaxRounds == 1 {
+		return errors.New("mcp_max_rounds must be at least 2: in the last round the model gets no tools")
+	}
+	return nil
+}
+
+// isPrivateHost reports whether an entry of PrivateHosts is understood.
+func isPrivateHost(entry string) bool {
+	_, notNetwork := netip.ParsePrefix(entry)
+	_, notAddress := netip.ParseAddr(entry)
+	_, notWithPort := netip.ParseAddrPort(entry)
+	if notNetwork == nil || notAddress == nil || notWithPort == nil {
+		return true
+	}
+	name, port, hasPort := strings.Cut(entry, ":")
+	if n, err := strconv.ParseUint(port, 10, 16); hasPort && (err != nil || n == 0) {
+		return false
+	}
+	return name != "" && !strings.ContainsAny(name, "*/[]{}@?#% ")
+}
+
+// warnIdleMCP warns about settings of MCP that have no effect.
+func (n *Node) warnIdleMCP(s *Settings) {
+	g, m := s.Gates, s.MCP
+	namesServers := g.EphemeralMCP || g.RemoteMCP
+	if len(m.PrivateHosts) > 0 && !namesServers {
+		n.log.Warn("mcp_private_hosts has no effect: requests may not name MCP servers; allow ephemeral_mcp lets them")
+	}
+	if (m.CallTimeout > 0 || m.IdleTTL > 0 || m.MaxRounds > 0) && !namesServers && !g.PluginMCP {
+		n.log.Warn("mcp_timeout, mcp_idle and mcp_max_rounds have no effect: no MCP server may be used; allow plugin_mcp or ephemeral_mcp lets chats use them")
+	}
+	if !g.PluginMCP {
+		return
+	}
+	if _, err := os.Stat(n.home.MCP()); errors.Is(err, fs.ErrNotExist) {
+		n.log.Warn("allow plugin_mcp has no effect until there is a file with the MCP servers", "file", n.home.MCP())
+	}
+	tokens, err := n.Tokens(n.ctx)
+	if err == nil && !slices.ContainsFunc(tokens, func(t Token) bool { return t.identity().May(ScopeMCPPlugin) }) {
+		n.log.Info("no token has the scope mcp.plugin: only commands on this machine can use the servers of mcp.json; lmcaddy token create makes one")
+	}
+}
