@@ -136,6 +136,19 @@ func TestMCP_RealServerOverEachTransport(t *testing.T) {
 	}
 }
 
+// What isn't text is in the call; a model that can't see is told what it is.
+func TestMCP_ImageAsAResult(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
+	server := harness.Ephemeral("everything", harness.StartEverything(t, "streamableHttp")).With("allowed_tools", []string{"get-tiny-image"})
+	body := s.NativeChat(withTools("Use get-tiny-image.", server))
+	if kinds := gjson.Get(body.Get("output.0.output").Str, "#.type").Raw; kinds != `["text","image","text"]` {
+		t.Errorf("the result's kinds are %s: %s", kinds, body.Raw)
+	}
+	if n := body.Get("stats.input_tokens").Int(); n > 300 { // the image alone has thousands of characters
+		t.Errorf("%d input tokens", n)
+	}
+}
+
 // wantSummedStats checks the stats of an answer with one call of echo or get-sum against the rounds made by hand, where the
 // client runs the tools: the last round's prompt, and the output of both.
 func wantSummedStats(t testing.TB, s *harness.Server, body gjson.Result, prompt string) {

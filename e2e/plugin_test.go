@@ -196,6 +196,32 @@ func TestPlugin_ServerThatDiedIsStartedAgain(t *testing.T) {
 	}
 }
 
+func TestPlugin_ServerOutlivesAReloadAndEndsWhenIdle(t *testing.T) {
+	h := harness.NewHome(t)
+	h.WriteMCP(harness.Fields{"one": faulty(h, "none")})
+	config := harness.Config{Port: harness.FreePort(t), LM: openGates}
+	s := harness.Start(h, config)
+	s = s.As(created(t, h, "--name", "any"))
+	use := func() harness.Process {
+		t.Helper()
+		wantRiver(t, s.NativeChat(withTools(useStatus, "mcp/one")), "status", plugin("mcp/one"))
+		servers := h.MCPServers()
+		if len(servers) != 1 {
+			t.Fatalf("the servers are %v", servers)
+		}
+		return servers[0]
+	}
+	first := use()
+	wantDone(t, s.Reload(config.String()))
+	if second := use(); second.PID != first.PID {
+		t.Errorf("process %d is used after a reload, %d before", second.PID, first.PID)
+	}
+	config.LM = append(openGates, "mcp_idle 100ms")
+	wantDone(t, s.Reload(config.String()))
+	harness.Eventually(t, harness.Patience, "the idle server has ended", func() bool { return len(h.MCPServers()) == 0 })
+	wantRiver(t, s.NativeChat(withTools(useStatus, "mcp/one")), "status", plugin("mcp/one"))
+}
+
 // endings are servers in whose processes lmcaddy has to end more than one child.
 func endings(h *harness.Home) harness.Fields {
 	shell := func(script string, arguments ...string) harness.Fields {
