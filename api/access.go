@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -63,12 +64,15 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 }
 
 // secret is the request's token: a Bearer token, or as Anthropic-style clients send it.
-func secret(r *http.Request) string {
+func secret(r *http.Request) string { return cmp.Or(bearer(r), r.Header.Get("X-Api-Key")) }
+
+// bearer is the token of the Authorization header; empty if there is none.
+func bearer(r *http.Request) string {
 	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if value = strings.TrimSpace(value); value != "" && strings.EqualFold(scheme, "Bearer") {
-		return value
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
 	}
-	return r.Header.Get("X-Api-Key")
+	return strings.TrimSpace(value)
 }
 
 func (c *call) authenticate(trusted *node.Identity, address string) (*node.Identity, error) {

@@ -51,7 +51,7 @@ func (c *call) mayUsePlugins() error {
 	if c.who == node.Local {
 		return nil
 	}
-	if !hasBearer(c.r) {
+	if bearer(c.r) == "" {
 		return unauthorized("Plugins need an API token in the Authorization header, but none was provided: send it as " +
 			"'Authorization: Bearer $LM_API_TOKEN'. On the server's machine, `lmcaddy token create` makes one.")
 	}

@@ -237,7 +237,7 @@ func TestIntegrations_AnEngineLostInALaterRound(t *testing.T) {
 	script.Rules = append([]fakeengine.Rule{lost}, script.Rules...)
 	// A new process counts its rules anew: only the first start crashes.
 	healthy := callsThen("It said hi.", echo)
-	script.Cases = []fakeengine.Case{{Start: 2, Script: healthy}}
+	script.Cases = []fakeengine.Case{{Start: 2, Script: *healthy}}
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
 			t.Parallel()
@@ -276,7 +276,7 @@ func TestIntegrations_TokensAreOfAllRounds(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.body), &stats); err != nil || got.status != http.StatusOK {
 		t.Fatal(got.status, got.body)
 	}
-	if used := s.usedBy(token.ID, "tinychat", 1); used.TokensOut != stats.Stats.Output {
+	if used := s.usedBy(token.ID, "lmcaddy/tinychat", 1); used.TokensOut != stats.Stats.Output {
 		t.Errorf("%d tokens were counted, want %d", used.TokensOut, stats.Stats.Output)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
-	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // notStored is the code of an error about an answer that could not be stored.

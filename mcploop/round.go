@@ -154,14 +154,13 @@ func (r *Round) said() []translate.Item {
 	for _, c := range r.calls {
 		item := translate.Item{Kind: translate.ItemCall, CallID: c.id, Tool: c.name, Args: c.args}
 		if c.reason != "" {
-			item.Kind, item.Parts = translate.ItemInvalid, []translate.Part{{Text: c.reason}}
+			c.given = []translate.Part{{Text: c.reason}}
+			item.Kind, item.Parts = translate.ItemInvalid, c.given
 		}
 		items = append(items, item)
 	}
 	for _, c := range r.calls {
-		if c.reason == "" {
-			items = append(items, translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.name, Parts: c.given})
-		}
+		items = append(items, translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.name, Parts: c.given})
 	}
 	return items
 }

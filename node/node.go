@@ -16,7 +16,9 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -40,6 +42,7 @@ type Node struct {
 	pruning chan struct{}               // wakes prune
 
 	tokens   tokens // recently used
+	mcp      *servers.Pool
 	meter    *meter
 	bodies   bodies   // request bodies in memory
 	failures failures // wrong tokens, by address
@@ -87,6 +90,8 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.setEngines(engines)
 	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
+	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
+	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
 		Journal: dir.Engines(),
 		Cache:   dir.EngineCache(),
@@ -113,6 +118,9 @@ func (n *Node) every(period time.Duration, wake <-chan struct{}, do func()) {
 		do()
 	}
 }
+
+// MCP returns the MCP servers.
+func (n *Node) MCP() *servers.Pool { return n.mcp }
 
 // Home returns the node's home folder.
 func (n *Node) Home() home.Dir { return n.home }
@@ -154,6 +162,7 @@ func (n *Node) BeginEnd() { n.ending.Store(true) }
 func (n *Node) Close() error {
 	n.cancel()
 	err := n.closeDownloads()
+	n.mcp.Close()
 	n.supervisor.Close()
 	n.background.Wait()
 	n.catalog.Save()

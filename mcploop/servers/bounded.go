@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 // The bounds on what a server sends.
@@ -16,6 +17,9 @@ const (
 	callBudget = 256 << 20
 	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.
 	messageCost = 16 << 10
+	// maxAsked is how many of its own requests a server gets answered at once; then it is one a second. Each takes a goroutine
+	// and, over HTTP, a connection. Few servers ask anything but whether we are alive.
+	maxAsked = 32
 )
 
 var (
@@ -30,9 +34,14 @@ type budget struct {
 	calls int
 	// spent is called, without the lock and maybe more than once, when nothing is left.
 	spent func()
+
+	asked     float64 // requests of the server's that may still be answered
+	askedWhen time.Time
 }
 
-func newBudget(spent func()) *budget { return &budget{left: idleBudget, spent: spent} }
+func newBudget(spent func()) *budget {
+	return &budget{left: idleBudget, spent: spent, asked: maxAsked, askedWhen: time.Now()}
+}
 
 // begin adds the budget of a call; done ends it.
 func (b *budget) begin() (done func()) {
@@ -50,6 +59,23 @@ func (b *budget) begin() (done func()) {
 		}
 		b.left = min(b.left, most)
 	}
+}
+
+// admits reports whether a message may be passed on. Requests of the server's are ignored if there are too many.
+func (b *budget) admits(message []byte) bool {
+	if !isAsking(message) {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	b.asked = min(maxAsked, b.asked+now.Sub(b.askedWhen).Seconds())
+	b.askedWhen = now
+	if b.asked < 1 {
+		return false
+	}
+	b.asked--
+	return true
 }
 
 func (b *budget) spend(n int) error {

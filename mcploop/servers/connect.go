@@ -145,7 +145,11 @@ func (c *connector) streamable(ctx, limit context.Context, t target, handshake b
 		return nil, &protocolError{"its URL can't be used"}
 	}
 	l.use(client.NewClient(streamableTap{streamable}, only...))
-	return l, c.begin(limit, l)
+	if err := c.begin(limit, l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // sse connects over the transport that was before streamable HTTP.
@@ -165,10 +169,14 @@ func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
 		l.lose(errLost)
 	})
 	l.use(client.NewClient(sseTap{sse}, client.WithLegacyProtocolOnly()))
-	return l, c.begin(limit, l)
+	if err := c.begin(limit, l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
 }
 
-// begin starts a link's client and makes the handshake. It closes the link if that fails.
+// begin starts a link's client and makes the handshake.
 func (c *connector) begin(limit context.Context, l *link) error {
 	n := new(note)
 	// What starts now lives as long as the link, so only the time until then is limited here.
@@ -182,16 +190,15 @@ func (c *connector) begin(limit context.Context, l *link) error {
 	}
 	switch {
 	case err == nil:
+		l.ready = true
 		return nil
 	case n.failed() != nil:
-		err = n.failed()
+		return n.failed()
 	case l.life.Err() != nil && !errors.Is(context.Cause(l.life), errLost):
-		err = context.Cause(l.life)
+		return context.Cause(l.life)
 	default:
-		err = n.why(err)
+		return n.why(err)
 	}
-	l.close()
-	return err
 }
 
 func (c *connector) initialize(l *link, n *note) error {
@@ -218,13 +225,16 @@ func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
 func (h quietHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h quietHandler) WithGroup(string) slog.Handler      { return h }
 
-// describe says why a server can't be used.
-func (t target) describe(err error) *ConnectionError {
-	who := fmt.Sprintf("the MCP server '%s'", clip(t.Label))
+// describe says why a server can't be connected to, or why it failed when it was.
+func (t target) describe(err error, connected bool) *ConnectionError {
+	who := fmt.Sprintf("MCP server '%s'", clip(t.Label))
 	if t.isRemote {
 		who = fmt.Sprintf("remote MCP server '%s' at url '%s'", clip(t.Label), shown(t.URL))
 	}
 	message := fmt.Sprintf("Unable to connect to %s. %s", who, reason(err))
+	if connected {
+		message = fmt.Sprintf("The call failed at %s. %s", who, reason(err))
+	}
 	switch {
 	case as[*notPublicError](err)():
 		message = fmt.Sprintf("Unable to connect to %s. URL resolves to a non-public address. We only allow public addresses for dynamic "+

@@ -65,8 +65,6 @@ type (
 	protocolError struct{ what string }
 	// timeoutError says for how long was waited.
 	timeoutError struct{ after time.Duration }
-	// endedError is the end of a process.
-	endedError struct{ err error }
 )
 
 func (e *notPublicError) Error() string { return fmt.Sprintf("%v is not a public address", e.addr) }
@@ -79,14 +77,13 @@ func (e *statusError) Unwrap() error    { return e.err }
 func (e *mediaTypeError) Error() string { return "it answered with " + clip(e.mediaType) }
 func (e *protocolError) Error() string  { return e.what }
 func (e *timeoutError) Error() string   { return fmt.Sprintf("no answer within %v", e.after) }
-func (e *endedError) Error() string     { return fmt.Sprintf("it ended: %v", e.err) }
-func (e *endedError) Unwrap() error     { return e.err }
 
 var (
 	errLost    = errors.New("the connection was lost")
 	errClosed  = errors.New("this server is shutting down")
 	errUnused  = errors.New("nobody used it")
 	errRetired = errors.New("its configuration changed")
+	errInput   = errors.New("the tool asks for input, which can't be given")
 	errStarve  = errors.New("it doesn't read what is sent to it")
 )
 
@@ -138,6 +135,8 @@ func reason(err error) string {
 		return "It sent a message of more than 4 MiB, which is not read."
 	case errors.Is(err, errFlood):
 		return "It didn't stop sending, and was disconnected."
+	case errors.Is(err, errInput):
+		return "The tool asks for input, which can't be given."
 	case errors.Is(err, errStarve):
 		return "It doesn't read what is sent to it."
 	case errors.Is(err, errClosed):
@@ -172,7 +171,7 @@ func networkReason(err error) string {
 		as[x509.CertificateInvalidError](err)() {
 		return "Its TLS certificate is not valid for its URL."
 	}
-	if as[tls.RecordHeaderError](err)() {
+	if as[tls.RecordHeaderError](err)() || errors.Is(err, http.ErrSchemeMismatch) {
 		return "It doesn't speak TLS: does its URL begin with http:// ?"
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -106,7 +107,7 @@ func readEntry(raw json.RawMessage, folder string) (Config, error) {
 	if err := json.Unmarshal(raw, &entry); err != nil {
 		// The value isn't named: it may be a secret.
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return Config{}, fmt.Errorf("%q must be %s", wrong.Field, kindOf(wrong))
+			return Config{}, fmt.Errorf("%q must %s", wrong.Field, kindOf(wrong))
 		}
 		return Config{}, err
 	}
@@ -139,13 +140,15 @@ func readEntry(raw json.RawMessage, folder string) (Config, error) {
 }
 
 func kindOf(wrong *json.UnmarshalTypeError) string {
-	switch wrong.Type.Kind().String() {
-	case "slice":
-		return "an array of strings"
-	case "map":
-		return "an object of strings"
+	switch kind := wrong.Type.Kind(); {
+	case kind == reflect.Slice:
+		return "be an array of strings"
+	case kind == reflect.Map:
+		return "be an object with strings"
+	case slices.Contains([]string{"args", "env", "headers"}, wrong.Field):
+		return "have strings only"
 	default:
-		return "a string"
+		return "be a string"
 	}
 }
 

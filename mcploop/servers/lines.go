@@ -73,6 +73,9 @@ func (l *lineReader) finish() {
 			l.out = append(l.out, '\n')
 		}
 	}
+	if !l.budget.admits(l.out) {
+		l.out = nil
+	}
 	l.line, l.long = nil, nil
 	if err := l.budget.spend(messageCost); err != nil {
 		l.out, l.err = nil, err

@@ -2,7 +2,9 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +23,8 @@ type link struct {
 	timeout func() time.Duration
 	// shut ends what is below the transport: a process, idle connections. It returns when that has ended.
 	shut func()
+	// ready is set when the handshake has been made.
+	ready bool
 
 	// life ends when the connection is lost or no longer wanted; its cause says why.
 	life context.Context
@@ -51,6 +55,10 @@ func (l *link) lose(why error) { l.end(why) }
 // close ends the connection and returns when everything of it has ended.
 func (l *link) close() {
 	l.lose(errUnused)
+	why := context.Cause(l.life)
+	if l.ready && !slices.ContainsFunc([]error{errUnused, errRetired, errClosed, errLost, context.Canceled}, func(e error) bool { return errors.Is(why, e) }) {
+		l.log.Warn("an MCP server was lost", "error", clean(why))
+	}
 	if l.client != nil {
 		if err := l.client.Close(); err != nil {
 			l.log.Debug("closing an MCP connection", "error", clean(err))

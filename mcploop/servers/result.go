@@ -74,7 +74,11 @@ func textResult(text string, isError bool) (mcploop.Result, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode([]map[string]string{{"type": "text", "text": text}})
+	type part struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	err := encoder.Encode([]part{{"text", text}})
 	return mcploop.Result{Content: bytes.TrimSpace(b.Bytes()), IsError: isError}, err
 }
 

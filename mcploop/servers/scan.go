@@ -112,6 +112,13 @@ func (s *idScanner) endMember() {
 	s.key, s.value = s.key[:0], s.value[:0]
 }
 
+// isAsking reports whether a message is a request of the server's, to be answered by us.
+func isAsking(message []byte) bool {
+	s := new(idScanner)
+	s.feed(message)
+	return s.isRequest && len(s.id) > 0
+}
+
 // answer returns an error that answers the request, or nil if the message doesn't say which request it answers.
 func (s *idScanner) answer() []byte {
 	if s.isRequest || len(s.id) == 0 || bytes.Equal(s.id, []byte("null")) || bytes.ContainsAny(s.id[:1], "{[") || !json.Valid(s.id) {

@@ -55,23 +55,23 @@ func (s *Session) use(ctx context.Context, request func(conn) error) error {
 		}
 		err = request(c)
 	}
-	return s.describe(ctx, err)
+	return s.describe(ctx, err, true)
 }
 
 func (s *Session) open(ctx context.Context) (conn, error) {
 	c, err := s.pool.open(ctx, s.slot)
-	return c, s.describe(ctx, err)
+	return c, s.describe(ctx, err, false)
 }
 
 // describe makes an error of the server's a [*ConnectionError].
-func (s *Session) describe(ctx context.Context, err error) error {
+func (s *Session) describe(ctx context.Context, err error, connected bool) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	default:
-		return s.target.describe(err)
+		return s.target.describe(err, connected)
 	}
 }
 

@@ -153,10 +153,14 @@ func (p *Pool) rest(s *slot) {
 		p.drop(s, errRetired)
 		return
 	}
-	s.timer = time.AfterFunc(time.Until(s.used.Add(p.settings.IdleTTL)), func() {
+	ttl := p.settings.IdleTTL
+	if s.alive() == nil {
+		ttl = failedFor
+	}
+	s.timer = time.AfterFunc(time.Until(s.used.Add(ttl)), func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if s.users == 0 && s.starting == nil && time.Since(s.used) >= p.settings.IdleTTL {
+		if s.users == 0 && s.starting == nil && time.Since(s.used) >= ttl {
 			p.drop(s, errUnused)
 		}
 	})

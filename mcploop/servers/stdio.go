@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -24,20 +26,30 @@ const (
 	maxWaiting = 16 << 20
 )
 
-// startError is a program that didn't come up.
-type startError struct {
-	err   error
-	lines []string // the last that it wrote on its standard error
-}
-
-func (e *startError) Error() string {
-	if len(e.lines) == 0 {
-		return e.err.Error()
+type (
+	// startError is a program that didn't come up.
+	startError struct{ err error }
+	// endedError is a program that ended, with the last that it wrote on its standard error.
+	endedError struct {
+		err   error
+		lines []string
 	}
-	return fmt.Sprintf("%v; its last words: %s", e.err, strings.Join(e.lines, " | "))
-}
+)
 
+func (e *startError) Error() string { return "it could not be started: " + e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
+func (e *endedError) Unwrap() error { return e.err }
+
+func (e *endedError) Error() string {
+	text := "it ended"
+	if e.err != nil {
+		text = fmt.Sprintf("it ended: %v", e.err)
+	}
+	if len(e.lines) > 0 {
+		text += "; its last words: " + strings.Join(e.lines, " | ")
+	}
+	return text
+}
 
 // overStdio starts a program and makes the handshake with it.
 func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
@@ -53,32 +65,157 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 		},
 	})
 	if err != nil {
-		return nil, &startError{err: err}
+		return nil, &startError{err}
 	}
 	l := newLink(ctx, log, c.timeout)
-	l.shut = process.Stop
 	input := newPatientWriter(process.Stdin, func() { l.lose(errStarve) })
+	l.shut = func() {
+		process.Stop()
+		<-input.done
+	}
 	output := newLineReader(process.Stdout, l.budget, func(err error) {
-		if errors.Is(err, errFlood) {
-			l.lose(err)
-			return
+		if !errors.Is(err, errFlood) {
+			err = endOf(process, words)
 		}
-		l.lose(&endedError{})
+		l.lose(err)
 	})
 	tap := stdioTap{transport.NewIO(output, input, io.NopCloser(strings.NewReader("")))}
 	l.use(client.NewClient(tap, client.WithLegacyProtocolOnly()))
 	err = c.begin(limit, l)
 	if as[*refusedError](err)() {
-		// It doesn't know the handshake, so it speaks the newest protocol.
-		err = c.again(limit, t, l, tap)
+		// It doesn't know the handshake, so it may speak the newest protocol.
+		l.use(client.NewClient(tap))
+		err = c.begin(limit, l)
 	}
 	if err != nil {
 		l.close()
-		<-process.Done()
-		if exit := process.Err(); exit != nil && as[*endedError](err)() {
-			err = exit
-		}
-		return nil, &startError{err: err, lines: words.get()}
+		return nil, &startError{err}
 	}
 	return l, nil
+}
+
+// endOf says how a program ended that has closed its output. Usually it exits at once.
+func endOf(process *child.Child, words *lastWords) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-process.Done():
+		return &endedError{process.Err(), words.get()}
+	case <-timer.C:
+		return &endedError{errors.New("it closed its output"), words.get()}
+	}
+}
+
+// lastWords are the last lines that a program wrote on its standard error.
+type lastWords struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (w *lastWords) add(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.lines) == lastLines {
+		w.lines = w.lines[1:]
+	}
+	w.lines = append(w.lines, clip(line))
+}
+
+func (w *lastWords) get() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lines)
+}
+
+// passed are the variables of our environment that a server gets. The others may hold secrets.
+var passed = map[bool][]string{
+	false: {"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "LANG", "TMPDIR", "TZ"},
+	true: {
+		"PATH", "PATHEXT", "COMSPEC", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "USERPROFILE", "USERNAME", "USERDOMAIN",
+		"HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432",
+		"COMMONPROGRAMFILES", "PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS", "OS",
+	},
+}
+
+// environ returns a server's environment. The last of two variables of one name counts.
+func environ(own map[string]string) []string {
+	isWindows := runtime.GOOS == "windows"
+	var all []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if isWindows {
+			name = strings.ToUpper(name)
+		}
+		if slices.Contains(passed[isWindows], name) || strings.HasPrefix(name, "LC_") {
+			all = append(all, variable)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		all = append(all, name+"="+own[name])
+	}
+	return all
+}
+
+// patientWriter writes to a program without ever making its caller wait: the library writes with a lock held and doesn't look at
+// contexts meanwhile, so a program that doesn't read would stop everybody who uses it.
+type patientWriter struct {
+	to     io.Writer
+	starve func() // is called when too much waits
+	done   chan struct{}
+
+	mu      sync.Mutex
+	wake    *sync.Cond
+	waiting []byte
+	closed  bool
+}
+
+func newPatientWriter(to io.Writer, starve func()) *patientWriter {
+	w := &patientWriter{to: to, starve: starve, done: make(chan struct{})}
+	w.wake = sync.NewCond(&w.mu)
+	go w.run()
+	return w
+}
+
+// Write implements [io.Writer]. It never fails: that the program is gone is noticed at its output.
+func (w *patientWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+	case len(w.waiting)+len(p) > maxWaiting:
+		w.starve()
+	default:
+		w.waiting = append(w.waiting, p...)
+		w.wake.Signal()
+	}
+	return len(p), nil
+}
+
+// Close gives up what waits. It doesn't close the program's input, which [child.Child.Stop] does.
+func (w *patientWriter) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.wake.Signal()
+	return nil
+}
+
+func (w *patientWriter) run() {
+	defer close(w.done)
+	for {
+		w.mu.Lock()
+		for len(w.waiting) == 0 && !w.closed {
+			w.wake.Wait()
+		}
+		next := w.waiting
+		w.waiting = nil
+		closed := w.closed
+		w.mu.Unlock()
+		if closed {
+			return
+		}
+		if _, err := w.to.Write(next); err != nil {
+			_ = w.Close()
+		}
+	}
 }

@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -138,7 +137,7 @@ func parsableResult(raw json.RawMessage) (json.RawMessage, error) {
 		Type mcp.ResultType `json:"resultType"`
 	}
 	if json.Unmarshal(raw, &kind) == nil && kind.Type == mcp.ResultTypeInputRequired {
-		return nil, errors.New("the tool asks for input, which nobody can give")
+		return nil, errInput
 	}
 	return json.RawMessage(`{"content":[]}`), nil
 }

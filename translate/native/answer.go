@@ -165,8 +165,8 @@ func (a *Answer) Items() []translate.Item {
 		}
 		if o.call != nil {
 			items = append(items, o.call.item(o.kind))
-			if o.kind == translate.ItemCall && o.call.result != nil {
-				results = append(results, o.call.resultItem())
+			if result, ok := o.call.resultItem(o.kind); ok {
+				results = append(results, result)
 			}
 			continue
 		}

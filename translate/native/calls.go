@@ -77,8 +77,19 @@ func (c *call) item(kind translate.ItemKind) translate.Item {
 	return item
 }
 
-func (c *call) resultItem() translate.Item {
-	return translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.tool, Parts: c.result.Given, Raw: json.RawMessage(c.result.Output)}
+// resultItem returns what the model is given of the call's result: of an invalid call, the reason. A call that was never answered
+// has none.
+func (c *call) resultItem(kind translate.ItemKind) (item translate.Item, ok bool) {
+	item = translate.Item{Kind: translate.ItemResult, CallID: c.id, Tool: c.tool}
+	switch {
+	case kind == translate.ItemInvalid:
+		item.Parts = []translate.Part{{Text: c.reason}}
+	case c.result != nil:
+		item.Parts, item.Raw = c.result.Given, json.RawMessage(c.result.Output)
+	default:
+		return item, false
+	}
+	return item, true
 }
 
 // addCall gathers a piece of a call.

@@ -138,13 +138,11 @@ func callID(i int, call *translate.Item) string {
 	return "call_" + strconv.Itoa(i)
 }
 
-// result writes the result of the i-th call: of an invalid one, the reason.
+// result writes the result of the i-th call.
 func (w *conversationWriter) result(i int, call *translate.Item) {
-	given := call.Parts
-	if call.Kind == translate.ItemCall {
-		if given = []translate.Part{{Text: "The call was not made."}}; w.results[call.CallID] != nil {
-			given = w.results[call.CallID].Parts
-		}
+	given := []translate.Part{{Text: "The call was not made."}}
+	if result := w.results[call.CallID]; result != nil {
+		given = result.Parts
 	}
 	w.Begin("tool")
 	w.Messages.Parts(contents(given))

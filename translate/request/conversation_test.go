@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 		},
 		"calls of one round, then of another": {
 			[]translate.Item{
-				says(translate.RoleUser, "Hi"), thinks, says(translate.RoleAssistant, "Hello."), calls("a", "read", `{"p":1}`), invalid("b", "fly", "", "No fly."), result("a", "one"),
+				says(translate.RoleUser, "Hi"), thinks, says(translate.RoleAssistant, "Hello."), calls("a", "read", `{"p":1}`), invalid("b", "fly", "", "No fly."), result("a", "one"), result("b", "No fly."),
 				calls("c", "read", `{}`), result("c", "two"), says(translate.RoleAssistant, "Done."), says(translate.RoleUser, "Bye"),
 			},
 			`[` + hi + `,{"role":"assistant","content":"Hello.","tool_calls":[` + called("a", "read", `{\"p\":1}`) + `,` + called("b", "fly", `{}`) + `]},` +
@@ -71,7 +71,7 @@ func TestMessages(t *testing.T) {
 				`,{"role":"assistant","content":"Done."},` + bye + `]`,
 		},
 		"a loop that goes on": {
-			[]translate.Item{says(translate.RoleUser, "Hi"), thinks, calls("a", "read", `{}`), result("a", "one"), thinks, invalid("b", "read", `{"x":2}`, "No x.")},
+			[]translate.Item{says(translate.RoleUser, "Hi"), thinks, calls("a", "read", `{}`), result("a", "one"), thinks, invalid("b", "read", `{"x":2}`, "No x."), result("b", "No x.")},
 			`[` + hi + `,{"role":"assistant","content":"","reasoning_content":"Hm.","tool_calls":[` + called("a", "read", `{}`) + `]},` + returned("a", "one") +
 				`,{"role":"assistant","content":"","reasoning_content":"Hm.","tool_calls":[` + called("b", "read", `{\"x\":2}`) + `]},` + returned("b", "No x.") + `]`,
 		},
