@@ -43,20 +43,7 @@ func withTools(prompt string, integrations ...any) harness.Fields {
 
 // toolCall is the item of a call that returned one text.
 func toolCall(tool string, arguments, provider map[string]any, text string) map[string]any {
-	return map[string]any{"type": "tool_call", "tool": tool, "arguments": arguments, "output": textContent(text), "provider_info": provider}
-}
-
-// textContent is the JSON text of a content array with one text.
-func textContent(text string) string {
-	block := struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{"text", text}
-	content, err := json.Marshal([]any{block})
-	if err != nil {
-		panic(err) // strings have no error
-	}
-	return string(content)
+	return map[string]any{"type": "tool_call", "tool": tool, "arguments": arguments, "output": harness.TextContent(text), "provider_info": provider}
 }
 
 func ephemeral(label string) map[string]any {
@@ -288,12 +275,22 @@ func TestMCP_SessionsAndToolListsAreKept(t *testing.T) {
 	if sessions := m.Count("initialize"); sessions != 2 {
 		t.Errorf("there are %d sessions after a chat with another header, want 2", sessions)
 	}
-	one, two := created(t, s.Home, "--name", "one"), created(t, s.Home, "--name", "two")
-	for _, token := range []string{one, two, one, two} {
-		s.As(token).NativeChat(withTools("Use search.", m.Ephemeral("river").With("headers", harness.Fields{"Authorization": "Bearer another"})))
+	s.NativeChat(withTools("Use search.", m.Ephemeral("river")))
+	if sessions := m.Count("initialize"); sessions != 2 {
+		t.Errorf("there are %d sessions, want 2: the first is still there", sessions)
 	}
-	if sessions := m.Count("initialize"); sessions != 4 {
-		t.Errorf("there are %d sessions after chats of two other owners with the same header, want 4", sessions)
+}
+
+func TestMCP_SessionsAreNotSharedByOwners(t *testing.T) {
+	site := startGated(t, openGates...)
+	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
+	one, two := created(t, site.Home, "--name", "one"), created(t, site.Home, "--name", "two")
+	for _, token := range []string{one, two, one, two} {
+		body := site.authenticated.As(token).NativeChat(withTools(useStatus, m.Ephemeral("river")))
+		wantRiver(t, body, "status", ephemeral("river"))
+	}
+	if sessions := m.Count("initialize"); sessions != 2 {
+		t.Errorf("there are %d sessions of two owners", sessions)
 	}
 }
 

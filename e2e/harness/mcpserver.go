@@ -52,6 +52,19 @@ func Says(text string) func(context.Context, gjson.Result) string {
 	return func(context.Context, gjson.Result) string { return text }
 }
 
+// TextContent is the content of a tool's result that is one text: a JSON array, as servers write it.
+func TextContent(text string) string {
+	block := struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text}
+	content, err := json.Marshal([]any{block})
+	if err != nil {
+		panic(err) // strings have no error
+	}
+	return string(content)
+}
+
 // StartMCP runs a server with tools until the end of the test.
 func StartMCP(t testing.TB, tools ...MCPTool) *MCPServer {
 	t.Helper()
@@ -233,7 +246,8 @@ func (m *MCPServer) call(w http.ResponseWriter, r *http.Request, message gjson.R
 	defer cancel()
 	m.running[r.Header.Get(sessionHeader)+" "+message.Get("id").Raw] = cancel
 	m.mu.Unlock()
-	m.Reply(w, message, Fields{"content": []Fields{{"type": "text", "text": run(ctx, message.Get("params.arguments"))}}})
+	content := TextContent(run(ctx, message.Get("params.arguments")))
+	m.Reply(w, message, Fields{"content": json.RawMessage(content)})
 }
 
 func (m *MCPServer) cancel(call string) {
