@@ -59,9 +59,11 @@ func TestMCPCall_OfARealServerIsGivenUpAtOnce(t *testing.T) {
 	st.WaitCut()
 	body := s.NativeChat(withTools(useEchoTool, "mcp/everything"))
 	wantCalled(t, body, toolCall("echo", map[string]any{"message": "hello world"}, plugin("mcp/everything"), "Echo: hello world"))
-	if n := len(h.MCPServers()); n != 1 {
-		t.Errorf("%d processes; the server of a cancelled call is used further", n)
+	servers := h.MCPServers()
+	if len(servers) != 1 {
+		t.Fatalf("the server of a cancelled call is not used further: %v", servers)
 	}
+	servers[0].Kill(t) // or it would count until it is told to end
 }
 
 // TestMCPCall_HoldsNoSlot: a tool asks the server that waits for it, for another model, where one model may be loaded, with one slot.

@@ -258,7 +258,6 @@ func useAll(s *harness.Server, servers harness.Fields) []harness.Process {
 func TestPlugin_NoServerOutlivesLmcaddy(t *testing.T) {
 	for name, end := range map[string]func(*harness.Server){
 		"SIGTERM": func(s *harness.Server) { s.Stop(syscall.SIGTERM, harness.Patience) },
-		"SIGINT":  func(s *harness.Server) { s.Stop(syscall.SIGINT, harness.Patience) },
 		"SIGKILL": func(s *harness.Server) { s.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
