@@ -196,7 +196,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
 	}
-	a.settings.Gates, a.settings.MCP = a.gates(), a.mcp()
+	a.settings.Gates, a.settings.MCP = a.gates(), a.mcp(resolve)
 	a.settings.Store = a.Store.settings(resolve)
 	for _, dir := range a.ModelsDirs {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, home.Absolute(resolve(dir)))

@@ -9,13 +9,16 @@ import (
 )
 
 // mcp returns the settings of chats with MCP tools.
-func (a *App) mcp() node.MCPSettings {
-	return node.MCPSettings{
-		PrivateHosts: a.MCPPrivateHosts,
-		CallTimeout:  time.Duration(a.MCPTimeout),
-		IdleTTL:      time.Duration(a.MCPIdle),
-		MaxRounds:    a.MCPMaxRounds,
+func (a *App) mcp(resolve func(string) string) node.MCPSettings {
+	m := node.MCPSettings{
+		CallTimeout: time.Duration(a.MCPTimeout),
+		IdleTTL:     time.Duration(a.MCPIdle),
+		MaxRounds:   a.MCPMaxRounds,
 	}
+	for _, host := range a.MCPPrivateHosts {
+		m.PrivateHosts = append(m.PrivateHosts, resolve(host))
+	}
+	return m
 }
 
 // mcpOption reads the options about MCP tools. It returns false for any other.

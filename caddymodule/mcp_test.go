@@ -13,15 +13,16 @@ import (
 // TestMCP: what a Caddyfile says of MCP is what the node is told.
 func TestMCP(t *testing.T) {
 	t.Setenv("LMCADDY_HOME", t.TempDir())
+	t.Setenv("TOOLS", "tools.example")
 	for name, tt := range map[string]struct {
 		options string
 		want    node.MCPSettings
 	}{
 		"nothing": {"", node.MCPSettings{}},
 		"everything": {
-			"mcp_private_hosts tools.lan 10.0.0.0/8\nmcp_private_hosts [::1]:3001\nmcp_timeout 90s\nmcp_idle 1h\nmcp_max_rounds 10",
+			"mcp_private_hosts tools.lan 10.0.0.0/8\nmcp_private_hosts [::1]:3001 {env.TOOLS}:3001\nmcp_timeout 90s\nmcp_idle 1h\nmcp_max_rounds 10",
 			node.MCPSettings{
-				PrivateHosts: []string{"tools.lan", "10.0.0.0/8", "[::1]:3001"}, CallTimeout: 90 * time.Second, IdleTTL: time.Hour, MaxRounds: 10,
+				PrivateHosts: []string{"tools.lan", "10.0.0.0/8", "[::1]:3001", "tools.example:3001"}, CallTimeout: 90 * time.Second, IdleTTL: time.Hour, MaxRounds: 10,
 			},
 		},
 	} {
@@ -49,7 +50,7 @@ func TestMCP_JSON(t *testing.T) {
 		"mcp_timeout":       {MCPTimeout: -1},
 		"mcp_max_rounds":    {MCPMaxRounds: 1},
 	} {
-		app.settings.MCP = app.mcp()
+		app.settings.MCP = app.mcp(func(s string) string { return s })
 		if err := app.Validate(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -25,7 +24,7 @@ func (n *Node) enforce() {
 	n.budget.Store(n.budgetOf(s.MemoryBudget))
 	n.bodies.bound.Store(s.bodyMemory())
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
-	n.mcp.Set(servers.Settings{PrivateHosts: s.MCP.PrivateHosts, CallTimeout: s.MCP.CallTimeout, IdleTTL: s.MCP.IdleTTL})
+	n.mcp.Set(s.MCP.ofPool())
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	select {

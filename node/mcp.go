@@ -3,13 +3,10 @@ package node
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/netip"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
 // DefaultRounds is how many answers of a model a chat with MCP tools may take if the settings don't say.
@@ -29,8 +26,8 @@ type MCPSettings struct {
 // Validate returns an error if the settings are invalid. It names the option.
 func (m MCPSettings) Validate() error {
 	for _, host := range m.PrivateHosts {
-		if !isPrivateHost(host) {
-			return fmt.Errorf("mcp_private_hosts: %q is not a host: give a name, an address or a network, with a port or without, such as tools.lan, 127.0.0.1:3001, [::1]:3001 or 10.0.0.0/8", host)
+		if err := servers.CheckPrivateHost(host); err != nil {
+			return fmt.Errorf("mcp_private_hosts: %w", err)
 		}
 	}
 	if m.CallTimeout < 0 || m.IdleTTL < 0 || m.MaxRounds < 0 {
@@ -42,20 +39,13 @@ func (m MCPSettings) Validate() error {
 	return nil
 }
 
-// isPrivateHost reports whether an entry of PrivateHosts is understood.
-func isPrivateHost(entry string) bool {
-	_, notNetwork := netip.ParsePrefix(entry)
-	_, notAddress := netip.ParseAddr(entry)
-	_, notWithPort := netip.ParseAddrPort(entry)
-	if notNetwork == nil || notAddress == nil || notWithPort == nil {
-		return true
-	}
-	name, port, hasPort := strings.Cut(entry, ":")
-	if n, err := strconv.ParseUint(port, 10, 16); hasPort && (err != nil || n == 0) {
-		return false
-	}
-	return name != "" && !strings.ContainsAny(name, "*/[]{}@?#% ")
+// ofPool returns the settings of the pool of servers.
+func (m MCPSettings) ofPool() servers.Settings {
+	return servers.Settings{PrivateHosts: m.PrivateHosts, CallTimeout: m.CallTimeout, IdleTTL: m.IdleTTL}
 }
+
+// MCP returns the connections to MCP servers. They outlive reloads.
+func (n *Node) MCP() *servers.Pool { return n.mcp }
 
 // warnIdleMCP warns about settings of MCP that have no effect.
 func (n *Node) warnIdleMCP(s *Settings) {
@@ -70,8 +60,8 @@ func (n *Node) warnIdleMCP(s *Settings) {
 	if !g.PluginMCP {
 		return
 	}
-	if _, err := os.Stat(n.home.MCP()); errors.Is(err, fs.ErrNotExist) {
-		n.log.Warn("allow plugin_mcp has no effect until there is a file with the MCP servers", "file", n.home.MCP())
+	if plugins, err := n.mcp.Plugins(); err == nil && len(plugins) == 0 { // an error was logged
+		n.log.Warn("allow plugin_mcp has no effect until a file lists MCP servers", "file", n.home.MCP())
 	}
 	tokens, err := n.Tokens(n.ctx)
 	if err == nil && !slices.ContainsFunc(tokens, func(t Token) bool { return t.identity().May(ScopeMCPPlugin) }) {

@@ -1,13 +1,16 @@
 package node
 
 import (
+	"encoding/json"
 	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
 func TestMCPSettings_Validate(t *testing.T) {
@@ -15,8 +18,8 @@ func TestMCPSettings_Validate(t *testing.T) {
 	for host, isValid := range map[string]bool{
 		"tools.lan": true, "tools.lan:3001": true, "localhost": true, "192.168.1.7": true, "192.168.1.7:80": true, "::1": true,
 		"[::1]:3001": true, "10.0.0.0/8": true, "fd00::/8": true,
-		"": false, ":3001": false, "*": false, "*.lan": false, "tools.lan:0": false, "tools.lan:http": false, "tools.lan:70000": false,
-		"http://tools.lan": false, "tools.lan/mcp": false, "10.0.0.0/33": false, "me@tools.lan": false, "{env.HOST}": false, "[::1": false,
+		"": false, ":3001": false, "*": false, "*.lan": false, "tools.lan:http": false, "tools.lan:70000": false,
+		"http://tools.lan": false, "tools.lan/mcp": false, "10.0.0.0/33": false, "me@tools.lan": false,
 	} {
 		err := MCPSettings{PrivateHosts: []string{"tools.lan", host}}.Validate()
 		if (err == nil) != isValid || err != nil && !strings.Contains(err.Error(), `"`+host+`"`) {
@@ -49,9 +52,7 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 			var log lines
 			dir := home.Dir(t.TempDir())
 			if tt.file {
-				if err := os.WriteFile(dir.MCP(), []byte(`{"mcpServers":{}}`), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				fakemcp.Write(t, dir.MCP(), map[string]fakemcp.Entry{"fake": fakemcp.Program(t, fakemcp.Serves)})
 			}
 			n := open(t, dir)
 			push(t, n, 1, Settings{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -76,5 +77,78 @@ func TestMCP_GatesWithoutEffect(t *testing.T) {
 				t.Errorf("a setting that is used:\n%s", &log.text)
 			}
 		})
+	}
+}
+
+// callMCP calls a tool of a server of mcp.json, and returns the content of its result.
+func callMCP(t *testing.T, n *Node, tool, args string) string {
+	t.Helper()
+	session, err := n.MCP().Plugin(t.Context(), "Fake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Release()
+	result, err := session.Call(t.Context(), tool, json.RawMessage(args))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(result.Content)
+}
+
+// TestMCP_ProgramsAreTheNodes: a program is started once, outlives a reload, and ends with the node.
+func TestMCP_ProgramsAreTheNodes(t *testing.T) {
+	t.Parallel()
+	dir := home.Dir(t.TempDir())
+	fakemcp.Write(t, dir.MCP(), map[string]fakemcp.Entry{"Fake": fakemcp.Program(t, fakemcp.Serves)})
+	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
+	push(t, n, 1, Settings{})
+	if got := callMCP(t, n, "echo", `{"text":"Hi"}`); got != `[{"type":"text","text":"Hi"}]` {
+		t.Errorf("echo: %s", got)
+	}
+	first := callMCP(t, n, "pid", `{}`)
+	push(t, n, 2, Settings{MCP: MCPSettings{IdleTTL: time.Hour}})
+	n.Pop(1)
+	if second := callMCP(t, n, "pid", `{}`); second != first {
+		t.Errorf("after a reload, %s runs, not %s", second, first)
+	}
+	recorded := func() []os.DirEntry {
+		entries, err := os.ReadDir(dir.MCPServers())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
+	if len(recorded()) != 1 {
+		t.Errorf("the program isn't recorded for the case of a crash: %v", recorded())
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := recorded(); len(left) > 0 {
+		t.Errorf("the program hasn't ended: %v", left)
+	}
+	if _, err := n.MCP().Plugin(t.Context(), "Fake"); err == nil {
+		t.Error("a server was started after the end")
+	}
+}
+
+// TestMCP_SettingsAreEnforced: those of the newest configuration count.
+func TestMCP_SettingsAreEnforced(t *testing.T) {
+	t.Parallel()
+	n := open(t, home.Dir(t.TempDir()))
+	refused := func(settings Settings, gen uint64) string {
+		t.Helper()
+		push(t, n, gen, settings)
+		_, err := n.MCP().Remote(t.Context(), "ann", servers.Remote{Label: "a", URL: "http://127.0.0.1:1/mcp"})
+		if err == nil {
+			t.Fatal("a server on port 1 answers")
+		}
+		return err.Error()
+	}
+	if got := refused(Settings{}, 1); !strings.Contains(got, "non-public") {
+		t.Errorf("a private host: %s", got)
+	}
+	if got := refused(Settings{MCP: MCPSettings{PrivateHosts: []string{"127.0.0.1:1"}}}, 2); strings.Contains(got, "non-public") {
+		t.Errorf("a host that is listed: %s", got)
 	}
 }

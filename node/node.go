@@ -1,5 +1,5 @@
-// Package node holds the state that outlives a reload of the configuration: the models on disk, the engine processes, and
-// the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it ends; the newest
+// Package node holds the state that outlives a reload of the configuration: the models on disk, the engine processes, the
+// connections to MCP servers, and the lock on the home folder. A configuration pushes its [Settings] when it starts and pops them when it ends; the newest
 // are in effect. Loaded models survive a reload.
 //
 // The endpoints of package api are built on it.
@@ -32,6 +32,7 @@ type Node struct {
 	lock       *Lock
 	catalog    *catalog.Catalog
 	supervisor *supervisor.Supervisor
+	mcp        *servers.Pool
 	engines    map[string]*engine         // by name
 	ofFormat   map[catalog.Format]*engine // the engine that runs each format
 
@@ -42,7 +43,6 @@ type Node struct {
 	pruning chan struct{}               // wakes prune
 
 	tokens   tokens // recently used
-	mcp      *servers.Pool
 	meter    *meter
 	bodies   bodies   // request bodies in memory
 	failures failures // wrong tokens, by address
@@ -90,14 +90,14 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.setEngines(engines)
 	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
-	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
-	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
 		Journal: dir.Engines(),
 		Cache:   dir.EngineCache(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
 	}, log.With("part", "supervisor"))
+	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
+	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
@@ -118,9 +118,6 @@ func (n *Node) every(period time.Duration, wake <-chan struct{}, do func()) {
 		do()
 	}
 }
-
-// MCP returns the MCP servers.
-func (n *Node) MCP() *servers.Pool { return n.mcp }
 
 // Home returns the node's home folder.
 func (n *Node) Home() home.Dir { return n.home }
@@ -157,7 +154,7 @@ func (n *Node) Pop(gen uint64) {
 // working until then, and no longer reacts to engines that receive the same termination signal.
 func (n *Node) BeginEnd() { n.ending.Store(true) }
 
-// Close stops all engines and downloads, and unlocks the home. It returns when all processes have ended. Downloads resume
+// Close stops all engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads resume
 // when the node is opened again.
 func (n *Node) Close() error {
 	n.cancel()

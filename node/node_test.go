@@ -15,6 +15,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -22,6 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
 	echoengine.MainIfChild()
+	fakemcp.MainIfChild()
 	os.Exit(m.Run())
 }
 

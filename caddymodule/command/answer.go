@@ -14,10 +14,12 @@ const (
 	plain = "\x1b[0m"
 )
 
-// answerPrinter shows an answer as it is streamed: the message on out; progress and thinking on notes, if that is a terminal.
+// answerPrinter shows an answer as it is streamed: the message on out; calls of tools on notes; progress and thinking there,
+// too, if that is a terminal.
 type answerPrinter struct {
 	out, notes io.Writer
-	terminal   bool // notes is one
+	terminal   bool       // notes is one
+	columns    func() int // of notes
 	waiting    *progressLine
 	thinking   bool // it is being shown, and its last line isn't ended
 	begun      bool // something of the message was shown
@@ -25,7 +27,9 @@ type answerPrinter struct {
 }
 
 func newAnswerPrinter(out, notes io.Writer) *answerPrinter {
-	return &answerPrinter{out: out, notes: notes, terminal: isTerminal(notes), waiting: newProgressLine(notes)}
+	return &answerPrinter{
+		out: out, notes: notes, terminal: isTerminal(notes), columns: func() int { return columnsOf(notes) }, waiting: newProgressLine(notes),
+	}
 }
 
 func (p *answerPrinter) show(e client.ChatEvent) error {
@@ -36,8 +40,14 @@ func (p *answerPrinter) show(e client.ChatEvent) error {
 		p.wait("reading the prompt", e.Progress)
 	case "reasoning.delta":
 		p.think(e.Content)
+	case "message.start":
+		return p.endMessage()
 	case "message.delta":
 		return p.say(e.Content)
+	case "tool_call.start":
+		return p.call(e.Tool)
+	case "tool_call.arguments", "tool_call.success", "tool_call.failure", "error":
+		return p.note(callNote(e))
 	}
 	return nil
 }
@@ -58,12 +68,50 @@ func (p *answerPrinter) think(text string) {
 	fmt.Fprint(p.notes, dim+text+plain)
 }
 
-func (p *answerPrinter) say(text string) error {
+// call shows that the model is writing the arguments of a call, which may take long.
+func (p *answerPrinter) call(tool string) error {
+	err := p.endMessage()
+	p.endThinking()
+	if p.terminal {
+		p.waiting.update("call", dim+"calling "+oneLine(tool)+"…"+plain)
+	}
+	return err
+}
+
+// note shows a line between the model's messages.
+func (p *answerPrinter) note(line string) error {
+	err := p.endMessage()
+	p.endThinking()
+	line = cut(line, p.columns())
+	if p.terminal {
+		line = dim + line + plain
+	}
+	fmt.Fprintln(p.notes, line)
+	return err
+}
+
+// endThinking ends the progress or the thinking that is being shown.
+func (p *answerPrinter) endThinking() {
 	p.waiting.end()
 	if p.thinking {
 		p.thinking = false
 		fmt.Fprint(p.notes, "\n")
 	}
+}
+
+// endMessage ends the last line of a message. The next one begins on a line of its own.
+func (p *answerPrinter) endMessage() error {
+	isOpen := p.midLine
+	p.begun, p.midLine = false, false
+	if !isOpen {
+		return nil
+	}
+	_, err := io.WriteString(p.out, "\n")
+	return err
+}
+
+func (p *answerPrinter) say(text string) error {
+	p.endThinking()
 	if !p.begun {
 		text = strings.TrimLeft(text, "\n") // the lines between thinking and message
 	}
@@ -77,13 +125,6 @@ func (p *answerPrinter) say(text string) error {
 
 // end ends the last line.
 func (p *answerPrinter) end() error {
-	p.waiting.end()
-	if p.thinking {
-		fmt.Fprint(p.notes, "\n")
-	}
-	if !p.midLine {
-		return nil
-	}
-	_, err := io.WriteString(p.out, "\n")
-	return err
+	p.endThinking()
+	return p.endMessage()
 }

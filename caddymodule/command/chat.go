@@ -25,7 +25,10 @@ type chat struct {
 // defineChat defines `lmcaddy chat`.
 func defineChat(cmd *cobra.Command) {
 	cmd.Long = `Asks a model, and prints its answer as it arrives. The question is given with --prompt or on standard input; on a
-terminal without --prompt, chat holds a conversation. The model's thinking is shown only on a terminal.`
+terminal without --prompt, chat holds a conversation. The model's thinking is shown only on a terminal.
+
+With --mcp the model may call the tools of servers in $LMCADDY_HOME/mcp.json, and each call is shown on standard error.
+The server has to allow that (allow plugin_mcp). With --host, the token needs the scope mcp.plugin.`
 	cmd.Args = cobra.ExactArgs(1)
 	to := newConnection(cmd)
 	flags := cmd.Flags()
@@ -33,10 +36,16 @@ terminal without --prompt, chat holds a conversation. The model's thinking is sh
 	system := flags.StringP("system", "s", "", "instructions for the model (the system prompt)")
 	reasoning := flags.String("reasoning", "", "off, low, medium, high or on (default: the model's own choice)")
 	temperature := flags.Float64("temperature", 0, "0 to 1; 0: always the same answer (default: the model's own)")
+	servers := flags.StringSlice("mcp", nil, "an MCP server whose tools the model may call, as mcp.json names it (may be repeated, or separated by commas)")
+	_ = cmd.RegisterFlagCompletionFunc("mcp", completeMCP) // it fails only if there is no such flag
 	stats := flags.Bool("stats", false, "print tokens and times to standard error")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ch := chat{cmd: cmd, stats: *stats}
 		ch.request = client.ChatRequest{Model: args[0], Input: *prompt, System: *system, Reasoning: *reasoning}
+		var err error
+		if ch.request.Integrations, err = integrations(*servers); err != nil {
+			return err
+		}
 		if flags.Changed("temperature") {
 			ch.request.Temperature = temperature
 		}
@@ -143,6 +152,7 @@ func (ch *chat) ask(ctx context.Context, c *client.Client) (client.ChatResult, e
 	if ended := p.end(); err == nil {
 		err = ended
 	}
+	err = explainIntegrations(err)
 	if err == nil && ch.stats {
 		s := result.Stats
 		fmt.Fprintf(ch.cmd.ErrOrStderr(), "%d tokens in, %d out (%d of them reasoning), %.1f tokens/s, first token after %.2f s",

@@ -38,6 +38,7 @@ func commands() []caddycmd.Command {
 		{Name: "import", Usage: "FILE [--repo PUBLISHER/REPO]", Short: "Moves a model's file to the models folder", CobraFunc: defineImport},
 		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: defineLoad},
 		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: defineLS},
+		{Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use", CobraFunc: defineMCP},
 		{Name: "ps", Usage: "[--json] [--address ADDRESS]", Short: "Shows what the running server has loaded", CobraFunc: definePS},
 		{Name: "rm", Usage: "MODEL", Short: "Deletes a model's files", CobraFunc: defineRM},
 		{

@@ -8,11 +8,14 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
+	fakemcp.MainIfChild()
 	for _, c := range commands() { // as Prepare does
 		caddycmd.RegisterCommand(c)
 	}

@@ -37,6 +37,19 @@ func isTerminal(stream any) bool {
 	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
+// columnsOf returns the width of a terminal in characters, or 0 for another stream.
+func columnsOf(stream any) int {
+	file, isFile := stream.(*os.File)
+	if !isFile {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 func (l *progressLine) show(p runtimes.Progress) {
 	text := p.Doing
 	switch {

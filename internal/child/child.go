@@ -103,8 +103,7 @@ func startGuarded(o Options, shell string) (*Child, error) {
 
 // cause returns the error of a start without the path, which callers name.
 func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
 	return err

@@ -222,7 +222,7 @@ func TestStart_Errors(t *testing.T) {
 				got.Stop()
 				t.Fatal("it started")
 			}
-			if !strings.Contains(err.Error(), c.options.Path) || !strings.Contains(err.Error(), c.names) || strings.Contains(err.Error(), "secret") {
+			if !strings.Contains(err.Error(), c.options.Path) || !strings.Contains(err.Error(), c.names) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "fork/exec") {
 				t.Errorf("error %v", err)
 			}
 			if c.is != nil && !errors.Is(err, c.is) {
@@ -235,10 +235,11 @@ func TestStart_Errors(t *testing.T) {
 	}
 }
 
+// Not parallel, since it changes the directory: a relative one in PATH isn't used.
 func TestStart_LooksInTheChildsPATH(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
-	for _, at := range []string{"bin/tool", "tool"} {
+	t.Chdir(dir)
+	for _, at := range []string{"bin/tool", "relative/tool", "tool"} {
 		path := filepath.Join(dir, at)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -251,7 +252,7 @@ func TestStart_LooksInTheChildsPATH(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{"tool": "bin/tool", "./tool": "tool", "bin/tool": "bin/tool"} {
-		c := startChild(t, Options{Path: path, Dir: dir, Env: []string{"PATH=.:" + dir + "/none:" + dir + "/bin:" + os.Getenv("PATH")}})
+		c := startChild(t, Options{Path: path, Dir: dir, Env: []string{"PATH=relative:" + dir + "/none:" + dir + "/bin:" + os.Getenv("PATH")}})
 		if out, err := io.ReadAll(c.Stdout); string(out) != want+"\n" || err != nil {
 			t.Errorf("%s: output %q, %v", path, out, err)
 		}

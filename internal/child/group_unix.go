@@ -5,6 +5,8 @@ package child
 import (
 	"os"
 	"syscall"
+
+	gopsutil "github.com/shirou/gopsutil/v3/process"
 )
 
 // Group is the process group of a child and of its descendants that haven't left it.
@@ -21,6 +23,10 @@ func groupOf(pid int) Group {
 	}
 	return Group(id)
 }
+
+// lookUp returns what can be asked about a process, which need not exist. gopsutil.NewProcess would leave a file descriptor open
+// until the next garbage collection.
+func lookUp(pid int32) (*gopsutil.Process, error) { return &gopsutil.Process{Pid: pid}, nil }
 
 // looksEnded reports whether a process has exited, according to the process table.
 func looksEnded(p *os.Process) bool { return p.Signal(syscall.Signal(0)) != nil || isZombie(p.Pid) }

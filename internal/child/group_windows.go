@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	gopsutil "github.com/shirou/gopsutil/v3/process"
 	"golang.org/x/sys/windows"
 )
 
@@ -49,6 +50,9 @@ func Adopt(p *os.Process) (Group, error) {
 	jobs.Store(p.Pid, job)
 	return g, nil
 }
+
+// lookUp returns what can be asked about a process, or an error if it has ended.
+func lookUp(pid int32) (*gopsutil.Process, error) { return gopsutil.NewProcess(pid) }
 
 func groupOf(pid int) Group { return Group{pid} }
 

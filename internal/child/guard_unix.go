@@ -23,7 +23,7 @@ const (
 // gets the id of this one.
 type guard struct {
 	cmd   *exec.Cmd
-	stdin io.Closer
+	stdin io.Closer // cmd.Wait closes it
 }
 
 func newGuard(shell string, m Mark) (*guard, error) {
@@ -63,7 +63,6 @@ func (g *guard) end() {
 	if g == nil {
 		return
 	}
-	_ = g.cmd.Process.Kill() // before its input closes
-	_ = g.stdin.Close()
+	_ = g.cmd.Process.Kill() // before its input closes, which would end the group
 	_ = g.cmd.Wait()
 }

@@ -51,7 +51,7 @@ func (r Record) Remove() {
 
 // created returns when a process was started; 0: there is no such process.
 func created(pid int) int64 {
-	p, err := gopsutil.NewProcess(int32(pid)) //nolint:gosec // the system's process ids fit
+	p, err := lookUp(int32(pid)) //nolint:gosec // the system's process ids fit
 	if err != nil {
 		return 0
 	}
@@ -90,6 +90,7 @@ func (k Kind) EndLeftovers(ctx context.Context, journal string, log *slog.Logger
 			groupOf(r.PID).Kill()
 			if p, err := os.FindProcess(r.PID); err == nil {
 				_ = p.Kill()
+				_ = p.Release()
 			}
 			r.awaitEnd(ctx)
 		}
@@ -112,7 +113,7 @@ func (r Record) awaitEnd(ctx context.Context) {
 }
 
 func isZombie(pid int) bool {
-	p, err := gopsutil.NewProcess(int32(pid)) //nolint:gosec // the system's process ids fit
+	p, err := lookUp(int32(pid)) //nolint:gosec // the system's process ids fit
 	if err != nil {
 		return false
 	}

@@ -85,14 +85,39 @@ func TestGuard_OfAKilledParentEndsTheGroup(t *testing.T) {
 	}
 }
 
-// The records are those of a crashed server.
-func TestEndLeftovers_EndsWhatIsRecordedAndNoStranger(t *testing.T) {
+// startByHand starts a stubborn process, in the group of a guard, that nothing here ends.
+func startByHand(t *testing.T) (g *guard, child, pid int) {
+	t.Helper()
+	g, err := newGuard(guardShell, plain.Mark("", "by hand"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", stubborn)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.cmd.Process.Pid}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		g.end()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		Group(g.cmd.Process.Pid).Kill()
+		_ = cmd.Wait()
+		g.end()
+	})
+	return g, cmd.Process.Pid, grandchild(t, out)
+}
+
+// A record names the child, which isn't the leader of its group.
+func TestEndLeftovers_EndsTheGroupOfWhatIsRecordedAndNoStranger(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	log := slog.New(slog.DiscardHandler)
-	leftover, stranger := startChild(t, shell(stubborn)), startChild(t, shell("cat"))
-	pid := grandchild(t, leftover.Stdout)
-	plain.Mark(journal, "crashed").Record(leftover.PID, log)
+	guard, leftover, pid := startByHand(t)
+	stranger := startChild(t, shell("cat"))
+	plain.Mark(journal, "crashed").Record(leftover, log)
 	created := plain.Mark(journal, "stranger").Record(stranger.PID, log).Created
 	for name, content := range map[string]string{
 		"stranger.json": fmt.Sprintf(`{"pid":%d,"created":%d}`, stranger.PID, created-1), // somebody else had the number before
@@ -103,10 +128,10 @@ func TestEndLeftovers_EndsWhatIsRecordedAndNoStranger(t *testing.T) {
 		}
 	}
 	EndLeftovers(t.Context(), journal, log)
-	if !isDead(leftover.PID) {
+	if !isDead(leftover) {
 		t.Error("the child that was left behind is still there")
 	}
-	eventually(t, "its group has ended as well", func() bool { return isDead(pid) })
+	eventually(t, "its group has ended as well", func() bool { return isDead(pid) && isDead(guard.cmd.Process.Pid) })
 	if isDead(stranger.PID) {
 		t.Error("a stranger was ended")
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // killMarked kills the processes with ids greater than above whose mark is run, or starts with run if that ends in a slash,
@@ -20,8 +21,7 @@ func (k Kind) killMarked(run string, above int, log *slog.Logger) (killed []int)
 		if err != nil || pid <= above || pid == os.Getpid() {
 			continue
 		}
-		environ, err := os.ReadFile(filepath.Join("/proc", process.Name(), "environ"))
-		if err != nil || !hasVariable(environ, needle, isPrefix) {
+		if !hasVariable(environ(filepath.Join("/proc", process.Name())), needle, isPrefix) {
 			continue
 		}
 		if log != nil {
@@ -32,6 +32,25 @@ func (k Kind) killMarked(run string, above int, log *slog.Logger) (killed []int)
 		}
 	}
 	return killed
+}
+
+// execPatience is how many milliseconds a process is waited for that has no environment.
+const execPatience = 50
+
+// environ returns the environment of a process, given its folder in /proc. While a process executes another program, it seems
+// to have none for a moment.
+func environ(process string) []byte {
+	for range execPatience {
+		content, err := os.ReadFile(filepath.Join(process, "environ"))
+		if err != nil || len(content) > 0 {
+			return content
+		}
+		if _, err := os.Readlink(filepath.Join(process, "exe")); err != nil {
+			break // a zombie, or a thread of the kernel
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 func hasVariable(environ, needle []byte, isPrefix bool) bool {

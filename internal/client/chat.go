@@ -9,14 +9,15 @@ import (
 
 // ChatRequest is the body of POST /api/v1/chat.
 type ChatRequest struct {
-	Model       string   `json:"model"`
-	Input       string   `json:"input"`
-	System      string   `json:"system_prompt,omitempty"`
-	Reasoning   string   `json:"reasoning,omitempty"`
-	Temperature *float64 `json:"temperature,omitempty"`
-	Previous    string   `json:"previous_response_id,omitempty"`
-	Store       bool     `json:"store"`
-	Stream      bool     `json:"stream"`
+	Model        string   `json:"model"`
+	Input        string   `json:"input"`
+	System       string   `json:"system_prompt,omitempty"`
+	Integrations []string `json:"integrations,omitempty"` // MCP servers, as mcp/NAME
+	Reasoning    string   `json:"reasoning,omitempty"`
+	Temperature  *float64 `json:"temperature,omitempty"`
+	Previous     string   `json:"previous_response_id,omitempty"`
+	Store        bool     `json:"store"`
+	Stream       bool     `json:"stream"`
 }
 
 // ChatEvent is an event of a chat's stream. Its type determines which fields are set.
@@ -26,6 +27,21 @@ type ChatEvent struct {
 	Progress float64    `json:"progress"` // 0 to 1, of model_load.progress and prompt_processing.progress
 	Error    Fault      `json:"error"`
 	Result   ChatResult `json:"result"` // of chat.end
+
+	// Of tool_call.start, .arguments and .success
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"` // an object; not of .start
+	Output    string          `json:"output"`    // of .success: JSON, the content array of the tool's result
+
+	// Of tool_call.failure
+	Reason  string     `json:"reason"`
+	Invalid FailedCall `json:"metadata"`
+}
+
+// FailedCall is a call that wasn't made.
+type FailedCall struct {
+	Tool      string          `json:"tool_name"`
+	Arguments json.RawMessage `json:"arguments"` // if they are what is wrong
 }
 
 // ChatResult is the result of a chat.
@@ -41,23 +57,32 @@ type ChatResult struct {
 	} `json:"stats"`
 }
 
-// Chat sends a message to a model, and calls each for the events of the answer. It returns an error in the stream after its end.
+// Chat sends a message to a model, and calls each for the events of the answer. It returns an error in the stream after its end,
+// unless the answer went on: then it is the failure of a tool's server, and an event as any other.
 func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEvent) error) (ChatResult, error) {
 	request.Stream = true
 	var result ChatResult
-	var fault error
+	var fault *ChatEvent
 	ended := false
 	err := c.Stream(ctx, http.MethodPost, "/api/v1/chat", request, func(data []byte) error {
 		var event ChatEvent
 		if err := json.Unmarshal(data, &event); err != nil {
 			return fmt.Errorf("the server's answer can't be read: %w", err)
 		}
-		switch event.Type {
-		case "error":
-			fault = event.Error.Err()
-		case "chat.end":
+		if event.Type == "chat.end" {
 			ended, result = true, event.Result
 			return ErrStop
+		}
+		if fault != nil && fault.Error.isOfTool() {
+			survived := *fault
+			fault = nil
+			if err := each(survived); err != nil {
+				return err
+			}
+		}
+		if event.Type == "error" {
+			fault = &event
+			return nil
 		}
 		return each(event)
 	})
@@ -65,7 +90,7 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 	case err != nil:
 		return result, err
 	case fault != nil:
-		return result, fault
+		return result, fault.Error.Err()
 	case !ended:
 		return result, ErrCut
 	}

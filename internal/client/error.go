@@ -48,6 +48,11 @@ type Fault struct {
 	Code    string `json:"code"`
 }
 
+// isOfTool reports whether a server of tools failed, which a chat may survive.
+func (f Fault) isOfTool() bool {
+	return f.Type == "mcp_connection_error" || f.Type == "plugin_connection_error"
+}
+
 // Err returns the fault as an error.
 func (f Fault) Err() error { return &Error{Type: f.Type, Code: f.Code, Message: f.Message} }
 

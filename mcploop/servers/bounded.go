@@ -14,9 +14,11 @@ const (
 	// idleBudget is how many bytes a server may send between calls, and callBudget how many more for each call. Most of it is
 	// skipped, not kept: the budget ends what would never end.
 	idleBudget = 64 << 20
-	callBudget = 256 << 20
+	callBudget = 128 << 20
 	// messageCost is what each message takes of the budget, however short: a message keeps a goroutine busy.
 	messageCost = 16 << 10
+	// lineCost is what each line of an event takes beside its bytes. Short lines take as much time as longer ones.
+	lineCost = 256
 	// maxAsked is how many of its own requests a server gets answered at once; then it is one a second. Each takes a goroutine
 	// and, over HTTP, a connection. Few servers ask anything but whether we are alive.
 	maxAsked = 32

@@ -120,12 +120,17 @@ func TestBudget_EndsWhatNeverEnds(t *testing.T) {
 	for _, text := range []string{"x", "\n", "data: x\n\n", ": x\n", "{}\n"} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
+			var end error
 			for name, reader := range map[string]func(*budget) io.Reader{
-				"lines":  func(b *budget) io.Reader { return newLineReader(endless(text), b, func(error) {}) },
+				"lines":  func(b *budget) io.Reader { return newLineReader(endless(text), b, func(err error) { end = err }) },
 				"events": func(b *budget) io.Reader { return newEventBody(io.NopCloser(endless(text)), b, nil, true) },
 			} {
 				spent := false
-				if _, err := io.Copy(io.Discard, reader(newBudget(func() { spent = true }))); !errors.Is(err, errFlood) || !spent {
+				_, err := io.Copy(io.Discard, reader(newBudget(func() { spent = true })))
+				if name == "lines" {
+					err = end
+				}
+				if !errors.Is(err, errFlood) || !spent {
 					t.Errorf("%s: %v, %v", name, err, spent)
 				}
 			}

@@ -106,6 +106,9 @@ func speaksOtherwise(err error) bool {
 	return true
 }
 
+// withHandshake keeps the library from trying the newest protocol first: some servers crash on anything before the handshake.
+var withHandshake = client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION)
+
 // client returns a client for a server and its link.
 func (c *connector) client(ctx context.Context, t target) (*http.Client, *link, error) {
 	u, err := parseURL(t.URL)
@@ -136,8 +139,9 @@ func (c *connector) streamable(ctx, limit context.Context, t target, handshake b
 	options := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(httpClient), transport.WithHTTPLogger(quiet(l.log))}
 	var only []client.ClientOption
 	if handshake {
-		options = append(options, transport.WithContinuousListening())
-		only = append(only, client.WithLegacyProtocolOnly())
+		// Servers that want the handshake send notifications this way only.
+		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated with the handshake
+		only = append(only, withHandshake)
 	}
 	streamable, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
@@ -168,7 +172,7 @@ func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
 		l.log.Debug("an MCP server's stream ended", "error", clean(err))
 		l.lose(errLost)
 	})
-	l.use(client.NewClient(sseTap{sse}, client.WithLegacyProtocolOnly()))
+	l.use(client.NewClient(sseTap{sse}, withHandshake))
 	if err := c.begin(limit, l); err != nil {
 		l.close()
 		return nil, err
@@ -239,10 +243,10 @@ func (t target) describe(err error, connected bool) *ConnectionError {
 	case as[*notPublicError](err)():
 		message = fmt.Sprintf("Unable to connect to %s. URL resolves to a non-public address. We only allow public addresses for dynamic "+
 			"remote MCP connections. The operator of this server can allow the host with mcp_private_hosts.", who)
-	case t.Command != "" && as[*endedError](err)():
-		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
 	case t.Command != "" && as[*startError](err)():
 		message = fmt.Sprintf("The MCP server '%s' could not be started; the server's log says why.", clip(t.Label))
+	case t.Command != "" && as[*endedError](err)():
+		message = fmt.Sprintf("The MCP server '%s' ended; the server's log says why. It is started again when it is next used.", clip(t.Label))
 	}
 	return &ConnectionError{Message: message, Cause: clean(err)}
 }

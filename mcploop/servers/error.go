@@ -71,6 +71,7 @@ func (e *notPublicError) Error() string { return fmt.Sprintf("%v is not a public
 func (e *originError) Error() string {
 	return fmt.Sprintf("it leads to another origin, %s, which gets no request", e.origin)
 }
+
 func (e *refusedError) Error() string   { return fmt.Sprintf("error %d: %s", e.Code, clip(e.Message)) }
 func (e *statusError) Error() string    { return fmt.Sprintf("HTTP status %d", e.status) }
 func (e *statusError) Unwrap() error    { return e.err }

@@ -60,7 +60,7 @@ func (e *eventBody) fail(err error) {
 func (e *eventBody) advance() {
 	piece, err := e.in.ReadSlice('\n')
 	whole := err == nil
-	if spent := e.budget.spend(len(piece)); spent != nil {
+	if spent := e.budget.spend(len(piece) + lineCost); spent != nil {
 		e.fail(spent)
 		return
 	}

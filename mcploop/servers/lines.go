@@ -60,9 +60,14 @@ func (l *lineReader) advance() {
 	case err == nil:
 		l.finish()
 	case !errors.Is(err, bufio.ErrBufferFull):
-		l.err = err
-		l.ended(err)
+		l.fail(err)
 	}
+}
+
+// fail ends the reading. The library would log another error than the end, to where nobody wants it.
+func (l *lineReader) fail(err error) {
+	l.out, l.err = nil, io.EOF
+	l.ended(err)
 }
 
 // finish gives a line to the reader.
@@ -78,7 +83,6 @@ func (l *lineReader) finish() {
 	}
 	l.line, l.long = nil, nil
 	if err := l.budget.spend(messageCost); err != nil {
-		l.out, l.err = nil, err
-		l.ended(err)
+		l.fail(err)
 	}
 }

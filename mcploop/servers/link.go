@@ -137,11 +137,11 @@ func (l *link) do(ctx context.Context, n *note, request func(context.Context) er
 		return nil
 	case n.failed() != nil:
 		return n.failed()
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
 	case l.life.Err() != nil:
 		// Whoever closes the connection ends its requests in one way or another.
 		return context.Cause(l.life)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
 	return n.why(err)
 }

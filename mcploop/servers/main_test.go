@@ -52,7 +52,8 @@ func play(role string) int {
 		fmt.Fprintln(os.Stderr, "no license found")
 		return 7
 	case "hang":
-		for range lines(os.Stdin) { //nolint:revive // reads and says nothing
+		for range lines(os.Stdin) {
+			continue
 		}
 		return 0
 	default:
@@ -88,16 +89,13 @@ const hello = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listCha
 
 // script is a hand-written server.
 func script(role string) int {
-	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	answer := func(id json.RawMessage, result string) {
-		fmt.Fprintf(out, `{"result":%s,"jsonrpc":"2.0","id":%s}`+"\n", result, id)
-		out.Flush()
+		fmt.Fprintf(os.Stdout, `{"result":%s,"jsonrpc":"2.0","id":%s}`+"\n", result, id)
 	}
 	for r := range lines(os.Stdin) {
 		switch {
 		case r.Method == "initialize" && role == "garbage":
-			fmt.Fprint(out, strings.Repeat("what?\n", 100))
-			out.Flush()
+			fmt.Fprint(os.Stdout, strings.Repeat("what?\n", 100))
 		case r.Method == "initialize":
 			answer(r.ID, hello)
 		case r.Method == "tools/list":
@@ -111,16 +109,15 @@ func script(role string) int {
 				}
 			}
 		case r.Params.Name == "huge":
-			fmt.Fprint(out, `{"result":{"content":[{"type":"text","text":"`)
+			fmt.Fprint(os.Stdout, `{"result":{"content":[{"type":"text","text":"`)
 			block := strings.Repeat("x", 1<<20)
 			for range 100 {
-				fmt.Fprint(out, block)
+				fmt.Fprint(os.Stdout, block)
 			}
-			fmt.Fprintf(out, `"}]},"jsonrpc":"2.0","id":%s}`+"\n", r.ID)
-			out.Flush()
+			fmt.Fprintf(os.Stdout, `"}]},"jsonrpc":"2.0","id":%s}`+"\n", r.ID)
 		case r.Params.Name == "endless":
 			for {
-				if _, err := fmt.Fprint(out, strings.Repeat("x", 1<<20)); err != nil {
+				if _, err := fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<20)); err != nil {
 					return 5
 				}
 			}
@@ -129,7 +126,7 @@ func script(role string) int {
 			return 9
 		case r.Params.Name == "ignore":
 		case r.Params.Name == "deaf":
-			select {}
+			time.Sleep(time.Hour)
 		default:
 			answer(r.ID, `{"content":[{"type":"text","text":"done"}]}`)
 		}
@@ -181,7 +178,7 @@ func newPool(t *testing.T, entries map[string]any) *Pool {
 		p.Close()
 		w.done.Store(true)
 	})
-	p.Set(Settings{PrivateHosts: []string{"127.0.0.1"}, CallTimeout: 30 * time.Second})
+	p.Set(Settings{PrivateHosts: []string{"127.0.0.1"}, CallTimeout: 2 * time.Minute})
 	return p
 }
 

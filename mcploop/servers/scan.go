@@ -11,6 +11,8 @@ const codeTooLong = -32098
 
 // idScanner finds the id of a JSON-RPC message that is too long to be kept. Servers write it before or after the result.
 type idScanner struct {
+	isObject  bool // it begins as an object does
+	isOther   bool // it begins in another way
 	depth     int
 	inString  bool
 	escaped   bool
@@ -25,6 +27,16 @@ type idScanner struct {
 const keyMost = 64
 
 func (s *idScanner) feed(p []byte) {
+	if s.isOther {
+		return
+	}
+	if !s.isObject {
+		if p = bytes.TrimLeft(p, " \t\r\n"); len(p) == 0 || p[0] != '{' {
+			s.isOther = s.isOther || len(p) > 0
+			return
+		}
+		s.isObject = true
+	}
 	for i := 0; i < len(p); i++ {
 		c := p[i]
 		if !s.inString {

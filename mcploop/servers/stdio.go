@@ -80,7 +80,7 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 		l.lose(err)
 	})
 	tap := stdioTap{transport.NewIO(output, input, io.NopCloser(strings.NewReader("")))}
-	l.use(client.NewClient(tap, client.WithLegacyProtocolOnly()))
+	l.use(client.NewClient(tap, withHandshake))
 	err = c.begin(limit, l)
 	if as[*refusedError](err)() {
 		// It doesn't know the handshake, so it may speak the newest protocol.

@@ -16,6 +16,7 @@ type note struct {
 	mediaType string // of the last HTTP response that is neither JSON nor events
 	failure   error  // why we stopped reading
 	result    json.RawMessage
+	tools     map[string]bool // those of the result that the library can read
 	refusal   *mcp.JSONRPCErrorDetails
 }
 
@@ -107,7 +108,7 @@ func send(ctx context.Context, request transport.JSONRPCRequest,
 	parsable := *response
 	switch request.Method {
 	case string(mcp.MethodToolsList):
-		parsable.Result, err = parsableList(response.Result)
+		parsable.Result, n.tools, err = parsableList(response.Result)
 	case string(mcp.MethodToolsCall):
 		parsable.Result, err = parsableResult(response.Result)
 	}
@@ -117,10 +118,10 @@ func send(ctx context.Context, request transport.JSONRPCRequest,
 	return &parsable, nil
 }
 
-func parsableList(raw json.RawMessage) (json.RawMessage, error) {
+func parsableList(raw json.RawMessage) (json.RawMessage, map[string]bool, error) {
 	list, err := readPage(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	parsable := mcp.ListToolsResult{Tools: []mcp.Tool{}}
 	for _, raw := range list.Tools {
@@ -129,7 +130,8 @@ func parsableList(raw json.RawMessage) (json.RawMessage, error) {
 			parsable.Tools = append(parsable.Tools, tool)
 		}
 	}
-	return json.Marshal(parsable)
+	result, err := json.Marshal(parsable)
+	return result, namesOf(parsable.Tools), err
 }
 
 func parsableResult(raw json.RawMessage) (json.RawMessage, error) {

@@ -148,8 +148,7 @@ func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
 		if err != nil {
 			return nil, err
 		}
-		parsed := l.parsed(n.result)
-		cursor, err = list.add(n.result, func(name string) bool { return parsed[name] && !usable[name] })
+		cursor, err = list.add(n.result, func(name string) bool { return n.tools[name] && !usable[name] })
 		if err != nil {
 			return nil, err
 		}
@@ -166,16 +165,6 @@ func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
 	}
 	l.keep(tools, generation)
 	return tools, nil
-}
-
-// parsed returns the tools that the library could read. What it leaves out of them, it leaves out for a reason.
-func (l *link) parsed(raw json.RawMessage) map[string]bool {
-	parsable, err := parsableList(raw)
-	var list mcp.ListToolsResult
-	if err != nil || json.Unmarshal(parsable, &list) != nil {
-		return nil
-	}
-	return namesOf(list.Tools)
 }
 
 func namesOf(tools []mcp.Tool) map[string]bool {

@@ -1,0 +1,113 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lmcaddy/lmcaddy/internal/client"
+)
+
+// integrations returns the MCP servers of the flag --mcp as a request names them.
+func integrations(names []string) ([]string, error) {
+	var all []string
+	for _, name := range names {
+		id := "mcp/" + strings.TrimPrefix(strings.TrimSpace(name), "mcp/")
+		if id == "mcp/" {
+			return nil, errors.New(`--mcp: a name is empty: give the names of servers in mcp.json, which "lmcaddy mcp ls" lists`)
+		}
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return all, nil
+}
+
+// explainIntegrations adds to a refusal what the operator of the server can do.
+func explainIntegrations(err error) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || refused.Hint != "" {
+		return err
+	}
+	switch refused.Code {
+	case "plugin_mcp_disabled":
+		refused.Hint = `put it there and reload it, or start the server with "lmcaddy serve --allow plugin_mcp"`
+	case "missing_scope":
+		refused.Hint = `"lmcaddy token edit" adds a scope to a token, "lmcaddy token create --scopes inference,mcp.plugin" makes another`
+	}
+	return err
+}
+
+// callNote describes a call of a tool, its result, why it wasn't made, or the failure of its server, in one line.
+func callNote(e client.ChatEvent) string {
+	switch e.Type {
+	case "tool_call.success":
+		return oneLine("← " + e.Tool + ": " + textOf(e.Output))
+	case "tool_call.failure":
+		return oneLine("✗ " + e.Invalid.Tool + compact(e.Invalid.Arguments) + ": " + e.Reason)
+	case "error":
+		return oneLine("✗ " + e.Error.Message)
+	default:
+		return oneLine("→ " + e.Tool + compact(e.Arguments))
+	}
+}
+
+// compact returns the arguments of a call in brackets, without spaces between them; nothing if there are none.
+func compact(args json.RawMessage) string {
+	if len(args) == 0 {
+		return ""
+	}
+	var text bytes.Buffer
+	if json.Compact(&text, args) != nil || text.String() == "{}" {
+		return "()"
+	}
+	return "(" + text.String() + ")"
+}
+
+// textOf returns the texts of a tool's result, and of what isn't text its kind.
+func textOf(output string) string {
+	var content []struct{ Type, Text string }
+	if json.Unmarshal([]byte(output), &content) != nil {
+		return output
+	}
+	if len(content) == 0 {
+		return "(nothing)"
+	}
+	parts := make([]string, len(content))
+	for i, c := range content {
+		if parts[i] = c.Text; c.Type != "text" {
+			parts[i] = fmt.Sprintf("[%s]", c.Type)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// oneLine returns a text in one line, without characters that change what a terminal shows: it may come from anywhere.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)), " ")
+}
+
+// longestNote bounds a note where there is no terminal, in characters.
+const longestNote = 400
+
+// cut shortens a line to a number of columns; 0: longestNote.
+func cut(line string, columns int) string {
+	if columns <= 0 {
+		columns = longestNote
+	}
+	if utf8.RuneCountInString(line) <= columns {
+		return line
+	}
+	return string([]rune(line)[:columns-1]) + "…"
+}
