@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -278,6 +279,26 @@ func TestMCP_SessionsAndToolListsAreKept(t *testing.T) {
 	s.NativeChat(withTools("Use search.", m.Ephemeral("river")))
 	if sessions := m.Count("initialize"); sessions != 2 {
 		t.Errorf("there are %d sessions, want 2: the first is still there", sessions)
+	}
+}
+
+// A server that was restarted doesn't know the sessions it had.
+func TestMCP_SessionThatTheServerForgotIsMadeAgain(t *testing.T) {
+	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
+	var runs atomic.Int32
+	m := harness.StartMCP(t, statusTool(func(context.Context, gjson.Result) string {
+		runs.Add(1)
+		return redRiver
+	}))
+	for i := range 3 {
+		m.ForgetSessions()
+		wantRiver(t, s.NativeChat(withTools(useStatus, m.Ephemeral("river"))), "status", ephemeral("river"))
+		if sessions := m.Count("initialize"); sessions != i+1 {
+			t.Errorf("chat %d: %d sessions were made", i+1, sessions)
+		}
+	}
+	if n := runs.Load(); n != 3 {
+		t.Errorf("the tool ran %d times for 3 chats", n)
 	}
 }
 

@@ -28,7 +28,8 @@ type MCPServer struct {
 	requests []MCPRequest
 	running  map[string]context.CancelFunc // the calls, by session and id
 	listen   []chan string                 // gets messages for each open GET
-	sessions int
+	sessions map[string]bool               // those it knows, by id
+	made     int                           // how many there have ever been
 }
 
 // MCPTool is a tool of an [MCPServer].
@@ -68,7 +69,7 @@ func TextContent(text string) string {
 // StartMCP runs a server with tools until the end of the test.
 func StartMCP(t testing.TB, tools ...MCPTool) *MCPServer {
 	t.Helper()
-	m := &MCPServer{tools: tools, running: map[string]context.CancelFunc{}}
+	m := &MCPServer{tools: tools, running: map[string]context.CancelFunc{}, sessions: map[string]bool{}}
 	over := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -107,6 +108,21 @@ func (m *MCPServer) SetTools(tools ...MCPTool) {
 	for _, c := range m.listen {
 		c <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
 	}
+}
+
+// ForgetSessions makes every session of now unknown, as after a restart.
+func (m *MCPServer) ForgetSessions() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.sessions)
+}
+
+// knows reports whether a request's session is known, or it has none.
+func (m *MCPServer) knows(r *http.Request) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := r.Header.Get(sessionHeader)
+	return id == "" || m.sessions[id]
 }
 
 // Listeners is the number of clients that are told of changes.
@@ -158,6 +174,8 @@ func (m *MCPServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case !m.knows(r):
+		http.Error(w, "Session not found", http.StatusNotFound)
 	case r.Method == http.MethodGet:
 		m.notify(w, r)
 	case r.Method != http.MethodPost:
@@ -201,9 +219,11 @@ func (m *MCPServer) answer(w http.ResponseWriter, r *http.Request, message gjson
 	switch message.Get("method").Str {
 	case "initialize":
 		m.mu.Lock()
-		m.sessions++
-		w.Header().Set(sessionHeader, fmt.Sprintf("session-%d", m.sessions))
+		m.made++
+		id := fmt.Sprintf("session-%d", m.made)
+		m.sessions[id] = true
 		m.mu.Unlock()
+		w.Header().Set(sessionHeader, id)
 		m.Reply(w, message, Fields{
 			"protocolVersion": cmp.Or(message.Get("params.protocolVersion").Str, "2025-06-18"),
 			"capabilities":    Fields{"tools": Fields{"listChanged": true}},
