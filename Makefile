@@ -60,6 +60,7 @@ test-tools: ## Runs the tests of the small models' recipe
 test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-server, the shipped model
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/clients
+	tools/node.sh .cache/mcpservers mcpservers
 	tools/postgres.sh
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -timeout 30m ./...
 

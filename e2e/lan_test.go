@@ -90,7 +90,7 @@ http://:%d {
 }
 
 // created returns a token that `lmcaddy token create` has made.
-func created(t *testing.T, h *harness.Home, args ...string) string {
+func created(t testing.TB, h *harness.Home, args ...string) string {
 	t.Helper()
 	r := h.Command(append([]string{"token", "create"}, args...)...)
 	lines := strings.Split(strings.TrimSpace(r.Output), "\n")

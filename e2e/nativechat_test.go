@@ -12,7 +12,7 @@ import (
 )
 
 // wantSaid checks an answer's message, and returns the response's id.
-func wantSaid(t *testing.T, body gjson.Result, want string) (id string) {
+func wantSaid(t testing.TB, body gjson.Result, want string) (id string) {
 	t.Helper()
 	if got := harness.NativeText(body, "message"); got != want {
 		t.Errorf("%q, want %q: %s", got, want, body.Raw)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: node.sh INTO [FROM]
 #
-# Installs the client libraries of e2e/FROM (default: clients) into the folder INTO. This needs Node.js; on a Debian-family
+# Installs the libraries or programs of e2e/FROM (default: clients) into the folder INTO. This needs Node.js; on a Debian-family
 # system, root installs it if it is missing.
 set -eu
 

@@ -71,6 +71,14 @@ func (s *Server) Post(path string, body any) Reply {
 	return s.Do(http.MethodPost, path, s.reader(body))
 }
 
+// PostWith is Post with further headers.
+func (s *Server) PostWith(header http.Header, path string, body any) Reply {
+	s.T.Helper()
+	server := *s
+	server.header = header
+	return server.Post(path, body)
+}
+
 // Do sends a request, and reads the reply.
 func (s *Server) Do(method, path string, body io.Reader) Reply {
 	s.T.Helper()
@@ -138,6 +146,7 @@ func (s *Server) request(ctx context.Context, method, path string, body io.Reade
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	maps.Copy(req.Header, s.header)
 	return req, nil
 }
 

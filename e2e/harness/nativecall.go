@@ -17,7 +17,7 @@ func (g *nativeGrammar) calls(ev NativeEvent, stage string) error {
 		if g.open != "" {
 			return fmt.Errorf("%s is still open", g.open)
 		}
-		g.open, g.deltas, g.call = "tool_call", 0, ev.Data
+		g.open, g.deltas, g.call, g.isNewRound = "tool_call", 0, ev.Data, false
 	case g.open != "tool_call":
 		return errors.New("was not started")
 	}

@@ -64,7 +64,13 @@ type OpenStream struct {
 // OpenNative requests a stream. It returns when the header has arrived; any status but 200 fails the test.
 func (s *Server) OpenNative(request Fields) *OpenStream {
 	s.T.Helper()
-	ctx, cancel := context.WithTimeout(s.T.Context(), Patience)
+	return s.OpenNativeUntil(s.T.Context(), request)
+}
+
+// OpenNativeUntil is OpenNative for a client that disconnects when the context ends.
+func (s *Server) OpenNativeUntil(ctx context.Context, request Fields) *OpenStream {
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	req, err := s.request(ctx, http.MethodPost, NativeChatPath, s.reader(request.With("stream", true)))
 	var resp *http.Response
 	if err == nil {
@@ -114,6 +120,12 @@ func (st *OpenStream) Raw() string {
 func (st *OpenStream) WaitFor(name string) {
 	st.t.Helper()
 	Eventually(st.t, Patience, name+" has arrived", func() bool { return strings.Contains(st.Raw(), "event: "+name+"\n") })
+}
+
+// WaitCut waits until nothing more is read.
+func (st *OpenStream) WaitCut() {
+	st.t.Helper()
+	Wait(st.t, "a stream is cut off", st.ended)
 }
 
 // End waits for the stream's end. A violation of the grammar fails the test.

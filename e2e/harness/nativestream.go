@@ -12,8 +12,10 @@ import (
 // NativeStream is a stream of the native chat that follows the specification.
 type NativeStream struct {
 	Events []NativeEvent
-	Fault  gjson.Result // the error object; it doesn't exist without a failure
+	Fault  gjson.Result // the error object that ended the answer; it doesn't exist without a failure
 	Result gjson.Result // that of chat.end
+
+	ServerFaults []gjson.Result // error objects about MCP servers, after which the answer went on
 }
 
 // CheckNative checks a whole stream against the specification's grammar:
@@ -22,8 +24,9 @@ type NativeStream struct {
 //	  (prompt_processing.start .progress* .end (reasoning | message | tool call)*)*
 //	  error? chat.end
 //
-// where reasoning and messages are .start .delta+ .end. A fault may end anything early, but must not leave it open, except
-// for a load. The error is the first violation.
+// where reasoning and messages are .start .delta+ .end, and the prompt is processed again, once, after calls. A fault may end
+// anything early, but must not leave it open, except for a load. The failure of an MCP server is told while its call is open,
+// and ends nothing. The error is the first violation.
 func CheckNative(raw string) (*NativeStream, error) {
 	events, err := parseNative(raw)
 	if err != nil {
@@ -38,7 +41,7 @@ func CheckNative(raw string) (*NativeStream, error) {
 	if !g.result.Exists() {
 		return nil, errors.New("there is no chat.end")
 	}
-	return &NativeStream{events, g.fault, g.result}, nil
+	return &NativeStream{events, g.fault, g.result, g.serverFaults}, nil
 }
 
 // Order is the events' names, with repetitions written once, with a plus. Progress events are left out, since their number
@@ -75,18 +78,21 @@ func NativeText(body gjson.Result, kind string) string {
 
 // nativeGrammar is the state of a stream.
 type nativeGrammar struct {
-	last     string // the event before
-	instance string
-	load     *float64 // the load time
-	open     string   // what has started and hasn't ended: the prefix of its events' names, without the dot
-	progress float64  // of what is open
-	prompted bool     // the prompt has been processed
-	maySpeak bool     // no prompt processing has to come before
-	deltas   int      // of what is open
-	call     gjson.Result
-	output   []any
-	fault    gjson.Result
-	result   gjson.Result
+	last       string // the event before
+	instance   string
+	load       *float64 // the load time
+	open       string   // what has started and hasn't ended: the prefix of its events' names, without the dot
+	progress   float64  // of what is open
+	prompted   bool     // the prompt has been processed
+	isNewRound bool     // and nothing has come since
+	maySpeak   bool     // no prompt processing has to come before
+	deltas     int      // of what is open
+	call       gjson.Result
+	output     []any
+	fault      gjson.Result
+	result     gjson.Result
+
+	serverFaults []gjson.Result
 }
 
 func (g *nativeGrammar) take(ev NativeEvent) error {
@@ -111,11 +117,7 @@ func (g *nativeGrammar) take(ev NativeEvent) error {
 	case "tool_call":
 		return g.calls(ev, stage)
 	case "error":
-		if g.open != "" && g.open != "model_load" {
-			return fmt.Errorf("%s is still open", g.open)
-		}
-		g.fault = ev.Data.Get("error")
-		return nil
+		return g.fails(ev.Data.Get("error"))
 	default:
 		if stage == "start" {
 			g.instance = ev.Data.Get("model_instance_id").Str
@@ -123,6 +125,18 @@ func (g *nativeGrammar) take(ev NativeEvent) error {
 		}
 		return g.ends(ev.Data.Get("result"))
 	}
+}
+
+func (g *nativeGrammar) fails(fault gjson.Result) error {
+	if kind := fault.Get("type").Str; g.open == "tool_call" && (kind == "mcp_connection_error" || kind == "plugin_connection_error") {
+		g.serverFaults = append(g.serverFaults, fault)
+		return nil
+	}
+	if g.open != "" && g.open != "model_load" {
+		return fmt.Errorf("%s is still open", g.open)
+	}
+	g.fault = fault
+	return nil
 }
 
 func (g *nativeGrammar) loads(ev NativeEvent, stage, before string) error {
@@ -165,7 +179,7 @@ func (g *nativeGrammar) stage(family, stage string, ev NativeEvent) error {
 }
 
 func (g *nativeGrammar) prompts(ev NativeEvent, stage string) error {
-	if stage == "start" && g.maySpeak && !strings.HasPrefix(g.lastItem(), "tool_call") && g.lastItem() != "invalid_tool_call" {
+	if stage == "start" && g.maySpeak && (!strings.HasSuffix(g.lastItem(), "tool_call") || g.isNewRound) {
 		return errors.New("the prompt is processed once, and again after a tool")
 	}
 	err := g.stage("prompt_processing", stage, ev)
@@ -173,7 +187,7 @@ func (g *nativeGrammar) prompts(ev NativeEvent, stage string) error {
 	case "start":
 		g.maySpeak = false
 	case "end":
-		g.maySpeak, g.prompted = true, true
+		g.maySpeak, g.prompted, g.isNewRound = true, true, true
 	}
 	return err
 }
@@ -194,6 +208,10 @@ func (g *nativeGrammar) speaks(ev NativeEvent, family, stage string) error {
 		if g.open != "" {
 			return fmt.Errorf("%s is still open", g.open)
 		}
+		if strings.HasSuffix(g.lastItem(), "tool_call") && !g.isNewRound {
+			return errors.New("the prompt is processed again before")
+		}
+		g.isNewRound = false
 		g.open, g.deltas = family, 0
 		g.output = append(g.output, map[string]any{"type": family, "content": ""})
 		return nil

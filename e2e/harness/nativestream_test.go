@@ -27,17 +27,18 @@ func chatEnd(output, stats string) string {
 }
 
 const (
-	id       = `"model_instance_id":"m"`
-	start    = "chat.start " + id
-	loaded   = "model_load.end " + id + `,"load_time_seconds":1.5`
-	seconds  = `,"model_load_time_seconds":1.5`
-	server   = `"provider_info":{"type":"ephemeral_mcp","server_label":"s"}`
-	plugin   = `"provider_info":{"type":"plugin","plugin_id":"mcp/p"}`
-	badCall  = `"reason":"no","metadata":{"type":"invalid_arguments","tool_name":"t","arguments":{},` + server + `}`
-	badName  = `"reason":"no","metadata":{"type":"invalid_name","tool_name":"t"}`
-	broken   = `error "error":{"type":"internal_error","message":"It broke.","code":"engine_failed"}`
-	hello    = `{"type":"message","content":"Hello."}`
-	thoughts = `{"type":"reasoning","content":"Hm."}`
+	id          = `"model_instance_id":"m"`
+	start       = "chat.start " + id
+	loaded      = "model_load.end " + id + `,"load_time_seconds":1.5`
+	seconds     = `,"model_load_time_seconds":1.5`
+	server      = `"provider_info":{"type":"ephemeral_mcp","server_label":"s"}`
+	plugin      = `"provider_info":{"type":"plugin","plugin_id":"mcp/p"}`
+	badCall     = `"reason":"no","metadata":{"type":"invalid_arguments","tool_name":"t","arguments":{},` + server + `}`
+	badName     = `"reason":"no","metadata":{"type":"invalid_name","tool_name":"t"}`
+	broken      = `error "error":{"type":"internal_error","message":"It broke.","code":"engine_failed"}`
+	unreachable = `error "error":{"type":"mcp_connection_error","message":"It is gone."}`
+	hello       = `{"type":"message","content":"Hello."}`
+	thoughts    = `{"type":"reasoning","content":"Hm."}`
 )
 
 // prompted are the events of a prompt.
@@ -95,6 +96,17 @@ func TestCheckNative_TakesWhatTheSpecificationAllows(t *testing.T) {
 		},
 		"a call of a plugin": {
 			strings.ReplaceAll(transcript(slices.Concat([]string{start}, prompted(), calling(), []string{chatEnd(called, "")})...), server, plugin), "",
+		},
+		"thoughts around a call": {
+			transcript(slices.Concat([]string{start}, prompted(), thinking(), calling(), prompted(), thinking(), speaking(),
+				[]string{chatEnd(thoughts+","+called+","+thoughts+","+hello, "")})...),
+			"chat.start prompt_processing.start prompt_processing.end reasoning.start reasoning.delta+ reasoning.end " +
+				"tool_call.start tool_call.arguments tool_call.success prompt_processing.start prompt_processing.end " +
+				"reasoning.start reasoning.delta+ reasoning.end message.start message.delta+ message.end chat.end",
+		},
+		"a call that fails": {
+			transcript(slices.Concat([]string{start}, prompted(), calling()[:2], []string{unreachable}, calling()[2:], prompted(), speaking(),
+				[]string{chatEnd(called+","+hello, "")})...), "",
 		},
 		"bad calls": {
 			transcript(slices.Concat([]string{start}, prompted(), []string{"tool_call.failure " + badName}, calling()[:1], []string{
@@ -184,6 +196,9 @@ func TestCheckNative_SeesWhatBreaksARule(t *testing.T) {
 		"no chat.end":                  {transcript(chatEnd(thoughts+","+hello, seconds)), "", "there is no chat.end"},
 		"two chat.ends":                {transcript(chatEnd(thoughts+","+hello, seconds)), strings.Repeat(transcript(chatEnd(thoughts+","+hello, seconds)), 2), "after chat.end"},
 		"more after the end":           {transcript(chatEnd(thoughts+","+hello, seconds)), transcript(chatEnd(thoughts+","+hello, seconds), "message.start"), "after chat.end"},
+		"no prompt after a call":       {transcript("message.start"), transcript(append(calling(), "message.start")...), "processed again before"},
+		"two prompts after a call":     {transcript("message.start"), transcript(slices.Concat(calling(), prompted(), prompted(), []string{"message.start"})...), "once, and again after a tool"},
+		"a server's error, no call":    {transcript("message.start"), transcript(unreachable, "message.start"), "only chat.end"},
 		"arguments of no call":         {transcript("message.start"), transcript(calling()[1], "message.start"), "was not started"},
 		"arguments twice":              {transcript("message.start"), transcript(calling()[0], calling()[1], calling()[1], "message.start"), "told once"},
 		"a call without arguments":     {transcript("message.start"), transcript(calling()[0], calling()[2], "message.start"), "without arguments"},

@@ -49,17 +49,23 @@ func (h *Home) WaitNoEngine(within time.Duration) {
 
 // processesWith returns the processes with a text in one of their arguments.
 func processesWith(text string) []Process {
+	return processesWhere(func(folder string) bool {
+		line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
+		return err == nil && bytes.Contains(line, []byte(text))
+	})
+}
+
+// processesWhere returns the processes for whose folder in /proc a condition holds, ordered by id. What the condition reads
+// may be gone, empty, as of a zombie, or another user's.
+func processesWhere(holds func(folder string) bool) []Process {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	var found []Process
 	for _, folder := range folders {
 		pid, err := strconv.Atoi(filepath.Base(folder))
-		if err != nil {
+		if err != nil || !holds(folder) {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join(folder, "cmdline"))
-		if err != nil || !bytes.Contains(line, []byte(text)) {
-			continue // it has ended meanwhile, is a zombie, which has no arguments, or belongs to another user
-		}
+		line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
 		p := Process{pid, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")}
 		if p.Alive() {
 			found = append(found, p)

@@ -19,10 +19,11 @@ type Server struct {
 	PID  int
 
 	client *http.Client
+	header http.Header // sent with each request
 	cmd    *exec.Cmd
 	output string        // the file with its outputs
 	exited chan struct{} // closed when it has ended
-	ended  bool          // Stop or Kill has waited for its end
+	ended  *bool         // Stop or Kill has waited for its end
 }
 
 // Start starts lmcaddy with a Caddyfile in a new home, on a free port unless the configuration names one, and waits until
@@ -58,6 +59,7 @@ func (h *Home) Begin(port int, args ...string) *Server {
 		cmd:    exec.Command(h.Program(), args...),
 		output: out.Name(),
 		exited: make(chan struct{}),
+		ended:  new(bool),
 	}
 	s.cmd.Dir, s.cmd.Env, s.cmd.SysProcAttr = h.Work, h.environment(), h.attributes()
 	s.cmd.Stdout, s.cmd.Stderr = out, out
@@ -77,6 +79,16 @@ func (h *Home) Begin(port int, args ...string) *Server {
 func (s *Server) In(t testing.TB) *Server {
 	server := *s
 	server.Home = s.Home.In(t)
+	return &server
+}
+
+// As returns the same server, for requests with a token; empty: none.
+func (s *Server) As(token string) *Server {
+	server := *s
+	server.header = http.Header{}
+	if token != "" {
+		server.header.Set("Authorization", "Bearer "+token)
+	}
 	return &server
 }
 
@@ -102,7 +114,7 @@ func (s *Server) waitReady() {
 
 // cleanup stops the server as a user would, unless the test has ended it.
 func (s *Server) cleanup() {
-	if !s.ended {
+	if !*s.ended {
 		if status := s.Stop(syscall.SIGINT, Patience); status != 0 {
 			s.T.Errorf("lmcaddy ended with status %d", status)
 		}
@@ -150,7 +162,7 @@ func (s *Server) Stop(sig syscall.Signal, within time.Duration) (status int) {
 // outlives it fails the test, too.
 func (s *Server) WaitEnd(within time.Duration) (status int) {
 	s.T.Helper()
-	s.ended = true
+	*s.ended = true
 	s.client.CloseIdleConnections()
 	select {
 	case <-s.exited:
@@ -168,7 +180,7 @@ func (s *Server) WaitEnd(within time.Duration) (status int) {
 // Kill ends the process like a crash, without a chance to clean up.
 func (s *Server) Kill() {
 	s.T.Helper()
-	s.ended = true
+	*s.ended = true
 	if err := s.cmd.Process.Kill(); err != nil {
 		s.T.Fatal(err)
 	}

@@ -29,7 +29,9 @@ func TestMessages(t *testing.T) {
 	called := func(id, tool, args string) string {
 		return `{"id":"` + id + `","type":"function","function":{"name":"` + tool + `","arguments":"` + args + `"}}`
 	}
-	returned := func(id, text string) string { return `{"role":"tool","content":"` + text + `","tool_call_id":"` + id + `"}` }
+	returned := func(id, text string) string {
+		return `{"role":"tool","content":"` + text + `","tool_call_id":"` + id + `"}`
+	}
 	thinks := translate.Item{Kind: translate.ItemReasoning, Parts: []translate.Part{{Text: "Hm."}}}
 	const hi, hello, bye = `{"role":"user","content":"Hi"}`, `{"role":"assistant","content":"Hello."}`, `{"role":"user","content":"Bye"}`
 	for name, tt := range map[string]struct {
