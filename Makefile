@@ -50,7 +50,7 @@ test-unit: ## Runs the tests of the packages, with the fake engine and PostgreSQ
 .PHONY: test-race
 test-race: ## Runs the tests of the packages below Caddy with the race detector
 	tools/postgres.sh
-	tools/race.sh ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate/...
+	tools/race.sh ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/...
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the small models' recipe

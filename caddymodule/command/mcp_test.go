@@ -20,6 +20,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 )
 
 // mcpHome is a home with an mcp.json, whose path is replaced by HOME in what commands say.
@@ -210,6 +211,43 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := nearest(name, known); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestMCP_ExamplesAreRead: every mcp.json that users are shown can be used.
+func TestMCP_ExamplesAreRead(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile("../../examples/mcp.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := [][]byte{example}
+	for _, rest := range strings.Split(string(document), "```json\n")[1:] {
+		if block, _, _ := strings.Cut(rest, "```"); strings.Contains(block, "mcpServers") {
+			files = append(files, []byte(block))
+		}
+	}
+	if len(files) < 2 {
+		t.Error("the document has none")
+	}
+	for _, content := range files {
+		path := filepath.Join(t.TempDir(), "mcp.json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := servers.Read(path)
+		if err != nil || len(all) == 0 {
+			t.Errorf("%v: %s", err, content)
+		}
+		for _, c := range all {
+			if c.Err != nil {
+				t.Error(c.Err)
+			}
 		}
 	}
 }
