@@ -267,7 +267,15 @@ func TestSecrets_AreNotLogged(t *testing.T) {
 	p.Set(Settings{PrivateHosts: []string{"127.0.0.1"}})
 	url := serve(t, server.NewStreamableHTTPServer(newServer())) + "/mcp"
 	failing := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret", http.StatusInternalServerError) }))
-	for _, url := range []string{url, failing, "http://127.0.0.1:1"} {
+	unheard := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var message request
+		if json.NewDecoder(r.Body).Decode(&message) != nil || message.ID == nil {
+			panic(http.ErrAbortHandler) // nor does it take the notification that follows the handshake
+		}
+		w.Header().Set("Mcp-Session-Id", "secret")
+		reply(w, message, hello)
+	}))
+	for _, url := range []string{url, failing, unheard, "http://127.0.0.1:1"} {
 		s, err := p.Remote(t.Context(), "o", Remote{Label: "r", URL: url + "?key=secret", Headers: map[string]string{"X": "secret"}})
 		if err == nil {
 			_, _ = s.Call(t.Context(), "echo", []byte(`{"text":"secret"}`))
