@@ -69,7 +69,7 @@ func neverEndsItsHeader(w http.ResponseWriter, _ *http.Request, _ gjson.Result) 
 	if err != nil {
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
 	for i := 0; err == nil; i++ {
 		_, err = fmt.Fprintf(conn, "X-%d: %s\r\n", i, strings.Repeat("x", 1<<12))
