@@ -106,7 +106,7 @@ lint: ## Runs the linter
 	test -x $(CACHE)/golangci-lint || GOBIN=$(CACHE) go install $(LINT)
 	$(CACHE)/golangci-lint run ./...
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
-	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
+	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
 
 .PHONY: fmt
 fmt: ## Formats the code

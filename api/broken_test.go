@@ -55,11 +55,16 @@ func TestBroken_WhatTheClientHasNotSeenIsAskedAgain(t *testing.T) {
 
 func TestBroken_WhatTheClientHasSeenIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
-	s := serve(t, firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}))
-	got := s.chat(`,"stream":true`)
-	all := chunks(t, got.body)
+	s := serve(t, firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}}))
+	_, begun, rest := s.open("/v1/chat/completions", `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`, `"content":"Hello"`, 1)
+	s.fake.Release("seen")
+	left, err := io.ReadAll(rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := chunks(t, begun+string(left))
 	if last := (answer{body: all[len(all)-1]}); last.code() != "engine_failed" || !isWholeError(last.body) {
-		t.Errorf("%s", got.body)
+		t.Errorf("%s", all)
 	}
 	if n := s.requests(); n != 1 {
 		t.Errorf("the engines were asked %d times", n)

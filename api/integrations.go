@@ -40,7 +40,7 @@ func (c *call) mayIntegrate(all []native.Integration) error {
 
 func closedGate(param, gate, what string) error {
 	return &translate.Error{
-		Kind: translate.KindForbidden, Code: gate + "_disabled", Param: param,
+		Kind: translate.KindForbidden, Code: "gate_closed", Param: param,
 		Message: what + `: its Caddyfile must have "allow ` + gate + `" among the options of lm.`,
 	}
 }
@@ -136,7 +136,7 @@ func (c *call) serverFailed(i *native.Integration, err error) *translate.Error {
 	}
 	if failed, ok := errors.AsType[*servers.ConnectionError](err); ok {
 		e.Message = failed.Message
-		c.api.Log.Warn("an MCP server failed", "request", c.id, "server", i.Plugin+i.Label, "error", failed.Message)
+		c.api.Log.Info("an MCP server failed", "request", c.id, "server", i.Plugin+i.Label, "error", failed.Message)
 		return e
 	}
 	c.api.Log.Error("an MCP server failed", "request", c.id, "server", i.Plugin+i.Label, "error", err)

@@ -57,7 +57,7 @@ func TestNative_Errors(t *testing.T) {
 		"unknown response":    {`{"model":"tinychat","input":"hi"` + unknown + `}`, 404, "invalid_request", "previous_response_not_found", "previous_response_id"},
 		"no response":         {`{"model":"tinychat","input":"hi","previous_response_id":"x"}`, 400, "invalid_request", "invalid_value", "previous_response_id"},
 		"reasoning":           {`{"model":"tinychat","input":"hi","reasoning":"low"}`, 400, "invalid_request", "invalid_value", "reasoning"},
-		"integrations":        {`{"model":"tinychat","input":"hi","integrations":["mcp/x"]}`, 403, "invalid_request", "plugin_mcp_disabled", "integrations[0]"},
+		"integrations":        {`{"model":"tinychat","input":"hi","integrations":["mcp/x"]}`, 403, "invalid_request", "gate_closed", "integrations[0]"},
 		"unknown preset":      {`{"model":"tinychat","input":"hi","preset":"x"}`, 400, "invalid_request", "unknown_preset", "preset"},
 		"a preset too hot":    {`{"model":"tinychat","input":"hi","preset":"bold"}`, 400, "invalid_request", "invalid_value", "temperature"},
 	} {

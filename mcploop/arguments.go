@@ -80,7 +80,7 @@ func check(schema json.RawMessage, args []byte) (mismatch error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			if p != errTooManySteps {
+			if err, ok := p.(error); !ok || !errors.Is(err, errTooManySteps) {
 				panic(p)
 			}
 			mismatch = nil

@@ -2,6 +2,7 @@ package mcploop
 
 import (
 	"crypto/rand"
+	"slices"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -131,9 +132,9 @@ func (r *Round) done(c *call, emit func(translate.Event)) {
 
 // call returns the last call with an index.
 func (r *Round) call(index int) *call {
-	for i := len(r.calls) - 1; i >= 0; i-- {
-		if r.calls[i].index == index {
-			return r.calls[i]
+	for _, c := range slices.Backward(r.calls) {
+		if c.index == index {
+			return c
 		}
 	}
 	return nil

@@ -124,10 +124,17 @@ func TestRun_Rounds(t *testing.T) {
 	}
 	by := translate.Provider{Plugin: "mcp/maths"}
 	want := []translate.Event{
-		translate.Round{Number: 1}, translate.Reasoning{Text: "Hm."}, translate.Text{Text: "Let me see."},
-		translate.CallStart{Index: 0, ID: "id0", Name: "add", Provider: by}, translate.CallArgs{Index: 0, Text: `{"a":1}`}, translate.CallDone{Index: 0}, wantsCalls,
+		translate.Round{Number: 1},
+		translate.Reasoning{Text: "Hm."},
+		translate.Text{Text: "Let me see."},
+		translate.CallStart{Index: 0, ID: "id0", Name: "add", Provider: by},
+		translate.CallArgs{Index: 0, Text: `{"a":1}`},
+		translate.CallDone{Index: 0},
+		wantsCalls,
 		translate.CallResult{Index: 0, Output: `[{"type":"text","text":"done add"}]`, Given: []translate.Part{{Text: "done add"}}},
-		translate.Round{Number: 2}, translate.Text{Text: "It is 1."}, isDone,
+		translate.Round{Number: 2},
+		translate.Text{Text: "It is 1."},
+		isDone,
 	}
 	if diff := cmp.Diff(want, engine.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

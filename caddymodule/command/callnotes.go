@@ -36,7 +36,7 @@ func explainIntegrations(err error) error {
 		return err
 	}
 	switch refused.Code {
-	case "plugin_mcp_disabled":
+	case "gate_closed":
 		refused.Hint = `put it there and reload it, or start the server with "lmcaddy serve --allow plugin_mcp"`
 	case "missing_scope":
 		refused.Hint = `"lmcaddy token edit" adds a scope to a token, "lmcaddy token create --scopes inference,mcp.plugin" makes another`

@@ -195,7 +195,7 @@ func TestChat_IntegrationsRefused(t *testing.T) {
 		want   []string
 	}{
 		"no token":    {401, `{"error":{"code":"invalid_api_key","message":"Plugins need a token."}}`, []string{"Plugins need a token", "--token", "LM_API_TOKEN"}},
-		"closed gate": {403, `{"error":{"code":"plugin_mcp_disabled","message":"Plugins are off."}}`, []string{"Plugins are off", "lmcaddy serve --allow plugin_mcp"}},
+		"closed gate": {403, `{"error":{"code":"gate_closed","message":"Plugins are off."}}`, []string{"Plugins are off", "lmcaddy serve --allow plugin_mcp"}},
 		"scope":       {403, `{"error":{"code":"missing_scope","message":"It lacks the scope mcp.plugin."}}`, []string{"mcp.plugin", "lmcaddy token edit"}},
 		"another":     {403, `{"error":{"code":"model_not_allowed","message":"Not this model."}}`, []string{"Not this model."}},
 		"unknown":     {400, `{"error":{"type":"plugin_connection_error","message":"There is no \"file\"."}}`, []string{`There is no "file".`}},

@@ -128,7 +128,7 @@ func (c *connector) client(ctx context.Context, t target) (*http.Client, *link, 
 			return &notPublicError{addr}
 		}
 	}
-	httpClient := newHTTPClient(u, t.Headers, l.budget, c.resolver, judge)
+	httpClient := newHTTPClient(u, t.Headers, l, c.resolver, judge)
 	l.shut = httpClient.CloseIdleConnections
 	return httpClient, l, nil
 }
@@ -185,7 +185,8 @@ func (c *connector) sse(ctx, limit context.Context, t target) (*link, error) {
 
 // begin starts a link's client and makes the handshake.
 func (c *connector) begin(limit context.Context, l *link) error {
-	n := new(note)
+	_, isStreamable := l.client.GetTransport().(streamableTap)
+	n := &note{beside: isStreamable}
 	// What starts now lives as long as the link, so only the time until then is limited here.
 	stop := context.AfterFunc(limit, func() { l.lose(context.Cause(limit)) })
 	err := l.client.Start(withNote(l.life, n))

@@ -26,11 +26,11 @@ type road struct {
 	base    *http.Transport
 	origin  string
 	headers map[string]string
-	budget  *budget
+	link    *link
 }
 
 // newHTTPClient returns a client for the server at u. judge, if there is one, is asked about each address before it is dialled.
-func newHTTPClient(u *url.URL, headers map[string]string, b *budget, resolver *net.Resolver, judge func(netip.Addr) error) *http.Client {
+func newHTTPClient(u *url.URL, headers map[string]string, l *link, resolver *net.Resolver, judge func(netip.Addr) error) *http.Client {
 	dial := &net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 	base := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -52,7 +52,7 @@ func newHTTPClient(u *url.URL, headers map[string]string, b *budget, resolver *n
 		}
 	}
 	return &http.Client{
-		Transport: &road{base: base, origin: originOf(u), headers: headers, budget: b},
+		Transport: &road{base: base, origin: originOf(u), headers: headers, link: l},
 		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
 				return errRedirects
@@ -90,7 +90,7 @@ func (r *road) look(response *http.Response, n *note) {
 	isStream := mediaType == "text/event-stream"
 	isRedirect := response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != ""
 	switch {
-	case isRedirect:
+	case isRedirect, isGet && n.isBeside():
 	case response.StatusCode >= 300:
 		n.saw(response.StatusCode, "")
 	case response.StatusCode == http.StatusOK && !isStream && (isGet || mediaType != "application/json"):
@@ -101,8 +101,11 @@ func (r *road) look(response *http.Response, n *note) {
 	if isGet && (refuses || response.StatusCode == http.StatusOK && !isStream) {
 		response.StatusCode = http.StatusMethodNotAllowed
 	}
+	if isStream && isGet {
+		r.link.forget() // what has changed before notifications are read isn't told
+	}
 	if isStream {
-		body := newEventBody(response.Body, r.budget, n, isGet)
+		body := newEventBody(response.Body, r.link.budget, n, isGet)
 		body.endpoint = func(data string) error {
 			// The library ignores an endpoint elsewhere, and waits for another.
 			u, err := response.Request.URL.Parse(data)
@@ -114,7 +117,7 @@ func (r *road) look(response *http.Response, n *note) {
 		response.Body = body
 		return
 	}
-	response.Body = &wholeBody{ReadCloser: response.Body, budget: r.budget, note: n}
+	response.Body = &wholeBody{ReadCloser: response.Body, budget: r.link.budget, note: n}
 }
 
 // CloseIdleConnections is called by [http.Client.CloseIdleConnections].

@@ -76,8 +76,9 @@ func (l *link) close() {
 func (l *link) use(c *client.Client) {
 	l.client = c
 	c.OnNotification(func(n mcp.JSONRPCNotification) {
-		if n.Method == mcp.MethodNotificationToolsListChanged {
-			l.forget()
+		switch n.Method {
+		case mcp.MethodNotificationToolsListChanged, mcp.MethodNotificationSubscriptionsAcknowledged:
+			l.forget() // what has changed before notifications are sent isn't told
 		}
 	})
 }

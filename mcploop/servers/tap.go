@@ -18,6 +18,7 @@ type note struct {
 	result    json.RawMessage
 	tools     map[string]bool // those of the result that the library can read
 	refusal   *mcp.JSONRPCErrorDetails
+	beside    bool // responses to GET aren't noted: they are of a stream beside the request
 }
 
 type noteKey struct{}
@@ -49,6 +50,9 @@ func (n *note) failed() error {
 	defer n.mu.Unlock()
 	return n.failure
 }
+
+// isBeside reports whether responses to GET have nothing to do with the request.
+func (n *note) isBeside() bool { return n == nil || n.beside }
 
 // saw notes a response that isn't what was asked for.
 func (n *note) saw(status int, mediaType string) {

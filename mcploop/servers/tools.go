@@ -19,6 +19,8 @@ const (
 	maxPages    = 64
 	maxListSize = 4 * maxMessage
 	maxName     = 256
+	// listTimeouts is how many times as long as a call the pages of a list may take together.
+	listTimeouts = 2
 )
 
 // page is one page of a list of tools, as the server sent it.
@@ -133,6 +135,9 @@ func (l *link) Tools(ctx context.Context) ([]mcploop.Tool, error) {
 		return slices.Clone(tools), nil
 	}
 	l.listen()
+	after := listTimeouts * l.timeout()
+	ctx, cancel := context.WithTimeoutCause(ctx, after, &timeoutError{after})
+	defer cancel()
 	list := newToolList()
 	for cursor := ""; ; {
 		n := new(note)

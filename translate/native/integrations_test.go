@@ -85,19 +85,31 @@ func TestParseIntegrations_RefusesWhatIsWrong(t *testing.T) {
 func TestAnswer_ARoundAgain(t *testing.T) {
 	t.Parallel()
 	call := []translate.Event{
-		translate.CallStart{Index: 0, ID: "a", Name: "read", Provider: translate.Provider{Plugin: "p"}}, translate.CallArgs{Index: 0, Text: "{}"}, translate.CallDone{Index: 0},
-		translate.Usage{Prompt: 5, Completion: 3, Reasoning: 1}, translate.Timings{PromptMillis: 5, PredictedMillis: 100, PredictedPerSecond: 30}, translate.Finish{Reason: translate.FinishToolCalls},
+		translate.CallStart{Index: 0, ID: "a", Name: "read", Provider: translate.Provider{Plugin: "p"}},
+		translate.CallArgs{Index: 0, Text: "{}"},
+		translate.CallDone{Index: 0},
+		translate.Usage{Prompt: 5, Completion: 3, Reasoning: 1},
+		translate.Timings{PromptMillis: 5, PredictedMillis: 100, PredictedPerSecond: 30},
+		translate.Finish{Reason: translate.FinishToolCalls},
 		translate.CallResult{Index: 0, Output: "[]"},
 	}
 	broken := []translate.Event{translate.Prompt{Total: 9}, translate.Text{Text: "Lost"}, translate.Fault{Err: translate.BrokenOff()}}
 	last := []translate.Event{
-		translate.Text{Text: "Done."}, translate.Usage{Prompt: 9, Completion: 2},
-		translate.Timings{PromptMillis: 7, PredictedMillis: 100, PredictedPerSecond: 20}, translate.Finish{Reason: translate.FinishStop},
+		translate.Text{Text: "Done."},
+		translate.Usage{Prompt: 9, Completion: 2},
+		translate.Timings{PromptMillis: 7, PredictedMillis: 100, PredictedPerSecond: 20},
+		translate.Finish{Reason: translate.FinishStop},
 	}
 	a := Answer{Instance: "m"}
 	for _, events := range [][]translate.Event{
-		{translate.Round{Number: 1}}, call[:3], {translate.Round{Number: 1}}, call,
-		{translate.Round{Number: 2}}, broken, {translate.Round{Number: 2}}, last,
+		{translate.Round{Number: 1}},
+		call[:3],
+		{translate.Round{Number: 1}},
+		call,
+		{translate.Round{Number: 2}},
+		broken,
+		{translate.Round{Number: 2}},
+		last,
 	} {
 		for _, ev := range events {
 			a.Add(ev)

@@ -89,7 +89,7 @@ func (w *conversationWriter) user(item *translate.Item) {
 	}
 	w.said = item.Role
 	w.Begin(item.Role)
-	w.Messages.Parts(contents(item.Parts))
+	w.Parts(contents(item.Parts))
 	w.End()
 }
 
@@ -98,7 +98,7 @@ func (w *conversationWriter) flush() {
 	if w.open && (len(w.parts) > 0 || len(w.calls) > 0) {
 		w.said = translate.RoleAssistant
 		w.Begin(translate.RoleAssistant)
-		w.Messages.Parts(contents(w.parts))
+		w.Parts(contents(w.parts))
 		if len(w.reasoning) > 0 && len(w.calls) > 0 {
 			w.Member("reasoning_content", jsonbody.AppendString(nil, strings.Join(w.reasoning, "\n")))
 		}
@@ -145,7 +145,7 @@ func (w *conversationWriter) result(i int, call *translate.Item) {
 		given = result.Parts
 	}
 	w.Begin("tool")
-	w.Messages.Parts(contents(given))
+	w.Parts(contents(given))
 	w.Member("tool_call_id", jsonbody.AppendString(nil, callID(i, call)))
 	w.End()
 }
