@@ -260,11 +260,14 @@ func TestMCP_AllowedToolsNarrowWhatIsOffered(t *testing.T) {
 func TestMCP_SessionsAndToolListsAreKept(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
-	for range 4 {
+	for range 6 {
 		wantRiver(t, s.NativeChat(withTools(useStatus, m.Ephemeral("river"))), "status", ephemeral("river"))
 	}
-	if sessions, lists := m.Count("initialize"), m.Count("tools/list"); sessions != 1 || lists != 1 {
-		t.Errorf("4 chats made %d sessions and asked %d times for the tools", sessions, lists)
+	if sessions := m.Count("initialize"); sessions != 1 {
+		t.Errorf("6 chats made %d sessions", sessions)
+	}
+	if lists := m.Count("tools/list"); lists > 2 { // once more when changes are told, since one may have come before
+		t.Errorf("6 chats asked %d times for the tools", lists)
 	}
 	harness.Eventually(t, harness.Patience, "it listens for changes", func() bool { return m.Listeners() == 1 })
 	m.SetTools(harness.MCPTool{Name: "search", Run: harness.Says(redRiver)})

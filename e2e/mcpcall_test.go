@@ -28,7 +28,7 @@ func (b *blocking) run(ctx context.Context, _ gjson.Result) string {
 }
 
 func TestMCPCall_EndsWhenTheClientDisconnects(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{Grace: "60s", LM: append(openGates, "max_loaded 1"), Engine: []string{"parallel 1"}})
+	s := harness.Start(harness.NewHome(t), harness.Config{LM: append(openGates, "mcp_timeout 10m"), Engine: []string{"parallel 1"}})
 	for name, isStream := range map[string]bool{"streamed": true, "in one piece": false} {
 		t.Run(name, func(t *testing.T) {
 			s, b := s.In(t), newBlocking()

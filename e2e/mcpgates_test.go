@@ -46,7 +46,7 @@ func TestMCPGates_Plugin(t *testing.T) {
 		{"a closed gate", closed, "default", http.StatusForbidden, "allow plugin_mcp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			sites := map[string]*harness.Server{"plain": tt.site.Server.In(t), "authenticated": tt.site.authenticated.In(t)}
+			sites := map[string]*harness.Server{"plain": tt.site.In(t), "authenticated": tt.site.authenticated.In(t)}
 			token := ""
 			switch tt.scopes {
 			case "":

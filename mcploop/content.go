@@ -104,3 +104,27 @@ func described(what, kind, data string) string {
 	}
 	return fmt.Sprintf("[%s, %d bytes]", what, base64.StdEncoding.DecodedLen(len(data)))
 }
+
+// leastShortened is how many bytes of a text are left at least when it is shortened.
+const leastShortened = 512
+
+// shorten halves the long texts of results, and reports whether there were any. It changes them in place, so that what is stored of a
+// result is what the model was given.
+func shorten(items []translate.Item) (some bool) {
+	for i := range items {
+		if items[i].Kind != translate.ItemResult {
+			continue
+		}
+		for k := range items[i].Parts {
+			text := &items[i].Parts[k].Text
+			if len(*text) < 2*leastShortened {
+				continue
+			}
+			w := givenWriter{left: len(*text) / 2}
+			w.add(*text)
+			w.write("\n[The result is cut: it is too long for the context.]")
+			*text, some = w.text.String(), true
+		}
+	}
+	return some
+}

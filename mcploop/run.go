@@ -2,6 +2,7 @@ package mcploop
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,13 +30,13 @@ type Engine interface {
 // What happens beside the engine's answers is passed to emit, one event at a time: the results of calls, and the failures of
 // servers, after which the chat goes on with the failure as the result. The error is that of [Engine.Answer] or of the context.
 func Run(ctx context.Context, engine Engine, conversation []translate.Item, tools *Toolbox, rounds int, emit func(translate.Event)) error {
+	added := 0 // items of earlier rounds
 	for n := 1; ; n++ {
 		round := &Round{Number: n, Conversation: conversation}
 		if n == 1 || n < rounds {
 			round.tools = tools
 		}
-		round.Begin()
-		if err := engine.Answer(ctx, round); err != nil {
+		if err := round.answer(ctx, engine, len(conversation)-added); err != nil {
 			return err
 		}
 		if !round.goesOn() {
@@ -45,7 +46,22 @@ func Run(ctx context.Context, engine Engine, conversation []translate.Item, tool
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		conversation = append(slices.Clip(conversation), round.said()...)
+		said := round.said()
+		added += len(said)
+		conversation = append(slices.Clip(conversation), said...)
+	}
+}
+
+// answer has the model answer. If the results of calls make the conversation longer than the context, they are cut. before is the
+// length of the conversation without them.
+func (r *Round) answer(ctx context.Context, engine Engine, before int) error {
+	for {
+		r.Begin()
+		err := engine.Answer(ctx, r)
+		long, ok := errors.AsType[*translate.Error](err)
+		if !ok || long.Kind != translate.KindContextOverflow || !shorten(r.Conversation[before:]) {
+			return err
+		}
 	}
 }
 

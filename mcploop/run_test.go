@@ -22,6 +22,7 @@ type scripted struct {
 	events  []translate.Event // what a client would see
 	asked   []string          // the messages of each round
 	offered [][]string        // the names of each round's tools
+	before  func() error      // of a round, once its messages are known
 	after   func(round int) error
 	room    int
 }
@@ -33,6 +34,11 @@ func (s *scripted) Answer(_ context.Context, round *Round) error {
 		names = append(names, tool.Name)
 	}
 	s.offered = append(s.offered, names)
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return err
+		}
+	}
 	s.emit(translate.Round{Number: round.Number})
 	round.Begin()
 	for _, ev := range s.rounds[min(round.Number, len(s.rounds))-1] {
@@ -346,6 +352,41 @@ func TestRound_Space(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, strings.Join(got, " ")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Results that don't fit the context are cut until they do; what is stored is what the model was given.
+func TestRun_ResultsTooLongForTheContext(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		context int // in bytes of messages
+		isShort bool
+	}{
+		"a little": {6000, true},
+		"a lot":    {1500, true},
+		"never":    {500, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &server{tools: []Tool{add}, answer: func(context.Context, string, string) (Result, error) { return text(strings.Repeat("x", 10_000)), nil }}
+			engine := &scripted{rounds: [][]translate.Event{append(calls(0, "add", `{"a":1}`), wantsCalls), {isDone}}, room: 1 << 20}
+			engine.before = func() error {
+				if n := len(engine.asked[len(engine.asked)-1]); n > tt.context {
+					return translate.Overflow(n, tt.context)
+				}
+				return nil
+			}
+			err := Run(t.Context(), engine, says("Go."), toolbox(t, s.source("maths")), 5, engine.emit)
+			if (err == nil) != tt.isShort || len(s.calls) != 1 {
+				t.Fatal(err, s.calls)
+			}
+			for _, ev := range engine.events {
+				result, ok := ev.(translate.CallResult)
+				if ok && tt.isShort && (len(result.Given[0].Text) > tt.context || !strings.Contains(result.Given[0].Text, "too long for the context")) {
+					t.Errorf("%d bytes would be stored", len(result.Given[0].Text))
+				}
 			}
 		})
 	}

@@ -18,6 +18,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
+// graveEvery is the least time between an engine's logged lines above debug level.
+const graveEvery = time.Second
+
 // lastWords is how many lines of an engine's output the error of a failed load quotes.
 const lastWords = 3
 
@@ -36,7 +39,7 @@ type process struct {
 	stopOnce sync.Once
 	exited   chan struct{}
 	output   logRing
-	lines    lineLog
+	lines    child.LineLog
 	confined bool // it runs in a sandbox
 	loading  loading
 	pulse    *pulse
@@ -64,7 +67,7 @@ func (l *launched) kill() {
 }
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
-	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: lineLog{log: log}}
+	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery}}
 	p.client = &http.Client{Transport: newTransport(p.dial)}
 	p.loading.ready = make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -224,7 +227,7 @@ func (p *process) logLine(engine Process, line string) {
 		return
 	}
 	p.output.add(line)
-	p.lines.write(p.ctx, level, line)
+	p.lines.Write(p.ctx, level, line)
 }
 
 // becomeReady reports that the engine is ready. Only the first call counts.

@@ -27,12 +27,20 @@ type fakeConn struct {
 	end    context.CancelCauseFunc
 	closed chan struct{}
 	err    error // of calls
+	ends   bool  // at the next call
 }
 
-func (c *fakeConn) Tools(context.Context) ([]mcploop.Tool, error) { return nil, c.err }
+func (c *fakeConn) Tools(context.Context) ([]mcploop.Tool, error) { return nil, c.fail() }
 
 func (c *fakeConn) Call(context.Context, string, json.RawMessage) (mcploop.Result, error) {
-	return mcploop.Result{}, c.err
+	return mcploop.Result{}, c.fail()
+}
+
+func (c *fakeConn) fail() error {
+	if c.ends {
+		c.end(c.err)
+	}
+	return c.err
 }
 func (c *fakeConn) gone() <-chan struct{} { return c.life.Done() }
 func (c *fakeConn) lose(why error)        { c.end(why) }
@@ -379,5 +387,24 @@ func TestPool_Close(t *testing.T) {
 			}
 		}
 		used.Release()
+	})
+}
+
+// A server whose end nobody has noticed yet is made anew for who lists its tools; a call isn't repeated.
+func TestSession_AServerThatHasEndedUnnoticed(t *testing.T) {
+	t.Parallel()
+	fakePool(t, func(t *testing.T, p *Pool, f *fakes) {
+		s := open(t, p, "a", "one", nil)
+		defer s.Release()
+		dead := f.conns[0]
+		dead.err = errors.New("it ended")
+		dead.ends = true
+		if _, err := s.Tools(t.Context()); err != nil || len(f.conns) != 2 {
+			t.Errorf("%v after %d connections", err, len(f.conns))
+		}
+		f.conns[1].err, f.conns[1].ends = errors.New("it ended"), true
+		if _, err := s.Call(t.Context(), "tool", nil); err == nil || len(f.conns) != 2 {
+			t.Errorf("%v after %d connections", err, len(f.conns))
+		}
 	})
 }

@@ -25,11 +25,16 @@ func (s *Session) Release() { s.once.Do(func() { s.pool.leave(s.slot) }) }
 
 // Tools returns the tools of the server. The errors are [*ConnectionError] and that of ctx.
 func (s *Session) Tools(ctx context.Context) (tools []mcploop.Tool, err error) {
-	err = s.use(ctx, func(c conn) (err error) {
+	list := func(c conn) (err error) {
 		tools, err = c.Tools(ctx)
 		return err
-	})
-	return tools, err
+	}
+	for again := false; ; again = true {
+		if err = s.use(ctx, list); err == nil || again || !s.isLost() {
+			return tools, err
+		}
+		// Its end wasn't known yet, and listing changes nothing.
+	}
 }
 
 // Call calls a tool. It isn't repeated if the server may have begun with it. The errors are [*ConnectionError] and that of ctx.
@@ -56,6 +61,13 @@ func (s *Session) use(ctx context.Context, request func(conn) error) error {
 		err = request(c)
 	}
 	return s.describe(ctx, err, true)
+}
+
+// isLost reports whether the connection has ended.
+func (s *Session) isLost() bool {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	return s.slot.conn != nil && s.slot.alive() == nil
 }
 
 func (s *Session) open(ctx context.Context) (conn, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"runtime"
@@ -57,11 +58,12 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 	defer cancel()
 	log := c.log.With("server", t.Label)
 	words := new(lastWords)
+	said := child.LineLog{Log: log, Message: "an MCP server says", Noun: "MCP server"}
 	process, err := child.Start(child.Options{
 		Path: t.Command, Args: t.Args, Env: environ(t.Env), Dir: t.Dir, Journal: c.journal, Log: log,
 		Line: func(line string) {
 			words.add(line)
-			log.Info("an MCP server says", "line", line)
+			said.Write(ctx, slog.LevelInfo, line)
 		},
 	})
 	if err != nil {

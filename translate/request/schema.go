@@ -26,11 +26,12 @@ const (
 // SchemaWork adds up the cost of compiling the schemas of a request: one for each subschema each time a reference leads to
 // it, and for an object half the square of the number of its optional properties, since any of them may be left out.
 type SchemaWork struct {
-	path string
-	root gjson.Result
-	sum  int
-	cost map[string]int // of the targets of references
-	open map[string]bool
+	path  string
+	root  gjson.Result
+	sum   int
+	cost  map[string]int // of the targets of references
+	open  map[string]bool
+	loops schemaLoops
 }
 
 // Check rejects a schema that is too large.
@@ -44,6 +45,7 @@ func (w *SchemaWork) Check(path string, schema gjson.Result) *translate.Error {
 		return tooLargeSchema(path, "values", size.Values, maxSchemaValues)
 	}
 	w.path, w.root, w.cost, w.open = path, schema, map[string]int{}, map[string]bool{}
+	w.loops = schemaLoops{root: schema, state: map[string]int{}}
 	n, err := w.of(schema)
 	if err != nil {
 		return err
@@ -146,16 +148,16 @@ func (w *SchemaWork) reference(ref gjson.Result) (int, *translate.Error) {
 	if ref.Type != gjson.String || !strings.HasPrefix(ref.Str, "#/") {
 		return 0, translate.Invalid("invalid_schema", w.path, `A "$ref" of "`+w.path+`" must lead to a place in the schema itself, such as "#/$defs/name"; other documents are not fetched.`)
 	}
+	if w.loops.has(ref.Str) {
+		return 0, translate.Invalid("invalid_schema", w.path, `The "$ref" `+QuoteShort(ref.Str)+` of "`+w.path+`" leads back to itself, without a value in between.`)
+	}
 	if w.open[ref.Str] {
 		return 1, nil
 	}
 	if n, ok := w.cost[ref.Str]; ok {
 		return n, nil
 	}
-	target := w.root
-	for name := range strings.SplitSeq(ref.Str[2:], "/") {
-		target = member(target, name)
-	}
+	target := targetOf(w.root, ref.Str)
 	if !target.Exists() {
 		return 0, translate.Invalid("invalid_schema", w.path, `The "$ref" `+QuoteShort(ref.Str)+` of "`+w.path+`" leads nowhere.`)
 	}
@@ -164,6 +166,14 @@ func (w *SchemaWork) reference(ref gjson.Result) (int, *translate.Error) {
 	delete(w.open, ref.Str)
 	w.cost[ref.Str] = n
 	return n, err
+}
+
+// targetOf returns the subschema that a reference of the form "#/…" leads to.
+func targetOf(root gjson.Result, ref string) gjson.Result {
+	for name := range strings.SplitSeq(ref[2:], "/") {
+		root = member(root, name)
+	}
+	return root
 }
 
 // member returns the member of an object or an array that a part of a JSON pointer names, literally or unescaped.

@@ -1,4 +1,4 @@
-package supervisor
+package child
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// maxLoggedLine is how many bytes of an engine's line are logged. Lines may contain whole prompts.
+	// maxLoggedLine is how many bytes of a child's line are logged. Lines may contain whole prompts.
 	maxLoggedLine = 1 << 10
-	// An engine may log burstLines at once, and lineRate lines a second after that.
+	// A child may log burstLines at once, and lineRate lines a second after that.
 	burstLines = 100
 	lineRate   = 20
-	// graveEvery is the least time between logged lines above debug level: one request can cause many errors.
-	graveEvery = time.Second
 )
 
-// lineLog logs an engine's output at a bounded rate, since clients can provoke output.
-type lineLog struct {
-	log *slog.Logger
+// LineLog logs a child's output at a bounded rate, since clients can provoke output. Each line is an attribute of a constant message.
+type LineLog struct {
+	Log     *slog.Logger
+	Message string
+	Noun    string        // "engine", for the message that lines were dropped
+	Grave   time.Duration // the least time between logged lines above debug level: one request can cause many errors
 
 	mu      sync.Mutex
 	credit  float64   // lines that may be logged now
@@ -31,9 +32,9 @@ type lineLog struct {
 	dropped int       // lines dropped since the last logged one
 }
 
-// write logs a line as an attribute of a constant message, or counts it as dropped.
-func (l *lineLog) write(ctx context.Context, level slog.Level, line string) {
-	if !l.log.Enabled(ctx, level) {
+// Write logs a line, or counts it as dropped.
+func (l *LineLog) Write(ctx context.Context, level slog.Level, line string) {
+	if !l.Log.Enabled(ctx, level) {
 		return
 	}
 	dropped, ok := l.take(level, time.Now())
@@ -41,13 +42,13 @@ func (l *lineLog) write(ctx context.Context, level slog.Level, line string) {
 		return
 	}
 	if dropped > 0 {
-		l.log.Log(ctx, level, "lines of the engine were dropped", "number", dropped)
+		l.Log.Log(ctx, level, "lines of the "+l.Noun+" were dropped", "number", dropped)
 	}
-	l.log.Log(ctx, level, "engine", "line", loggable(line))
+	l.Log.Log(ctx, level, l.Message, "line", loggable(line))
 }
 
 // take reports whether a line may be logged, and how many were dropped before it.
-func (l *lineLog) take(level slog.Level, now time.Time) (dropped int, ok bool) {
+func (l *LineLog) take(level slog.Level, now time.Time) (dropped int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last.IsZero() {
@@ -56,8 +57,8 @@ func (l *lineLog) take(level slog.Level, now time.Time) (dropped int, ok bool) {
 		l.credit = min(burstLines, l.credit+now.Sub(l.last).Seconds()*lineRate)
 	}
 	l.last = now
-	isGrave := level > slog.LevelDebug
-	if l.credit < 1 || (isGrave && now.Sub(l.grave) < graveEvery) {
+	isGrave := level > slog.LevelDebug && l.Grave > 0
+	if l.credit < 1 || (isGrave && now.Sub(l.grave) < l.Grave) {
 		l.dropped++
 		return 0, false
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package child
 
 import (
 	"bytes"
@@ -27,26 +27,28 @@ func TestLoggable(t *testing.T) {
 	}
 }
 
-// What an engine writes can neither fill the disk nor hide that it was cut.
+// What a child writes can neither fill the disk nor hide that it was cut.
 func TestLineLog_IsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		level         slog.Level
+		grave         time.Duration
 		first, second int // lines in the first moment, and ten seconds later
 	}{
-		"what it says":         {slog.LevelDebug, burstLines, burstLines},
-		"what it calls errors": {slog.LevelWarn, 1, 1},
+		"what it says":         {slog.LevelDebug, time.Second, burstLines, burstLines},
+		"what all of it says":  {slog.LevelInfo, 0, burstLines, burstLines},
+		"what it calls errors": {slog.LevelWarn, time.Second, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var text bytes.Buffer
-				l := lineLog{log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+				l := LineLog{Log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})), Message: "engine", Noun: "engine", Grave: c.grave}
 				const all = 1000
 				for _, want := range []int{c.first, c.second} {
 					text.Reset()
 					for range all {
-						l.write(t.Context(), c.level, "noise")
+						l.Write(t.Context(), c.level, "noise")
 					}
 					if got := strings.Count(text.String(), "line=noise"); got != want {
 						t.Errorf("%d lines were logged, want %d", got, want)
