@@ -18,8 +18,9 @@ import (
 
 const (
 	handshakeTimeout = 20 * time.Second
-	// startTimeout is long since npx and uvx may download a server first.
-	startTimeout = time.Minute
+	startTimeout     = 30 * time.Second
+	// fetchTimeout is how many times as long a program may take that may download the server first.
+	fetchTimeout = 4
 	// pingTimeout is generous: a program that is told that a call was canceled may take some time to stop it.
 	pingTimeout = 10 * time.Second
 	// forever is longer than any call: calls have time limits of their own.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,7 +55,11 @@ func (e *endedError) Error() string {
 
 // overStdio starts a program and makes the handshake with it.
 func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
-	limit, cancel := context.WithTimeoutCause(ctx, c.startup, &timeoutError{c.startup})
+	startup := c.startup
+	if isFetcher(t.Command) {
+		startup *= fetchTimeout
+	}
+	limit, cancel := context.WithTimeoutCause(ctx, startup, &timeoutError{startup})
 	defer cancel()
 	log := c.log.With("server", t.Label)
 	words := new(lastWords)
@@ -95,6 +100,15 @@ func (c *connector) overStdio(ctx context.Context, t target) (*link, error) {
 		return nil, &startError{err}
 	}
 	return l, nil
+}
+
+// fetchers are programs that download what they are told to start.
+var fetchers = []string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "uv", "uvx", "pipx", "docker", "podman"}
+
+// isFetcher reports whether a command is one of the fetchers.
+func isFetcher(command string) bool {
+	name := strings.ToLower(filepath.Base(command))
+	return slices.Contains(fetchers, strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd"))
 }
 
 // endOf says how a program ended that has closed its output. Usually it exits at once.

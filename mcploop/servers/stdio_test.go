@@ -262,3 +262,15 @@ func TestPatientWriter(t *testing.T) {
 	_ = r.Close()
 	<-w.done
 }
+
+func TestIsFetcher(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]bool{
+		"npx": true, "/usr/local/bin/uvx": true, "npx.cmd": true, "UV.exe": true, "docker": true,
+		"node": false, "/opt/npx/server": false, "python3": false,
+	} {
+		if got := isFetcher(command); got != want {
+			t.Errorf("%s: %t", command, got)
+		}
+	}
+}
