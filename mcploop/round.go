@@ -3,6 +3,7 @@ package mcploop
 import (
 	"crypto/rand"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -14,7 +15,10 @@ type Round struct {
 	Number       int // from 1
 	Conversation []translate.Item
 
+	before    int      // valid calls of servers' tools in the rounds before
+	made      int      // and in this one
 	tools     *Toolbox // that the model may call; nil: none
+	isLast    bool     // it has to answer without the tools that it had
 	reasoning strings.Builder
 	text      strings.Builder
 	space     string // with which a text begins, until there is more of it
@@ -46,14 +50,16 @@ func (r *Round) Tools() []request.Tool {
 func (r *Round) Begin() {
 	r.reasoning.Reset()
 	r.text.Reset()
-	r.calls, r.finish, r.space, r.inText = nil, "", "", false
+	r.calls, r.finish, r.space, r.inText, r.made = nil, "", "", false, r.before
 }
 
 // Take takes an event of the engine's answer, and passes on what follows from it. The calls of the model get the providers of
 // their tools, and those that can't be made become invalid calls.
 func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
 	if r.tools.IsEmpty() {
-		emit(ev)
+		if !r.isLast || !isOfCall(ev) { // a call can't be made any more
+			emit(ev)
+		}
 		return
 	}
 	switch ev := ev.(type) {
@@ -88,6 +94,15 @@ func (r *Round) Take(ev translate.Event, emit func(translate.Event)) {
 	emit(ev)
 }
 
+func isOfCall(ev translate.Event) bool {
+	switch ev.(type) {
+	case translate.CallStart, translate.CallArgs, translate.CallDone:
+		return true
+	default:
+		return false
+	}
+}
+
 // say passes a text on. Space before a call is no message: many models write some.
 func (r *Round) say(text string, emit func(translate.Event)) {
 	if !r.inText {
@@ -103,15 +118,27 @@ func (r *Round) say(text string, emit func(translate.Event)) {
 }
 
 func (r *Round) start(ev translate.CallStart, emit func(translate.Event)) {
+	if r.tools.Single && len(r.calls) > 0 {
+		return // nobody knows a call that hasn't started
+	}
 	c := &call{index: ev.Index, id: ev.ID, name: ev.Name, offer: r.tools.byName[ev.Name]}
 	if c.id == "" {
 		c.id = "call_" + rand.Text()
 	}
+	if c.offer == nil && !r.tools.hasServers() {
+		c.offer = &offer{Tool: Tool{Name: ev.Name}} // the client knows what it can call
+	}
 	r.calls = append(r.calls, c)
-	if c.offer != nil {
+	switch {
+	case c.isClients():
+		emit(translate.CallStart{Index: c.index, ID: c.id, Name: c.name})
+	case c.offer != nil:
 		emit(translate.CallStart{Index: c.index, ID: c.id, Name: c.offer.Name, Provider: c.offer.source.Provider})
 	}
 }
+
+// isClients reports whether the call is of a function of the client.
+func (c *call) isClients() bool { return c.offer != nil && c.offer.source == nil }
 
 // done checks a call whose arguments are complete.
 func (r *Round) done(c *call, emit func(translate.Event)) {
@@ -125,7 +152,15 @@ func (r *Round) done(c *call, emit func(translate.Event)) {
 		emit(translate.CallArgs{Index: c.index, Text: "{}"})
 	}
 	emit(translate.CallDone{Index: c.index})
-	if c.reason = c.offer.refuse(c.args); c.reason != "" {
+	if c.isClients() {
+		return
+	}
+	if c.reason = c.offer.refuse(c.args); c.reason == "" {
+		if r.made++; r.tools.MaxCalls > 0 && r.made > r.tools.MaxCalls {
+			c.reason = "No more tools can be called: the limit of " + strconv.Itoa(r.tools.MaxCalls) + " calls is reached."
+		}
+	}
+	if c.reason != "" {
 		emit(translate.CallInvalid{Index: c.index, ID: c.id, Name: c.offer.Name, Reason: c.reason, ArgumentsBad: true})
 	}
 }
@@ -140,8 +175,11 @@ func (r *Round) call(index int) *call {
 	return nil
 }
 
-// goesOn reports whether the model waits for results. It can't be asked again if it has used up its tokens.
-func (r *Round) goesOn() bool { return len(r.calls) > 0 && r.finish != translate.FinishLength }
+// hasCalls reports whether there are calls to be made. There are none if the model has used up its tokens.
+func (r *Round) hasCalls() bool { return len(r.calls) > 0 && r.finish != translate.FinishLength }
+
+// waitsForClient reports whether the model waits for results of the client.
+func (r *Round) waitsForClient() bool { return slices.ContainsFunc(r.calls, (*call).isClients) }
 
 // said returns what the round adds to the conversation.
 func (r *Round) said() []translate.Item {

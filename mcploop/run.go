@@ -23,30 +23,37 @@ type Engine interface {
 	ResultBytes() int
 }
 
-// Run has a model answer a conversation, in rounds: while it calls tools, it is asked again with their results. The calls of one
+// Run has a model answer a conversation, in rounds: while it calls tools, it is asked again with their results, unless some are
+// functions of the client. The calls of one
 // round are made at a time. A toolbox that is empty, or nil, makes one round. There are at most rounds of them; in the last one the
 // model gets no tools, so that it has to answer.
 //
 // What happens beside the engine's answers is passed to emit, one event at a time: the results of calls, and the failures of
 // servers, after which the chat goes on with the failure as the result. The error is that of [Engine.Answer] or of the context.
 func Run(ctx context.Context, engine Engine, conversation []translate.Item, tools *Toolbox, rounds int, emit func(translate.Event)) error {
-	added := 0 // items of earlier rounds
+	made, added := 0, 0 // calls, and items, of earlier rounds
 	for n := 1; ; n++ {
-		round := &Round{Number: n, Conversation: conversation}
+		round := &Round{Number: n, Conversation: conversation, before: made}
 		if n == 1 || n < rounds {
 			round.tools = tools
+		} else {
+			round.isLast = true
 		}
 		if err := round.answer(ctx, engine, len(conversation)-added); err != nil {
 			return err
 		}
-		if !round.goesOn() {
+		if !round.hasCalls() {
 			return nil
 		}
 		round.makeCalls(ctx, engine.ResultBytes(), emit)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if round.waitsForClient() {
+			return nil
+		}
 		said := round.said()
+		made = round.made
 		added += len(said)
 		conversation = append(slices.Clip(conversation), said...)
 	}
@@ -74,7 +81,7 @@ func (r *Round) makeCalls(ctx context.Context, resultBytes int, emit func(transl
 		panics  caught
 	)
 	for _, c := range r.calls {
-		if c.reason != "" {
+		if c.reason != "" || c.isClients() {
 			continue
 		}
 		free <- struct{}{}

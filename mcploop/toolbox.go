@@ -32,16 +32,22 @@ type Source struct {
 
 // Toolbox has the tools that a model may call in one chat.
 type Toolbox struct {
-	tools  []request.Tool
-	byName map[string]*offer
-	caps   request.Caps
-	images request.Images // of all results
+	// MaxCalls is how many calls of servers' tools are made in all; 0: without a limit.
+	MaxCalls int
+	// Single says that of the calls of a round only the first is taken, whether the server or the client makes it.
+	Single bool
+
+	tools   []request.Tool
+	byName  map[string]*offer
+	sources []Source
+	caps    request.Caps
+	images  request.Images // of all results
 }
 
 // offer is a tool as the model knows it.
 type offer struct {
 	Tool
-	source *Source
+	source *Source // nil for a function of the client
 }
 
 // NewToolbox asks the servers for their tools. Tools with invalid schemas are left out and logged. An error is about the
@@ -61,7 +67,7 @@ func NewToolbox(ctx context.Context, sources []Source, caps request.Caps, log *s
 	}
 	asking.Wait()
 	panics.repeat()
-	b := &Toolbox{byName: map[string]*offer{}, caps: caps}
+	b := &Toolbox{byName: map[string]*offer{}, sources: sources, caps: caps}
 	var offers []*offer
 	for i := range sources {
 		s := &sources[i]
@@ -82,6 +88,9 @@ func NewToolbox(ctx context.Context, sources []Source, caps request.Caps, log *s
 	}
 	return b, b.add(offers, log)
 }
+
+// NewFunctions returns a toolbox without servers, for functions of the client.
+func NewFunctions() *Toolbox { return &Toolbox{byName: map[string]*offer{}} }
 
 // permitted returns the tools that the request allows.
 func (s *Source) permitted(tools []Tool) ([]Tool, *translate.Error) {
@@ -126,6 +135,7 @@ func (b *Toolbox) add(offers []*offer, log *slog.Logger) *translate.Error {
 			return translate.Invalid("invalid_value", "integrations",
 				`The schemas of the integrations' tools are too large together. Choose some of the tools with "allowed_tools".`)
 		}
+		tool.Server, tool.Bare = o.source.Label, o.Name
 		b.tools = append(b.tools, tool)
 		b.byName[name] = o
 	}
@@ -146,6 +156,64 @@ func prefixed(o *offer, isTaken func(string) bool) string {
 	}
 	return name
 }
+
+// AddFunctions adds tools that the client calls by itself: such a call is passed on, and ends the loop. A tool of a server that has
+// the same name is offered by the name with its server's label.
+func (b *Toolbox) AddFunctions(functions []request.Tool) {
+	for _, function := range functions {
+		if taken := b.byName[function.Name]; taken != nil && taken.source != nil {
+			b.rename(function.Name, prefixed(taken, func(name string) bool {
+				return b.byName[name] != nil || slices.ContainsFunc(functions, func(f request.Tool) bool { return f.Name == name })
+			}))
+		}
+		b.tools = append(b.tools, function)
+		b.byName[function.Name] = &offer{Tool: Tool{Name: function.Name}}
+	}
+}
+
+// rename offers a server's tool by another name.
+func (b *Toolbox) rename(from, to string) {
+	o := b.byName[from]
+	delete(b.byName, from)
+	b.byName[to] = o
+	i := slices.IndexFunc(b.tools, func(t request.Tool) bool { return t.Name == from })
+	// The schema was checked under the other name.
+	tool, _ := request.NewTool(to, o.Description, gjson.ParseBytes(o.Schema), to, new(request.SchemaWork))
+	tool.Server, tool.Bare = b.tools[i].Server, b.tools[i].Bare
+	b.tools[i] = tool
+}
+
+// Lists returns the tools that are offered of each server.
+func (b *Toolbox) Lists() []translate.ToolList {
+	lists := make([]translate.ToolList, len(b.sources))
+	for i := range b.sources {
+		tools := []byte{'['}
+		for _, tool := range b.tools {
+			if o := b.byName[tool.Name]; o.source == &b.sources[i] {
+				tools = o.append(jsonbody.AppendComma(tools))
+			}
+		}
+		lists[i] = translate.ToolList{Server: b.sources[i].Label, Tools: append(tools, ']')}
+	}
+	return lists
+}
+
+// append appends the tool as its server describes it: its name, its input_schema and its description, if it has one.
+func (o *offer) append(dst []byte) []byte {
+	schema := o.Schema
+	if len(schema) == 0 {
+		schema = []byte(`{"type":"object","properties":{}}`)
+	}
+	dst = jsonbody.AppendString(append(dst, `{"name":`...), o.Name)
+	dst = append(append(dst, `,"input_schema":`...), schema...)
+	if o.Description != "" {
+		dst = jsonbody.AppendString(append(dst, `,"description":`...), o.Description)
+	}
+	return append(dst, '}')
+}
+
+// hasServers reports whether some of the tools are those of servers.
+func (b *Toolbox) hasServers() bool { return len(b.sources) > 0 }
 
 // IsEmpty reports whether there are no tools. A nil Toolbox is empty.
 func (b *Toolbox) IsEmpty() bool { return b == nil || len(b.tools) == 0 }

@@ -83,10 +83,11 @@ type (
 	// Trouble is an error that the answer survives, such as a tool's server that died.
 	Trouble struct{ Err *Error }
 
-	// ToolList has the tools that an MCP server offers.
+	// ToolList has the tools that an MCP server offers. It comes before the first Round.
 	ToolList struct {
-		Server string
-		Tools  json.RawMessage
+		Server string          // its label
+		Tools  json.RawMessage // array of {name, input_schema, description?}
+		Err    *Error          // why the server gave no list; nil if it did
 	}
 
 	// Logprobs has the log probabilities of the tokens of the preceding Text: an array of objects

@@ -12,16 +12,31 @@ type Item struct {
 	Kind ItemKind `json:"kind"`
 	Role Role     `json:"role,omitempty"` // of a message
 
-	// Parts are the content of a message, the text of a reasoning item, what the model is given of a tool's result, or the
-	// reason why a call is invalid.
+	// Parts are the content of a message, the text of a reasoning item or of a summary, what the model is given of a tool's result,
+	// or the reason why a call is invalid or a server gave no list of tools.
 	Parts []Part `json:"parts,omitempty"`
 
-	CallID   string          `json:"call_id,omitempty"`  // of a call and its result
-	Tool     string          `json:"tool,omitempty"`     // the tool called
-	Provider *Provider       `json:"provider,omitempty"` // where the tool is from; nil for a tool of the client
-	Args     json.RawMessage `json:"args,omitempty"`     // of a call: a JSON object
-	Raw      json.RawMessage `json:"raw,omitempty"`      // of a result: the content array of the MCP result
+	CallID    string          `json:"call_id,omitempty"`   // of a call and its result
+	Tool      string          `json:"tool,omitempty"`      // the tool called
+	Namespace string          `json:"namespace,omitempty"` // of a tool of the client, if it has one
+	Provider  *Provider       `json:"provider,omitempty"`  // where the tool is from; nil for a tool of the client
+	Args      json.RawMessage `json:"args,omitempty"`      // of a call: a JSON object, or a string with its text as the model wrote it
+
+	// Raw is the content array of an MCP result, the error of a failed call as its dialect has it, the array of a list of tools, or
+	// the array of log probabilities of a message's text.
+	Raw    json.RawMessage `json:"raw,omitempty"`
+	Status ItemStatus      `json:"status,omitempty"`
 }
+
+// ItemStatus says how an item ended, in a dialect whose items have a status.
+type ItemStatus string
+
+// The statuses of items.
+const (
+	ItemComplete   ItemStatus = ""
+	ItemIncomplete ItemStatus = "incomplete" // cut off
+	ItemFailed     ItemStatus = "failed"     // a call or a list of tools
+)
 
 // Provider is where the server found a tool that it calls itself. The zero value stands for the client.
 type Provider struct {
@@ -39,6 +54,9 @@ const (
 	ItemCall      ItemKind = "call"
 	ItemResult    ItemKind = "result"
 	ItemInvalid   ItemKind = "invalid_call" // a call that could not be made
+	ItemToolList  ItemKind = "tool_list"    // the tools of an MCP server
+	ItemSummary   ItemKind = "summary"      // of a conversation so far, in its place
+	ItemReference ItemKind = "reference"    // stands for the stored item with its ID
 )
 
 // Role is the author of a message.
@@ -49,6 +67,7 @@ const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
+	RoleDeveloper Role = "developer" // as RoleSystem, in dialects that have both
 )
 
 // Part is a piece of an item's content: a text or an image.

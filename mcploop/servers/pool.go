@@ -64,6 +64,7 @@ type Pool struct {
 	private  hosts
 	byKey    map[string]*slot
 	all      map[*slot]struct{} // also those that are retired but in use
+	counts   map[string]Count   // by the label under which a server is counted
 	closed   bool
 }
 
@@ -75,6 +76,7 @@ func NewPool(o Options) *Pool {
 		settings: Settings{CallTimeout: defaultCallTimeout, IdleTTL: defaultIdleTTL},
 		byKey:    make(map[string]*slot),
 		all:      make(map[*slot]struct{}),
+		counts:   make(map[string]Count),
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
 	c := &connector{

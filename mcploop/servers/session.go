@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 
@@ -39,10 +40,12 @@ func (s *Session) Tools(ctx context.Context) (tools []mcploop.Tool, err error) {
 
 // Call calls a tool. It isn't repeated if the server may have begun with it. The errors are [*ConnectionError] and that of ctx.
 func (s *Session) Call(ctx context.Context, tool string, args json.RawMessage) (result mcploop.Result, err error) {
+	begun := time.Now()
 	err = s.use(ctx, func(c conn) (err error) {
 		result, err = c.Call(ctx, tool, args)
 		return err
 	})
+	s.pool.count(ctx, s.target, result, err, time.Since(begun))
 	return result, err
 }
 

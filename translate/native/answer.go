@@ -19,18 +19,9 @@ type Answer struct {
 	round     int  // number of the current round
 	roundFrom int  // index of its first item
 	load      *float64
-	tally     translate.Tally // of the current round
-	sums      sums            // of all rounds
-	before    sums            // of the rounds before the current one
-	first     time.Duration   // time to the first token; 0 if unknown
+	tally     translate.RoundTally
+	first     time.Duration // time to the first token; 0 if unknown
 	reason    translate.FinishReason
-}
-
-// sums are figures of several rounds.
-type sums struct {
-	prompt, cached, completion, reasoning int // tokens; of the prompt, those of the last round
-	timings                               translate.Timings
-	timed                                 bool
 }
 
 // output is an item of the specification's "Chat output item (v1)".
@@ -80,8 +71,6 @@ func (a *Answer) Add(ev translate.Event) {
 		a.extend(translate.ItemMessage, ev.Text)
 	case translate.CallStart, translate.CallArgs, translate.CallResult, translate.CallInvalid:
 		a.addCall(ev)
-	case translate.Timings:
-		a.time(ev)
 	case translate.FirstToken:
 		if a.first == 0 {
 			a.first = ev.After
@@ -96,15 +85,13 @@ func (a *Answer) Add(ev translate.Event) {
 // begin begins a round.
 func (a *Answer) begin(number int) {
 	if number == a.round {
-		a.items, a.sums = a.items[:a.roundFrom], a.before
-	} else {
-		a.sums = a.sumsWith(a.tally.Usage())
+		a.items = a.items[:a.roundFrom]
 	}
 	if number <= 1 {
 		a.first = 0
 	}
-	a.round, a.roundFrom, a.before = number, len(a.items), a.sums
-	a.open, a.tally, a.reason = false, translate.Tally{}, ""
+	a.round, a.roundFrom = number, len(a.items)
+	a.open, a.reason = false, ""
 }
 
 func (a *Answer) extend(kind translate.ItemKind, text string) {
@@ -113,30 +100,6 @@ func (a *Answer) extend(kind translate.ItemKind, text string) {
 		a.open = true
 	}
 	a.items[len(a.items)-1].text.WriteString(text)
-}
-
-// time adds the measurements of a round.
-func (a *Answer) time(t translate.Timings) {
-	sum := &a.sums.timings
-	if !a.sums.timed {
-		*sum, a.sums.timed = t, true
-		return
-	}
-	tokens := sum.PredictedPerSecond*sum.PredictedMillis + t.PredictedPerSecond*t.PredictedMillis
-	if sum.PredictedMillis += t.PredictedMillis; sum.PredictedMillis > 0 {
-		sum.PredictedPerSecond = tokens / sum.PredictedMillis
-	}
-}
-
-// sumsWith returns the sums with the current round's usage.
-func (a *Answer) sumsWith(u translate.Usage) sums {
-	s := a.sums
-	if u.Prompt > 0 {
-		s.prompt, s.cached = u.Prompt, u.Cached
-	}
-	s.completion += u.Completion
-	s.reasoning += min(u.Reasoning, u.Completion)
-	return s
 }
 
 // IsEmpty reports whether nothing was generated.
@@ -150,10 +113,7 @@ func (a *Answer) IsComplete() bool { return a.reason != "" && a.reason != transl
 
 // Usage returns the usage as reported by the engine, or else as counted from the events: the prompt of the last round, and the
 // generated tokens of all rounds.
-func (a *Answer) Usage() translate.Usage {
-	s := a.sumsWith(a.tally.Usage())
-	return translate.Usage{Prompt: s.prompt, Cached: s.cached, Completion: s.completion, Reasoning: s.reasoning}
-}
+func (a *Answer) Usage() translate.Usage { return a.tally.Usage() }
 
 // Items returns the generated items for a conversation. The results of a round's calls follow all of them.
 func (a *Answer) Items() []translate.Item {
@@ -181,12 +141,12 @@ func (a *Answer) Items() []translate.Item {
 
 // AppendBody appends the body of the answer, which is also the result at the end of a stream.
 func (a *Answer) AppendBody(dst []byte) []byte {
-	usage := a.Usage()
+	usage, timings := a.Usage(), a.tally.Timings()
 	return jsonbody.AppendJSON(dst, result{
 		Instance: a.Instance, Output: Output(a.Items()), ResponseID: a.ResponseID,
 		Stats: stats{
 			Input: usage.Prompt, Output: usage.Completion, Reasoning: usage.Reasoning,
-			PerSecond: a.sums.timings.Rate(usage.Completion), FirstToken: seconds(translate.Waited(a.first, &a.sums.timings) * 1000), Load: a.load,
+			PerSecond: timings.Rate(usage.Completion), FirstToken: seconds(translate.Waited(a.first, &timings) * 1000), Load: a.load,
 		},
 	})
 }

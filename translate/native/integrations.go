@@ -8,13 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
-)
-
-// Limits of the integrations of a request.
-const (
-	maxIntegrations = 64
-	maxAllowedTools = 1024
-	maxHeaders      = 64
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // pluginPrefix starts the ids of the servers of mcp.json.
@@ -52,8 +46,8 @@ func (c *Chat) parseIntegrations(body *jsonbody.Body) *translate.Error {
 		return jsonbody.WrongType(name, "an array", v)
 	}
 	all := v.Array()
-	if len(all) > maxIntegrations {
-		return translate.Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(maxIntegrations)+` integrations.`)
+	if len(all) > request.MaxServers {
+		return translate.Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(request.MaxServers)+` integrations.`)
 	}
 	for i, one := range all {
 		parsed, err := parseIntegration(name+"["+strconv.Itoa(i)+"]", one)
@@ -128,47 +122,14 @@ func (i *Integration) parseServer(where string, v gjson.Result) (err *translate.
 	if len(i.Label) > jsonbody.MaxNameLength {
 		return translate.Invalid("invalid_value", where+".server_label", `"`+where+`.server_label" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	}
-	return i.parseHeaders(where+".headers", v.Get("headers"))
+	i.Headers, err = request.Headers(where+".headers", v.Get("headers"))
+	return err
 }
 
-func (i *Integration) parseHeaders(where string, v gjson.Result) (bad *translate.Error) {
-	switch {
-	case v.Type == gjson.Null:
-		return nil
-	case !v.IsObject():
-		return jsonbody.WrongType(where, "an object", v)
+func (i *Integration) parseAllowed(where string, v gjson.Result) (err *translate.Error) {
+	if v.Type != gjson.Null {
+		i.Restricted = true
+		i.Allowed, err = request.AllowedTools(where, v)
 	}
-	i.Headers = map[string]string{}
-	v.ForEach(func(name, value gjson.Result) bool {
-		switch {
-		case value.Type != gjson.String:
-			bad = jsonbody.WrongType(where+"."+name.Str, "a string", value)
-		case len(i.Headers) == maxHeaders:
-			bad = translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(maxHeaders)+` headers.`)
-		}
-		i.Headers[name.Str] = value.Str
-		return bad == nil
-	})
-	return bad
-}
-
-func (i *Integration) parseAllowed(where string, v gjson.Result) *translate.Error {
-	switch {
-	case v.Type == gjson.Null:
-		return nil
-	case !v.IsArray():
-		return jsonbody.WrongType(where, "an array of strings", v)
-	}
-	names := v.Array()
-	if len(names) > maxAllowedTools {
-		return translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(maxAllowedTools)+` names.`)
-	}
-	i.Restricted = true
-	for k, name := range names {
-		if name.Type != gjson.String {
-			return jsonbody.WrongType(where+"["+strconv.Itoa(k)+"]", "a string", name)
-		}
-		i.Allowed = append(i.Allowed, name.Str)
-	}
-	return nil
+	return err
 }

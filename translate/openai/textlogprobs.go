@@ -26,7 +26,7 @@ func (l *textLogprobs) add(content json.RawMessage, top, offset int) (sum float6
 	gjson.ParseBytes(content).ForEach(func(_, item gjson.Result) bool {
 		token, p := item.Get("token").Str, item.Get("logprob")
 		l.Tokens = append(l.Tokens, token)
-		l.Each = append(l.Each, logprob(p))
+		l.Each = append(l.Each, jsonbody.Logprob(p))
 		l.Top = append(l.Top, likeliest(item, top))
 		l.Offsets = append(l.Offsets, offset)
 		offset += utf8.RuneCountInString(token)
@@ -56,7 +56,7 @@ func likeliest(item gjson.Result, top int) textTop {
 		seen[token] = true
 		out = jsonbody.AppendComma(out)
 		out = append(jsonbody.AppendJSON(out, token), ':')
-		out = append(out, logprob(v.Get("logprob"))...)
+		out = append(out, jsonbody.Logprob(v.Get("logprob"))...)
 	}
 	for i, v := range item.Get("top_logprobs").Array() {
 		if i >= top {

@@ -20,7 +20,7 @@ const (
 const SystemPrompt = "system_prompt"
 
 // MessagesOf writes a conversation as the array of messages of a chat. Only the last system prompt is kept, as the first message.
-// Calls become the assistant's, with their results after them. Reasoning is left out before the last message of the user: models
+// A developer's message within the conversation is sent as the user's. Calls become the assistant's, with their results after them. Reasoning is left out before the last message of the user: models
 // are trained without it, but need that of a tool loop that goes on.
 func MessagesOf(items []translate.Item) []byte {
 	w := conversationWriter{thinksFrom: lastOfUser(items)}
@@ -69,6 +69,11 @@ func (w *conversationWriter) add(i int, item *translate.Item) {
 		w.open = true
 		w.calls = append(w.calls, item)
 	case item.Kind != translate.ItemMessage, item.Role == translate.RoleSystem:
+	case item.Role == translate.RoleDeveloper:
+		said := *item
+		said.Role = translate.RoleUser
+		w.flush()
+		w.user(&said)
 	case item.Role == translate.RoleUser:
 		w.flush()
 		w.user(item)
@@ -120,14 +125,22 @@ func (w *conversationWriter) callList() []byte {
 		list = jsonbody.AppendString(list, callID(i, call))
 		list = append(list, `,"type":"function","function":{"name":`...)
 		list = jsonbody.AppendString(list, call.Tool)
-		args := "{}"
-		if jsonbody.IsObject(call.Args) {
-			args = string(call.Args)
-		}
-		list = jsonbody.AppendString(append(list, `,"arguments":`...), args)
+		list = jsonbody.AppendString(append(list, `,"arguments":`...), argumentsOf(call))
 		list = append(list, "}}"...)
 	}
 	return append(list, ']')
+}
+
+// argumentsOf returns the text of a call's arguments. Engines refuse a conversation in which they are no object.
+func argumentsOf(call *translate.Item) string {
+	args := []byte(call.Args)
+	if len(args) > 0 && args[0] == '"' {
+		args = []byte(jsonbody.Unquote(args))
+	}
+	if !jsonbody.IsObject(args) {
+		return "{}"
+	}
+	return string(args)
 }
 
 // callID returns the id of a call, the i-th of its message.

@@ -17,6 +17,9 @@ type Tool struct {
 	Name       string
 	Definition string // as JSON, with the known fields only
 	Parameters string // schema of its arguments; empty if unknown
+
+	Server string // label of the MCP server that has it; empty for a tool of the client
+	Bare   string // its name there
 }
 
 // IsOfObjects reports whether a schema of this type allows objects, as the schema of arguments must.

@@ -1,0 +1,197 @@
+package responses
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// choiceMode says whether tools are called.
+type choiceMode uint8
+
+const (
+	choiceAuto choiceMode = iota
+	choiceNone
+	choiceRequired
+)
+
+// toolChoice says which tools the model may call, and whether it must. A call can be required in the first round only: later the
+// model answers with its result.
+type toolChoice struct {
+	mode    choiceMode
+	allowed []wantedTool // in every round; nil: all
+	first   []wantedTool // in the first round; nil: all
+}
+
+// wantedTool is a tool that a choice names.
+type wantedTool struct {
+	isMCP  bool
+	server string // label of its server, if it is a tool of one
+	name   string // empty for all tools of the server
+}
+
+type (
+	echoedWanted struct {
+		Type   string `json:"type"`
+		Server string `json:"server_label,omitempty"`
+		Name   string `json:"name,omitempty"`
+	}
+	echoedAllowed struct {
+		Type  string         `json:"type"`
+		Mode  string         `json:"mode"`
+		Tools []echoedWanted `json:"tools"`
+	}
+)
+
+// parseChoice parses "tool_choice".
+func (r *Request) parseChoice(body *jsonbody.Body) *translate.Error {
+	const name = "tool_choice"
+	choice := body.Get(name)
+	r.echo.ToolChoice = json.RawMessage(`"auto"`)
+	switch {
+	case choice.Type == gjson.Null:
+		return nil
+	case choice.IsObject():
+		return r.chooseTools(name, choice)
+	case choice.Type != gjson.String:
+		return jsonbody.WrongType(name, "a string or an object", choice)
+	}
+	switch choice.Str {
+	case "auto":
+	case "none":
+		r.choice.mode = choiceNone
+	case "required":
+		if len(r.Functions)+len(r.Servers) == 0 {
+			return badChoice(`is "required", but there are no "tools" to call.`)
+		}
+		r.choice.mode = choiceRequired
+	default:
+		return badChoice(`must be "none", "auto", "required", or an object that names tools, not ` + request.QuoteShort(choice.Str) + `.`)
+	}
+	r.echo.ToolChoice = json.RawMessage(choice.Raw)
+	return nil
+}
+
+// chooseTools parses a choice of the form {"type":"function","name"}, {"type":"mcp","server_label","name"?} or
+// {"type":"allowed_tools","mode","tools"}.
+func (r *Request) chooseTools(where string, choice gjson.Result) *translate.Error {
+	if kind := choice.Get("type").Str; kind != "allowed_tools" {
+		wanted, echoed, err := r.wantedTool(where, choice)
+		r.choice.mode, r.choice.first = choiceRequired, []wantedTool{wanted}
+		r.echo.ToolChoice = jsonbody.AppendJSON(nil, echoed)
+		return err
+	}
+	mode := choice.Get("mode").Str
+	switch mode {
+	case "", "auto":
+		mode = "auto"
+	case "required":
+		r.choice.mode = choiceRequired
+	default:
+		return badChoice(`must have the "mode" "auto" or "required".`)
+	}
+	allowed := echoedAllowed{Type: "allowed_tools", Mode: mode}
+	for i, tool := range choice.Get("tools").Array() {
+		if kind := tool.Get("type").Str; kind != "function" && kind != "mcp" && kind != "" {
+			continue // it is skipped among the tools as well
+		}
+		wanted, echoed, err := r.wantedTool(where+".tools["+strconv.Itoa(i)+"]", tool)
+		if err != nil {
+			return err
+		}
+		r.choice.allowed = append(r.choice.allowed, wanted)
+		allowed.Tools = append(allowed.Tools, echoed)
+	}
+	if len(allowed.Tools) == 0 {
+		return badChoice(`allows no tools: use "none" to have none called.`)
+	}
+	r.echo.ToolChoice = jsonbody.AppendJSON(nil, allowed)
+	return nil
+}
+
+// wantedTool parses the reference to a tool or to a server, which must be among the tools.
+func (r *Request) wantedTool(where string, v gjson.Result) (w wantedTool, echoed echoedWanted, _ *translate.Error) {
+	if !v.IsObject() {
+		return w, echoed, jsonbody.WrongType(where, "an object", v)
+	}
+	w = wantedTool{isMCP: v.Get("type").Str == "mcp", server: v.Get("server_label").Str, name: v.Get("name").Str}
+	echoed = echoedWanted{v.Get("type").Str, w.server, w.name}
+	if w.isMCP {
+		for i := range r.Servers {
+			if r.Servers[i].Label == w.server {
+				return w, echoed, nil
+			}
+		}
+		return w, echoed, badChoice(`names the MCP server ` + request.QuoteShort(w.server) + `, which is not among the "tools".`)
+	}
+	if kind := v.Get("type").Str; kind != "function" {
+		return w, echoed, badChoice(`must be of the type "function", "mcp" or "allowed_tools", not ` + request.QuoteShort(kind) + `: this server runs no other tools.`)
+	}
+	w.server, echoed.Server = "", ""
+	w.name = r.knownName(v.Get("namespace").Str, w.name)
+	names := make([]string, len(r.Functions))
+	for i := range r.Functions {
+		if names[i] = r.Functions[i].Name; names[i] == w.name && w.name != "" {
+			return w, echoed, nil
+		}
+	}
+	if w.name == "" {
+		return w, echoed, badChoice(`must name a function: {"type":"function","name":"…"}.`)
+	}
+	have := "there are no functions"
+	if len(names) > 0 {
+		have = "the functions are: " + strings.Join(names, ", ")
+	}
+	return w, echoed, badChoice(`names the function ` + request.QuoteShort(w.name) + `, but ` + have + `.`)
+}
+
+func badChoice(is string) *translate.Error {
+	return translate.Invalid("invalid_value", "tool_choice", `"tool_choice" `+is)
+}
+
+// offered returns the tools of a round, and whether one of them must be called.
+func (r *Request) offered(tools []request.Tool, first bool) (kept []request.Tool, isForced bool, _ *translate.Error) {
+	c := &r.choice
+	if c.mode == choiceNone || r.IsProbe {
+		return nil, false, nil // an engine would describe them to the model, and leave its calls in the text
+	}
+	if kept = tools; c.allowed != nil {
+		kept = keep(kept, c.allowed)
+	}
+	if !first {
+		return kept, false, nil
+	}
+	if c.first != nil {
+		kept = keep(kept, c.first)
+	}
+	if c.mode == choiceRequired && len(kept) == 0 {
+		return nil, false, badChoice(`demands a call, but none of the tools of the MCP servers is allowed and has the name: look at the items of type "mcp_list_tools".`)
+	}
+	return kept, c.mode == choiceRequired, nil
+}
+
+// keep returns the tools that are wanted.
+func keep(tools []request.Tool, wanted []wantedTool) (kept []request.Tool) {
+	for _, tool := range tools {
+		for _, w := range wanted {
+			if w.fits(&tool) {
+				kept = append(kept, tool)
+				break
+			}
+		}
+	}
+	return kept
+}
+
+func (w *wantedTool) fits(tool *request.Tool) bool {
+	if w.isMCP {
+		return tool.Server == w.server && (w.name == "" || tool.Bare == w.name)
+	}
+	return tool.Server == "" && tool.Name == w.name
+}

@@ -1,0 +1,49 @@
+package responses
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// WithDefaults returns a copy of a body with the defaults of missing fields, and without chosenBy, the field that chose the
+// defaults. The names of the defaults are those of chats. A system prompt is added unless the request has one.
+func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
+	ours := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		name, value := key, string(defaults[key])
+		switch {
+		case slices.Contains(request.Limits, key):
+			if name = "max_output_tokens"; ours[name] != "" || gjson.Parse(value).Num < 1 { // no limit
+				continue
+			}
+		case key == request.SystemPrompt:
+			if name = "instructions"; isSystem(b.Get("input").Get("0.role").Str) {
+				continue
+			}
+		case key == "reasoning_effort":
+			name, value = "reasoning", `{"effort":`+value+`}`
+		case key == "response_format":
+			continue // the Responses API has another form of it
+		}
+		ours[name] = value
+	}
+	var e jsonbody.Edit
+	e.Remove(chosenBy)
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		if name != chosenBy && !jsonbody.IsGiven(b.Value(name)) {
+			e.Set(name, ours[name])
+		}
+	}
+	return jsonbody.Scan(e.Apply(b))
+}
+
+func isSystem(role string) bool {
+	return role == string(translate.RoleSystem) || role == string(translate.RoleDeveloper)
+}

@@ -1,0 +1,129 @@
+package responses
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// echo is what a response repeats of its request, without secrets.
+type echo struct {
+	Background       bool            `json:"background"`
+	Instructions     *string         `json:"instructions"`
+	MaxOutput        *int            `json:"max_output_tokens"`
+	MaxToolCalls     *int            `json:"max_tool_calls"`
+	Metadata         json.RawMessage `json:"metadata"`
+	Parallel         bool            `json:"parallel_tool_calls"`
+	PresencePenalty  json.Number     `json:"presence_penalty"`
+	FrequencyPenalty json.Number     `json:"frequency_penalty"`
+	CacheKey         *string         `json:"prompt_cache_key"`
+	Reasoning        echoedReasoning `json:"reasoning"`
+	Safety           *string         `json:"safety_identifier"`
+	ServiceTier      string          `json:"service_tier"`
+	Store            bool            `json:"store"`
+	Temperature      json.Number     `json:"temperature"`
+	Text             echoedText      `json:"text"`
+	ToolChoice       json.RawMessage `json:"tool_choice"`
+	Tools            json.RawMessage `json:"tools"`
+	TopLogprobs      int             `json:"top_logprobs"`
+	TopP             json.Number     `json:"top_p"`
+	Truncation       string          `json:"truncation"`
+	User             string          `json:"user,omitempty"`
+}
+
+// Limits of the metadata, which are OpenAI's.
+const (
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+	maxEchoedString  = 1024 // bytes
+)
+
+// parseEchoed parses the fields that have no effect beside those in the response.
+func (r *Request) parseEchoed(body *jsonbody.Body) (err *translate.Error) {
+	e := &r.echo
+	e.Background, e.Instructions, e.Store = r.Background, r.Instructions, r.Store
+	e.MaxOutput, e.MaxToolCalls = givenInt(r.MaxOutput), givenInt(r.MaxToolCalls)
+	e.Temperature, e.TopP = number(body, "temperature", "1"), number(body, "top_p", "1")
+	e.PresencePenalty, e.FrequencyPenalty = number(body, "presence_penalty", "0"), number(body, "frequency_penalty", "0")
+	e.TopLogprobs = int(body.Get("top_logprobs").Num)
+	e.ServiceTier = "default"
+	if e.Metadata, err = parseMetadata(body.Get("metadata")); err != nil {
+		return err
+	}
+	// A conversation that is too long is an error either way, so that is what the response says.
+	if _, err = oneOf("truncation", body.Get("truncation"), "auto", "disabled"); err != nil {
+		return err
+	}
+	e.Truncation = "disabled"
+	e.Parallel = true
+	if jsonbody.IsGiven(body.Value("parallel_tool_calls")) {
+		if e.Parallel, err = body.Bool("parallel_tool_calls"); err != nil {
+			return err
+		}
+	}
+	r.Chat.SingleCall = !e.Parallel
+	for name, to := range map[string]**string{"prompt_cache_key": &e.CacheKey, "safety_identifier": &e.Safety} {
+		text, err := shortString(body, name)
+		if err != nil {
+			return err
+		}
+		*to = orNil(text)
+	}
+	if _, err = shortString(body, "service_tier"); err != nil {
+		return err
+	}
+	e.User, err = shortString(body, "user")
+	return err
+}
+
+// shortString reads a string that is repeated in each event with the response.
+func shortString(body *jsonbody.Body, name string) (string, *translate.Error) {
+	text, err := body.String(name)
+	if err == nil && len(text) > maxEchoedString {
+		err = translate.Invalid("invalid_value", name, `"`+name+`" must have at most `+strconv.Itoa(maxEchoedString)+` bytes.`)
+	}
+	return text, err
+}
+
+func givenInt(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// number returns a number of the body as it is written there.
+func number(body *jsonbody.Body, name, otherwise string) json.Number {
+	if v := body.Get(name); v.Type == gjson.Number {
+		return json.Number(v.Raw)
+	}
+	return json.Number(otherwise)
+}
+
+func parseMetadata(v gjson.Result) (json.RawMessage, *translate.Error) {
+	switch {
+	case v.Type == gjson.Null:
+		return json.RawMessage("{}"), nil
+	case !v.IsObject():
+		return nil, jsonbody.WrongType("metadata", "an object", v)
+	}
+	var bad *translate.Error
+	count := 0
+	v.ForEach(func(key, value gjson.Result) bool {
+		where := "metadata." + key.Str
+		switch count++; {
+		case value.Type != gjson.String:
+			bad = jsonbody.WrongType(where, "a string", value)
+		case count > maxMetadata, len([]rune(key.Str)) > maxMetadataKey, len([]rune(value.Str)) > maxMetadataValue:
+			bad = translate.Invalid("invalid_value", "metadata", `"metadata" must hold at most `+strconv.Itoa(maxMetadata)+` pairs, of keys with at most `+
+				strconv.Itoa(maxMetadataKey)+` characters and values with at most `+strconv.Itoa(maxMetadataValue)+`.`)
+		}
+		return bad == nil
+	})
+	return json.RawMessage(v.Raw), bad
+}

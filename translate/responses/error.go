@@ -1,0 +1,90 @@
+package responses
+
+import (
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// previousNotFound is the code of a previous_response_id that is unknown.
+const previousNotFound = "previous_response_not_found"
+
+// Errors writes errors in the format of OpenAI's API, with the statuses and codes of the Responses API.
+type Errors struct{}
+
+// Status returns the status of the error's kind, except for an MCP server that failed, and for a previous response.
+func (Errors) Status(e *translate.Error) int {
+	switch {
+	case isExternal(e) && e.EffectiveCode() == "":
+		return http.StatusFailedDependency
+	case e.Code == previousNotFound:
+		return http.StatusBadRequest
+	default:
+		return e.Status()
+	}
+}
+
+// AppendError appends {"error":{"message","type","param","code"}}, always with all four members.
+func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
+	return jsonbody.AppendJSON(dst, errorBody{errorObjectOf(e)})
+}
+
+type (
+	errorBody struct {
+		Error errorObject `json:"error"`
+	}
+	errorObject struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+)
+
+func errorObjectOf(e *translate.Error) errorObject {
+	o := errorObject{Type: "invalid_request_error", Code: orNil(e.EffectiveCode()), Message: e.Message, Param: orNil(e.Param)}
+	switch status := e.Status(); {
+	case isExternal(e) && o.Code == nil:
+		o.Type, o.Code, o.Param = "external_connector_error", orNil("http_error"), orNil("tools")
+	case e.Kind == translate.KindResponseNotFound && e.Code == "":
+		o.Code = nil
+	case status == http.StatusTooManyRequests:
+		o.Type = "rate_limit_exceeded"
+	case status >= http.StatusInternalServerError:
+		o.Type = "server_error"
+	}
+	return o
+}
+
+// isExternal reports whether the error is that of an MCP server.
+func isExternal(e *translate.Error) bool {
+	return e.Kind == translate.KindMCPFailed || e.Kind == translate.KindPluginFailed
+}
+
+// failure is the member error of a response that failed.
+type failure struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// failureOf returns the failure in the words of the Responses API. Agents know "context_length_exceeded", too.
+func failureOf(e *translate.Error) *failure {
+	f := &failure{Code: "server_error", Message: e.Message}
+	switch status := e.Status(); {
+	case e.Kind == translate.KindContextOverflow:
+		f.Code = e.EffectiveCode()
+	case status == http.StatusTooManyRequests:
+		f.Code = "rate_limit_exceeded"
+	case status < http.StatusInternalServerError && !isExternal(e):
+		f.Code = "invalid_prompt"
+	}
+	return f
+}
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,110 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+type (
+	echoedText struct {
+		Format    json.RawMessage `json:"format"`
+		Verbosity string          `json:"verbosity,omitempty"`
+	}
+	echoedFormat struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Schema      json.RawMessage `json:"schema"`
+		Strict      bool            `json:"strict"`
+	}
+)
+
+// plainFormat is the format of an answer that may be any text.
+var plainFormat = json.RawMessage(`{"type":"text"}`)
+
+// parseText parses the format of the answer. The verbosity has no effect.
+func (r *Request) parseText(body *jsonbody.Body) *translate.Error {
+	r.echo.Text.Format = plainFormat
+	text := body.Get("text")
+	switch {
+	case text.Type == gjson.Null:
+		return nil
+	case !text.IsObject():
+		return jsonbody.WrongType("text", "an object", text)
+	}
+	var err *translate.Error
+	if r.echo.Text.Verbosity, err = oneOf("text.verbosity", text.Get("verbosity"), "low", "medium", "high"); err != nil {
+		return err
+	}
+	format := text.Get("format")
+	switch {
+	case format.Type == gjson.Null:
+		return nil
+	case !format.IsObject():
+		return jsonbody.WrongType("text.format", "an object", format)
+	case format.Get("type").Type == gjson.Null && len(format.Map()) == 0:
+		return nil
+	}
+	switch kind := format.Get("type"); kind.Str {
+	case "text":
+	case "json_object":
+		r.format, r.echo.Text.Format = `{"type":"json_object"}`, json.RawMessage(`{"type":"json_object"}`)
+	case "json_schema":
+		return r.parseSchema("text.format", format)
+	default:
+		return translate.Invalid("invalid_value", "text.format.type", `"text.format.type" must be "text", "json_schema" or "json_object".`)
+	}
+	return nil
+}
+
+// parseSchema parses a format with a schema, which isn't nested as it is in a chat.
+func (r *Request) parseSchema(where string, format gjson.Result) *translate.Error {
+	name, err := optionalString(where+".name", format.Get("name"))
+	if err != nil {
+		return err
+	}
+	description, err := optionalString(where+".description", format.Get("description"))
+	if err != nil {
+		return err
+	}
+	strict := format.Get("strict")
+	if strict.Type != gjson.Null && !strict.IsBool() {
+		return jsonbody.WrongType(where+".strict", "a boolean", strict)
+	}
+	schema := request.WithoutNulls(format.Get("schema"))
+	switch {
+	case schema.Type == gjson.Null:
+		return translate.Missing(where + ".schema")
+	case !schema.IsObject():
+		return jsonbody.WrongType(where+".schema", "an object", schema)
+	}
+	var work request.SchemaWork
+	if err := work.Check(where+".schema", schema); err != nil {
+		return err
+	}
+	r.format = `{"type":"json_schema","json_schema":{"schema":` + schema.Raw + `}}`
+	r.echo.Text.Format = jsonbody.AppendJSON(nil, echoedFormat{"json_schema", name, description, json.RawMessage(schema.Raw), strict.Bool()})
+	return nil
+}
+
+// optionalString reads a string that may be null.
+func optionalString(where string, v gjson.Result) (string, *translate.Error) {
+	if v.Type != gjson.String && v.Type != gjson.Null {
+		return "", jsonbody.WrongType(where, "a string", v)
+	}
+	return v.Str, nil
+}
+
+// requiredString reads a string that must not be empty.
+func requiredString(where string, v gjson.Result) (string, *translate.Error) {
+	text, err := optionalString(where, v)
+	if err == nil && text == "" {
+		err = translate.Missing(where)
+	}
+	return text, err
+}

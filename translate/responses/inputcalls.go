@@ -1,0 +1,166 @@
+package responses
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// call reads a call of a function. The input of a custom tool, which is any text, becomes an argument.
+func (p *inputParser) call(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
+	item.Kind = translate.ItemCall
+	if item.CallID, err = p.name(where+".call_id", v.Get("call_id"), true); err != nil {
+		return err
+	}
+	if item.Tool, err = p.name(where+".name", v.Get("name"), true); err != nil {
+		return err
+	}
+	if item.Namespace, err = p.name(where+".namespace", v.Get("namespace"), false); err != nil {
+		return err
+	}
+	if v.Get("type").Str == "custom_tool_call" {
+		input, err := optionalString(where+".input", v.Get("input"))
+		item.Args = asArguments(string(append(jsonbody.AppendString([]byte(`{"input":`), input), '}')))
+		p.add(item)
+		return err
+	}
+	arguments, err := request.CallArguments(where+".arguments", v.Get("arguments"))
+	item.Args = asArguments(arguments)
+	p.add(item)
+	return err
+}
+
+// result reads what a function returned: a text, or texts and images.
+func (p *inputParser) result(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
+	item.Kind, item.Status = translate.ItemResult, translate.ItemComplete
+	if item.CallID, err = p.name(where+".call_id", v.Get("call_id"), true); err != nil {
+		return err
+	}
+	item.Parts, err = p.content(where+".output", v.Get("output"), true)
+	p.add(item)
+	return err
+}
+
+// mcpCall reads an earlier call of a tool of an MCP server, with its result.
+func (p *inputParser) mcpCall(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
+	item.Kind, item.Provider = translate.ItemCall, &translate.Provider{}
+	if item.Tool, err = p.name(where+".name", v.Get("name"), true); err != nil {
+		return err
+	}
+	if item.Provider.Server, err = p.name(where+".server_label", v.Get("server_label"), true); err != nil {
+		return err
+	}
+	arguments, err := request.CallArguments(where+".arguments", v.Get("arguments"))
+	if err != nil {
+		return err
+	}
+	item.Args = asArguments(arguments)
+	if item.CallID = item.ID; item.CallID == "" {
+		item.CallID = "mcp_call_" + strconv.Itoa(len(p.items))
+	}
+	output, err := optionalString(where+".output", v.Get("output"))
+	if err != nil {
+		return err
+	}
+	if failed := v.Get("error"); failed.Type != gjson.Null {
+		output = errorText(failed)
+		item.Status, item.Raw = translate.ItemFailed, toolError(output)
+	}
+	p.add(item)
+	p.add(&translate.Item{ID: item.ID, Kind: translate.ItemResult, CallID: item.CallID, Tool: item.Tool, Parts: []translate.Part{{Text: output}}, Raw: textContent(output)})
+	return nil
+}
+
+// errorText returns the text of the error of an MCP call: in the old form a string, else an object with a message or a content.
+func errorText(v gjson.Result) string {
+	var texts []string
+	for _, part := range v.Get("content").Array() {
+		texts = append(texts, part.Get("text").Str)
+	}
+	switch {
+	case v.Type == gjson.String:
+		return v.Str
+	case len(texts) > 0:
+		return strings.Join(texts, "\n")
+	case v.Get("message").Type == gjson.String:
+		return v.Get("message").Str
+	default:
+		return v.Raw
+	}
+}
+
+func (p *inputParser) name(where string, v gjson.Result, isRequired bool) (name string, err *translate.Error) {
+	if isRequired {
+		name, err = requiredString(where, v)
+	} else {
+		name, err = optionalString(where, v)
+	}
+	if err == nil && len(name) > jsonbody.MaxNameLength {
+		err = tooLong(where)
+	}
+	return name, err
+}
+
+// summaryMark starts what clients get in place of a summary. It isn't secret, but clients can't know its form.
+const summaryMark = "lmc1."
+
+func sealed(summary string) string {
+	return summaryMark + base64.StdEncoding.EncodeToString([]byte(summary))
+}
+
+// summary reads the summary of a conversation, made by POST /v1/responses/compact.
+func (p *inputParser) summary(where string, v gjson.Result, item *translate.Item) *translate.Error {
+	where += ".encrypted_content"
+	text, err := requiredString(where, v.Get("encrypted_content"))
+	if err != nil {
+		return err
+	}
+	encoded, isOurs := strings.CutPrefix(text, summaryMark)
+	summary, bad := base64.StdEncoding.DecodeString(encoded)
+	if !isOurs || bad != nil {
+		return translate.Invalid("invalid_value", where, `"`+where+`" was not made by this server's /v1/responses/compact, so it can't be read: send the items that it stands for.`)
+	}
+	item.Kind, item.Parts = translate.ItemSummary, []translate.Part{{Text: strings.ToValidUTF8(string(summary), "\uFFFD")}}
+	p.add(item)
+	return nil
+}
+
+// CheckCalls returns the error of a conversation that has the result of a function without its call, or a call without its result. A
+// call that was cut off needs none.
+func CheckCalls(conversation []translate.Item) *translate.Error {
+	calls := map[string]bool{} // whether there is a call with the id
+	open := map[string]bool{}
+	for i := range conversation {
+		item := &conversation[i]
+		switch item.Kind {
+		case translate.ItemCall, translate.ItemInvalid:
+			calls[item.CallID] = true
+			if item.Kind == translate.ItemCall && item.Provider == nil && item.Status == translate.ItemComplete {
+				open[item.CallID] = true
+			}
+		case translate.ItemResult:
+			if !calls[item.CallID] {
+				return translate.Invalid("", "input", "No tool call found for function call output with call_id "+short(item.CallID)+".")
+			}
+			delete(open, item.CallID)
+		}
+	}
+	for i := range conversation {
+		if item := &conversation[i]; item.Kind == translate.ItemCall && open[item.CallID] {
+			return translate.Invalid("", "input", "No tool output found for function call "+short(item.CallID)+".")
+		}
+	}
+	return nil
+}
+
+// short returns an id of the client's for a message.
+func short(id string) string {
+	quoted := request.QuoteShort(id)
+	return quoted[1 : len(quoted)-1]
+}

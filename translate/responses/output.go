@@ -1,0 +1,208 @@
+package responses
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+type (
+	messageItem struct {
+		ID      string            `json:"id"`
+		Type    string            `json:"type"`
+		Status  string            `json:"status"`
+		Role    translate.Role    `json:"role"`
+		Content []json.RawMessage `json:"content"`
+	}
+	outputText struct {
+		Type        string          `json:"type"`
+		Text        string          `json:"text"`
+		Annotations []string        `json:"annotations"` // always empty
+		Logprobs    json.RawMessage `json:"logprobs"`
+	}
+	textPart struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	imagePart struct {
+		Type   string `json:"type"`
+		Detail string `json:"detail"`
+		URL    string `json:"image_url"`
+	}
+	reasoningItem struct {
+		ID      string     `json:"id"`
+		Type    string     `json:"type"`
+		Status  string     `json:"status"`
+		Summary []string   `json:"summary"` // always empty
+		Content []textPart `json:"content"`
+	}
+	functionItem struct {
+		ID        string `json:"id"`
+		Type      string `json:"type"`
+		Status    string `json:"status"`
+		CallID    string `json:"call_id"`
+		Namespace string `json:"namespace,omitempty"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	resultItem struct {
+		ID     string `json:"id"`
+		Type   string `json:"type"`
+		Status string `json:"status"`
+		CallID string `json:"call_id"`
+		Output any    `json:"output"` // a string, or an array of parts
+	}
+	mcpCallItem struct {
+		ID        string          `json:"id"`
+		Type      string          `json:"type"`
+		Status    string          `json:"status"`
+		Server    string          `json:"server_label"`
+		Name      string          `json:"name"`
+		Arguments string          `json:"arguments"`
+		Output    *string         `json:"output"`
+		Error     json.RawMessage `json:"error"`
+		Approval  *string         `json:"approval_request_id"` // always null
+	}
+	// toolListItem leaves out an error that there isn't: strict clients refuse null.
+	toolListItem struct {
+		ID     string          `json:"id"`
+		Type   string          `json:"type"`
+		Server string          `json:"server_label"`
+		Tools  json.RawMessage `json:"tools"`
+		Error  string          `json:"error,omitempty"`
+	}
+	reference struct {
+		ID   string `json:"id"`
+		Type string `json:"type"`
+	}
+	summaryItem struct {
+		ID        string `json:"id"`
+		Type      string `json:"type"`
+		Encrypted string `json:"encrypted_content"`
+	}
+)
+
+var noElements = json.RawMessage("[]")
+
+// OutputItems returns items as JSON. The results of MCP calls are part of their calls, and calls of tools that don't exist aren't
+// shown.
+func OutputItems(items []translate.Item) []json.RawMessage {
+	results := map[string]*translate.Item{}
+	for i := len(items) - 1; i >= 0; i-- {
+		if items[i].Kind == translate.ItemResult {
+			results[items[i].CallID] = &items[i]
+		}
+	}
+	made := map[string]bool{} // ids of calls of MCP tools and of those that don't exist
+	out := make([]json.RawMessage, 0, len(items))
+	for i := range items {
+		item := &items[i]
+		if item.Kind == translate.ItemCall && item.Provider != nil || item.Kind == translate.ItemInvalid {
+			made[item.CallID] = true
+		}
+		if item.Kind == translate.ItemInvalid && item.Provider == nil || item.Kind == translate.ItemResult && made[item.CallID] {
+			continue
+		}
+		status := string(Completed)
+		if item.Status != translate.ItemComplete {
+			status = string(item.Status)
+		}
+		out = append(out, appendItem(nil, item, results[item.CallID], status))
+	}
+	return out
+}
+
+// appendItem appends an item. result is that of a call of an MCP tool; nil if there is none yet.
+func appendItem(dst []byte, item, result *translate.Item, status string) []byte {
+	switch item.Kind {
+	case translate.ItemReasoning:
+		made := reasoningItem{item.ID, "reasoning", status, []string{}, []textPart{}}
+		if len(item.Parts) > 0 {
+			made.Content = append(made.Content, textPart{"reasoning_text", translate.JoinTexts(item.Parts)})
+		}
+		return jsonbody.AppendJSON(dst, made)
+	case translate.ItemCall, translate.ItemInvalid:
+		if item.Provider == nil {
+			return jsonbody.AppendJSON(dst, functionItem{item.ID, "function_call", status, item.CallID, item.Namespace, item.Tool, argumentsOf(item)})
+		}
+		return jsonbody.AppendJSON(dst, mcpCallOf(item, result, status))
+	case translate.ItemResult:
+		return jsonbody.AppendJSON(dst, resultItem{item.ID, "function_call_output", status, item.CallID, outputOf(item.Parts)})
+	case translate.ItemToolList:
+		made := toolListItem{item.ID, "mcp_list_tools", labelOf(item.Provider), noElements, translate.JoinTexts(item.Parts)}
+		if item.Raw != nil {
+			made.Tools = item.Raw
+		}
+		return jsonbody.AppendJSON(dst, made)
+	case translate.ItemReference:
+		return jsonbody.AppendJSON(dst, reference{item.ID, "item_reference"})
+	case translate.ItemSummary:
+		return jsonbody.AppendJSON(dst, summaryItem{item.ID, "compaction", sealed(translate.JoinTexts(item.Parts))})
+	default:
+		return jsonbody.AppendJSON(dst, messageItem{item.ID, "message", status, item.Role, contentOf(item)})
+	}
+}
+
+func contentOf(item *translate.Item) []json.RawMessage {
+	content := make([]json.RawMessage, len(item.Parts))
+	for i, part := range item.Parts {
+		if item.Role == translate.RoleAssistant {
+			made := outputText{"output_text", part.Text, []string{}, noElements}
+			if i == 0 && item.Raw != nil {
+				made.Logprobs = item.Raw
+			}
+			content[i] = jsonbody.AppendJSON(nil, made)
+		} else {
+			content[i] = jsonbody.AppendJSON(nil, inputPart(part))
+		}
+	}
+	return content
+}
+
+func inputPart(part translate.Part) any {
+	if part.Image != nil {
+		return imagePart{"input_image", "auto", part.Image.DataURL()}
+	}
+	return textPart{"input_text", part.Text}
+}
+
+// outputOf returns the result of a function as its client gave it.
+func outputOf(parts []translate.Part) any {
+	if len(parts) == 0 || len(parts) == 1 && parts[0].Image == nil {
+		return translate.JoinTexts(parts)
+	}
+	made := make([]any, len(parts))
+	for i, part := range parts {
+		made[i] = inputPart(part)
+	}
+	return made
+}
+
+// argumentsOf returns the arguments as the model wrote them, which need not be an object.
+func argumentsOf(item *translate.Item) string {
+	if len(item.Args) > 0 && item.Args[0] == '"' {
+		return jsonbody.Unquote(item.Args)
+	}
+	return string(item.Args)
+}
+
+// asArguments is the reverse of argumentsOf. A store would write an object in another form.
+func asArguments(text string) json.RawMessage {
+	return jsonbody.AppendString(nil, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+func mcpCallOf(item, result *translate.Item, status string) mcpCallItem {
+	made := mcpCallItem{
+		ID: item.ID, Type: "mcp_call", Status: status, Server: labelOf(item.Provider), Name: item.Tool, Arguments: argumentsOf(item), Error: json.RawMessage("null"),
+	}
+	switch {
+	case item.Raw != nil:
+		made.Error = item.Raw
+	case result != nil && item.Status == translate.ItemComplete:
+		output := contentText(result.Raw)
+		made.Output = &output
+	}
+	return made
+}

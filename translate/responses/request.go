@@ -1,0 +1,154 @@
+package responses
+
+import (
+	"math"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Request is a request of POST /v1/responses.
+type Request struct {
+	Input        []translate.Item // what the request adds to the conversation; an ItemReference stands for a stored item
+	Instructions *string          // a system prompt of this response only
+	Previous     string           // id of the response to continue; empty if there is none
+	Store        bool
+	Background   bool
+	Functions    []request.Tool // tools that the client runs
+	Servers      []Server       // MCP servers, whose tools we run
+	MaxOutput    int            // maximum number of tokens of all rounds; 0 if not given
+	MaxToolCalls int            // maximum number of calls of MCP tools; 0 if not given
+
+	// IsProbe reports whether there is nothing to answer: the input is "", and there is no conversation. Agents send it to have the
+	// model loaded. It is answered with one token at most.
+	IsProbe bool
+
+	Chat request.Chat // for the wire of the engine; without the choice of tools, which differs between rounds
+
+	edit   jsonbody.Edit // fields of the engine's request, without messages, tools and format
+	format string        // response_format of the engine's request; empty if any text will do
+	choice toolChoice
+	names  map[string]function // functions in namespaces, by the names that the model knows
+	echo   echo
+}
+
+// Parse parses a request. It rejects invalid requests, and those that the model can't serve, before anything is loaded. It doesn't
+// decide which servers are permitted. Unknown fields are ignored.
+func Parse(body *jsonbody.Body, model string, caps request.Caps) (*Request, *translate.Error) {
+	r := &Request{Chat: request.Chat{N: 1}}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{
+		r.parseState, r.parseNumbers, r.parseOthers, r.parseEchoed, r.parseText, r.parseTools, r.parseChoice,
+	} {
+		if err := parse(body); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.parseReasoning(body, caps); err != nil {
+		return nil, err
+	}
+	if err := r.parseLogprobs(body, caps); err != nil {
+		return nil, err
+	}
+	return r, r.parseInput(body.Get("input"), &inputParser{model: model, caps: caps})
+}
+
+// parseState parses what a response continues, and what becomes of it.
+func (r *Request) parseState(body *jsonbody.Body) (err *translate.Error) {
+	for _, name := range []string{"conversation", "prompt"} {
+		if jsonbody.IsGiven(body.Value(name)) {
+			return translate.Invalid("unsupported_parameter", name, `"`+name+`" is not supported: this server keeps no such objects. Send the whole "input", or continue with "previous_response_id".`)
+		}
+	}
+	if r.Previous, err = body.String("previous_response_id"); err != nil {
+		return err
+	}
+	if len(r.Previous) > jsonbody.MaxNameLength {
+		return tooLong("previous_response_id")
+	}
+	if instructions := body.Get("instructions"); instructions.Type == gjson.String {
+		r.Instructions = &instructions.Str
+	} else if instructions.Type != gjson.Null {
+		return jsonbody.WrongType("instructions", "a string", instructions)
+	}
+	if r.Store, err = body.Bool("store"); err != nil {
+		return err
+	}
+	r.Store = r.Store || !jsonbody.IsGiven(body.Value("store")) // responses are stored by default
+	if r.Background, err = body.Bool("background"); err != nil {
+		return err
+	}
+	if r.Background && !r.Store {
+		return translate.Invalid("invalid_value", "background", `"background" needs the response to be stored: leave out "store", or set it to true.`)
+	}
+	_, err = body.Bool("stream")
+	return err
+}
+
+// numbers are the numeric fields of the Responses API.
+var numbers = []request.Number{
+	{Name: "temperature", Max: 2, As: "temperature"},
+	{Name: "top_p", Max: 1, As: "top_p"},
+	{Name: "max_output_tokens", Min: 1, Max: math.MaxInt32, Whole: true, As: "max_tokens"},
+	{Name: "max_tool_calls", Min: 1, Max: math.MaxInt32, Whole: true},
+	{Name: "top_logprobs", Max: request.MaxLogprobs, Whole: true},
+}
+
+func (r *Request) parseNumbers(body *jsonbody.Body) *translate.Error {
+	for _, f := range numbers {
+		v := body.Get(f.Name)
+		if v.Type == gjson.Null {
+			continue
+		}
+		if err := f.Check(v); err != nil {
+			return err
+		}
+		if f.As != "" {
+			r.edit.Set(f.As, v.Raw)
+		}
+	}
+	r.MaxOutput, r.MaxToolCalls = int(body.Get("max_output_tokens").Num), int(body.Get("max_tool_calls").Num)
+	return nil
+}
+
+// others are fields that the Responses API doesn't have but engines support.
+var others = []string{"top_k", "min_p", "repeat_penalty", "seed", "presence_penalty", "frequency_penalty", "logit_bias"}
+
+func (r *Request) parseOthers(body *jsonbody.Body) (err *translate.Error) {
+	if err = request.CopyFields(body, &r.edit, others...); err != nil {
+		return err
+	}
+	r.Chat.Stops, err = request.ParseStops(body)
+	return err
+}
+
+// logprobsWord is the word of "include" that asks for log probabilities. Other words ask for what there is anyway, or never.
+const logprobsWord = "message.output_text.logprobs"
+
+func (r *Request) parseLogprobs(body *jsonbody.Body, caps request.Caps) *translate.Error {
+	include := body.Get("include")
+	if include.Type != gjson.Null && !include.IsArray() {
+		return jsonbody.WrongType("include", "an array of strings", include)
+	}
+	for _, word := range include.Array() {
+		if word.Type != gjson.String {
+			return jsonbody.WrongType("include", "an array of strings", include)
+		}
+		r.Chat.Logprobs = r.Chat.Logprobs || word.Str == logprobsWord
+	}
+	if !r.Chat.Logprobs {
+		return nil
+	}
+	if hasTools := len(r.Functions)+len(r.Servers) > 0 && r.choice.mode != choiceNone; hasTools && caps.NoLogprobsWithTools {
+		return translate.Invalid("invalid_value", "include", `"include" asks for log probabilities, which can't be combined with "tools": leave out one of them, or set "tool_choice" to "none".`)
+	}
+	top := body.Get("top_logprobs")
+	r.Chat.OnlyChosen = top.Num == 0
+	r.edit.Set("logprobs", "true")
+	if !r.Chat.OnlyChosen {
+		r.edit.Set("top_logprobs", top.Raw)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package responses
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Server is an MCP server whose tools the model may call: one that the request names, or one that the operator configured.
+type Server struct {
+	Param string // its place in the request
+
+	Label   string
+	URL     string // empty for the server of mcp.json with this label
+	Headers map[string]string
+
+	Restricted bool     // only the Allowed tools may be used
+	Allowed    []string // by name
+}
+
+// Provider returns what the items of a conversation say of the server's tools.
+func (s *Server) Provider() translate.Provider { return translate.Provider{Server: s.Label} }
+
+// echoedServer is what is told of a server. The URL is without its secrets.
+type echoedServer struct {
+	Type        string          `json:"type"`
+	Label       string          `json:"server_label"`
+	URL         string          `json:"server_url,omitempty"`
+	Description string          `json:"server_description,omitempty"`
+	Allowed     json.RawMessage `json:"allowed_tools"`
+	Headers     *string         `json:"headers"` // always null
+	Approval    string          `json:"require_approval"`
+}
+
+// server parses an MCP server. Its tools are called without approval: what a server of another kind would ask for is refused.
+func (p *toolParser) server(where string, tool gjson.Result) (err *translate.Error) {
+	s := Server{Param: where}
+	if s.Label, err = requiredString(where+".server_label", tool.Get("server_label")); err != nil {
+		return err
+	}
+	if s.URL, err = optionalString(where+".server_url", tool.Get("server_url")); err != nil {
+		return err
+	}
+	if len(s.Label) > jsonbody.MaxNameLength {
+		return tooLong(where + ".server_label")
+	}
+	for _, name := range []string{"connector_id", "tunnel_id"} {
+		if tool.Get(name).Type != gjson.Null {
+			return translate.Invalid("unsupported_parameter", where+"."+name, `"`+where+`.`+name+`" is not supported: give the server's "server_url", or the label of a server of mcp.json.`)
+		}
+	}
+	if err = s.parseHeaders(where, tool); err != nil {
+		return err
+	}
+	if err = s.parseAllowed(where+".allowed_tools", tool.Get("allowed_tools")); err != nil {
+		return err
+	}
+	if err = checkApproval(where+".require_approval", tool.Get("require_approval")); err != nil {
+		return err
+	}
+	description, err := optionalString(where+".server_description", tool.Get("server_description"))
+	if err != nil {
+		return err
+	}
+	for i := range p.Servers {
+		if p.Servers[i].Label == s.Label {
+			return translate.Invalid("invalid_value", where+".server_label", `"`+where+`.server_label" is that of "`+p.Servers[i].Param+`", too: give each server a label of its own.`)
+		}
+	}
+	if len(p.Servers) == request.MaxServers {
+		return tooManyTools()
+	}
+	p.Servers = append(p.Servers, s)
+	echoed := echoedServer{Type: "mcp", Label: s.Label, URL: masked(s.URL), Description: description, Allowed: json.RawMessage("null"), Approval: "never"}
+	if s.Restricted {
+		echoed.Allowed = json.RawMessage(tool.Get("allowed_tools").Raw)
+	}
+	p.echoed = append(p.echoed, jsonbody.AppendJSON(nil, echoed))
+	return nil
+}
+
+// parseHeaders parses the headers, one of which "authorization" stands for.
+func (s *Server) parseHeaders(where string, tool gjson.Result) (err *translate.Error) {
+	if s.Headers, err = request.Headers(where+".headers", tool.Get("headers")); err != nil {
+		return err
+	}
+	token, err := optionalString(where+".authorization", tool.Get("authorization"))
+	if err != nil {
+		return err
+	}
+	if s.URL == "" && (token != "" || len(s.Headers) > 0) {
+		return translate.Invalid("invalid_value", where, `"`+where+`" has headers, but no "server_url": a server of mcp.json gets the headers that are configured there.`)
+	}
+	if token == "" {
+		return nil
+	}
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return translate.Invalid("invalid_value", where+".authorization", `"`+where+`" has "authorization" and a header of that name: leave out one of them.`)
+		}
+	}
+	if s.Headers == nil {
+		s.Headers = map[string]string{}
+	}
+	if kind, _, isWhole := strings.Cut(token, " "); !isWhole || !strings.EqualFold(kind, "Bearer") {
+		token = "Bearer " + token
+	}
+	s.Headers["Authorization"] = token
+	return nil
+}
+
+// parseAllowed parses the tools that may be used: an array of names, or an object with one.
+func (s *Server) parseAllowed(where string, v gjson.Result) (err *translate.Error) {
+	if v.IsObject() {
+		if v.Get("read_only").Type == gjson.True {
+			return translate.Invalid("unsupported_parameter", where+".read_only", `"`+where+`.read_only" is not supported: servers need not say which of their tools only read. Name the tools in "tool_names".`)
+		}
+		where, v = where+".tool_names", v.Get("tool_names")
+	}
+	if v.Type == gjson.Null {
+		return nil
+	}
+	s.Restricted = true
+	s.Allowed, err = request.AllowedTools(where, v)
+	return err
+}
+
+// checkApproval refuses tools that may be called only with the client's approval.
+func checkApproval(where string, v gjson.Result) *translate.Error {
+	switch {
+	case v.Type == gjson.Null, v.Str == "never":
+		return nil
+	case v.Str == "always", v.Get("always").Type != gjson.Null:
+		return translate.Invalid("unsupported_parameter", where, `"`+where+`" must be "never", or left out: this server asks for no approvals. Leave tools that need one out of "allowed_tools".`)
+	case v.IsObject():
+		return nil // "never" for some tools; without "always" nothing is said of the others
+	case v.Type == gjson.String:
+		return translate.Invalid("invalid_value", where, `"`+where+`" must be "never", or left out.`)
+	default:
+		return jsonbody.WrongType(where, "a string or an object", v)
+	}
+}
+
+// masked returns a server's URL without what may be secret in it: user, path, query and fragment.
+func masked(address string) string {
+	u, err := url.Parse(address)
+	if address == "" || err != nil || u.Host == "" {
+		return ""
+	}
+	shown := u.Scheme + "://" + u.Host
+	if strings.Trim(u.Path, "/")+u.RawQuery != "" {
+		shown += "/<redacted>"
+	}
+	return shown
+}
+
+// labelOf returns the label of the server with a tool.
+func labelOf(p *translate.Provider) string {
+	if p.Server == "" {
+		return strings.TrimPrefix(p.Plugin, "mcp/")
+	}
+	return p.Server
+}

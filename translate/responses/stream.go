@@ -1,0 +1,263 @@
+package responses
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// Stream encodes events as a stream. Whatever happens to an answer, its events are numbered, and in an order that strict clients
+// accept:
+//
+//	response.created (response.queued)? response.in_progress item* error? (response.completed | .incomplete | .failed) [DONE]
+//
+// An item begins with response.output_item.added and ends with response.output_item.done. Messages and thoughts come one after the
+// other; calls may overlap with them and with each other. An event is appended in one piece.
+type Stream struct {
+	Answer Answer
+
+	begun, started bool
+	number         int    // of the next event
+	dst            []byte // what the steps of the answer are appended to; between calls, what wasn't taken yet
+}
+
+// Begun reports whether the stream has begun.
+func (s *Stream) Begun() bool { return s.begun }
+
+// Begin appends the start of the stream once. The response of a request that waits in the background is queued: its start is called
+// again, without queued, or followed by an event, when the wait is over.
+func (s *Stream) Begin(dst []byte, queued bool) []byte {
+	if !s.begun {
+		s.begun = true
+		s.Answer.tell = (*streamTeller)(s)
+		if queued {
+			s.Answer.Queue()
+		}
+		dst = s.appendResponse(dst, "response.created")
+		if queued {
+			dst = s.appendResponse(dst, "response.queued")
+		}
+	}
+	if queued || s.started {
+		return dst
+	}
+	s.started = true
+	if s.Answer.status == Queued {
+		s.Answer.status = ""
+	}
+	return s.appendResponse(dst, "response.in_progress")
+}
+
+// Append appends what the client receives for ev. What is shown of a round stays, even if the round is begun again.
+func (s *Stream) Append(dst []byte, ev translate.Event) []byte {
+	switch ev.(type) {
+	case translate.Queue, translate.Load, translate.Prompt, translate.FirstToken: // the wait isn't over
+		s.dst = append(dst, s.taken()...)
+	default:
+		s.enter(dst)
+	}
+	if round, ok := ev.(translate.Round); ok && round.Number == s.Answer.round && !s.Answer.RoundIsEmpty() {
+		s.Answer.closeRound(true)
+		s.Answer.roundFrom = len(s.Answer.outputs)
+	}
+	s.Answer.Add(ev)
+	return s.taken()
+}
+
+// enter begins a call that appends to dst. The answer may have been ended before the stream, so that it could be stored.
+func (s *Stream) enter(dst []byte) { s.dst = s.Begin(append(dst, s.taken()...), false) }
+
+func (s *Stream) taken() []byte {
+	dst := s.dst
+	s.dst = nil
+	return dst
+}
+
+// End appends the end of the stream: of a response that is completed or incomplete, or of one that failed with an error. The answer
+// may have ended before.
+func (s *Stream) End(dst []byte, err *translate.Error) []byte {
+	s.enter(dst)
+	s.Answer.End(err)
+	dst = s.taken()
+	if err != nil {
+		dst = s.begin(dst, "error")
+		dst = append(dst, `,"error":`...)
+		dst = end(jsonbody.AppendJSON(dst, errorObjectOf(err)))
+	}
+	return s.appendEnd(dst)
+}
+
+// Cancel appends the end of the stream of a response that was cancelled. There is no event of that name: the status of the response
+// says so.
+func (s *Stream) Cancel(dst []byte) []byte {
+	s.enter(dst)
+	s.Answer.Cancel()
+	return s.appendEnd(s.taken())
+}
+
+func (s *Stream) appendEnd(dst []byte) []byte {
+	name := "response.failed"
+	switch s.Answer.Status() {
+	case Completed:
+		name = "response.completed"
+	case Incomplete:
+		name = "response.incomplete"
+	}
+	return jsonbody.AppendFrame(s.appendResponse(dst, name), jsonbody.DoneMark)
+}
+
+// AppendBrokenOff appends the end of a stream that is picked up and can't be sent to its end, with the number of its next event. The
+// response itself may go on, so there is no event that says how it ended.
+func AppendBrokenOff(dst []byte, number int, err *translate.Error) []byte {
+	s := Stream{number: number}
+	dst = append(s.begin(dst, "error"), `,"error":`...)
+	return jsonbody.AppendFrame(end(jsonbody.AppendJSON(dst, errorObjectOf(err))), jsonbody.DoneMark)
+}
+
+// appendResponse appends an event with the whole response.
+func (s *Stream) appendResponse(dst []byte, name string) []byte {
+	dst = append(s.begin(dst, name), `,"response":`...)
+	return end(s.Answer.appendObject(dst))
+}
+
+// begin appends the start of an event: its name, and its JSON up to the number.
+func (s *Stream) begin(dst []byte, name string) []byte {
+	dst = append(append(append(dst, "event: "...), name...), "\ndata: {\"type\":\""...)
+	dst = append(append(dst, name...), `","sequence_number":`...)
+	dst = strconv.AppendInt(dst, int64(s.number), 10)
+	s.number++
+	return dst
+}
+
+func end(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+// streamTeller appends the steps of an answer.
+type streamTeller Stream
+
+func (t *streamTeller) added(o *output) {
+	t.item("response.output_item.added", o)
+	switch o.item.Kind {
+	case translate.ItemMessage, translate.ItemReasoning:
+		t.part("response.content_part.added", o, "", nil)
+	case translate.ItemToolList:
+		t.plain("response.mcp_list_tools.in_progress", o)
+	case translate.ItemCall:
+		if !o.isFunction() {
+			t.plain("response.mcp_call.in_progress", o)
+		}
+	}
+}
+
+func (t *streamTeller) continued(o *output, piece string, logprobs json.RawMessage) {
+	switch o.item.Kind {
+	case translate.ItemMessage:
+		t.text("response.output_text.delta", o, "delta", piece, logprobs)
+	case translate.ItemReasoning:
+		t.text("response.reasoning_text.delta", o, "delta", piece, nil)
+	default:
+		t.arguments("response.function_call_arguments.delta", o, "delta", piece)
+	}
+}
+
+func (t *streamTeller) argued(o *output) {
+	arguments := o.text.String()
+	if arguments != "" {
+		t.arguments("response.mcp_call_arguments.delta", o, "delta", arguments)
+	}
+	t.arguments("response.mcp_call_arguments.done", o, "arguments", arguments)
+}
+
+func (t *streamTeller) finished(o *output) {
+	item := o.finalItem()
+	switch text := o.text.String(); {
+	case item.Kind == translate.ItemMessage:
+		t.text("response.output_text.done", o, "text", text, item.Raw)
+		t.part("response.content_part.done", o, text, item.Raw)
+	case item.Kind == translate.ItemReasoning:
+		t.text("response.reasoning_text.done", o, "text", text, nil)
+		t.part("response.content_part.done", o, text, nil)
+	case item.Kind == translate.ItemToolList:
+		t.outcome("response.mcp_list_tools.", o)
+	case o.isFunction():
+		s := (*Stream)(t)
+		s.dst = t.placed("response.function_call_arguments.done", o)
+		s.dst = jsonbody.AppendString(append(s.dst, `,"name":`...), item.Tool)
+		s.dst = end(jsonbody.AppendString(append(s.dst, `,"arguments":`...), argumentsOf(&item)))
+	default:
+		t.outcome("response.mcp_call.", o)
+	}
+	t.item("response.output_item.done", o)
+}
+
+// outcome appends how what a server did ended.
+func (t *streamTeller) outcome(family string, o *output) {
+	if o.item.Status == translate.ItemComplete {
+		t.plain(family+"completed", o)
+	} else {
+		t.plain(family+"failed", o)
+	}
+}
+
+func (t *streamTeller) item(name string, o *output) {
+	s := (*Stream)(t)
+	s.dst = append(s.begin(s.dst, name), `,"output_index":`...)
+	s.dst = append(strconv.AppendInt(s.dst, int64(o.index), 10), `,"item":`...)
+	if name == "response.output_item.added" {
+		s.dst = appendEmpty(s.dst, &o.item)
+	} else {
+		s.dst = o.append(s.dst)
+	}
+	s.dst = end(s.dst)
+}
+
+// appendEmpty appends an item to which nothing has been added.
+func appendEmpty(dst []byte, item *translate.Item) []byte {
+	empty := *item
+	empty.Parts, empty.Raw, empty.Args = nil, nil, nil
+	return appendItem(dst, &empty, nil, string(InProgress))
+}
+
+// placed returns the stream with the start of an event, up to the place of an item.
+func (t *streamTeller) placed(name string, o *output) []byte {
+	s := (*Stream)(t)
+	dst := append(s.begin(s.dst, name), `,"item_id":`...)
+	dst = append(jsonbody.AppendString(dst, o.item.ID), `,"output_index":`...)
+	return strconv.AppendInt(dst, int64(o.index), 10)
+}
+
+func (t *streamTeller) plain(name string, o *output) { t.dst = end(t.placed(name, o)) }
+
+func (t *streamTeller) arguments(name string, o *output, member, text string) {
+	dst := append(append(append(t.placed(name, o), `,"`...), member...), `":`...)
+	t.dst = end(jsonbody.AppendString(dst, text))
+}
+
+// text appends an event with a text of the only part of an item.
+func (t *streamTeller) text(name string, o *output, member, text string, logprobs json.RawMessage) {
+	dst := append(t.placed(name, o), `,"content_index":0,"`...)
+	dst = jsonbody.AppendString(append(append(dst, member...), `":`...), text)
+	if o.item.Kind == translate.ItemMessage {
+		dst = append(dst, `,"logprobs":`...)
+		if logprobs == nil {
+			logprobs = noElements
+		}
+		dst = append(dst, logprobs...)
+	}
+	t.dst = end(dst)
+}
+
+func (t *streamTeller) part(name string, o *output, text string, logprobs json.RawMessage) {
+	var part any = textPart{"reasoning_text", text}
+	if o.item.Kind == translate.ItemMessage {
+		if logprobs == nil {
+			logprobs = noElements
+		}
+		part = outputText{"output_text", text, []string{}, logprobs}
+	}
+	dst := append(t.placed(name, o), `,"content_index":0,"part":`...)
+	t.dst = end(jsonbody.AppendJSON(dst, part))
+}
+
+var _ translate.Encoder = (*Stream)(nil)

@@ -1,0 +1,204 @@
+package responses
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// function is a client's name of a function in a namespace.
+type function struct{ namespace, name string }
+
+type (
+	echoedFunction struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description *string         `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
+	}
+	echoedNamespace struct {
+		Type        string           `json:"type"`
+		Name        string           `json:"name"`
+		Description string           `json:"description"`
+		Tools       []echoedFunction `json:"tools"`
+	}
+)
+
+// toolParser parses the tools of a request.
+type toolParser struct {
+	*Request
+	work   request.SchemaWork
+	echoed []json.RawMessage
+}
+
+// parseTools parses the functions and MCP servers. Tools of other types are skipped: agents offer them to every server.
+func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
+	tools := body.Get("tools")
+	p := &toolParser{Request: r, echoed: []json.RawMessage{}}
+	switch {
+	case tools.Type == gjson.Null:
+	case !tools.IsArray():
+		return jsonbody.WrongType("tools", "an array", tools)
+	case len(tools.Array()) > request.MaxTools:
+		return tooManyTools()
+	}
+	for i, tool := range tools.Array() {
+		where := "tools[" + strconv.Itoa(i) + "]"
+		if !tool.IsObject() {
+			return jsonbody.WrongType(where, "an object", tool)
+		}
+		kind, err := requiredString(where+".type", tool.Get("type"))
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case "function":
+			var echoed echoedFunction
+			echoed, err = p.function(where, "", tool)
+			p.echoed = append(p.echoed, jsonbody.AppendJSON(nil, echoed))
+		case "namespace":
+			err = p.namespace(where, tool)
+		case "mcp":
+			err = p.server(where, tool)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.echo.Tools = jsonbody.AppendJSON(nil, p.echoed)
+	return nil
+}
+
+func tooManyTools() *translate.Error {
+	return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+}
+
+// function parses a function. In a Responses request its members aren't nested as they are in a chat.
+func (p *toolParser) function(where, namespace string, tool gjson.Result) (echoed echoedFunction, _ *translate.Error) {
+	name, err := requiredString(where+".name", tool.Get("name"))
+	if err != nil {
+		return echoed, err
+	}
+	description, err := optionalString(where+".description", tool.Get("description"))
+	if err != nil {
+		return echoed, err
+	}
+	parameters, strict := tool.Get("parameters"), tool.Get("strict")
+	switch {
+	case len(name) > jsonbody.MaxNameLength:
+		return echoed, tooLong(where + ".name")
+	case parameters.Type != gjson.Null && !parameters.IsObject():
+		return echoed, jsonbody.WrongType(where+".parameters", "an object", parameters)
+	case strict.Type != gjson.Null && !strict.IsBool():
+		return echoed, jsonbody.WrongType(where+".strict", "a boolean", strict)
+	case len(p.Functions) == request.MaxTools:
+		return echoed, tooManyTools()
+	}
+	known := name
+	if namespace != "" {
+		known = p.nameIn(namespace, name)
+	}
+	made, err := request.NewTool(known, description, parameters, where+".parameters", &p.work)
+	if err != nil {
+		return echoed, err
+	}
+	p.Functions = append(p.Functions, made)
+	echoed = echoedFunction{Type: "function", Name: name, Description: orNil(description), Parameters: json.RawMessage("null")}
+	if parameters.IsObject() {
+		echoed.Parameters = json.RawMessage(parameters.Raw)
+	}
+	if strict.IsBool() {
+		is := strict.Bool()
+		echoed.Strict = &is
+	}
+	return echoed, nil
+}
+
+// namespace parses a group of functions. The model knows them by names that begin with the namespace's.
+func (p *toolParser) namespace(where string, group gjson.Result) *translate.Error {
+	name, err := requiredString(where+".name", group.Get("name"))
+	if err != nil {
+		return err
+	}
+	description, err := optionalString(where+".description", group.Get("description"))
+	if err != nil {
+		return err
+	}
+	tools := group.Get("tools")
+	switch {
+	case len(name) > jsonbody.MaxNameLength:
+		return tooLong(where + ".name")
+	case tools.Type != gjson.Null && !tools.IsArray():
+		return jsonbody.WrongType(where+".tools", "an array", tools)
+	}
+	echoed := echoedNamespace{"namespace", name, description, []echoedFunction{}}
+	for i, tool := range tools.Array() {
+		where := where + ".tools[" + strconv.Itoa(i) + "]"
+		switch {
+		case !tool.IsObject():
+			return jsonbody.WrongType(where, "an object", tool)
+		case tool.Get("type").Str != "function":
+			continue
+		}
+		one, err := p.function(where, name, tool)
+		if err != nil {
+			return err
+		}
+		echoed.Tools = append(echoed.Tools, one)
+	}
+	if len(echoed.Tools) > 0 {
+		p.echoed = append(p.echoed, jsonbody.AppendJSON(nil, echoed))
+	}
+	return nil
+}
+
+// nameIn returns the name by which the model knows a function of a namespace, and notes what it stands for.
+func (p *toolParser) nameIn(namespace, name string) string {
+	known := flatName(namespace, name)
+	for p.isTaken(known) {
+		known += "_"
+	}
+	if p.names == nil {
+		p.names = map[string]function{}
+	}
+	p.names[known] = function{namespace, name}
+	return known
+}
+
+func (p *toolParser) isTaken(name string) bool {
+	for i := range p.Functions {
+		if p.Functions[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// flatName joins the name of a function to that of its namespace.
+func flatName(namespace, name string) string {
+	return strings.TrimRight(namespace, "_.") + "__" + name
+}
+
+// knownName returns the name by which the model knows a function.
+func (r *Request) knownName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	for known, f := range r.names {
+		if f == (function{namespace, name}) {
+			return known
+		}
+	}
+	return flatName(namespace, name)
+}
+
+func tooLong(where string) *translate.Error {
+	return translate.Invalid("invalid_value", where, `"`+where+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+}
