@@ -36,6 +36,9 @@ const (
 
 // remove removes a turn, and the hidden ones before it that no turn continues any more.
 func remove(t *tx, owner, id string) error {
+	if _, err := t.exec(deleteUnfinished, id); err != nil {
+		return err
+	}
 	var family string
 	found, err := t.row(selectFamily, []any{id, owner}, &family)
 	if err == nil && found {

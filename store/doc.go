@@ -17,6 +17,12 @@
 // log is truncated, and the file shrinks. The text of a turn that others continue remains until the last of these is deleted.
 // With PostgreSQL, the server's autovacuum reclaims the space.
 //
+// # Turns in progress
+//
+// A turn whose answer takes long can be stored before it is complete, with the status [InProgress], and is replaced at its end by
+// [Store.Finish]. The server that makes the answer calls [Store.Renew] from time to time. What a crashed server leaves becomes
+// [Failed] by [Store.FailUnfinished], which any server of the store may call.
+//
 // # Writers
 //
 // All writes go through writers, which are goroutines of the Store. SQLite has one, which commits all waiting writes in one
@@ -25,6 +31,6 @@
 //
 // # Locks
 //
-// A PostgreSQL transaction locks rows of families first, then those of blobs in the order of their hashes, then a counter. A
+// A PostgreSQL transaction locks rows of unfinished first, then those of families, then those of blobs in the order of their hashes, then a counter. A
 // change of a family requires the lock of its row, so no turn can be added below one that is being deleted.
 package store

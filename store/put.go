@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// Put stores a turn. It sets the turn's Family, and Created if that is zero. When it returns nil, the turn is on disk.
+// Put stores a turn. It sets the turn's Family, and Created if that is zero. When it returns nil, the turn is on disk. A turn with
+// the status [InProgress] is replaced later by [Store.Finish].
 //
 // Storing the same turn again does nothing. The error is *[NotFound] if the owner has no such parent, *[Exists] if the ID is
 // taken, *[TooDeep] if the conversation is too long, or *[Invalid] if the turn can't be stored. After these errors, and after
@@ -48,7 +50,7 @@ func prepare(t *Turn) (*put, error) {
 		return nil, &Invalid{ID: t.ID, Reason: "its owner and its model must be UTF-8 without zero bytes"}
 	case t.Parent != "" && !possible(t.Parent):
 		return nil, &NotFound{ID: t.Parent}
-	case t.Status != Completed && t.Status != Incomplete && t.Status != Failed:
+	case !slices.Contains(statuses, t.Status):
 		return nil, &Invalid{ID: t.ID, Reason: fmt.Sprintf("there is no status %q", t.Status)}
 	}
 	created := t.Created
@@ -114,6 +116,11 @@ func (p *put) run(t *tx) error {
 			return err
 		}
 	}
+	if p.Status == InProgress {
+		if _, err := t.exec(insertUnfinished, p.ID, time.Now().UnixNano()); err != nil {
+			return err
+		}
+	}
 	return count(t, p.family, 1)
 }
 
@@ -135,17 +142,24 @@ func (p *put) next(t *tx) (inserted bool, err error) {
 	return n == 1, err
 }
 
+// storedTurn is a row of the turns.
+type storedTurn struct {
+	Turn
+
+	created int64
+	hidden  bool
+	body    []byte
+}
+
+func selectStored(t *tx, id string) (there storedTurn, found bool, err error) {
+	found, err = t.row(selectSame, []any{id}, &there.Parent, &there.Family, &there.Owner, &there.Model, &there.Status,
+		&there.created, &there.hidden, &there.body)
+	return there, found, err
+}
+
 // hindrance returns the reason why the turn wasn't inserted. It never returns nil, since the transaction must be rolled back.
 func (p *put) hindrance(t *tx) error {
-	var there struct {
-		Turn
-
-		created int64
-		hidden  bool
-		body    []byte
-	}
-	found, err := t.row(selectSame, []any{p.ID}, &there.Parent, &there.Family, &there.Owner, &there.Model, &there.Status,
-		&there.created, &there.hidden, &there.body)
+	there, found, err := selectStored(t, p.ID)
 	switch {
 	case err != nil:
 		return err

@@ -23,7 +23,7 @@ type Turn struct {
 	Created time.Time // in nanoseconds; if it is zero, Put sets it
 }
 
-// Status says how an answer ended.
+// Status says how an answer ended, or that it hasn't.
 type Status string
 
 // The statuses of answers.
@@ -31,7 +31,11 @@ const (
 	Completed  Status = "completed"
 	Incomplete Status = "incomplete" // cut off by a limit or by the client
 	Failed     Status = "failed"
+	Cancelled  Status = "cancelled"   // by its owner
+	InProgress Status = "in_progress" // a server is making it: see [Store.Renew]
 )
+
+var statuses = []Status{Completed, Incomplete, Failed, Cancelled, InProgress}
 
 // MaxDepth is the largest number of turns in a conversation.
 const MaxDepth = 10_000
