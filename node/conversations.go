@@ -42,6 +42,9 @@ func (n *Node) openStore(s *StoreSettings) error {
 		return fmt.Errorf("opening the store of conversations: %w", err)
 	}
 	n.stores[s.PostgresURL] = opened
+	if o.URL == "" {
+		n.failUnfinished(opened, 0) // no other server uses the home's store
+	}
 	return nil
 }
 

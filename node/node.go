@@ -47,6 +47,7 @@ type Node struct {
 	bodies   bodies   // request bodies in memory
 	failures failures // wrong tokens, by address
 	running  running  // requests in progress, by token
+	runs     *runs    // answers that outlive their requests
 	suspects *suspects
 
 	settings atomic.Pointer[Settings] // those in effect
@@ -82,6 +83,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
 		meter:    newMeter(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
+		runs:     newRuns(),
 		pruning:  make(chan struct{}, 1),
 		suspects: newSuspects(),
 	}
@@ -100,6 +102,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
+	n.background.Go(func() { n.every(renewEvery, nil, n.renewRuns) })
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
 	return n
 }
@@ -154,9 +157,10 @@ func (n *Node) Pop(gen uint64) {
 // working until then, and no longer reacts to engines that receive the same termination signal.
 func (n *Node) BeginEnd() { n.ending.Store(true) }
 
-// Close stops all engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads resume
-// when the node is opened again.
+// Close stops all runs, engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads
+// resume when the node is opened again.
 func (n *Node) Close() error {
+	n.runs.close()
 	n.cancel()
 	err := n.closeDownloads()
 	n.mcp.Close()

@@ -57,11 +57,28 @@ func (n *Node) Follow(ctx context.Context, who *Identity, scope Scope) (context.
 	all := r.all
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.of[r.token] == nil {
-		all.of[r.token] = map[*Running]struct{}{}
-	}
-	all.of[r.token][r] = struct{}{}
+	all.add(r)
 	return ctx, r
+}
+
+// Continue is [Node.Follow] with the same token, scope and models for something that the request leaves behind. The caller must call
+// End of it, too.
+func (r *Running) Continue(ctx context.Context) (context.Context, *Running) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	all := r.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	next := &Running{all: all, token: r.token, scope: r.scope, cancel: cancel, models: slices.Clone(r.models)}
+	all.add(next)
+	return ctx, next
+}
+
+// add adds a request. The caller holds a.mu.
+func (a *running) add(r *Running) {
+	if a.of[r.token] == nil {
+		a.of[r.token] = map[*Running]struct{}{}
+	}
+	a.of[r.token][r] = struct{}{}
 }
 
 // Uses records that the request needs a model.

@@ -12,7 +12,7 @@ import (
 // A change of this process ends what runs for a token at once, one of another server within a second.
 func TestFollow_EndsSoon(t *testing.T) {
 	t.Parallel()
-	const left = 10*recheckEvery + recheckEvery/2 // until it expires
+	const life = 10*recheckEvery + recheckEvery/2 // until it expires
 	for name, tt := range map[string]struct {
 		change func(ctx context.Context, n *Node, made Token) error
 		most   time.Duration
@@ -23,7 +23,7 @@ func TestFollow_EndsSoon(t *testing.T) {
 			return n.Conversations().DeleteToken(ctx, made.ID)
 		}, recheckEvery},
 		"narrowed, by another": {narrowElsewhere, recheckEvery},
-		"it expires by itself": {func(context.Context, *Node, Token) error { return nil }, left + recheckEvery},
+		"it expires by itself": {func(context.Context, *Node, Token) error { return nil }, life + recheckEvery},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,9 @@ func TestFollow_EndsSoon(t *testing.T) {
 				ctx, running := n.Follow(t.Context(), &Identity{Token: made.ID, Scopes: made.Scopes}, ScopeInference)
 				defer running.End()
 				running.Uses("a/b")
-				time.Sleep(time.Hour - left)
+				left, continued := running.Continue(t.Context())
+				defer continued.End()
+				time.Sleep(time.Hour - life)
 				if ctx.Err() != nil {
 					t.Fatalf("it ended by itself: %v", context.Cause(ctx))
 				}
@@ -48,6 +50,9 @@ func TestFollow_EndsSoon(t *testing.T) {
 				<-ctx.Done()
 				if took := time.Since(began); took > tt.most || Ended(ctx) == nil {
 					t.Errorf("it ended after %v, by %v", took, context.Cause(ctx))
+				}
+				if <-left.Done(); Ended(left) == nil {
+					t.Errorf("what it left behind was ended by %v", context.Cause(left))
 				}
 			})
 		})

@@ -1,0 +1,247 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/store"
+)
+
+const (
+	// runKept is how long a run is kept after its end, for clients that lost their stream.
+	runKept = 10 * time.Minute
+	// runsPerOwner and runsInAll bound the runs in progress. Each holds its request's body and an answer in memory.
+	runsPerOwner = 16
+	runsInAll    = 128
+	// runsEnd bounds how long Close waits for runs that it has cancelled: the rest of them is recorded as failed at the next start.
+	runsEnd = 10 * time.Second
+	// runRetry is when a client that has too many runs may try again.
+	runRetry = 5 * time.Second
+)
+
+var (
+	// ErrCancelled is the cancellation cause of a run that a client has cancelled.
+	ErrCancelled = errors.New("the response was cancelled")
+	// ErrShutDown is the cancellation cause of a run that the end of the server cut off.
+	ErrShutDown = errors.New("the server is shutting down")
+)
+
+// runs has the runs in progress, and those that ended lately.
+type runs struct {
+	mu      sync.Mutex
+	of      map[string]*Run // by id
+	active  int             // runs in progress
+	held    int             // bytes of all logs
+	closed  bool
+	ended   sync.WaitGroup
+	perRun  int // the most bytes of a log
+	inTotal int // the most bytes of all logs
+}
+
+func newRuns() *runs { return &runs{of: map[string]*Run{}, perRun: runBytes, inTotal: runBytesInAll} }
+
+// Run is an answer that is made whether or not a client waits for it. Clients follow its log, as many as like and from wherever they
+// like. It ends by itself, by Cancel, or with the node.
+type Run struct {
+	ID, Owner string
+
+	all    *runs
+	ctx    context.Context //nolint:containedctx // the run's own
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed at the end
+	works  atomic.Bool
+	store  *store.Store // that has its turn, whatever the settings say later
+
+	// These are guarded by all.mu.
+	log     runLog
+	forget  *time.Timer // nil: it is in progress
+	renewed bool        // its turn is in progress, as far as is known here
+}
+
+// StartRun stores a turn with the status [store.InProgress], and starts the run that makes its answer. do must return soon after its
+// context is done, whose cause is then [ErrCancelled] or [ErrShutDown], and must call Finish. It must not panic. The error is
+// [ErrShutDown], a [*LimitError] if too many runs are in progress, or the store's.
+func (n *Node) StartRun(ctx context.Context, t *store.Turn, do func(ctx context.Context, r *Run)) (*Run, error) {
+	r, err := n.runs.add(t.ID, t.Owner)
+	if err != nil {
+		return nil, err
+	}
+	r.store = n.Conversations()
+	if err := r.store.Put(ctx, t); err != nil {
+		n.runs.withdraw(r)
+		return nil, err
+	}
+	if err := n.runs.start(r, do); err != nil {
+		return nil, err // at the next start, the turn becomes failed
+	}
+	return r, nil
+}
+
+// Finish stores the end of the run's turn. If the turn was deleted or cancelled in the meantime, that is how it stays. The error is the
+// store's.
+func (r *Run) Finish(ctx context.Context, t *store.Turn) error {
+	r.all.mu.Lock()
+	r.renewed = false
+	r.all.mu.Unlock()
+	err := r.store.Finish(ctx, t)
+	_, isDeleted := errors.AsType[*store.NotFound](err)
+	if _, isCancelled := errors.AsType[*store.Exists](err); isDeleted || isCancelled {
+		return nil
+	}
+	return err
+}
+
+// add reserves room for a run.
+func (all *runs) add(id, owner string) (*Run, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if err := all.mayStart(owner); err != nil {
+		return nil, err
+	}
+	r := &Run{ID: id, Owner: owner, all: all, done: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background()) // of no request
+	all.of[id] = r
+	all.active++
+	all.count(r, runOverhead)
+	return r, nil
+}
+
+// withdraw undoes add.
+func (all *runs) withdraw(r *Run) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	r.cancel(nil)
+	all.active--
+	all.drop(r)
+}
+
+func (all *runs) start(r *Run, do func(context.Context, *Run)) error {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.closed {
+		return ErrShutDown
+	}
+	r.renewed = true
+	all.ended.Go(func() {
+		defer r.end()
+		do(r.ctx, r)
+	})
+	return nil
+}
+
+// mayStart returns why an owner may not start another run, or nil. The caller holds all.mu.
+func (all *runs) mayStart(owner string) error {
+	if all.closed {
+		return ErrShutDown
+	}
+	own := 0
+	for _, r := range all.of {
+		if r.Owner == owner && r.forget == nil {
+			own++
+		}
+	}
+	switch {
+	case own >= runsPerOwner:
+		return &LimitError{fmt.Sprintf("You have %d background responses in progress, which is as many as are allowed. Wait until one has ended, or cancel one.", own), runRetry}
+	case all.active >= runsInAll:
+		return &LimitError{"The server has as many background responses in progress as it can have. Try again soon, or without \"background\".", runRetry}
+	}
+	return nil
+}
+
+// Run returns an owner's run, in progress or ended lately; nil if there is none.
+func (n *Node) Run(owner, id string) *Run {
+	all := n.runs
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if r := all.of[id]; r != nil && r.Owner == owner {
+		return r
+	}
+	return nil
+}
+
+// end notes that the answer is complete. The run is forgotten some time later.
+func (r *Run) end() {
+	r.cancel(nil)
+	all := r.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.active--
+	r.forget = time.AfterFunc(runKept, r.Forget)
+	if all.closed || all.of[r.ID] != r {
+		r.forget.Stop()
+	}
+	close(r.done)
+	r.log.wake()
+}
+
+// Cancel has the run end. It doesn't wait for the end.
+func (r *Run) Cancel() { r.cancel(ErrCancelled) }
+
+// Working notes that an engine has begun to answer.
+func (r *Run) Working() { r.works.Store(true) }
+
+// IsWorking reports whether an engine has begun to answer; until then, the run waits for one.
+func (r *Run) IsWorking() bool { return r.works.Load() }
+
+// Done returns a channel that is closed when the run has ended.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// HasEnded reports whether the run has ended.
+func (r *Run) HasEnded() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Forget drops the run and its log. A run in progress is cancelled.
+func (r *Run) Forget() {
+	r.Cancel()
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
+	r.all.drop(r)
+}
+
+// drop forgets a run. The caller holds all.mu.
+func (all *runs) drop(r *Run) {
+	if all.of[r.ID] != r {
+		return
+	}
+	delete(all.of, r.ID)
+	if r.forget != nil {
+		r.forget.Stop()
+	}
+	all.held -= r.log.bytes
+	r.log.clear()
+}
+
+// close cancels all runs, and waits for their ends.
+func (all *runs) close() {
+	all.mu.Lock()
+	all.closed = true
+	for _, r := range all.of {
+		r.cancel(ErrShutDown)
+		if r.forget != nil {
+			r.forget.Stop()
+		}
+	}
+	all.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		all.ended.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(runsEnd)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	}
+}
