@@ -152,6 +152,7 @@ func (c *call) follow(who *node.Identity, needed node.Scope) {
 	if c.running == nil {
 		c.running = running
 	}
+	c.followed = append(c.followed, running)
 	c.ends = append(c.ends, running.End)
 }
 
@@ -222,7 +223,7 @@ func (c *call) admit() error {
 	if err != nil {
 		return err
 	}
-	c.ends = append(c.ends, done)
+	c.admitted = done
 	return nil
 }
 

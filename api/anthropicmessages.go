@@ -86,24 +86,29 @@ func (c *call) countTokens() error {
 	if err != nil {
 		return err
 	}
+	tokens, err := c.countChat(rq, body, &messages.Chat)
+	if err != nil {
+		return refined(err, messagesFields.refine)
+	}
+	c.writeJSON(http.StatusOK, anthropic.CountBody(tokens))
+	return nil
+}
+
+// countChat returns the number of tokens of a chat's prompt. body is what the engine would be sent.
+func (c *call) countChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) (tokens int, _ error) {
 	counter, ok := rq.engine.(wire.Counter)
 	if !ok {
-		return wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
+		return 0, wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
 	}
 	rq.demand.Priority = true // it takes no time, and agents ask before they ask for more
-	tokens := 0
-	_, err = c.inParts(rq, 1, func(int) wire.Upstream { return counter.Count(body, &messages.Chat) }, func(_ int, said []byte) error {
+	_, err := c.inParts(rq, 1, func(int) wire.Upstream { return counter.Count(body, chat) }, func(_ int, said []byte) error {
 		var bad *translate.Error
 		if tokens, bad = counter.Counted(said); bad != nil {
 			return bad
 		}
 		return nil
 	})
-	if err != nil {
-		return refined(err, messagesFields.refine)
-	}
-	c.writeJSON(http.StatusOK, anthropic.CountBody(tokens))
-	return nil
+	return tokens, err
 }
 
 // messagesFields are the names of the Messages API.

@@ -46,10 +46,14 @@ type Config struct {
 	ServesHost func(*http.Request) bool
 	// RootCertificate returns the certificate of the server's own authority, in PEM; nil, or an error: there is none.
 	RootCertificate func() ([]byte, error)
+	// Underway is called when a response begins that outlives its request, and the function that it returns when that has ended; nil:
+	// neither is.
+	Underway func() (end func())
 
 	headerAfter  time.Duration // see headerAfter
 	bodyPatience time.Duration // see bodyPatience
 	maxGathered  int64         // see maxGathered
+	maxBrought   int64         // see maxBrought
 }
 
 // API serves the endpoints.
@@ -73,6 +77,9 @@ func New(c Config) *API {
 	if c.bodyPatience == 0 {
 		c.bodyPatience = bodyPatience
 	}
+	if c.maxBrought == 0 {
+		c.maxBrought = maxBrought
+	}
 	if c.maxGathered == 0 {
 		c.maxGathered = maxGathered
 	}
@@ -91,14 +98,17 @@ type call struct {
 	param     string // the part of the path that the route leaves open
 	begun     bool   // the answer's header has been sent
 	stream    *stream
-	held      *heldBuffer    // the request's body; nil before it is read
-	read      bool           // the body has been read to its end
-	claim     node.BodyClaim // the memory that is counted for the body
-	who       *node.Identity // nil: anybody, on a site without authentication
-	running   *node.Running  // nil: the request has no token, or that isn't known yet
-	ends      []func()       // called when the request ends
-	made      int            // bytes that are counted for what reserve was last told of
-	unreserve func()         // gives back the tokens that are reserved; nil: there are none
+	held      *heldBuffer     // the request's body; nil before it is read
+	read      bool            // the body has been read to its end
+	claim     node.BodyClaim  // the memory that is counted for the body
+	who       *node.Identity  // nil: anybody, on a site without authentication
+	running   *node.Running   // nil: the request has no token, or that isn't known yet
+	followed  []*node.Running // of each scope that the request needs
+	admitted  func()          // gives the request's place among those of its token back; nil: it has none
+	run       *node.Run       // that the call makes the answer of, without a request; nil: it answers one
+	ends      []func()        // called when the request ends
+	made      int             // bytes that are counted for what reserve was last told of
+	unreserve func()          // gives back the tokens that are reserved; nil: there are none
 
 	cancel   context.CancelCauseFunc // ends the request, whose context it is
 	writing  writing
@@ -113,19 +123,25 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{api: a, w: w, r: r.WithContext(ctx), id: requestID(r), arrived: time.Now(), dialect: dialectOf(r), cancel: cancel}
 	defer c.endWriting()
 	c.tellID()
-	defer func() {
-		for _, end := range c.ends {
-			end()
-		}
-		if c.held != nil {
-			c.held.Release()
-		}
-		c.claim.Release()
-	}()
+	defer c.end()
 	defer c.recover()
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
+}
+
+// end gives back what the call has taken.
+func (c *call) end() {
+	for _, end := range c.ends {
+		end()
+	}
+	if c.admitted != nil {
+		c.admitted()
+	}
+	if c.held != nil {
+		c.held.Release()
+	}
+	c.claim.Release()
 }
 
 func (c *call) serve() error {
@@ -164,13 +180,19 @@ func (c *call) recover() {
 	case http.ErrAbortHandler:
 		panic(fault) // net/http's own way to cut a connection
 	default:
-		p := asPanicked(fault)
-		c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
+		e := c.faulty(fault)
 		if c.begun {
 			panic(http.ErrAbortHandler) // a client can't mistake a cut connection for a complete answer
 		}
-		c.fail(&translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id})
+		c.fail(e)
 	}
+}
+
+// faulty logs what made the server panic. It has to be called on the stack of the panic.
+func (c *call) faulty(fault any) *translate.Error {
+	p := asPanicked(fault)
+	c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
+	return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
 }
 
 // requestID is the id that the client sent, if it is fit to be logged, and otherwise a new one.

@@ -86,6 +86,8 @@ func (c *call) asError(err error) *translate.Error {
 		return e
 	}
 	switch {
+	case errors.Is(err, node.ErrShutDown):
+		return shuttingDown("The server is shutting down.")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "cancelled", Message: "The request ended before it could be answered."}
 	default:

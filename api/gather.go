@@ -2,7 +2,8 @@ package api
 
 import "github.com/lmcaddy/lmcaddy/translate"
 
-// maxGathered bounds how much of one request's answers is gathered until they are whole, in bytes: of all its choices together.
+// maxGathered bounds how much of one request's answers is gathered until they are whole, in bytes: of all its choices
+// together, with the results of tools.
 const maxGathered = 64 << 20
 
 // gather counts what an event adds to an answer that is gathered.
@@ -17,6 +18,8 @@ func (c *call) gather(ev translate.Event) error {
 		n = len(ev.ID) + len(ev.Name)
 	case translate.CallArgs:
 		n = len(ev.Text)
+	case translate.CallResult:
+		n = len(ev.Output)
 	case translate.Logprobs:
 		n = len(ev.Content)
 	}
@@ -33,5 +36,5 @@ func (c *call) gatherBytes(n int) error {
 // tooMuch refuses an answer that is too large to be gathered.
 func tooMuch() *translate.Error {
 	return translate.Invalid("answer_too_large", "",
-		"The answer is larger than 64 MiB, which is as much as is kept for one request. Ask for a stream, or for fewer choices (n), tokens, log probabilities or inputs.")
+		"The answer is larger than 64 MiB, which is as much as is kept for one request. Ask for a stream, or for fewer choices (n), tokens, log probabilities, inputs or calls of tools.")
 }

@@ -184,6 +184,27 @@ func TestGather_IsBounded(t *testing.T) {
 	}
 }
 
+// What servers' tools return counts as well: each may return megabytes, in every round.
+func TestGather_CountsResults(t *testing.T) {
+	t.Parallel()
+	said := strings.Repeat("word ", 300)
+	bounded := func(c *Config, settings *node.Settings) {
+		withRemoteMCP(c, settings)
+		c.maxGathered = 2500
+	}
+	s := serve(t, callsThen("It said hi.", fakeengine.ToolCall{Name: "echo", Arguments: `{"message":"` + said + `"}`}), bounded)
+	tools := serveTools(t)
+	for name, got := range map[string]answer{
+		"a response":           s.respond(`"Use echo."`, tools.remoteTools("")),
+		"a response, streamed": s.respond(`"Use echo."`, tools.remoteTools(`,"require_approval":"never"`)+`,"stream":true`),
+		"a native chat":        s.native("Use echo.", tools.ephemeral("")),
+	} {
+		if !strings.Contains(got.body, "The answer is larger") || strings.Contains(got.body, "It said hi.") {
+			t.Errorf("%s: %d %.300s", name, got.status, got.body)
+		}
+	}
+}
+
 // TestParts_AreJoined: a client can't tell that its inputs went to the engine in parts.
 func TestParts_AreJoined(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,34 +16,80 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// mayIntegrate refuses integrations that the settings or the request's token don't permit.
-func (c *call) mayIntegrate(all []native.Integration) error {
-	plugin := slices.IndexFunc(all, func(i native.Integration) bool { return i.Plugin != "" })
-	named := slices.IndexFunc(all, func(i native.Integration) bool { return i.Plugin == "" })
-	gates := c.node.Settings().Gates
-	switch {
-	case plugin >= 0 && !gates.PluginMCP:
-		return closedGate(all[plugin].Param, "plugin_mcp", "The servers of mcp.json may not be used through this server")
-	case named >= 0 && !gates.EphemeralMCP:
-		return closedGate(all[named].Param, "ephemeral_mcp", "Requests may not name MCP servers on this server")
+// mcpServer is an MCP server whose tools a request wants to use.
+type mcpServer struct {
+	param    string // its place in the request
+	plugin   string // the label of a server of mcp.json; empty: the request names the server
+	label    string
+	url      string
+	headers  map[string]string
+	provider translate.Provider // what clients are told of it
+
+	restricted bool // to the allowed tools
+	allowed    []string
+}
+
+// name is the server's label.
+func (m *mcpServer) name() string { return cmp.Or(m.plugin, m.label) }
+
+func mcpServersOf(all []native.Integration) []mcpServer {
+	found := make([]mcpServer, len(all))
+	for i := range all {
+		n := &all[i]
+		found[i] = mcpServer{
+			param: n.Param, plugin: n.Plugin, label: n.Label, url: n.URL, headers: n.Headers, provider: n.Provider(),
+			restricted: n.Restricted, allowed: n.Allowed,
+		}
 	}
-	if named >= 0 {
+	return found
+}
+
+// gate is a setting that MCP servers need.
+type gate struct {
+	name, closed string
+	isOpen       func(node.Gates) bool
+}
+
+// gates are those of an endpoint: of the servers that requests name, and of those in mcp.json.
+type gates struct{ named, plugin []gate }
+
+var (
+	ephemeralGate = gate{"ephemeral_mcp", "Requests may not name MCP servers on this server", func(g node.Gates) bool { return g.EphemeralMCP }}
+	pluginGate    = gate{"plugin_mcp", "The servers of mcp.json may not be used through this server", func(g node.Gates) bool { return g.PluginMCP }}
+	remoteGate    = gate{"remote_mcp", "Responses may not use MCP servers on this server", func(g node.Gates) bool { return g.RemoteMCP }}
+
+	nativeGates    = gates{[]gate{ephemeralGate}, []gate{pluginGate}}
+	responsesGates = gates{[]gate{remoteGate}, []gate{remoteGate, pluginGate}}
+)
+
+// mayUseServers refuses MCP servers that the settings or the request's token don't permit.
+func (c *call) mayUseServers(all []mcpServer, needed gates) error {
+	isNamed := func(m mcpServer) bool { return m.plugin == "" }
+	open := c.node.Settings().Gates
+	for _, m := range all {
+		through := needed.plugin
+		if isNamed(m) {
+			through = needed.named
+		}
+		for _, g := range through {
+			if !g.isOpen(open) {
+				return &translate.Error{
+					Kind: translate.KindForbidden, Code: "gate_closed", Param: m.param,
+					Message: g.closed + `: its Caddyfile must have "allow ` + g.name + `" among the options of lm.`,
+				}
+			}
+		}
+	}
+	if slices.ContainsFunc(all, isNamed) {
 		if err := c.authorize(c.who, node.ScopeMCPEphemeral); err != nil {
 			return err
 		}
 		c.follow(c.who, node.ScopeMCPEphemeral)
 	}
-	if plugin >= 0 {
+	if slices.ContainsFunc(all, func(m mcpServer) bool { return !isNamed(m) }) {
 		return c.mayUsePlugins()
 	}
 	return nil
-}
-
-func closedGate(param, gate, what string) error {
-	return &translate.Error{
-		Kind: translate.KindForbidden, Code: "gate_closed", Param: param,
-		Message: what + `: its Caddyfile must have "allow ` + gate + `" among the options of lm.`,
-	}
 }
 
 // mayUsePlugins refuses a request without a token for plugins in its Authorization header, also on a site without
@@ -65,8 +112,11 @@ func (c *call) mayUsePlugins() error {
 	return err
 }
 
-// toolbox connects to the servers of a chat, and finds out their tools. The connections are given back when the request ends.
-func (c *call) toolbox(ctx context.Context, all []native.Integration, caps request.Caps) (*mcploop.Toolbox, error) {
+// toolbox connects to the servers of a request, and finds out their tools. The connections are given back when the request ends.
+func (c *call) toolbox(ctx context.Context, all []mcpServer, caps request.Caps) (*mcploop.Toolbox, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
 	sources := make([]mcploop.Source, len(all))
 	failed := make([]error, len(all))
 	var (
@@ -84,8 +134,8 @@ func (c *call) toolbox(ctx context.Context, all []native.Integration, caps reque
 			c.ends = append(c.ends, session.Release)
 			mu.Unlock()
 			sources[i] = mcploop.Source{
-				Server: session, Provider: all[i].Provider(), Label: all[i].Plugin + all[i].Label, Param: all[i].Param,
-				Restricted: all[i].Restricted, Allowed: all[i].Allowed,
+				Server: session, Provider: all[i].provider, Label: all[i].name(), Param: all[i].param,
+				Restricted: all[i].restricted, Allowed: all[i].allowed,
 				Explain: func(err error) *translate.Error { return c.serverFailed(&all[i], err) },
 			}
 		})
@@ -111,17 +161,17 @@ func (c *call) ifNotEnded(ctx context.Context, e *translate.Error) error {
 	return e
 }
 
-func (c *call) connect(ctx context.Context, i *native.Integration) (*servers.Session, error) {
-	if i.Plugin != "" {
-		return c.node.MCP().Plugin(ctx, i.Plugin)
+func (c *call) connect(ctx context.Context, m *mcpServer) (*servers.Session, error) {
+	if m.plugin != "" {
+		return c.node.MCP().Plugin(ctx, m.plugin)
 	}
-	return c.node.MCP().Remote(ctx, c.payer(), servers.Remote{Label: i.Label, URL: i.URL, Headers: i.Headers})
+	return c.node.MCP().Remote(ctx, c.payer(), servers.Remote{Label: m.label, URL: m.url, Headers: m.headers})
 }
 
 // serverFailed is the error of a chat whose MCP server fails.
-func (c *call) serverFailed(i *native.Integration, err error) *translate.Error {
-	e := &translate.Error{Kind: translate.KindMCPFailed, Param: i.Param}
-	if i.Plugin != "" {
+func (c *call) serverFailed(m *mcpServer, err error) *translate.Error {
+	e := &translate.Error{Kind: translate.KindMCPFailed, Param: m.param}
+	if m.plugin != "" {
 		e.Kind = translate.KindPluginFailed
 	}
 	if unknown, ok := errors.AsType[*servers.UnknownError](err); ok {
@@ -136,10 +186,10 @@ func (c *call) serverFailed(i *native.Integration, err error) *translate.Error {
 	}
 	if failed, ok := errors.AsType[*servers.ConnectionError](err); ok {
 		e.Message = failed.Message
-		c.api.Log.Info("an MCP server failed", "request", c.id, "server", i.Plugin+i.Label, "error", failed.Message)
+		c.api.Log.Info("an MCP server failed", "request", c.id, "server", m.name(), "error", failed.Message)
 		return e
 	}
-	c.api.Log.Error("an MCP server failed", "request", c.id, "server", i.Plugin+i.Label, "error", err)
-	e.Message = `The MCP server "` + i.Plugin + i.Label + `" failed. The server's log says more, under this request's id: ` + c.id
+	c.api.Log.Error("an MCP server failed", "request", c.id, "server", m.name(), "error", err)
+	e.Message = `The MCP server "` + m.name() + `" failed. The server's log says more, under this request's id: ` + c.id
 	return e
 }

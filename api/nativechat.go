@@ -9,11 +9,15 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 // notStored is the code of an error about an answer that could not be stored.
@@ -32,15 +36,16 @@ func (c *call) nativeChat() error {
 	if bad != nil {
 		return bad
 	}
-	if err := c.mayIntegrate(chat.Integrations); err != nil {
+	servers := mcpServersOf(chat.Integrations)
+	if err := c.mayUseServers(servers, nativeGates); err != nil {
 		return err
 	}
-	r := &nativeRun{chat: chat}
+	r := &nativeRun{chat: chat, servers: servers}
 	if err := r.recall(c, rq); err != nil {
 		return err
 	}
 	rq.demand.ContextLength = chat.ContextLength
-	r.run = c.newRun(rq)
+	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
 	defer r.close()
 	return r.answer()
 }
@@ -50,9 +55,10 @@ var nativeFields = fieldNames{"messages": "input", "max_tokens": "max_output_tok
 
 // nativeRun is a request of the native chat on its way.
 type nativeRun struct {
-	*run
+	*loopRun
 
 	chat         *native.Chat
+	servers      []mcpServer      // whose tools the model may call
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
 
@@ -63,6 +69,9 @@ type nativeRun struct {
 func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 	if r.chat.Previous != "" {
 		turns, err := c.node.Conversations().Chain(c.r.Context(), c.owner(), r.chat.Previous)
+		if err == nil && responses.IsEcho(turns[0].Request) {
+			err = &store.NotFound{ID: r.chat.Previous}
+		}
 		if err != nil {
 			return c.noPrevious(err)
 		}
@@ -93,10 +102,10 @@ func (r *nativeRun) answer() error {
 	ctx := r.call.r.Context()
 	var err error
 	if r.stream == nil {
-		err = r.loop(ctx)
+		err = r.converse(ctx)
 	} else {
 		r.rq.demand.Notify = supervisor.NewNotifier()
-		err = r.whileLoading(r.rq.demand.Notify.C(), func() error { return r.loop(ctx) })
+		err = r.whileLoading(r.rq.demand.Notify.C(), func() error { return r.converse(ctx) })
 		r.stream.close() // from here on nobody else writes
 	}
 	if err == nil {
@@ -117,6 +126,43 @@ func (r *nativeRun) answer() error {
 	return nil
 }
 
+// converse has the model answer, with the tools of the chat.
+func (r *nativeRun) converse(ctx context.Context) error {
+	tools, err := r.call.toolbox(ctx, r.servers, r.rq.caps)
+	if err != nil {
+		return err
+	}
+	return r.loop(ctx, r.conversation, tools)
+}
+
+func (r *nativeRun) upstream(round *mcploop.Round) (*jsonbody.Body, *request.Chat, *translate.Error) {
+	body, bad := r.chat.Upstream(round.Conversation, round.Tools())
+	chat := r.chat.Chat // the fields of one round aren't those of another
+	return body, &chat, bad
+}
+
+func (r *nativeRun) begin(dst []byte, resp *engineResponse, round int) []byte {
+	in := resp.lease.Instance.ID
+	switch {
+	case round > 1:
+	case r.stream != nil:
+		dst = r.out.Begin(dst, in)
+	default:
+		r.out.Answer = native.Answer{Instance: in}
+		if took := resp.lease.LoadTime; took > 0 {
+			r.out.Answer.Add(loadEnd(in, took))
+		}
+	}
+	return dst
+}
+
+// Append appends what the client sees of an event.
+func (r *nativeRun) Append(dst []byte, ev translate.Event) []byte { return r.out.Append(dst, ev) }
+
+func (r *nativeRun) add(ev translate.Event) { r.out.Answer.Add(ev) }
+
+func (r *nativeRun) isSeen() bool { return !r.out.Answer.RoundIsEmpty() }
+
 func loadEnd(instance string, took time.Duration) translate.Load {
 	return translate.Load{Phase: translate.PhaseEnd, Instance: instance, Seconds: took.Round(time.Millisecond).Seconds()}
 }
@@ -130,19 +176,31 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 	if status == store.Completed && !answer.IsComplete() {
 		status = store.Incomplete
 	}
-	id := make([]byte, 24)
-	_, _ = rand.Read(id) // never fails
 	turn := &store.Turn{
-		ID: "resp_" + hex.EncodeToString(id), Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key,
+		ID: newResponseID(), Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key,
 		Status: status, In: r.said, Out: answer.Items(), Usage: answer.Usage(), Created: time.Now(),
 	}
-	// Also for a client that has disconnected: it may have seen all but the end.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.call.r.Context()), storeTimeout)
-	defer cancel()
-	if err := r.call.node.Conversations().Put(ctx, turn); err != nil {
-		return r.call.notStored(err)
+	if err := r.call.storeTurn(turn); err != nil {
+		return err
 	}
 	answer.ResponseID = turn.ID
+	return nil
+}
+
+// newResponseID makes the id of a response.
+func newResponseID() string {
+	id := make([]byte, 24)
+	_, _ = rand.Read(id) // never fails
+	return "resp_" + hex.EncodeToString(id)
+}
+
+// storeTurn stores a turn, also for a client that has disconnected: it may have seen all but the end.
+func (c *call) storeTurn(turn *store.Turn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
+	defer cancel()
+	if err := c.putTurn(ctx, turn); err != nil {
+		return c.notStored(err)
+	}
 	return nil
 }
 

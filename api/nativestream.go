@@ -50,11 +50,6 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 	}
 }
 
-// event tells of an event that is none of an engine's.
-func (r *nativeRun) event(ev translate.Event) {
-	r.tell(func(dst []byte) []byte { return r.out.Append(dst, ev) })
-}
-
 // end ends the stream, with what was generated, whether or not there was an error. Until the model is being loaded, or an engine
 // has begun to answer, an error is told by a status instead.
 func (r *nativeRun) end(err error) {

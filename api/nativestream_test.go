@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -47,7 +48,10 @@ func TestNativeStream_OfAModelThatIsLoadedForIt(t *testing.T) {
 func TestNativeStream_ALoadIsNotToldOfAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &nativeRun{run: &run{call: &call{r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}}}
+		r := &nativeRun{}
+		c := &call{api: New(Config{Log: slog.New(slog.DiscardHandler)}), w: httptest.NewRecorder(), r: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/chat", nil)}
+		r.loopRun = &loopRun{run: &run{call: c, stream: c.newStream()}, teller: r}
+		defer r.stream.close()
 		loading, failure := make(chan supervisor.Progress), errors.New("the load failed")
 		err := r.whileLoading(loading, func() error {
 			loading <- supervisor.Progress{Instance: "tinychat", Loaded: 0.5}

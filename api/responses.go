@@ -6,6 +6,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 type (
@@ -35,7 +36,7 @@ type (
 
 // getResponse is GET /api/v1/responses/{id}.
 func (c *call) getResponse() error {
-	turn, err := c.node.Conversations().Get(c.r.Context(), c.owner(), c.param)
+	turn, err := c.nativeTurn(c.param)
 	if err != nil {
 		return err
 	}
@@ -49,8 +50,21 @@ func (c *call) getResponse() error {
 
 // deleteResponse is DELETE /api/v1/responses/{id}. Responses that continue it stay.
 func (c *call) deleteResponse() error {
-	if err := c.node.Conversations().Delete(c.r.Context(), c.owner(), c.param); err != nil {
+	turn, err := c.nativeTurn(c.param)
+	if err == nil {
+		err = c.node.Conversations().Delete(c.r.Context(), c.owner(), turn.ID)
+	}
+	if err != nil {
 		return err
 	}
-	return c.answer(deletedResponse{c.param, true})
+	return c.answer(deletedResponse{turn.ID, true})
+}
+
+// nativeTurn returns a turn of the native API. One of the Responses API is unknown here.
+func (c *call) nativeTurn(id string) (*store.Turn, error) {
+	turn, err := c.node.Conversations().Get(c.r.Context(), c.owner(), id)
+	if err == nil && responses.IsEcho(turn.Request) {
+		err = &store.NotFound{ID: id}
+	}
+	return turn, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
 // route is an endpoint: how it is asked for, and what answers. A path that ends in a slash leaves the rest open: an id,
@@ -59,6 +60,13 @@ var routes = []route{
 	{http.MethodPost, "/v1/completions", node.ScopeInference, (*call).completions},
 	{http.MethodPost, "/v1/embeddings", node.ScopeInference, (*call).embeddings},
 	{http.MethodPost, "/v1/rerank", node.ScopeInference, (*call).rerank},
+	{http.MethodPost, "/v1/responses", node.ScopeInference, (*call).createResponse},
+	{http.MethodPost, "/v1/responses/input_tokens", node.ScopeInference, (*call).countResponse},
+	{http.MethodPost, "/v1/responses/compact", node.ScopeInference, (*call).compact},
+	{http.MethodGet, "/v1/responses/*", node.ScopeInference, (*call).getStored},
+	{http.MethodDelete, "/v1/responses/*", node.ScopeInference, (*call).deleteStored},
+	{http.MethodGet, "/v1/responses/*/input_items", node.ScopeInference, (*call).listInput},
+	{http.MethodPost, "/v1/responses/*/cancel", node.ScopeInference, (*call).cancelStored},
 	{http.MethodPost, "/v1/messages", node.ScopeInference, (*call).messages},
 	{http.MethodPost, "/v1/messages/count_tokens", node.ScopeInference, (*call).countTokens},
 	{http.MethodGet, "/api/v0/models", node.ScopeModelsRead, (*call).listV0},
@@ -153,6 +161,7 @@ var (
 	nativeDialect    translate.Dialect = native.Errors{} // v1 and v0
 	openAIDialect    translate.Dialect = openai.Errors{}
 	anthropicDialect translate.Dialect = anthropic.Errors{}
+	responsesDialect translate.Dialect = responses.Errors{}
 )
 
 // dialectOf is the dialect of a path's errors, whether or not there is such an endpoint. The list of models has the same path in
@@ -164,6 +173,8 @@ func dialectOf(r *http.Request) translate.Dialect {
 		return anthropicDialect
 	case path == "/api" || strings.HasPrefix(path, "/api/") || path == "/lmstudio-greeting":
 		return nativeDialect
+	case path == "/v1/responses" || strings.HasPrefix(path, "/v1/responses/"):
+		return responsesDialect
 	default:
 		return openAIDialect
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -30,9 +31,14 @@ var (
 	usedRequestsSeries = series("used_requests_total", "Requests that the model answered, or began to, for an owner: a token's id, user:name, or nobody in particular.", "owner", "model")
 	usedTokensSeries   = series("used_tokens_total", "Tokens of the requests in lm_used_requests_total: those of prompts (in) and those generated (out).", "owner", "model", "direction")
 
+	mcpCallsSeries       = series("mcp_calls_total", "Calls of the tools of an MCP server: with a result (ok), with an error of the tool (error), or at which the server failed (failed). The server is a label of mcp.json, or empty for all that requests name.", "server", "outcome")
+	mcpSecondsSeries     = series("mcp_call_seconds_total", "How long the calls in lm_mcp_calls_total took together.", "server")
+	mcpConnectionsSeries = series("mcp_connections", "Open connections to an MCP server.", "server")
+
 	allSeries = []*prometheus.Desc{
 		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
 		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, usedRequestsSeries, usedTokensSeries,
+		mcpCallsSeries, mcpSecondsSeries, mcpConnectionsSeries,
 	}
 )
 
@@ -62,6 +68,19 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if n := c.app.running(); n != nil {
 		collect(ch, n.Overview(), n.Counts())
 		collectUsed(ch, n.UsageTotals)
+		collectMCP(ch, n.MCP().Counts())
+	}
+}
+
+// collectMCP sends the calls of tools.
+func collectMCP(ch chan<- prometheus.Metric, counts []servers.Count) {
+	for _, c := range counts {
+		server := strings.ToValidUTF8(c.Server, "\uFFFD")
+		for outcome, n := range map[string]int64{"ok": c.OK, "error": c.Errors, "failed": c.Failures} {
+			ch <- prometheus.MustNewConstMetric(mcpCallsSeries, prometheus.CounterValue, float64(n), server, outcome)
+		}
+		ch <- prometheus.MustNewConstMetric(mcpSecondsSeries, prometheus.CounterValue, c.Seconds, server)
+		ch <- prometheus.MustNewConstMetric(mcpConnectionsSeries, prometheus.GaugeValue, float64(c.Connections), server)
 	}
 }
 

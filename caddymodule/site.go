@@ -152,5 +152,8 @@ func isReachable(listen string) bool {
 
 // configOf returns the configuration of a site's API.
 func configOf(ctx caddy.Context, a *App) api.Config {
-	return api.Config{Node: a.Node, Log: ctx.Slogger(), Exiting: exiting, Hosts: a.Hosts, ServesHost: servesHost, RootCertificate: rootCertificate(ctx)}
+	return api.Config{
+		Node: a.Node, Log: ctx.Slogger(), Exiting: exiting, Underway: a.requests.counted, Hosts: a.Hosts, ServesHost: servesHost,
+		RootCertificate: rootCertificate(ctx),
+	}
 }

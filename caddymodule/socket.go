@@ -51,7 +51,7 @@ type service struct {
 
 // service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
-	all := api.New(api.Config{Node: a.Node, Log: a.log, Exiting: exiting})
+	all := api.New(api.Config{Node: a.Node, Log: a.log, Exiting: exiting, Underway: a.requests.counted})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))

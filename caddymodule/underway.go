@@ -31,6 +31,12 @@ func (u *underway) end() {
 	u.remove()
 }
 
+// counted counts something that goes on when its request has ended, until the function that it returns is called.
+func (u *underway) counted() (end func()) {
+	u.begin()
+	return u.end
+}
+
 // add counts one more. The caller holds u.mu.
 func (u *underway) add() {
 	if u.count == 0 {

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
+)
+
+// inBackground begins a response that is made whether or not the client waits for it, and answers with what there is of it: the queued
+// response, or the stream.
+func (r *responseRun) inBackground(c *call, rq *modelRequest) error {
+	follows := rq.stream
+	rq.stream = true // to the log
+	turn := r.turn(store.InProgress, c.owner())
+	begun := *turn
+	d := c.detach()
+	run, err := c.node.StartRun(c.r.Context(), turn, func(ctx context.Context, run *node.Run) {
+		defer d.end()
+		defer d.endWriting()
+		d.attach(ctx, run)
+		r.detached(d, rq)
+	})
+	if err != nil {
+		d.end()
+		return r.notStarted(c, err)
+	}
+	if follows {
+		return c.followRun(run, 0)
+	}
+	c.writeJSON(http.StatusOK, c.appendStored(&begun))
+	return nil
+}
+
+// notStarted is the error of a response that could not begin.
+func (r *responseRun) notStarted(c *call, err error) error {
+	_, isLimit := errors.AsType[*node.LimitError](err)
+	_, isDeleted := errors.AsType[*store.NotFound](err)
+	switch {
+	case isLimit, errors.Is(err, node.ErrShutDown):
+		return err
+	case isDeleted: // in the meantime
+		return c.noPreviousResponse(r.ask.Previous, err)
+	default:
+		return c.notStored(err)
+	}
+}
+
+// detached makes the response. However it ends, the log and the store say so.
+func (r *responseRun) detached(c *call, rq *modelRequest) {
+	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
+	defer r.close()
+	var err error
+	func() {
+		defer func() {
+			if fault := recover(); fault != nil {
+				err = c.faulty(fault)
+			}
+		}()
+		r.tell(func(dst []byte) []byte { return r.out.Begin(dst, true) })
+		err = r.answer()
+	}()
+	if err != nil {
+		r.end(err)
+	}
+}
+
+// cancelled ends a response in the background that its owner has cancelled.
+func (r *responseRun) cancelled() {
+	r.out.Answer.Cancel()
+	_ = r.storeResponse() // an error has been logged
+	r.tell(r.out.Cancel)
+}
+
+// isBackground reports whether a turn of the Responses API was made in the background.
+func isBackground(turn *store.Turn) bool { return gjson.GetBytes(turn.Request, "background").Bool() }
+
+// resume is GET /v1/responses/{id}?stream=true&starting_after=N: the stream of a background response from its beginning, or after the
+// event with a number.
+func (c *call) resume(turn *store.Turn) error {
+	from := 0
+	if given := c.r.URL.Query().Get("starting_after"); given != "" {
+		after, err := strconv.Atoi(given)
+		if err != nil || after < 0 {
+			return translate.Invalid("invalid_value", "starting_after", `"starting_after" must be the sequence_number of an event.`)
+		}
+		from = after + 1
+	}
+	if !isBackground(turn) {
+		return translate.Invalid("invalid_value", "stream", `Only responses that were created with "background": true can be streamed again. Leave out "stream" to get the response.`)
+	}
+	run := c.node.Run(turn.Owner, turn.ID)
+	if run == nil {
+		return noLog()
+	}
+	return c.followRun(run, from)
+}
+
+// noLog is the error of a stream whose events aren't kept any more, or not on this server.
+func noLog() *translate.Error {
+	return translate.Invalid("stream_unavailable", "stream",
+		`The events of this response are no longer kept: they are for 10 minutes after its end, as long as they aren't too many. Leave out "stream" to get the response.`)
+}
+
+// followRun streams the log of a run, from an event on. That the client disconnects, or reads slowly, is nothing to the run.
+func (c *call) followRun(run *node.Run, from int) error {
+	stream := c.newStream()
+	defer stream.close()
+	stream.await()
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	ctx := c.r.Context()
+	for isFirst := true; ; isFirst = false {
+		frames, next, err := run.Follow(ctx, (*buf)[:0], from)
+		*buf = frames[:cap(frames)]
+		switch {
+		case errors.Is(err, io.EOF):
+			if isFirst { // the client has every event already
+				stream.send(jsonbody.AppendFrame(nil, jsonbody.DoneMark))
+			}
+			return nil
+		case err != nil:
+			stream.close() // from here on nobody else writes
+			return c.breakOff(run, from, err)
+		}
+		stream.send(frames)
+		from = next
+	}
+}
+
+// breakOff ends a stream that can't be followed any further. next is the number of its next event.
+func (c *call) breakOff(run *node.Run, next int, err error) error {
+	ended := node.Ended(c.r.Context())
+	switch {
+	case ended != nil:
+		err = ended
+	case c.r.Context().Err() != nil:
+		return err // the client has disconnected
+	case !errors.Is(err, node.ErrTrimmed):
+	case c.begun && c.node.Run(run.Owner, run.ID) == nil:
+		err = &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + run.ID + "' has been deleted, or its events are no longer kept."}
+	default:
+		err = noLog()
+	}
+	if !c.begun {
+		return err
+	}
+	c.stream.send(responses.AppendBrokenOff(nil, next, c.asError(err)))
+	return nil
+}
+
+// turn is what is stored of the response at its beginning and at its end.
+func (r *responseRun) turn(status store.Status, owner string) *store.Turn {
+	a := &r.out.Answer
+	return &store.Turn{
+		ID: a.ID, Parent: r.ask.Previous, Owner: owner, Model: a.Model, Status: status,
+		In: responses.WithIDs(a.ID, r.ask.Input), Out: a.Items(), Request: a.Echo(), Usage: a.Usage(), Created: a.Created,
+	}
+}
+
+// putTurn stores a turn, or the end of that of a run.
+func (c *call) putTurn(ctx context.Context, turn *store.Turn) error {
+	if c.run != nil {
+		return c.run.Finish(ctx, turn)
+	}
+	return c.node.Conversations().Put(ctx, turn)
+}

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// maxBrought bounds how much a request brings in from the store, in bytes: a few bytes of references can stand for a lot.
+const maxBrought = 256 << 20
+
+// brought is what a request brings in from the store, by continuing a response or referring to items. Each turn is read once.
+type brought struct {
+	call  *call
+	turns map[string]bool             // the ids of those that were looked for
+	items map[string][]translate.Item // of these turns, by id; a call and its result have the same
+	bytes int64
+}
+
+// hold counts items in the memory of the request's body.
+func (b *brought) hold(items []translate.Item) error {
+	const overhead = 256
+	size := 0
+	for i := range items {
+		size += overhead + len(items[i].Args) + len(items[i].Raw)
+		for _, part := range items[i].Parts {
+			size += overhead + len(part.Text)
+			if part.Image != nil {
+				size += len(part.Image.Data)
+			}
+		}
+	}
+	if b.bytes += int64(size); b.bytes > b.call.api.maxBrought {
+		return translate.Invalid("conversation_too_long", "input",
+			"What the request continues and refers to is larger than 256 MiB, which is as much as is kept for one request. Begin a new conversation.")
+	}
+	return b.call.claim.Grow(int64(size))
+}
+
+// find returns the items of a stored response that have an id; none: the owner has no such item.
+func (b *brought) find(ctx context.Context, response, id string) ([]translate.Item, error) {
+	if !b.turns[response] {
+		turn, err := b.call.node.Conversations().Get(ctx, b.call.owner(), response)
+		if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
+			turn = new(store.Turn)
+		} else if err != nil {
+			return nil, err
+		}
+		if b.turns == nil {
+			b.turns, b.items = map[string]bool{}, map[string][]translate.Item{}
+		}
+		b.turns[response] = true
+		all := slices.Concat(turn.In, turn.Out)
+		if err := b.hold(all); err != nil {
+			return nil, err
+		}
+		for _, item := range all {
+			b.items[item.ID] = append(b.items[item.ID], item)
+		}
+	}
+	return b.items[id], nil
+}

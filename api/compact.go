@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// summaryPrompt asks for the summary of a conversation.
+const summaryPrompt = "Summarize the conversation up to here, so that the work can go on with your summary in its place. " +
+	"Keep the task and its constraints, what was decided and done, names, numbers, paths and results that are still needed, and what is left to do. " +
+	"Answer with the summary alone."
+
+// conversationRequest reads a request about a conversation that isn't answered. Tools of MCP servers have no effect on it.
+func (c *call) conversationRequest() (*modelRequest, *responses.Request, []translate.Item, error) {
+	rq, err := c.textRequest(responses.WithDefaults)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	rq.stream = false
+	ask, bad := responses.Parse(rq.body, rq.target.Model.Key, rq.caps)
+	if bad != nil {
+		return nil, nil, nil, bad
+	}
+	conversation, err := c.responseContext(ask, rq)
+	return rq, ask, conversation, err
+}
+
+// countResponse is POST /v1/responses/input_tokens. The engine's own template and tokenizer count, so the model is loaded for it.
+func (c *call) countResponse() error {
+	rq, ask, conversation, err := c.conversationRequest()
+	if err != nil {
+		return err
+	}
+	body, chat, bad := ask.Upstream(conversation, ask.Functions, true)
+	if bad != nil {
+		return bad
+	}
+	tokens, err := c.countChat(rq, body, &chat)
+	if err != nil {
+		return err
+	}
+	return c.answer(inputTokens{"response.input_tokens", tokens})
+}
+
+type inputTokens struct {
+	Object string `json:"object"`
+	Tokens int    `json:"input_tokens"`
+}
+
+// compact is POST /v1/responses/compact: the model summarizes the conversation, and the summary stands for it in later requests.
+func (c *call) compact() error {
+	rq, ask, conversation, err := c.conversationRequest()
+	if err != nil {
+		return err
+	}
+	if len(conversation) == 0 {
+		return translate.Missing("input")
+	}
+	r := &compactRun{run: c.newRun(rq), ask: ask}
+	defer r.close()
+	r.answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
+	asked := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: summaryPrompt}}}
+	body, chat, bad := ask.Upstream(append(conversation, asked), nil, true)
+	if bad != nil {
+		return bad
+	}
+	if err := c.reserveChat(rq, body, &chat, 0); err != nil {
+		return err
+	}
+	r.decode = func() translate.Decoder { return wire.Decoder(rq.engine, &chat) }
+	if err := r.exchange(c.r.Context(), part{upstream: rq.engine.Chat(body, &chat, 0), reply: r}); err != nil {
+		return err
+	}
+	summary := r.summary()
+	if summary == "" && !r.answer.IsComplete() {
+		return translate.Invalid("invalid_value", "max_output_tokens",
+			`The model used up its tokens before it had written a summary. Raise "max_output_tokens" or leave it out, or load the model with a larger context_length.`)
+	}
+	if summary == "" {
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The model answered without a summary. Try again, or choose another model."}
+	}
+	id := r.answer.ID
+	output := []translate.Item{responses.SummaryItem(id, summary)}
+	c.writeJSON(http.StatusOK, responses.AppendCompaction(nil, id, r.answer.Created, output, r.answer.Usage()))
+	return nil
+}
+
+// compactRun is a request for a summary on its way.
+type compactRun struct {
+	*run
+
+	ask    *responses.Request
+	answer responses.Answer
+	decode func() translate.Decoder
+}
+
+func (r *compactRun) begin(_ context.Context, _ *engineResponse) (wire.Rewriter, error) {
+	r.answer.Add(translate.Round{Number: 1})
+	return r.byEvents(r.decode(), gatherer(r.answer.Add)), nil
+}
+
+func (r *compactRun) isSeen(bool) bool { return false }
+
+// summary is the text that the model answered with, without its thoughts.
+func (r *compactRun) summary() string {
+	var texts []string
+	for _, item := range r.answer.Items() {
+		if item.Kind == translate.ItemMessage {
+			texts = append(texts, translate.JoinTexts(item.Parts))
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n"))
+}

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// detach returns a call that goes on when the request has been answered. It takes over the memory of the body, and the request's
+// place among those of its token. It has no writer and no context before attach, and has to be ended.
+func (c *call) detach() *call {
+	d := &call{
+		api: c.api, node: c.node, id: c.id, arrived: c.arrived, dialect: c.dialect, who: c.who,
+		held: c.held, read: c.read, claim: c.claim, made: c.made, admitted: c.admitted, followed: c.followed,
+	}
+	c.held, c.claim, c.made, c.admitted = nil, node.BodyClaim{}, 0, nil
+	// Of the request, only what errors are logged with is kept.
+	d.r = &http.Request{Method: c.r.Method, URL: c.r.URL, Header: http.Header{}}
+	if c.api.Underway != nil {
+		d.ends = append(d.ends, c.api.Underway())
+	}
+	return d
+}
+
+// attach makes a detached call answer to the log of a run, with the run's context. That ends with the rights of the request's token, too.
+func (c *call) attach(ctx context.Context, run *node.Run) {
+	c.run = run
+	c.w = &logWriter{run: run, header: http.Header{}}
+	ctx, c.cancel = context.WithCancelCause(WithIdentity(ctx, c.who))
+	requests := c.followed
+	c.followed = nil
+	for _, request := range requests {
+		var running *node.Running
+		ctx, running = request.Continue(ctx)
+		if c.running == nil {
+			c.running = running
+		}
+		c.followed = append(c.followed, running)
+		c.ends = append(c.ends, running.End)
+	}
+	c.r = c.r.WithContext(ctx)
+}
+
+// logWriter writes a stream of events to the log of a run, event by event: so the number of an event is its place in the log. Comments,
+// which keep connections alive, are for each reader's connection.
+type logWriter struct {
+	run    *node.Run
+	header http.Header
+}
+
+var eventEnd = []byte("\n\n")
+
+// Header returns a header that nobody sees.
+func (w *logWriter) Header() http.Header { return w.header }
+
+// WriteHeader does nothing.
+func (w *logWriter) WriteHeader(int) {}
+
+// Write appends events, which have to be whole.
+func (w *logWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		end := len(p)
+		if i := bytes.Index(p, eventEnd); i >= 0 {
+			end = i + len(eventEnd)
+		}
+		if p[0] != ':' {
+			w.run.Append(p[:end])
+		}
+		p = p[end:]
+	}
+	return n, nil
+}

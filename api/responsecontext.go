@@ -1,0 +1,95 @@
+package api
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/responses"
+)
+
+// responseContext puts the conversation together: what was stored, and what the request adds.
+func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]translate.Item, error) {
+	var items []translate.Item
+	from := brought{call: c}
+	if ask.Previous != "" {
+		turns, err := c.node.Conversations().Chain(c.r.Context(), c.owner(), ask.Previous)
+		if err == nil && slices.ContainsFunc(turns, func(t *store.Turn) bool { return !responses.IsEcho(t.Request) }) {
+			err = &store.NotFound{ID: ask.Previous}
+		}
+		if err != nil {
+			return nil, c.noPreviousResponse(ask.Previous, err)
+		}
+		if turns[len(turns)-1].Status == store.InProgress {
+			return nil, translate.Invalid("invalid_value", "previous_response_id", "Previous response with id '"+ask.Previous+"' is still in progress: wait until it has ended, or cancel it.")
+		}
+		for _, turn := range turns {
+			items = append(append(items, turn.In...), turn.Out...)
+		}
+		if err := from.hold(items); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.resolve(ask, items, &from); err != nil {
+		return nil, err
+	}
+	items = append(items, ask.Input...)
+	if !rq.caps.Vision && slices.ContainsFunc(items, func(item translate.Item) bool { return translate.HasImage(item.Parts) }) {
+		return nil, translate.Invalid("unsupported_content", "model",
+			"The conversation has images, which the model "+rq.target.Model.Key+" does not take: choose a model with vision.")
+	}
+	if bad := responses.CheckCalls(items); bad != nil {
+		return nil, bad
+	}
+	return items, nil
+}
+
+// resolve puts stored items in the place of references to them. A reference to an item that the conversation has already is left out.
+func (c *call) resolve(ask *responses.Request, have []translate.Item, from *brought) error {
+	if !slices.ContainsFunc(ask.Input, func(item translate.Item) bool { return item.Kind == translate.ItemReference }) {
+		return nil
+	}
+	has := map[string]bool{}
+	for i := range have {
+		has[have[i].ID] = true
+	}
+	input := make([]translate.Item, 0, len(ask.Input))
+	for _, item := range ask.Input {
+		if item.Kind != translate.ItemReference {
+			input = append(input, item)
+		} else if !has[item.ID] {
+			found, err := c.referenced(item.ID, from)
+			if err != nil {
+				return err
+			}
+			input = append(input, found...)
+		}
+		has[item.ID] = true
+	}
+	ask.Input = input
+	return nil
+}
+
+// referenced finds the item that a client refers to by its id; of a call that was made here, with its result. There is none for
+// thoughts that aren't kept.
+func (c *call) referenced(id string, from *brought) (found []translate.Item, err error) {
+	if response, _, ok := responses.ResponseOf(id); ok {
+		if found, err = from.find(c.r.Context(), response, id); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 0 && !strings.HasPrefix(id, "rs_") {
+		return nil, &translate.Error{Kind: translate.KindResponseNotFound, Code: "item_not_found", Param: "input", Message: "Item with id '" + id + "' not found."}
+	}
+	return found, nil
+}
+
+// noPreviousResponse is the error of a response that can't be continued.
+func (c *call) noPreviousResponse(id string, err error) error {
+	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing {
+		return translate.Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '"+id+"' not found.")
+	}
+	return c.noPrevious(err)
+}
