@@ -19,6 +19,12 @@ func TestClients_OpenAIForNode(t *testing.T) {
 	runNode(t, harness.Start(withOthers(harness.NewHome(t)), harness.Config{}), "openai", "openai.cjs")
 }
 
+// TestClients_ResponsesForNode runs clients/responses.cjs.
+func TestClients_ResponsesForNode(t *testing.T) {
+	url := harness.StartEverything(t, "streamableHttp")
+	runNode(t, harness.Start(harness.NewHome(t), harness.Config{LM: openRemote}), "openai", "responses.cjs", url)
+}
+
 // TestClients_AnthropicForNode runs clients/anthropic.cjs.
 func TestClients_AnthropicForNode(t *testing.T) {
 	runNode(t, harness.Start(harness.NewHome(t), withClaude), "@anthropic-ai/sdk", "anthropic.cjs")
@@ -26,11 +32,12 @@ func TestClients_AnthropicForNode(t *testing.T) {
 
 // TestClients_AISDKForNode runs clients/ai-sdk.cjs. This version of its provider for Anthropic's API rejects null citations.
 func TestClients_AISDKForNode(t *testing.T) {
-	runNode(t, harness.Start(harness.NewHome(t), harness.Config{}), "@ai-sdk/anthropic", "ai-sdk.cjs")
+	url := harness.StartEverything(t, "streamableHttp")
+	runNode(t, harness.Start(harness.NewHome(t), harness.Config{LM: openRemote}), "@ai-sdk/anthropic", "ai-sdk.cjs", url)
 }
 
-// runNode runs a script of clients/ that needs a library, against a server.
-func runNode(t *testing.T, s *harness.Server, library, script string) {
+// runNode runs a script of clients/ that needs a library, against a server, with further arguments.
+func runNode(t *testing.T, s *harness.Server, library, script string, more ...string) {
 	t.Helper()
 	modules := os.Getenv("NODE_MODULES")
 	if modules == "" {
@@ -45,7 +52,7 @@ func runNode(t *testing.T, s *harness.Server, library, script string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", filepath.Join("clients", script), s.Base)
+	cmd := exec.CommandContext(ctx, "node", append([]string{filepath.Join("clients", script), s.Base}, more...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.User, "NODE_PATH=" + modules}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

@@ -1,18 +1,27 @@
 'use strict';
-// Runs Vercel's AI SDK against a server, in the words of both APIs: node ai-sdk.cjs BASE_URL. Its providers check each answer
-// against schemas of their own, more strictly than the official libraries do. Says what it has seen, a line for each check, and
-// ends with a status that isn't 0 when a check fails. The libraries are found by NODE_PATH.
+// Runs Vercel's AI SDK against a server, in the words of each API: node ai-sdk.cjs BASE_URL MCP_URL. MCP_URL is that of
+// server-everything. Its providers check each answer against schemas of their own, more strictly than the official libraries do.
+// Says what it has seen, a line for each check, and ends with a status that isn't 0 when a check fails. The libraries are found
+// by NODE_PATH.
 
 const assert = require('node:assert/strict');
 const { generateObject, generateText, jsonSchema, stepCountIs, streamObject, streamText, tool } = require('ai');
 const { createAnthropic } = require('@ai-sdk/anthropic');
+const { createOpenAI } = require('@ai-sdk/openai');
+const { createOpenResponses } = require('@ai-sdk/open-responses');
 const { createOpenAICompatible } = require('@ai-sdk/openai-compatible');
 
-const base = process.argv[2] + '/v1';
+globalThis.AI_SDK_LOG_WARNINGS = false; // of providers for the version before
+
+const [server, mcp] = process.argv.slice(2);
+const base = server + '/v1';
 const name = 'lmcaddy/tinychat'; // of models whose names it knows, the library leaves out fields
+const openai = createOpenAI({ baseURL: base, apiKey: 'none is needed' });
 const models = {
   anthropic: createAnthropic({ baseURL: base, apiKey: 'none is needed' })(name),
   'openai-compatible': createOpenAICompatible({ name: 'local', baseURL: base, supportsStructuredOutputs: true, includeUsage: true })(name),
+  responses: openai.responses(name),
+  'open-responses': createOpenResponses({ name: 'local', url: base + '/responses' })(name),
 };
 
 const prompt = 'What is the capital of France?';
@@ -86,10 +95,30 @@ const checksOf = (model) => ({
   },
 });
 
+// checksOfResponses are for the provider that runs tools on the server and keeps conversations there.
+const checksOfResponses = (model) => ({
+  async 'a conversation'() {
+    const first = await generateText({ model, prompt: 'My name is Ada.', ...settings });
+    const previousResponseId = first.providerMetadata.openai.responseId;
+    const got = await generateText({ model, prompt: 'What is my name?', providerOptions: { openai: { previousResponseId } }, ...settings });
+    assert.equal(got.text, 'Your name is Ada.');
+  },
+
+  async 'remote MCP'() {
+    const tools = { mcp: openai.tools.mcp({ serverLabel: 'everything', serverUrl: mcp, allowedTools: ['echo'], requireApproval: 'never' }) };
+    const request = { model, prompt: useEcho.prompt, tools, ...settings };
+    const got = await generateText(request);
+    assert.match(got.text, /The tool returned: Echo: hello world$/);
+    assert.equal(got.toolResults.length, 1);
+    assert.match(await streamed(streamText(request)), /The tool returned: Echo: hello world$/);
+  },
+});
+
 (async () => {
   let failed = 0, all = 0;
   for (const [api, model] of Object.entries(models)) {
-    for (const [name, check] of Object.entries(checksOf(model))) {
+    const checks = { ...checksOf(model), ...(api === 'responses' ? checksOfResponses(model) : {}) };
+    for (const [name, check] of Object.entries(checks)) {
       all++;
       try {
         await check();

@@ -51,7 +51,7 @@ func (s *Server) NativeStream(request Fields) *NativeStream {
 	return s.OpenNative(request).End()
 }
 
-// OpenStream is a running stream of the native chat, read in the background.
+// OpenStream is a running stream, read in the background.
 type OpenStream struct {
 	t     testing.TB
 	ended chan struct{}
@@ -70,8 +70,14 @@ func (s *Server) OpenNative(request Fields) *OpenStream {
 // OpenNativeUntil is OpenNative for a client that disconnects when the context ends.
 func (s *Server) OpenNativeUntil(ctx context.Context, request Fields) *OpenStream {
 	s.T.Helper()
+	return s.open(ctx, http.MethodPost, NativeChatPath, s.reader(request.With("stream", true)))
+}
+
+// open requests a stream. It returns when the header has arrived; any status but 200 fails the test.
+func (s *Server) open(ctx context.Context, method, path string, body io.Reader) *OpenStream {
+	s.T.Helper()
 	ctx, cancel := context.WithTimeout(ctx, Patience)
-	req, err := s.request(ctx, http.MethodPost, NativeChatPath, s.reader(request.With("stream", true)))
+	req, err := s.request(ctx, method, path, body)
 	var resp *http.Response
 	if err == nil {
 		resp, err = s.client.Do(req) //nolint:bodyclose // read closes it

@@ -27,10 +27,15 @@ const theirs = {
   ChatCompletionChunk: ['moderation', 'service_tier'],
   ChatCompletionMessage: ['annotations', 'audio', 'function_call'],
   'ChatCompletionChunk.Choice.Delta': ['function_call'],
+  // The library itself adds output_text.
+  Response: ['conversation', 'moderation', 'output_text', 'prompt', 'prompt_cache_options', 'prompt_cache_retention'],
+  ResponseFunctionToolCall: ['caller'],
+  ResponseFunctionToolCallItem: ['caller', 'created_by'],
+  ResponseFunctionToolCallOutputItem: ['caller', 'created_by'],
 };
 
 // What tools on the providers' servers do.
-const elsewhere = /ServerTool|WebSearch|WebFetch|CodeExecution|ToolSearch|ContainerUpload|Citation|Redacted|CustomToolCall/;
+const elsewhere = /ServerTool|WebSearch|WebFetch|CodeExecution|ToolSearch|ContainerUpload|Citation|Redacted|CustomTool|Audio|CodeInterpreter|Computer|FileSearch|ImageGen|Shell|ApplyPatch|Program|AdditionalTools|McpApproval|ReasoningSummary|ResponseRefusal|OutputRefusal|AnnotationAdded|InputFile/;
 
 function trim(definitions) {
   for (const [name, fields] of Object.entries(theirs)) {

@@ -8,4 +8,8 @@ export interface Published {
   model: OpenAI.Model;
   models: { object: 'list'; data: OpenAI.Model[] };
   error: { error: OpenAI.ErrorObject };
+  response: OpenAI.Responses.Response;
+  responseEvent: OpenAI.Responses.ResponseStreamEvent;
+  responseItems: OpenAI.Responses.ResponseItemList;
+  compacted: OpenAI.Responses.CompactedResponse;
 }
