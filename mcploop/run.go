@@ -10,7 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// callsAtOnce bounds how many calls of one round are made at a time.
+// callsAtOnce is the maximum number of concurrent calls of one round.
 const callsAtOnce = 8
 
 // Engine has a model answer.
@@ -23,13 +23,12 @@ type Engine interface {
 	ResultBytes() int
 }
 
-// Run has a model answer a conversation, in rounds: while it calls tools, it is asked again with their results, unless some are
-// functions of the client. The calls of one
-// round are made at a time. A toolbox that is empty, or nil, makes one round. There are at most rounds of them; in the last one the
-// model gets no tools, so that it has to answer.
+// Run has a model answer a conversation in rounds. As long as the model calls tools of servers, it is asked again with their
+// results. A call of a function of the client ends the loop. The calls of one round are made concurrently. Without tools there is
+// one round, and otherwise at most the given number; in the last one the model gets no tools, so that it has to answer.
 //
-// What happens beside the engine's answers is passed to emit, one event at a time: the results of calls, and the failures of
-// servers, after which the chat goes on with the failure as the result. The error is that of [Engine.Answer] or of the context.
+// Run passes to emit, one at a time, the events that are not of the engine's answers: the results of calls, and the failures of
+// servers. After a failure the chat goes on, with the failure as the result. The error is that of [Engine.Answer] or of the context.
 func Run(ctx context.Context, engine Engine, conversation []translate.Item, tools *Toolbox, rounds int, emit func(translate.Event)) error {
 	made, added := 0, 0 // calls, and items, of earlier rounds
 	for n := 1; ; n++ {

@@ -2,7 +2,6 @@ package mcploop
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -240,13 +239,14 @@ func listed(names []string) string {
 	}
 }
 
-// call calls a tool, and returns its result as an event without an index. trouble is the failure of the server, if it failed.
+// call calls a tool. If the server fails, call returns the failure, and a result that tells the model of it. It returns neither if
+// the context ends.
 func (o *offer) call(ctx context.Context, args []byte) (Result, *translate.Error) {
 	result, err := o.source.Server.Call(ctx, o.Name, args)
 	if err == nil {
 		return result, nil
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	if ctx.Err() != nil {
 		return Result{}, nil
 	}
 	trouble := o.source.Explain(err)

@@ -143,7 +143,7 @@ func TestRun_Cancel(t *testing.T) {
 	})
 }
 
-// At the end of the server, runs are told, and have a moment to say so. One that doesn't end holds nothing up for long.
+// When the server ends, runs are cancelled and have some seconds to end. One that doesn't end delays the server no longer.
 func TestRun_EndsWithTheNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,7 @@ type link struct {
 	life context.Context
 	end  context.CancelCauseFunc
 
-	listing chan struct{} // is held by who asks for the list of tools
+	listing chan struct{} // held while the list of tools is requested
 
 	mu         sync.Mutex
 	tools      []mcploop.Tool // nil: not known

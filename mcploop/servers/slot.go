@@ -18,7 +18,7 @@ type conn interface {
 	close()
 }
 
-// failedFor is how long a failure is given to others who ask for the same server: long enough for those who asked together.
+// failedFor is how long requests for the same server get the failure of the last start instead of another start.
 const failedFor = time.Second
 
 // slot is the place of one server in the pool. The pool's lock guards it.
