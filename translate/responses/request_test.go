@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -255,4 +256,16 @@ func manyPairs(n int) string {
 		pairs[fmt.Sprint(i)] = "v"
 	}
 	return string(jsonbody.AppendJSON(nil, pairs))
+}
+
+func TestParse_TooManyServers(t *testing.T) {
+	t.Parallel()
+	var tools []string
+	for i := range request.MaxServers + 1 {
+		tools = append(tools, fmt.Sprintf(`{"type":"mcp","server_label":"s%d","server_url":"https://h/mcp"}`, i))
+	}
+	_, err := Parse(testkit.Scan(t, `{"model":"m","input":"hi","tools":[`+strings.Join(tools, ",")+`]}`), "m", request.Caps{})
+	if err == nil || err.Param != "tools" || !strings.Contains(err.Message, fmt.Sprintf("at most %d MCP servers", request.MaxServers)) {
+		t.Errorf("%+v", err)
+	}
 }

@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -74,7 +75,7 @@ func (p *toolParser) server(where string, tool gjson.Result) (err *translate.Err
 		}
 	}
 	if len(p.Servers) == request.MaxServers {
-		return tooManyTools()
+		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxServers)+` MCP servers.`)
 	}
 	p.Servers = append(p.Servers, s)
 	echoed := echoedServer{Type: "mcp", Label: s.Label, URL: masked(s.URL), Description: description, Allowed: json.RawMessage("null"), Approval: "never"}
