@@ -209,7 +209,8 @@ func TestNative_HowAnAnswerEndedIsStored(t *testing.T) {
 func TestNative_WhatCantBeStoredIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	db, err := sql.Open("sqlite", filepath.Join(string(s.node.Home()), "lmcaddy.db"))
+	// The store tidies up when it opens, under a lock that this connection waits for.
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(string(s.node.Home()), "lmcaddy.db")+"?_pragma=busy_timeout(120000)")
 	if err == nil {
 		_, err = db.ExecContext(t.Context(), "ALTER TABLE turns RENAME TO elsewhere")
 		err = errors.Join(err, db.Close())
