@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 )
 
 // kind is a generating endpoint.
@@ -113,7 +115,7 @@ func tokens(v gjson.Result) int {
 		}
 		return sum
 	case v.Type == gjson.String:
-		return len(words(v.Str))
+		return len(fakekit.Words(v.Str))
 	default:
 		return 1
 	}
@@ -140,7 +142,7 @@ func render(body string) (prompt string, tokens int) {
 	for _, m := range gjson.Get(body, "messages").Array() {
 		text := content(m)
 		fmt.Fprintf(&b, "<|im_start|>%s\n%s<|im_end|>\n", m.Get("role").String(), text)
-		tokens += len(words(text)) + 4
+		tokens += len(fakekit.Words(text)) + 4
 	}
 	b.WriteString("<|im_start|>assistant\n")
 	return b.String(), tokens

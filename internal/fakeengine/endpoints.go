@@ -5,9 +5,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 )
 
 // endpoints are the endpoints that don't generate, by method and path.
@@ -124,7 +125,7 @@ func tokenID(word string) int {
 func (v *server) tokenize(w http.ResponseWriter, _ *http.Request, body string) {
 	pieces := gjson.Get(body, "with_pieces").Bool()
 	tokens := []any{}
-	for _, word := range words(gjson.Get(body, "content").String()) {
+	for _, word := range fakekit.Words(gjson.Get(body, "content").String()) {
 		if pieces {
 			tokens = append(tokens, object{"id": tokenID(word), "piece": word})
 		} else {
@@ -151,21 +152,4 @@ func (v *server) applyTemplate(w http.ResponseWriter, _ *http.Request, body stri
 func (v *server) inputTokens(w http.ResponseWriter, _ *http.Request, body string) {
 	_, tokens := render(body)
 	writeBody(w, http.StatusOK, encode(object{"input_tokens": tokens, "object": "response.input_tokens"}))
-}
-
-// words splits a text into the fake model's tokens: each word with the space before it. Their concatenation is the text.
-func words(text string) []string {
-	var all []string
-	start, inWord := 0, false
-	for i, r := range text {
-		if unicode.IsSpace(r) && inWord {
-			all = append(all, text[start:i])
-			start = i
-		}
-		inWord = !unicode.IsSpace(r)
-	}
-	if start < len(text) {
-		all = append(all, text[start:])
-	}
-	return all
 }

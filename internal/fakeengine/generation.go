@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 )
 
 // Errors that end a generation without an answer.
@@ -42,8 +44,8 @@ func (v *server) generate(w http.ResponseWriter, r *http.Request, k kind, body s
 		server: v, w: w, ctx: r.Context(), kind: k, n: n,
 		id: "chatcmpl-" + randomID(), fingerprint: s.fingerprint(), created: time.Now().Unix(),
 	}
-	g.rule = v.uses.generating(s.Rules, r.URL.Path, body, n)
-	makeNoise(s, AtRequest)
+	g.rule = v.uses.Generating(s.Rules, r.URL.Path, body, n)
+	fakekit.MakeNoise(s.Noise, AtRequest)
 	err := g.run(body)
 	end := Event{Kind: Finished, N: n, Code: http.StatusOK}
 	var refused *apiError
@@ -64,7 +66,7 @@ func (v *server) generate(w http.ResponseWriter, r *http.Request, k kind, body s
 	if g.held != nil {
 		logf('I', "slot      release: id %2d | task %d | stop processing: n_tokens = %d, truncated = 0", g.held[0], n, g.prompt+g.sent)
 	}
-	v.journal.tell(end)
+	v.Tell(end)
 	v.slots.release(g.held)
 	if errors.Is(err, errCut) {
 		panic(http.ErrAbortHandler) // net/http's way to close a connection in the middle of an answer
@@ -103,13 +105,13 @@ func (g *generation) run(body string) (err error) {
 	g.cached = max(0, min(g.rule.CachedTokens, g.prompt-1)) // a repeated prompt's last token is evaluated again
 	place := g.slots.join(g.ask.choices)
 	if !place.isServed() {
-		g.journal.tell(Event{Kind: Queued, N: g.n})
+		g.Tell(Event{Kind: Queued, N: g.n})
 	}
 	if g.held, err = g.slots.take(g.ctx, place); err != nil {
 		return errGone
 	}
 	logf('I', "slot launch_slot_: id %2d | task %d | processing task, is_child = 0", g.held[0], g.n)
-	g.journal.tell(Event{Kind: Serving, N: g.n, Slot: g.held[0]})
+	g.Tell(Event{Kind: Serving, N: g.n, Slot: g.held[0]})
 	g.begin = time.Now()
 	g.tell(0, 0)
 	if err := g.readPrompt(); err != nil {
@@ -196,11 +198,11 @@ func (g *generation) act(c *Cue) error {
 		}
 		g.die(d, "crash")
 	case Hang:
-		g.journal.tell(Event{Kind: Hung, N: g.n})
+		g.Tell(Event{Kind: Hung, N: g.n})
 		return g.hold("", nil)
 	case Stick:
 		g.stickOnce.Do(func() { close(g.stuck) })
-		g.journal.tell(Event{Kind: Stuck, N: g.n})
+		g.Tell(Event{Kind: Stuck, N: g.n})
 		return g.check()
 	case Cut:
 		return errCut
@@ -227,7 +229,7 @@ func (g *generation) act(c *Cue) error {
 // wait waits for a gate, then for a time. It returns at once if the client disconnects.
 func (g *generation) wait(gate string, d time.Duration) error {
 	if gate != "" {
-		g.journal.tell(Event{Kind: Gated, N: g.n, Gate: gate})
+		g.Tell(Event{Kind: Gated, N: g.n, Gate: gate})
 		if err := g.hold(gate, nil); err != nil {
 			return err
 		}
@@ -242,11 +244,11 @@ func (g *generation) wait(gate string, d time.Duration) error {
 
 // hold waits until the gate is open or the timer fires, or forever if there is neither.
 func (g *generation) hold(gate string, timer <-chan time.Time) error {
-	tick := time.NewTicker(pollEvery)
+	tick := time.NewTicker(fakekit.PollEvery)
 	defer tick.Stop()
 	for {
 		g.stick()
-		if gate != "" && g.isOpen(gate) {
+		if gate != "" && g.IsOpen(gate) {
 			return nil
 		}
 		if err := g.ping(); err != nil {
@@ -280,7 +282,7 @@ func (g *generation) tell(prompt, processed int) {
 
 // frozen blocks a request in flight after the process was asked to stop, until its client disconnects.
 func (g *generation) frozen() error {
-	g.journal.tell(Event{Kind: Frozen, N: g.n})
+	g.Tell(Event{Kind: Frozen, N: g.n})
 	<-g.ctx.Done()
 	return errGone
 }

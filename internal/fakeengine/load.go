@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 )
 
 // load simulates the stages of a load, as far as the script allows.
@@ -43,9 +45,9 @@ func (p *process) load(s *Script) {
 // endOfLoad is where the script's faults of the load happen.
 func (p *process) endOfLoad(s *Script) {
 	if s.Load.Gate != "" {
-		p.journal.tell(Event{Kind: Gated, Gate: s.Load.Gate})
-		for !p.isOpen(s.Load.Gate) {
-			time.Sleep(pollEvery)
+		p.Tell(Event{Kind: Gated, Gate: s.Load.Gate})
+		for !p.IsOpen(s.Load.Gate) {
+			time.Sleep(fakekit.PollEvery)
 		}
 	}
 	if s.Load.Hang {
@@ -54,11 +56,6 @@ func (p *process) endOfLoad(s *Script) {
 	if s.Load.Fail != nil {
 		p.die(*s.Load.Fail, "load failure")
 	}
-}
-
-func (p *process) isOpen(gate string) bool {
-	_, err := os.Stat(gatePath(p.dir, gate))
-	return err == nil
 }
 
 // becomeReady announces readiness, and handles requests to end from then on.
@@ -72,24 +69,24 @@ func (p *process) becomeReady() {
 	for _, address := range p.server.addresses() {
 		logf('I', "srv  llama_server: listening on %s", address)
 	}
-	if p.child {
+	if p.routed {
 		payload, err := json.Marshal(p.server.modelInfo())
 		if err != nil {
-			p.exit(exitBroken, err.Error())
+			p.Exit(fakekit.ExitBroken, err.Error())
 		}
 		sendState(fmt.Sprintf(`{"state":"ready","payload":%s}`, payload))
 	}
-	p.journal.tell(Event{Kind: Ready, Port: p.server.port})
-	if p.child {
+	p.Tell(Event{Kind: Ready, Port: p.server.port})
+	if p.routed {
 		logf('I', "srv    operator(): child server monitoring thread started, waiting for EOF on stdin...")
 		go p.watchInput()
 	}
-	makeNoise(s, AtReady)
+	fakekit.MakeNoise(s.Noise, AtReady)
 }
 
 // sendLoading reports the progress of a stage, from 0 to 1, if the child protocol is on.
 func (p *process) sendLoading(stages []string, current string, value float64) {
-	if !p.child {
+	if !p.routed {
 		return
 	}
 	number := strconv.FormatFloat(value, 'g', -1, 64)

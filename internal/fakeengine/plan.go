@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"strings"
-)
 
-const defaultText = "Hello from the fake engine."
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
+)
 
 // piece is one token of an answer: some reasoning, some text, or a part of a tool call.
 type piece struct {
@@ -29,24 +29,16 @@ type plan struct {
 	stopString string
 }
 
-// choose returns the answer for this round of the conversation.
-func (r *Rule) choose(rounds int) Answer {
-	if rounds == 0 || len(r.AfterTools) == 0 {
-		return r.Answer
-	}
-	return r.AfterTools[min(rounds, len(r.AfterTools))-1]
-}
-
 // newPlan splits an answer into tokens, and ends it early if the request limits it.
 func newPlan(k kind, a *ask, r *Rule) plan {
-	answer := r.choose(a.rounds)
+	answer := r.Choose(a.rounds)
 	p := plan{finish: "stop", stopType: "eos"}
-	texts := answer.texts()
+	texts := answer.Texts()
 	if !r.IgnoreLimits {
 		texts, p.stopString = cutAtStop(texts, a.stops)
 	}
 	if k == chat && a.thinking {
-		for _, w := range words(answer.Reasoning) {
+		for _, w := range fakekit.Words(answer.Reasoning) {
 			p.pieces = append(p.pieces, piece{reasoning: w})
 		}
 	}
@@ -59,7 +51,7 @@ func newPlan(k kind, a *ask, r *Rule) plan {
 	case k == chat && len(answer.Calls) > 0:
 		p.finish = "tool_calls"
 		for i := range answer.Calls {
-			p.pieces = append(p.pieces, answer.Calls[i].pieces(i)...)
+			p.pieces = append(p.pieces, callPieces(&answer.Calls[i], i)...)
 		}
 	}
 	if !r.IgnoreLimits && a.limit > 0 && len(p.pieces) > a.limit {
@@ -68,25 +60,6 @@ func newPlan(k kind, a *ask, r *Rule) plan {
 	}
 	p.finish = cmp.Or(answer.Finish, p.finish)
 	return p
-}
-
-// texts returns the text deltas.
-func (a *Answer) texts() []string {
-	pieces := a.Pieces
-	if pieces == nil {
-		pieces = words(a.Text)
-	}
-	if len(pieces) == 0 && (a.Chunks > 0 || a.Pieces == nil && a.Reasoning == "" && len(a.Calls) == 0) {
-		pieces = words(defaultText)
-	}
-	if a.Chunks == 0 {
-		return pieces
-	}
-	all := make([]string, a.Chunks)
-	for i := range all {
-		all[i] = pieces[i%len(pieces)]
-	}
-	return all
 }
 
 // cutAtStop ends the text before the first stop string in it.
@@ -117,7 +90,7 @@ func cutAtStop(pieces, stops []string) (kept []string, stop string) {
 // argumentPiece is the length of a fragment of arguments, in bytes, which is about a token.
 const argumentPiece = 4
 
-func (c *ToolCall) pieces(index int) []piece {
+func callPieces(c *ToolCall, index int) []piece {
 	first := &callPiece{index: index, id: cmp.Or(c.ID, randomID()), name: c.Name}
 	rest := c.Arguments
 	if rest != "" {

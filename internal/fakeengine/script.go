@@ -2,10 +2,6 @@ package fakeengine
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -91,47 +87,6 @@ type Stop struct {
 	TermWorks bool
 }
 
-// When a [Noise] is made.
-const (
-	AtStart   = "start"   // before the load
-	AtReady   = "ready"   // after readiness was told
-	AtRequest = "request" // at each generating request, before its answer
-)
-
-// Noise is rubbish on an output stream. It blocks when nobody drains the pipe, as a real engine does.
-type Noise struct {
-	// When is AtStart (default), AtReady or AtRequest.
-	When string
-	// Stdout writes to standard output, which otherwise holds only the child protocol. Default: standard error.
-	Stdout bool
-	// Text is written as it is, with no newline added, before the rubbish.
-	Text string
-	// Bytes is how much rubbish is written, newlines included.
-	Bytes int
-	// LineBytes is the length of its lines. Default: one line of all Bytes.
-	LineBytes int
-	// Every, if not 0, makes the noise again and again, so often, while the process does other things.
-	Every time.Duration
-}
-
-// Grandchild is a process that sleeps until killed, and that outlives the engine unless it is killed too.
-type Grandchild struct {
-	// Setsid puts it in a session and process group of its own (on Windows: a process group), out of a group kill's reach.
-	Setsid bool
-	// HoldPipes lets it keep the engine's standard output and error open. Default: it has /dev/null.
-	HoldPipes bool
-}
-
-// Death ends a process. The zero value kills it with SIGKILL, unannounced.
-type Death struct {
-	// Lines are written to standard error first; {model} stands for the model's path in them.
-	Lines []string
-	// Code is the exit status, if not 0.
-	Code int
-	// Signal, where Code is 0, is the signal to die of, such as 6 or 11. Default 9. On Windows the status is 128+Signal.
-	Signal int
-}
-
 // LoadError is how a real load fails: status 1, with cause as the decisive line, for instance
 // "unknown model architecture: 'foobar'".
 func LoadError(cause string) *Death {
@@ -159,51 +114,4 @@ func (s *Script) forProcess(argv []string, start int) *Script {
 		}
 	}
 	return s
-}
-
-const (
-	scriptFile  = "script.json"
-	journalFile = "journal.jsonl"
-	ownerFile   = "owner" // the test binary's process id
-	gatesFolder = "gates"
-	startFolder = "starts"
-)
-
-// writeScript replaces the script in one step, so that a child never reads half of one. Windows refuses to replace a file while a child
-// has it open: hence the retries.
-func writeScript(dir string, s *Script) error {
-	text, err := json.MarshalIndent(s, "", " ")
-	if err != nil {
-		return fmt.Errorf("encoding the script: %w", err)
-	}
-	draft := filepath.Join(dir, scriptFile+".new")
-	if err := os.WriteFile(draft, text, 0o600); err != nil {
-		return fmt.Errorf("writing the script: %w", err)
-	}
-	for range retries {
-		if err = os.Rename(draft, filepath.Join(dir, scriptFile)); err == nil {
-			return nil
-		}
-		time.Sleep(pollEvery)
-	}
-	return fmt.Errorf("replacing the script: %w", err)
-}
-
-func readScript(dir string) (*Script, error) {
-	var text []byte
-	var err error
-	for range retries {
-		if text, err = os.ReadFile(filepath.Join(dir, scriptFile)); err == nil || os.IsNotExist(err) {
-			break
-		}
-		time.Sleep(pollEvery)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the script: %w", err)
-	}
-	s := new(Script)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("decoding the script: %w", err)
-	}
-	return s, nil
 }

@@ -58,7 +58,7 @@ func (v *server) listen(refuse, noSockets bool) bool {
 		}
 		l, err := net.Listen(network, address)
 		if err != nil || refuse || network == "unix" && noSockets {
-			v.tellStarted(v.port)
+			v.TellStarted(v.port, "LLAMA_", "GGML_")
 			logf('E', "srv         start: couldn't bind HTTP server socket, hostname: %s, port: %d", host, v.port)
 			return false
 		}
@@ -70,7 +70,7 @@ func (v *server) listen(refuse, noSockets bool) bool {
 		}
 		v.listeners = append(v.listeners, l)
 	}
-	v.tellStarted(v.port)
+	v.TellStarted(v.port, "LLAMA_", "GGML_")
 	return true
 }
 
@@ -140,7 +140,7 @@ func (v *server) leave() {
 	if s := v.script(); idle && s.ExitAfter > 0 && over >= s.ExitAfter {
 		go func() {
 			v.drain()
-			v.exit(s.ExitCode, "idle")
+			v.Exit(s.ExitCode, "idle")
 		}()
 	}
 }
@@ -170,7 +170,7 @@ func (v *server) handle(w http.ResponseWriter, r *http.Request) {
 	refused := v.refusal(r)
 	kind, generates := generators[r.URL.Path]
 	if refused != nil || !generates || r.Method != http.MethodPost {
-		v.journal.tell(event)
+		v.Tell(event)
 		if refused != nil {
 			refused.write(w)
 			return
@@ -180,7 +180,7 @@ func (v *server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	event.N = v.enter()
 	defer v.leave()
-	v.journal.tell(event)
+	v.Tell(event)
 	v.generate(w, r, kind, string(body), event.N)
 }
 
@@ -204,7 +204,7 @@ func (v *server) refusal(r *http.Request) *apiError {
 
 // answerOther answers what generates nothing, by a rule for its path where there is one.
 func (v *server) answerOther(w http.ResponseWriter, r *http.Request, body string) {
-	rule := v.uses.other(v.script().Rules, r.URL.Path, body)
+	rule := v.uses.Other(v.script().Rules, r.URL.Path, body)
 	g := &generation{server: v, w: w, ctx: r.Context()}
 	if err := g.wait(rule.Gate, rule.FirstDelay); err != nil {
 		return

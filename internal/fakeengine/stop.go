@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 )
 
@@ -38,19 +37,19 @@ func (p *process) watchSignals() {
 // interrupted handles a signal. In child mode the real server freezes requests in flight, closes its listener and lives on,
 // so later connections are refused. Both happen before the event is recorded: after it, nothing more is sent or accepted.
 func (p *process) interrupted(stop Stop, reason string, count int) {
-	ends := !stop.IgnoreTerm && (!p.child || stop.TermWorks)
+	ends := !stop.IgnoreTerm && (!p.routed || stop.TermWorks)
 	if ends || !stop.IgnoreTerm && p.server.inFlight() > 0 {
 		p.freeze()
 	}
 	if !ends && !stop.IgnoreTerm {
 		p.server.hangUp()
 	}
-	p.journal.tell(Event{Kind: Asked, Reason: reason})
+	p.Tell(Event{Kind: Asked, Reason: reason})
 	switch {
 	case !ends:
 	case count > 1:
 		logf('W', "Received second interrupt, terminating immediately.")
-		p.exit(1, "second "+reason)
+		p.Exit(1, "second "+reason)
 	default:
 		go p.stopGracefully(reason)
 	}
@@ -67,13 +66,13 @@ func (p *process) watchInput() {
 		if ends {
 			p.freeze()
 		}
-		p.journal.tell(Event{Kind: Asked, Reason: "exit"})
+		p.Tell(Event{Kind: Asked, Reason: "exit"})
 		if ends {
 			logf('I', "srv    operator(): exit command received, exiting...")
 			go p.stopGracefully("exit")
 		}
 	}
-	p.journal.tell(Event{Kind: Asked, Reason: "EOF"})
+	p.Tell(Event{Kind: Asked, Reason: "EOF"})
 	if p.script().Stop.IgnoreEOF {
 		return
 	}
@@ -81,7 +80,7 @@ func (p *process) watchInput() {
 	if p.server.inFlight() > 0 {
 		p.die(Death{Signal: int(syscall.SIGSEGV)}, "EOF")
 	}
-	p.exit(1, "EOF")
+	p.Exit(1, "EOF")
 }
 
 // stopGracefully ends with status 0 once no request is in flight. Those in flight are frozen, and end when their clients
@@ -90,34 +89,11 @@ func (p *process) stopGracefully(reason string) {
 	p.freeze()
 	p.server.drain()
 	logf('I', "srv    operator(): operator(): cleaning up before exit...")
-	p.exit(0, reason)
+	p.Exit(0, reason)
 }
 
 // freeze stops all generation: the clients get neither data nor an end.
 func (p *process) freeze() { p.stopOnce.Do(func() { close(p.stopping) }) }
 
-// exit ends the process by the system call, because os.Exit in a test binary takes a second with the race detector.
-func (p *process) exit(code int, reason string) {
-	p.ending.Lock()
-	p.journal.tell(Event{Kind: Exit, Reason: reason, Code: code})
-	syscall.Exit(code)
-}
-
-// die ends the process as the script says, by a signal where the system has them.
-func (p *process) die(d Death, reason string) {
-	p.ending.Lock()
-	for _, line := range d.Lines {
-		_, _ = os.Stderr.WriteString(strings.ReplaceAll(line, "{model}", p.args.model) + "\n")
-	}
-	if d.Code != 0 {
-		p.journal.tell(Event{Kind: Exit, Reason: reason, Code: d.Code})
-		syscall.Exit(d.Code)
-	}
-	sig := syscall.SIGKILL
-	if d.Signal != 0 {
-		sig = syscall.Signal(d.Signal)
-	}
-	p.journal.tell(Event{Kind: Exit, Reason: reason, Signal: int(sig)})
-	killSelf(sig)
-	select {}
-}
+// die ends the process as the script says.
+func (p *process) die(d Death, reason string) { p.Die(d, p.args.model, reason) }

@@ -1,4 +1,4 @@
-package fakeengine
+package fakekit
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func Alive(pid int) bool {
 }
 
 // isOurs reports whether a live process runs this test binary: process ids are used again.
-func isOurs(pid int) bool {
+func isOurs(pid int, _ []string) bool {
 	if pid == os.Getpid() || !Alive(pid) {
 		return false
 	}

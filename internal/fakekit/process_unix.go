@@ -1,10 +1,11 @@
 //go:build unix && !linux
 
-package fakeengine
+package fakekit
 
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,9 +16,13 @@ func Alive(pid int) bool {
 	return state != "" && !strings.HasPrefix(state, "Z")
 }
 
-// isOurs reports whether a live process was started as this engine: process ids are used again.
-func isOurs(pid int) bool {
-	return pid != os.Getpid() && Alive(pid) && strings.Contains(ps(pid, "command="), name)
+// isOurs reports whether a live process was started under one of the names: process ids are used again.
+func isOurs(pid int, names []string) bool {
+	if pid == os.Getpid() || !Alive(pid) {
+		return false
+	}
+	command := ps(pid, "command=")
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(command, name) })
 }
 
 func ps(pid int, column string) string {

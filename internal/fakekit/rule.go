@@ -1,6 +1,7 @@
-package fakeengine
+package fakekit
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -14,7 +15,7 @@ type Rule struct {
 	Contains string
 	// Nth is which generating request of the process it is, from 1. 0: any.
 	Nth int
-	// Times is how often a process uses the rule, which counts anew when [Engine.Set] changes it. 0: without limit.
+	// Times is how often a process uses the rule, which counts anew when [Program.Set] changes it. 0: without limit.
 	Times int
 	// Path is the exact path. With the path of another endpoint, such as /health, only Gate, FirstDelay, Status and Body count.
 	Path string
@@ -84,6 +85,8 @@ type Cue struct {
 	// Gate and then Delay are waited for before Do.
 	Gate  string
 	Delay time.Duration
+	// Busy burns processor time meanwhile, as an engine does that works in silence. Only internal/fakemlx does that.
+	Busy bool
 	// Do is what happens. Default: only the waiting.
 	Do Action
 	// Death is how Crash ends the process. Default: SIGKILL.
@@ -115,25 +118,25 @@ const (
 	Fault Action = "fault"
 )
 
-// uses counts how often each rule was used, by its place and its text.
-type uses struct {
+// Uses counts how often each rule was used, by its place and its text. The zero Uses is ready.
+type Uses struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-// generating is the first rule for a generating request, or the zero Rule.
-func (u *uses) generating(rules []Rule, path, body string, nth int) Rule {
+// Generating is the first rule for a generating request, or the zero Rule.
+func (u *Uses) Generating(rules []Rule, path, body string, nth int) Rule {
 	return u.first(rules, func(r *Rule) bool {
 		return (r.Path == "" || r.Path == path) && (r.Nth == 0 || r.Nth == nth) && strings.Contains(body, r.Contains)
 	})
 }
 
-// other is the first rule for a request that generates nothing, or the zero Rule.
-func (u *uses) other(rules []Rule, path, body string) Rule {
+// Other is the first rule for a request that generates nothing, or the zero Rule.
+func (u *Uses) Other(rules []Rule, path, body string) Rule {
 	return u.first(rules, func(r *Rule) bool { return r.Path == path && r.Nth == 0 && strings.Contains(body, r.Contains) })
 }
 
-func (u *uses) first(rules []Rule, matches func(*Rule) bool) Rule {
+func (u *Uses) first(rules []Rule, matches func(*Rule) bool) Rule {
 	for i := range rules {
 		if r := &rules[i]; matches(r) && (r.Times == 0 || u.isLeft(i, r)) {
 			return *r
@@ -143,8 +146,12 @@ func (u *uses) first(rules []Rule, matches func(*Rule) bool) Rule {
 }
 
 // isLeft reports whether a rule may be used once more, and counts that use.
-func (u *uses) isLeft(place int, r *Rule) bool {
-	key := fmt.Sprintf("%d %s", place, encode(r))
+func (u *Uses) isLeft(place int, r *Rule) bool {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("fakekit: encoding a rule: %v", err))
+	}
+	key := fmt.Sprintf("%d %s", place, text)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.n[key] >= r.Times {

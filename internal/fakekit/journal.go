@@ -1,4 +1,4 @@
-package fakeengine
+package fakekit
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ type Kind string
 const (
 	Probe     Kind = "probe"     // --version or --help was asked: Argv
 	Started   Kind = "started"   // the port is bound or refused, the load is to begin: Argv, Start, Parent, Env, EnvNames, Port, Dir
-	Forked    Kind = "forked"    // a grandchild runs: PID is its own, Parent the engine's
+	Forked    Kind = "forked"    // a grandchild runs: PID is its own, Parent the process that forked it
 	Ready     Kind = "ready"     // loaded: Port
 	Request   Kind = "request"   // a request has arrived whole: N, Method, Path, Header, Body
 	Queued    Kind = "queued"    // a generating request waits for a slot and has its place in the queue: N
@@ -27,7 +27,7 @@ const (
 	Gated     Kind = "gated"     // waits for a gate: N (0: the load), Gate
 	Frozen    Kind = "frozen"    // a request in flight gets nothing more, since the process was asked to end: N
 	Hung      Kind = "hung"      // a request is sent nothing more, by its cue: N
-	Stuck     Kind = "stuck"     // the loop turns no more, by the cue of a request: N
+	Stuck     Kind = "stuck"     // no request gets any further: N where a request caused it, Reason
 	Cancelled Kind = "cancelled" // the client of a request was seen to go away: N
 	Finished  Kind = "finished"  // a request is answered: N, Code (status), Reason where it didn't end well
 	Asked     Kind = "asked"     // a request to end came: Reason is SIGTERM, SIGINT, exit or EOF
@@ -40,15 +40,14 @@ type Event struct {
 	Kind Kind      `json:"kind"`
 	// PID is the process that recorded it.
 	PID int `json:"pid"`
-	// N counts a process's admitted generating requests, from 1. It is 0 for other requests and for refused ones (401,
-	// 503).
+	// N counts a process's admitted generating requests, from 1. It is 0 for other requests and for refused ones.
 	N int `json:"n,omitempty"`
 
-	// Start counts the engine's starts, from 1.
+	// Start counts the program's starts, from 1.
 	Start  int      `json:"start,omitempty"`
 	Parent int      `json:"parent,omitempty"`
 	Argv   []string `json:"argv,omitempty"`
-	// Env holds the variables LLAMA_* and GGML_*, EnvNames the names of all.
+	// Env holds the variables that concern the program, EnvNames the names of all.
 	Env      map[string]string `json:"env,omitempty"`
 	EnvNames []string          `json:"env_names,omitempty"`
 	// Port is the bound one, also for --port 0.
@@ -118,7 +117,7 @@ func (j *journal) tell(e Event) {
 	}
 	line, err := json.Marshal(e)
 	if err != nil {
-		panic(fmt.Sprintf("fakeengine: encoding an event: %v", err))
+		panic(fmt.Sprintf("fakekit: encoding an event: %v", err))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

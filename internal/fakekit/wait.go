@@ -1,4 +1,4 @@
-package fakeengine
+package fakekit
 
 import (
 	"strings"
@@ -7,20 +7,20 @@ import (
 )
 
 // Events returns the events recorded so far, in order.
-func (e *Engine) Events() []Event {
-	events, err := e.journal.all()
+func (p *Program[S]) Events() []Event {
+	events, err := p.journal.all()
 	if err != nil {
-		e.t.Errorf("fakeengine: %v", err)
+		p.t.Errorf("fakekit: %v", err)
 	}
 	return events
 }
 
 // Wait returns the first event in the journal that matches, and waits for it if necessary. It fails the test if none comes.
-func (e *Engine) Wait(t testing.TB, match func(Event) bool) Event {
+func (p *Program[S]) Wait(t testing.TB, match func(Event) bool) Event {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for seen := 0; ; {
-		events := e.Events()
+		events := p.Events()
 		for _, ev := range events[seen:] {
 			if match(ev) {
 				return ev
@@ -28,25 +28,25 @@ func (e *Engine) Wait(t testing.TB, match func(Event) bool) Event {
 		}
 		seen = len(events)
 		if time.Now().After(deadline) {
-			t.Fatalf("fakeengine: no such event in %v; the journal:\n%s", patience, e.tail())
+			t.Fatalf("fakekit: no such event in %v; the journal:\n%s", patience, p.tail())
 		}
-		time.Sleep(pollEvery)
+		time.Sleep(PollEvery)
 	}
 }
 
 // WaitGone waits until a process is gone, or a zombie, and fails the test when it stays.
-func (e *Engine) WaitGone(t testing.TB, pid int) {
+func (p *Program[S]) WaitGone(t testing.TB, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); Alive(pid); time.Sleep(pollEvery) {
+	for deadline := time.Now().Add(patience); Alive(pid); time.Sleep(PollEvery) {
 		if time.Now().After(deadline) {
-			t.Fatalf("fakeengine: process %d is still there after %v; the journal:\n%s", pid, patience, e.tail())
+			t.Fatalf("fakekit: process %d is still there after %v; the journal:\n%s", pid, patience, p.tail())
 		}
 	}
 }
 
 // tail returns the end of the journal, for messages.
-func (e *Engine) tail() string {
-	events := e.Events()
+func (p *Program[S]) tail() string {
+	events := p.Events()
 	if len(events) > 40 {
 		events = events[len(events)-40:]
 	}

@@ -1,7 +1,8 @@
-package fakeengine
+package fakekit
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -25,8 +26,8 @@ func Alive(pid int) bool {
 	return syscall.GetExitCodeProcess(h, &code) == nil && code == stillActive
 }
 
-// isOurs reports whether a live process runs an engine's executable: process ids are used again.
-func isOurs(pid int) bool {
+// isOurs reports whether a live process runs an executable of one of the names: process ids are used again.
+func isOurs(pid int, names []string) bool {
 	if pid == os.Getpid() || !Alive(pid) {
 		return false
 	}
@@ -38,5 +39,6 @@ func isOurs(pid int) bool {
 	path := make([]uint16, 32768)
 	size := uint32(len(path))
 	ok, _, _ := queryFullProcessImageName.Call(uintptr(h), 0, uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(&size)))
-	return ok != 0 && strings.HasSuffix(strings.ToLower(syscall.UTF16ToString(path[:size])), name+".exe")
+	image := strings.ToLower(syscall.UTF16ToString(path[:size]))
+	return ok != 0 && slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(image, name+".exe") })
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package fakeengine
+package fakekit
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 func killSelf(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		script := fmt.Sprintf("ulimit -c 0; kill -%d $$", sig)
-		_ = syscall.Exec("/bin/sh", []string{name, "-c", script}, nil)
+		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", script}, nil)
 		syscall.Exit(128 + int(sig))
 	}
 	_ = syscall.Kill(os.Getpid(), sig)
 }
 
-// detached is how a grandchild leaves the engine's session and process group.
+// detached is how a child leaves its parent's session and process group.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -1,4 +1,4 @@
-package fakeengine
+package fakekit
 
 import (
 	"fmt"
@@ -13,61 +13,62 @@ import (
 )
 
 const (
-	name = "llama-server"
-	// pollEvery is how often files are polled. They are small and local, and tests wait for them.
-	pollEvery = 2 * time.Millisecond
+	// PollEvery is how often files are polled. They are small and local, and tests wait for them.
+	PollEvery = 2 * time.Millisecond
 	retries   = 200
 	// patience is how long a test waits for an event, also on a busy machine.
 	patience = 60 * time.Second
 )
 
-// Engine is an installed fake engine. Any number of processes can be started from it. Its methods may be called from any goroutine,
-// but for those that take a testing.TB, which belong to the test's own.
-type Engine struct {
-	// Path is the engine's executable.
+// Program is an installed fake, whose processes do what the script S says. Any number of processes can be started from it. Its
+// methods may be called from any goroutine, but for those that take a testing.TB, which belong to the test's own.
+type Program[S any] struct {
+	// Path is the program's executable.
 	Path string
 	// Dir is the folder of the executable, the script and the journal.
 	Dir string
 
 	t       testing.TB
+	names   []string
 	mu      sync.Mutex
-	script  Script
+	script  S
 	journal reading
 }
 
-// Install creates an engine in a temporary folder. A nil script means the zero Script. Processes still running at the end
-// of the test are killed.
-func Install(t testing.TB, s *Script) *Engine {
+// Install creates a program in a new folder dir. Its executable has the first of the names, and a link has each of the others. A nil
+// script means the zero S. Processes still running at the end of the test are killed.
+func Install[S any](t testing.TB, dir string, s *S, names ...string) *Program[S] {
 	t.Helper()
-	dir := t.TempDir()
-	e := &Engine{Path: filepath.Join(dir, executable()), Dir: dir, t: t}
-	e.journal.path = filepath.Join(dir, journalFile)
+	p := &Program[S]{Path: filepath.Join(dir, executable(names[0])), Dir: dir, t: t, names: names}
+	p.journal.path = filepath.Join(dir, journalFile)
 	if s != nil {
-		e.script = *s
+		p.script = *s
 	}
-	for _, folder := range []string{gatesFolder, startFolder} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatalf("fakeengine: %v", err)
+	for _, folder := range []string{dir, filepath.Join(dir, gatesFolder), filepath.Join(dir, startFolder)} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatalf("fakekit: %v", err)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-		t.Fatalf("fakeengine: %v", err)
+		t.Fatalf("fakekit: %v", err)
 	}
-	if err := writeScript(dir, &e.script); err != nil {
-		t.Fatalf("fakeengine: %v", err)
+	if err := writeScript(dir, &p.script); err != nil {
+		t.Fatalf("fakekit: %v", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatalf("fakeengine: the test binary's path: %v", err)
+		t.Fatalf("fakekit: the test binary's path: %v", err)
 	}
-	if err := link(self, e.Path); err != nil {
-		t.Fatalf("fakeengine: %v", err)
+	for _, name := range names {
+		if err := link(self, filepath.Join(dir, executable(name))); err != nil {
+			t.Fatalf("fakekit: %v", err)
+		}
 	}
-	t.Cleanup(e.killAll)
-	return e
+	t.Cleanup(p.killAll)
+	return p
 }
 
-func executable() string {
+func executable(name string) string {
 	if runtime.GOOS == "windows" {
 		return name + ".exe"
 	}
@@ -99,52 +100,50 @@ func link(from, to string) error {
 }
 
 // Set changes the script of running and future children atomically. change must not retain its argument.
-func (e *Engine) Set(change func(*Script)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	change(&e.script)
-	if err := writeScript(e.Dir, &e.script); err != nil {
-		e.t.Errorf("fakeengine: %v", err)
+func (p *Program[S]) Set(change func(*S)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.script)
+	if err := writeScript(p.Dir, &p.script); err != nil {
+		p.t.Errorf("fakekit: %v", err)
 	}
 }
 
 // Release opens a gate permanently.
-func (e *Engine) Release(gate string) {
-	if err := os.WriteFile(gatePath(e.Dir, gate), nil, 0o600); err != nil {
-		e.t.Errorf("fakeengine: opening gate %s: %v", gate, err)
+func (p *Program[S]) Release(gate string) {
+	if err := os.WriteFile(gatePath(p.Dir, gate), nil, 0o600); err != nil {
+		p.t.Errorf("fakekit: opening gate %s: %v", gate, err)
 	}
 }
 
-func gatePath(dir, gate string) string { return filepath.Join(dir, gatesFolder, gate) }
-
 // killAll kills the processes that have started but not ended according to the journal, by process id, and waits for their
 // end: Windows doesn't remove a folder that a process runs from.
-func (e *Engine) killAll() {
+func (p *Program[S]) killAll() {
 	var killed []int
-	for _, pid := range e.started() {
-		if !isOurs(pid) {
+	for _, pid := range p.started() {
+		if !isOurs(pid, p.names) {
 			continue
 		}
-		if p, err := os.FindProcess(pid); err == nil && p.Kill() == nil {
+		if running, err := os.FindProcess(pid); err == nil && running.Kill() == nil {
 			killed = append(killed, pid)
 		}
 	}
 	deadline := time.Now().Add(patience)
 	for _, pid := range killed {
 		for Alive(pid) && time.Now().Before(deadline) {
-			time.Sleep(pollEvery)
+			time.Sleep(PollEvery)
 		}
 	}
 	if len(killed) > 0 {
-		e.t.Logf("fakeengine: killed what was left of %s: %v", e.Path, killed)
+		p.t.Logf("fakekit: killed what was left of %s: %v", p.Path, killed)
 	}
 }
 
 // started returns the processes that have recorded their start but not their end.
-func (e *Engine) started() []int {
-	events, err := e.journal.all()
+func (p *Program[S]) started() []int {
+	events, err := p.journal.all()
 	if err != nil {
-		e.t.Logf("fakeengine: %v", err)
+		p.t.Logf("fakekit: %v", err)
 	}
 	var pids []int
 	ended := make(map[int]bool)
