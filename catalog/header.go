@@ -56,7 +56,7 @@ func readHeader(f *found) header {
 	case f.read != nil:
 		h.err = h.readBy(f.read, f.path)
 	case f.format == FormatMLX:
-		h.err = h.readMLX(f.path)
+		h.err = h.readMLX(f)
 	default:
 		h.err = h.read(f.path)
 	}

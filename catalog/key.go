@@ -63,6 +63,16 @@ type labelled struct {
 	label, variant string
 }
 
+// variantOf returns the variant that a model's quantization makes, or "". GGUF files and MLX folders of one repository share some
+// quantizations, such as F16.
+func variantOf(m *Model) string {
+	name := normal(m.Quantization.Name)
+	if m.Format == FormatMLX && name != "" && !strings.HasSuffix(name, "bit") {
+		return "mlx-" + name
+	}
+	return name
+}
+
 // withVariants appends variants to the keys of models that share a repository: the quantization, or else the one in the file's
 // name, or else that whole name. Variants in taken are avoided if possible.
 func withVariants(models []labelled, taken map[string]bool) {
@@ -71,12 +81,12 @@ func withVariants(models []labelled, taken map[string]bool) {
 	for i, m := range models {
 		_, quantization := filename.TrimQuantization(m.label)
 		named[i] = normal(quantization)
-		inHeader[normal(m.Quantization.Name)]++
+		inHeader[variantOf(&m.Model)]++
 		inName[named[i]]++
 	}
 	suffixes := make([]string, len(models))
 	for i, m := range models {
-		switch header, name := normal(m.Quantization.Name), named[i]; {
+		switch header, name := variantOf(&m.Model), named[i]; {
 		case header != "" && inHeader[header] == 1:
 			suffixes[i] = header
 		case name != "" && inName[name] == 1:

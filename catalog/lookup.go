@@ -114,11 +114,35 @@ func (l *listing) first(name string, others []string) (Model, error) {
 	if missing, ok := errors.AsType[*NotFoundError](err); ok && len(missing.Ambiguous) == 0 {
 		for _, other := range others {
 			if m, err := l.lookup(other); err == nil {
-				return m, nil
+				return l.inFormat(m, name), nil
 			}
 		}
 	}
 	return m, err
+}
+
+// inFormat returns the model of m's repository in the format that a repository's name ends with, or m.
+func (l *listing) inFormat(m Model, name string) Model {
+	var want Format
+	switch name = normal(name); {
+	case strings.HasSuffix(name, "-mlx"):
+		want = FormatMLX
+	case strings.HasSuffix(name, "-gguf"):
+		want = FormatGGUF
+	default:
+		return m
+	}
+	repo, _, _ := strings.Cut(m.Key, "@")
+	same := l.byName[repo]
+	if i, ok := l.byKey[repo]; ok {
+		same = append(slices.Clone(same), i)
+	}
+	for _, i := range same {
+		if other := l.models[i]; m.Format != want && other.Format == want && other.Err == nil {
+			return other
+		}
+	}
+	return m
 }
 
 // LookupOnly is like [Catalog.Lookup], but accepts a name without a variant only if there is one variant.

@@ -41,6 +41,13 @@ func (m Model) Estimate(s Shape) (Memory, error) {
 	if m.Err != nil {
 		return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, m.Err)
 	}
+	if m.Format == FormatMLX {
+		memory, err := m.mlxMemory(s)
+		if err != nil {
+			return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, err)
+		}
+		return memory, nil
+	}
 	p, err := plans.of(m.Path)
 	if err != nil {
 		return Memory{}, fmt.Errorf("estimating the memory of %s: %w", m.Key, err)

@@ -13,15 +13,25 @@ import (
 
 // The files of an MLX model that describe it.
 const (
-	mlxConfigFile   = "config.json"
-	mlxIndexFile    = "model.safetensors.index.json"
-	mlxChatFile     = "tokenizer_config.json"
-	mlxTemplateFile = "chat_template.jinja"
-	mlxModulesFile  = "modules.json" // of embedding models
-	maxMLXFile      = 64 << 20       // bytes
+	mlxConfigFile     = "config.json"
+	mlxIndexFile      = "model.safetensors.index.json"
+	mlxChatFile       = "tokenizer_config.json"
+	mlxTemplateFile   = "chat_template.jinja"
+	mlxVocabularyFile = "tokenizer.json"
+	mlxModulesFile    = "modules.json" // of embedding models
+	mlxCardFile       = "README.md"
 )
 
-var mlxFiles = []string{mlxConfigFile, mlxIndexFile, mlxChatFile, mlxTemplateFile, mlxModulesFile}
+// The sizes up to which they are read, in bytes.
+const (
+	maxMLXFile   = 64 << 20
+	maxMLXConfig = 4 << 20 // the longest have an entry for each module
+	maxMLXCard   = 16 << 10
+)
+
+var mlxFiles = []string{
+	mlxConfigFile, mlxIndexFile, mlxChatFile, mlxTemplateFile, mlxVocabularyFile, mlxModulesFile, mlxCardFile,
+}
 
 // isMLXFile reports whether a name may be that of a file of an MLX model.
 func isMLXFile(name string) bool {
@@ -65,72 +75,78 @@ func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 }
 
 // readMLX describes an MLX model. A folder with weights for another engine isn't one.
-func (h *header) readMLX(dir string) error {
+func (h *header) readMLX(f *found) error {
 	var config mlxConfig
-	if err := readJSON(filepath.Join(dir, mlxConfigFile), maxMLXFile, &config); err != nil {
+	if err := readJSON(filepath.Join(f.path, mlxConfigFile), maxMLXConfig, &config); err != nil {
 		h.kind = kindOther // many programs have a file of this name
 		return nil
 	}
-	weights, err := readWeights(dir)
-	if !weights.isMLX && config.Quantization == nil && !strings.Contains(normal(filepath.Base(dir)), "mlx") {
+	weights, err := readWeights(f.path)
+	named := strings.Contains(normal(f.repo+"/"+filepath.Base(f.path)), "mlx")
+	if !weights.isMLX && config.Quantization == nil && !named && !saysMLX(f.path) {
 		h.kind = kindOther
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	h.describeMLX(dir, config, weights)
+	h.describeMLX(f, config, weights)
 	return nil
 }
 
-func (h *header) describeMLX(dir string, config mlxConfig, weights weights) {
+// saysMLX reports whether a folder's model card names the library. Only the start of the card is read.
+func saysMLX(dir string) bool {
+	text, err := readStart(filepath.Join(dir, mlxCardFile), maxMLXCard)
+	if err != nil {
+		return false
+	}
+	head, ok := strings.CutPrefix(string(text), "---\n")
+	if !ok {
+		return false
+	}
+	head, _, _ = strings.Cut(head, "\n---")
+	for line := range strings.Lines(head) {
+		key, value, _ := strings.Cut(line, ":")
+		if key == "library_name" {
+			return strings.Trim(value, " \t\r\n\"'") == "mlx"
+		}
+	}
+	return false
+}
+
+func (h *header) describeMLX(f *found, config mlxConfig, weights weights) {
 	m := &h.model
+	tokenizer := readTokenizer(f.path)
 	m.Architecture = config.ModelType
-	m.MaxContextLength = config.contextLength()
+	m.MaxContextLength = cmp.Or(config.contextLength(), tokenizer.maxLength())
 	m.Parameters = cmp.Or(weights.declared, weights.parameters(config.quantization()))
 	m.Quantization = Quantization{Name: cmp.Or(config.quantization().name(), weights.widest())}
 	if m.Parameters > 0 {
 		bits := float64(weights.bytes) * 8 / float64(m.Parameters)
 		m.Quantization.BitsPerWeight = math.Round(bits*100) / 100
 	}
+	m.Vocabulary = cmp.Or(weights.vocabulary(), config.vocabulary())
 	m.Experts, m.ExpertsUsed = config.experts()
-	m.Vision = config.Vision != nil && weights.sees
+	m.HasCode = config.hasCode()
 	m.Type = TypeLLM
-	if _, err := os.Stat(filepath.Join(dir, mlxModulesFile)); err == nil || slices.Contains(mlxEmbedders, config.ModelType) {
+	if embeds(f, config.ModelType) {
 		m.Type = TypeEmbedding
 		return
 	}
-	template := mlxTemplate(dir)
-	m.ToolUse, m.Reasoning = takesTools(template), reasoningOf(template)
+	m.ToolUse, m.Reasoning = tokenizer.takesTools(), tokenizer.reasoning(f.path)
 }
 
 // mlxEmbedders are the types of embedding models.
 var mlxEmbedders = []string{"bert", "xlm-roberta", "modernbert", "nomic_bert", "roberta", "mpnet"}
 
-// mlxTemplate returns the chat template in a folder, or "".
-func mlxTemplate(dir string) string {
-	if text, err := readSmall(filepath.Join(dir, mlxTemplateFile), maxMLXFile); err == nil {
-		return string(text)
+// embeds reports whether a model is for embeddings. Those made of a chat model have its type, but a list of modules, or at
+// least a name that says so.
+func embeds(f *found, kind string) bool {
+	if slices.Contains(mlxEmbedders, kind) || strings.Contains(normal(f.repo+"/"+filepath.Base(f.path)), "embed") {
+		return true
 	}
-	var one struct {
-		Template string `json:"chat_template"`
-	}
-	path := filepath.Join(dir, mlxChatFile)
-	if err := readJSON(path, maxMLXFile, &one); err == nil {
-		return one.Template
-	}
-	var several struct {
-		Templates []struct {
-			Template string `json:"template"`
-		} `json:"chat_template"`
-	}
-	var all []string
-	if err := readJSON(path, maxMLXFile, &several); err == nil {
-		for _, t := range several.Templates {
-			all = append(all, t.Template)
-		}
-	}
-	return strings.Join(all, "\n")
+	_, err := os.Stat(filepath.Join(f.path, mlxModulesFile))
+	return err == nil
 }
 
 var errNoWeights = errors.New("it has no weights; fetch it again")

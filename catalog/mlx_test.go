@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -46,8 +47,8 @@ func mlxModel(more files) files {
 		"model.safetensors": safetensors("mlx", map[string][]int{
 			"layer.packed.weight": {8, 128}, "layer.packed.scales": {128}, "layer.packed.biases": {128}, "norm.weight": {100},
 		}),
-		"chat_template.jinja": []byte("{% if tools %}{% endif %}{% if enable_thinking %}{% endif %}"),
-		"tokenizer.json":      []byte("{}"),
+		"chat_template.jinja": []byte("{% if tools %}<tool_call>{{ tool_call.name }}{% endif %}{% if enable_thinking %}{% endif %}"),
+		"tokenizer.json":      []byte(`{"version":"1.0","added_tokens":[{"id":1,"content":"<think>"},{"id":2,"content":"</think>"}],"model":{}}`),
 	}
 	maps.Copy(all, more)
 	maps.DeleteFunc(all, func(_ string, content []byte) bool { return content == nil })
@@ -99,25 +100,44 @@ func TestMLX(t *testing.T) {
 				m.Architecture, m.MaxContextLength, m.Quantization.Name, m.Experts, m.ExpertsUsed = "gpt_oss", 4096, "mxfp4", 0, 0
 			}),
 		},
-		"one that sees": {
+		"with images, which the server doesn't take": {
 			files{
 				"config.json":       []byte(`{"model_type":"qwen2_vl","vision_config":{"depth":1},"text_config":{"max_position_embeddings":1024}}`),
 				"model.safetensors": sees,
 			},
 			model(func(m *Model) {
-				m.Architecture, m.MaxContextLength, m.Vision, m.Quantization, m.Parameters = "qwen2_vl", 1024, true, Quantization{"BF16", 16}, 104
+				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "qwen2_vl", 1024, Quantization{"BF16", 16}, 104
 				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(sees)), 0, 0
 			}),
 		},
-		"one whose tower was taken away": {
+		"a layer with more bits": {
+			files{"config.json": []byte(`{"model_type":"x","quantization":{"bits":4,"mode":"affine","layer.packed":{"group_size":64,"bits":8},"other":false}}`)},
+			model(func(m *Model) {
+				m.Architecture, m.Parameters, m.Quantization.BitsPerWeight = "x", 4196, 9.17
+				m.MaxContextLength, m.Experts, m.ExpertsUsed = 0, 0, 0
+			}),
+		},
+		"quantized by another tool in another way": {
+			files{"config.json": []byte(`{"model_type":"mlx","text_config":{"quantization_config":{"quant_method":"mxfp4"}}}`)},
+			model(func(m *Model) {
+				m.Architecture, m.Quantization.Name, m.MaxContextLength, m.Experts, m.ExpertsUsed = "mlx", "mxfp4", 0, 0, 0
+			}),
+		},
+		"a card": {
 			files{
-				"config.json":       []byte(`{"model_type":"qwen2_vl","vision_config":{"depth":1},"max_position_embeddings":1024}`),
-				"model.safetensors": plain,
+				"config.json": []byte(`{"model_type":"llama","max_position_embeddings":2048}`), "model.safetensors": torch,
+				"README.md": []byte("---\ntags:\n- a\nlibrary_name: mlx\n---\n# x"),
 			},
 			model(func(m *Model) {
-				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "qwen2_vl", 1024, Quantization{"BF16", 16}, 100
-				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(plain)), 0, 0
+				m.Architecture, m.MaxContextLength, m.Quantization, m.Parameters = "llama", 2048, Quantization{"BF16", 16}, 100
+				m.SizeBytes, m.Experts, m.ExpertsUsed = int64(len(torch)), 0, 0
 			}),
+		},
+		"a card that only talks of it": {
+			files{
+				"config.json": []byte(`{"model_type":"llama"}`), "model.safetensors": torch,
+				"README.md": []byte("---\nlibrary_name: transformers\n---\nlibrary_name: mlx\n"),
+			}, nil,
 		},
 		"quantized by another tool": {
 			files{"config.json": []byte(`{"model_type":"llama","max_position_embeddings":2048,"quantization":{"bits":8}}`), "model.safetensors": torch},
@@ -130,13 +150,31 @@ func TestMLX(t *testing.T) {
 			files{"modules.json": []byte("[]")},
 			model(func(m *Model) { m.Type, m.ToolUse, m.Reasoning = TypeEmbedding, false, Reasoning{} }),
 		},
-		"the template elsewhere": {
-			files{"chat_template.jinja": nil, "tokenizer_config.json": []byte(`{"chat_template":[{"name":"default","template":"{{ tools }}"}]}`)},
-			model(func(m *Model) { m.Reasoning = Reasoning{} }),
-		},
 		"odd numbers": {
 			files{"config.json": []byte(`{"model_type":"x","max_position_embeddings":"many","n_ctx":-1,"num_experts":1e99,"quantization":{"bits":4}}`)},
 			model(func(m *Model) { m.Architecture, m.MaxContextLength, m.Experts, m.ExpertsUsed = "x", 0, 0, 0 }),
+		},
+		"with the number of its tokens": {
+			files{"config.json": []byte(`{"model_type":"qwen3","text_config":{"vocab_size":300},"quantization":{"bits":4}}`)},
+			model(func(m *Model) { m.Vocabulary, m.MaxContextLength, m.Experts, m.ExpertsUsed = 300, 0, 0, 0 }),
+		},
+		"with another number of logits": {
+			files{
+				"config.json": []byte(`{"model_type":"llama","vocab_size":300}`),
+				"model.safetensors": safetensors("mlx", map[string][]int{
+					"language_model.lm_head.weight": {4, 2}, "language_model.model.embed_tokens.weight": {5, 2}, "model.layers.0.output.weight": {9, 1},
+				}),
+			},
+			model(func(m *Model) {
+				m.Architecture, m.Vocabulary, m.MaxContextLength, m.Experts, m.ExpertsUsed = "llama", 4, 0, 0, 0
+				m.Quantization, m.Parameters, m.SizeBytes = Quantization{"BF16", 16}, 27, 362
+			}),
+		},
+		"with a program": {
+			files{"config.json": []byte(`{"model_type":"x","model_file":"model.py","quantization":{"bits":4}}`)},
+			model(func(m *Model) {
+				m.Architecture, m.HasCode, m.MaxContextLength, m.Experts, m.ExpertsUsed = "x", true, 0, 0, 0
+			}),
 		},
 		"a torch model":           {files{"config.json": []byte(`{"model_type":"llama"}`), "model.safetensors": torch}, nil},
 		"an adapter":              {files{"model.safetensors": nil, "adapters.safetensors": plain}, nil},
@@ -203,8 +241,8 @@ func FuzzWeights(f *testing.F) {
 	f.Add(safetensors("mlx", map[string][]int{"a.packed.weight": {1, 2}, "a.packed.scales": {1}})[8:], int64(4))
 	f.Add([]byte(`{"a":{"dtype":"U32","shape":[-1,1e300],"data_offsets":[0,1e300]}}`), int64(0))
 	f.Fuzz(func(t *testing.T, text []byte, bits int64) {
-		w := weights{tensors: map[string]safetensor{}}
-		data, err := w.parse(text)
+		w := newWeights()
+		data, err := w.parse(bytes.NewReader(text))
 		if n := w.parameters(mlxQuantization{Bits: count(bits)}); err == nil && (n < 0 || data < 0 || w.bytes < 0) {
 			t.Fatalf("%d parameters, %d bytes", n, data)
 		}
@@ -238,4 +276,21 @@ func FuzzForeignJSON(f *testing.F) {
 			t.Fatalf("%q, %q", publisher, repo)
 		}
 	})
+}
+
+// TestLookup_InAFormat: a repository's name says which of its models is meant, whichever is older.
+func TestLookup_InAFormat(t *testing.T) {
+	t.Parallel()
+	all := files{"p/m-GGUF/m.gguf": f32}
+	for rel, content := range mlxModel(nil) {
+		all["p/m-MLX/"+rel] = content
+	}
+	c, _ := catalogOf(t, all)
+	setFormats(c, FormatGGUF, FormatMLX)
+	for name, want := range map[string]Format{"p/m-mlx": FormatMLX, "P/M-MLX ": FormatMLX, "p/m-gguf": FormatGGUF} {
+		m, err := c.Lookup(t.Context(), name, "p/m")
+		if err != nil || m.Format != want {
+			t.Errorf("%s: %s, %v", name, m.Key, err)
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // mlxConfig is the relevant part of an MLX model's config.json. In multimodal models the language model has its own part.
@@ -14,29 +16,51 @@ type mlxConfig struct {
 	Text     *mlxLimits      `json:"text_config"`
 	Language *mlxLimits      `json:"language_config"`
 	LLM      *mlxLimits      `json:"llm_config"`
-	Vision   json.RawMessage `json:"vision_config"`
+	Code     json.RawMessage `json:"model_file"`
 
-	Quantization       *mlxQuantization `json:"quantization"`
-	QuantizationConfig *mlxQuantization `json:"quantization_config"`
+	Quantization *lenient[mlxQuantization] `json:"quantization"`
 }
 
 type mlxLimits struct {
-	MaxPositions   count `json:"max_position_embeddings"`
-	Positions      count `json:"n_positions"`
-	Context        count `json:"n_ctx"`
-	MaxSeqLen      count `json:"max_seq_len"`
-	MaxSequence    count `json:"max_sequence_length"`
-	SeqLength      count `json:"seq_length"`
-	Experts        count `json:"num_experts"`
-	LocalExperts   count `json:"num_local_experts"`
-	RoutedExperts  count `json:"n_routed_experts"`
-	ExpertsUsed    count `json:"num_experts_per_tok"`
-	ExpertsUsedToo count `json:"top_k_experts"`
+	MaxPositions   count         `json:"max_position_embeddings"`
+	Positions      count         `json:"n_positions"`
+	Context        count         `json:"n_ctx"`
+	MaxSeqLen      count         `json:"max_seq_len"`
+	MaxSequence    count         `json:"max_sequence_length"`
+	SeqLength      count         `json:"seq_length"`
+	Scaling        lenient[rope] `json:"rope_scaling"`
+	Rope           lenient[rope] `json:"rope_parameters"`
+	Experts        count         `json:"num_experts"`
+	LocalExperts   count         `json:"num_local_experts"`
+	RoutedExperts  count         `json:"n_routed_experts"`
+	ExpertsUsed    count         `json:"num_experts_per_tok"`
+	ExpertsUsedToo count         `json:"top_k_experts"`
+	Vocabulary     count         `json:"vocab_size"`
+
+	// QuantizationConfig is that of models that another tool has quantized.
+	QuantizationConfig *lenient[mlxQuantization] `json:"quantization_config"`
+
+	mlxLayers
 }
 
-type mlxQuantization struct {
-	Bits count  `json:"bits"`
-	Mode string `json:"mode"`
+// rope says how positions are stretched beyond those of the training.
+type rope struct {
+	Type     string  `json:"rope_type"`
+	OldType  string  `json:"type"`
+	Factor   float64 `json:"factor"`
+	Original count   `json:"original_max_position_embeddings"`
+}
+
+// lenient is a value whose JSON may be of any type. If that isn't T's, it has the zero value.
+type lenient[T any] struct{ Value T }
+
+// UnmarshalJSON never fails.
+func (l *lenient[T]) UnmarshalJSON(text []byte) error {
+	var v T
+	if json.Unmarshal(text, &v) == nil {
+		l.Value = v
+	}
+	return nil
 }
 
 // count is a positive number; any other value becomes 0.
@@ -52,24 +76,47 @@ func (c *count) UnmarshalJSON(text []byte) error {
 }
 
 // parts returns the parts of the configuration that may contain limits, in order of precedence.
-func (c *mlxConfig) parts() []mlxLimits {
-	all := []mlxLimits{c.mlxLimits}
-	for _, p := range []*mlxLimits{c.Text, c.Language, c.LLM} {
-		if p != nil {
-			all = append(all, *p)
-		}
-	}
-	return all
+func (c *mlxConfig) parts() []*mlxLimits {
+	all := []*mlxLimits{&c.mlxLimits, c.Text, c.Language, c.LLM}
+	return slices.DeleteFunc(all, func(p *mlxLimits) bool { return p == nil })
 }
 
-func (c *mlxConfig) contextLength() int {
-	for _, l := range c.parts() {
-		if n := cmp.Or(l.MaxPositions, l.Positions, l.Context, l.MaxSeqLen, l.MaxSequence, l.SeqLength); n > 0 {
+// first returns the first positive number that a part has, or 0.
+func (c *mlxConfig) first(of func(*mlxLimits) count) int {
+	for _, p := range c.parts() {
+		if n := of(p); n > 0 {
 			return int(n)
 		}
 	}
 	return 0
 }
+
+// contextLength returns the number of positions. A factor of YaRN counts if the configuration's own limit is below what it
+// gives; some models have a limit that includes it already.
+func (c *mlxConfig) contextLength() int {
+	n := cmp.Or(
+		c.first(func(l *mlxLimits) count { return l.MaxPositions }),
+		c.first(func(l *mlxLimits) count { return cmp.Or(l.Positions, l.Context) }),
+		c.first(func(l *mlxLimits) count { return cmp.Or(l.MaxSeqLen, l.MaxSequence, l.SeqLength) }),
+	)
+	for _, p := range c.parts() {
+		for _, r := range []rope{p.Scaling.Value, p.Rope.Value} {
+			long := r.Factor * float64(r.Original)
+			if cmp.Or(r.Type, r.OldType) == "yarn" && n > 0 && long > float64(n) && long <= math.MaxInt32 {
+				return int(long)
+			}
+		}
+	}
+	return n
+}
+
+// vocabulary returns the number of token ids.
+func (c *mlxConfig) vocabulary() int {
+	return c.first(func(l *mlxLimits) count { return l.Vocabulary })
+}
+
+// hasCode reports whether the model is built by a program of its own. Versions of mlx_lm until 0.31.3 run that unasked.
+func (c *mlxConfig) hasCode() bool { return len(c.Code) > 0 && string(c.Code) != "null" }
 
 func (c *mlxConfig) experts() (all, used int) {
 	for _, l := range c.parts() {
@@ -80,16 +127,65 @@ func (c *mlxConfig) experts() (all, used int) {
 	return 0, 0
 }
 
+// quantization returns how the weights are stored. It understands what other tools write as far as the engine does.
 func (c *mlxConfig) quantization() mlxQuantization {
-	switch {
-	case c.Quantization != nil:
-		return *c.Quantization
-	case c.QuantizationConfig != nil:
-		return *c.QuantizationConfig
-	default:
-		return mlxQuantization{}
+	if c.Quantization != nil {
+		return c.Quantization.Value
 	}
+	for _, p := range c.parts() {
+		if p.QuantizationConfig == nil {
+			continue
+		}
+		q := p.QuantizationConfig.Value
+		switch {
+		case q.Method == "mxfp4", q.Method == "bitnet":
+			q.Mode = q.Method
+		case q.Method == "compressed-tensors" && strings.HasPrefix(q.Layout, "nvfp4"):
+			q.Mode = "nvfp4"
+		}
+		if q.Method == "mxfp4" || q.Method == "compressed-tensors" {
+			q.Bits = 4
+		}
+		return q
+	}
+	return mlxQuantization{}
 }
+
+// mlxQuantization is the quantization of all modules, except those that have their own.
+type mlxQuantization struct {
+	Bits   count  `json:"bits"`
+	Mode   string `json:"mode"`
+	Method string `json:"quant_method"` // of another tool
+	Layout string `json:"format"`       // likewise
+
+	bitsOf map[string]count // of modules with another number of bits, by path
+}
+
+// UnmarshalJSON also reads the entries of single modules, which stand beside the other ones.
+func (q *mlxQuantization) UnmarshalJSON(text []byte) error {
+	type plain mlxQuantization
+	if err := json.Unmarshal(text, (*plain)(q)); err != nil {
+		return err
+	}
+	var modules map[string]lenient[struct {
+		Bits count `json:"bits"`
+	}]
+	if err := json.Unmarshal(text, &modules); err != nil {
+		return err
+	}
+	for path, m := range modules {
+		if m.Value.Bits > 0 {
+			if q.bitsOf == nil {
+				q.bitsOf = map[string]count{}
+			}
+			q.bitsOf[path] = m.Value.Bits
+		}
+	}
+	return nil
+}
+
+// bits returns the number of bits of a module's weights.
+func (q mlxQuantization) bits(module string) count { return cmp.Or(q.bitsOf[module], q.Bits) }
 
 // name returns the common name of a quantization, such as "4bit", or "".
 func (q mlxQuantization) name() string {

@@ -26,6 +26,7 @@ type Model struct {
 	Parameters       int64
 	SizeLabel        string // the publisher's figure for the number of parameters, such as "8x7B"; may be empty
 	MaxContextLength int    // in tokens
+	Vocabulary       int    // number of token ids that an MLX model knows, from 0; 0: unknown
 	Description      string // the publisher's; may be empty
 	ToolUse          bool   // its chat template supports tools
 	Vision           bool   // it accepts images
@@ -35,6 +36,7 @@ type Model struct {
 	ExpertsUsed int     // for each token, by default
 	Pooling     Pooling // empty if the file doesn't say
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
+	HasCode     bool    // it names a program of its own (model_file) that its engine would run to build it
 
 	// Err says why the file can't be used. The fields that come from its header are then empty.
 	Err error `json:"-"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -18,13 +19,16 @@ import (
 // maxSafetensorsHeader is the limit of the format, in bytes.
 const maxSafetensorsHeader = 100_000_000
 
+// maxShards bounds the number of files of one model's weights.
+const maxShards = 1 << 12
+
 // weights holds the headers of a folder's safetensors files.
 type weights struct {
 	isMLX    bool
 	tensors  map[string]safetensor
 	bytes    int64
 	declared int64 // number of parameters according to the index; 0: unknown
-	sees     bool  // some tensors are for images
+	left     *allowance
 }
 
 type safetensor struct {
@@ -42,9 +46,11 @@ func (t safetensor) size() float64 {
 	return n
 }
 
+func newWeights() weights { return weights{tensors: map[string]safetensor{}, left: newAllowance()} }
+
 // readWeights reads the headers of all weights in a folder. On error it returns what it has read so far.
 func readWeights(dir string) (weights, error) {
-	w := weights{tensors: map[string]safetensor{}}
+	w := newWeights()
 	var index struct {
 		Metadata struct {
 			Parameters count64 `json:"total_parameters"`
@@ -56,10 +62,10 @@ func readWeights(dir string) (weights, error) {
 		return w, fmt.Errorf("its %s can't be read: %w", mlxIndexFile, err)
 	}
 	w.declared = int64(index.Metadata.Parameters)
-	var names []string
+	names := map[string]bool{}
 	for _, name := range index.Files {
-		if !slices.Contains(names, name) && filepath.Base(name) == name {
-			names = append(names, name)
+		if filepath.Base(name) == name {
+			names[name] = true
 		}
 	}
 	if len(names) == 0 {
@@ -69,16 +75,18 @@ func readWeights(dir string) (weights, error) {
 		}
 		for _, e := range entries {
 			if isWeights(e.Name()) {
-				names = append(names, e.Name())
+				names[e.Name()] = true
 			}
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return w, errNoWeights
+	case len(names) > maxShards:
+		return w, fmt.Errorf("its %s can't be read: it names more than %d files", mlxIndexFile, maxShards)
 	}
-	slices.Sort(names)
 	var broken error
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		broken = errors.Join(broken, w.read(filepath.Join(dir, name)))
 	}
 	return w, broken
@@ -86,7 +94,7 @@ func readWeights(dir string) (weights, error) {
 
 // read adds a file's header.
 func (w *weights) read(path string) error {
-	f, err := os.Open(path)
+	f, info, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("its file %s is missing; fetch it again", filepath.Base(path))
 	}
@@ -94,10 +102,6 @@ func (w *weights) read(path string) error {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	var length [8]byte
 	if _, err := io.ReadFull(f, length[:]); err != nil {
 		return truncatedPart(path)
@@ -109,11 +113,7 @@ func (w *weights) read(path string) error {
 	if int64(n) > info.Size()-8 {
 		return truncatedPart(path)
 	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(f, text); err != nil {
-		return truncatedPart(path)
-	}
-	data, err := w.parse(text)
+	data, err := w.parse(io.LimitReader(f, int64(n)))
 	if err != nil {
 		return fmt.Errorf("its file %s can't be read: %w", filepath.Base(path), err)
 	}
@@ -127,46 +127,35 @@ func truncatedPart(path string) error {
 	return fmt.Errorf("its file %s is truncated; fetch it again", filepath.Base(path))
 }
 
-// parse adds a header, and returns the number of bytes of data that it declares.
-func (w *weights) parse(text []byte) (data int64, err error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return 0, err
-	}
+// parse adds a header, and returns the number of bytes of data that it declares. The headers of all files together may have as
+// many bytes and tensors as those of a GGUF model.
+func (w *weights) parse(text io.Reader) (data int64, err error) {
 	var end float64
-	for name, raw := range all {
+	err = eachField(json.NewDecoder(allowed{text, w.left}), func(d *json.Decoder, name string) error {
 		if name == "__metadata__" {
-			var meta struct {
+			var meta lenient[struct {
 				Format string `json:"format"`
-			}
-			w.isMLX = w.isMLX || json.Unmarshal(raw, &meta) == nil && meta.Format == "mlx"
-			continue
+			}]
+			err := d.Decode(&meta)
+			w.isMLX = w.isMLX || meta.Value.Format == "mlx"
+			return err
+		}
+		if err := take(&w.left.tensors, 1, errTooManyTensors); err != nil {
+			return err
 		}
 		var t safetensor
-		if err := json.Unmarshal(raw, &t); err != nil {
-			return 0, err
+		if err := d.Decode(&t); err != nil {
+			return err
 		}
 		if len(t.Offsets) == 2 {
 			end = max(end, t.Offsets[1])
 		}
 		w.tensors[name] = t
-		w.sees = w.sees || isForImages(name)
-	}
+		return nil
+	})
 	data = int64(min(max(0, end), math.MaxInt64/2))
 	w.bytes = min(w.bytes+data, math.MaxInt64/2)
-	return data, nil
-}
-
-// isForImages reports whether a tensor is part of a vision encoder.
-func isForImages(name string) bool {
-	for _, part := range []string{
-		"vision_tower.", "visual.", "vision_model.", "vision_encoder.", "multi_modal_projector.", "mm_projector.", "embed_vision.",
-	} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
+	return data, err
 }
 
 // parameters counts the weights. A packed tensor holds several weights in 32 bits, and its scales and biases don't count.
@@ -175,16 +164,53 @@ func (w *weights) parameters(q mlxQuantization) int64 {
 	for name, t := range w.tensors {
 		kind := path.Ext(name)
 		packed, ok := w.tensors[strings.TrimSuffix(name, kind)+".weight"]
-		isPacked := ok && packed.Type == "U32" && q.Bits > 0
+		bits := q.bits(strings.TrimSuffix(name, kind))
+		isPacked := ok && packed.Type == "U32" && bits > 0
 		switch {
 		case isPacked && (kind == ".scales" || kind == ".biases"):
 		case isPacked && kind == ".weight":
-			all += t.size() * 32 / float64(q.Bits)
+			all += t.size() * 32 / float64(bits)
 		default:
 			all += t.size()
 		}
 	}
 	return int64(min(all, 1<<62))
+}
+
+// The names of the matrices that have a row for each token, without the parts before them. A model without an output matrix
+// uses its embeddings instead.
+var (
+	outputs    = []string{"lm_head.weight", "output.weight", "embed_out.weight"}
+	embeddings = []string{
+		"embed_tokens.weight", "wte.weight", "tok_embeddings.weight", "embed_in.weight", "word_embeddings.weight", "embeddings.weight",
+		"embedding.weight",
+	}
+)
+
+// vocabulary returns the number of tokens that the model chooses from, or 0 if its tensors don't tell.
+func (w *weights) vocabulary() int {
+	rows := map[string]float64{}
+	for name, t := range w.tensors {
+		if len(t.Shape) != 2 {
+			continue
+		}
+		short := name
+		for cut := true; cut; {
+			cut = false
+			for _, part := range []string{"language_model.", "model.", "transformer.", "backbone.", "gpt_neox."} {
+				if rest, ok := strings.CutPrefix(short, part); ok {
+					short, cut = rest, true
+				}
+			}
+		}
+		rows[short] = max(rows[short], t.Shape[0])
+	}
+	for _, name := range slices.Concat(outputs, embeddings) {
+		if n := rows[name]; n > 0 && n <= math.MaxInt32 {
+			return int(n)
+		}
+	}
+	return 0
 }
 
 // widest returns the type of the largest tensor, such as "BF16".

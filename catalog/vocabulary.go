@@ -30,6 +30,9 @@ const (
 // otherwise it runs without the draft model and only logs that. The error is a [*VocabularyError], or says why the files can't
 // be read. Reading a vocabulary takes some ten milliseconds.
 func SameVocabulary(target, draft Model) error {
+	if target.Format == FormatMLX || draft.Format == FormatMLX {
+		return &VocabularyError{target.Key, draft.Key, "they aren't both GGUF files"}
+	}
 	seed := maphash.MakeSeed()
 	t, err := readVocabulary(target, seed)
 	if err != nil {
@@ -49,6 +52,13 @@ func SameVocabulary(target, draft Model) error {
 // that many tokens. It returns 0 if the bound is unknown, or if the tokenizer drops parts of texts or has a token for any
 // unknown word. A token in the file may be longer than the text it stands for, but never shorter.
 func LongestToken(m Model) (int, error) {
+	if m.Format == FormatMLX {
+		longest, err := longestMLXToken(m.Path)
+		if err != nil {
+			return 0, fmt.Errorf("reading the vocabulary of %s: %w", m.Key, err)
+		}
+		return longest, nil
+	}
 	v, err := readVocabulary(m, maphash.MakeSeed())
 	if err != nil || v.model != "llama" && v.model != "gpt2" {
 		return 0, err

@@ -20,11 +20,16 @@ type wish struct {
 type machine struct {
 	memory  int64                   // bytes available to a model; 0: unknown
 	formats []catalog.Format        // that an engine runs; empty: all
+	prefers catalog.Format          // where there are several; empty: GGUF
 	have    func([]remoteFile) bool // reports whether all of them are on disk
 }
 
 func (m machine) runs(f catalog.Format) bool {
 	return len(m.formats) == 0 || slices.Contains(m.formats, f)
+}
+
+func (m machine) prefersMLX() bool {
+	return m.prefers == catalog.FormatMLX && m.runs(catalog.FormatMLX)
 }
 
 // needs estimates the memory that a running model of this size takes: weights, cache and compute buffers.
@@ -37,7 +42,8 @@ type choice struct {
 }
 
 // choose picks the files of a repository that satisfy a wish.
-func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) {
+func choose(l listing, w wish, m machine) (choice, error) {
+	repo, files := l.repo, l.files
 	if w.dir != "" {
 		files = slices.DeleteFunc(slices.Clone(files), func(f remoteFile) bool { return !strings.HasPrefix(f.Path, w.dir+"/") })
 	}
@@ -45,6 +51,11 @@ func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) 
 	var projectors []remoteFile
 	if m.runs(catalog.FormatGGUF) {
 		whole, incomplete, projectors = variants(files)
+	}
+	if m.prefersMLX() && l.isSurelyMLX() && w.file == "" && len(whole) > 0 {
+		if c, err := chooseMLX(l, w, m); err == nil {
+			return c, nil
+		}
 	}
 	switch {
 	case len(whole) > 0:
@@ -56,8 +67,14 @@ func choose(repo string, files []remoteFile, w wish, m machine) (choice, error) 
 	case len(incomplete) > 0:
 		return choice{}, errorf(HubFailed, "%s lacks parts of %s: its publisher has to complete it. Try another repository.", repo, list(incomplete))
 	default:
-		return chooseMLX(repo, files, w, m)
+		l.files = files
+		return chooseMLX(l, w, m)
 	}
+}
+
+// isSurelyMLX reports whether the repository's safetensors are for MLX, by what the hub says of it or by its name.
+func (l *listing) isSurelyMLX() bool {
+	return l.library == mlx || strings.Contains(strings.ToLower(l.repo), mlx)
 }
 
 // with returns the files of the variant and its projector. The first part comes last: without it there is no model.
@@ -142,8 +159,8 @@ func chooseQuantization(repo string, all []variant, asked string) (variant, erro
 var mlxEndings = []string{".safetensors", ".json", ".jsonl", ".txt", ".jinja", ".model", ".tiktoken", ".py"}
 
 // chooseMLX picks the files of an MLX repository, which holds one model.
-func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, error) {
-	isWeight := func(f remoteFile) bool { return path.Ext(f.Path) == ".safetensors" && !strings.Contains(f.Path, "/") }
+func chooseMLX(l listing, w wish, m machine) (choice, error) {
+	repo, files := l.repo, l.files
 	config := slices.IndexFunc(files, func(f remoteFile) bool { return f.Path == "config.json" })
 	if config < 0 || !slices.ContainsFunc(files, isWeight) {
 		lacks := "neither GGUF files nor safetensors with a config.json"
@@ -155,20 +172,23 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 	if !m.runs(catalog.FormatMLX) {
 		return choice{}, errorf(NotImplemented, "%s holds no GGUF files, and this machine has no engine for the others. Look for a repository of the same model whose name ends in -GGUF.", repo).about("model")
 	}
+	if l.library != "" && !l.isSurelyMLX() {
+		return choice{}, errorf(ModelNotFound, "%s holds no GGUF files, and its safetensors are for %s, not for MLX. Look for a repository of the same model whose name ends in -GGUF, or one of mlx-community.",
+			repo, l.library).about("model")
+	}
 	c := choice{quantization: mlxQuantization(repo)}
 	if w.quantization != "" && normalQuantization(w.quantization) != normalQuantization(c.quantization) {
 		whole := strings.TrimSuffix("it is one model as a whole, "+c.quantization, ", ")
 		return choice{}, errorf(Invalid, "%s has no quantization %q: %s.", repo, w.quantization, whole).about("quantization")
 	}
-	single := slices.ContainsFunc(files, func(f remoteFile) bool { return isWeight(f) && !strings.HasPrefix(f.Path, "consolidated") })
 	total := int64(0)
 	for _, f := range files {
-		base, ext := path.Base(f.Path), path.Ext(f.Path)
+		ext := path.Ext(f.Path)
 		switch {
 		case f.Path == "config.json" || strings.HasPrefix(f.Path, ".") || !slices.Contains(mlxEndings, ext):
 			continue
-		case ext == ".safetensors" && (!isWeight(f) || single && strings.HasPrefix(base, "consolidated")):
-			continue // the same weights in another format
+		case ext == ".safetensors" && !isWeight(f):
+			continue // the same weights in another format, or an adapter
 		}
 		total += f.Size
 		c.files = append(c.files, f)
@@ -179,6 +199,11 @@ func chooseMLX(repo string, files []remoteFile, w wish, m machine) (choice, erro
 			repo, sized(total), sized(m.memory)).about("model")
 	}
 	return c, nil
+}
+
+// isWeight reports whether the engine would load a file of a repository as weights.
+func isWeight(f remoteFile) bool {
+	return path.Ext(f.Path) == ".safetensors" && strings.HasPrefix(f.Path, "model") && !strings.Contains(f.Path, "/")
 }
 
 // mlxQuantization returns the quantization that a repository's name contains, such as 4bit.

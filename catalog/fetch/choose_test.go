@@ -80,7 +80,7 @@ func TestChoose(t *testing.T) {
 			m := machine{memory: c.memory, have: func(files []remoteFile) bool {
 				return c.have != "" && files[len(files)-1].Path == c.have
 			}}
-			got, err := choose("acme/m-8bit", tree(c.files...), c.wish, m)
+			got, err := choose(listing{repo: "acme/m-8bit", files: tree(c.files...)}, c.wish, m)
 			if c.kind != 0 {
 				if err == nil || kindOf(err) != c.kind || !strings.Contains(err.Error(), c.problem) {
 					t.Errorf("kind %d: %v", kindOf(err), err)
@@ -103,7 +103,7 @@ func TestChoose(t *testing.T) {
 
 func TestChoose_OnlyGGUFIsRun(t *testing.T) {
 	t.Parallel()
-	_, err := choose("a/b", tree("config.json", "model.safetensors"), wish{}, machine{formats: []catalog.Format{catalog.FormatGGUF}})
+	_, err := choose(listing{repo: "a/b", files: tree("config.json", "model.safetensors")}, wish{}, machine{formats: []catalog.Format{catalog.FormatGGUF}})
 	if kindOf(err) != NotImplemented {
 		t.Error(err)
 	}
@@ -112,13 +112,59 @@ func TestChoose_OnlyGGUFIsRun(t *testing.T) {
 func TestChoose_GGUFIsNotRun(t *testing.T) {
 	t.Parallel()
 	m := machine{formats: []catalog.Format{catalog.FormatMLX}}
-	_, err := choose("a/b", tree("b-Q4_K_M.gguf"), wish{}, m)
+	_, err := choose(listing{repo: "a/b", files: tree("b-Q4_K_M.gguf")}, wish{}, m)
 	if kindOf(err) != ModelNotFound || strings.Contains(err.Error(), "neither") {
 		t.Error(err)
 	}
-	c, err := choose("a/b", tree("b-Q4_K_M.gguf", "config.json", "model.safetensors"), wish{}, m)
+	c, err := choose(listing{repo: "a/b", files: tree("b-Q4_K_M.gguf", "config.json", "model.safetensors")}, wish{}, m)
 	if err != nil || len(c.files) != 2 {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestChoose_OneOfTwoFormats: where a repository has both, MLX is chosen if it is preferred and sure.
+func TestChoose_OneOfTwoFormats(t *testing.T) {
+	t.Parallel()
+	both := []string{"config.json", "model.safetensors", "m-Q4_K_M.gguf"}
+	for name, tt := range map[string]struct {
+		repo, library string
+		files         []string
+		wish          wish
+		m             machine
+		want          string // the last file
+		problem       string
+	}{
+		"preferred":                {"a/m-MLX", "", both, wish{}, machine{prefers: catalog.FormatMLX}, "config.json", ""},
+		"by what the hub says":     {"a/m", "mlx", both, wish{}, machine{prefers: catalog.FormatMLX}, "config.json", ""},
+		"not preferred":            {"a/m-MLX", "mlx", both, wish{}, machine{}, "m-Q4_K_M.gguf", ""},
+		"without an engine":        {"a/m-MLX", "mlx", both, wish{}, machine{prefers: catalog.FormatMLX, formats: []catalog.Format{catalog.FormatGGUF}}, "m-Q4_K_M.gguf", ""},
+		"perhaps for another":      {"a/m", "", both, wish{}, machine{prefers: catalog.FormatMLX}, "m-Q4_K_M.gguf", ""},
+		"a file":                   {"a/m-MLX", "", both, wish{file: "m-Q4_K_M.gguf"}, machine{prefers: catalog.FormatMLX}, "m-Q4_K_M.gguf", ""},
+		"a quantization":           {"a/m-MLX-4bit", "", both, wish{quantization: "Q4_K_M"}, machine{prefers: catalog.FormatMLX}, "m-Q4_K_M.gguf", ""},
+		"its own quantization":     {"a/m-MLX-4bit", "", both, wish{quantization: "4bit"}, machine{prefers: catalog.FormatMLX}, "config.json", ""},
+		"too large":                {"a/m-MLX", "", []string{"config.json", "model.safetensors=xxxx", "m-Q4_K_M.gguf"}, wish{}, machine{prefers: catalog.FormatMLX, memory: 2 * gib}, "m-Q4_K_M.gguf", ""},
+		"for another library":      {"a/m", "transformers", both[:2], wish{}, machine{}, "", "its safetensors are for transformers, not for MLX"},
+		"for another, by its tags": {"a/m", "mlx", both[:2], wish{}, machine{}, "config.json", ""},
+		"for another, by its name": {"a/m-mlx", "transformers", both[:2], wish{}, machine{}, "config.json", ""},
+		"adapters alone":           {"a/m-mlx", "", []string{"config.json", "adapters.safetensors"}, wish{}, machine{}, "", "holds no model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.m.have = func([]remoteFile) bool { return false }
+			c, err := choose(listing{repo: tt.repo, library: tt.library, files: tree(tt.files...)}, tt.wish, tt.m)
+			if tt.problem != "" {
+				if kindOf(err) != ModelNotFound || !strings.Contains(err.Error(), tt.problem) {
+					t.Error(err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := c.files[len(c.files)-1].Path; last != tt.want {
+				t.Errorf("%s, want %s", last, tt.want)
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ const maxIdentifierBytes = 2048
 type ref struct {
 	hub      *hub
 	repo     string // publisher/repository
+	mlx      string // another one, with the same model in the MLX format; may be empty
 	revision string // empty: the repository's default
 	file     string // a file of the repository; may be empty
 	dir      string // a folder of the repository; may be empty
@@ -36,7 +37,7 @@ func (hs *hubs) parse(model string) (ref, error) {
 		return hs.parseURL(model)
 	}
 	if entry, ok := wellKnown(model); ok {
-		return ref{hub: hs.all[0], repo: entry.Repo, folder: entry.ID}, nil
+		return ref{hub: hs.all[0], repo: entry.Repo, mlx: entry.MLX, folder: entry.ID}, nil
 	}
 	if name, _, ok := strings.Cut(model, "@"); ok {
 		return ref{}, errorf(NotImplemented, "A quantization can't be chosen by @ for a download. Give the model's URL and \"quantization\", like %s/%s.", hs.all[0], name).about("model")

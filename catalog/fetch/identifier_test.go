@@ -6,8 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 )
 
 // hubsOf returns the public hub, a mirror below a path, and a hub on this machine.
@@ -133,7 +137,8 @@ func TestWellKnown_IsSound(t *testing.T) {
 	for _, e := range WellKnown() {
 		publisher, name, _ := strings.Cut(e.ID, "/")
 		p, r, _ := strings.Cut(e.Repo, "/")
-		if checkRepo(publisher, name) != nil || checkRepo(p, r) != nil || e.ID != strings.ToLower(e.ID) || e.Type != "llm" && e.Type != "embedding" {
+		if checkRepo(publisher, name) != nil || checkRepo(p, r) != nil || e.ID != strings.ToLower(e.ID) || e.Type != "llm" && e.Type != "embedding" ||
+			e.MLX != "" && !strings.HasPrefix(e.MLX, "mlx-community/") {
 			t.Errorf("%+v", e)
 		}
 		if ids[e.ID] || bare[name] {
@@ -143,6 +148,52 @@ func TestWellKnown_IsSound(t *testing.T) {
 	}
 	if n := len(ids); n < 20 {
 		t.Errorf("only %d", n)
+	}
+}
+
+// TestStart_InTheFormatOfTheMoment: an identifier means the MLX repository only while an engine for that is there and preferred.
+func TestStart_InTheFormatOfTheMoment(t *testing.T) {
+	t.Parallel()
+	for repo, tt := range map[string]struct {
+		formats []catalog.Format
+		files   int
+	}{
+		"Qwen/Qwen3-4B-GGUF":          {[]catalog.Format{catalog.FormatGGUF}, 1},
+		"mlx-community/Qwen3-4B-4bit": {[]catalog.Format{catalog.FormatGGUF, catalog.FormatMLX}, 2},
+	} {
+		t.Run(repo, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var formats []catalog.Format
+			w.opts.Formats, w.opts.Prefers = func() []catalog.Format { return formats }, catalog.FormatMLX
+			w.hub.Add("Qwen/Qwen3-4B-GGUF", w.hubFiles())
+			w.hub.Add("mlx-community/Qwen3-4B-4bit", fakehub.Files{
+				"config.json": fakehub.Text("{}"), "model.safetensors": fakehub.Random(1, 1<<10), "adapters.safetensors": fakehub.Random(2, 1<<10),
+			})
+			jobs := w.open()
+			formats = tt.formats // an engine comes and goes
+			job, err := jobs.Start(t.Context(), Request{Model: "qwen/qwen3-4b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if job = w.completes(job); job.Repo != repo || job.Dir != w.path("qwen/qwen3-4b") || len(job.Files) != tt.files {
+				t.Errorf("%+v", job)
+			}
+		})
+	}
+}
+
+// TestSameModel_InBothFormats: each repository of an identifier means the same model.
+func TestSameModel_InBothFormats(t *testing.T) {
+	t.Parallel()
+	all := []string{"qwen/qwen3-4b", "Qwen/Qwen3-4B-GGUF", "mlx-community/Qwen3-4B-4bit"}
+	if got := SameModel("Qwen3-4B"); !slices.Equal(got, all) {
+		t.Errorf("%v, want %v", got, all)
+	}
+	for _, repo := range all[1:] {
+		if got := SameModel(repo); !slices.Equal(got, all[:1]) {
+			t.Errorf("%s: %v, want %v", repo, got, all[:1])
+		}
 	}
 }
 

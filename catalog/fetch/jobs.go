@@ -35,8 +35,11 @@ type Options struct {
 	Hubs []Hub
 	// Memory returns the number of bytes available to a model, for choosing one that fits. It may be nil or return 0: unknown.
 	Memory func() int64
-	// Formats are those that an engine on this machine runs; models in others are rejected. Empty: all that can be fetched.
-	Formats []catalog.Format
+	// Formats returns those that an engine on this machine runs now; models in others are rejected. It is called for each request.
+	// If it is nil or returns none, they are all that can be fetched.
+	Formats func() []catalog.Format
+	// Prefers is the format that is chosen where there are several, if an engine runs it; empty: GGUF.
+	Prefers catalog.Format
 	// Listed is called when all files of a model are in place, with the absolute path of the file that completes it. The job is
 	// completed when Listed returns nil, which means that the catalog lists the model. It may be nil.
 	Listed func(ctx context.Context, file string) error
@@ -63,7 +66,8 @@ type Jobs struct {
 	here      func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
 	elsewhere func(repo string, sizes map[string]int64) string
 	free      func(dir string) (int64, error)
-	formats   []catalog.Format
+	formats   func() []catalog.Format
+	prefers   catalog.Format
 	lanes     int
 	log       *slog.Logger
 	tune      tuning
@@ -89,7 +93,7 @@ func open(o Options, tune tuning) (*Jobs, error) {
 		return nil, err
 	}
 	s := &Jobs{
-		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, formats: o.Formats,
+		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, formats: o.Formats, prefers: o.Prefers,
 		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, transport: outbound.NewTransport(), jobs: map[string]*job{},
 	}
 	s.hubs.Store(known)

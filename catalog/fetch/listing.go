@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/outbound"
@@ -25,8 +26,12 @@ const (
 type listing struct {
 	repo     string // as the hub spells it
 	revision string // for requesting the files: a commit, if the hub returns one
+	library  string // that the model is for, such as "transformers"; empty: the hub doesn't say
 	files    []remoteFile
 }
+
+// mlx is the name of the library of MLX models, which their tags have as well.
+const mlx = "mlx"
 
 // api is a client of a hub's API.
 type api struct {
@@ -41,6 +46,9 @@ func (a *api) list(ctx context.Context, repo, revision string) (listing, error) 
 	var info struct {
 		ID  string `json:"id"`
 		SHA string `json:"sha"`
+
+		Library string   `json:"library_name"`
+		Tags    []string `json:"tags"`
 	}
 	address := a.hub.at("api", "models", repo)
 	if revision != "" {
@@ -51,7 +59,10 @@ func (a *api) list(ctx context.Context, repo, revision string) (listing, error) 
 	if _, err := a.get(ctx, address, repo, &info); err != nil {
 		return listing{}, err
 	}
-	l := listing{repo: repo, revision: revision}
+	l := listing{repo: repo, revision: revision, library: info.Library}
+	if slices.Contains(info.Tags, mlx) {
+		l.library = mlx
+	}
 	if strings.EqualFold(info.ID, repo) {
 		l.repo = info.ID
 	}

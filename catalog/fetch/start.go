@@ -35,6 +35,9 @@ func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
+	if r.mlx != "" && s.machine().prefersMLX() {
+		r.repo = r.mlx
+	}
 	if request.Quantization != "" && !r.fromURL {
 		return Job{}, errorf(NotImplemented, "A quantization can be chosen for a model's URL only. Give %s instead of %q.", r.hub.page(r.repo), request.Model).about("quantization")
 	}
@@ -119,6 +122,18 @@ func (s *Jobs) areThere(files []file) bool {
 	return !slices.ContainsFunc(files, func(f file) bool { return !s.isThere(f) })
 }
 
+// machine returns what is known of this machine now, except the files that it has.
+func (s *Jobs) machine() machine {
+	m := machine{prefers: s.prefers}
+	if s.formats != nil {
+		m.formats = s.formats()
+	}
+	if s.memory != nil {
+		m.memory = s.memory()
+	}
+	return m
+}
+
 // plan chooses the files of a new job.
 func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 	if r.fromURL || r.folder == r.repo {
@@ -129,7 +144,8 @@ func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 		folders = append(folders, namesOf(l.repo)...)
 	}
 	folder, elsewhere := r.folder, ""
-	m := machine{formats: s.formats, have: func(files []remoteFile) bool {
+	m := s.machine()
+	m.have = func(files []remoteFile) bool {
 		for _, f := range folders {
 			if s.areThere(filesIn(f, files)) {
 				folder = f
@@ -138,11 +154,8 @@ func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
 		}
 		elsewhere = s.hasElsewhere(l.repo, files)
 		return elsewhere != ""
-	}}
-	if s.memory != nil {
-		m.memory = s.memory()
 	}
-	chosen, err := choose(l.repo, l.files, wish{quantization: request.Quantization, file: r.file, dir: r.dir}, m)
+	chosen, err := choose(l, wish{quantization: request.Quantization, file: r.file, dir: r.dir}, m)
 	if err != nil {
 		return nil, asError(err)
 	}

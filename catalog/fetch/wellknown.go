@@ -15,6 +15,9 @@ type Entry struct {
 	ID   string `json:"id"`   // publisher/name, lower case: what clients request, and the model's key
 	Repo string `json:"repo"` // publisher/repository on the hub
 	Type string `json:"type"` // "llm" or "embedding"
+	// MLX is another repository, with the same model in the MLX format. It is empty if there is none, or if the engine for that
+	// format can't do with the model what llama-server can, such as see images or find its calls.
+	MLX string `json:"mlx,omitempty"`
 }
 
 //go:embed wellknown.json
@@ -33,7 +36,7 @@ var WellKnown = sync.OnceValue(func() []Entry {
 func namesOf(repo string) []string {
 	names := []string{repo}
 	for _, e := range WellKnown() {
-		if strings.EqualFold(e.Repo, repo) {
+		if strings.EqualFold(e.Repo, repo) || strings.EqualFold(e.MLX, repo) {
 			names = append(names, e.ID)
 		}
 	}
@@ -44,11 +47,14 @@ func namesOf(repo string) []string {
 // the ending of its repository, like a model's key.
 func SameModel(name string) []string {
 	if entry, ok := wellKnown(name); ok {
+		if entry.MLX != "" {
+			return []string{entry.ID, entry.Repo, entry.MLX}
+		}
 		return []string{entry.ID, entry.Repo}
 	}
 	var names []string
 	for _, e := range WellKnown() {
-		if strings.EqualFold(filename.TrimEnding(e.Repo, "-gguf"), filename.TrimEnding(name, "-gguf")) {
+		if strings.EqualFold(filename.TrimEnding(e.Repo, "-gguf"), filename.TrimEnding(name, "-gguf")) || strings.EqualFold(e.MLX, name) {
 			names = append(names, e.ID)
 		}
 	}

@@ -6,9 +6,9 @@ This package makes it: it generates conversations, learns a byte-level BPE
 vocabulary from them, trains a llama-like network on the CPU and writes one
 GGUF file that holds everything (parameters, merges, chat template).
 
-That GGUF file is the only stored form. `export` reads it back and writes it
-anew, and `train --from` goes on training from it, so no other copy of the
-parameters or merges is kept.
+That GGUF file is where everything is read from. `export` reads it back and
+writes it anew, `train --from` goes on training from it, and `mlx` makes the
+same model for another engine.
 
 Its siblings are for what one chat model can't show: a draft model, trained
 likewise, and models whose parameters are random or set by hand, which are
@@ -25,6 +25,9 @@ How the files depend on each other, from the leaves up:
     cards          what the files say of themselves, and where they lie
     template       the chat template
     checkpoint     a trained model as a file: shape, tokenizer, tensors
+    safetensors    another file format, likewise
+    affine         numbers of a few bits in it
+    mlx            a trained model as a folder for mlx_lm
     inference      answers in plain NumPy, to try a checkpoint
     model, train   the network and its training (the only users of PyTorch)
 

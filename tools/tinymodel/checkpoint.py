@@ -6,7 +6,7 @@ thus starts from rounded parameters; the loss doesn't show it.
 
 Query and key rows stand in the order that llama.cpp's architecture "llama"
 wants: rotary positions turn neighbouring pairs (0 1, 2 3, ...). Formats that
-turn halves instead (0 with width/2) need those rows permuted.
+turn halves instead (0 with width/2) need those rows permuted, as in `mlx`.
 """
 
 from dataclasses import dataclass

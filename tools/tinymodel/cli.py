@@ -1,11 +1,11 @@
-"""The command line: sample, merges, train, export, make, show and ask."""
+"""The command line: sample, merges, train, export, mlx, make, show, ask."""
 
 import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from . import gguf
+from . import gguf, mlx
 from .cards import MODELS, TINYDRAFT
 from .checkpoint import SHIPPED, Checkpoint
 from .conversations import Author
@@ -63,6 +63,12 @@ def _export(options):
     print(f"{options.out}: {options.out.stat().st_size} bytes")
 
 
+def _mlx(options):
+    mlx.write(options.out, Checkpoint.read(options.start), options.bits)
+    size = sum(file.stat().st_size for file in options.out.iterdir())
+    print(f"{options.out}: {size} bytes")
+
+
 def _make(options):
     for card, recipe in RECIPES.items():
         path = options.models / card.path.relative_to(MODELS)
@@ -87,8 +93,8 @@ def _show(options):
 
 def _ask(options):
     prompt = f"<|im_start|>user\n{options.text}<|im_end|>\n"
-    print(complete(Checkpoint.read(options.model),
-                   prompt + "<|im_start|>assistant\n"))
+    read = mlx.read if options.model.is_dir() else Checkpoint.read
+    print(complete(read(options.model), prompt + "<|im_start|>assistant\n"))
 
 
 def _parser():
@@ -120,6 +126,13 @@ def _parser():
     _add_start(added)
     added.add_argument("--out", type=Path, required=True, metavar="GGUF")
 
+    added = command("mlx", _mlx, "Write a folder for mlx_lm.")
+    _add_start(added)
+    added.add_argument("--out", type=Path, default=mlx.SHIPPED,
+                       metavar="FOLDER", help="(the shipped one)")
+    added.add_argument("--bits", type=int, choices=(4, 8),
+                       help="of each number in a matrix (16)")
+
     added = command("make", _make, "Write the models that aren't trained.")
     added.add_argument("--models", type=Path, default=MODELS,
                        metavar="FOLDER",
@@ -130,7 +143,8 @@ def _parser():
 
     added = command("ask", _ask, "Let the model answer one message.")
     added.add_argument("text")
-    added.add_argument("--model", type=Path, default=SHIPPED, metavar="GGUF")
+    added.add_argument("--model", type=Path, default=SHIPPED,
+                       metavar="GGUF|FOLDER")
     return parser
 
 
