@@ -14,7 +14,7 @@ type GetError struct {
 	Tried  []Attempt
 }
 
-const byHand = `To install it by hand:
+const llamaByHand = `To install it by hand:
   macOS           brew install llama.cpp
   Windows         winget install llama.cpp
   Debian testing  apt install llama.cpp-tools
@@ -23,6 +23,11 @@ const byHand = `To install it by hand:
 Then put llama-server on PATH, or name it in the Caddyfile:
   engine llama_server { path /where/it/is/llama-server }`
 
+const mlxByHand = `To install it by hand:
+  python3 -m venv ~/mlx && ~/mlx/bin/pip install mlx-lm
+Then name it in the Caddyfile, or put mlx_lm.server on PATH:
+  engine mlx_lm { command /where/your/home/is/mlx/bin/mlx_lm.server }`
+
 func (e *GetError) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Engine + " could not be got.\n")
@@ -30,7 +35,10 @@ func (e *GetError) Error() string {
 		reason := strings.ReplaceAll(attempt.Err.Error(), "\n", "; ") // one line for each
 		text.WriteString("  " + attempt.What + ": " + reason + "\n")
 	}
-	return text.String() + byHand
+	if e.Engine == MLXLM {
+		return text.String() + mlxByHand
+	}
+	return text.String() + llamaByHand
 }
 
 // Unwrap returns the errors of all attempts.

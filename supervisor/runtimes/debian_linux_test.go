@@ -98,7 +98,7 @@ func TestGet_FromDebianPackages(t *testing.T) {
 		Path: filepath.Join(dir, "llama.cpp-b11669-cpu/bin/llama-server"), Source: Installed, Selected: true,
 	})
 	same(t, "percents", percents, []float64{50, 50})
-	same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", selectionName})
+	same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", "selected"})
 
 	sources, err := os.ReadFile(log + ".sources")
 	must(t, err)
@@ -143,7 +143,7 @@ func TestGet_DebianPackagesAreFetchedOnce(t *testing.T) {
 		if isFetched := strings.Contains(string(calls), " download "); isFetched != tt.isFetched || got.Already != (i > 0) || !got.Selected {
 			t.Errorf("%d, version %s: fetched %v, %+v", i, tt.version, isFetched, got)
 		}
-		same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", selectionName})
+		same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", "selected"})
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "llama.cpp-b11669-cpu")))
 	got, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})

@@ -20,21 +20,21 @@ func TestFind_ConfiguredThenSelectedThenPath(t *testing.T) {
 	t.Setenv("PATH", bin)
 	s := openTest(dir)
 
-	if _, err := s.Find(""); !errors.Is(err, ErrNone) {
+	if _, err := s.Find(LlamaCpp, ""); !errors.Is(err, ErrNone) {
 		t.Errorf("nothing is there, but the error is %v", err)
 	}
 
 	onPath := executable(t, bin, "llama-server")
-	found, err := s.Find("")
+	found, err := s.Find(LlamaCpp, "")
 	must(t, err)
 	same(t, "on PATH", found, Runtime{Engine: LlamaCpp, Path: onPath, Source: OnPath})
 
 	name := install(t, dir, 11669, "cpu")
-	if found, err = s.Find(""); err != nil || found.Path != onPath {
+	if found, err = s.Find(LlamaCpp, ""); err != nil || found.Path != onPath {
 		t.Errorf("one that isn't selected was found: %v, %v", found, err)
 	}
 	must(t, s.Select(name))
-	found, err = s.Find("")
+	found, err = s.Find(LlamaCpp, "")
 	must(t, err)
 	same(t, "selected", found, Runtime{
 		Name: name, Engine: LlamaCpp, Version: "b11669", Variant: "cpu",
@@ -42,9 +42,33 @@ func TestFind_ConfiguredThenSelectedThenPath(t *testing.T) {
 	})
 
 	configured := executable(t, t.TempDir(), "my-server")
-	found, err = s.Find(configured)
+	found, err = s.Find(LlamaCpp, configured)
 	must(t, err)
 	same(t, "configured", found, Runtime{Engine: LlamaCpp, Path: configured, Source: Configured})
+}
+
+// An environment that somebody has made in the folder is found, but not before one that is selected.
+func TestFind_AnEnvironmentMadeByHand(t *testing.T) {
+	dir, bin := t.TempDir(), t.TempDir()
+	t.Setenv("PATH", bin)
+	s := openTest(dir)
+	for _, name := range []string{"mlx", ".hidden", "my-venv"} {
+		must(t, os.MkdirAll(filepath.Join(dir, name, "bin"), 0o755))
+		executable(t, filepath.Join(dir, name, "bin"), "mlx_lm.server")
+	}
+	executable(t, bin, "mlx_lm.server")
+	want := Runtime{Engine: MLXLM, Path: filepath.Join(dir, "my-venv", "bin", "mlx_lm.server"), Source: Installed}
+	found, err := s.Find(MLXLM, "")
+	must(t, err)
+	same(t, "made by hand", found, want)
+	list, err := s.List()
+	must(t, err)
+	if len(list) != 2 || list[0].Path != want.Path || list[1].Source != OnPath {
+		t.Errorf("the list is %+v", list)
+	}
+	if _, err := s.Find(LlamaCpp, ""); !errors.Is(err, ErrNone) {
+		t.Errorf("for another engine: %v", err)
+	}
 }
 
 func TestFind_ConfiguredPathErrors(t *testing.T) {
@@ -60,7 +84,7 @@ func TestFind_ConfiguredPathErrors(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := openTest(t.TempDir()).Find(test.path)
+			_, err := openTest(t.TempDir()).Find(LlamaCpp, test.path)
 			contains(t, err, test.path, test.says, "engine llama_server { path")
 			if errors.Is(err, ErrNone) {
 				t.Error("a wrong path is taken for none")
@@ -77,11 +101,11 @@ func TestFind_SelectedButGone(t *testing.T) {
 	name := install(t, dir, 11669, "cpu")
 	must(t, s.Select(name))
 	must(t, os.Remove(filepath.Join(dir, name, "llama-server")))
-	if _, err := s.Find(""); !errors.Is(err, ErrNone) {
+	if _, err := s.Find(LlamaCpp, ""); !errors.Is(err, ErrNone) {
 		t.Errorf("found what is gone: %v", err)
 	}
 	onPath := executable(t, bin, "llama-server")
-	found, err := s.Find("")
+	found, err := s.Find(LlamaCpp, "")
 	must(t, err)
 	same(t, "path", found.Path, onPath)
 }
@@ -93,7 +117,7 @@ func TestFind_SelectedWithoutItsModeSaysWhatToDo(t *testing.T) {
 	name := install(t, dir, 11669, "cpu")
 	must(t, s.Select(name))
 	must(t, os.Chmod(filepath.Join(dir, name, "llama-server"), 0o644))
-	_, err := s.Find("")
+	_, err := s.Find(LlamaCpp, "")
 	contains(t, err, name, "llama-server isn't executable", "chmod +x")
 	if errors.Is(err, ErrNone) {
 		t.Errorf("it is taken for none: %v", err)
@@ -104,7 +128,7 @@ func TestFind_SaysWhatCouldBeSelected(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := t.TempDir()
 	name := install(t, dir, 11669, "cpu")
-	_, err := openTest(dir).Find("")
+	_, err := openTest(dir).Find(LlamaCpp, "")
 	contains(t, err, "lmcaddy runtime get llama.cpp", "lmcaddy runtime select "+name)
 }
 
@@ -121,7 +145,7 @@ func TestFind_ThroughLinks(t *testing.T) {
 
 	s := openTest(dir)
 	must(t, s.Select(name))
-	found, err := s.Find("")
+	found, err := s.Find(LlamaCpp, "")
 	must(t, err)
 	same(t, "path", found.Path, filepath.Join(dir, name, "llama-server"))
 
@@ -129,7 +153,7 @@ func TestFind_ThroughLinks(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(elsewhere, "shared", name, manifestName)); err != nil {
 		t.Errorf("removing a link removed what it led to: %v", err)
 	}
-	if _, err := s.Find(""); !errors.Is(err, ErrNone) {
+	if _, err := s.Find(LlamaCpp, ""); !errors.Is(err, ErrNone) {
 		t.Errorf("the link is still found: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package runtimes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,15 +10,18 @@ import (
 
 // GetOptions says which engine to get.
 type GetOptions struct {
-	// Engine is "llama.cpp".
+	// Engine is LlamaCpp or MLXLM.
 	Engine string
-	// Variant is cpu, vulkan, cuda, metal or another one in the release; empty: the one that fits the hardware.
+	// Variant is cpu, cuda, metal, or of llama.cpp vulkan or another one in the release; empty: the one that fits the hardware.
 	Variant string
-	// Version is a build like "b11669" or a release like "v0.7.0"; empty: the latest release.
+	// Version is a build of llama.cpp like "b11669" or a release like "v0.7.0", or a version of mlx-lm like "0.31.3"; empty: the
+	// latest release of llama.cpp, or the version of mlx-lm that this program is made for.
 	Version string
-	// Releases is the base URL for releases, instead of the project's own. It must have the same API, with /latest and
+	// Releases is the base URL for releases of llama.cpp, instead of the project's own. It must have the same API, with /latest and
 	// /tags/<tag>.
 	Releases string
+	// Index is the URL of a package index for mlx-lm and all that it requires, instead of those that pip is configured to use.
+	Index string
 	// Progress is called often, from one goroutine at a time. It may be nil.
 	Progress func(Progress)
 }
@@ -33,38 +35,23 @@ type Progress struct {
 	Percent float64
 }
 
-// staged is an engine in a staging folder, ready to be installed.
-type staged struct {
-	root       string // the folder to install
-	executable string // relative to root
-	variant    string
-	origin     string
-	pkg        string // the distribution's package with its version; may be empty
-	installed  string // if set: the installed runtime that the source would give again
-}
-
 // Get downloads and installs an engine, and selects it if none is selected. It doesn't replace an installed one. If ctx ends, it
 // leaves nothing behind. If no source has the engine, the error is a *GetError.
 func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
-	if o.Engine != LlamaCpp {
-		return Runtime{}, fmt.Errorf("%q can't be fetched, only %s can", o.Engine, LlamaCpp)
-	}
-	tag, err := normalVersion(o.Version)
-	if err != nil {
-		return Runtime{}, err
-	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
+	}
+	run, err := s.getter(o)
+	if err != nil {
+		return Runtime{}, err
 	}
 	stage, err := s.newStaging(ctx)
 	if err != nil {
 		return Runtime{}, err
 	}
 	defer stage.discard()
-	g := &get{store: s, options: o, tag: tag, stage: stage, from: newRemote(o.Releases, s.stall)}
-	defer g.from.close()
 
-	found, err := g.run(ctx)
+	found, err := run(ctx, stage)
 	if ctx.Err() != nil {
 		return Runtime{}, fmt.Errorf("getting %s was interrupted, nothing was installed: %w", o.Engine, context.Cause(ctx))
 	}
@@ -74,10 +61,48 @@ func (s *Store) Get(ctx context.Context, o GetOptions) (Runtime, error) {
 	return s.selectIfNone(found)
 }
 
+// getter returns a function that puts an engine into the store, by way of a staging folder.
+func (s *Store) getter(o GetOptions) (func(context.Context, *staging) (Runtime, error), error) {
+	switch o.Engine {
+	case LlamaCpp:
+		return s.releaseGetter(o)
+	case MLXLM:
+		return s.mlxGetter(o)
+	default:
+		return nil, fmt.Errorf("%q can't be fetched, only %s and %s can", o.Engine, LlamaCpp, MLXLM)
+	}
+}
+
+// put writes the runtime.json of a staged runtime and renames the runtime into place. It replaces an installed one only if that can't
+// be used.
+func (s *Store) put(m manifest, root string) (Runtime, error) {
+	m.FetchedAt = time.Now().UTC().Truncate(time.Second)
+	if err := m.write(root); err != nil {
+		return Runtime{}, fmt.Errorf("installing: %w", err)
+	}
+	folder := filepath.Join(s.dir, m.name())
+	renamed := os.Rename(root, folder)
+	found, err := s.load(m.name())
+	if old, unreadable := readManifest(folder); renamed != nil && err != nil && unreadable == nil && old.Engine == m.Engine {
+		_ = os.Rename(folder, root+".broken") // for example, its Python is gone
+		renamed = os.Rename(root, folder)
+		found, err = s.load(m.name())
+	}
+	if err != nil && renamed != nil {
+		return Runtime{}, fmt.Errorf("installing %s: %w (if a broken folder of that name is in the way, delete it)", m.name(), renamed)
+	}
+	found.Already = renamed != nil // another process was faster
+	return found, err
+}
+
 // selectIfNone selects a runtime, unless the selected one works.
 func (s *Store) selectIfNone(found Runtime) (Runtime, error) {
-	if selected := s.selection(); selected != "" {
-		if _, err := s.load(selected); err == nil {
+	p, err := programOf(found.Engine)
+	if err != nil {
+		return Runtime{}, err
+	}
+	if selected := s.selection(p); selected != "" {
+		if _, err := s.loadOf(p, selected); err == nil {
 			found.Selected = selected == found.Name
 			return found, nil
 		}
@@ -87,181 +112,4 @@ func (s *Store) selectIfNone(found Runtime) (Runtime, error) {
 	}
 	found.Selected = true
 	return found, nil
-}
-
-// get is a running Get.
-type get struct {
-	store   *Store
-	options GetOptions
-	tag     string
-	stage   *staging
-	from    *remote
-	tried   []Attempt
-}
-
-func (g *get) run(ctx context.Context) (Runtime, error) {
-	found, err := g.fromRelease(ctx)
-	if err == nil || !fallsBack(err) {
-		return found, g.explain(err)
-	}
-	if g.store.packages == nil || ctx.Err() != nil {
-		return Runtime{}, g.explain(err)
-	}
-	// The distribution has one version and variant.
-	if g.tag != "" || (g.options.Variant != "" && g.options.Variant != variantCPU) {
-		g.fail("distribution's packages", errors.New("not asked, because they come in one version, for the CPU"))
-		return Runtime{}, g.explain(err)
-	}
-	ready, err := g.store.packages(ctx, g.stage, g.store.packaged, g.options.Progress)
-	switch {
-	case err != nil:
-	case ready.installed != "":
-		found, err = g.store.load(ready.installed)
-		found.Already = true
-	default:
-		found, err = g.install(ctx, ready)
-	}
-	if err != nil {
-		g.fail("distribution's packages", err)
-	}
-	return found, g.explain(err)
-}
-
-// wishError says that the requested version or variant doesn't exist.
-type wishError struct{ text string }
-
-func (e *wishError) Error() string { return e.text }
-
-// fallsBack reports whether to try another source after an error. After a wrong checksum, or with an archive that leads out of
-// its folder, it returns false: these must not go unnoticed.
-func fallsBack(err error) bool {
-	_, source := errors.AsType[*sourceError](err)
-	_, unfit := errors.AsType[*unfitError](err)
-	return source || unfit
-}
-
-func (g *get) fail(what string, err error) { g.tried = append(g.tried, Attempt{what, err}) }
-
-// explain returns an error with all that was tried, or nil for nil.
-func (g *get) explain(err error) error {
-	if err == nil || len(g.tried) == 0 {
-		return err
-	}
-	return &GetError{Engine: g.options.Engine, Tried: g.tried}
-}
-
-// fromRelease installs the first build of the official release that runs on this machine.
-func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
-	what := "official release"
-	g.options.Progress(Progress{Doing: "asking for the release's files"})
-	published, err := g.from.findRelease(ctx, g.tag)
-	var builds []build
-	if err == nil {
-		builds, err = g.store.hardware(ctx).choose(published, g.options.Variant)
-	}
-	if err != nil {
-		if _, wish := errors.AsType[*wishError](err); !wish { // it needs no explanation
-			g.fail(what, err)
-		}
-		return Runtime{}, err
-	}
-	for _, b := range builds {
-		var found Runtime
-		if found, err = g.build(ctx, published, b); err == nil {
-			return found, nil
-		}
-		g.fail(fmt.Sprintf("%s %s, %s", what, published.tag, b.variant), err)
-		if _, unfit := errors.AsType[*unfitError](err); !unfit {
-			return Runtime{}, err
-		}
-		g.store.log.Warn("this build doesn't run here", "build", b.archive.name, "error", err)
-	}
-	return Runtime{}, err
-}
-
-func (g *get) build(ctx context.Context, published release, b build) (Runtime, error) {
-	if found, err := g.store.load(runtimeName(LlamaCpp, published.tag, b.variant)); err == nil {
-		found.Already = true
-		return found, nil
-	}
-	root, err := g.fetch(ctx, b.archive, "root")
-	if err != nil {
-		return Runtime{}, err
-	}
-	executable, err := findServer(root)
-	if err != nil {
-		return Runtime{}, fmt.Errorf("%s: %w", b.archive.name, err)
-	}
-	if b.libraries != nil {
-		libraries, err := g.fetch(ctx, *b.libraries, "libraries")
-		if err != nil {
-			return Runtime{}, err
-		}
-		if err := moveLibraries(libraries, filepath.Join(root, filepath.Dir(executable))); err != nil {
-			return Runtime{}, err
-		}
-	}
-	return g.install(ctx, staged{
-		root: root, executable: executable, variant: b.variant, origin: "official release " + published.tag,
-	})
-}
-
-// fetch downloads an archive and unpacks it into a folder of the staging folder.
-func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error) {
-	downloads, err := g.stage.folder("download")
-	if err != nil {
-		return "", err
-	}
-	root, err := g.stage.folder(folder)
-	if err != nil {
-		return "", err
-	}
-	archive := filepath.Join(downloads, filepath.Base(a.name))
-	err = g.from.download(ctx, a, archive, func(done, total int64) {
-		p := Progress{Doing: "fetching " + a.name, Done: done, Total: total}
-		if total > 0 {
-			p.Percent = 100 * float64(done) / float64(total)
-		}
-		g.options.Progress(p)
-	})
-	if err != nil {
-		return "", err
-	}
-	g.options.Progress(Progress{Doing: "unpacking " + a.name})
-	if err := unpack(ctx, archive, root); err != nil {
-		return "", err
-	}
-	return root, os.Remove(archive)
-}
-
-// install checks that a staged engine starts, writes its runtime.json and renames it into place.
-func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
-	g.options.Progress(Progress{Doing: "checking that it starts"})
-	version, err := prove(ctx, filepath.Join(ready.root, ready.executable))
-	if err != nil {
-		return Runtime{}, err
-	}
-	m := manifest{
-		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin, Package: ready.pkg,
-		Executable: filepath.ToSlash(ready.executable), FetchedAt: time.Now().UTC().Truncate(time.Second),
-	}
-	if found, err := g.store.load(m.name()); err == nil {
-		found.Already = true
-		if ready.pkg != "" {
-			if err := g.store.notePackage(found.Name, ready.pkg); err != nil {
-				g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
-			}
-		}
-		return found, nil
-	}
-	if err := m.write(ready.root); err != nil {
-		return Runtime{}, fmt.Errorf("installing: %w", err)
-	}
-	renamed := os.Rename(ready.root, filepath.Join(g.store.dir, m.name()))
-	found, err := g.store.load(m.name())
-	if err != nil && renamed != nil {
-		return Runtime{}, fmt.Errorf("installing %s: %w (if a broken folder of that name is in the way, delete it)", m.name(), renamed)
-	}
-	found.Already = renamed != nil // another process was faster
-	return found, err
 }

@@ -41,7 +41,7 @@ func TestGet_InstallsAndSelects(t *testing.T) {
 		Name: name, Engine: LlamaCpp, Version: "b11669", Variant: "cpu", Origin: "official release b11669",
 		Path: path, Source: Installed, Selected: true,
 	})
-	same(t, "folder", contents(t, dir), []string{name, selectionName})
+	same(t, "folder", contents(t, dir), []string{name, "selected"})
 	same(t, "steps", told, []string{
 		"asking for the release's files", "fetching " + cpuArchive, "unpacking " + cpuArchive, "checking that it starts",
 	})
@@ -79,14 +79,14 @@ func TestGet_AgainReplacesNothing(t *testing.T) {
 	if _, err := os.Stat(mark); err != nil {
 		t.Errorf("it was replaced: %v", err)
 	}
-	same(t, "selection", s.selection(), other)
+	same(t, "selection", s.selection(llamaCpp), other)
 }
 
 func TestGet_SelectsWhenTheSelectedOneIsGone(t *testing.T) {
 	t.Parallel()
 	r := newReleases(t, map[string][]byte{cpuArchive: goodArchive(t, 11669)})
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, selectionName), []byte("llama.cpp-b1-cpu\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "selected"), []byte("llama.cpp-b1-cpu\n"), 0o644))
 	got, err := openTest(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: r.start(), Version: "11669"})
 	must(t, err)
 	if !got.Selected {
@@ -275,7 +275,7 @@ func TestGet_OtherEngine(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "runtimes")
 	_, err := openTest(dir).Get(t.Context(), GetOptions{Engine: "mlx_lm"})
-	contains(t, err, `"mlx_lm" can't be fetched, only llama.cpp can`)
+	contains(t, err, `"mlx_lm" can't be fetched, only llama.cpp and mlx-lm can`)
 }
 
 func TestGet_CancelledLeavesNothing(t *testing.T) {
@@ -327,9 +327,7 @@ func TestGet_KilledLeavesNothingForLong(t *testing.T) {
 	r := newReleases(t, map[string][]byte{cpuArchive: goodArchive(t, 11669)})
 	begun, _ := r.blockHalfway()
 	dir := t.TempDir()
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), "RUNTIMES_TEST_GET="+dir, "RUNTIMES_TEST_RELEASES="+r.start())
-	must(t, child.Start())
+	child := startGet(t, dir, GetOptions{Engine: LlamaCpp, Releases: r.start()})
 	<-begun
 	must(t, child.Process.Kill())
 	if err := child.Wait(); err == nil {
@@ -370,5 +368,5 @@ func TestGet_TwoAtOnceInstallOne(t *testing.T) {
 	if first, second := <-already, <-already; first == second {
 		t.Errorf("installed already: %v and %v", first, second)
 	}
-	same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", selectionName})
+	same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", "selected"})
 }

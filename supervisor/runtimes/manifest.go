@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,7 @@ type manifest struct {
 	Origin     string    `json:"origin"`
 	Package    string    `json:"package,omitempty"` // the distribution's package that contains it, with its version
 	Executable string    `json:"executable"`        // relative to the folder, with slashes
+	Arguments  []string  `json:"arguments,omitempty"`
 	FetchedAt  time.Time `json:"fetched_at"`
 }
 
@@ -91,11 +93,14 @@ func (s *Store) notePackage(name, pkg string) error {
 	return m.write(folder)
 }
 
-// buildNumber returns the number in a version such as "b11669", or 0.
-func buildNumber(version string) int {
-	number, err := strconv.Atoi(strings.TrimPrefix(version, "b"))
-	if err != nil {
-		return 0
+// compareVersions compares versions such as "b11669" and "0.31.3" by their numbers.
+func compareVersions(a, b string) int { return slices.Compare(numbers(a), numbers(b)) }
+
+func numbers(version string) []int {
+	fields := strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' })
+	found := make([]int, len(fields))
+	for i, field := range fields {
+		found[i], _ = strconv.Atoi(field) // too large a number is the largest
 	}
-	return number
+	return found
 }

@@ -21,14 +21,14 @@ func TestFind_WithoutFileDescriptors(t *testing.T) {
 		name := install(t, dir, 11669, "cpu")
 		must(t, s.Select(name))
 		without(func() {
-			if found, err := s.Find(""); !openfiles.AreExhausted(err) || errors.Is(err, ErrNone) {
+			if found, err := s.Find(LlamaCpp, ""); !openfiles.AreExhausted(err) || errors.Is(err, ErrNone) {
 				t.Errorf("Find gives %v, %v", found, err)
 			}
 			if list, err := s.List(); !openfiles.AreExhausted(err) {
 				t.Errorf("List gives %v, %v", list, err)
 			}
 		})
-		found, err := s.Find("")
+		found, err := s.Find(LlamaCpp, "")
 		must(t, err)
 		same(t, "afterwards", found.Name, name)
 	})

@@ -32,12 +32,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
-// LlamaCpp is the engine that can be downloaded.
-const LlamaCpp = "llama.cpp"
-
-// ErrNone says that there is no llama-server.
-var ErrNone = errors.New(`no llama-server was found: run "lmcaddy runtime get llama.cpp"`)
-
 // Source says where a runtime was found.
 type Source string
 
@@ -52,7 +46,7 @@ const (
 type Runtime struct {
 	// Name is the folder in the store, such as "llama.cpp-b11669-cpu"; empty for a runtime from elsewhere.
 	Name string `json:"name,omitempty"`
-	// Engine is "llama.cpp".
+	// Engine is LlamaCpp or MLXLM.
 	Engine string `json:"engine"`
 	// Version is the version that the engine reported when it was installed, such as "b11669"; empty for a runtime from elsewhere.
 	Version string `json:"version,omitempty"`
@@ -62,9 +56,11 @@ type Runtime struct {
 	Origin string `json:"origin,omitempty"`
 	// Path is the absolute path of the executable, or of a script that execs it.
 	Path string `json:"path"`
+	// Args are the arguments before the engine's own, such as "-m", "mlx_lm", "server" after a Python interpreter.
+	Args []string `json:"args,omitempty"`
 	// Source says where it was found.
 	Source Source `json:"source"`
-	// Selected is true for the selected runtime.
+	// Selected is true for the selected runtime of its engine.
 	Selected bool `json:"selected"`
 	// Already is set by Get if the runtime had been installed before.
 	Already bool `json:"-"`
@@ -89,21 +85,26 @@ func Open(dir string, log *slog.Logger) *Store {
 	return &Store{dir: dir, log: log, hardware: detectHardware, packages: distributionPackages(), stall: stallTimeout}
 }
 
-// List returns the installed runtimes, newest first, then the llama-server on PATH if there is one. It also removes the remains
-// of interrupted Gets.
+// List returns the installed runtimes of all engines, each engine's newest first, then those made by hand and the engines on PATH. It also removes the
+// remains of interrupted Gets.
 func (s *Store) List() ([]Runtime, error) {
 	s.removeStale()
 	list, err := s.installed()
 	if err != nil {
 		return nil, err
 	}
-	if onPath, ok := lookOnPath(); ok {
-		list = append(list, onPath)
+	for _, p := range programs {
+		if byHand, ok := p.lookByHand(s.dir); ok {
+			list = append(list, byHand)
+		}
+		if onPath, ok := p.lookOnPath(); ok {
+			list = append(list, onPath)
+		}
 	}
 	return list, nil
 }
 
-// installed returns the runtimes in the folder, newest first.
+// installed returns the runtimes in the folder, in the order of List.
 func (s *Store) installed() ([]Runtime, error) {
 	entries, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +129,7 @@ func (s *Store) installed() ([]Runtime, error) {
 		list = append(list, found)
 	}
 	slices.SortStableFunc(list, func(a, b Runtime) int {
-		return cmp.Or(cmp.Compare(buildNumber(b.Version), buildNumber(a.Version)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Engine, b.Engine), compareVersions(b.Version, a.Version), cmp.Compare(a.Name, b.Name))
 	})
 	return list, nil
 }
@@ -146,13 +147,17 @@ func (s *Store) load(name string) (Runtime, error) {
 	if err != nil {
 		return Runtime{}, fmt.Errorf("runtime %s: %w", name, err)
 	}
+	p, err := programOf(m.Engine)
+	if err != nil {
+		return Runtime{}, fmt.Errorf("runtime %s: %w", name, err)
+	}
 	path := filepath.Join(folder, filepath.FromSlash(m.Executable))
 	if err := checkExecutable(path); err != nil {
 		return Runtime{}, fmt.Errorf("runtime %s: %w", name, err)
 	}
 	return Runtime{
 		Name: name, Engine: m.Engine, Version: m.Version, Variant: m.Variant, Origin: m.Origin,
-		Path: path, Source: Installed, Selected: name == s.selection(),
+		Path: path, Args: m.Arguments, Source: Installed, Selected: name == s.selection(p),
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,14 +23,30 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain can also be a process that is killed in the middle of a Get: see TestGet_KilledLeavesNothingForLong.
+// TestMain can also be a process that is killed in the middle of a Get: see startGet; or a part of a fakePython.
 func TestMain(m *testing.M) {
+	if url := os.Getenv("RUNTIMES_TEST_FETCH"); url != "" {
+		_, err := http.Get(url)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if dir := os.Getenv("RUNTIMES_TEST_GET"); dir != "" {
-		_, err := openTest(dir).Get(context.Background(), GetOptions{Engine: LlamaCpp, Releases: os.Getenv("RUNTIMES_TEST_RELEASES")})
+		_, err := openTest(dir).Get(context.Background(), GetOptions{
+			Engine: os.Getenv("RUNTIMES_TEST_ENGINE"), Releases: os.Getenv("RUNTIMES_TEST_RELEASES"),
+		})
 		fmt.Fprintln(os.Stderr, "the get was not killed:", err)
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// startGet starts a Get in a process of its own.
+func startGet(t *testing.T, dir string, o GetOptions) *exec.Cmd {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "RUNTIMES_TEST_GET="+dir, "RUNTIMES_TEST_ENGINE="+o.Engine, "RUNTIMES_TEST_RELEASES="+o.Releases)
+	must(t, child.Start())
+	return child
 }
 
 // openTest opens a store on a machine without GPU or distribution packages.
@@ -199,7 +216,17 @@ func (r *releases) blockHalfway() (begun, release chan struct{}) {
 	return begun, release
 }
 
-// install puts a runtime into a store without downloading it.
+// installOf puts a runtime of an engine into a store. Its executable is "server".
+func installOf(t *testing.T, dir, engine, version, variant string) string {
+	t.Helper()
+	m := manifest{Engine: engine, Version: version, Variant: variant, Executable: "server", FetchedAt: time.Now()}
+	must(t, os.MkdirAll(filepath.Join(dir, m.name()), 0o755))
+	executable(t, filepath.Join(dir, m.name()), "server")
+	must(t, m.write(filepath.Join(dir, m.name())))
+	return m.name()
+}
+
+// install puts a runtime of llama.cpp into a store without downloading it.
 func install(t *testing.T, dir string, build int, variant string) string {
 	t.Helper()
 	m := manifest{Engine: LlamaCpp, Version: fmt.Sprintf("b%d", build), Variant: variant, Executable: "llama-server", FetchedAt: time.Now()}
@@ -277,6 +304,24 @@ func TestList_NewestFirstAndOnlyRuntimes(t *testing.T) {
 	list, err := s.List()
 	must(t, err)
 	same(t, "names", names(list), []string{"llama.cpp-b11669-cpu", "llama.cpp-b10001-cpu", "llama.cpp-b9999-cpu"})
+}
+
+func TestList_OfSeveralEngines(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	dir := t.TempDir()
+	s := openTest(dir)
+	for _, version := range []string{"0.9.0", "0.31.3", "20000.1", "0.31.10"} {
+		installOf(t, dir, MLXLM, version, "cpu")
+	}
+	install(t, dir, 11669, "cpu")
+	installOf(t, dir, "of-tomorrow", "1", "cpu")
+	onPath := executable(t, bin, "mlx_lm.server")
+
+	list, err := s.List()
+	must(t, err)
+	same(t, "names", names(list), []string{"llama.cpp-b11669-cpu", "mlx-lm-20000.1-cpu", "mlx-lm-0.31.10-cpu", "mlx-lm-0.31.3-cpu", "mlx-lm-0.9.0-cpu"})
+	same(t, "last", list[len(list)-1], Runtime{Engine: MLXLM, Path: onPath, Source: OnPath})
 }
 
 func TestList_OfNoFolderMakesNone(t *testing.T) {

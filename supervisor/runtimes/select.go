@@ -14,11 +14,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
-const selectionName = "selected"
-
-// selection returns the name of the selected runtime, or "".
-func (s *Store) selection() string {
-	name, err := s.readSelection()
+// selection returns the name of the selected runtime of an engine, or "".
+func (s *Store) selection(p program) string {
+	name, err := s.readSelection(p)
 	if err != nil {
 		s.log.Warn("reading which runtime is selected", "error", err)
 	}
@@ -26,8 +24,8 @@ func (s *Store) selection() string {
 }
 
 // readSelection is like selection, but returns the error. It is no error if nothing is selected.
-func (s *Store) readSelection() (string, error) {
-	text, err := os.ReadFile(filepath.Join(s.dir, selectionName))
+func (s *Store) readSelection(p program) (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.dir, p.selection))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -38,12 +36,17 @@ func (s *Store) readSelection() (string, error) {
 	return name, nil
 }
 
-// Select selects an installed runtime for Find. The change is atomic.
+// Select selects an installed runtime for Find, instead of another one of its engine. The change is atomic.
 func (s *Store) Select(name string) error {
-	if _, err := s.load(name); err != nil {
+	found, err := s.load(name)
+	if err != nil {
 		return s.unknown(name, err)
 	}
-	err := atomicfile.WriteFile(filepath.Join(s.dir, selectionName), 0o600, func(w io.Writer) error {
+	p, err := programOf(found.Engine)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.WriteFile(filepath.Join(s.dir, p.selection), 0o600, func(w io.Writer) error {
 		_, err := io.WriteString(w, name+"\n")
 		return err
 	})
@@ -53,13 +56,14 @@ func (s *Store) Select(name string) error {
 	return nil
 }
 
-// Remove deletes an installed runtime. If it was selected, none is selected afterwards.
+// Remove deletes an installed runtime. If it was selected, none of its engine is selected afterwards.
 func (s *Store) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
 	folder := filepath.Join(s.dir, name)
-	if _, err := readManifest(folder); err != nil {
+	m, err := readManifest(folder)
+	if err != nil {
 		return s.unknown(name, err)
 	}
 	// A rename is atomic, unlike deleting file by file.
@@ -71,10 +75,11 @@ func (s *Store) Remove(name string) error {
 	if err := os.Rename(folder, filepath.Join(stage.path, "removed")); err != nil {
 		return fmt.Errorf("removing runtime %s (is it in use?): %w", name, err)
 	}
-	if s.selection() != name {
-		return nil
+	p, err := programOf(m.Engine)
+	if err != nil || s.selection(p) != name {
+		return nil // nothing else can be selected
 	}
-	if err := os.Remove(filepath.Join(s.dir, selectionName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(s.dir, p.selection)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clearing the selection: %w", err)
 	}
 	return nil

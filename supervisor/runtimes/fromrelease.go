@@ -1,0 +1,205 @@
+package runtimes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lmcaddy/lmcaddy/internal/engine"
+)
+
+// staged is an engine in a staging folder, ready to be installed.
+type staged struct {
+	root       string // the folder to install
+	executable string // relative to root
+	variant    string
+	origin     string
+	pkg        string // the distribution's package with its version; may be empty
+	installed  string // if set: the installed runtime that the source would give again
+}
+
+// releaseGetter gets llama.cpp, from the official release or from the distribution's packages.
+func (s *Store) releaseGetter(o GetOptions) (func(context.Context, *staging) (Runtime, error), error) {
+	tag, err := normalVersion(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if o.Index != "" {
+		return nil, errors.New("llama.cpp isn't a Python package: give the address of a mirror of its releases, not of a package index")
+	}
+	return func(ctx context.Context, stage *staging) (Runtime, error) {
+		g := &get{store: s, options: o, tag: tag, stage: stage, from: newRemote(o.Releases, s.stall)}
+		defer g.from.close()
+		return g.run(ctx)
+	}, nil
+}
+
+// get is a running Get of llama.cpp.
+type get struct {
+	store   *Store
+	options GetOptions
+	tag     string
+	stage   *staging
+	from    *remote
+	tried   []Attempt
+}
+
+func (g *get) run(ctx context.Context) (Runtime, error) {
+	found, err := g.fromRelease(ctx)
+	if err == nil || !fallsBack(err) {
+		return found, g.explain(err)
+	}
+	if g.store.packages == nil || ctx.Err() != nil {
+		return Runtime{}, g.explain(err)
+	}
+	// The distribution has one version and variant.
+	if g.tag != "" || (g.options.Variant != "" && g.options.Variant != variantCPU) {
+		g.fail("distribution's packages", errors.New("not asked, because they come in one version, for the CPU"))
+		return Runtime{}, g.explain(err)
+	}
+	ready, err := g.store.packages(ctx, g.stage, g.store.packaged, g.options.Progress)
+	switch {
+	case err != nil:
+	case ready.installed != "":
+		found, err = g.store.load(ready.installed)
+		found.Already = true
+	default:
+		found, err = g.install(ctx, ready)
+	}
+	if err != nil {
+		g.fail("distribution's packages", err)
+	}
+	return found, g.explain(err)
+}
+
+// wishError says that the requested version or variant doesn't exist.
+type wishError struct{ text string }
+
+func (e *wishError) Error() string { return e.text }
+
+// fallsBack reports whether to try another source after an error. After a wrong checksum, or with an archive that leads out of
+// its folder, it returns false: these must not go unnoticed.
+func fallsBack(err error) bool {
+	_, source := errors.AsType[*sourceError](err)
+	_, unfit := errors.AsType[*unfitError](err)
+	return source || unfit
+}
+
+func (g *get) fail(what string, err error) { g.tried = append(g.tried, Attempt{what, err}) }
+
+// explain returns an error with all that was tried, or nil for nil.
+func (g *get) explain(err error) error {
+	if err == nil || len(g.tried) == 0 {
+		return err
+	}
+	return &GetError{Engine: g.options.Engine, Tried: g.tried}
+}
+
+// fromRelease installs the first build of the official release that runs on this machine.
+func (g *get) fromRelease(ctx context.Context) (Runtime, error) {
+	what := "official release"
+	g.options.Progress(Progress{Doing: "asking for the release's files"})
+	published, err := g.from.findRelease(ctx, g.tag)
+	var builds []build
+	if err == nil {
+		builds, err = g.store.hardware(ctx).choose(published, g.options.Variant)
+	}
+	if err != nil {
+		if _, wish := errors.AsType[*wishError](err); !wish { // it needs no explanation
+			g.fail(what, err)
+		}
+		return Runtime{}, err
+	}
+	for _, b := range builds {
+		var found Runtime
+		if found, err = g.build(ctx, published, b); err == nil {
+			return found, nil
+		}
+		g.fail(fmt.Sprintf("%s %s, %s", what, published.tag, b.variant), err)
+		if _, unfit := errors.AsType[*unfitError](err); !unfit {
+			return Runtime{}, err
+		}
+		g.store.log.Warn("this build doesn't run here", "build", b.archive.name, "error", err)
+	}
+	return Runtime{}, err
+}
+
+func (g *get) build(ctx context.Context, published release, b build) (Runtime, error) {
+	if found, err := g.store.load(runtimeName(LlamaCpp, published.tag, b.variant)); err == nil {
+		found.Already = true
+		return found, nil
+	}
+	root, err := g.fetch(ctx, b.archive, "root")
+	if err != nil {
+		return Runtime{}, err
+	}
+	executable, err := findServer(root)
+	if err != nil {
+		return Runtime{}, fmt.Errorf("%s: %w", b.archive.name, err)
+	}
+	if b.libraries != nil {
+		libraries, err := g.fetch(ctx, *b.libraries, "libraries")
+		if err != nil {
+			return Runtime{}, err
+		}
+		if err := moveLibraries(libraries, filepath.Join(root, filepath.Dir(executable))); err != nil {
+			return Runtime{}, err
+		}
+	}
+	return g.install(ctx, staged{
+		root: root, executable: executable, variant: b.variant, origin: "official release " + published.tag,
+	})
+}
+
+// fetch downloads an archive and unpacks it into a folder of the staging folder.
+func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error) {
+	downloads, err := g.stage.folder("download")
+	if err != nil {
+		return "", err
+	}
+	root, err := g.stage.folder(folder)
+	if err != nil {
+		return "", err
+	}
+	archive := filepath.Join(downloads, filepath.Base(a.name))
+	err = g.from.download(ctx, a, archive, func(done, total int64) {
+		p := Progress{Doing: "fetching " + a.name, Done: done, Total: total}
+		if total > 0 {
+			p.Percent = 100 * float64(done) / float64(total)
+		}
+		g.options.Progress(p)
+	})
+	if err != nil {
+		return "", err
+	}
+	g.options.Progress(Progress{Doing: "unpacking " + a.name})
+	if err := unpack(ctx, archive, root); err != nil {
+		return "", err
+	}
+	return root, os.Remove(archive)
+}
+
+// install checks that a staged engine starts, writes its runtime.json and renames it into place.
+func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
+	g.options.Progress(Progress{Doing: "checking that it starts"})
+	version, err := prove(ctx, engine.LlamaVersion, filepath.Join(ready.root, ready.executable))
+	if err != nil {
+		return Runtime{}, err
+	}
+	m := manifest{
+		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin, Package: ready.pkg,
+		Executable: filepath.ToSlash(ready.executable),
+	}
+	if found, err := g.store.load(m.name()); err == nil {
+		found.Already = true
+		if ready.pkg != "" {
+			if err := g.store.notePackage(found.Name, ready.pkg); err != nil {
+				g.store.log.Warn("the package will be fetched again next time", "runtime", found.Name, "error", err)
+			}
+		}
+		return found, nil
+	}
+	return g.store.put(m, ready.root)
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package venv
+
+// flush does nothing: there are no environments here.
+func flush() {}
