@@ -19,13 +19,12 @@ const dialTimeout = 5 * time.Second
 // errEnded says that a port no longer belongs to the engine, since its process has exited.
 var errEnded = errors.New("the engine has ended")
 
-// settle sets the folders and the address of a launch: a socket in its folder if the build supports that, or else a port.
+// settle sets the folders and the address of a launch: a socket in its folder if the build supports that, or else a port. The folder is
+// also the working directory, where engines look for libraries and modules: nobody else can have put any there.
 func (p *process) settle(l *Launch, b Build) error {
 	var err error
-	if b.Sockets || l.isConfined() {
-		if l.Folder, err = p.options.folders.make(); err != nil {
-			p.log.Warn("the engine's socket folder can't be created, so it listens on a port", "error", err)
-		}
+	if l.Folder, err = p.options.folders.make(); err != nil {
+		p.log.Warn("the engine's folder can't be created, so it listens on a port, and runs in this server's folder", "error", err)
 	}
 	if l.isConfined() && b.mayUseGPU() && p.options.Cache != "" && os.MkdirAll(p.options.Cache, 0o700) == nil {
 		l.Cache = p.options.Cache
@@ -34,7 +33,7 @@ func (p *process) settle(l *Launch, b Build) error {
 		l.Socket = filepath.Join(l.Folder, socketName)
 		return nil
 	}
-	l.Port, err = freePort()
+	l.Port, err = p.options.port()
 	return err
 }
 

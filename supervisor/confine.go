@@ -11,7 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
-// SandboxOff is the value of Info.Sandbox if the sandbox is switched off in the configuration.
+// SandboxOff is the value of Info.Sandbox if the sandbox is switched off in the configuration, and the beginning of the value
+// if the engine can't run in it.
 const SandboxOff = "off"
 
 // SandboxState describes the sandbox of this machine, or why there is none.
@@ -26,13 +27,15 @@ func SandboxState() string {
 // isConfined reports whether a launch runs in a sandbox.
 func (l *Launch) isConfined() bool {
 	_, err := sandbox.State()
-	return err == nil && !l.Unconfined
+	return err == nil && !l.Unconfined && l.NoSandbox == ""
 }
 
 // confine prepares the sandbox of a launch. The box is nil if it gets none. The state is a description for people.
 func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state string, err error) {
 	state = SandboxState()
 	switch {
+	case l.NoSandbox != "":
+		return nil, SandboxOff + ": " + l.NoSandbox, nil
 	case l.Unconfined:
 		return nil, SandboxOff, nil
 	case !l.isConfined():

@@ -21,6 +21,15 @@ type Engine struct {
 	// New makes its process.
 	New func(Setup) Process
 
+	// Command says that its block in the configuration has the option command instead of path: the executable and the
+	// arguments that come before the others.
+	Command bool
+	// NoSandbox is why it can't run in the sandbox; empty: it can.
+	NoSandbox string
+	// Runs returns why it can't run a model of its formats, as a sentence for clients, or nil. It is asked before a model is
+	// loaded, and must be fast. If it is nil, the engine runs all of them.
+	Runs func(m *catalog.Model) error
+
 	// Choices tells what can be chosen of a load of a model; nil: nothing.
 	Choices func(m *catalog.Model) Choices
 	// Estimate tells how much memory the model of a Spec takes when it is loaded with that, without its draft and its prompt
@@ -40,8 +49,9 @@ type Engine struct {
 
 // Setup is what an engine's process is made with.
 type Setup struct {
-	Path     func() string // of the executable, as it is configured now; empty: it isn't
-	Runtimes string        // the folder of the runtimes that were fetched, each a folder
+	Path     func() string   // of the executable, as it is configured now; empty: it isn't
+	Command  func() []string // as it is configured now, with at least one word; nil: it isn't
+	Runtimes string          // the folder of the runtimes that were fetched, each a folder
 	Log      *slog.Logger
 }
 

@@ -15,7 +15,8 @@ type Process interface {
 	Probe(ctx context.Context) (Build, error)
 	// Command returns the command that launches the engine. It does no I/O.
 	Command(l Launch, b Build) Cmd
-	// Line interprets a line that the engine wrote to standard output or standard error.
+	// Line interprets a line that the engine wrote to standard output or standard error. Once the engine is ready, only
+	// SignalDead has a meaning: the process is killed when it has written what else it has to say.
 	Line(line string) []Signal
 	// Level returns the log level of a line. Lines below debug are dropped.
 	Level(line string) slog.Level
@@ -31,6 +32,14 @@ type (
 		// Health returns the path that answers with 200 once the engine is ready, also during requests. It is polled if the engine
 		// doesn't report its state.
 		Health() string
+	}
+	// Trier is a Process that doesn't say when its model is loaded. Once it listens, it is sent a small request, which it answers
+	// when it is ready.
+	Trier interface {
+		// Trial returns the path and the body of the request.
+		Trial() (path string, body []byte)
+		// Tried returns nil if the answer shows that the engine is ready, and otherwise why the load has failed, for clients.
+		Tried(status int, answer []byte) error
 	}
 	// Worker is a Process that can be asked what it is working on.
 	Worker interface {
@@ -67,6 +76,7 @@ type Build struct {
 	Engine  string // e.g. "llama.cpp"
 	Version string // e.g. "b11669"
 	Path    string
+	Args    []string          // arguments that come before those of a launch, such as "-m" and "mlx_lm"
 	Root    string            // the folder of its runtime; empty: it isn't part of one
 	Script  bool              // the binary is a script that starts the engine
 	Sockets bool              // it can listen on a Unix socket
@@ -87,13 +97,14 @@ type Cmd struct {
 	Args  []string
 	Env   []string      // the whole environment, except for where it may write
 	Needs sandbox.Rules // sandbox rules in addition to those for its executable, folder, model, address and the system's libraries
+	Guard bool          // it doesn't end when its standard input closes: a guard ends it if this server is killed
 }
 
 // Signal is the meaning of a line of an engine's output.
 type Signal struct {
 	Kind     SignalKind
 	Progress float64 // 0 to 1, with SignalProgress
-	Text     string  // the engine's message, with SignalTrouble
+	Text     string  // the engine's message, with SignalTrouble; what has happened, with SignalDead
 	Bytes    int64   // with SignalBuffer
 	Toggle   Toggle  // with SignalFlashAttention
 }
@@ -110,6 +121,8 @@ const (
 	SignalOutOfMemory                          // an allocation failed
 	SignalBuffer                               // a permanent buffer was allocated
 	SignalFlashAttention                       // whether flash attention is used
+	SignalListening                            // connections are accepted; the model needn't be loaded
+	SignalDead                                 // it can't go on, although its process lives
 )
 
 // Work is the activity of an engine.

@@ -13,6 +13,9 @@ import (
 // tests in here can't import what imports this package.
 var LlamaServer func(locate func() (string, error)) Process
 
+// MLXServer makes the process of mlx_lm.server, in the same way.
+var MLXServer func(Setup) Process
+
 // bare is a Process that is nothing else.
 type bare struct{ Process }
 

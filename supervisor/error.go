@@ -57,7 +57,7 @@ func loadFailed(in *Instance, reason string, hadNoMemory bool) Error {
 	case why == "":
 		why = reason
 	case !strings.Contains(reason, why):
-		why += ". " + reason
+		why = strings.TrimSuffix(why, ".") + "; " + reason
 	}
 	if hadNoMemory {
 		why += ". It ran out of memory, also after room was made: load it with a shorter context_length, fewer parallel requests, or a smaller quantization"

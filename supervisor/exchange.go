@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type exchange struct {
 	pace   Pace      // as last reported
 	ended  bool      // the answer is complete
 	broken bool      // the answer broke off, and not by the client
+	untold bool      // the answer ends when the connection does, so that an end may be a breaking off
 }
 
 // wait records that the exchange waits for bytes. It doesn't while its client is slow.
@@ -31,18 +33,17 @@ func (x *exchange) wait() {
 	u.waitsFor(x)
 }
 
-// got records the end of a wait. Comments aren't progress: an engine sends them even if its main loop hangs.
+// got records the end of a wait.
 func (x *exchange) got(piece []byte, err error) {
 	u := x.pulse
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.waitsNoMore(x)
-	if len(piece) > 0 && piece[0] != ':' {
+	if len(piece) > 0 && u.moves(x, piece) {
 		u.progress()
-		u.measure(x, piece)
 	}
 	if errors.Is(err, io.EOF) {
-		x.ended = true
+		x.ended = !x.untold
 	} else if err != nil {
 		x.breaks()
 	}
@@ -61,16 +62,19 @@ func (x *exchange) failed() {
 func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
 
 // answered records that the header of an answer has arrived.
-func (x *exchange) answered() { x.got([]byte{0}, nil) }
+func (x *exchange) answered(header *http.Response) {
+	x.untold = header.ContentLength < 0 && len(header.TransferEncoding) == 0
+	x.got([]byte{0}, nil)
+}
 
-// end records that nothing more is read. An exchange that broke off stays registered, since it may have made the engine
-// exit.
+// end records that nothing more is read. An exchange that broke off, or may have done so, stays registered, since it may have made the
+// engine exit.
 func (x *exchange) end() {
 	u := x.pulse
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.waitsNoMore(x)
-	if x.broken || (!x.ended && u.hasBroken(x.lease)) {
+	if x.broken || x.untold || (!x.ended && u.hasBroken(x.lease)) {
 		return
 	}
 	delete(u.exchanges, x)

@@ -68,7 +68,7 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	if body.pin != nil && resp.StatusCode == http.StatusOK {
 		body.pin.used.Store(true) // the engine sends nothing before it has begun with the prompt
 	}
-	sent.answered()
+	sent.answered(resp)
 	resp.Body = &leasedBody{resp.Body, sent, func() { detach(); cancel() }}
 	return resp, nil
 }

@@ -13,17 +13,19 @@ const maxChatter = 12
 // loading tracks the progress of a load. A load has no deadline, since a large model on a slow disk takes long; it fails when
 // it makes no progress. Any output counts as progress, too, but not forever.
 type loading struct {
-	ready chan struct{} // closed when the load has succeeded
-	over  atomic.Bool   // the load has succeeded or failed
-	tells atomic.Bool   // the engine reports its state by itself
+	ready     chan struct{} // closed when the load has succeeded
+	listening chan struct{} // closed when the engine has said that it listens
+	listens   sync.Once
+	over      atomic.Bool // the load has succeeded or failed
+	tells     atomic.Bool // the engine reports its state by itself
 
 	mu       sync.Mutex
 	stall    func() time.Duration
 	timer    *time.Timer // fires when the load stalls; nil: it hasn't begun
 	moved    time.Time   // when it last made progress other than output
 	progress float64
-	said     [SignalFlashAttention + 1]bool // kinds of signals that were reported
-	why      string                         // of its failure
+	said     [SignalDead + 1]bool // kinds of signals that were reported
+	why      string               // of its failure
 }
 
 // begin starts the timer that calls stalled when the load makes no progress.
@@ -46,12 +48,12 @@ func (o *loading) complaint() string {
 	defer o.mu.Unlock()
 	stall := o.stall()
 	if time.Since(o.moved) > maxChatter*stall {
-		return fmt.Sprintf("the engine made no progress for %s while it was loading, though it kept writing", time.Since(o.moved).Round(time.Second))
+		return fmt.Sprintf("the engine made no progress for %s while it was loading, though it kept writing or computing", time.Since(o.moved).Round(time.Second))
 	}
 	return fmt.Sprintf("the engine wrote nothing for %s while it was loading", stall)
 }
 
-// heard records that the engine has written something.
+// heard records that the engine has written something, or computed.
 func (o *loading) heard() {
 	if o.over.Load() {
 		return
@@ -61,6 +63,21 @@ func (o *loading) heard() {
 	if stall := o.stall(); time.Since(o.moved) <= maxChatter*stall {
 		o.timer.Reset(stall)
 	}
+}
+
+// advanced records progress of an engine that doesn't report any.
+func (o *loading) advanced() {
+	o.mu.Lock()
+	o.moved = time.Now()
+	o.mu.Unlock()
+	o.heard()
+}
+
+// knowsTrouble reports whether the engine has said why the load fails.
+func (o *loading) knowsTrouble() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said[SignalTrouble]
 }
 
 // isNews reports whether a signal says something new.
@@ -76,6 +93,9 @@ func (o *loading) isNews(sig Signal) bool {
 			return isFirst
 		}
 		o.progress = sig.Progress
+	case SignalListening:
+		o.listens.Do(func() { close(o.listening) })
+		return false
 	case SignalTrouble, SignalPortTaken, SignalOutOfMemory:
 		wasSaid := o.said[sig.Kind]
 		o.said[sig.Kind] = true

@@ -9,7 +9,7 @@ import (
 // begun is a load that has begun, and the complaint about it once there is one.
 func begun(stall time.Duration) (*loading, chan string) {
 	complaints := make(chan string, 1)
-	o := &loading{ready: make(chan struct{})}
+	o := &loading{ready: make(chan struct{}), listening: make(chan struct{})}
 	o.begin(&Options{Stall: func() time.Duration { return stall }}, func(why string) { complaints <- why })
 	return o, complaints
 }
@@ -46,7 +46,7 @@ func TestLoading_WordsAloneAreNotProgressForEver(t *testing.T) {
 			o.isNews(Signal{Kind: SignalProgress, Progress: 0.5}) // no further than before
 			select {
 			case why := <-complaints:
-				if why != "the engine made no progress for 13m0s while it was loading, though it kept writing" {
+				if why != "the engine made no progress for 13m0s while it was loading, though it kept writing or computing" {
 					t.Errorf("complaint %q", why)
 				}
 				if after := time.Since(began); after < maxChatter*time.Minute || after > (maxChatter+2)*time.Minute {

@@ -108,7 +108,7 @@ func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 	return &pulse{
 		engine: engine, batch: max(1, batch),
 		slow:  spec.Model.Type == catalog.TypeLLM && spec.Model.Projector != "",
-		stall: p.options.stall, ctx: p.ctx, ask: p.ask,
+		stall: p.options.stall, ctx: p.ctx, ask: p.ask, usage: p.usage,
 		condemn: func(reason string) { p.report(Condemned{p.gen, reason}) },
 	}
 }

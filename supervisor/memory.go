@@ -2,18 +2,29 @@ package supervisor
 
 import (
 	"context"
-	"math"
 	"time"
 
-	gopsutil "github.com/shirou/gopsutil/v3/process"
+	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
-// sampleEvery is the interval between samples of a process.
-const sampleEvery = 5 * time.Second
+const (
+	// sampleEvery is the interval between samples of a process.
+	sampleEvery = 5 * time.Second
+	// leastGrowth is by how many bytes the memory of a loading engine must have grown between two samples to count as progress.
+	leastGrowth = 1 << 20
+	// busyShare is the share of a processor that an engine computes with at least. An idle one that polls takes less.
+	busyShare = 0.01
+)
 
-// sample reports the memory of a process once it is ready, and whether it has been sent a signal to terminate. While the
+// usage returns what the engine and the processes that it has started use of the machine.
+func (p *process) usage(ctx context.Context) child.Usage {
+	l := p.launched.Load()
+	return l.group.Usage(ctx, l.pid)
+}
+
+// sample reports the memory of an engine once it is ready, and whether it has been sent a signal to terminate. While the
 // server itself shuts down, such a signal was meant for both, and is ignored here.
-func (p *process) sample(ctx context.Context, pid int) {
+func (p *process) sample(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
@@ -22,10 +33,10 @@ func (p *process) sample(ctx context.Context, pid int) {
 	every := time.NewTicker(sampleEvery)
 	defer every.Stop()
 	for {
-		if resident := residentMemory(ctx, pid); resident > 0 {
-			p.report(Measured{p.gen, resident})
+		if used := p.usage(ctx); used.Resident > 0 {
+			p.report(Measured{p.gen, used.Resident})
 		}
-		if !p.options.isEnding() && isAskedToEnd(pid) {
+		if !p.options.isEnding() && isAskedToEnd(p.launched.Load().pid) {
 			p.report(EndAsked{p.gen})
 		}
 		select {
@@ -36,15 +47,45 @@ func (p *process) sample(ctx context.Context, pid int) {
 	}
 }
 
-// residentMemory returns the resident memory of a process in bytes; 0: unknown.
-func residentMemory(ctx context.Context, pid int) int64 {
-	p, err := gopsutil.NewProcessWithContext(ctx, int32(pid)) //nolint:gosec // process ids fit
-	if err != nil {
-		return 0
+// watch watches the load of an engine that doesn't report its progress. Growth of its memory is progress. Computing counts as
+// output does, so not forever.
+func (p *process) watch(ctx context.Context) {
+	var load effort
+	load.sample(time.Now(), p.usage(ctx))
+	for {
+		every := time.NewTimer(min(sampleEvery, p.options.stall()/4))
+		select {
+		case <-ctx.Done():
+		case <-p.loading.ready:
+		case <-every.C:
+		}
+		if every.Stop(); ctx.Err() != nil || p.loading.isOver() {
+			return
+		}
+		switch grows, computes := load.sample(time.Now(), p.usage(ctx)); {
+		case grows:
+			p.loading.advanced()
+		case computes:
+			p.loading.heard()
+		}
 	}
-	info, err := p.MemoryInfoWithContext(ctx)
-	if err != nil {
-		return 0
+}
+
+// effort compares samples of what an engine uses.
+type effort struct {
+	at   time.Time // of the last sample; zero: there is none
+	cpu  time.Duration
+	peak int64 // of the memory, in bytes
+}
+
+// sample adds a sample. It reports whether the engine's memory has grown, and whether it has computed since the last one.
+func (e *effort) sample(now time.Time, used child.Usage) (grows, computes bool) {
+	isFirst := e.at.IsZero()
+	if used.Resident >= e.peak+leastGrowth {
+		grows = !isFirst
+		e.peak = used.Resident
 	}
-	return int64(min(info.RSS, math.MaxInt64))
+	computes = !isFirst && (used.CPU-e.cpu).Seconds() >= busyShare*now.Sub(e.at).Seconds() && used.CPU > e.cpu
+	e.at, e.cpu = now, used.CPU
+	return grows, computes
 }

@@ -42,6 +42,7 @@ type process struct {
 	lines    child.LineLog
 	confined bool // it runs in a sandbox
 	loading  loading
+	death    death
 	pulse    *pulse
 	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
 }
@@ -53,6 +54,7 @@ type launched struct {
 	pid     int
 	address string // where it listens: the socket's path, or 127.0.0.1 and a port
 	socket  string // empty: it listens on a port
+	port    int
 	apiKey  string
 	sandbox string
 	build   Build
@@ -69,7 +71,7 @@ func (l *launched) kill() {
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
 	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery}}
 	p.client = &http.Client{Transport: newTransport(p.dial)}
-	p.loading.ready = make(chan struct{})
+	p.loading.ready, p.loading.listening = make(chan struct{}), make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -79,8 +81,12 @@ func (p *process) run(engine Process, l Launch) {
 	ended := Exited{Gen: p.gen}
 	err := p.execute(engine, l)
 	ended.Reason, ended.Killed = err.Error(), wasKilled(err)
+	why := p.death.why()
+	if why != "" {
+		ended.Reason, ended.Killed = why, false
+	}
 	ended.NoFiles = p.launched.Load() == nil && openfiles.AreExhausted(err)
-	if words := p.output.last(lastWords); words != "" {
+	if words := p.output.last(lastWords); words != "" && (why == "" || !p.loading.knowsTrouble()) {
 		ended.Reason += "; its last words: " + words
 	}
 	ended.Reason += p.sandboxHint(err)
@@ -117,7 +123,10 @@ func (p *process) execute(engine Process, l Launch) error {
 	if box != nil {
 		defer box.Close()
 	}
+	guard := p.guard(command, mark)
+	defer guard.End()
 	cmd := command.forExec(l.Folder, mark)
+	cmd.SysProcAttr = guard.Attributes()
 	stdin, err := cmd.StdinPipe() // the engine exits when it closes, which is when this server ends at the latest
 	if err != nil {
 		return err
@@ -134,12 +143,12 @@ func (p *process) execute(engine Process, l Launch) error {
 		_ = stdin.Close()
 		return fmt.Errorf("%s can't be started: %w", cmd.Path, err)
 	}
-	group, err := child.Adopt(cmd.Process)
+	group, err := guard.Adopt(cmd.Process)
 	if err != nil {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
 	now := &launched{
-		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, apiKey: l.APIKey,
+		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port, apiKey: l.APIKey,
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(),
 	}
 	record := mark.Record(now.pid, p.log)
@@ -150,6 +159,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	}
 	stopMonitor := p.monitor(engine, out)
 	err = cmd.Wait()
+	p.death.end()
 	now.group.Kill() // descendants that are left
 	mark.KillAll(now.pid)
 	record.Remove()
@@ -157,11 +167,22 @@ func (p *process) execute(engine Process, l Launch) error {
 	return describeExit(err)
 }
 
+// guard returns a guard for a command that needs one, or nil.
+func (p *process) guard(c Cmd, m child.Mark) *child.Guard {
+	if !c.Guard {
+		return nil
+	}
+	guard, err := child.NewGuard(m)
+	if err != nil {
+		p.log.Warn("the engine has no guard: if this server is killed, it may be left behind", "error", err)
+	}
+	return guard
+}
+
 func (c Cmd) forExec(dir string, m child.Mark) *exec.Cmd {
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env = append(c.Env, m.Env())
-	cmd.Dir = dir // llama-server loads libraries from its working directory
-	cmd.SysProcAttr = child.OwnGroup()
+	cmd.Dir = dir // llama-server loads libraries from its working directory, and Python modules
 	return cmd
 }
 
@@ -169,11 +190,14 @@ func (c Cmd) forExec(dir string, m child.Mark) *exec.Cmd {
 // That function waits for the end of the output.
 func (p *process) monitor(engine Process, out *outputs) func() {
 	p.loading.begin(p.options, p.stalled)
-	out.read(func(line string) { p.line(engine, line) }, p.loading.heard)
+	out.read(func(line string) { p.line(engine, line) }, p.heard)
 	ctx, cancel := context.WithCancel(p.ctx)
 	var monitors sync.WaitGroup
-	monitors.Go(func() { p.sample(ctx, p.launched.Load().pid) })
-	if checker, ok := engine.(HealthChecker); ok {
+	monitors.Go(func() { p.sample(ctx) })
+	if trier, ok := engine.(Trier); ok {
+		monitors.Go(func() { p.watch(ctx) })
+		monitors.Go(func() { p.try(ctx, trier) })
+	} else if checker, ok := engine.(HealthChecker); ok {
 		monitors.Go(func() { p.poll(ctx, checker.Health()) })
 	}
 	return func() {
@@ -203,20 +227,20 @@ func describeExit(err error) error {
 
 // line handles a line of the engine's output.
 func (p *process) line(engine Process, line string) {
-	if p.loading.isOver() {
-		p.logLine(engine, line)
-		return
-	}
 	signals := engine.Line(line)
+	isOver := p.loading.isOver()
 	for _, sig := range signals {
 		switch {
+		case sig.Kind == SignalDead:
+			p.death.begin(sig.Text, p.launched.Load().kill)
+		case isOver:
 		case sig.Kind == SignalReady:
 			p.becomeReady()
 		case p.loading.isNews(sig):
 			p.report(Signalled{p.gen, sig})
 		}
 	}
-	if len(signals) == 0 || signals[0].Kind >= SignalTrouble {
+	if isOver || len(signals) == 0 || signals[0].Kind >= SignalTrouble {
 		p.logLine(engine, line)
 	}
 }
@@ -228,6 +252,12 @@ func (p *process) logLine(engine Process, line string) {
 	}
 	p.output.add(line)
 	p.lines.Write(p.ctx, level, line)
+}
+
+// heard records that the engine has written something.
+func (p *process) heard() {
+	p.loading.heard()
+	p.death.heard()
 }
 
 // becomeReady reports that the engine is ready. Only the first call counts.
@@ -280,6 +310,8 @@ func (p *process) walkSteps() {
 		case <-timer.C:
 		}
 	}
-	p.log.Warn("the engine didn't stop when asked; killing it", "pid", l.pid)
+	if len(l.steps) > 0 {
+		p.log.Warn("the engine didn't stop when asked; killing it", "pid", l.pid)
+	}
 	l.kill()
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/child"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -54,6 +55,7 @@ type pulse struct {
 	stall   func() time.Duration
 	condemn func(reason string)
 	ask     func(ctx context.Context, path string) (*http.Response, error)
+	usage   func(ctx context.Context) child.Usage
 	ctx     context.Context // ends with the process
 
 	mu         sync.Mutex
@@ -70,6 +72,8 @@ type pulse struct {
 	token      time.Duration // the longest time for a token of a prompt; 0: not known
 	mark       string        // the engine's activity at the last query
 	marked     time.Time
+	effort     effort    // of an engine that can't be asked what it is working on
+	toiled     time.Time // when such an engine was last seen to compute
 	timer      *time.Timer
 	armed      bool
 }
@@ -169,6 +173,22 @@ func (u *pulse) progress() {
 	u.since = now
 }
 
+// moves reports whether a piece of an answer shows progress. A comment does so only if it reports that of the prompt: an engine
+// sends others even if its main loop hangs.
+func (u *pulse) moves(x *exchange, piece []byte) bool {
+	if piece[0] == ':' {
+		pacer, ok := u.engine.(Pacer)
+		if !ok {
+			return false
+		}
+		if pace, ok := pacer.Pace(piece); !ok || pace.Tokens <= x.pace.Tokens {
+			return false
+		}
+	}
+	u.measure(x, piece)
+	return true
+}
+
 // measure learns the pace of prompt evaluation from the progress that an answer reports.
 func (u *pulse) measure(x *exchange, piece []byte) {
 	if x.paced || len(piece) == 1 {
@@ -242,6 +262,7 @@ type sight struct {
 	pending bool // it is alive, but hasn't answered the query: in some builds only its main loop does
 	known   bool // work is set
 	work    Work
+	toils   bool // it has computed since the last query, though it can't tell what it is at
 }
 
 // look queries the engine's activity.
@@ -266,12 +287,16 @@ func (u *pulse) look() sight {
 	return sight{known: ok, work: work}
 }
 
-// lookAtHealth asks an engine that can't tell what it is at whether it answers at all.
+// lookAtHealth asks an engine that can't tell what it is at whether it answers at all, and the system whether it computes.
 func (u *pulse) lookAtHealth() sight {
 	_, _, err := u.get(u.healthPath())
 	_, isChecked := u.engine.(HealthChecker)
 	isFrozen := isChecked && err != nil && !openfiles.AreExhausted(err)
-	return sight{refused: isRefused(err), frozen: isFrozen}
+	used := u.usage(u.ctx)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, toils := u.effort.sample(time.Now(), used)
+	return sight{refused: isRefused(err), frozen: isFrozen, toils: toils}
 }
 
 // healthPath is what an engine can be asked to see whether it answers.
@@ -316,7 +341,14 @@ func (u *pulse) judge(seen sight) string {
 	} else if !seen.frozen && !seen.pending {
 		u.left = false // this engine has no activity to query
 	}
-	if silent := now.Sub(u.since); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
+	last := u.since
+	if seen.toils && !seen.frozen {
+		u.toiled = now
+	}
+	if u.toiled.After(last) && now.Sub(u.since) <= maxChatter*u.stall() {
+		last = u.toiled
+	}
+	if silent := now.Sub(last); (u.waiting > 0 || u.left) && silent >= u.patience(seen) {
 		return fmt.Sprintf("it made no progress for %s", silent.Round(time.Second))
 	}
 	return ""
@@ -353,7 +385,7 @@ func (u *pulse) patience(seen sight) time.Duration {
 	if u.left {
 		least = leastPatienceLeft
 	}
-	if seen.frozen {
+	if seen.frozen && !seen.toils {
 		return min(least, stall)
 	}
 	if !seen.known && !seen.pending {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
 )
 
 // patient is a pulse over an engine whose answers the test chooses.
@@ -40,6 +42,7 @@ func during(t *testing.T, test func(p *patient)) {
 			engine: LlamaServer(nil), batch: 2048, stall: func() time.Duration { return 5 * time.Minute }, ctx: ctx,
 			condemn: func(reason string) { p.condemned, p.at = reason, time.Since(p.from); cancel() },
 			ask:     p.answer,
+			usage:   func(context.Context) child.Usage { return child.Usage{} },
 		}
 		p.t = t
 		test(p)

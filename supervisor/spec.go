@@ -23,6 +23,7 @@ type Spec struct {
 	Private        bool     // isolate owners: requests of different owners share no cached prompts
 	Args           []string // further arguments, from the configuration
 	Unconfined     bool     // run it without a sandbox
+	NoSandbox      string   // why the engine can't run in a sandbox; empty: it can
 	Readable       []string // further files and folders that it may read and execute in its sandbox
 
 	// The fields below don't affect the process.

@@ -101,7 +101,7 @@ func TestStep_TakesTheLeastBusyInstanceOrTheOneAskedFor(t *testing.T) {
 
 func TestStep_TellsEveryWaiterOfAFailedLoad(t *testing.T) {
 	t.Parallel()
-	failed := Error{Kind: LoadFailed, Message: "The model a could not be loaded: out of memory. exit status 1"}
+	failed := Error{Kind: LoadFailed, Message: "The model a could not be loaded: out of memory; exit status 1"}
 	st := script{
 		{user(1, "a"), []Effect{Spawn{"a", 1}}},
 		{user(2, "a"), nil},

@@ -26,6 +26,7 @@ type Options struct {
 
 	id      string // unique among the supervisors of this process
 	folders *folders
+	port    func() (int, error) // a port for an engine; replaced by tests
 
 	tellOnce *sync.Once // guards the log line that there is no sandbox
 }
@@ -89,6 +90,9 @@ type answer struct {
 // New starts a supervisor. The engines are keyed by name.
 func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
 	options.id, options.folders, options.tellOnce = rand.Text(), &folders{journal: options.Journal}, new(sync.Once)
+	if options.port == nil {
+		options.port = freePort
+	}
 	s := &Supervisor{
 		log:     log,
 		engines: engines,

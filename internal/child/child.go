@@ -50,7 +50,7 @@ type Child struct {
 	PID    int
 
 	cmd    *exec.Cmd
-	guard  *guard
+	guard  *Guard
 	mark   Mark
 	record Record
 	done   chan struct{}
@@ -83,17 +83,17 @@ func startGuarded(o Options, shell string) (*Child, error) {
 	if c.guard, err = newGuard(shell, c.mark); err != nil {
 		o.Log.Warn("a child process has no guard: if this server is killed, what the child has started may be left behind", "error", err)
 	}
-	c.cmd.SysProcAttr = c.guard.attributes()
+	c.cmd.SysProcAttr = c.guard.Attributes()
 	endThread, err := StartOnThread(c.cmd.Start)
 	pipes.closeTheirs()
 	if err != nil {
 		endThread()
 		pipes.closeOurs()
-		c.guard.end()
+		c.guard.End()
 		return nil, fmt.Errorf("starting %s: %w", o.Path, cause(err))
 	}
 	c.PID, c.Stdin, c.Stdout = c.cmd.Process.Pid, pipes.stdin, pipes.stdout
-	if c.group, err = c.guard.adopt(c.cmd.Process); err != nil {
+	if c.group, err = c.guard.Adopt(c.cmd.Process); err != nil {
 		o.Log.Warn("what a child process starts may outlive it", "pid", c.PID, "error", err)
 	}
 	c.record = c.mark.Record(c.PID, o.Log)
@@ -119,7 +119,7 @@ func (c *Child) wait(drain, endThread func()) {
 	c.record.Remove()
 	c.mu.Lock()
 	c.isReleased = true
-	c.guard.end()
+	c.guard.End()
 	c.closeLater = time.AfterFunc(outputDelay, func() { _ = c.Stdout.Close() })
 	c.mu.Unlock()
 	close(c.done)

@@ -18,15 +18,18 @@ const (
 	guardName   = "lmcaddy-guard" // shown by ps
 )
 
-// guard is a shell that leads the process group of a child, and kills that group when this process ends in any way: the system
-// then closes the shell's standard input. A nil guard stands for none. As long as the shell isn't waited for, no other group
+// Guard is a shell that leads the process group of a child, and kills that group when this process ends in any way: the system
+// then closes the shell's standard input. A nil Guard stands for none. As long as the shell isn't waited for, no other group
 // gets the id of this one.
-type guard struct {
+type Guard struct {
 	cmd   *exec.Cmd
 	stdin io.Closer // cmd.Wait closes it
 }
 
-func newGuard(shell string, m Mark) (*guard, error) {
+// NewGuard starts a guard. It must be ended, after the child has exited.
+func NewGuard(m Mark) (*Guard, error) { return newGuard(guardShell, m) }
+
+func newGuard(shell string, m Mark) (*Guard, error) {
 	cmd := exec.Command(shell, "-c", guardScript, guardName)
 	cmd.Env = []string{m.Env()}
 	cmd.Dir = "/"
@@ -38,11 +41,11 @@ func newGuard(shell string, m Mark) (*guard, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
-	return &guard{cmd, stdin}, nil
+	return &Guard{cmd, stdin}, nil
 }
 
-// attributes are those of a child that is to be in the group.
-func (g *guard) attributes() *syscall.SysProcAttr {
+// Attributes are those of a child that is to be in the group.
+func (g *Guard) Attributes() *syscall.SysProcAttr {
 	attributes := OwnGroup()
 	if g != nil {
 		attributes.Pgid = g.cmd.Process.Pid
@@ -50,16 +53,16 @@ func (g *guard) attributes() *syscall.SysProcAttr {
 	return attributes
 }
 
-// adopt returns the group of a child that was started with attributes.
-func (g *guard) adopt(p *os.Process) (Group, error) {
+// Adopt returns the group of a child that was started with Attributes.
+func (g *Guard) Adopt(p *os.Process) (Group, error) {
 	if g != nil {
 		p = g.cmd.Process
 	}
 	return Adopt(p)
 }
 
-// end ends the guard. What else is in its group is left alone.
-func (g *guard) end() {
+// End ends the guard. What else is in its group is left alone.
+func (g *Guard) End() {
 	if g == nil {
 		return
 	}

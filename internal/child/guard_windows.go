@@ -7,13 +7,19 @@ import (
 
 const guardShell = ""
 
-// guard is always nil: the system itself ends a job object with this process.
-type guard struct{}
+// Guard is always nil: the system itself ends a job object with this process.
+type Guard struct{}
 
-func newGuard(string, Mark) (*guard, error) { return nil, nil }
+// NewGuard returns nil.
+func NewGuard(Mark) (*Guard, error) { return nil, nil }
 
-func (*guard) attributes() *syscall.SysProcAttr { return OwnGroup() }
+func newGuard(string, Mark) (*Guard, error) { return nil, nil }
 
-func (*guard) adopt(p *os.Process) (Group, error) { return Adopt(p) }
+// Attributes are those of a child that is to be in a job object.
+func (*Guard) Attributes() *syscall.SysProcAttr { return OwnGroup() }
 
-func (*guard) end() {}
+// Adopt returns the group of a child that was started with Attributes.
+func (*Guard) Adopt(p *os.Process) (Group, error) { return Adopt(p) }
+
+// End does nothing.
+func (*Guard) End() {}

@@ -86,7 +86,7 @@ func TestGuard_OfAKilledParentEndsTheGroup(t *testing.T) {
 }
 
 // startByHand starts a stubborn process, in the group of a guard, that nothing here ends.
-func startByHand(t *testing.T) (g *guard, child, pid int) {
+func startByHand(t *testing.T) (g *Guard, child, pid int) {
 	t.Helper()
 	g, err := newGuard(guardShell, plain.Mark("", "by hand"))
 	if err != nil {
@@ -99,13 +99,13 @@ func startByHand(t *testing.T) (g *guard, child, pid int) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		g.end()
+		g.End()
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		Group(g.cmd.Process.Pid).Kill()
 		_ = cmd.Wait()
-		g.end()
+		g.End()
 	})
 	return g, cmd.Process.Pid, grandchild(t, out)
 }

@@ -27,7 +27,7 @@ func Engine() supervisor.Engine {
 }
 
 func find(s supervisor.Setup) (string, error) {
-	found, err := runtimes.Open(s.Runtimes, s.Log).Find(s.Path())
+	found, err := runtimes.Open(s.Runtimes, s.Log).Find(runtimes.LlamaCpp, s.Path())
 	return found.Path, err
 }
 

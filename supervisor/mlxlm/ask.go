@@ -1,0 +1,114 @@
+package mlxlm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/child"
+)
+
+const (
+	// askTimeout bounds how long a command may take to answer. Importing mlx_lm takes seconds, and longer from a cold disk; without an
+	// answer the server is started all the same.
+	askTimeout = 10 * time.Second
+	// maxAnswer bounds its answer, in bytes.
+	maxAnswer = 1 << 20
+)
+
+var errSlow = errors.New("it didn't answer in time")
+
+// ask runs a command and returns what it prints on standard output. A command that doesn't know what it is asked may do anything,
+// such as start to serve: then it is ended after a while.
+func ask(ctx context.Context, timeout time.Duration, path string, args []string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errSlow)
+	defer cancel()
+	c, err := child.Start(child.Options{Path: path, Args: args, Env: environment(), Dir: neutralFolder(path)})
+	if err != nil {
+		return "", err
+	}
+	defer c.Stop()
+	_ = c.Stdin.Close()
+	defer context.AfterFunc(ctx, c.Stop)()
+	out, err := io.ReadAll(io.LimitReader(c.Stdout, maxAnswer))
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	c.Stop() // it may have closed its output without ending
+	return string(out), c.Err()
+}
+
+// neutralFolder returns the working directory for a question. Python looks for modules there first, so only the system's
+// administrator may have put any there.
+func neutralFolder(path string) string { return filepath.VolumeName(path) + string(os.PathSeparator) }
+
+var (
+	// flagName matches a flag in argparse's help.
+	flagName    = regexp.MustCompile(`(?:^|[\s\[])(--[a-z][a-z0-9-]*)`)
+	versionLine = regexp.MustCompile(`(?m)^\d+\.\d+[\w.+]*\s*$`)
+	// packageFolder matches the folder in which pip describes a package. Its submatch is the version.
+	packageFolder = regexp.MustCompile(`^mlx_lm-(\d[\w.+!]*)\.dist-info$`)
+)
+
+// flagsOf returns the flags in a server's help; nil if it isn't that of an mlx_lm.server.
+func flagsOf(help string) map[string]string {
+	flags := map[string]string{}
+	for _, m := range flagName.FindAllStringSubmatch(help, -1) {
+		flags[m[1]] = ""
+	}
+	if _, ok := flags["--model"]; !ok {
+		return nil
+	}
+	return flags
+}
+
+// installedVersion returns the version of the package beside an executable of a Python environment, or "".
+func installedVersion(path string) string {
+	paths := []string{path}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		paths = append(paths, real)
+	}
+	for _, path := range paths {
+		root := filepath.Dir(filepath.Dir(path))
+		for _, packages := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "Lib/site-packages"} {
+			found, _ := fs.Glob(os.DirFS(root), packages+"/mlx_lm-*.dist-info")
+			for _, folder := range slices.Backward(found) {
+				if m := packageFolder.FindStringSubmatch(filepath.Base(folder)); m != nil {
+					return m[1]
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// versionCommand returns the command that prints the version of the package whose server a command starts, or "" if it can't be
+// derived.
+func versionCommand(path string, args []string) (string, []string) {
+	const server, version = "server", "--version"
+	n := len(args)
+	switch base := strings.TrimSuffix(filepath.Base(path), ".exe"); {
+	case base == "mlx_lm.server" && n == 0:
+		sibling := filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "mlx_lm.server", "mlx_lm", 1))
+		if _, err := os.Stat(sibling); err == nil {
+			return sibling, []string{version}
+		}
+		return "", nil
+	case n > 0 && args[n-1] == server && (base == "mlx_lm" || slices.Contains(args, "mlx_lm")):
+		return path, append(slices.Clone(args[:n-1]), version)
+	case n > 1 && args[n-1] == "mlx_lm.server" && args[n-2] == "-m":
+		return path, append(slices.Clone(args[:n-1]), "mlx_lm", version)
+	default:
+		return "", nil
+	}
+}

@@ -1,0 +1,3 @@
+package mlxlm
+
+func serveIfTold() {}

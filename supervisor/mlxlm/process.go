@@ -1,0 +1,115 @@
+package mlxlm
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/engine"
+	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
+)
+
+// Process is an mlx_lm.server process. The server requires no key. It listens before its model is loaded, and goes on listening if
+// the load fails, so it is tried by a request and watched by its output.
+type Process struct {
+	setup   supervisor.Setup
+	timeout time.Duration // of a question; 0: askTimeout
+
+	mu     sync.Mutex
+	probed map[string]probedServer // by command
+}
+
+// probedServer is what a command has told about its server.
+type probedServer struct {
+	version   string
+	flags     map[string]string
+	size      int64
+	at        time.Time
+	ofPackage string // the version of the package when it was asked; the executable may stay the same when that is replaced
+}
+
+// unknown is the version of a server that doesn't tell it.
+const unknown = "unknown"
+
+// Probe returns the server's version and flags, as far as they can be found out: any command may start a server. The result is
+// cached until the executable or the installed package changes.
+func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
+	found, err := find(p.setup)
+	if err != nil {
+		return supervisor.Build{}, err
+	}
+	build := supervisor.Build{Engine: runtimes.MLXLM, Version: found.Version, Path: found.Path, Args: found.Args, Script: engine.IsScript(found.Path)}
+	installed := installedVersion(found.Path)
+	info, err := os.Stat(found.Path)
+	if err != nil {
+		return supervisor.Build{}, err
+	}
+	command := strings.Join(slices.Concat([]string{found.Path}, found.Args), "\x00")
+	p.mu.Lock()
+	known, ok := p.probed[command]
+	p.mu.Unlock()
+	if !ok || known.size != info.Size() || !known.at.Equal(info.ModTime()) || known.ofPackage != installed {
+		known = probedServer{version: found.Version, size: info.Size(), at: info.ModTime(), ofPackage: installed}
+		if known.version == "" {
+			known.version = installed
+		}
+		if err := known.ask(ctx, found, cmp.Or(p.timeout, askTimeout)); err != nil {
+			return supervisor.Build{}, err
+		}
+		p.mu.Lock()
+		if p.probed == nil {
+			p.probed = map[string]probedServer{}
+		}
+		p.probed[command] = known
+		p.mu.Unlock()
+	}
+	build.Version, build.Flags = known.version, known.flags
+	return build, nil
+}
+
+// ask asks the command for what isn't known yet. An error says that it couldn't be asked at all.
+func (s *probedServer) ask(ctx context.Context, found runtimes.Runtime, timeout time.Duration) error {
+	help, err := ask(ctx, timeout, found.Path, append(slices.Clip(found.Args), "--help"))
+	if err := fatal(ctx, err); err != nil {
+		return err
+	}
+	if err == nil {
+		s.flags = flagsOf(help)
+	}
+	if s.version == "" {
+		s.version = unknown
+		if path, args := versionCommand(found.Path, found.Args); path != "" {
+			told, err := ask(ctx, timeout, path, args)
+			if err := fatal(ctx, err); err != nil {
+				return err
+			}
+			if m := versionLine.FindString(told); err == nil && m != "" {
+				s.version = strings.TrimSpace(m)
+			}
+		}
+	}
+	return nil
+}
+
+// fatal returns the errors of ask that aren't the command's.
+func fatal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if openfiles.AreExhausted(err) {
+		return err
+	}
+	return nil
+}
+
+// Health returns the path of the health check. It succeeds whenever the process isn't frozen.
+func (p *Process) Health() string { return "/health" }
+
+// Stop has no steps: the server has nothing to save, and on Linux engines are started with SIGTERM blocked.
+func (p *Process) Stop() []supervisor.StopStep { return nil }
