@@ -95,7 +95,7 @@ func textTranscripts(tb testing.TB) []transcript {
 // decodeText returns the events of a stream that comes in these pieces.
 func decodeText(tb testing.TB, pieces ...[]byte) []translate.Event {
 	tb.Helper()
-	return decodeWith(tb, llamaserver.Wire{}.CompletionDecoder(), pieces...)
+	return decodeWith(tb, llamaserver.Wire{}.CompletionDecoder(nil), pieces...)
 }
 
 func newTestAnswer() *openai.TextAnswer {
@@ -184,7 +184,7 @@ func TestTextDecoder_StopsWhereTheReceiverDoes(t *testing.T) {
 				}
 				return nil
 			}
-			d := llamaserver.Wire{}.CompletionDecoder()
+			d := llamaserver.Wire{}.CompletionDecoder(nil)
 			err := d.Feed(bytes.Clone(tr.upstream), emit)
 			if err == nil {
 				err = d.Close(emit)

@@ -79,7 +79,7 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 		"a stop string, but not in the thinking": {
 			stops,
 			[]string{"~One\n", "~END", "a ", "bE", "N", "Dc", "d"},
-			"reasoning: \"One\\n\"\nreasoning: \"END\"\ntext: \"a \"\ntext: \"b\"\nusage: prompt 7, cached 3, completion 7, reasoning 2\n" + timed +
+			"reasoning: \"One\\n\"\nreasoning: \"END\"\ntext: \"a \"\ntext: \"b\"\nusage: prompt 7, cached 3, completion 7, reasoning 2\n" +
 				"stop: stopStringFound END\nfinish: stop\n", true,
 		},
 		"what only begins like one": {
@@ -122,7 +122,7 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 		"a call without an end": {
 			&request.Chat{Forced: true, Limit: request.MaxForcedTokens}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", request.MaxCallTokens+9), "")...),
 			"call 0: e, id \ncall 0: arguments \"{\\\"\"\n" + strings.Repeat("call 0: arguments \"a\"\n", request.MaxCallTokens-1) +
-				"call 0: done\nusage: prompt 7, cached 3, completion 4097, reasoning 0\n" + timed + "finish: length\n", true,
+				"call 0: done\nusage: prompt 7, cached 3, completion 4097, reasoning 0\nfinish: length\n", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,7 +145,6 @@ func TestStop_ATokenWithoutLogprobs(t *testing.T) {
 			want := []translate.Event{
 				translate.Text{Text: "a"},
 				translate.Usage{Prompt: 4, Completion: 2},
-				translate.Timings{},
 				translate.Stop{Reason: translate.StopString, Text: "END"},
 				translate.Finish{Reason: translate.FinishStop},
 			}

@@ -28,6 +28,17 @@ func (e *Edit) Remove(key string) { e.Set(key, "") }
 // Has reports whether the edit changes a field.
 func (e *Edit) Has(key string) bool { return e.find(key) != nil }
 
+// Value returns the JSON of a field of b with the changes: a part of b.Raw if the field is unchanged, and nil if it is absent.
+func (e *Edit) Value(b *Body, key string) []byte {
+	if c := e.find(key); c != nil {
+		if c.value == "" {
+			return nil
+		}
+		return []byte(c.value)
+	}
+	return b.Value(key)
+}
+
 // Only returns a copy of the edit that keeps only the fields in names: those that it sets, and the others unless they are
 // null.
 func (e *Edit) Only(names map[string]bool) Edit {

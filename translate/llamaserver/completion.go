@@ -50,7 +50,7 @@ func probabilities(c *request.Completion) int {
 }
 
 // CompletionDecoder decodes the answer to a request of Completion.
-func (Wire) CompletionDecoder() translate.Decoder { return &textDecoder{} }
+func (Wire) CompletionDecoder(*request.Completion) translate.Decoder { return &textDecoder{} }
 
 // Detokenize returns the request for the text of token ids.
 func (Wire) Detokenize(tokens json.RawMessage) wire.Upstream {

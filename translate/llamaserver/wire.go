@@ -41,6 +41,9 @@ func (Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstr
 // Decoder decodes the answer to a request of Chat.
 func (Wire) Decoder() translate.Decoder { return &decoder{} }
 
+// LimitsCalls reports that parallel_tool_calls has an effect.
+func (Wire) LimitsCalls() {}
+
 // Rewriter converts the answer to a request of Chat.
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {
 	return &rewriter{ask: chat, chunks: chunks}

@@ -6,6 +6,7 @@ import "slices"
 type Caps struct {
 	Vision     bool // accepts images
 	MaxContext int  // maximum context length in tokens; 0 if unknown
+	Vocabulary int  // number of tokens that the model knows; 0 if unknown
 	RawGrammar bool // requests may have a grammar, if the engine supports it
 
 	// Reasoning has the settings for how much the model thinks: some of "off", "low", "medium", "high" and "on". It is

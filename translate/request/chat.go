@@ -1,6 +1,8 @@
 package request
 
 import (
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
@@ -8,6 +10,7 @@ import (
 // another form than the client's.
 type Chat struct {
 	N          int  // number of choices
+	NoTools    bool // the model is offered no tools
 	SingleCall bool // parallel_tool_calls is false
 	Logprobs   bool // the client wants log probabilities
 	OnlyChosen bool // the client wants log probabilities of the chosen tokens only
@@ -20,4 +23,9 @@ type Chat struct {
 
 	Edit  jsonbody.Edit
 	Limit int // maximum number of tokens of each choice besides that of the client's token; 0 if the request sets it
+}
+
+// OffersTools reports whether the model is offered tools by a chat's request.
+func (c *Chat) OffersTools(body *jsonbody.Body) bool {
+	return gjson.ParseBytes(c.Edit.Value(body, "tools")).Get("0").Exists() && gjson.ParseBytes(c.Edit.Value(body, "tool_choice")).Str != "none"
 }

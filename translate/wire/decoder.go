@@ -16,24 +16,38 @@ type Measurer interface {
 	Figures() (translate.Usage, translate.Timings)
 }
 
-// Decoder decodes the client's answer to a chat: it ends before the first stop string, and is a call if it must be one. Engines
-// support stop strings, too, but also find them in the model's thinking and in its calls.
+// Decoder decodes the client's answer to a chat: it ends before the first stop string, and after the first call if the client wants
+// no more, has no calls if there are no tools, and is a call if it must be one. Engines support stop strings, too, but also find them in the model's thinking and in its
+// calls.
 func Decoder(e Engine, chat *request.Chat) translate.Decoder {
-	switch {
-	case chat.Forced:
+	if chat.Forced {
 		d := &forcedDecoder{}
 		d.inner, d.event = e.Decoder(), d.take
 		if chat.Limit > 0 {
 			d.call.limit = request.MaxCallTokens
 		}
 		return d
-	case len(chat.Stops) > 0:
-		d := &stopDecoder{stops: newStopFinder(chat.Stops), logprobs: chat.Logprobs}
-		d.inner, d.event = e.Decoder(), d.take
-		return d
-	default:
-		return e.Decoder()
 	}
+	decoder := e.Decoder()
+	_, limits := e.(CallLimiter)
+	if chat.NoTools && !limits {
+		decoder = &noCallDecoder{inner: decoder}
+	}
+	if len(chat.Stops) > 0 {
+		decoder = newStopDecoder(decoder, chat.Stops, chat.Logprobs)
+	}
+	if chat.SingleCall && !limits {
+		decoder = newSingleDecoder(decoder)
+	}
+	return decoder
+}
+
+// EndAtStops returns a decoder that ends an answer before the first stop string in its text.
+func EndAtStops(d translate.Decoder, stops []string) translate.Decoder {
+	if len(stops) == 0 {
+		return d
+	}
+	return newStopDecoder(d, stops, false)
 }
 
 // bounded is the common part of the decoders below.
@@ -93,14 +107,23 @@ func (b *bounded) end(ev translate.Event, emit func(translate.Event) error) erro
 	return nil
 }
 
-// figures returns the usage so far, and the timings if they are known.
-func (b *bounded) figures() []translate.Event {
+// Figures returns the usage and timings so far.
+func (b *bounded) Figures() (translate.Usage, translate.Timings) {
 	if m, ok := b.inner.(Measurer); ok {
 		if usage, timings := m.Figures(); usage.Completion > 0 {
-			return []translate.Event{usage, timings}
+			return usage, timings
 		}
 	}
-	return []translate.Event{b.tally.Usage()}
+	return b.tally.Usage(), translate.Timings{}
+}
+
+// figures returns the usage so far, and the timings if they are known.
+func (b *bounded) figures() []translate.Event {
+	usage, timings := b.Figures()
+	if timings == (translate.Timings{}) { // the engine measures nothing
+		return []translate.Event{usage}
+	}
+	return []translate.Event{usage, timings}
 }
 
 // cut ends the answer although the engine would go on. figures are those of the piece that it ends with.
@@ -125,6 +148,12 @@ type stopDecoder struct {
 	upTo   []translate.Event // figures when the waiting text came
 	tokens []json.RawMessage // log probabilities waiting for text that the finder holds back
 	told   int               // number of bytes of tokens that have been emitted
+}
+
+func newStopDecoder(inner translate.Decoder, stops []string, logprobs bool) *stopDecoder {
+	d := &stopDecoder{stops: newStopFinder(stops), logprobs: logprobs}
+	d.inner, d.event = inner, d.take
+	return d
 }
 
 // Feed decodes p. The log probabilities of a text come with it, or not at all: an engine that drafts has none of some tokens.

@@ -11,8 +11,9 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Describer], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't do everything that a
-// request may ask for is a [ChatChecker] or an [EmbeddingChecker].
+// [Specific], [Describer], [CallLimiter], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
+// do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
+// beyond its context is a [Bounder].
 type Engine interface {
 	// Chat returns the request for one choice of a chat. The engine streams its answer.
 	Chat(body *jsonbody.Body, chat *request.Chat, choice int) Upstream
@@ -29,8 +30,16 @@ type Engine interface {
 
 // Upstream is a POST request to an engine.
 type Upstream struct {
-	Path string
-	Body [][]byte // pieces, in order
+	Path   string
+	Body   [][]byte // pieces, in order
+	Counts bool     // it only counts the tokens of a prompt, and may be longer than the context
+	Cut    bool     // its answer may be ended before the engine has told the length of the prompt; for a [Bounder]
+}
+
+// Specific is an engine whose requests depend on the model.
+type Specific interface {
+	// For returns the protocol for a model with these abilities.
+	For(caps *request.Caps) Engine
 }
 
 // Describer is an engine with more fields than those that all engines support.
@@ -45,13 +54,24 @@ type ChatChecker interface {
 	CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error
 }
 
+// CompletionChecker is an engine that can't do all that a request for text completions may ask for, such as prompts in token ids.
+type CompletionChecker interface {
+	// CheckCompletion returns the error for a request that asks for something that the engine can't do. body is the one that
+	// Completion gets.
+	CheckCompletion(body *jsonbody.Body, c *request.Completion) *translate.Error
+}
+
 // EmbeddingChecker is an engine that can't do all that a request for embeddings may ask for, such as inputs in token ids.
 type EmbeddingChecker interface {
 	// CheckEmbedding returns the error for a request that asks for something that the engine can't do.
 	CheckEmbedding(e *request.Embedding) *translate.Error
 }
 
-// Counter is an engine that counts the tokens of a chat's prompt without answering it.
+// CallLimiter is an engine that by itself ends an answer after its first call, if the request has no parallel_tool_calls, and makes no
+// call if there are no tools. Other engines' answers get there by [Decoder].
+type CallLimiter interface{ LimitsCalls() }
+
+// Counter is an engine that counts the tokens of a chat's prompt without answering it. A Bounder needn't be one.
 type Counter interface {
 	// Count returns the request.
 	Count(body *jsonbody.Body, chat *request.Chat) Upstream
@@ -65,12 +85,29 @@ type Completer interface {
 	// Completion returns the request for one candidate of one prompt.
 	Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) Upstream
 
-	// CompletionDecoder decodes the answer to a request of Completion.
-	CompletionDecoder() translate.Decoder
+	// CompletionDecoder decodes the answer to a request of Completion, up to its first stop string.
+	CompletionDecoder(c *request.Completion) translate.Decoder
+}
 
+// Detokenizer is a [Completer] that takes prompts in token ids.
+type Detokenizer interface {
 	// Detokenize returns the request for the text of token ids. Detokenized parses the response.
 	Detokenize(tokens json.RawMessage) Upstream
 	Detokenized(answer []byte) (string, *translate.Error)
+}
+
+// Bounder is an engine that doesn't keep to the length of its context: whoever sends a request has to. The requests are those of
+// Chat and Completion.
+type Bounder interface {
+	// Bounds returns the maximum number of tokens of a request's prompt, and its limit of generated tokens, 0 if it has none.
+	Bounds(u Upstream) (prompt, completion int)
+
+	// Counting returns the request that only counts the tokens of u's prompt, the same for all choices. The engine keeps the prompt
+	// for the next request. Decoder decodes its answer: the count is that of the Usage, and at least that of a Prompt.
+	Counting(u Upstream) Upstream
+
+	// Limit returns u with a limit of generated tokens, at least 1. The argument isn't changed.
+	Limit(u Upstream, tokens int) Upstream
 }
 
 // Embedder is an engine that computes embeddings of texts.

@@ -1,0 +1,149 @@
+package mlxlm
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// The endpoints that generate tokens.
+const (
+	chatPath = "/v1/chat/completions"
+	textPath = "/v1/completions"
+)
+
+// Wire implements [wire.Engine] and its optional interfaces for mlx_lm.server. The zero value is that of an unknown model.
+type Wire struct {
+	vocabulary int  // number of tokens that the model knows; 0 if unknown
+	hasEffort  bool // the model's template knows reasoning_effort
+}
+
+// For returns the wire format for a model.
+func (Wire) For(caps *request.Caps) wire.Engine {
+	hasEffort := slices.ContainsFunc(caps.Reasoning, func(word string) bool { return word != "off" && word != "on" })
+	return Wire{caps.Vocabulary, hasEffort}
+}
+
+// Describe adds the fields that not every engine has.
+func (Wire) Describe(caps *request.Caps) { caps.ChatFields, caps.TextFields = ownSampling, ownSampling }
+
+// Chat always asks for a stream. The server notices only by a failed write that the client has disconnected, and it writes an answer
+// in one piece at its end.
+func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
+	from := source{body, &chat.Edit}
+	rest := appendMessages([]byte(`,"messages":`), from.get("messages"))
+	rest = w.appendTemplate(rest, from)
+	tools := []byte("}")
+	if list := from.get("tools"); list.IsArray() && len(list.Array()) > 0 {
+		tools = append(appendValue([]byte(`,"tools":`), list), '}')
+	}
+	mayBeCut := len(chat.Stops) > 0 || chat.SingleCall && len(tools) > 1
+	return wire.Upstream{Path: chatPath, Cut: mayBeCut, Body: [][]byte{
+		pieceHead: head, pieceLimit: limitOf(from.limit()), pieceSeed: seedOf(from.seed(), choice),
+		pieceSampling: w.appendSampling([]byte(envelope), from), piecePrompt: rest, pieceTools: tools,
+	}}
+}
+
+// Completion returns the request for one candidate of one prompt.
+func (w Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
+	from := source{body, &c.Edit}
+	seed := -1
+	if c.HasSeed {
+		seed = c.Seed
+	}
+	most := c.MaxTokens
+	switch {
+	case most == 0: // generates one, which is left out of the answer
+		most = 1 + surplus
+	case most > 0:
+		most += surplus
+	}
+	return wire.Upstream{Path: textPath, Cut: len(c.Stop) > 0, Body: [][]byte{
+		pieceHead: head, pieceLimit: limitOf(most), pieceSeed: seedOf(seed, candidate),
+		pieceSampling: w.appendSampling([]byte(envelope), from),
+		piecePrompt:   jsonbody.AppendString([]byte(`,"prompt":`), jsonbody.Unquote(c.Prompts[prompt])),
+		pieceTools:    []byte("}"),
+	}}
+}
+
+// The pieces of a body. Those that are changed later are pieces of their own.
+const (
+	pieceHead = iota
+	pieceLimit
+	pieceSeed // may be empty
+	pieceSampling
+	piecePrompt
+	pieceTools // with the closing brace
+)
+
+var head = []byte(`{"max_tokens":`)
+
+// envelope has the fields that are the same in every request. The name is that of the model that the server was started with; it would
+// try to load any other.
+const envelope = `,"model":"default_model","stream":true,"stream_options":{"include_usage":true}`
+
+// noLimit stands for a request without a limit. Without the field the server has a low limit of its own.
+const noLimit = 1<<31 - 1
+
+func limitOf(tokens int) []byte {
+	if tokens <= 0 {
+		tokens = noLimit
+	}
+	return strconv.AppendInt(nil, int64(min(tokens, noLimit)), 10)
+}
+
+// seedOf returns the field for a seed. Choices differ, but are reproducible. A negative seed is a random one.
+func seedOf(seed, choice int) []byte {
+	if seed < 0 {
+		return nil
+	}
+	const seeds = 1<<32 - 1
+	return strconv.AppendInt([]byte(`,"seed":`), int64((seed%seeds+choice)%seeds), 10)
+}
+
+// sentChat are the fields of a chat that have an effect.
+var sentChat = sentFields()
+
+func sentFields() map[string]bool {
+	all := map[string]bool{}
+	for _, name := range slices.Concat(request.Limits, []string{
+		"messages", "tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "reasoning_effort", "seed",
+		"temperature", "top_p", "top_k", "min_p", "repeat_penalty", "presence_penalty", "frequency_penalty", "logit_bias",
+	}) {
+		all[name] = true
+	}
+	for name := range ownSampling {
+		all[name] = true
+	}
+	return all
+}
+
+// Drops returns the names of the fields of a chat that have no effect.
+func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
+	e := chat.Edit.Only(sentChat)
+	return e.Dropped(body)
+}
+
+// Decoder decodes the answer to a request of Chat.
+func (Wire) Decoder() translate.Decoder { return &decoder{} }
+
+// CompletionDecoder decodes the answer to a request of Completion. The server itself would generate beyond a stop string that it
+// cuts into other tokens than the model, and leave it out of the text.
+func (Wire) CompletionDecoder(c *request.Completion) translate.Decoder {
+	return wire.EndAtStops(&surplusDecoder{inner: &decoder{isText: true}, limit: c.MaxTokens}, c.Stop)
+}
+
+// Interface guards
+var (
+	_ wire.Engine            = Wire{}
+	_ wire.Specific          = Wire{}
+	_ wire.Describer         = Wire{}
+	_ wire.ChatChecker       = Wire{}
+	_ wire.CompletionChecker = Wire{}
+	_ wire.Completer         = Wire{}
+	_ wire.Bounder           = Wire{}
+)
