@@ -72,10 +72,10 @@ func (r *messagesRun) begin(_ context.Context, resp *engineResponse) (wire.Rewri
 		r.answer = &anthropic.Answer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.messages.Thinking, SingleCall: chat.SingleCall,
 		}
-		return r.byEvents(decoder, gatherer(r.answer.Add)), nil
+		return r.byEvents(resp, decoder, gatherer(r.answer.Add)), nil
 	}
 	r.out.Begin(in.ID, in.Spec.ContextLength)
-	return r.byEvents(decoder, &r.out), nil
+	return r.byEvents(resp, decoder, &r.out), nil
 }
 
 func (r *messagesRun) isSeen(bool) bool { return !r.out.IsEmpty() }
@@ -96,6 +96,9 @@ func (c *call) countTokens() error {
 
 // countChat returns the number of tokens of a chat's prompt. body is what the engine would be sent.
 func (c *call) countChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat) (tokens int, _ error) {
+	if bounder, ok := rq.engine.(wire.Bounder); ok {
+		return c.countByAsking(rq, bounder, rq.engine.Chat(body, chat, 0))
+	}
 	counter, ok := rq.engine.(wire.Counter)
 	if !ok {
 		return 0, wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")

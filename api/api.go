@@ -112,8 +112,10 @@ type call struct {
 
 	cancel   context.CancelCauseFunc // ends the request, whose context it is
 	writing  writing
-	gathered atomic.Int64 // bytes of answers in memory
-	answered atomic.Bool  // an engine has begun to answer
+	gathered atomic.Int64                            // bytes of answers in memory
+	answered atomic.Bool                             // an engine has begun to answer
+	prompts  promptCounts                            // of the request
+	counting func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
 // ServeHTTP answers a request. A path that isn't the API's is answered with 404.

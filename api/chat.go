@@ -93,7 +93,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse) (wire.Rewrite
 	if r.stream == nil {
 		gathered := new(openai.ChatChoice)
 		r.gathered[r.choice] = gathered
-		return r.byEvents(wire.Decoder(engine, chat), gatherer(gathered.Add)), nil
+		return r.byEvents(resp, wire.Decoder(engine, chat), gatherer(gathered.Add)), nil
 	}
 	r.stream.await()
 	chunks := openai.NewChatChunks(openai.ChunkOptions{
@@ -103,7 +103,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse) (wire.Rewrite
 	if passer, ok := engine.(wire.Passer); ok && !chat.Forced && len(chat.Stops) == 0 {
 		return passer.Rewriter(chat, chunks), nil
 	}
-	return r.byEvents(wire.Decoder(engine, chat), openai.NewChatStream(chunks, chat.SingleCall)), nil
+	return r.byEvents(resp, wire.Decoder(engine, chat), openai.NewChatStream(chunks, chat.SingleCall)), nil
 }
 
 func (r *chatReply) isSeen(sent bool) bool { return sent }

@@ -100,9 +100,9 @@ type compactRun struct {
 	decode func() translate.Decoder
 }
 
-func (r *compactRun) begin(_ context.Context, _ *engineResponse) (wire.Rewriter, error) {
+func (r *compactRun) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
 	r.answer.Add(translate.Round{Number: 1})
-	return r.byEvents(r.decode(), gatherer(r.answer.Add)), nil
+	return r.byEvents(resp, r.decode(), gatherer(r.answer.Add)), nil
 }
 
 func (r *compactRun) isSeen(bool) bool { return false }

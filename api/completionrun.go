@@ -85,7 +85,7 @@ func (r *candidateReply) begin(ctx context.Context, resp *engineResponse) (wire.
 			return nil, err
 		}
 	}
-	return r.byEvents(r.completer.CompletionDecoder(), r.choice), nil
+	return r.byEvents(resp, r.completer.CompletionDecoder(of), r.choice), nil
 }
 
 func (r *candidateReply) isSeen(sent bool) bool { return sent }
@@ -111,13 +111,17 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 	if json.Unmarshal(prompt, &text) == nil {
 		return text, nil
 	}
-	err = r.call.converse(ctx, resp.lease, r.rq.target, r.completer.Detokenize(prompt), func(resp *engineResponse) error {
+	tokens, ok := r.completer.(wire.Detokenizer)
+	if !ok {
+		return "", wrongEngine(r.rq.target.Model, "takes no token ids: send the prompt as text.")
+	}
+	err = r.call.converse(ctx, resp.lease, r.rq.target, tokens.Detokenize(prompt), func(resp *engineResponse) error {
 		answer, err := resp.all(ctx, r.call.api.maxGathered)
 		if err != nil {
 			return err
 		}
 		var bad *translate.Error
-		if text, bad = r.completer.Detokenized(answer); bad != nil {
+		if text, bad = tokens.Detokenized(answer); bad != nil {
 			return bad
 		}
 		return r.call.gatherBytes(len(text))

@@ -60,7 +60,7 @@ func responseServers(all []responses.Server) []mcpServer {
 }
 
 // responseFields are the names of the Responses API.
-var responseFields = fieldNames{"messages": "input", "max_tokens": "max_output_tokens"}
+var responseFields = fieldNames{"messages": "input", "max_tokens": "max_output_tokens", "response_format": "text.format", "logprobs": "include"}
 
 // responseRun is a request for a response on its way.
 type responseRun struct {

@@ -22,6 +22,7 @@ type engineResponse struct {
 
 	call  *call
 	lease *supervisor.Lease
+	bound
 }
 
 // onLease does something on a lease of as many slots as can be had, up to a number. See [call.guarded] for when it is done
@@ -39,11 +40,16 @@ func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies 
 	})
 }
 
-// converse sends one request on a lease, which may be one of several on it, and has the response read.
+// converse sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
+// doesn't keep to its context is bounded first.
 func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target node.Target, request wire.Upstream, read func(*engineResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	engine := c.node.Wire(target.Model)
+	request, bound, err := c.bounded(ctx, lease, target, engine, request)
+	if err != nil {
+		return err
+	}
 	payload := supervisor.Payload{Pieces: request.Body, Memory: c.held.memory()}
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
@@ -65,7 +71,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 		return fault
 	}
 	c.answered.Store(true)
-	if err := read(&engineResponse{resp.Body, c, lease}); err != nil {
+	if err := read(&engineResponse{resp.Body, c, lease, bound}); err != nil {
 		return err
 	}
 	lease.Answered()

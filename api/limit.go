@@ -43,6 +43,7 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 // reserveChat is reserve for a chat. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
 // is the number of tokens that earlier rounds have used.
 func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat, spent int) error {
+	chat.NoTools = !chat.OffersTools(body)
 	if checker, ok := rq.engine.(wire.ChatChecker); ok {
 		if bad := checker.CheckChat(body, chat); bad != nil {
 			return bad
@@ -62,8 +63,14 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 	return err
 }
 
-// reserveCompletion is reserve for text completions: each candidate's request has a copy of the body.
+// reserveCompletion is reserve for text completions: each candidate's request has a copy of the body. It also refuses a request that
+// the engine can't do.
 func (c *call) reserveCompletion(rq *modelRequest, ask *request.Completion) error {
+	if checker, ok := rq.engine.(wire.CompletionChecker); ok {
+		if bad := checker.CheckCompletion(rq.body, ask); bad != nil {
+			return bad
+		}
+	}
 	if err := c.fits(rq, "prompt", len(rq.body.Raw), ask.PromptBytes); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type loopRun struct {
 	*run
 	teller teller
 
+	number   int   // of the round
 	context  int   // length of the context of the last round, in tokens
 	overflow error // there is no room for more results
 }
@@ -93,7 +94,7 @@ func (l *loopRun) Answer(ctx context.Context, round *mcploop.Round) error {
 	if err := l.call.reserveChat(l.rq, body, chat, used.Prompt+used.Completion); err != nil {
 		return err
 	}
-	l.rq.demand.Priority = round.Number > 1
+	l.number, l.rq.demand.Priority = round.Number, round.Number > 1
 	upstream := l.rq.engine.Chat(body, chat, 0)
 	return l.exchange(ctx, part{index: round.Number, prompt: round.Number, upstream: upstream, reply: &loopReply{loop: l, round: round, chat: chat}})
 }
@@ -121,7 +122,7 @@ func (p *loopReply) begin(_ context.Context, resp *engineResponse) (wire.Rewrite
 		l.teller.add(begun)
 		p.pass = l.teller.add
 	}
-	return l.byEvents(wire.Decoder(l.rq.engine, p.chat), p), nil
+	return l.byEvents(resp, wire.Decoder(l.rq.engine, p.chat), p), nil
 }
 
 // Append appends what the client sees of an event of the engine.

@@ -13,12 +13,14 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
+	fakemlx.MainIfChild()
 	os.Exit(m.Run())
 }
 

@@ -47,6 +47,9 @@ func (c *call) nativeChat() error {
 	rq.demand.ContextLength = chat.ContextLength
 	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
 	defer r.close()
+	if r.stream != nil {
+		c.counting = r.tellPrompt
+	}
 	return r.answer()
 }
 
@@ -154,6 +157,14 @@ func (r *nativeRun) begin(dst []byte, resp *engineResponse, round int) []byte {
 		}
 	}
 	return dst
+}
+
+// tellPrompt tells of the progress of a prompt that is counted before it is answered. The engine then has it cached.
+func (r *nativeRun) tellPrompt(resp *engineResponse, ev translate.Prompt) {
+	r.tell(func(dst []byte) []byte {
+		dst = r.Append(r.begin(dst, resp, r.number), translate.Round{Number: r.number})
+		return r.Append(dst, ev)
+	})
 }
 
 // Append appends what the client sees of an event.

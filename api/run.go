@@ -189,8 +189,8 @@ func (r *run) send(buf *[]byte, frames []byte) (sent bool) {
 
 // byEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and
 // an answer that breaks off gets the Timings that were measured here.
-func (r *run) byEvents(decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
-	return wire.Encoded(newTimedDecoder(r, decoder), encoder)
+func (r *run) byEvents(resp *engineResponse, decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
+	return wire.Encoded(newTimedDecoder(r, resp, decoder), encoder)
 }
 
 // sinceArrival is asked when an answer begins, and notes when the first of them did. It needs the lock.

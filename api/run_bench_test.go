@@ -56,7 +56,7 @@ func BenchmarkChatStream(b *testing.B) {
 	b.ResetTimer()
 	chunks := openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, false, nil)})
 	rewriter := llamaserver.Wire{}.Rewriter(&request.Chat{N: 1}, chunks)
-	if err := r.read(c.r.Context(), &engineResponse{&chunkReader{head, end, b.N + 1}, c, nil}, part{reply: passed{rewriter}}); err != nil {
+	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, call: c}, part{reply: passed{rewriter}}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -21,8 +21,8 @@ type textReply struct {
 	*run
 }
 
-func (r textReply) begin(context.Context, *engineResponse) (wire.Rewriter, error) {
-	return r.byEvents(r.rq.engine.Decoder(), r), nil
+func (r textReply) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+	return r.byEvents(resp, r.rq.engine.Decoder(), r), nil
 }
 
 func (textReply) isSeen(sent bool) bool { return sent }

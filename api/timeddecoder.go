@@ -10,16 +10,18 @@ import (
 type timedDecoder struct {
 	run     *run
 	decoder translate.Decoder
+	bound   *bound
 	each    func(translate.Event) error // take, which is made a function once
 	emit    func(translate.Event) error // what take emits to
 
 	began, first, last time.Time // last: when the last token came
 	tokens             int       // one to a piece
 	hasTimings         bool      // the engine has sent its own
+	hasStop            bool      // the engine has said why it ended
 }
 
-func newTimedDecoder(r *run, decoder translate.Decoder) *timedDecoder {
-	m := &timedDecoder{run: r, decoder: decoder, began: time.Now()}
+func newTimedDecoder(r *run, resp *engineResponse, decoder translate.Decoder) *timedDecoder {
+	m := &timedDecoder{run: r, decoder: decoder, bound: &resp.bound, began: time.Now()}
 	m.each = m.take
 	return m
 }
@@ -45,8 +47,18 @@ func (m *timedDecoder) take(ev translate.Event) error {
 			}
 		}
 	}
-	if _, ok := ev.(translate.Fault); ok {
+	if usage, ok := ev.(translate.Usage); ok {
+		ev = m.bound.usage(usage)
+	}
+	switch ev := ev.(type) {
+	case translate.Fault:
 		return m.emit(ev)
+	case translate.Finish:
+		if m.bound.isFull && !m.hasStop && ev.Reason == translate.FinishLength {
+			if err := m.emit(translate.Stop{Reason: translate.StopContext}); err != nil {
+				return err
+			}
+		}
 	}
 	if m.note(ev) {
 		if err := m.emit(translate.FirstToken{After: m.run.sinceArrival()}); err != nil {
@@ -73,6 +85,8 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 		m.last = time.Now()
 	case translate.Timings:
 		m.hasTimings = true
+	case translate.Stop:
+		m.hasStop = true
 	}
 	if isFirst = m.first.IsZero(); isFirst {
 		m.first = time.Now()

@@ -76,6 +76,12 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			sandbox on|off
 //			sandbox_read <path...>        # may be repeated
 //		}
+//		engine mlx_lm {
+//			command <word...>
+//			parallel <n>
+//			args <argument...>
+//			sandbox off
+//		}
 //		model <key> {
 //			alias <name...>
 //			context_length <tokens>

@@ -15,6 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -178,7 +180,8 @@ func TestCaddyfile_OptionsAreKnown(t *testing.T) {
 	}
 	for block, options := range map[string][]string{
 		"{\nlm {\n%\n}\n}":                             appOptions,
-		"{\nlm {\nengine llama_server {\n%\n}\n}\n}":   engineOptions,
+		"{\nlm {\nengine llama_server {\n%\n}\n}\n}":   engineOptions(node.Engines()[0]),
+		"{\nlm {\nengine mlx_lm {\n%\n}\n}\n}":         engineOptions(node.Engines()[1]),
 		"{\nlm {\nmodel a/b {\n%\n}\n}\n}":             modelOptions,
 		"{\nlm {\nhub https://a.example {\n%\n}\n}\n}": hubOptions,
 		"{\nlm {\nstore sqlite {\n%\n}\n}\n}":          storeOptions,

@@ -17,6 +17,10 @@ type Engine struct {
 	// The executable. Default: the selected runtime (lmcaddy runtime ls), else the one on PATH.
 	Path string `json:"path,omitempty"`
 
+	// Instead of a path, the executable and the arguments that come before all others, for an engine that may be started by any
+	// command: mlx_lm.
+	Command []string `json:"command,omitempty"`
+
 	// How many requests an instance answers at a time. Default: 4, or fewer if memory is scarce.
 	Parallel int `json:"parallel,omitempty"`
 
@@ -34,8 +38,17 @@ type Engine struct {
 	Options map[string][]string `json:"options,omitempty"`
 }
 
-// engineOptions are the options that every engine has.
-var engineOptions = []string{"args", "parallel", "path", "sandbox", "sandbox_read"}
+// engineOptions returns the options of an engine, sorted.
+func engineOptions(described node.Engine) []string {
+	options := append(slices.Collect(maps.Keys(described.Words)), "args", "parallel", "path", "sandbox")
+	if described.NoSandbox == "" {
+		options = append(options, "sandbox_read")
+	}
+	if described.Command {
+		options = append(options, "command")
+	}
+	return slices.Sorted(slices.Values(options))
+}
 
 // findEngine returns the engine with a name. The error lists the available engines.
 func findEngine(all []node.Engine, name string) (node.Engine, error) {
@@ -71,6 +84,9 @@ func (a *App) engine(d *caddyfile.Dispenser, all []node.Engine) error {
 		if err := e.option(d, described); err != nil {
 			return err
 		}
+		if err := e.check(described); err != nil {
+			return d.WrapErr(err)
+		}
 	}
 	return nil
 }
@@ -79,6 +95,9 @@ func (e *Engine) option(d *caddyfile.Dispenser, described node.Engine) error {
 	switch word := d.Val(); word {
 	case "path":
 		return oneArg(d, &e.Path)
+	case "command":
+		e.Command = nil // a later one replaces it
+		return someArgs(d, &e.Command)
 	case "parallel":
 		return wholeNumber(d, 1, &e.Parallel)
 	case "args":
@@ -92,8 +111,7 @@ func (e *Engine) option(d *caddyfile.Dispenser, described node.Engine) error {
 	default:
 		makesArgs := described.Words[word]
 		if makesArgs == nil {
-			known := slices.Sorted(maps.Keys(described.Words))
-			return unknownOption(d, "engine "+described.Name, slices.Sorted(slices.Values(append(known, engineOptions...))))
+			return unknownOption(d, "engine "+described.Name, engineOptions(described))
 		}
 		values := d.RemainingArgs()
 		if e.Options == nil {
@@ -105,9 +123,38 @@ func (e *Engine) option(d *caddyfile.Dispenser, described node.Engine) error {
 	}
 }
 
+// check returns an error if an option is set that the engine doesn't have.
+func (e *Engine) check(described node.Engine) error {
+	wantsSandbox := len(e.SandboxRead) > 0 || (e.Sandbox != nil && *e.Sandbox)
+	switch {
+	case described.Command && e.Path != "" && len(e.Command) > 0:
+		return fmt.Errorf(`engine %s: "path" and "command" both name the executable: leave one of them out`, described.Name)
+	case !described.Command && len(e.Command) > 0:
+		return fmt.Errorf(`engine %s: there is no option "command": set "path" to the executable`, described.Name)
+	case len(e.Command) > 0 && e.Command[0] == "":
+		return fmt.Errorf("engine %s: command: the first word must be the executable", described.Name)
+	case described.NoSandbox != "" && wantsSandbox:
+		return fmt.Errorf(`engine %s: it can't run in the sandbox, because %s: leave out "sandbox on" and "sandbox_read"`, described.Name, described.NoSandbox)
+	default:
+		return nil
+	}
+}
+
 // settings returns the engine's settings, with absolute paths.
 func (e *Engine) settings(described node.Engine, resolve func(string) string) (node.EngineSettings, error) {
 	s := node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel, Unconfined: e.Sandbox != nil && !*e.Sandbox}
+	if err := e.check(described); err != nil {
+		return s, err
+	}
+	for i, word := range e.Command {
+		if word = resolve(word); i == 0 {
+			word = home.Expand(word)
+		}
+		s.Command = append(s.Command, word)
+	}
+	if described.Command && s.Path != "" {
+		s.Command = []string{s.Path}
+	}
 	for _, word := range slices.Sorted(maps.Keys(e.Options)) {
 		makesArgs := described.Words[word]
 		if makesArgs == nil {

@@ -30,13 +30,27 @@ func TestApp_Engine(t *testing.T) {
 		"both": {
 			"engine echo\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"echo": {}, "llama_server": {Unconfined: true}}, "",
 		},
-		"a wrong value":         {"engine echo {\ngreeting\n}", nil, "give one text, at Testfile:2"},
-		"another's option":      {"engine llama_server {\ngreeting /a\n}", nil, `engine llama_server: unknown option "greeting"; there are: args, parallel, path, sandbox, sandbox_read, at Testfile:2`},
-		"an option that isn't":  {"engine echo {\ngreetings /a\n}", nil, `engine echo: unknown option "greetings"; there are: args, greeting, parallel, path, sandbox, sandbox_read, at Testfile:2`},
-		"an engine that isn't":  {"engine mlx", nil, `engine: "mlx" is not one of: llama_server, echo, at Testfile:1`},
-		"an engine of no name":  {`engine ""`, nil, `engine: "" is not one of: llama_server, echo, at Testfile:1`},
-		"no engine":             {"engine", nil, "wrong argument count"},
-		"more than its name":    {"engine echo 1", nil, "wrong argument count"},
+		"a wrong value":        {"engine echo {\ngreeting\n}", nil, "give one text, at Testfile:2"},
+		"another's option":     {"engine llama_server {\ngreeting /a\n}", nil, `engine llama_server: unknown option "greeting"; there are: args, parallel, path, sandbox, sandbox_read, at Testfile:2`},
+		"an option that isn't": {"engine echo {\ngreetings /a\n}", nil, `engine echo: unknown option "greetings"; there are: args, greeting, parallel, path, sandbox, sandbox_read, at Testfile:2`},
+		"an engine that isn't": {"engine mlx", nil, `engine: "mlx" is not one of: llama_server, mlx_lm, echo, at Testfile:1`},
+		"an engine of no name": {`engine ""`, nil, `engine: "" is not one of: llama_server, mlx_lm, echo, at Testfile:1`},
+		"no engine":            {"engine", nil, "wrong argument count"},
+		"more than its name":   {"engine echo 1", nil, "wrong argument count"},
+		"a command": {
+			"engine mlx_lm {\ncommand python3 -m mlx_lm server\nsandbox off\nargs --log-level DEBUG\n}",
+			map[string]node.EngineSettings{"mlx_lm": {Command: []string{"python3", "-m", "mlx_lm", "server"}, Unconfined: true, Args: []string{"--log-level", "DEBUG"}}},
+			"",
+		},
+		"a later command":       {"engine mlx_lm {\ncommand a b\n}\nengine mlx_lm {\ncommand c\n}", map[string]node.EngineSettings{"mlx_lm": {Command: []string{"c"}}}, ""},
+		"no command":            {"engine mlx_lm {\ncommand\n}", nil, "wrong argument count"},
+		"an empty command":      {"engine mlx_lm {\ncommand \"\"\n}", nil, "engine mlx_lm: command: the first word must be the executable, at Testfile:2"},
+		"a path as a command":   {"engine mlx_lm {\npath /a\n}", map[string]node.EngineSettings{"mlx_lm": {Path: "/a", Command: []string{"/a"}}}, ""},
+		"a path and a command":  {"engine mlx_lm {\npath /a\ncommand b\n}", nil, `engine mlx_lm: "path" and "command" both name the executable: leave one of them out, at Testfile:3`},
+		"a command of a path":   {"engine llama_server {\ncommand a\n}", nil, `engine llama_server: there is no option "command": set "path" to the executable, at Testfile:2`},
+		"a sandbox":             {"engine mlx_lm {\nsandbox on\n}", nil, "engine mlx_lm: it can't run in the sandbox, because Python and whatever else its command starts need files and programs that the sandbox can't know: leave out \"sandbox on\" and \"sandbox_read\", at Testfile:2"},
+		"a hole in a sandbox":   {"engine mlx_lm {\nsandbox_read /a\n}", nil, "engine mlx_lm: it can't run in the sandbox"},
+		"an option of neither":  {"engine mlx_lm {\ngreeting /a\n}", nil, `engine mlx_lm: unknown option "greeting"; there are: args, command, parallel, path, sandbox, at Testfile:2`},
 		"two blocks of the one": {"engine echo {\nargs 1\n}\nengine echo {\nargs 2\n}", map[string]node.EngineSettings{"echo": {Args: []string{"1", "2"}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,9 +99,11 @@ func TestApp_EnginesInJSON(t *testing.T) {
 		engines map[string]*Engine
 		err     string
 	}{
-		"one that isn't":       {map[string]*Engine{"mlx": {}}, `engine: "mlx" is not one of: llama_server, echo`},
+		"one that isn't":       {map[string]*Engine{"mlx": {}}, `engine: "mlx" is not one of: llama_server, mlx_lm, echo`},
 		"an option that isn't": {map[string]*Engine{"llama_server": {Options: map[string][]string{"greeting": {"/a"}}}}, `engine llama_server: there is no option "greeting"`},
 		"a wrong value":        {map[string]*Engine{"echo": {Options: map[string][]string{"greeting": nil}}}, "engine echo: greeting: give one text"},
+		"a path and a command": {map[string]*Engine{"mlx_lm": {Path: "/a", Command: []string{"/a"}}}, `engine mlx_lm: "path" and "command" both name the executable: leave one of them out`},
+		"a command":            {map[string]*Engine{"llama_server": {Command: []string{"/a"}}}, `engine llama_server: there is no option "command": set "path" to the executable`},
 		"nothing of one":       {map[string]*Engine{"llama_server": nil}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

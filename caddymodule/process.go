@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -24,6 +25,8 @@ type Process struct {
 	StartedAt time.Time `json:"started_at"`
 	Addresses []string  `json:"addresses"` // of its sites, as URLs; none while it is starting
 	Sandbox   string    `json:"sandbox"`   // of new engines: its mechanism, "off", or "not available" and why
+	// Engines are what would be started for a model that is loaded now; none while the server is starting.
+	Engines []node.FoundEngine `json:"engines"`
 }
 
 var processStarted = time.Now()
@@ -36,20 +39,31 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	engines := activeEngines()
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
 		Version: cmp.Or(program().Version, moduleVersion()), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
-		Sandbox: activeSandbox(),
+		Sandbox: sandboxOf(engines), Engines: engines,
 	})
 }
 
-// activeSandbox describes the sandbox in which the active configuration starts engines.
-func activeSandbox() string {
+// activeEngines looks for the engines of the active configuration.
+func activeEngines() []node.FoundEngine {
 	app, err := caddy.ActiveContext().AppIfConfigured("lm")
-	if err == nil {
-		for _, e := range app.(*App).settings.Engines {
-			if e.Unconfined {
-				return supervisor.SandboxOff
-			}
+	if err != nil {
+		return []node.FoundEngine{}
+	}
+	n := app.(*App).running()
+	if n == nil {
+		return []node.FoundEngine{}
+	}
+	return n.FindEngines()
+}
+
+// sandboxOf describes the sandbox of engines that can run in one.
+func sandboxOf(engines []node.FoundEngine) string {
+	for _, e := range engines {
+		if e.Sandbox == supervisor.SandboxOff {
+			return supervisor.SandboxOff
 		}
 	}
 	return supervisor.SandboxState()

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -25,7 +25,7 @@ func (n *Node) openDownloads(s *Settings) {
 		err = jobs.SetHubs(s.Hubs)
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
-			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: slices.Collect(maps.Keys(n.ofFormat)),
+			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formatsNow, Prefers: preferred(),
 			Memory: n.budget.Load, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
@@ -38,6 +38,29 @@ func (n *Node) openDownloads(s *Settings) {
 		return
 	}
 	n.noDownloads.Store(nil)
+}
+
+// formatsNow returns the formats of the models that are worth downloading now: those of the first engine, which a new machine
+// gets first, and those of the others that are installed.
+func (n *Node) formatsNow() []catalog.Format {
+	var formats []catalog.Format
+	for i, e := range n.inOrder {
+		if i > 0 && e.Find != nil {
+			if _, err := e.Find(e.setup); err != nil {
+				continue
+			}
+		}
+		formats = append(formats, e.Formats...)
+	}
+	return formats
+}
+
+// preferred returns the format of which a model is downloaded if it comes in several. On Apple's processors MLX is faster.
+func preferred() catalog.Format {
+	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
+		return catalog.FormatMLX
+	}
+	return catalog.FormatGGUF
 }
 
 func (n *Node) closeDownloads() error {

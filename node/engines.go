@@ -10,7 +10,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/llamaserver"
+	"github.com/lmcaddy/lmcaddy/supervisor/mlxlm"
 	llamawire "github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	mlxwire "github.com/lmcaddy/lmcaddy/translate/mlxlm"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
@@ -24,6 +26,7 @@ type Engine struct {
 func Engines() []Engine {
 	return []Engine{
 		{llamaserver.Engine(), llamawire.Wire{}},
+		{mlxlm.Engine(), mlxwire.Wire{}},
 	}
 }
 
@@ -40,6 +43,14 @@ func (e *engine) choices(m *catalog.Model) supervisor.Choices {
 		return supervisor.Choices{}
 	}
 	return e.Choices(m)
+}
+
+// runs returns why the engine can't run a model, or nil.
+func (e *engine) runs(m *catalog.Model) error {
+	if e.Runs == nil {
+		return nil
+	}
+	return e.Runs(m)
 }
 
 // fixed returns the options that arguments already decide.
@@ -62,16 +73,18 @@ func (e *engine) contextLength(want, maximum int) int {
 
 // setEngines creates the processes of the engines.
 func (n *Node) setEngines(all []Engine) {
-	n.engines = map[string]*engine{}
+	n.engines, n.inOrder = map[string]*engine{}, nil
 	n.ofFormat = map[catalog.Format]*engine{}
 	for _, described := range all {
 		e := &engine{Engine: described, setup: supervisor.Setup{
 			Path:     func() string { return n.settings.Load().Engines[described.Name].Path },
+			Command:  func() []string { return n.settings.Load().Engines[described.Name].Command },
 			Runtimes: n.home.Runtimes(),
 			Log:      n.log.With("part", "runtimes"),
 		}}
 		e.process = described.New(e.setup)
 		n.engines[described.Name] = e
+		n.inOrder = append(n.inOrder, e)
 		for _, f := range described.Formats {
 			if n.ofFormat[f] == nil {
 				n.ofFormat[f] = e

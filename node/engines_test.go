@@ -1,8 +1,11 @@
 package node
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -28,5 +31,28 @@ func TestEngine_ContextLength(t *testing.T) {
 		if got := e.contextLength(tt.want, tt.maximum); got != tt.got {
 			t.Errorf("%d of at most %d, in steps of %d: %d, want %d", tt.want, tt.maximum, tt.step, got, tt.got)
 		}
+	}
+}
+
+// TestFormatsNow: models are downloaded in the formats of the first engine, and of others while they are there.
+func TestFormatsNow(t *testing.T) {
+	t.Parallel()
+	there := false
+	find := func(supervisor.Setup) (string, error) {
+		if there {
+			return "engine", nil
+		}
+		return "", errors.New("it isn't installed")
+	}
+	n := &Node{inOrder: []*engine{
+		{Engine: Engine{Engine: supervisor.Engine{Formats: []catalog.Format{"a"}, Find: find}}},
+		{Engine: Engine{Engine: supervisor.Engine{Formats: []catalog.Format{"b", "c"}, Find: find}}},
+		{Engine: Engine{Engine: supervisor.Engine{Formats: []catalog.Format{"d"}}}},
+	}}
+	for _, want := range [][]catalog.Format{{"a", "d"}, {"a", "b", "c", "d"}} {
+		if got := n.formatsNow(); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		there = true
 	}
 }

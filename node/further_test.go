@@ -16,6 +16,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // echo is a further engine, with a format of its own.
@@ -162,5 +163,71 @@ func TestOpen_AFurtherEngineBesideTheOthers(t *testing.T) {
 	}
 	if _, err := n.Load(ctx, target.Model, node.LoadOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no echo engine is configured") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A model that its engine can't run is refused on every way to a load, before anything is started.
+func TestOpen_AModelThatItsEngineCannotRun(t *testing.T) {
+	t.Parallel()
+	choosy := echo
+	choosy.Runs = func(m *catalog.Model) error { return errors.New("The model " + m.Key + " is too quiet.") }
+	choosy.Find = func(supervisor.Setup) (string, error) { return "", errors.New("it was looked for") }
+	n := openWith(t, choosy)
+	if err := n.Push(1, node.Settings{JIT: true, Models: map[string]node.ModelSettings{"echo/canyon": {Preload: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	target, err := n.Find(t.Context(), "echo/canyon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, load := range map[string]func() error{
+		"a load": func() error {
+			_, err := n.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
+			return err
+		},
+		"a request": func() error {
+			_, err := n.Acquire(t.Context(), target, node.Demand{})
+			return err
+		},
+		"a request with a context length": func() error {
+			_, err := n.Acquire(t.Context(), target, node.Demand{ContextLength: 100})
+			return err
+		},
+	} {
+		var refused *translate.Error
+		if err := load(); !errors.As(err, &refused) || refused.Code != "unsupported_model" || refused.Status() != 400 || refused.Message != "The model echo/canyon is too quiet." {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if all := n.Overview(); len(all.Instances)+len(all.Failing)+len(all.Coming) > 0 {
+		t.Errorf("something was started: %+v", all)
+	}
+}
+
+// An engine that is started by a command gets the configured one, and runs without a sandbox.
+func TestOpen_AnEngineWithACommand(t *testing.T) {
+	t.Parallel()
+	path, err := echoengine.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	commanded := echo
+	commanded.Command, commanded.NoSandbox = true, "it is an echo"
+	commanded.Find = func(s supervisor.Setup) (string, error) { return s.Command()[0], nil }
+	commanded.New = func(s supervisor.Setup) supervisor.Process {
+		s.Path = func() string { return s.Command()[0] }
+		return echo.New(s)
+	}
+	n := openWith(t, commanded)
+	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Command: []string{path}}}}); err != nil {
+		t.Fatal(err)
+	}
+	target, err := n.Find(t.Context(), "echo/canyon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := n.Load(t.Context(), target.Model, node.LoadOptions{}, nil)
+	if err != nil || in.Sandbox != "off: it is an echo" {
+		t.Errorf("sandbox %q, error %v", in.Sandbox, err)
 	}
 }

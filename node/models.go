@@ -108,15 +108,22 @@ func (n *Node) LongestTTL(key string) time.Duration {
 }
 
 // Wire returns the wire format of the engine that runs a model.
-func (n *Node) Wire(m catalog.Model) wire.Engine { return n.engineOf(&m).Wire }
+func (n *Node) Wire(m catalog.Model) wire.Engine {
+	engine := n.engineOf(&m).Wire
+	if specific, ok := engine.(wire.Specific); ok {
+		caps := n.Caps(m)
+		return specific.For(&caps)
+	}
+	return engine
+}
 
 // Caps returns a model's capabilities, as far as they are known without loading it.
 func (n *Node) Caps(m catalog.Model) request.Caps {
 	caps := request.Caps{
-		Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar,
+		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
 		Reasoning: append([]string{}, m.Reasoning.Options...),
 	}
-	if engine, ok := n.Wire(m).(wire.Describer); ok {
+	if engine, ok := n.engineOf(&m).Wire.(wire.Describer); ok {
 		engine.Describe(&caps)
 	}
 	return caps

@@ -35,6 +35,7 @@ type Node struct {
 	mcp        *servers.Pool
 	engines    map[string]*engine         // by name
 	ofFormat   map[catalog.Format]*engine // the engine that runs each format
+	inOrder    []*engine                  // as they were given; the first is the default
 
 	downloads   atomic.Pointer[fetch.Jobs] // nil before the first settings, or if noDownloads has the reason
 	noDownloads atomic.Pointer[error]

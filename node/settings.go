@@ -66,6 +66,7 @@ type Budget struct {
 // EngineSettings are the settings of an engine.
 type EngineSettings struct {
 	Path     string   // of the executable; empty: chosen by the engine, such as the selected runtime
+	Command  []string // instead of Path: the executable, and arguments that come before all others; nil: chosen by the engine
 	Parallel int      // concurrent requests per instance; 0: defaultParallel
 	Args     []string // added to the arguments of every instance
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
@@ -87,6 +88,9 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 	s := n.settings.Load()
 	ms := n.settingsOf(s, m.Key)
 	e := n.engineOf(&m)
+	if err := e.runs(&m); err != nil {
+		return nil, translate.Invalid("unsupported_model", "model", err.Error())
+	}
 	es := s.Engines[e.Name]
 	spec := &supervisor.Spec{
 		Engine: e.Name,
@@ -95,6 +99,7 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 
 		Private:     s.PrivatePrompts && m.Type == catalog.TypeLLM,
 		Unconfined:  es.Unconfined,
+		NoSandbox:   e.NoSandbox,
 		Readable:    es.Readable,
 		Pinned:      ms.Pinned,
 		AutoRestart: o.ByHand || ms.Pinned || ms.Preload,

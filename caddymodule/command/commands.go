@@ -19,7 +19,7 @@ import (
 const description = `lmcaddy turns a machine into a model server: it runs an engine for each loaded model, and serves
 OpenAI-style, Anthropic-style and LM Studio's native APIs. It is a build of Caddy, and uses Caddy's configuration.
 
-  lmcaddy runtime get llama.cpp   downloads the engine
+  lmcaddy runtime get llama.cpp   downloads an engine
   lmcaddy serve                   serves on http://127.0.0.1:1234 without a configuration
   lmcaddy run                     serves with the Caddyfile in this folder; without one, like serve
   lmcaddy get MODEL               downloads a model; lmcaddy import FILE adds a local file
@@ -42,8 +42,8 @@ func commands() []caddycmd.Command {
 		{Name: "ps", Usage: "[--json] [--address ADDRESS]", Short: "Shows what the running server has loaded", CobraFunc: definePS},
 		{Name: "rm", Usage: "MODEL", Short: "Deletes a model's files", CobraFunc: defineRM},
 		{
-			Name: "runtime", Usage: "ls | get llama.cpp | select NAME | remove NAME",
-			Short: "Finds, downloads and selects the engine that runs models", CobraFunc: defineRuntime,
+			Name: "runtime", Usage: "ls | get ENGINE | select NAME | remove NAME",
+			Short: "Finds, downloads and selects the engines that run models", CobraFunc: defineRuntime,
 		},
 		{
 			Name: "serve", Usage: "[--listen ADDRESS] [--models-dir FOLDER]", Short: "Serves models without a configuration file",

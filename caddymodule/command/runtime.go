@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,14 +14,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
-const howToGet = `No llama-server was found. Get one with "lmcaddy runtime get llama.cpp".`
+const howToGet = `No engine was found. Get one with "lmcaddy runtime get llama.cpp", or for MLX models with "lmcaddy runtime get mlx-lm".`
+
+const gettable = `The engines are:
+  llama.cpp   llama-server, which runs models in the GGUF format
+  mlx-lm      mlx_lm.server, which runs models in the MLX format, on Macs with an Apple processor and on Linux`
 
 // defineRuntime defines `lmcaddy runtime` with its sub-commands. They work on the home folder, with a server running or not.
 func defineRuntime(cmd *cobra.Command) {
-	cmd.Long = `Finds, fetches and selects the engine (llama-server) that runs models.
+	cmd.Long = `Finds, fetches and selects the engines that run models.
 
-The engine is looked for at the path that the Caddyfile gives, then among the runtimes in
-$LMCADDY_HOME/runtimes (the selected one), then on PATH.`
+An engine is looked for where the Caddyfile says, then among the runtimes in
+$LMCADDY_HOME/runtimes (the selected one of that engine), then on PATH.
+
+` + gettable
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(runtimeList(), runtimeGet(), runtimeSelect(), runtimeRemove())
@@ -42,7 +49,7 @@ func runtimeList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "Lists the installed runtimes, and the llama-server on PATH",
+		Short: "Lists the installed runtimes, and the engines on PATH",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := openRuntimes(cmd)
@@ -78,50 +85,70 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 		if r.Source == runtimes.OnPath {
 			from = "PATH"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, orDash(r.Name), orDash(r.Version), orDash(r.Variant), orDash(from), r.Path)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", selected, orDash(r.Name), orDash(r.Version), orDash(r.Variant), orDash(from), commandOf(r))
 	}
 	return table.Flush()
+}
+
+// commandOf returns the words that start a runtime.
+func commandOf(r runtimes.Runtime) string {
+	return strings.Join(append([]string{r.Path}, r.Args...), " ")
 }
 
 func runtimeGet() *cobra.Command {
 	var options runtimes.GetOptions
 	var ifMissing bool
 	cmd := &cobra.Command{
-		Use:   "get llama.cpp",
-		Short: "Downloads an engine: the official release, or a Debian-family system's packages",
-		Long: `Downloads an engine to $LMCADDY_HOME/runtimes, and selects it if none is selected.
+		Use:   "get llama.cpp | mlx-lm",
+		Short: "Downloads an engine",
+		Long: `Downloads an engine to $LMCADDY_HOME/runtimes, and selects it if none of its kind is selected.
 
-It comes from the project's official release for this platform, checked against its SHA-256
-checksum. If a Debian-family system can't reach that, it comes from the distribution's
+llama.cpp comes from the project's official release for this platform, checked against its
+SHA-256 checksum. If a Debian-family system can't reach that, it comes from the distribution's
 own packages, which are unpacked there: that needs no root and doesn't change the
-system's libraries.`,
-		Example: "  lmcaddy runtime get llama.cpp\n  lmcaddy runtime get llama.cpp --variant vulkan",
-		Args:    cobra.ExactArgs(1),
+system's libraries.
+
+mlx-lm is a Python package. It is installed by pip, from PyPI or the index that pip is configured
+to use, in a virtual environment of its own: no other Python package is used or changed. That needs
+Python 3.10 or later with its module venv.
+
+` + gettable,
+		Example: "  lmcaddy runtime get llama.cpp\n  lmcaddy runtime get llama.cpp --variant vulkan\n  lmcaddy runtime get mlx-lm",
+		Args:    gettableEngine,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Engine = args[0]
 			return getRuntime(cmd, options, ifMissing)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Variant, "variant", "", "cpu, vulkan, cuda or metal (default: what fits the hardware)")
-	flags.StringVar(&options.Version, "version", "", "a build like b11669 or a release like v0.7.0 (default: the latest release)")
-	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if a llama-server is already installed or on PATH")
-	flags.StringVar(&options.Releases, "releases", "", "address of a mirror of the project's releases API")
+	flags.StringVar(&options.Variant, "variant", "", "cpu, cuda, metal, or vulkan for llama.cpp (default: what fits the hardware)")
+	flags.StringVar(&options.Version, "version", "", "of llama.cpp, a build like b11669 or a release like v0.7.0 (default: the latest release); of mlx-lm, a version like 0.31.3 (the default)")
+	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if the engine is already installed or on PATH")
+	flags.StringVar(&options.Releases, "releases", "", "address of a mirror of the releases API of llama.cpp")
+	flags.StringVar(&options.Index, "index", "", "address of a Python package index for mlx-lm")
 	return cmd
 }
 
-func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool) error {
-	switch options.Engine {
-	case runtimes.LlamaCpp:
-	default:
-		return fmt.Errorf("there is no engine %q to download; the only one is %s, which runs GGUF models", options.Engine, runtimes.LlamaCpp)
+// gettableEngine checks that the argument is an engine that can be downloaded.
+func gettableEngine(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("name the engine to download. " + gettable)
+	case len(args) > 1:
+		return errors.New("name one engine to download. " + gettable)
+	case args[0] != runtimes.LlamaCpp && args[0] != runtimes.MLXLM:
+		return fmt.Errorf("there is no engine %q to download. %s", args[0], gettable)
 	}
+	return nil
+}
+
+func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool) error {
 	store, err := openRuntimes(cmd)
 	if err != nil {
 		return err
 	}
 	if ifMissing {
-		if _, err := store.Find(""); err == nil {
+		if _, err := store.Find(options.Engine, ""); err == nil {
 			return nil
 		}
 	}
@@ -150,12 +177,12 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 	} else {
 		text += inWords(fmt.Sprintf("; another is selected, \"lmcaddy runtime select %s\" selects this one", got.Name))
 	}
-	_, err := fmt.Fprintf(out, "%s.\n%s\n", text, got.Path)
+	_, err := fmt.Fprintf(out, "%s.\n%s\n", text, commandOf(got))
 	return err
 }
 
 func runtimeSelect() *cobra.Command {
-	cmd := &cobra.Command{Use: "select NAME", Short: "Selects the runtime to use"}
+	cmd := &cobra.Command{Use: "select NAME", Short: "Selects the runtime to use for its engine"}
 	changeRuntime(cmd, (*runtimes.Store).Select, "is selected")
 	return cmd
 }

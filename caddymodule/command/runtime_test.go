@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/lmcaddy/lmcaddy/internal/fakepypi"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
@@ -185,6 +187,37 @@ func TestRuntime_GetIfMissing(t *testing.T) {
 	}
 }
 
+func TestRuntime_GetMLX(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("LMCADDY_HOME", home) // and a PATH with Python
+	index := fakepypi.New(t, append(fakepypi.MLX(), fakepypi.MLXLM("0.31.3", ""))...)
+	out, errs, err := runRuntime(t, "get", "mlx-lm", "--index", index.URL)
+	if err != nil {
+		t.Fatalf("%v\n(tools/venv.sh installs Python)", err)
+	}
+	if !strings.Contains(errs, "fetching mlx_lm-0.31.3-py3-none-any.whl") {
+		t.Errorf("no progress: %q", errs)
+	}
+	list := slices.DeleteFunc(listedRuntimes(t), func(r runtimes.Runtime) bool { return r.Source != runtimes.Installed })
+	if len(list) != 1 {
+		t.Fatalf("listed %+v", list)
+	}
+	got := list[0]
+	command := filepath.Join(home, "runtimes", got.Name, "bin", "python3") + " -I -m mlx_lm server"
+	if diff := cmp.Diff(got.Name+" is installed; it is selected.\n"+command+"\n", out); diff != "" {
+		t.Error(diff)
+	}
+	if got.Engine != runtimes.MLXLM || got.Version != "0.31.3" || !got.Selected || !strings.HasPrefix(got.Name, "mlx-lm-0.31.3-") {
+		t.Errorf("listed %+v", got)
+	}
+	if out, _, err = runRuntime(t, "ls"); err != nil || !strings.Contains(out, command) {
+		t.Errorf("ls says %q, %v", out, err)
+	}
+	if out, errs, err = runRuntime(t, "get", "mlx-lm", "--if-missing", "--index", "http://127.0.0.1:1"); err != nil || out+errs != "" {
+		t.Errorf("it is there, but: %q, %q, %v", out, errs, err)
+	}
+}
+
 func TestRuntime_Errors(t *testing.T) {
 	runtimeHome(t)
 	for _, test := range []struct {
@@ -192,9 +225,14 @@ func TestRuntime_Errors(t *testing.T) {
 		arguments []string
 		says      []string
 	}{
-		{"unknown engine", []string{"get", "ollama"}, []string{`no engine "ollama"`, "llama.cpp"}},
-		{"mlx_lm", []string{"get", "mlx_lm"}, []string{`no engine "mlx_lm"`, "llama.cpp"}},
-		{"no engine", []string{"get"}, []string{"accepts 1 arg"}},
+		{"unknown engine", []string{"get", "ollama"}, []string{`no engine "ollama"`, "llama.cpp", "mlx-lm"}},
+		{"the name in the Caddyfile", []string{"get", "mlx_lm"}, []string{`no engine "mlx_lm"`, "mlx-lm      mlx_lm.server"}},
+		{"no engine", []string{"get"}, []string{"name the engine to download", "llama.cpp   llama-server", "mlx-lm      mlx_lm.server"}},
+		{"two engines", []string{"get", "llama.cpp", "mlx-lm"}, []string{"name one engine to download"}},
+		{"releases of mlx-lm", []string{"get", "mlx-lm", "--releases", "http://127.0.0.1:1"}, []string{"give the address of a package index"}},
+		{"index of llama.cpp", []string{"get", "llama.cpp", "--index", "http://127.0.0.1:1"}, []string{"llama.cpp isn't a Python package"}},
+		{"version of mlx-lm", []string{"get", "mlx-lm", "--version", "b11669"}, []string{`"b11669" is not a version of mlx-lm`}},
+		{"without Python", []string{"get", "mlx-lm"}, []string{"Python 3.10 or later is needed", "python3-venv"}},
 		{"unknown command", []string{"update"}, []string{`unknown command "update"`}},
 		{"select", []string{"select", "x"}, []string{`run "lmcaddy runtime get llama.cpp" first`}},
 		{"remove outside", []string{"remove", "../models"}, []string{"can't be the name of a runtime"}},

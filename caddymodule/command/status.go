@@ -12,6 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // serverStatus is what `lmcaddy status --json` prints.
@@ -81,12 +82,21 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		if p.Sandbox != "" { // an older server doesn't have it
 			fmt.Fprintf(&text, "Engines' sandbox: %s.\n", p.Sandbox)
 		}
+		for _, e := range p.Engines { // an older server tells of none
+			if e.Executable != "" && e.Sandbox != p.Sandbox {
+				fmt.Fprintf(&text, "Sandbox of %s: %s.\n", e.Name, e.Sandbox)
+			}
+		}
 	} else {
 		fmt.Fprintf(&text, "A server answers at %s.\n", s.Server)
 	}
 	if len(s.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
-	} else {
+	}
+	if s.Process != nil && len(s.Process.Engines) > 0 {
+		writeEngines(&text, s.Process.Engines)
+	}
+	if len(s.Instances) > 0 {
 		table := newTable(&text)
 		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
 		for _, in := range s.Instances {
@@ -96,4 +106,14 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// writeEngines writes which executable each engine has.
+func writeEngines(out io.Writer, engines []node.FoundEngine) {
+	table := newTable(out)
+	fmt.Fprintln(table, "\nENGINE\tEXECUTABLE")
+	for _, e := range engines {
+		fmt.Fprintf(table, "%s\t%s\n", e.Name, orDash(e.Executable))
+	}
+	_ = table.Flush() // to memory
 }

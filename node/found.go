@@ -1,0 +1,37 @@
+package node
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// FoundEngine is what would be started of an engine for a model that is loaded now.
+type FoundEngine struct {
+	Name       string `json:"name"`
+	Executable string `json:"executable,omitempty"` // empty: there is none
+	Problem    string `json:"problem,omitempty"`    // why there is none
+	Sandbox    string `json:"sandbox"`              // its mechanism, "off" with a reason, or "not available" and why
+}
+
+// FindEngines looks for all engines, without starting one. They are sorted by name.
+func (n *Node) FindEngines() []FoundEngine {
+	all := make([]FoundEngine, 0, len(n.engines))
+	for _, name := range slices.Sorted(maps.Keys(n.engines)) {
+		e := n.engines[name]
+		found := FoundEngine{Name: name, Sandbox: supervisor.SandboxState()}
+		path, err := e.Find(e.setup)
+		if found.Executable = path; err != nil {
+			found.Executable, found.Problem = "", err.Error()
+		}
+		switch settings := n.settings.Load().Engines[name]; {
+		case e.NoSandbox != "":
+			found.Sandbox = supervisor.SandboxOff + ": " + e.NoSandbox
+		case settings.Unconfined:
+			found.Sandbox = supervisor.SandboxOff
+		}
+		all = append(all, found)
+	}
+	return all
+}
