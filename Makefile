@@ -43,14 +43,16 @@ run: build ## Installs the engine and serves the shipped model on http://127.0.0
 test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test
 
 .PHONY: test-unit
-test-unit: ## Runs the tests of the packages, with the fake engine and PostgreSQL
+test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL and Python
 	tools/postgres.sh
+	tools/venv.sh
 	go test -tags $(TAGS) ./...
 
 .PHONY: test-race
-test-race: ## Runs the tests of the packages below Caddy with the race detector
+test-race: ## Runs the tests of the packages below Caddy with the race detector, without translate, which has no goroutines
 	tools/postgres.sh
-	tools/race.sh ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/...
+	tools/venv.sh
+	tools/race.sh ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/...
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the small models' recipe
@@ -63,6 +65,12 @@ test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-ser
 	tools/node.sh .cache/mcpservers mcpservers
 	tools/postgres.sh
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -timeout 30m ./...
+
+.PHONY: mlx
+mlx: build ## Runs the tests of MLX models with a real mlx_lm.server, which it installs if there is none; ten minutes
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	tools/node.sh .cache/mcpservers mcpservers
+	tools/mlx.sh "$(CURDIR)/$(BIN)" "$(TEST_HOME)"
 
 .PHONY: clients
 clients: build ## Runs coding agents on the server; downloads hundreds of megabytes

@@ -21,20 +21,27 @@ const claude = "claude-sonnet-5"
 var withClaude = harness.Config{LM: []string{"model " + harness.Model + " {", "\talias claude-*", "}"}}
 
 // TestAnthropicSDK runs Anthropic's own library for Go.
-func TestAnthropicSDK(t *testing.T) {
-	s := harness.Start(withOthers(harness.NewHome(t)), withClaude)
+func TestAnthropicSDK(t *testing.T) { overEngines(t, anthropicSDK) }
+
+func anthropicSDK(t *testing.T, e engine) {
+	s := harness.Start(withOthers(e.home(t)), e.with(withClaude))
 	client := anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(s.Base), option.WithAPIKey("none is needed"), option.WithMaxRetries(0))
-	for name, test := range map[string]func(*testing.T, *anthropic.Client){
+	tests := map[string]func(*testing.T, *anthropic.Client){
 		"text":            claudeText,
 		"streaming":       claudeStreaming,
 		"thinking":        claudeThinking,
 		"tools":           claudeTools,
 		"tools, streamed": claudeStreamedTools,
 		"stop reasons":    claudeStops,
+		"a beginning":     claudeBeginning,
 		"counting":        claudeCount,
 		"models":          claudeModels,
 		"errors":          claudeErrors,
-	} {
+	}
+	if e.noBeginnings {
+		delete(tests, "a beginning")
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, &client) })
 	}
 }
@@ -175,6 +182,9 @@ func claudeStops(t *testing.T, client *anthropic.Client) {
 			t.Errorf("%s", got.RawJSON())
 		}
 	}
+}
+
+func claudeBeginning(t *testing.T, client *anthropic.Client) {
 	begun := claudeRequest(capital)
 	begun.Messages = append(begun.Messages, anthropic.NewAssistantMessage(anthropic.NewTextBlock("The capital of France is")))
 	wantText(t, claudeAsk(t, client, begun), " Paris.")

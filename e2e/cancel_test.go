@@ -11,30 +11,35 @@ import (
 // abandoned is a request that a client cancels. It takes much longer than cancelling it and sending another.
 var abandoned = harness.Long(1000)
 
+var oneSlot = harness.Config{Engine: []string{"parallel 1"}}
+
 func TestCancel_OfALongStreamFreesTheEngine(t *testing.T) {
-	wantFreed(t, func(s *harness.Server) {
+	eachEngine(t, oneSlot, wantFreed(func(s *harness.Server) {
 		st := s.Stream(abandoned)
 		st.WaitContent()
 		st.Cancel()
-	})
+	}))
 }
 
 func TestCancel_OfALongAnswerInOnePieceFreesTheEngine(t *testing.T) {
-	wantFreed(t, func(s *harness.Server) {
+	eachEngine(t, oneSlot, wantFreed(func(s *harness.Server) {
 		engine := s.Engine()
 		before := engine.CPU()
 		giveUp := s.GoUntil(harness.ChatPath, abandoned)
 		harness.Eventually(t, harness.Patience, "the engine computes", func() bool { return engine.CPU() > before+20*time.Millisecond })
 		giveUp()
-	})
+	}))
 }
 
 // wantFreed checks that cancelled requests don't occupy the engine: it has one slot, so the next request waits until the
 // engine is done with the one before. The CPU time of four cancelled requests, each followed by another one, is compared
 // with that of one complete request: it would be four times as much if they were computed to the end.
-func wantFreed(t *testing.T, askAndGiveUp func(*harness.Server)) {
+func wantFreed(askAndGiveUp func(*harness.Server)) func(*testing.T, *harness.Server) {
+	return func(t *testing.T, s *harness.Server) { freed(t, s, askAndGiveUp) }
+}
+
+func freed(t *testing.T, s *harness.Server, askAndGiveUp func(*harness.Server)) {
 	t.Helper()
-	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"parallel 1"}})
 	s.Chat(harness.Ask(capital)) // loads the model
 	engine := s.Engine()
 	begun := engine.CPU() // independent of the machine's load

@@ -15,7 +15,10 @@ const (
 )
 
 func TestChat_LoadsTheModelOnFirstUseAndAnswers(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, chatLoadsTheModelOnFirstUseAndAnswers)
+}
+
+func chatLoadsTheModelOnFirstUseAndAnswers(t *testing.T, s *harness.Server) {
 	if ids, engines := s.IDs(), s.Engines(); len(ids) > 0 || len(engines) > 0 {
 		t.Fatalf("before the first request there are %v and %v", ids, engines)
 	}
@@ -64,7 +67,10 @@ func TestChat_RemembersNothingFromOneRequestToTheNext(t *testing.T) {
 }
 
 func TestChat_FirstRequestsAtOnceStartOneEngine(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, chatFirstRequestsAtOnceStartOneEngine)
+}
+
+func chatFirstRequestsAtOnceStartOneEngine(t *testing.T, s *harness.Server) {
 	var replies []<-chan harness.Reply
 	for range 8 {
 		replies = append(replies, s.Go(harness.ChatPath, harness.Ask(capital)))

@@ -21,8 +21,9 @@ var small = harness.Config{LM: []string{
 	"preset careful {", "\ttemperature 0", "\tmax_tokens 3", "}",
 }}
 
-func TestChat_Choices(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), small)
+func TestChat_Choices(t *testing.T) { eachEngine(t, small, chatChoices) }
+
+func chatChoices(t *testing.T, s *harness.Server) {
 	request := harness.Ask(capital).With("n", 3)
 	whole := s.Post(harness.ChatPath, request).Want(t, 200)
 	if texts := whole.Get("choices.#.message.content").String(); texts != fmt.Sprintf(`["%s","%s","%s"]`, paris, paris, paris) {
@@ -81,8 +82,9 @@ func TestChat_StructuredOutput(t *testing.T) {
 	}
 }
 
-func TestChat_ReasoningEffort(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), small)
+func TestChat_ReasoningEffort(t *testing.T) { eachEngine(t, small, chatReasoningEffort) }
+
+func chatReasoningEffort(t *testing.T, s *harness.Server) {
 	for effort, thinks := range map[string]bool{"none": false, "minimal": true, "xhigh": true} {
 		a := s.Chat(harness.Ask(capital).With("reasoning_effort", effort))
 		if (a.Reasoning != "") != thinks {
@@ -135,14 +137,15 @@ func TestToolCall_CutByTheLimitIsContent(t *testing.T) {
 	}
 }
 
-func TestV0_StopReasons(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), small)
+func TestV0_StopReasons(t *testing.T) { eachEngine(t, small, v0StopReasons) }
+
+func v0StopReasons(t *testing.T, s *harness.Server) {
 	for want, request := range map[string]harness.Fields{
 		"eosFound":                  harness.Ask(capital),
 		"stopStringFound":           harness.Ask(capital).With("stop", []string{"France"}),
 		"maxPredictedTokensReached": harness.Ask(capital).With("max_tokens", 3),
 		"toolCalls":                 useEcho,
-		"contextLengthReached":      harness.Ask(capital).With("ignore_eos", true),
+		"contextLengthReached":      harness.Ask(capital).Endless(),
 	} {
 		reply := s.In(t).Post(v0ChatPath, request).Want(t, 200)
 		stats := reply.Get("stats")

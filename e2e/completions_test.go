@@ -24,9 +24,13 @@ func complete(prompt any) harness.Fields {
 const capitalIs = "The capital of France is"
 
 func TestCompletions_ContinueTheTextAsItIs(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	overEngines(t, completionsContinueTheTextAsItIs)
+}
+
+func completionsContinueTheTextAsItIs(t *testing.T, e engine) {
+	s := e.start(t, harness.Config{})
 	reply := s.Post(completionsPath, complete(capitalIs)).Want(t, http.StatusOK)
-	if reply.Get("choices.0.text").Str != " Paris." || reply.Get("choices.0.finish_reason").Str != "length" {
+	if reply.Get("choices.0.text").Str != e.first(" Paris.") || reply.Get("choices.0.finish_reason").Str != "length" {
 		t.Errorf("%s", reply.Body)
 	}
 	if usage := reply.Get("usage"); usage.Get("prompt_tokens").Int() != 9 || usage.Get("completion_tokens").Int() != 4 {
@@ -35,7 +39,10 @@ func TestCompletions_ContinueTheTextAsItIs(t *testing.T) {
 }
 
 func TestCompletions_ManyPromptsAreManyChoices(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, completionsManyPromptsAreManyChoices)
+}
+
+func completionsManyPromptsAreManyChoices(t *testing.T, s *harness.Server) {
 	prompts := []string{capitalIs, capitalIs + " P", "Once upon", "hello you", "red river", capitalIs}
 	var want []string
 	tokens := int64(0)
@@ -87,13 +94,17 @@ func TestCompletions_SuffixIsForModelsThatCan(t *testing.T) {
 }
 
 func TestV0Completions_SayWhatReallyHappened(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"model " + harness.Model + " {", "context_length 256", "}"}})
+	overEngines(t, v0CompletionsSayWhatReallyHappened)
+}
+
+func v0CompletionsSayWhatReallyHappened(t *testing.T, e engine) {
+	s := e.start(t, harness.Config{LM: []string{"model " + harness.Model + " {", "context_length 256", "}"}})
 	chat := "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 	for want, request := range map[string]harness.Fields{
 		"eosFound":                  complete(chat).With("max_tokens", 60),
 		"stopStringFound":           complete(capitalIs).With("stop", "ris"),
 		"maxPredictedTokensReached": complete(capitalIs),
-		"contextLengthReached":      complete(capitalIs).With("max_tokens", -1).With("ignore_eos", true),
+		"contextLengthReached":      complete(capitalIs).With("max_tokens", -1).Endless(),
 	} {
 		reply := s.Post(completionsPathV0, request).Want(t, http.StatusOK)
 		stats, runtime := reply.Get("stats"), reply.Get("runtime")
@@ -105,7 +116,7 @@ func TestV0Completions_SayWhatReallyHappened(t *testing.T) {
 				t.Errorf("%s: %s is %v", want, figure, v)
 			}
 		}
-		if runtime.Get("name").Str != "llama.cpp" || runtime.Get("version").Str == "" || reply.Get("model_info.context_length").Int() != 256 {
+		if runtime.Get("name").Str != e.runtime || runtime.Get("version").Str == "" || reply.Get("model_info.context_length").Int() != 256 {
 			t.Errorf("%s: %s", want, reply.Body)
 		}
 	}

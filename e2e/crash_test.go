@@ -11,7 +11,9 @@ import (
 // gone is how long an engine may survive after lmcaddy was killed, on a busy machine.
 const gone = 15 * time.Second
 
-func TestCrash_LeavesNoEngineAndTheHomeUsable(t *testing.T) {
+func TestCrash_LeavesNoEngineAndTheHomeUsable(t *testing.T) { overEngines(t, crashLeavesNoEngine) }
+
+func crashLeavesNoEngine(t *testing.T, e engine) {
 	for name, until := range map[string]func(*testing.T, *harness.Server){
 		"idle": func(_ *testing.T, s *harness.Server) {
 			s.Chat(harness.Ask(capital))
@@ -31,8 +33,8 @@ func TestCrash_LeavesNoEngineAndTheHomeUsable(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			home := harness.NewHome(t)
-			config := harness.Config{Port: harness.FreePort(t)}
+			home := e.home(t)
+			config := e.with(harness.Config{Port: harness.FreePort(t)})
 			s := harness.Start(home, config)
 			until(t, s)
 			s.Kill()

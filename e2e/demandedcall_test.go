@@ -61,7 +61,10 @@ func wantCity(t *testing.T, arguments string) {
 
 // TestStop_LeavesThinkingAlone: the model's thoughts end with a newline and contain words of its answers.
 func TestStop_LeavesThinkingAlone(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, stopLeavesThinkingAlone)
+}
+
+func stopLeavesThinkingAlone(t *testing.T, s *harness.Server) {
 	const question = "What is the capital of France?"
 	for stop, want := range map[string]string{"\n": "The capital of France is Paris.", "of Fr": "The capital "} {
 		t.Run(strings.TrimSpace(stop), func(t *testing.T) {
@@ -86,7 +89,10 @@ func TestStop_LeavesThinkingAlone(t *testing.T) {
 
 // TestThinking_IsCountedInTokens of the engine's tokenizer, with any stop strings.
 func TestThinking_IsCountedInTokens(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, thinkingIsCountedInTokens)
+}
+
+func thinkingIsCountedInTokens(t *testing.T, s *harness.Server) {
 	for name, request := range map[string]harness.Fields{
 		"plain":        harness.Ask("Hello"),
 		"stop strings": harness.Ask("Hello").With("stop", []string{"The user greets me. I greet back. And then", "zebra"}),

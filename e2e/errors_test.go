@@ -154,7 +154,10 @@ func TestErrors_ABodyOverTheLimitIsRefused(t *testing.T) {
 }
 
 func TestErrors_APromptLongerThanTheContextIsRefusedWithBothNumbers(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"model " + harness.Model + " {", "context_length 256", "}"}})
+	eachEngine(t, harness.Config{LM: []string{"model " + harness.Model + " {", "context_length 256", "}"}}, errorsAPromptLongerThanTheContextIsRefusedWithBothNumbers)
+}
+
+func errorsAPromptLongerThanTheContextIsRefusedWithBothNumbers(t *testing.T, s *harness.Server) {
 	long := harness.Ask(strings.Repeat("hello ", 300))
 	for name, request := range map[string]harness.Fields{"in one piece": long, "streamed": long.With("stream", true)} {
 		t.Run(name, func(t *testing.T) {

@@ -22,5 +22,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	cleanup, err := harness.SetupMLX()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("These tests run:", engineNames())
+	status := m.Run()
+	cleanup()
+	os.Exit(status)
 }

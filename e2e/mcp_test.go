@@ -84,7 +84,10 @@ func wantRiver(t testing.TB, body gjson.Result, tool string, provider map[string
 }
 
 func TestMCP_RealServerOverEachTransport(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
+	eachEngine(t, harness.Config{LM: openGates}, mcpRealServerOverEachTransport)
+}
+
+func mcpRealServerOverEachTransport(t *testing.T, s *harness.Server) {
 	for transport, url := range map[string]string{
 		"streamable HTTP": harness.StartEverything(t, "streamableHttp"),
 		"legacy SSE":      harness.StartEverything(t, "sse"),
@@ -172,7 +175,10 @@ func wantSummedStats(t testing.TB, s *harness.Server, body gjson.Result, prompt 
 }
 
 func TestMCP_ThinkingBeforeAndAfterACall(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
+	eachEngine(t, harness.Config{LM: openGates}, mcpThinkingBeforeAndAfterACall)
+}
+
+func mcpThinkingBeforeAndAfterACall(t *testing.T, s *harness.Server) {
 	m := harness.StartMCP(t, echoTool(redRiver))
 	st := s.NativeStream(withTools(useEchoTool, m.Ephemeral("river")).With("reasoning", "on"))
 	order := "chat.start" + loadEvents + promptEvents + thoughtEvents + callEvents + promptEvents + thoughtEvents + messageEvents + " chat.end"
@@ -189,7 +195,10 @@ func TestMCP_ThinkingBeforeAndAfterACall(t *testing.T) {
 }
 
 func TestMCP_StoredConversationsKeepCalls(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
+	eachEngine(t, harness.Config{LM: openGates}, mcpStoredConversationsKeepCalls)
+}
+
+func mcpStoredConversationsKeepCalls(t *testing.T, s *harness.Server) {
 	m := harness.StartMCP(t, echoTool(redRiver))
 	first := s.NativeChat(withTools(useEchoTool, m.Ephemeral("river")))
 	id := first.Get("response_id").Str

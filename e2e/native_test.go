@@ -13,10 +13,14 @@ import (
 const secondInstance = harness.Model + ":2"
 
 func TestNative_LoadMakesAnInstanceEachTimeAndUnloadEndsIt(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	overEngines(t, loadMakesAnInstanceEachTime)
+}
+
+func loadMakesAnInstanceEachTime(t *testing.T, e engine) {
+	s := e.start(t, harness.Config{})
 	loaded := s.Post(harness.LoadPath, harness.Fields{"model": harness.Model, "context_length": 1000, "echo_load_config": true}).Want(t, http.StatusOK)
 	for key, want := range map[string]any{
-		"type": "llm", "instance_id": harness.Model, "status": "loaded", "load_config.context_length": float64(1024), // rounded up to 256
+		"type": "llm", "instance_id": harness.Model, "status": "loaded", "load_config.context_length": float64(e.context),
 	} {
 		if diff := cmp.Diff(want, loaded.Get(key).Value()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s%s", key, diff, loaded.Body)
@@ -137,7 +141,10 @@ func TestNative_OneModelIsFoundByItsIDEscapedOrNot(t *testing.T) {
 }
 
 func TestNative_UnloadOfABusyInstanceWaitsForTheStreamThatRuns(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, nativeUnloadOfABusyInstanceWaitsForTheStreamThatRuns)
+}
+
+func nativeUnloadOfABusyInstanceWaitsForTheStreamThatRuns(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Long(700))
 	st.WaitContent()
 	engine := s.Engine()

@@ -23,8 +23,12 @@ func wantSaid(t testing.TB, body gjson.Result, want string) (id string) {
 const whoAmI = "What is my name?"
 
 func TestNativeChat_ConversationsGoOnBranchAndOutliveARestart(t *testing.T) {
-	home := harness.NewHome(t)
-	s := harness.Start(home, harness.Config{})
+	overEngines(t, conversationsGoOn)
+}
+
+func conversationsGoOn(t *testing.T, e engine) {
+	home := e.home(t)
+	s := harness.Start(home, e.with(harness.Config{}))
 	first := wantSaid(t, s.NativeChat(harness.NativeAsk("My name is Ada.")), "Nice to meet you, Ada!")
 	ada := wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(first)), "Your name is Ada.")
 	bob := wantSaid(t, s.NativeChat(harness.NativeAsk("My name is Bob.").After(first)), "Nice to meet you, Bob!")
@@ -34,7 +38,7 @@ func TestNativeChat_ConversationsGoOnBranchAndOutliveARestart(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 
-	s = harness.Start(home, harness.Config{})
+	s = harness.Start(home, e.with(harness.Config{}))
 	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(first)), "Your name is Ada.")
 	wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(ada)), "Your name is Ada.")
 	stored := wantSaid(t, s.NativeChat(harness.NativeAsk(whoAmI).After(bob)), "Your name is Bob.")
@@ -63,8 +67,9 @@ const (
 	messageEvents = " message.start message.delta+ message.end"
 )
 
-func TestNativeChat_EventOrder(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+func TestNativeChat_EventOrder(t *testing.T) { eachEngine(t, harness.Config{}, nativeChatEventOrder) }
+
+func nativeChatEventOrder(t *testing.T, s *harness.Server) {
 	for _, tt := range []struct {
 		name      string
 		reasoning string
@@ -106,8 +111,10 @@ func TestNativeChat_EventOrder(t *testing.T) {
 	}
 }
 
-func TestNativeChat_PromptsHaveProgress(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"args -b 64"}})
+func TestNativeChat_PromptsHaveProgress(t *testing.T) { overEngines(t, promptsHaveProgress) }
+
+func promptsHaveProgress(t *testing.T, e engine) {
+	s := e.start(t, harness.Config{Engine: []string{e.steps}})
 	words := ""
 	for range 300 {
 		words += "red river "
@@ -125,7 +132,10 @@ func TestNativeChat_PromptsHaveProgress(t *testing.T) {
 }
 
 func TestNativeChat_AnEngineThatDiesEndsTheStreamInOrder(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, nativeChatAnEngineThatDiesEndsTheStreamInOrder)
+}
+
+func nativeChatAnEngineThatDiesEndsTheStreamInOrder(t *testing.T, s *harness.Server) {
 	for _, tt := range []struct{ reasoning, until, order string }{
 		{"off", "message.delta", loadEvents + promptEvents + messageEvents},
 		{"on", "reasoning.delta", loadEvents + promptEvents + thoughtEvents},

@@ -32,8 +32,14 @@ func faulty(h *harness.Home, fault string, more ...string) harness.Fields {
 // startPlugins starts a server with mcp.json, for requests with a token.
 func startPlugins(h *harness.Home, servers harness.Fields) *harness.Server {
 	h.T.Helper()
+	return startPluginsWith(h, servers, harness.Config{})
+}
+
+func startPluginsWith(h *harness.Home, servers harness.Fields, c harness.Config) *harness.Server {
+	h.T.Helper()
 	h.WriteMCP(servers)
-	s := harness.Start(h, harness.Config{LM: openGates})
+	c.LM = openGates
+	s := harness.Start(h, c)
 	return s.As(created(h.T, h, "--name", "any"))
 }
 
@@ -81,11 +87,13 @@ func TestPlugin_FilesystemServer(t *testing.T) {
 	}
 }
 
-func TestPlugin_ServerOverHTTP(t *testing.T) {
+func TestPlugin_ServerOverHTTP(t *testing.T) { overEngines(t, pluginServerOverHTTP) }
+
+func pluginServerOverHTTP(t *testing.T, e engine) {
 	const secret = "the-operators-own"
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	entry := harness.Fields{"url": m.URL, "headers": harness.Fields{"Authorization": "Bearer " + secret}}
-	s := startPlugins(harness.NewHome(t), harness.Fields{"remote": entry})
+	s := startPluginsWith(e.home(t), harness.Fields{"remote": entry}, e.with(harness.Config{}))
 	wantRiver(t, s.NativeChat(withTools(useStatus, "mcp/remote")), "status", plugin("mcp/remote"))
 	for _, r := range m.Requests() {
 		if got := r.Header.Get("Authorization"); got != "Bearer "+secret {

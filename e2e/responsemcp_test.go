@@ -48,7 +48,10 @@ func wantServerCall(t testing.TB, body gjson.Result, label, tool, arguments, out
 
 // TestResponsesMCP_RealServer: the tools of a server that the request names are called until the model has its answer.
 func TestResponsesMCP_RealServer(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
+	eachEngine(t, harness.Config{LM: openRemote}, responsesMCPRealServer)
+}
+
+func responsesMCPRealServer(t *testing.T, s *harness.Server) {
 	tool := remote("everything", harness.StartEverything(t, "streamableHttp")).With("allowed_tools", []string{"echo"})
 	request := respondWith(useEchoTool, tool)
 	body, st := s.Respond(request), s.RespondStream(request)
@@ -83,7 +86,10 @@ func TestResponsesMCP_RealServer(t *testing.T) {
 }
 
 func TestResponsesMCP_Thinking(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
+	eachEngine(t, harness.Config{LM: openRemote}, responsesMCPThinking)
+}
+
+func responsesMCPThinking(t *testing.T, s *harness.Server) {
 	m := harness.StartMCP(t, echoTool(redRiver))
 	st := s.RespondStream(harness.RespondAsk(useEchoTool).With("tools", []any{remote("river", m.URL)}))
 	if diff := cmp.Diff("created in_progress"+listItem+thoughtItem+callItem+thoughtItem+messageItem+" completed", st.Order()); diff != "" {

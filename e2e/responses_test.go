@@ -57,7 +57,10 @@ func withoutIDs(items gjson.Result) any {
 }
 
 func TestResponses_InOnePieceAndStreamed(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, responsesInOnePieceAndStreamed)
+}
+
+func responsesInOnePieceAndStreamed(t *testing.T, s *harness.Server) {
 	for name, tt := range map[string]struct {
 		request harness.Fields
 		order   string
@@ -102,7 +105,10 @@ func TestResponses_InOnePieceAndStreamed(t *testing.T) {
 }
 
 func TestResponses_ResultOfAFunctionIsGivenToTheModel(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, responsesResultOfAFunctionIsGivenToTheModel)
+}
+
+func responsesResultOfAFunctionIsGivenToTheModel(t *testing.T, s *harness.Server) {
 	tools := []any{sayFunction}
 	for name, request := range map[string]harness.Fields{"thinking": harness.RespondAsk(useEchoTool), "quick": harness.RespondAsk(useEchoTool).Quick()} {
 		for _, isStream := range []bool{false, true} {

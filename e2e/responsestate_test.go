@@ -36,8 +36,12 @@ func wantNoResponse(t *testing.T, s *harness.Server, id string) {
 }
 
 func TestResponses_AreStoredAndContinued(t *testing.T) {
-	h := harness.NewHome(t)
-	config := harness.Config{Port: harness.FreePort(t)}
+	overEngines(t, responsesAreStoredAndContinued)
+}
+
+func responsesAreStoredAndContinued(t *testing.T, e engine) {
+	h := e.home(t)
+	config := e.with(harness.Config{Port: harness.FreePort(t)})
 	s := harness.Start(h, config)
 	first := s.Respond(harness.RespondAsk("My name is Ada.").Quick().With("metadata", harness.Fields{"a": "b"}))
 	id := first.Get("id").Str
@@ -235,7 +239,10 @@ func TestResponses_BelongToTheirOwners(t *testing.T) {
 }
 
 func TestResponses_CompactAndInputTokens(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, responsesCompactAndInputTokens)
+}
+
+func responsesCompactAndInputTokens(t *testing.T, s *harness.Server) {
 	input := []any{harness.Fields{"role": "user", "content": "My name is Ada."}, harness.Fields{"role": "assistant", "content": "Hello, Ada!"}, harness.Fields{"role": "user", "content": whoAmI}}
 	ask := harness.RespondAsk(input).Quick().With("instructions", "Be brief.").With("tools", []any{sayFunction})
 	counted := s.Post(harness.RespondPath+"/input_tokens", ask).Want(t, http.StatusOK)
@@ -289,7 +296,10 @@ func TestResponses_SynchronousOnesCannotBeCancelled(t *testing.T) {
 
 // TestResponses_EngineThatDies: a stream that has begun ends in a failure.
 func TestResponses_EngineThatDies(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, responsesEngineThatDies)
+}
+
+func responsesEngineThatDies(t *testing.T, s *harness.Server) {
 	st := s.OpenResponse(t.Context(), harness.RespondLong(8000))
 	st.WaitEvent("response.output_text.delta")
 	s.Engine().Kill(t)

@@ -17,7 +17,10 @@ const (
 )
 
 func TestStream_SaysWhatTheAnswerInOnePieceSays(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, streamSaysWhatTheAnswerInOnePieceSays)
+}
+
+func streamSaysWhatTheAnswerInOnePieceSays(t *testing.T, s *harness.Server) {
 	whole := s.Chat(harness.Ask(count))
 	if whole.Content != counted {
 		t.Errorf("in one piece: %q", whole.Content)
@@ -51,7 +54,10 @@ func TestStream_SaysWhatTheAnswerInOnePieceSays(t *testing.T) {
 }
 
 func TestStream_TellsUsageInAChunkOfItsOwnWhenAsked(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, streamTellsUsageInAChunkOfItsOwnWhenAsked)
+}
+
+func streamTellsUsageInAChunkOfItsOwnWhenAsked(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Ask(count).With("stream_options", harness.Fields{"include_usage": true}))
 	a := st.Answer()
 	if a.Content != counted {
@@ -73,7 +79,10 @@ func TestStream_TellsUsageInAChunkOfItsOwnWhenAsked(t *testing.T) {
 }
 
 func TestStream_ArrivesWhileTheModelIsStillSpeaking(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, streamArrivesWhileTheModelIsStillSpeaking)
+}
+
+func streamArrivesWhileTheModelIsStillSpeaking(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Long(700))
 	st.WaitContent()
 	engine := s.Engine()
@@ -84,14 +93,18 @@ func TestStream_ArrivesWhileTheModelIsStillSpeaking(t *testing.T) {
 	if a.Finish != "length" || !strings.HasPrefix(a.Content, counted) {
 		t.Errorf("finish_reason %q, content %q", a.Finish, a.Content)
 	}
-	// The engine was paused in between, and every token is a chunk: later chunks were generated later.
-	if after := len(st.Chunks()); before >= after || after < 600 || st.Reads() < 50 {
+	// The engine was paused in between, and nearly every token is a chunk: later chunks were generated later. Some have only a part
+	// of a character.
+	if after := len(st.Chunks()); before >= after || after < 400 || st.Reads() < 50 {
 		t.Errorf("%d chunks came before the pause, %d in all, in %d reads", before, after, st.Reads())
 	}
 }
 
 func TestStream_OfAnEngineThatDiesEndsInAnError(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, streamOfAnEngineThatDiesEndsInAnError)
+}
+
+func streamOfAnEngineThatDiesEndsInAnError(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Long(8000))
 	st.WaitContent() // so it can be read before the engine sends the last token, which it never does
 	s.Engine().Kill(t)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +13,10 @@ import (
 )
 
 // The commands that talk to a running server.
-func TestTalk_ListLoadUnload(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+func TestTalk_ListLoadUnload(t *testing.T) { overEngines(t, talkListLoadUnload) }
+
+func talkListLoadUnload(t *testing.T, e engine) {
+	s := e.start(t, harness.Config{})
 	listed := func(want string) {
 		t.Helper()
 		r := s.Command("ls")
@@ -25,7 +28,7 @@ func TestTalk_ListLoadUnload(t *testing.T) {
 	wantDone(t, s.Command("status"), "is running on "+s.Dir, s.Base, "No model is loaded.")
 	listed(" -")
 
-	wantDone(t, s.Command("load", harness.Bare, "--context-length", "1000"), harness.Model+" is loaded", "1024 tokens")
+	wantDone(t, s.Command("load", harness.Bare, "--context-length", "1000"), harness.Model+" is loaded", fmt.Sprintf("%d tokens", e.context))
 	listed(" loaded")
 	wantDone(t, s.Command("load", harness.Bare), secondInstance)
 	listed(" loaded (2)")

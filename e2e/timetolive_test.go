@@ -8,7 +8,10 @@ import (
 )
 
 func TestTTL_OfARequestCountsFromTheEndOfTheLast(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, tTLOfARequestCountsFromTheEndOfTheLast)
+}
+
+func tTLOfARequestCountsFromTheEndOfTheLast(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Long(1000).With("ttl", 5))
 	st.WaitContent()
 	engine := s.Engine()

@@ -23,7 +23,10 @@ var useEcho = harness.Ask("Use echo with message hello world").With("tools", []h
 }})
 
 func TestToolCall_HasTheArgumentsThatWereAskedFor(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, toolCallHasTheArgumentsThatWereAskedFor)
+}
+
+func toolCallHasTheArgumentsThatWereAskedFor(t *testing.T, s *harness.Server) {
 	for name, ask := range map[string]func(*harness.Server) harness.Answer{
 		"in one piece": func(s *harness.Server) harness.Answer { return s.Chat(useEcho) },
 		"streamed":     func(s *harness.Server) harness.Answer { return s.Stream(useEcho).Answer() },
@@ -46,7 +49,10 @@ func TestToolCall_HasTheArgumentsThatWereAskedFor(t *testing.T) {
 }
 
 func TestToolCall_ResultIsGivenToTheModel(t *testing.T) {
-	s := harness.Start(harness.NewHome(t), harness.Config{})
+	eachEngine(t, harness.Config{}, toolCallResultIsGivenToTheModel)
+}
+
+func toolCallResultIsGivenToTheModel(t *testing.T, s *harness.Server) {
 	called := s.Post(harness.ChatPath, useEcho).Want(t, 200)
 	call := called.Get("choices.0.message.tool_calls.0")
 	if call.Get("id").Str == "" || call.Get("type").Str != "function" {

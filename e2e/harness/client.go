@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,7 +38,12 @@ func Ask(text string) Fields {
 // Long is a chat request whose answer has exactly n tokens, most of them nonsense: the model can't end it. The small model
 // generates hundreds or thousands of tokens per second.
 func Long(tokens int) Fields {
-	return Ask("Count to 30").With("ignore_eos", true).With("max_tokens", tokens)
+	return Ask("Count to 30").Endless().With("max_tokens", tokens)
+}
+
+// Endless returns a request with the one field of OpenAI's by which every engine can keep the shipped model from ending its turn.
+func (f Fields) Endless() Fields {
+	return f.With("logit_bias", Fields{strconv.Itoa(endOfTurn): -100})
 }
 
 // Reply is an answer in one piece.

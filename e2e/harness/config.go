@@ -14,7 +14,8 @@ type Config struct {
 	Port   int
 	Bind   string   // the address; default 127.0.0.1
 	Grace  string   // the grace period; default 15s
-	Engine []string // additional lines of engine llama_server
+	MLX    []string // the command of mlx_lm.server, which is the engine then; nil: llama-server is
+	Engine []string // additional lines of the engine
 	LM     []string // additional lines of lm
 	API    []string // lines of lm_api
 }
@@ -26,10 +27,7 @@ func (c Config) String() string {
 	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
 	lm {
 		home {$LMCADDY_HOME}
-		engine llama_server {
-			args --threads 1
-%s		}
-%s	}
+%s%s	}
 }
 
 http://:%d {
@@ -37,7 +35,19 @@ http://:%d {
 	lm_api {
 %s	}
 }
-`, cmp.Or(c.Grace, "15s"), lines(3, c.Engine), lines(2, c.LM), c.Port, cmp.Or(c.Bind, "127.0.0.1"), lines(2, c.API))
+`, cmp.Or(c.Grace, "15s"), lines(2, c.engine()), lines(2, c.LM), c.Port, cmp.Or(c.Bind, "127.0.0.1"), lines(2, c.API))
+}
+
+// engine is the block of the engine.
+func (c Config) engine() []string {
+	block := []string{"engine llama_server {", "\targs --threads 1"}
+	if c.MLX != nil {
+		block = []string{"engine mlx_lm {", "\tcommand " + strings.Join(c.MLX, " ")}
+	}
+	for _, line := range c.Engine {
+		block = append(block, "\t"+line)
+	}
+	return append(block, "}")
 }
 
 func lines(indent int, all []string) string {

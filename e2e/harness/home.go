@@ -84,14 +84,9 @@ func (h *Home) OwnRuntimes() (executable string) {
 	if err := os.CopyFS(dir, os.DirFS(runtimes)); err != nil {
 		h.T.Fatal(err)
 	}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Name() == "llama-server" && e.Type().IsRegular() && (executable == "" || len(path) < len(executable)) {
-			executable = path
-		}
-		return err
-	})
-	if err != nil || executable == "" {
-		h.T.Fatalf("the runtimes have no llama-server: %v", err)
+	executable, err := executableIn(dir)
+	if err != nil {
+		h.T.Fatal(err)
 	}
 	return executable
 }

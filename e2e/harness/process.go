@@ -20,14 +20,17 @@ type Process struct {
 	Args []string
 }
 
-// Engines returns the processes that run a model of this home, that is, whose arguments name its file, ordered by id. An
-// engine's start script may run subshells, which are included for a moment.
+// Engines returns the processes that run a model of this home, that is, whose arguments name its file or its folder, ordered by
+// id. An engine's start script may run subshells, which are included for a moment.
 func (h *Home) Engines() []Process {
 	models := filepath.Join(h.Dir, "models") + string(filepath.Separator)
 	return slices.DeleteFunc(processesWith(models), func(p Process) bool {
-		return !slices.ContainsFunc(p.Args, func(arg string) bool {
-			return strings.HasPrefix(arg, models) && strings.HasSuffix(arg, ".gguf")
-		})
+		for i, arg := range p.Args {
+			if strings.HasPrefix(arg, models) && (strings.HasSuffix(arg, ".gguf") || i > 0 && p.Args[i-1] == "--model") {
+				return false
+			}
+		}
+		return true
 	})
 }
 
@@ -104,8 +107,27 @@ func (p Process) Alive() bool {
 	return err == nil && fields[0] != "Z" && fields[0] != "X"
 }
 
-// CPU is the CPU time that the process has used.
-func (p Process) CPU() time.Duration {
+// family returns the process and those that it has started, and so on.
+func (p Process) family() []Process {
+	all := []Process{p}
+	for i := 0; i < len(all); i++ {
+		all = append(all, processesWhere(func(folder string) bool {
+			pid, err := strconv.Atoi(filepath.Base(folder))
+			return err == nil && Process{PID: pid}.Parent() == all[i].PID
+		})...)
+	}
+	return all
+}
+
+// CPU is the CPU time that the process has used, and those that it has started: an engine may be a script.
+func (p Process) CPU() (all time.Duration) {
+	for _, one := range p.family() {
+		all += one.ownCPU()
+	}
+	return all
+}
+
+func (p Process) ownCPU() time.Duration {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on all of Go's platforms
 	fields, err := p.stat()
 	if err != nil || len(fields) < 13 {
@@ -116,20 +138,25 @@ func (p Process) CPU() time.Duration {
 	return time.Duration(user+system) * tick
 }
 
-// Pause suspends the process, so that a test can do something while an answer is certainly unfinished.
+// Pause suspends the process and those that it has started, so that a test can do something while an answer is certainly
+// unfinished.
 func (p Process) Pause(t testing.TB) {
 	t.Helper()
-	p.signal(t, syscall.SIGSTOP)
-	Eventually(t, Patience, "the engine is paused", func() bool {
-		fields, err := p.stat()
-		return err == nil && fields[0] == "T"
-	})
+	for _, one := range p.family() {
+		one.signal(t, syscall.SIGSTOP)
+		Eventually(t, Patience, "the engine is paused", func() bool {
+			fields, err := one.stat()
+			return err == nil && fields[0] == "T"
+		})
+	}
 }
 
-// Resume continues a paused process.
+// Resume continues a paused process and those that it has started.
 func (p Process) Resume(t testing.TB) {
 	t.Helper()
-	p.signal(t, syscall.SIGCONT)
+	for _, one := range p.family() {
+		one.signal(t, syscall.SIGCONT)
+	}
 }
 
 // Kill ends the process at once.

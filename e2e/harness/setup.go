@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,28 @@ func findEngine() (err error) {
 		return fmt.Errorf("no llama-server: neither a folder %s (LMCADDY_RUNTIMES names another) nor one on PATH: %w", missing, err)
 	}
 	return nil
+}
+
+// llamaServer is the path of the engine.
+func llamaServer() (executable string, err error) {
+	if runtimes == "" {
+		return exec.LookPath("llama-server")
+	}
+	return executableIn(runtimes)
+}
+
+// executableIn finds llama-server in a folder of runtimes.
+func executableIn(dir string) (executable string, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "llama-server" && e.Type().IsRegular() && (executable == "" || len(path) < len(executable)) {
+			executable = path
+		}
+		return err
+	})
+	if err == nil && executable == "" {
+		err = fmt.Errorf("the runtimes in %s have no llama-server", dir)
+	}
+	return executable, err
 }
 
 func findModel() (err error) {

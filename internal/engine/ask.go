@@ -18,14 +18,14 @@ const (
 	outputDelay = 2 * time.Second
 )
 
-// Ask runs an executable with one flag, and returns its output, standard output and error together, even if it fails.
+// Ask runs an executable with arguments, and returns its output, standard output and error together, even if it fails.
 //
 // The file may have just been written. If another goroutine starts a process at that moment, the child holds the file open for
 // writing until it execs, and starting the file fails with ETXTBSY (golang.org/issue/22315). Ask then tries again.
-func Ask(ctx context.Context, path, flag string) (output string, err error) {
+func Ask(ctx context.Context, path string, arguments ...string) (output string, err error) {
 	isScript := IsScript(path)
 	for wait := time.Millisecond; ; wait *= 2 {
-		cmd := exec.CommandContext(ctx, path, flag)
+		cmd := exec.CommandContext(ctx, path, arguments...)
 		cmd.Env = Environment(isScript)
 		cmd.WaitDelay = outputDelay
 		out, err := cmd.CombinedOutput()
