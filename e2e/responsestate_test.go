@@ -257,7 +257,14 @@ func responsesCompactAndInputTokens(t *testing.T, s *harness.Server) {
 		"with nulls":  {"model": harness.Model, "input": input, "instructions": nil, "previous_response_id": nil},
 		"of a string": {"model": harness.Model, "input": "My name is Ada."},
 	} {
-		r := s.Post(harness.RespondPath+"/compact", request).Want(t, http.StatusOK)
+		r := s.Post(harness.RespondPath+"/compact", request)
+		for range 9 { // a real mlx_lm.server drops what looks like a call and is none, which the small model likes to write
+			if r.Get("error.code").Str != "engine_failed" || !strings.Contains(r.Body, "without a summary") {
+				break
+			}
+			r = s.Post(harness.RespondPath+"/compact", request)
+		}
+		r.Want(t, http.StatusOK)
 		summary := r.Get(`output.#(type=="compaction")`)
 		if r.Get("object").Str != "response.compaction" || summary.Get("encrypted_content").Str == "" || summary.Get("id").Str == "" || r.Get("created_at").Int() == 0 {
 			t.Fatalf("%s: %s", name, r.Body)
