@@ -53,7 +53,7 @@ type Script struct {
 type Case struct {
 	// Argv is a substring of the process's arguments, joined by spaces. Empty: any.
 	Argv string
-	// Start is which of the engine's starts it is, from 1, counted over all of its processes but for --version and --help. 0: any.
+	// Start is which of the engine's starts it is, from 1, counted over all of its processes except those for --version and --help. 0: any.
 	Start int
 	// Script is in force for such a process.
 	Script Script

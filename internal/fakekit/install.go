@@ -21,7 +21,7 @@ const (
 )
 
 // Program is an installed fake, whose processes do what the script S says. Any number of processes can be started from it. Its
-// methods may be called from any goroutine, but for those that take a testing.TB, which belong to the test's own.
+// methods may be called from any goroutine, except those that take a testing.TB, which belong to the test's own.
 type Program[S any] struct {
 	// Path is the program's executable.
 	Path string

@@ -39,7 +39,7 @@ type Script struct {
 	// the generation thread with the cue's Message, which ends the thread, or, in a request that is served alone, the answer; Stick is a
 	// thread that hangs without a word. A Status is answered with the rule's Body.
 	Rules []fakekit.Rule
-	// Backend, if not nil, makes the answers, but for the requests that a rule has an Answer for. What else rules say holds as well.
+	// Backend, if not nil, makes the answers, except to requests that a rule has an Answer for. The rest of a rule applies as well.
 	Backend *Backend
 	// Cases replace the whole script for some processes; the first that matches counts, and its own Cases don't.
 	Cases []Case
@@ -49,7 +49,7 @@ type Script struct {
 type Case struct {
 	// Argv is a substring of the process's arguments, joined by spaces. Empty: any.
 	Argv string
-	// Start is which of the engine's starts it is, from 1, counted over all of its processes but for --version and --help. 0: any.
+	// Start is which of the engine's starts it is, from 1, counted over all of its processes except those for --version and --help. 0: any.
 	Start int
 	// Script is in force for such a process.
 	Script Script
