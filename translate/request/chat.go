@@ -27,5 +27,5 @@ type Chat struct {
 
 // OffersTools reports whether the model is offered tools by a chat's request.
 func (c *Chat) OffersTools(body *jsonbody.Body) bool {
-	return gjson.ParseBytes(c.Edit.Value(body, "tools")).Get("0").Exists() && gjson.ParseBytes(c.Edit.Value(body, "tool_choice")).Str != "none"
+	return gjson.GetBytes(c.Edit.Value(body, "tools"), "0").Exists() && gjson.ParseBytes(c.Edit.Value(body, "tool_choice")).Str != "none"
 }
