@@ -132,13 +132,16 @@ func (l *listing) inFormat(m Model, name string) Model {
 	default:
 		return m
 	}
+	if m.Format == want {
+		return m
+	}
 	repo, _, _ := strings.Cut(m.Key, "@")
 	same := l.byName[repo]
 	if i, ok := l.byKey[repo]; ok {
 		same = append(slices.Clone(same), i)
 	}
 	for _, i := range same {
-		if other := l.models[i]; m.Format != want && other.Format == want && other.Err == nil {
+		if other := l.models[i]; other.Format == want && other.Err == nil {
 			return other
 		}
 	}
