@@ -21,8 +21,8 @@ type Engine struct {
 	// New makes its process.
 	New func(Setup) Process
 
-	// Command says that its block in the configuration has the option command instead of path: the executable and the
-	// arguments that come before the others.
+	// Command says that its block in the configuration has the option command, which may be set instead of path: the executable and
+	// the arguments that come before the others. Setup.Command then has whichever is set.
 	Command bool
 	// NoSandbox is why it can't run in the sandbox; empty: it can.
 	NoSandbox string

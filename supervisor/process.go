@@ -127,13 +127,8 @@ func (p *process) execute(engine Process, l Launch) error {
 	defer guard.End()
 	cmd := command.forExec(l.Folder, mark)
 	cmd.SysProcAttr = guard.Attributes()
-	stdin, err := cmd.StdinPipe() // the engine exits when it closes, which is when this server ends at the latest
+	stdin, out, err := openPipes(cmd)
 	if err != nil {
-		return err
-	}
-	out, err := openOutputs(cmd)
-	if err != nil {
-		_ = stdin.Close()
 		return err
 	}
 	defer out.close()
@@ -165,6 +160,20 @@ func (p *process) execute(engine Process, l Launch) error {
 	record.Remove()
 	stopMonitor()
 	return describeExit(err)
+}
+
+// openPipes sets the standard input and the outputs of a command that isn't started yet. Most engines exit when their input closes, which
+// is when this server ends at the latest.
+func openPipes(cmd *exec.Cmd) (stdin io.WriteCloser, out *outputs, _ error) {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, err = openOutputs(cmd); err != nil {
+		_ = stdin.Close()
+		return nil, nil, err
+	}
+	return stdin, out, nil
 }
 
 // guard returns a guard for a command that needs one, or nil.

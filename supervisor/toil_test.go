@@ -55,9 +55,9 @@ func TestPulse_Comments(t *testing.T) {
 		comment func(n int) string
 		after   time.Duration // when it is condemned; 0: it isn't
 	}{
-		"of a prompt that gets on": {func(n int) string { return fmt.Sprintf(": %d/1000\n\n", n) }, 0},
-		"of one that doesn't":      {func(int) string { return ": 5/1000\n\n" }, 6 * time.Minute}, // the first one is progress
-		"of nothing":               {func(int) string { return ":\n\n" }, 5 * time.Minute},
+		"of a prompt that advances": {func(n int) string { return fmt.Sprintf(": %d/1000\n\n", n) }, 0},
+		"of one that doesn't":       {func(int) string { return ": 5/1000\n\n" }, 6 * time.Minute}, // the first one is progress
+		"of nothing":                {func(int) string { return ":\n\n" }, 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			during(t, func(p *patient) {
