@@ -12,6 +12,8 @@ EMBEDDED    := $(wildcard $(shell awk '/^\/\/go:embed /{dir=FILENAME; sub("[^/]*
 GREMLINS    := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+NFPM        := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+
 # The end-to-end tests take their engine from this home.
 TEST_HOME   := $(CACHE)/home
 PORT        ?= 1234
@@ -21,7 +23,7 @@ export CGO_ENABLED = 0
 
 .PHONY: help
 help: ## Lists the targets
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: $(BIN) ## Builds bin/lmcaddy
@@ -32,27 +34,55 @@ $(BIN): $(GO_FILES) $(EMBEDDED) go.mod go.sum
 .PHONY: run
 run: build ## Installs the engine and serves the shipped model on http://127.0.0.1:1234 (PORT=8080: on another port)
 	@# The shell expands LMCADDY_HOME, since make would expand a $$ in the path.
-	@# exec: Ctrl-C and the exit status are lmcaddy's own
+	@# exec: Ctrl-C and the exit status are lmcaddy's own. A SIGINT to make alone doesn't reach it: make expects terminals to send it to
+	@# both. A SIGTERM does.
 	@home="$${LMCADDY_HOME:-$$HOME/.lmcaddy}" && mkdir -p -m 700 "$$home" && mkdir -p "$$home/models/lmcaddy" && \
 	{ test -e "$$home/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$$home/models/lmcaddy/tinychat"; } && \
 	$(BIN) runtime get llama.cpp --if-missing && \
 	echo "Ctrl-C stops the server. make run PORT=8080 serves on another port. The README has a first request." && \
 	LMCADDY_PORT="$(PORT)" exec $(BIN) run --config Caddyfile
 
+PREFIX      ?= /usr/local
+
+.PHONY: install
+install: build ## Installs bin/lmcaddy, completions and manual pages below PREFIX (/usr/local)
+	tools/install.sh "$(BIN)" "$(DESTDIR)$(PREFIX)"
+
+.PHONY: uninstall
+uninstall: ## Deletes what make install has installed below PREFIX
+	tools/install.sh --remove "$(DESTDIR)$(PREFIX)"
+
+.PHONY: release
+release: ## Builds a release into dist: archives, .deb, .rpm, lists of components, checksums
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE) go install $(NFPM)
+	go run ./tools/release -nfpm $(CACHE)/nfpm
+
+# The packages that are tested with the race detector: those below Caddy, without translate, which has no goroutines.
+RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./warm
+
 .PHONY: test
-test: test-unit test-race test-tools test-e2e ## Sets everything up and runs every test
+test: test-rest test-race test-tools test-e2e ## Sets everything up and runs every test
 
 .PHONY: test-unit
 test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL and Python
 	tools/postgres.sh
 	tools/venv.sh
+	tools/promtool.sh
 	go test -tags $(TAGS) ./...
 
 .PHONY: test-race
-test-race: ## Runs the tests of the packages below Caddy with the race detector, without translate, which has no goroutines
+test-race: ## Runs the tests of the packages below Caddy with the race detector
 	tools/postgres.sh
 	tools/venv.sh
-	tools/race.sh ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/...
+	tools/race.sh $(RACED)
+
+.PHONY: test-rest
+test-rest: ## Runs the tests of the other packages
+	tools/promtool.sh
+	mkdir -p $(CACHE) && go list -tags $(TAGS) $(RACED) >$(CACHE)/raced
+	go test -tags $(TAGS) $$(go list -tags $(TAGS) ./... | grep -vxFf $(CACHE)/raced)
+	go test ./supervisor -run '^TestStep_RandomSchedules$$' # with the race detector only some are played
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the small models' recipe
@@ -64,7 +94,18 @@ test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-ser
 	tools/node.sh .cache/clients
 	tools/node.sh .cache/mcpservers mcpservers
 	tools/postgres.sh
-	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -timeout 30m ./...
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -parallel 4 -count 1 -timeout 30m ./...
+
+.PHONY: release-test
+release-test: build ## Makes a release twice, installs it into new systems, builds the image; root, Debian, twenty minutes
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE) go install $(NFPM)
+	cd tools/imagelint && go run . ../..
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" LMCADDY_NFPM="$(CACHE)/nfpm" \
+		go test -count 1 -timeout 0 -tags release ./packages
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+		go test -count 1 -timeout 0 -run '^TestFirstRun_TheReadme$$' . -whole-first-run
 
 .PHONY: mlx
 mlx: build ## Runs the tests of MLX models with a real mlx_lm.server, which it installs if there is none; ten minutes
@@ -79,7 +120,7 @@ clients: build ## Runs coding agents on the server; downloads hundreds of megaby
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -count 1 -tags clients -run Agents .
 
 .PHONY: bench
-bench: build ## Measures requests, downloads and listings, as ratios, and kills a download fifty times; half an hour
+bench: build ## Measures requests, downloads, listings and conversations, as ratios, and kills a download fifty times; an hour
 	go test -run '^$$' -bench . -benchmem ./translate/... ./supervisor
 	go test -run '^$$' -bench . -benchmem ./catalog
 	tools/postgres.sh
@@ -89,7 +130,8 @@ bench: build ## Measures requests, downloads and listings, as ratios, and kills 
 	go test ./catalog/fetch -run TestKill -count 1 -kills 50
 	go test -run '^$$' -bench Throughput -benchtime 3x -timeout 30m ./catalog/fetch
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
-	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -count 1 -timeout 0 -full
+	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+		go test -count 1 -timeout 0 -full $(if $(BENCH_BEFORE),-before "$(abspath $(BENCH_BEFORE))")
 
 .PHONY: faults
 faults: build ## Breaks engines, the server and their surroundings under load; minutes; FAULTS_BEFORE=binary compares
@@ -116,10 +158,15 @@ lint: ## Runs the linter
 	cd e2e && $(CACHE)/golangci-lint run -c ../.golangci.yml ./...
 	for os in darwin windows; do GOOS=$$os go vet ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./translate/... || exit 1; done
 
+.PHONY: reference
+reference: ## Makes docs/caddyfile.md, docs/commands.md and docs/api/fields.md from the code
+	go test -tags $(TAGS) ./api -run '^TestFields_AreAsDocumented$$' -count 1 -update
+	go test -tags $(TAGS) ./caddymodule ./caddymodule/command -run '^TestReference_IsUpToDate$$' -count 1 -update
+
 .PHONY: fmt
 fmt: ## Formats the code
 	gofmt -w $$(git ls-files '*.go')
 
 .PHONY: clean
 clean: ## Removes everything that was built or downloaded
-	rm -rf bin .cache
+	rm -rf bin dist .cache

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/logs"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -38,7 +40,9 @@ func identity(ctx context.Context) *node.Identity {
 // Paths that aren't the API's take any identity. A request to a public endpoint is from [node.Nobody], so that it gets no further
 // rights if another handler changes its path.
 func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identity, address string) (admitted *http.Request, ok bool) {
-	c := &call{api: a, w: w, r: r}
+	id := requestID(r)
+	r = r.WithContext(logs.WithRequest(r.Context(), id)) // for what is logged of it, here and later
+	c := &call{api: a, w: w, r: r, id: id, arrived: time.Now()}
 	needed := anyone
 	if ownsPath(r.URL.Path) {
 		rt, _, _ := lookUp(r.Method, r.URL.Path)
@@ -54,10 +58,11 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 		err = c.authorize(who, needed)
 	}
 	if err != nil {
-		c.id, c.dialect = requestID(r), dialectOf(r)
+		c.dialect = dialectOf(r)
 		c.tellID()
 		c.share() // or an allowed web page could not read the error
 		c.fail(err)
+		c.settle()
 		return nil, false
 	}
 	return r.WithContext(WithIdentity(r.Context(), who)), true
@@ -159,18 +164,18 @@ func (c *call) follow(who *node.Identity, needed node.Scope) {
 // owner is the owner of the request's conversations.
 func (c *call) owner() string { return c.who.ID() }
 
-// find finds the model with a name, if the request's identity may use it.
+// find finds the model with a name, if the request's identity may use it. One that it may not use is as unknown as one that isn't
+// there: neither the error nor its time tells the difference.
 func (c *call) find(name string) (node.Target, error) {
 	target, err := c.node.Find(c.r.Context(), name)
 	var missing *catalog.NotFoundError
 	var broken *node.BrokenModelError
 	switch {
-	case errors.As(err, &broken) && !c.who.MayUse(broken.Key):
-		return target, notAllowed(name)
+	case errors.As(err, &broken) && !c.who.MayUse(broken.Key), err == nil && !c.who.MayUse(target.Model.FullKey()):
+		c.node.FindNothing(c.r.Context(), name)
+		return node.Target{}, c.notAmongTheirs(name)
 	case errors.As(err, &missing) && c.isRestricted():
 		return target, c.notAmongTheirs(name)
-	case err == nil && !c.who.MayUse(target.Model.FullKey()):
-		return target, notAllowed(name)
 	}
 	if err == nil {
 		c.running.Uses(target.Model.FullKey())
@@ -181,7 +186,7 @@ func (c *call) find(name string) (node.Target, error) {
 // isRestricted reports whether there may be models that the request's identity may not use.
 func (c *call) isRestricted() bool { return c.who != nil && len(c.who.Models) > 0 }
 
-// notAmongTheirs is the error of an unknown name. It doesn't list models that the identity may not use.
+// notAmongTheirs is the error of a name of no model that the identity may use. It lists those that it may use.
 func (c *call) notAmongTheirs(name string) error {
 	models, err := c.models()
 	if err != nil {
@@ -191,10 +196,10 @@ func (c *call) notAmongTheirs(name string) error {
 	for i := range models {
 		keys[i] = models[i].Key
 	}
-	return &catalog.NotFoundError{Name: name, Known: keys}
+	return &catalog.NotFoundError{Name: name, Known: keys, Limited: true}
 }
 
-// notAllowed is the error about a model, by the name that the client gave: that doesn't reveal what an alias stands for.
+// notAllowed is the error of a download of a model that the identity may not use, by the name that the client gave.
 func notAllowed(name string) *translate.Error {
 	return &translate.Error{
 		Kind: translate.KindForbidden, Code: "model_not_allowed", Param: "model",
@@ -229,17 +234,16 @@ func (c *call) admit() error {
 
 // used counts the tokens of the request, if an engine has begun to answer it.
 func (c *call) used(rq *modelRequest, u translate.Usage) {
+	c.ledger.of.Usage = u
 	if c.answered.Load() {
 		c.node.Used(c.who, rq.target.Model.Key, u)
 	}
 }
 
-// mayUseInstance refuses an instance of a model that the request's identity may not use.
-func (c *call) mayUseInstance(id string) error {
-	if in := c.instance(id); in.ID != "" && !c.who.MayUse(in.Spec.Model.FullKey()) {
-		return notAllowed(id)
-	}
-	return nil
+// mayUseInstance reports whether the request's identity may use the model of an instance, if there is such an instance.
+func (c *call) mayUseInstance(id string) bool {
+	in := c.instance(id)
+	return in.ID == "" || c.who.MayUse(in.Spec.Model.FullKey())
 }
 
 // instance is the instance with an id; the zero value if there is none.

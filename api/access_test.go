@@ -32,11 +32,11 @@ func guarded(s *server, options ...option) *server {
 	gate := New(Config{Node: config.Node, Log: config.Log, CORSOf: func(*http.Request) []string { return config.CORS }})
 	var n atomic.Int32
 	g := *s
-	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.Server = httptest.NewServer(checked(s.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if admitted, ok := gate.Admit(w, r, nil, fmt.Sprintf("10.0.%d.%d:1", n.Load()/250, n.Add(1)%250)); ok {
 			behind.ServeHTTP(w, admitted)
 		}
-	}))
+	})))
 	s.t.Cleanup(func() {
 		g.CloseClientConnections()
 		g.Close()

@@ -34,7 +34,7 @@ func TestGolden_Messages(t *testing.T) {
 		{Contains: "Long", PromptTokens: 4000},
 		{Contains: "Broken", PromptTokens: 9, Cues: []fakeengine.Cue{{After: 1, Do: fakeengine.Fault}}},
 		{PromptTokens: 9, CachedTokens: 4, Answer: fakeengine.Answer{Reasoning: "A greeting.", Text: "Hello there."}},
-	}}, shortContext, withPresets)
+	}}, shortContext, withPresets, withoutStates)
 	const stream, thinks = `,"stream":true`, `,"thinking":{"type":"adaptive"}`
 	const tools = `,"tools":[{"name":"get_weather","description":"Tells","input_schema":{"type":"object"}}]`
 	const result = `[{"role":"user","content":"Weather"},{"role":"assistant","content":[{"type":"thinking","thinking":"I look.","signature":"x"},{"type":"tool_use","id":"a","name":"get_weather","input":{"city":"Oslo"}}]},` +
@@ -142,13 +142,13 @@ func eventsOf(stream string) (all [][2]string) {
 	return all
 }
 
-func TestMessages_WhatTheClientHasSeenIsNotAskedAgain(t *testing.T) {
+func TestMessages_WhatTheClientHasSeenEndsInAnError(t *testing.T) {
 	t.Parallel()
-	s := serve(t, firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}))
+	s := serve(t, noSecond(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}))
 	got := s.messages(`,"stream":true`)
 	events := eventsOf(got.body)
 	last := events[len(events)-1]
-	if last[0] != "error" || gjson.Get(last[1], "type").Str != "error" || gjson.Get(last[1], "error.type").Str != "api_error" || s.requests() != 1 {
+	if last[0] != "error" || gjson.Get(last[1], "type").Str != "error" || gjson.Get(last[1], "error.type").Str != "api_error" || s.requests() != 2 {
 		t.Errorf("%d requests, %s", s.requests(), got.body)
 	}
 }

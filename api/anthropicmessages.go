@@ -22,11 +22,10 @@ func (c *call) messages() error {
 	if err := c.reserveChat(rq, body, &messages.Chat, 0); err != nil {
 		return refined(err, messagesFields.refine)
 	}
-	upstream := rq.engine.Chat(body, &messages.Chat, 0)
 	r := &messagesRun{run: c.newRun(rq), messages: messages, id: "msg_" + strings.ToLower(rand.Text())}
 	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
 	defer r.close()
-	if err := r.exchange(c.r.Context(), part{upstream: upstream, reply: r}); err != nil {
+	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &messages.Chat, 0)); err != nil {
 		return refined(err, messagesFields.refine)
 	}
 	if r.stream == nil {
@@ -65,9 +64,9 @@ type messagesRun struct {
 
 // begin begins the answer. A stream's header isn't sent before the engine has said how long the prompt is. Until then a refusal
 // is told by a status, unless the wait was so long that a ping had to keep the connection alive.
-func (r *messagesRun) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+func (r *messagesRun) begin(_ context.Context, resp *engineResponse, recorder *wire.Recorder) (wire.Rewriter, error) {
 	in, chat := resp.lease.Instance, &r.messages.Chat
-	decoder := wire.Decoder(r.rq.engine, chat)
+	decoder := wire.DecoderOf(r.rq.engine, chat, recorder)
 	if r.stream == nil {
 		r.answer = &anthropic.Answer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.messages.Thinking, SingleCall: chat.SingleCall,

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/logs"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
@@ -29,6 +31,10 @@ type Config struct {
 	// KeepAlive is how long a stream may be silent before a comment or a ping is sent; 0: 15 seconds.
 	KeepAlive time.Duration
 	Log       *slog.Logger
+	// Logs has what GET /api/v1/logs lists; nil: nothing.
+	Logs *logs.Log
+	// Describe returns the configuration, for administrators; nil: they aren't told.
+	Describe func() resource.Configuration
 	// Exiting is closed when the server begins to shut down. Streams of events that would not end by themselves then end; nil:
 	// they go on.
 	Exiting <-chan struct{}
@@ -49,6 +55,9 @@ type Config struct {
 	// Underway is called when a response begins that outlives its request, and the function that it returns when that has ended; nil:
 	// neither is.
 	Underway func() (end func())
+	// Ended is called with the summary of each request when it has ended, before its handler returns; nil: nothing is. ctx is the
+	// request's. It may keep the summary.
+	Ended func(ctx context.Context, s *node.Summary)
 
 	headerAfter  time.Duration // see headerAfter
 	bodyPatience time.Duration // see bodyPatience
@@ -70,6 +79,9 @@ func New(c Config) *API {
 	}
 	if c.KeepAlive == 0 {
 		c.KeepAlive = defaultKeepAlive
+	}
+	if c.Logs == nil {
+		c.Logs = logs.New()
 	}
 	if c.headerAfter == 0 {
 		c.headerAfter = headerAfter
@@ -110,21 +122,25 @@ type call struct {
 	made      int             // bytes that are counted for what reserve was last told of
 	unreserve func()          // gives back the tokens that are reserved; nil: there are none
 
-	cancel   context.CancelCauseFunc // ends the request, whose context it is
-	writing  writing
-	gathered atomic.Int64                            // bytes of answers in memory
-	answered atomic.Bool                             // an engine has begun to answer
-	prompts  promptCounts                            // of the request
-	counting func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
+	ledger    ledger
+	inspected *node.Inspection        // nil: nothing is kept of the request
+	cancel    context.CancelCauseFunc // ends the request, whose context it is
+	writing   writing
+	gathered  atomic.Int64                            // bytes of answers in memory
+	answered  atomic.Bool                             // an engine has begun to answer
+	prompts   promptCounts                            // of the request
+	counting  func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
 // ServeHTTP answers a request. A path that isn't the API's is answered with 404.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	c := &call{api: a, w: w, r: r.WithContext(ctx), id: requestID(r), arrived: time.Now(), dialect: dialectOf(r), cancel: cancel}
+	id := requestID(r)
+	c := &call{api: a, w: w, r: r.WithContext(logs.WithRequest(ctx, id)), id: id, arrived: time.Now(), dialect: dialectOf(r), cancel: cancel}
 	defer c.endWriting()
 	c.tellID()
+	c.beginTrace()
 	defer c.end()
 	defer c.recover()
 	if err := c.serve(); err != nil {
@@ -132,8 +148,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end gives back what the call has taken.
+// end gives back what the call has taken, and tells how it went.
 func (c *call) end() {
+	defer c.settle()
 	for _, end := range c.ends {
 		end()
 	}
@@ -154,6 +171,10 @@ func (c *call) serve() error {
 	if err != nil {
 		return err
 	}
+	if found.path == healthPath && c.api.runningNode(c.r.Context()) == nil {
+		c.starting()
+		return nil
+	}
 	if c.node, err = c.api.Node(c.r.Context()); err != nil {
 		return err
 	}
@@ -163,7 +184,13 @@ func (c *call) serve() error {
 	if refused := c.refuseForeign(); refused != nil {
 		return refused
 	}
+	if err := c.checkQuery(found); err != nil {
+		return err
+	}
 	c.follow(c.who, found.scope)
+	if found.scope == node.ScopeInference && found.method == http.MethodPost {
+		c.inspect()
+	}
 	return found.endpoint(c)
 }
 
@@ -194,11 +221,17 @@ func (c *call) recover() {
 func (c *call) faulty(fault any) *translate.Error {
 	p := asPanicked(fault)
 	c.api.Log.Error("a request made the server panic", "request", c.id, "path", c.r.URL.Path, "fault", p.fault, "stack", string(p.stack))
-	return &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
+	e := &translate.Error{Kind: translate.KindInternal, Message: "The server made a mistake. Its log says more, under this request's id: " + c.id}
+	c.ledger.failed(e)
+	return e
 }
 
-// requestID is the id that the client sent, if it is fit to be logged, and otherwise a new one.
+// requestID is the id that the request was given before, or the one that the client sent, if it is fit to be logged, and otherwise a
+// new one.
 func requestID(r *http.Request) string {
+	if id := logs.RequestOf(r.Context()); id != "" {
+		return id
+	}
 	id := r.Header.Get("X-Request-Id")
 	fit := len(id) > 0 && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 	if fit {

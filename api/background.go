@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -31,7 +32,7 @@ func (r *responseRun) inBackground(c *call, rq *modelRequest) error {
 		r.detached(d, rq)
 	})
 	if err != nil {
-		d.end()
+		c.takeBack(d)
 		return r.notStarted(c, err)
 	}
 	if follows {
@@ -76,6 +77,7 @@ func (r *responseRun) detached(c *call, rq *modelRequest) {
 
 // cancelled ends a response in the background that its owner has cancelled.
 func (r *responseRun) cancelled() {
+	r.call.ledger.of.Outcome = node.OutcomeCancelled
 	r.out.Answer.Cancel()
 	_ = r.storeResponse() // an error has been logged
 	r.tell(r.out.Cancel)
@@ -162,7 +164,7 @@ func (c *call) breakOff(run *node.Run, next int, err error) error {
 func (r *responseRun) turn(status store.Status, owner string) *store.Turn {
 	a := &r.out.Answer
 	return &store.Turn{
-		ID: a.ID, Parent: r.ask.Previous, Owner: owner, Model: a.Model, Status: status,
+		ID: a.ID, Parent: r.ask.Previous, Owner: owner, Model: a.Model, Status: status, Dialect: resource.DialectResponses,
 		In: responses.WithIDs(a.ID, r.ask.Input), Out: a.Items(), Request: a.Echo(), Usage: a.Usage(), Created: a.Created,
 	}
 }

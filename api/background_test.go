@@ -382,8 +382,8 @@ func TestBackground_BelongsToItsOwner(t *testing.T) {
 func TestBackground_Fails(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]*fakeengine.Script{
-		"before the answer": {Rules: []fakeengine.Rule{{Status: 400, Body: `{"error":{"code":400,"message":"no","type":"invalid_request_error"}}`}}},
-		"during the answer": {Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}}},
+		"before the answer":        {Rules: []fakeengine.Rule{{Status: 400, Body: `{"error":{"code":400,"message":"no","type":"invalid_request_error"}}`}}},
+		"during the answer, twice": {Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Text: "one two three four five six"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -108,6 +108,9 @@ func (c *call) body() (*jsonbody.Body, error) {
 	if bad != nil {
 		return nil, bad
 	}
+	if c.inspected != nil {
+		c.inspected.Asked(withoutSecrets(c.held.data))
+	}
 	return body, nil
 }
 

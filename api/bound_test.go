@@ -104,6 +104,9 @@ func TestBound_FullContext(t *testing.T) {
 	for path, tt := range mlxDialects {
 		for name, text := range map[string]string{"counted": long + "zzz", "estimated": "hi"} {
 			for _, stream := range []string{"", `,"stream":true`} {
+				if name == "estimated" && (stream == "") != (path == "/v1/chat/completions") {
+					continue // such an answer has thousands of tokens: one for each dialect is enough
+				}
 				t.Run(path+" "+name+stream, func(t *testing.T) {
 					if got, _ := s.ask(path, text, stream); got.status != 200 || !strings.Contains(got.body, tt.full) {
 						t.Errorf("%d %s", got.status, got.body[max(0, len(got.body)-1000):])

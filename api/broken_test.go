@@ -23,6 +23,16 @@ func firstProcess(rules ...fakeengine.Rule) *fakeengine.Script {
 	return &fakeengine.Script{Cases: []fakeengine.Case{{Start: 1, Script: fakeengine.Script{Rules: rules}}}}
 }
 
+// noSecond is firstProcess, and the next process takes no beginning of an answer.
+func noSecond(rules ...fakeengine.Rule) *fakeengine.Script {
+	script := firstProcess(rules...)
+	script.Rules = []fakeengine.Rule{refusal}
+	return script
+}
+
+// refusal refuses the first request with the beginning of an answer.
+var refusal = fakeengine.Rule{Contains: `"role":"assistant"`, Times: 1, Status: 400}
+
 const healthy = "Hello from the fake engine."
 
 func TestBroken_WhatTheClientHasNotSeenIsAskedAgain(t *testing.T) {
@@ -53,9 +63,9 @@ func TestBroken_WhatTheClientHasNotSeenIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestBroken_WhatTheClientHasSeenIsNotAskedAgain(t *testing.T) {
+func TestBroken_WhatTheClientHasSeenEndsInAnError(t *testing.T) {
 	t.Parallel()
-	s := serve(t, firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}}))
+	s := serve(t, noSecond(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}}))
 	_, begun, rest := s.open("/v1/chat/completions", `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]}`, `"content":"Hello"`, 1)
 	s.fake.Release("seen")
 	left, err := io.ReadAll(rest)
@@ -66,7 +76,7 @@ func TestBroken_WhatTheClientHasSeenIsNotAskedAgain(t *testing.T) {
 	if last := (answer{body: all[len(all)-1]}); last.code() != "engine_failed" || !isWholeError(last.body) {
 		t.Errorf("%s", all)
 	}
-	if n := s.requests(); n != 1 {
+	if n := s.requests(); n != 2 {
 		t.Errorf("the engines were asked %d times", n)
 	}
 }

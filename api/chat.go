@@ -64,7 +64,7 @@ type chatRun struct {
 
 // choice is the part of a run that makes a choice.
 func (r *chatRun) choice(i int) part {
-	return part{index: i, upstream: r.rq.engine.Chat(r.rq.body, r.chat, i), reply: &chatReply{r, i}}
+	return r.chatPart(part{index: i, reply: &chatReply{chatRun: r, choice: i}}, r.rq.body, r.chat, i)
 }
 
 // begin notes which instance answers. Choices have it in common.
@@ -84,26 +84,32 @@ type chatReply struct {
 	*chatRun
 
 	choice int
+	chunks *openai.ChatChunks // of a stream
 }
 
 // begin passes the engine's chunks on where its stream allows that and the answer doesn't have to be looked into.
-func (r *chatReply) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
 	r.chatRun.begin(resp.lease.Instance)
 	engine, chat := r.rq.engine, r.chat
 	if r.stream == nil {
 		gathered := new(openai.ChatChoice)
 		r.gathered[r.choice] = gathered
-		return r.byEvents(resp, wire.Decoder(engine, chat), gatherer(gathered.Add)), nil
+		return r.byEvents(resp, wire.DecoderOf(engine, chat, decoder), gatherer(gathered.Add)), nil
 	}
 	r.stream.await()
-	chunks := openai.NewChatChunks(openai.ChunkOptions{
+	r.chunks = openai.NewChatChunks(openai.ChunkOptions{
 		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen,
 		SinceArrival: r.sinceArrival, Choice: r.choice, Tail: r.tail,
 	})
 	if passer, ok := engine.(wire.Passer); ok && !chat.Forced && len(chat.Stops) == 0 {
-		return passer.Rewriter(chat, chunks), nil
+		return passer.Rewriter(chat, r.chunks), nil
 	}
-	return r.byEvents(resp, wire.Decoder(engine, chat), openai.NewChatStream(chunks, chat.SingleCall)), nil
+	return r.byEvents(resp, wire.DecoderOf(engine, chat, decoder), openai.NewChatStream(r.chunks, chat.SingleCall)), nil
+}
+
+// resume goes on by events where the chunks of another engine were passed on.
+func (r *chatReply) resume(resp *engineResponse, decoder *wire.Recorder) wire.Rewriter {
+	return r.byEvents(resp, wire.DecoderOf(r.rq.engine, r.chat, decoder), openai.ResumeChatStream(r.chunks, r.chat.SingleCall))
 }
 
 func (r *chatReply) isSeen(sent bool) bool { return sent }

@@ -172,7 +172,7 @@ func TestChat_TheEngineIsSentWhatIsKnown(t *testing.T) {
 	s.chat(`,"temperature":0.25,"x_unknown":{"a":[1,2]},"stop":["a","b"],"ttl":60,"stream_options":{"include_usage":false}`)
 	sent := s.fake.Wait(t, isAsked).Body
 	want := `{"messages":[{"role":"user","content":"hi"}],"temperature":0.25,` +
-		`"stream_options":{"include_usage":true},"stream":true,"return_progress":true,"timings_per_token":true}`
+		`"stream_options":{"include_usage":true},"stream":true,"return_progress":true,"timings_per_token":true,"id_slot":0}`
 	if diff := cmp.Diff(want, sent); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -3,34 +3,59 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // choices has n choices made on one lease, each by an upstream request on a slot of its own: as many at a time as the
-// instance has slots for. The slots are given back between two batches, so that a large n doesn't keep others out. A batch
-// of which the client has seen nothing is made again if its engine is lost. anew is called before each attempt at the first
-// batch.
+// instance has slots for. The slots are given back between two batches, so that a large n doesn't keep others out. Of a batch
+// whose engine is lost, the choices that aren't complete go on, or are made again if the client has seen nothing of them. anew is
+// called before each attempt at the first batch of which the client has seen nothing.
 func (r *run) choices(n int, anew func(), choice func(i int) part) error {
 	ctx := r.call.r.Context()
 	for first := 0; first < n; {
-		made := 0
-		err := r.onLease(ctx, n-first, func() wire.Upstream { return choice(first).upstream }, func(lease *supervisor.Lease) error {
-			if first == 0 {
+		var batch []*telling
+		err := r.onLease(ctx, n-first, nil, func() wire.Upstream { return choice(first).upstream }, func(lease *supervisor.Lease) error {
+			if first == 0 && (r.stream == nil || !r.stream.sent) {
 				anew()
 			}
-			made = min(n-first, max(1, lease.Instance.Spec.Parallel))
-			err := together(ctx, made, made, func(ctx context.Context, i int) error { return r.converse(ctx, lease, choice(first+i)) })
-			if broken, ok := errors.AsType[*brokenOff](err); ok && r.stream != nil && r.stream.sent {
-				return &brokenOff{told: broken.told, cause: broken.cause} // another choice has begun to be sent: it can't be sent again
+			slots := max(1, lease.Instance.Spec.Parallel)
+			for len(batch) < min(n-first, slots) {
+				batch = append(batch, newTelling(choice(first+len(batch))))
 			}
-			return err
+			return r.batch(ctx, lease, batch, slots)
 		})
+		for _, t := range batch {
+			if err != nil {
+				r.giveUp(t)
+				err = t.refined(err)
+			}
+		}
 		if err != nil {
 			return err
 		}
-		first += made
+		first += len(batch)
 	}
 	return nil
+}
+
+// batch has the choices of a batch made that aren't complete.
+func (r *run) batch(ctx context.Context, lease *supervisor.Lease, batch []*telling, slots int) error {
+	left := slices.DeleteFunc(slices.Clone(batch), func(t *telling) bool { return t.isDone })
+	err := together(ctx, len(left), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, left[i]) })
+	broken, ok := errors.AsType[*brokenOff](err)
+	if !ok {
+		return err
+	}
+	again := true
+	for _, t := range left {
+		if t.isDone {
+			continue
+		}
+		t.isLost = t.isSeen // also where the failure of another choice has ended it
+		again = t.plan(true) && again
+	}
+	return &brokenOff{told: broken.told, cause: broken.cause, again: again}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -73,8 +74,8 @@ func (c *call) compact() error {
 	if err := c.reserveChat(rq, body, &chat, 0); err != nil {
 		return err
 	}
-	r.decode = func() translate.Decoder { return wire.Decoder(rq.engine, &chat) }
-	if err := r.exchange(c.r.Context(), part{upstream: rq.engine.Chat(body, &chat, 0), reply: r}); err != nil {
+	r.chat = &chat
+	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &chat, 0)); err != nil {
 		return err
 	}
 	summary := r.summary()
@@ -97,12 +98,12 @@ type compactRun struct {
 
 	ask    *responses.Request
 	answer responses.Answer
-	decode func() translate.Decoder
+	chat   *request.Chat
 }
 
-func (r *compactRun) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+func (r *compactRun) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
 	r.answer.Add(translate.Round{Number: 1})
-	return r.byEvents(resp, r.decode(), gatherer(r.answer.Add)), nil
+	return r.byEvents(resp, wire.DecoderOf(r.rq.engine, r.chat, decoder), gatherer(r.answer.Add)), nil
 }
 
 func (r *compactRun) isSeen(bool) bool { return false }

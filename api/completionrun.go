@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -25,6 +26,7 @@ type completionRun struct {
 
 	completer  wire.Completer
 	completion *request.Completion
+	chains     []prefix.Chain // of the prompts
 
 	answer     *openai.TextAnswer   // nil: no engine has begun to answer
 	candidates []*openai.TextChoice // those that are complete; first all of the first prompt
@@ -35,10 +37,19 @@ type completionRun struct {
 func (r *completionRun) candidate(ctx context.Context, i int) error {
 	of := r.completion
 	reply := &candidateReply{completionRun: r, index: i}
-	err := r.exchange(ctx, part{
-		index: i, prompt: i / of.BestOf, isFree: of.MaxTokens == 0, reply: reply,
+	p := part{
+		index: i, prompt: i / of.BestOf, isFree: of.MaxTokens == 0, chain: r.chains[i/of.BestOf], reply: reply,
 		upstream: r.completer.Completion(r.rq.body, of, i/of.BestOf, i%of.BestOf),
-	})
+		decoder:  func() translate.Decoder { return r.completer.CompletionDecoder(of) },
+		limit:    func() int { return of.MaxTokens },
+		likely:   func() bool { return wire.RepeatsText(r.rq.engine, r.rq.body, of) },
+	}
+	if c, ok := r.completer.(wire.TextContinuer); ok {
+		p.goOn = func(said *wire.Said) (wire.Upstream, bool) {
+			return c.ContinueText(r.rq.body, of, i/of.BestOf, i%of.BestOf, said)
+		}
+	}
+	err := r.exchange(ctx, p)
 	if err == nil {
 		r.tell(func(dst []byte) []byte {
 			r.candidates[i] = reply.choice
@@ -74,7 +85,7 @@ type candidateReply struct {
 	choice *openai.TextChoice
 }
 
-func (r *candidateReply) begin(ctx context.Context, resp *engineResponse) (wire.Rewriter, error) {
+func (r *candidateReply) begin(ctx context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
 	of := r.completion
 	r.choice = &openai.TextChoice{
 		Index: r.index, Answer: r.beginAnswer(resp), Top: of.Logprobs, Empty: of.MaxTokens == 0, IsStream: r.stream != nil,
@@ -85,7 +96,7 @@ func (r *candidateReply) begin(ctx context.Context, resp *engineResponse) (wire.
 			return nil, err
 		}
 	}
-	return r.byEvents(resp, r.completer.CompletionDecoder(of), r.choice), nil
+	return r.byEvents(resp, decoder, r.choice), nil
 }
 
 func (r *candidateReply) isSeen(sent bool) bool { return sent }

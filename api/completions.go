@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
@@ -26,6 +27,10 @@ func (c *call) completions() error {
 	}
 	r := &completionRun{run: c.newRun(rq), completer: completer, completion: completion}
 	defer r.close()
+	r.chains = make([]prefix.Chain, len(completion.Prompts))
+	for i := range r.chains {
+		r.chains[i] = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(rq.body, completion, i, m) })
+	}
 	r.left = len(completion.Prompts) * completion.BestOf
 	r.candidates = make([]*openai.TextChoice, r.left)
 	if err := together(c.r.Context(), r.left, choicesAtOnce, r.candidate); err != nil {

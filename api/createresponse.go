@@ -35,6 +35,9 @@ func (c *call) createResponse() error {
 		return err
 	}
 	r.out.Answer = responses.Answer{ID: newResponseID(), Created: time.Now(), Model: rq.target.Model.Key, Request: ask}
+	if ask.Store && ask.Previous == "" {
+		rq.demand.Conversation = r.out.Answer.ID
+	}
 	if ask.Background {
 		return r.inBackground(c, rq)
 	}
@@ -174,6 +177,7 @@ func (r *responseRun) end(err error) {
 	if err != nil {
 		e = r.call.asError(refined(err, responseFields.refine))
 		r.call.api.Log.Warn("a stream failed", "request", r.call.id, "error", e)
+		r.call.ledger.failed(e)
 		r.out.Answer.End(e)
 		if e.Code != notStored {
 			_ = r.storeResponse() // the error event is about what came first

@@ -182,7 +182,7 @@ func TestResponses_Permission(t *testing.T) {
 func TestResponses_Faults(t *testing.T) {
 	t.Parallel()
 	broken := fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}}
-	s := serve(t, firstProcess(broken))
+	s := serve(t, noSecond(broken))
 	_, begun, rest := s.open("/v1/responses", `{"model":"tinychat","stream":true,"input":"hi"}`, `"delta":"Hello"`, 1)
 	s.fake.Release("seen")
 	left, err := io.ReadAll(rest)

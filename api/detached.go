@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -16,6 +18,9 @@ func (c *call) detach() *call {
 		held: c.held, read: c.read, claim: c.claim, made: c.made, admitted: c.admitted, followed: c.followed,
 	}
 	c.held, c.claim, c.made, c.admitted = nil, node.BodyClaim{}, 0, nil
+	d.ledger.of, d.ledger.toModel, c.ledger.toModel = c.ledger.of, c.ledger.toModel, false // it is counted when it is answered
+	d.inspected, c.inspected = c.inspected, nil
+	d.ledger.tracer, d.ledger.begunBy = c.ledger.tracer, trace.SpanContextFromContext(c.r.Context())
 	// Of the request, only what errors are logged with is kept.
 	d.r = &http.Request{Method: c.r.Method, URL: c.r.URL, Header: http.Header{}}
 	if c.api.Underway != nil {
@@ -24,11 +29,18 @@ func (c *call) detach() *call {
 	return d
 }
 
+// takeBack ends a detached call that doesn't begin: the request's own error is told instead.
+func (c *call) takeBack(d *call) {
+	c.ledger.toModel, d.ledger.isTold = d.ledger.toModel, true
+	c.inspected, d.inspected = d.inspected, nil
+	d.end()
+}
+
 // attach makes a detached call answer to the log of a run, with the run's context. That ends with the rights of the request's token, too.
 func (c *call) attach(ctx context.Context, run *node.Run) {
 	c.run = run
-	c.w = &logWriter{run: run, header: http.Header{}}
-	ctx, c.cancel = context.WithCancelCause(WithIdentity(ctx, c.who))
+	c.w = c.inspecting(&logWriter{run: run, header: http.Header{}})
+	ctx, c.cancel = context.WithCancelCause(c.traceRun(WithIdentity(ctx, c.who), run.ID))
 	requests := c.followed
 	c.followed = nil
 	for _, request := range requests {

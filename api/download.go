@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/native"
@@ -52,11 +53,15 @@ func (c *call) download() error {
 	if bad != nil {
 		return bad
 	}
+	estimate, bad := body.Bool("estimate_only")
+	if bad != nil {
+		return bad
+	}
 	jobs, err := c.node.Downloads()
 	if err != nil {
 		return err
 	}
-	job, err := jobs.Start(c.r.Context(), fetch.Request{
+	request := fetch.Request{
 		Model: name, Quantization: quantization, Owner: c.owner(),
 		May: func(folder, quantization string, isChosen bool) error {
 			if !c.who.MayFetch(folder, quantization, isChosen) {
@@ -65,7 +70,11 @@ func (c *call) download() error {
 			return nil
 		},
 		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
-	})
+	}
+	if estimate {
+		return c.previewDownload(jobs, request)
+	}
+	job, err := jobs.Start(c.r.Context(), request)
 	if err != nil {
 		return err
 	}
@@ -75,6 +84,31 @@ func (c *call) download() error {
 	answer := nativeStarted{ID: job.ID, Status: job.State}
 	if job.ID != "" {
 		answer.TotalBytes, answer.StartedAt = &job.TotalBytes, when(job.StartedAt)
+	}
+	return c.answer(answer)
+}
+
+// previewDownload answers a download with estimate_only: what it would fetch. Nothing is downloaded.
+func (c *call) previewDownload(jobs *fetch.Jobs, request fetch.Request) error {
+	p, err := jobs.Preview(c.r.Context(), request)
+	if err != nil {
+		return err
+	}
+	if !c.maySee(p.Job) {
+		return notAllowed(request.Model)
+	}
+	answer := resource.Preview{
+		Job: p.ID, Status: string(p.State), Model: c.node.DownloadedKey(c.r.Context(), p.Job), Repository: p.Repo, URL: p.Page(), Quantization: p.Quantization,
+		Files: []resource.PreviewFile{}, TotalBytes: p.TotalBytes, LeftBytes: p.Left, OtherBytes: p.Others, FitsDisk: p.FitsDisk,
+	}
+	if p.ID == "" && p.State == fetch.Downloading {
+		answer.Status = "estimated"
+	}
+	for i, size := range p.Sizes {
+		answer.Files = append(answer.Files, resource.PreviewFile{Path: p.Files[i], SizeBytes: size})
+	}
+	if p.Free >= 0 {
+		answer.FreeBytes = &p.Free
 	}
 	return c.answer(answer)
 }

@@ -59,7 +59,13 @@ func (s *server) events(id string) (names []string, data []gjson.Result, whole s
 	if kind := a.header.Get("Content-Type"); a.status != http.StatusOK || kind != "text/event-stream" {
 		s.t.Fatalf("%d %s %s", a.status, kind, a.body)
 	}
-	for line := range strings.Lines(a.body) {
+	names, data = readEvents(a.body)
+	return names, data, a.body
+}
+
+// readEvents returns the names and the data of the events in a stream.
+func readEvents(stream string) (names []string, data []gjson.Result) {
+	for line := range strings.Lines(stream) {
 		if name, ok := strings.CutPrefix(line, "event: "); ok {
 			names = append(names, strings.TrimSpace(name))
 		}
@@ -67,7 +73,7 @@ func (s *server) events(id string) (names []string, data []gjson.Result, whole s
 			data = append(data, gjson.Parse(text))
 		}
 	}
-	return names, data, a.body
+	return names, data
 }
 
 func keysOf(v gjson.Result) []string {
@@ -112,6 +118,9 @@ func TestDownload_HasTheSpecificationsFields(t *testing.T) {
 	s.do("POST", downloadPath+"/"+id+"/resume", "")
 	s.events(id)
 	done := s.do("GET", statusPath+id, "")
+	if short := s.do("GET", downloadPath+"/"+id, ""); short.body != done.body {
+		t.Errorf("without status/, it is %s", short.body)
+	}
 	want(done, "completed", "completed_at", "model")
 	if late := s.do("POST", downloadPath+"/"+id+"/cancel", ""); late.status != http.StatusConflict || !strings.Contains(late.body, "`lmcaddy rm acme/tiny`") {
 		t.Errorf("cancelling what is complete: %d %s", late.status, late.body)
@@ -216,7 +225,7 @@ func TestDownload_Refuses(t *testing.T) {
 		"status by DELETE":          {"DELETE", statusPath + "job_0", "", 405, "Unexpected"},
 		"pause by GET":              {"GET", downloadPath + "/job_0/pause", "", 405, "Unexpected"},
 		"load by DELETE":            {"DELETE", "/api/v1/models/load", "", 405, "Unexpected"},
-		"model by GET":              {"GET", "/api/v1/models/a/b", "", 405, "Unexpected"},
+		"model by GET":              {"GET", "/api/v1/models/a/b", "", 404, `"type":"model_not_found"`},
 		"DELETE of nothing":         {"DELETE", "/api/v1/models/", "", 404, "Unexpected"},
 		"DELETE of no model":        {"DELETE", "/api/v1/models/a/b", "", 404, `"type":"model_not_found"`},
 	} {
@@ -228,7 +237,7 @@ func TestDownload_Refuses(t *testing.T) {
 		}
 	}
 	for path, allow := range map[string]string{
-		downloadPath: "GET, HEAD, POST", downloadPath + "/job_0/pause": "POST", statusPath + "job_0": "GET, HEAD", "/api/v1/models/a/b": "DELETE",
+		downloadPath: "GET, HEAD, POST", downloadPath + "/job_0/pause": "POST", statusPath + "job_0": "GET, HEAD", "/api/v1/models/a/b": "DELETE, GET, HEAD",
 	} {
 		if a := s.do("PUT", path, ""); a.status != 405 || a.header.Get("Allow") != allow {
 			t.Errorf("%s: %d %q", path, a.status, a.header.Get("Allow"))

@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -24,9 +27,11 @@ func (c *call) fail(err error) {
 	if ended := node.Ended(ctx); ended != nil {
 		err = ended // the reason of whatever failed
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		c.ledger.of.Outcome = node.OutcomeCancelled
 		return // the client has disconnected
 	}
 	e := c.asError(err)
+	c.ledger.failed(e)
 	if c.begun && c.stream != nil {
 		c.api.Log.Warn("a stream failed", "request", c.id, "error", e)
 		c.stream.fail(e)
@@ -37,8 +42,36 @@ func (c *call) fail(err error) {
 	c.writeJSON(c.dialect.Status(e), c.dialect.AppendError(nil, e, c.id))
 }
 
-// asError is the only place where errors of other packages become what clients see.
+// What is told of an error is bounded, in bytes: names in it may be as long as a body.
+const maxMessage, maxParam = 8000, 200
+
+// asError returns what clients see of any error: in bounds, and without control characters and those that change the direction of text.
 func (c *call) asError(err error) *translate.Error {
+	e := c.translated(err)
+	message, param := presentable(e.Message, maxMessage), presentable(e.Param, maxParam)
+	if message == e.Message && param == e.Param {
+		return e
+	}
+	clean := *e
+	clean.Message, clean.Param = message, param
+	return &clean
+}
+
+// presentable is a text without the middle of what is too long. The end of a message says what to do next.
+func presentable(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most/2], "") + " … " + strings.ToValidUTF8(text[len(text)-most/2:], "")
+	}
+	return strings.Map(func(r rune) rune {
+		if filename.IsInvisible(r) && r != '\n' && r != '\t' {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// translated is the only place where errors of other packages become those of this one.
+func (c *call) translated(err error) *translate.Error {
 	var (
 		known   *translate.Error
 		missing *catalog.NotFoundError
@@ -47,7 +80,9 @@ func (c *call) asError(err error) *translate.Error {
 		fetched *fetch.Error
 		kept    *catalog.RemoveError
 		used    *node.InUseError
+		taken   *node.IDTakenError
 		unknown *store.NotFound
+		none    *store.NoConversation
 		tooDeep *store.TooDeep
 		limit   *node.LimitError
 		busy    *node.BusyError
@@ -77,8 +112,17 @@ func (c *call) asError(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindForbidden, Code: "not_removable", Param: "model", Message: c.node.HidePaths(kept.Error())}
 	case errors.As(err, &used):
 		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
+	case errors.As(err, &taken):
+		return idTaken(taken.Error())
 	case errors.As(err, &unknown):
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
+	case errors.As(err, &none) && none.IsAmbiguous:
+		return translate.Invalid("ambiguous_id", "", "The ids of several conversations begin with "+none.ID+": give more of it.")
+	case errors.As(err, &none):
+		return &translate.Error{
+			Kind: translate.KindResponseNotFound, Code: "conversation_not_found",
+			Message: "There is no stored conversation " + none.ID + ": it was never stored, or has been deleted.",
+		}
 	case errors.As(err, &tooDeep):
 		return translate.Invalid("conversation_too_long", "", "The conversation has as many turns as one can have. Begin a new one.")
 	}
@@ -142,6 +186,8 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
 	case supervisor.NoInstance:
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
+	case supervisor.IDTaken:
+		return idTaken(e.Message)
 	case supervisor.Closing:
 		return shuttingDown(e.Message)
 	case supervisor.NoFiles:
@@ -160,6 +206,10 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 		}
 		return &translate.Error{Kind: translate.KindUnavailable, Param: "model", Message: c.node.HidePaths(e.Message), RetryAfter: e.RetryAfter}
 	}
+}
+
+func idTaken(message string) *translate.Error {
+	return &translate.Error{Kind: translate.KindConflict, Code: "identifier_in_use", Param: "identifier", Message: message}
 }
 
 // fetchKinds says what clients see of each kind of download error. If no code is given, it is the kind's own.
@@ -192,7 +242,7 @@ func (c *call) writeJSON(status int, body []byte) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	c.begun = true
+	c.begun, c.ledger.of.Status = true, status
 	c.w.WriteHeader(status)
 	if c.r.Method == http.MethodHead {
 		return

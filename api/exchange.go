@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -22,7 +23,20 @@ type engineResponse struct {
 
 	call  *call
 	lease *supervisor.Lease
+	body  supervisor.Payload // of the request
 	bound
+}
+
+// used tells the lease what became of its slot, and returns the engine's figures. An answer that is cut has told less.
+func (e *engineResponse) used(reader any) (usage translate.Usage, timings translate.Timings) {
+	if m, ok := reader.(wire.Measurer); ok {
+		usage, timings = m.Figures()
+		e.body.Used(supervisor.Use{
+			Prompt: usage.Prompt, Cached: usage.Cached, Completion: usage.Completion,
+			PromptTime: time.Duration(timings.PromptMillis * float64(time.Millisecond)),
+		})
+	}
+	return usage, timings
 }
 
 // onLease does something on a lease of as many slots as can be had, up to a number. See [call.guarded] for when it is done
@@ -30,7 +44,9 @@ type engineResponse struct {
 func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies func() [][]byte, do func(*supervisor.Lease) error) error {
 	return c.guarded(ctx, rq.target, rq.demand, bodies, func(demand node.Demand) error {
 		demand.Slots = max(demand.Slots, slots)
+		begun := time.Now()
 		lease, err := c.node.Acquire(ctx, rq.target, demand)
+		c.leased(begun, lease)
 		if err != nil {
 			return &notLeased{rq.target.Model.Key, err}
 		}
@@ -54,6 +70,8 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 	if pinner, ok := engine.(wire.Pinner); ok && pinner.Generates(request.Path) {
 		payload = lease.Pinned(payload, pinner.Pin)
 	}
+	inspected := c.inspected.Upstream(lease.Instance.ID, request.Path, request.Body)
+	defer inspected.End()
 	resp, err := lease.PostPieces(ctx, request.Path, payload)
 	if err != nil {
 		if c.r.Context().Err() != nil {
@@ -62,6 +80,10 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 		return c.notAnswered(ctx, lease, err)
 	}
 	defer resp.Body.Close()
+	if inspected != nil {
+		inspected.Status(resp.StatusCode)
+		resp.Body = &inspectedReader{resp.Body, inspected}
+	}
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		fault := engine.Fault(resp.StatusCode, said)
@@ -71,7 +93,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 		return fault
 	}
 	c.answered.Store(true)
-	if err := read(&engineResponse{resp.Body, c, lease, bound}); err != nil {
+	if err := read(&engineResponse{resp.Body, c, lease, payload, bound}); err != nil {
 		return err
 	}
 	lease.Answered()

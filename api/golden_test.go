@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fakeengine.Script{Infill: true, Rules: []fakeengine.Rule{{
 		Contains: `"Once`, Answer: fakeengine.Answer{Text: " upon a time, there was."}, PromptTokens: 7, CachedTokens: 2, DraftTokens: 6, DraftAccepted: 4,
-	}}})
+	}}}, withoutStates)
 	withOthers(s)
 	const complete, completeV0, stream = "/v1/completions", "/api/v0/completions", `,"stream":true`
 	const once = `{"model":"tinychat","prompt":"Once","max_tokens":3`

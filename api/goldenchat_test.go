@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // What differs from run to run in a chat, beside what differs anywhere.
@@ -30,7 +31,7 @@ func TestGolden_Chat(t *testing.T) {
 		{Contains: "Long", PromptTokens: 4000},
 		{Contains: "Broken", PromptTokens: 9, Cues: []fakeengine.Cue{{After: 1, Do: fakeengine.Fault}}},
 		{PromptTokens: 9, CachedTokens: 4, DraftTokens: 6, DraftAccepted: 4, Answer: fakeengine.Answer{Reasoning: "A greeting.", Text: "Hello there."}},
-	}}, shortContext, withPresets, withDraft(t))
+	}}, shortContext, withPresets, withDraft(t), withoutStates)
 	const chat, stream, usage = "/v1/chat/completions", `,"stream":true`, `,"stream":true,"stream_options":{"include_usage":true}`
 	const tool = `{"type":"function","function":{"name":"%s","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}`
 	tools := `,"tools":[` + fmt.Sprintf(tool, "get_weather") + "," + fmt.Sprintf(tool, "get_time") + `]`
@@ -82,11 +83,17 @@ func TestGolden_Chat(t *testing.T) {
 	}
 }
 
-// sent is what the engines were sent, in order.
+// withoutStates makes the fake engine say what its script says is cached.
+func withoutStates(_ *Config, settings *node.Settings) { settings.Warm.Off = true }
+
+// idSlot is the slot that a request got, which depends on what was asked before.
+var idSlot = regexp.MustCompile(`,"id_slot":\d+`)
+
+// sent is what the engines were sent, in order, without the slots.
 func (s *server) sent() (all []string) {
 	for _, ev := range s.fake.Events() {
 		if isAsked(ev) {
-			all = append(all, ev.Body)
+			all = append(all, idSlot.ReplaceAllString(ev.Body, ""))
 		}
 	}
 	return all

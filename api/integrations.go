@@ -134,7 +134,7 @@ func (c *call) toolbox(ctx context.Context, all []mcpServer, caps request.Caps) 
 			c.ends = append(c.ends, session.Release)
 			mu.Unlock()
 			sources[i] = mcploop.Source{
-				Server: session, Provider: all[i].provider, Label: all[i].name(), Param: all[i].param,
+				Server: countedServer{session, c, all[i].name()}, Provider: all[i].provider, Label: all[i].name(), Param: all[i].param,
 				Restricted: all[i].restricted, Allowed: all[i].allowed,
 				Explain: func(err error) *translate.Error { return c.serverFailed(&all[i], err) },
 			}

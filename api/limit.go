@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -40,7 +41,7 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 	return each, nil
 }
 
-// reserveChat is reserve for a chat. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
+// reserveChat is reserve for a chat, whose prompt it notes. It also refuses a chat that the engine can't do. body is what the engine will be sent; spent
 // is the number of tokens that earlier rounds have used.
 func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.Chat, spent int) error {
 	chat.NoTools = !chat.OffersTools(body)
@@ -60,6 +61,7 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}
+	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
 	return err
 }
 
@@ -102,4 +104,19 @@ func (c *call) fits(rq *modelRequest, param string, size int, text func() int) e
 func (c *call) reserveTexts(rq *modelRequest, texts, bytes int) error {
 	_, err := c.reserve(rq, node.Need{Bytes: bytes, Prompts: texts}, len(rq.body.Raw))
 	return err
+}
+
+// chain returns the chain of a prompt that a function adds; nil if nothing depends on it.
+func (c *call) chain(rq *modelRequest, add func(wire.Prompter, *prefix.Maker)) prefix.Chain {
+	prompter, ok := rq.engine.(wire.Prompter)
+	if !ok {
+		return nil
+	}
+	key, ok := c.node.PromptKey(&rq.target.Model)
+	if !ok {
+		return nil
+	}
+	m := prefix.New(key)
+	add(prompter, m)
+	return m.Chain()
 }

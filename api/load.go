@@ -1,13 +1,13 @@
 package api
 
 import (
-	"fmt"
+	"errors"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 type nativeUnload struct {
@@ -17,6 +17,9 @@ type nativeUnload struct {
 // configOf has what can be chosen of a load of the instance's model.
 func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
 	c := resource.LoadConfig{ContextLength: in.Spec.ContextLength}
+	if can.Parallel && node.IsParallelGiven(in) {
+		c.Parallel = new(in.Spec.Parallel)
+	}
 	if can.BatchSize {
 		c.BatchSize = new(in.Batch)
 	}
@@ -46,60 +49,38 @@ func (c *call) load() error {
 	if bad != nil {
 		return bad
 	}
+	estimate, bad := body.Bool("estimate_only")
+	if bad != nil {
+		return bad
+	}
 	options.Owner = c.owner()
 	target, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	loaded, err := c.node.Load(c.r.Context(), target.Model, options, nil)
+	if estimate {
+		return c.estimate(target.Model, options)
+	}
+	load := func(progress *supervisor.Notifier) (*resource.Loaded, error) {
+		loaded, err := c.node.Load(c.r.Context(), target.Model, options, progress)
+		if err != nil {
+			return nil, err
+		}
+		answer := &resource.Loaded{Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
+		if echo {
+			answer.Config = new(configOf(loaded, c.node.Choices(loaded)))
+		}
+		return answer, nil
+	}
+	if c.wantsEvents() {
+		return c.tellLoad(load)
+	}
+	answer, err := load(nil)
 	if err != nil {
 		return err
 	}
-	answer := resource.Loaded{Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
-	if echo {
-		answer.Config = new(configOf(loaded, c.node.Choices(loaded)))
-	}
 	return c.answer(answer)
 }
-
-func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
-	for _, field := range []struct {
-		name string
-		to   *int
-	}{
-		{"context_length", &o.ContextLength},
-		{"eval_batch_size", &o.BatchSize},
-		{"num_experts", &o.Experts},
-	} {
-		n, given, bad := body.Int(field.name)
-		if bad != nil {
-			return o, bad
-		}
-		if given && (n < 1 || n > maxLoadNumber) {
-			return o, translate.Invalid("invalid_value", field.name, fmt.Sprintf(`"%s" must be from 1 to %d, and no more than the model can have.`, field.name, maxLoadNumber))
-		}
-		*field.to = n
-	}
-	for _, field := range []struct {
-		name string
-		to   *supervisor.Toggle
-	}{
-		{"flash_attention", &o.FlashAttention},
-		{"offload_kv_cache_to_gpu", &o.OffloadKV},
-	} {
-		on, bad := body.Bool(field.name)
-		if bad != nil {
-			return o, bad
-		}
-		if jsonbody.IsGiven(body.Value(field.name)) {
-			*field.to = supervisor.ToggleOf(on)
-		}
-	}
-	return o, nil
-}
-
-// maxLoadNumber bounds the numbers of a load, so that none overflows before it reaches an engine.
-const maxLoadNumber = 1 << 30
 
 // unload is POST /api/v1/models/unload.
 func (c *call) unload() error {
@@ -114,9 +95,15 @@ func (c *call) unload() error {
 	if id == "" {
 		return translate.Missing("instance_id")
 	}
-	id = c.node.InstanceID(c.r.Context(), id)
-	if err := c.mayUseInstance(id); err != nil {
-		return err
+	name := id
+	if c.isRestricted() {
+		_, err := c.find(name)
+		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
+			return supervisor.UnknownInstance(name)
+		}
+	}
+	if id = c.node.InstanceID(c.r.Context(), name); !c.mayUseInstance(id) {
+		return supervisor.UnknownInstance(name)
 	}
 	if err := c.node.Unload(c.r.Context(), id); err != nil {
 		return err

@@ -95,8 +95,8 @@ func (l *loopRun) Answer(ctx context.Context, round *mcploop.Round) error {
 		return err
 	}
 	l.number, l.rq.demand.Priority = round.Number, round.Number > 1
-	upstream := l.rq.engine.Chat(body, chat, 0)
-	return l.exchange(ctx, part{index: round.Number, prompt: round.Number, upstream: upstream, reply: &loopReply{loop: l, round: round, chat: chat}})
+	p := part{index: round.Number, prompt: round.Number, reply: &loopReply{loop: l, round: round, chat: chat}}
+	return l.exchange(ctx, l.chatPart(p, body, chat, 0))
 }
 
 // loopReply is the reply of a round.
@@ -108,7 +108,7 @@ type loopReply struct {
 	pass  func(translate.Event) // takes what the round makes of an event
 }
 
-func (p *loopReply) begin(_ context.Context, resp *engineResponse) (wire.Rewriter, error) {
+func (p *loopReply) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
 	l, begun := p.loop, translate.Round{Number: p.round.Number}
 	l.context = resp.lease.Instance.Spec.ContextLength
 	p.round.Begin()
@@ -122,7 +122,7 @@ func (p *loopReply) begin(_ context.Context, resp *engineResponse) (wire.Rewrite
 		l.teller.add(begun)
 		p.pass = l.teller.add
 	}
-	return l.byEvents(resp, wire.Decoder(l.rq.engine, p.chat), p), nil
+	return l.byEvents(resp, wire.DecoderOf(l.rq.engine, p.chat, decoder), p), nil
 }
 
 // Append appends what the client sees of an event of the engine.

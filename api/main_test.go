@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,7 +23,22 @@ import (
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
 	fakemlx.MainIfChild()
-	os.Exit(m.Run())
+	status := m.Run()
+	if ids := unseen(); status == 0 && len(ids) > 0 && isWhole() {
+		fmt.Println("openapi.json: no test has these operations succeed:", ids)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// isWhole reports whether all tests of the package have run.
+func isWhole() bool {
+	for _, name := range []string{"run", "skip", "list"} {
+		if flag.Lookup("test."+name).Value.String() != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // shipped is the model that tests name; the fake engine doesn't look into it, the catalog does.
@@ -55,7 +72,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	if err := n.Push(1, settings); err != nil {
 		t.Fatal(err)
 	}
-	s.Server = httptest.NewServer(New(config))
+	s.Server = httptest.NewServer(checked(t, New(config)))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -66,7 +83,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	return s
 }
 
-func link(t *testing.T, from, to string) {
+func link(t testing.TB, from, to string) {
 	t.Helper()
 	from, err := filepath.Abs(from)
 	if err == nil {

@@ -48,7 +48,7 @@ func serveMLX(t *testing.T, rules ...fakekit.Rule) *mlxServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server = httptest.NewServer(New(Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}))
+	s.Server = httptest.NewServer(checked(t, New(Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)})))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()

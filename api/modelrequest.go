@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -44,6 +43,7 @@ func (c *call) textRequest(apply applyPreset) (*modelRequest, error) {
 // requestWith is request with another way to apply a preset. The token's limits are checked before the body is read, so that a
 // request that is refused costs no memory.
 func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
+	c.ledger.toModel = true
 	if err := c.admit(); err != nil {
 		return nil, err
 	}
@@ -67,10 +67,11 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if rq.demand, err = demand(body); err != nil {
 		return nil, err
 	}
-	rq.demand.Owner = c.owner()
+	rq.demand.Owner, rq.demand.Unsaved = c.owner(), isUnsaved(body)
 	if rq.target, err = c.asked(body); err != nil {
 		return nil, err
 	}
+	c.ledger.of.Model = rq.target.Model.Key
 	if rq.demand.Draft != "" {
 		draft, err := c.find(rq.demand.Draft)
 		if err != nil {
@@ -82,6 +83,11 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	rq.engine = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
 	return rq, nil
+}
+
+// isUnsaved reports whether a client says that nothing of its prompt is kept. Any other value of these fields is the default, or ignored.
+func isUnsaved(body *jsonbody.Body) bool {
+	return string(body.Value("store")) == "false" || string(body.Value("cache_prompt")) == "false"
 }
 
 // boundTTL is a request's ttl, but no longer than the one in the settings: to keep a model loaded for longer takes the right
@@ -176,15 +182,9 @@ func streamOptions(body *jsonbody.Body) (stream, includeUsage bool, _ error) {
 // demand reads the fields that say how the model is loaded.
 func demand(body *jsonbody.Body) (node.Demand, error) {
 	var d node.Demand
-	seconds, given, bad := body.Int("ttl")
-	switch {
-	case bad != nil:
+	var bad *translate.Error
+	if d.TTL, bad = timeToLive(body); bad != nil {
 		return d, bad
-	case !given:
-	case seconds < -1 || seconds > maxTTL:
-		return d, translate.Invalid("invalid_value", "ttl", fmt.Sprintf(`"ttl" must be a number of seconds from 0 to %d, where 0 or -1 keeps the model for ever.`, maxTTL))
-	default:
-		d.TTL = new(time.Duration(max(seconds, 0)) * time.Second)
 	}
 	if d.Draft, bad = body.String("draft_model"); bad != nil {
 		return d, bad

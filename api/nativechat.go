@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
@@ -41,12 +42,19 @@ func (c *call) nativeChat() error {
 		return err
 	}
 	r := &nativeRun{chat: chat, servers: servers}
+	if chat.Store {
+		r.id = newResponseID()
+	}
+	rq.demand.Conversation = r.id
 	if err := r.recall(c, rq); err != nil {
 		return err
 	}
 	rq.demand.ContextLength = chat.ContextLength
 	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
 	defer r.close()
+	if chat.StorePartial {
+		r.out.Announced = r.id
+	}
 	if r.stream != nil {
 		c.counting = r.tellPrompt
 	}
@@ -61,6 +69,7 @@ type nativeRun struct {
 	*loopRun
 
 	chat         *native.Chat
+	id           string           // of the response, if it is stored
 	servers      []mcpServer      // whose tools the model may call
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
@@ -68,7 +77,7 @@ type nativeRun struct {
 	out native.Stream // also of an answer in one piece, which it gathers
 }
 
-// recall puts the conversation together: what was stored, the system prompt, and what the user says.
+// recall puts the conversation together: what was stored, the system prompt, and what the user says. The demand gets its name.
 func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 	if r.chat.Previous != "" {
 		turns, err := c.node.Conversations().Chain(c.r.Context(), c.owner(), r.chat.Previous)
@@ -78,6 +87,7 @@ func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 		if err != nil {
 			return c.noPrevious(err)
 		}
+		rq.demand.Conversation = turns[0].ID
 		for _, turn := range turns {
 			r.conversation = append(append(r.conversation, turn.In...), turn.Out...)
 		}
@@ -116,6 +126,7 @@ func (r *nativeRun) answer() error {
 	} else if ended := node.Ended(ctx); ended != nil {
 		err = ended
 	} else if ctx.Err() != nil {
+		r.storePartial()
 		return ctx.Err() // whatever it looks like from here
 	}
 	switch {
@@ -188,7 +199,7 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 		status = store.Incomplete
 	}
 	turn := &store.Turn{
-		ID: newResponseID(), Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key,
+		ID: r.id, Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key, Dialect: resource.DialectNative,
 		Status: status, In: r.said, Out: answer.Items(), Usage: answer.Usage(), Created: time.Now(),
 	}
 	if err := r.call.storeTurn(turn); err != nil {
@@ -196,6 +207,13 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 	}
 	answer.ResponseID = turn.ID
 	return nil
+}
+
+// storePartial stores what was generated for a client that has disconnected, if the request asks for it.
+func (r *nativeRun) storePartial() {
+	if r.chat.StorePartial && !r.out.Answer.IsEmpty() {
+		_ = r.storeTurn(store.Incomplete) // an error is logged; nobody is there to be told
+	}
 }
 
 // newResponseID makes the id of a response.

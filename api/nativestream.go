@@ -70,6 +70,7 @@ func (r *nativeRun) appendFault(dst []byte, err error) []byte {
 		e = r.call.asError(err)
 	}
 	r.call.api.Log.Warn("a stream failed", "request", r.call.id, "error", e)
+	r.call.ledger.failed(e)
 	dst = r.out.Append(dst, translate.Fault{Err: e})
 	if !r.out.Answer.IsEmpty() && r.out.Answer.ResponseID == "" && e.Code != notStored {
 		_ = r.storeTurn(store.Failed) // the error event is about what came first

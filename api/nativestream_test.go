@@ -131,8 +131,8 @@ func TestNativeStream_FaultsAreToldInOrder(t *testing.T) {
 		kind, code string
 		output     string
 	}{
-		"crash":       {firstProcess(amid(fakeengine.Crash)), nativeThoughts + nativeMessage, "internal_error", "engine_failed", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
-		"cut":         {firstProcess(amid(fakeengine.Cut)), nativeThoughts + nativeMessage, "internal_error", "engine_failed", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
+		"crash":       {noSecond(amid(fakeengine.Crash)), nativeThoughts + nativeMessage, "internal_error", "engine_failed", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
+		"cut":         {firstProcess(refusal, amid(fakeengine.Cut)), nativeThoughts + nativeMessage, "internal_error", "engine_failed", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
 		"nonsense":    {firstProcess(amid(fakeengine.Garbage)), nativeThoughts + nativeMessage, "internal_error", "engine_failed", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
 		"a fault":     {firstProcess(amid(fakeengine.Fault)), nativeThoughts + nativeMessage, "invalid_request", "context_length_exceeded", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},
 		"a stall":     {firstProcess(amid(fakeengine.Hang)), nativeThoughts + nativeMessage, "internal_error", "engine_stalled", `[{"type":"reasoning","content":"Hm."},{"type":"message","content":"One"}]`},

@@ -161,7 +161,7 @@ func foreign(why string) *translate.Error {
 func quoted(s string) string {
 	const enough = 100
 	if len(s) > enough {
-		s = s[:enough] + "…"
+		s = strings.ToValidUTF8(s[:enough], "") + "…"
 	}
 	return `"` + s + `"`
 }

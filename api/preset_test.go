@@ -19,7 +19,7 @@ func withPresets(_ *Config, settings *node.Settings) {
 
 func TestPreset_GivesWhatTheRequestDoesNot(t *testing.T) {
 	t.Parallel()
-	const asked = `,"stream":true,"return_progress":true,"stream_options":{"include_usage":true},"timings_per_token":true}`
+	const asked = `,"stream":true,"return_progress":true,"stream_options":{"include_usage":true},"timings_per_token":true,"id_slot":0}`
 	for name, tt := range map[string]struct{ body, want string }{
 		"all of it": {
 			`{"model":"tinychat","preset":"careful","messages":[{"role":"user","content":"hi"}]}`,

@@ -12,7 +12,7 @@ func (c *call) remove() error {
 	}
 	key, err := c.node.Remove(c.r.Context(), c.param, func(key string) error {
 		if !c.who.MayUse(key) {
-			return notAllowed(c.param)
+			return c.notAmongTheirs(c.param)
 		}
 		return nil
 	})

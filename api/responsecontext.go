@@ -10,7 +10,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
-// responseContext puts the conversation together: what was stored, and what the request adds.
+// responseContext puts the conversation together: what was stored, and what the request adds. The demand gets the conversation's name, if it
+// has one.
 func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]translate.Item, error) {
 	var items []translate.Item
 	from := brought{call: c}
@@ -25,6 +26,7 @@ func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]tran
 		if turns[len(turns)-1].Status == store.InProgress {
 			return nil, translate.Invalid("invalid_value", "previous_response_id", "Previous response with id '"+ask.Previous+"' is still in progress: wait until it has ended, or cancel it.")
 		}
+		rq.demand.Conversation = turns[0].ID
 		for _, turn := range turns {
 			items = append(append(items, turn.In...), turn.Out...)
 		}

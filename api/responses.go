@@ -1,38 +1,18 @@
 package api
 
 import (
-	"encoding/json"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate/native"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
 
-type (
-	// storedResponse is a turn of a conversation, as GET /api/v1/responses/{id} returns it.
-	storedResponse struct {
-		ID       string            `json:"response_id"`
-		Previous string            `json:"previous_response_id,omitempty"`
-		Model    string            `json:"model"`
-		Status   store.Status      `json:"status"`
-		Created  time.Time         `json:"created_at"`
-		System   *string           `json:"system_prompt,omitempty"`
-		Input    []json.RawMessage `json:"input"`
-		Output   []json.RawMessage `json:"output"`
-		Usage    storedUsage       `json:"usage"`
-	}
-	storedUsage struct {
-		Input     int `json:"input_tokens"`
-		Cached    int `json:"cached_input_tokens"` // of Input, those that the engine had cached
-		Output    int `json:"output_tokens"`
-		Reasoning int `json:"reasoning_output_tokens"`
-	}
-	deletedResponse struct {
-		ID      string `json:"response_id"`
-		Deleted bool   `json:"deleted"`
-	}
-)
+type deletedResponse struct {
+	ID      string `json:"response_id"`
+	Deleted bool   `json:"deleted"`
+}
 
 // getResponse is GET /api/v1/responses/{id}.
 func (c *call) getResponse() error {
@@ -40,19 +20,24 @@ func (c *call) getResponse() error {
 	if err != nil {
 		return err
 	}
+	return c.answer(describeResponse(turn))
+}
+
+// describeResponse returns what the native API says of a turn.
+func describeResponse(turn *store.Turn) resource.Response {
 	system, input := native.Input(turn.In)
-	return c.answer(storedResponse{
-		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: turn.Status, Created: turn.Created.UTC().Truncate(time.Millisecond),
+	return resource.Response{
+		ID: turn.ID, Previous: turn.Parent, Model: turn.Model, Status: string(turn.Status), Created: turn.Created.UTC().Truncate(time.Millisecond),
 		System: system, Input: input, Output: native.Output(turn.Out),
-		Usage: storedUsage{turn.Usage.Prompt, turn.Usage.Cached, turn.Usage.Completion, turn.Usage.Reasoning},
-	})
+		Usage: resource.ResponseUsage{Input: turn.Usage.Prompt, Cached: turn.Usage.Cached, Output: turn.Usage.Completion, Reasoning: turn.Usage.Reasoning},
+	}
 }
 
 // deleteResponse is DELETE /api/v1/responses/{id}. Responses that continue it stay.
 func (c *call) deleteResponse() error {
 	turn, err := c.nativeTurn(c.param)
 	if err == nil {
-		err = c.node.Conversations().Delete(c.r.Context(), c.owner(), turn.ID)
+		err = c.node.DeleteTurn(c.r.Context(), turn)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,8 +13,21 @@ import (
 
 func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil, func(_ *Config, settings *node.Settings) { settings.ListAll = true })
+	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+		settings.ListAll = true
+		settings.Models = map[string]node.ModelSettings{"lmcaddy/tinychat": {Aliases: []string{"gpt-4"}}}
+	})
 	withOthers(s)
+	broken := filepath.Join(s.node.Home().Models(), "bad", "text", "text.gguf")
+	if err := os.MkdirAll(filepath.Dir(broken), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(broken, []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.do("DELETE", "/api/v1/models/nobody/nothing", ""); got.status != 404 { // looks at the disk again
+		t.Fatal(got.body)
+	}
 	if got := s.do("POST", "/api/v1/models/load", `{"model":"tinychat"}`); got.status != 200 {
 		t.Fatal(got.body)
 	}
@@ -28,23 +43,39 @@ func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 	}
 	const chat = `"messages":[{"role":"user","content":"hi"}],"max_tokens":5`
 	for _, tt := range []struct{ method, path, body string }{
-		{"POST", "/v1/chat/completions", `{"model":"tinychat",` + chat + `}`},
-		{"POST", "/api/v0/chat/completions", `{"model":"lmcaddy/tinychat",` + chat + `}`},
-		{"POST", "/v1/messages", `{"model":"tinychat",` + chat + `}`},
-		{"POST", "/v1/messages/count_tokens", `{"model":"tinychat",` + chat + `}`},
-		{"POST", "/v1/completions", `{"model":"tinychat","prompt":"x"}`},
-		{"POST", "/v1/rerank", `{"model":"tinyrerank","query":"x","documents":["y"]}`},
-		{"POST", "/api/v1/chat", `{"model":"tinychat","input":"hi"}`},
-		{"POST", "/v1/embeddings", `{"model":"tinyembed","input":"x","draft_model":"tinychat"}`},
-		{"POST", "/api/v1/models/load", `{"model":"tinyvision"}`},
-		{"POST", "/api/v1/models/unload", `{"instance_id":"lmcaddy/tinychat"}`},
-		{"DELETE", "/api/v1/models/lmcaddy/tinyvision", ""},
-		{"GET", "/v1/models/lmcaddy/tinychat", ""},
-		{"GET", "/api/v0/models/tinychat", ""},
+		{"POST", "/v1/chat/completions", `{"model":"NAME",` + chat + `}`},
+		{"POST", "/api/v0/chat/completions", `{"model":"NAME",` + chat + `}`},
+		{"POST", "/v1/messages", `{"model":"NAME",` + chat + `}`},
+		{"POST", "/v1/messages/count_tokens", `{"model":"NAME",` + chat + `}`},
+		{"POST", "/v1/completions", `{"model":"NAME","prompt":"x"}`},
+		{"POST", "/v1/rerank", `{"model":"NAME","query":"x","documents":["y"]}`},
+		{"POST", "/v1/responses", `{"model":"NAME","input":"x"}`},
+		{"POST", "/api/v1/chat", `{"model":"NAME","input":"hi"}`},
+		{"POST", "/v1/embeddings", `{"model":"tinyembed","input":"x","draft_model":"NAME"}`},
+		{"POST", "/api/v1/models/load", `{"model":"NAME"}`},
+		{"POST", "/api/v1/models/load", `{"model":"NAME","estimate_only":true}`},
+		{"POST", "/api/v1/models/unload", `{"instance_id":"NAME"}`},
+		{"DELETE", "/api/v1/models/NAME", ""},
+		{"DELETE", "/api/v1/warm?model=NAME", ""},
+		{"GET", "/api/v1/models/NAME", ""},
+		{"GET", "/v1/models/NAME", ""},
+		{"GET", "/api/v0/models/NAME", ""},
 	} {
-		got := s.with(secret, tt.method, tt.path, tt.body)
-		if got.status != 403 || !strings.Contains(got.body, "may not use the model") {
-			t.Errorf("%s %s: %d %s", tt.method, tt.path, got.status, got.body)
+		ask := func(name string) answer {
+			got := s.with(secret, tt.method, strings.Replace(tt.path, "NAME", name, 1), strings.Replace(tt.body, "NAME", name, 1), "X-Request-Id", "same")
+			got.body = strings.ReplaceAll(got.body, name, "NAME")
+			return got
+		}
+		unknown := ask("nobody/nothing")
+		if unknown.status != 404 || strings.Contains(unknown.body, "tinychat") {
+			t.Errorf("%s %s: %d %s", tt.method, tt.path, unknown.status, unknown.body)
+		}
+		for _, name := range []string{
+			"tinychat", "lmcaddy/tinychat", "LMCADDY/TinyChat", "lmcaddy/tinychat:1", "lmcaddy/tinychat:2", "lmcaddy/tinychat@f16", "lmcaddy/tinyvision", "gpt-4", "bad/text",
+		} {
+			if got := ask(name); got.status != unknown.status || got.body != unknown.body || got.header.Get("Content-Type") != unknown.header.Get("Content-Type") {
+				t.Errorf("%s %s with %s: %d %s, and with an unknown name %d %s", tt.method, tt.path, name, got.status, got.body, unknown.status, unknown.body)
+			}
 		}
 	}
 	got := s.with(secret, "POST", "/v1/embeddings", `{"model":"nope","input":"x"}`)
@@ -60,7 +91,7 @@ func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 func TestAccess_AVariantByItsName(t *testing.T) {
 	t.Parallel()
 	s := guarded(serve(t, nil))
-	for models, want := range map[string]int{"lmcaddy/tinychat@f16": 200, "lmcaddy/tinychat": 200, "lmcaddy/tinychat@q8_0": 403} {
+	for models, want := range map[string]int{"lmcaddy/tinychat@f16": 200, "lmcaddy/tinychat": 200, "lmcaddy/tinychat@q8_0": 404} {
 		secret, _ := s.token(node.Token{Models: []string{models}})
 		if got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`); got.status != want {
 			t.Errorf("%s: %d %s", models, got.status, got.body)

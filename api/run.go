@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -33,8 +35,15 @@ type part struct {
 	index    int // among the run's parts
 	prompt   int // the number of its prompt; parts with the same prompt share its tokens
 	isFree   bool
+	chain    prefix.Chain // of its prompt; nil: that of the demand
 	upstream wire.Upstream
+	decoder  func() translate.Decoder // of the engine's answer
 	reply    reply
+
+	// What is needed to go on with an answer that the client has seen a part of. Each may be nil.
+	limit  func() int                                       // of its tokens; negative: there is none
+	likely func() bool                                      // whether an engine probably answers the same again
+	goOn   func(said *wire.Said) (_ wire.Upstream, ok bool) // as [wire.Continuer]
 }
 
 // spent is what a part has used.
@@ -46,10 +55,11 @@ type spent struct {
 // reply is how a dialect tells a client the answer to one upstream request.
 type reply interface {
 	// begin returns what makes the client's stream of the engine's: often [run.byEvents]. Of an answer in one piece, it gathers
-	// the events and makes nothing. Where an engine is lost and the client has seen nothing, begin is called again.
-	begin(ctx context.Context, resp *engineResponse) (wire.Rewriter, error)
+	// the events and makes nothing. decoder decodes the engine's answer. Where an engine is lost and the client has seen
+	// nothing, begin is called again.
+	begin(ctx context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error)
 
-	// isSeen tells whether a client that streams has seen so much of the answer that it can't be asked for again. sent tells
+	// isSeen tells whether a client that streams has seen so much of the answer that it can't be begun again. sent tells
 	// whether it was sent anything at all.
 	isSeen(sent bool) bool
 }
@@ -77,22 +87,33 @@ func (r *run) close() {
 	if r.stream != nil {
 		r.stream.close()
 	}
+	r.call.ledger.of.FirstToken = r.first
 	r.call.used(r.rq, r.usage())
 }
 
-// exchange sends a part's upstream request, and has the answer told. A request whose engine ended before the client has seen
-// anything of the answer is sent once more; the supervisor has a fresh instance for it by then.
+// exchange sends a part's upstream request, and has the answer told. A request whose engine is lost is sent once more; the
+// supervisor has a fresh instance for it by then. If the client has seen something of the answer, it goes on.
 func (r *run) exchange(ctx context.Context, p part) error {
-	return r.onLease(ctx, 1, func() wire.Upstream { return p.upstream }, func(lease *supervisor.Lease) error {
-		return r.converse(ctx, lease, p)
+	t := newTelling(p)
+	err := r.onLease(ctx, 1, p.chain, func() wire.Upstream { return p.upstream }, func(lease *supervisor.Lease) error {
+		return r.converse(ctx, lease, t)
 	})
+	if err != nil {
+		r.giveUp(t)
+		return t.refined(err)
+	}
+	return nil
 }
 
 // onLease does something on a lease of as many slots as can be had, up to a number. It is done again as exchange says.
-// upstream is the request by which one that crashes engines is known again.
-func (r *run) onLease(ctx context.Context, slots int, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
+// chain is as in [part]. upstream is the request by which one that crashes engines is known again.
+func (r *run) onLease(ctx context.Context, slots int, chain prefix.Chain, upstream func() wire.Upstream, do func(*supervisor.Lease) error) error {
 	bodies := func() [][]byte { return upstream().Body }
-	return r.call.onLease(ctx, r.rq, slots, bodies, func(lease *supervisor.Lease) error {
+	rq := *r.rq
+	if chain != nil {
+		rq.demand.Prompt = chain
+	}
+	return r.call.onLease(ctx, &rq, slots, bodies, func(lease *supervisor.Lease) error {
 		if r.leased != nil {
 			r.leased(lease)
 		}
@@ -101,49 +122,90 @@ func (r *run) onLease(ctx context.Context, slots int, upstream func() wire.Upstr
 }
 
 // converse sends a part's upstream request on a lease, which may be one of several on it.
-func (r *run) converse(ctx context.Context, lease *supervisor.Lease, p part) error {
-	return r.call.converse(ctx, lease, r.rq.target, p.upstream, func(resp *engineResponse) error { return r.read(ctx, resp, p) })
+func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling) error {
+	ask := func() error {
+		return r.call.converse(ctx, lease, r.rq.target, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) })
+	}
+	err := ask()
+	if errors.Is(err, errDiverged) {
+		if !t.plan(false) {
+			return notContinued()
+		}
+		err = ask()
+	}
+	return err
 }
 
 // read has an engine's answer told: with one write and one flush for each read.
-func (r *run) read(ctx context.Context, resp *engineResponse, p part) error {
-	rewriter, err := p.reply.begin(ctx, resp)
-	if err != nil {
+func (r *run) read(ctx context.Context, resp *engineResponse, t *telling) error {
+	begun := time.Now()
+	if err := t.begin(ctx, resp); err != nil {
 		return err
 	}
 	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer buffers.Put(in)
 	defer buffers.Put(out)
-	sent := false
 	for {
 		n, err := resp.Read(*in)
-		if n > 0 && r.rewrite(rewriter, out, (*in)[:n]) {
-			sent = true
+		if n > 0 && r.rewrite(t.rewriter, out, (*in)[:n]) {
+			t.note()
 		}
-		if err != nil || rewriter.Cut() || rewriter.Fault() != nil {
+		if err != nil || t.rewriter.Cut() || t.rewriter.Fault() != nil {
 			break // whether or not it is the end: the rewriter knows if anything is missing
 		}
 	}
-	if r.finish(rewriter, out) {
-		sent = true
+	if r.finish(t.rewriter, out) {
+		t.note()
 	}
-	err = r.failure(ctx, rewriter.Fault(), p.reply, sent)
-	r.count(p, rewriter.Usage(), sent || !isWasted(ctx, err))
+	if t.fill(resp) && r.finish(t.rewriter, out) {
+		t.note()
+	}
+	usage, timings := resp.used(t.ofEngine())
+	err := r.failure(ctx, t)
+	first := t.from
+	if e, ok := t.rewriter.(*eventRewriter); ok {
+		if first = e.timed.first; timings.PredictedPerSecond == 0 {
+			timings = e.timed.timings()
+		}
+	}
+	r.call.ledger.measured(usage.Completion, timings)
+	r.call.traceEngine(begun, first, resp, usage, timings, err)
+	r.count(t.part, t.usage(resp), t.sent || !isWasted(ctx, err))
 	return err
 }
 
 // failure is the error of an answer that ended with a fault; nil: it ended without one.
-func (r *run) failure(ctx context.Context, fault *translate.Error, reply reply, sent bool) error {
-	switch {
-	case fault == nil:
+func (r *run) failure(ctx context.Context, t *telling) error {
+	fault := t.fault()
+	if fault == nil {
+		t.isDone = true
 		return nil
+	}
+	t.isSeen = r.stream != nil && t.reply.isSeen(t.sent)
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // whatever it looks like from here
-	case r.stream != nil && reply.isSeen(sent):
-		return fault
-	default:
+	case t.diverged():
+		return errDiverged
+	case !t.isSeen:
+		t.plan(true)
 		return retryable(fault)
+	case !fault.IsBrokenOff():
+		return fault
 	}
+	t.isLost = true
+	return &brokenOff{told: fault, again: t.plan(true)}
+}
+
+// giveUp has what is known of an answer told whose engine was lost and that doesn't go on.
+func (r *run) giveUp(t *telling) {
+	if t.recorder == nil || !t.recorder.Lost() || t.rewriter == nil {
+		return
+	}
+	t.recorder.GiveUp()
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	r.finish(t.rewriter, buf)
 }
 
 // rewrite sends what the client sees of the bytes p of an engine's stream. Choices share a stream and its end: hence one at a
@@ -162,9 +224,9 @@ func (r *run) finish(rewriter wire.Rewriter, buf *[]byte) (sent bool) {
 }
 
 // pass sends a part of an answer, unless its client has disconnected. A client whose request was ended by the server is still
-// there, and gets an error after this. It needs the lock.
+// there, and gets an error after this; and the log of a response in the background must have no gap. It needs the lock.
 func (r *run) pass(buf *[]byte, frames []byte) (sent bool) {
-	if ctx := r.call.r.Context(); ctx.Err() != nil && node.Ended(ctx) == nil {
+	if ctx := r.call.r.Context(); ctx.Err() != nil && r.call.run == nil && node.Ended(ctx) == nil {
 		return false
 	}
 	return r.send(buf, frames)
@@ -187,10 +249,23 @@ func (r *run) send(buf *[]byte, frames []byte) (sent bool) {
 	return r.stream.send(frames)
 }
 
-// byEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and
-// an answer that breaks off gets the Timings that were measured here.
+// eventRewriter is what [run.byEvents] returns.
+type eventRewriter struct {
+	wire.Rewriter
+
+	timed *timedDecoder
+}
+
+// Figures makes it a [wire.Measurer], as what it wraps is.
+func (r *eventRewriter) Figures() (translate.Usage, translate.Timings) {
+	return r.Rewriter.(wire.Measurer).Figures()
+}
+
+// byEvents makes a client's stream of an engine's by way of events. Beside the decoder's, the encoder gets a FirstToken, and an answer that breaks off
+// gets the Timings that were measured here.
 func (r *run) byEvents(resp *engineResponse, decoder translate.Decoder, encoder translate.Encoder) wire.Rewriter {
-	return wire.Encoded(newTimedDecoder(r, resp, decoder), encoder)
+	timed := newTimedDecoder(r, resp, decoder)
+	return &eventRewriter{wire.Encoded(timed, encoder), timed}
 }
 
 // sinceArrival is asked when an answer begins, and notes when the first of them did. It needs the lock.
@@ -217,11 +292,19 @@ func (r *run) count(p part, u translate.Usage, counts bool) {
 
 // usage is what all parts have used, complete or not. Each prompt counts once.
 func (r *run) usage() (total translate.Usage) {
-	prompts := map[int]int{}
+	prompts := map[int]translate.Usage{}
 	for _, s := range r.spent {
 		total.Completion += s.Completion
-		total.Prompt += max(0, s.Prompt-prompts[s.prompt])
-		prompts[s.prompt] = max(prompts[s.prompt], s.Prompt)
+		p, isKnown := prompts[s.prompt]
+		if !isKnown || s.Cached < p.Cached && s.Prompt > 0 {
+			p.Cached = s.Cached // later choices find the prompt that the first has processed
+		}
+		p.Prompt = max(p.Prompt, s.Prompt)
+		prompts[s.prompt] = p
+	}
+	for _, p := range prompts {
+		total.Prompt += p.Prompt
+		total.Cached += p.Cached
 	}
 	return total
 }

@@ -32,7 +32,7 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 // passed is a reply that is passed on.
 type passed struct{ rewriter wire.Rewriter }
 
-func (p passed) begin(context.Context, *engineResponse) (wire.Rewriter, error) {
+func (p passed) begin(context.Context, *engineResponse, *wire.Recorder) (wire.Rewriter, error) {
 	return p.rewriter, nil
 }
 func (p passed) isSeen(sent bool) bool { return sent }
@@ -56,7 +56,7 @@ func BenchmarkChatStream(b *testing.B) {
 	b.ResetTimer()
 	chunks := openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, false, nil)})
 	rewriter := llamaserver.Wire{}.Rewriter(&request.Chat{N: 1}, chunks)
-	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, call: c}, part{reply: passed{rewriter}}); err != nil {
+	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, call: c}, newTelling(part{reply: passed{rewriter}, decoder: llamaserver.Wire{}.Decoder})); err != nil {
 		b.Fatal(err)
 	}
 }

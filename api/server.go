@@ -4,14 +4,12 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
 type (
-	healthAnswer struct {
-		Status string `json:"status"`
-	}
 	// settingsAnswer is the part of the configuration that clients may want to know.
 	settingsAnswer struct {
 		Authentication bool        `json:"authentication"` // of this site
@@ -24,6 +22,8 @@ type (
 		Queue          int         `json:"queue"`            // 0: no bound
 		ListModels     string      `json:"list_models"`
 		ReasoningField string      `json:"reasoning_field"`
+
+		Configuration *resource.Configuration `json:"configuration,omitempty"` // for administrators
 	}
 	gatesAnswer struct {
 		EphemeralMCP bool `json:"ephemeral_mcp"`
@@ -32,9 +32,6 @@ type (
 		RawGrammar   bool `json:"raw_grammar"`
 	}
 )
-
-// health is GET /api/v1/health.
-func (c *call) health() error { return c.answer(healthAnswer{"ok"}) }
 
 // settings is GET /api/v1/settings.
 func (c *call) settings() error {
@@ -57,6 +54,9 @@ func (c *call) settings() error {
 	if s.ReasoningField != "" {
 		a.ReasoningField = string(s.ReasoningField)
 	}
+	if c.isAdmin() && c.api.Describe != nil {
+		a.Configuration = new(c.api.Describe())
+	}
 	return c.answer(a)
 }
 
@@ -66,7 +66,7 @@ func (c *call) rootCertificate() error {
 	if c.api.RootCertificate != nil {
 		var err error
 		if pem, err = c.api.RootCertificate(); err != nil {
-			c.api.Log.Debug("there is no root certificate to give", "error", err)
+			c.api.Log.Debug("there is no root certificate to give", "request", c.id, "error", err)
 		}
 	}
 	if len(pem) == 0 {

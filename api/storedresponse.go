@@ -82,7 +82,7 @@ func (c *call) appendStored(turn *store.Turn) []byte {
 func (c *call) deleteStored() error {
 	turn, err := c.storedTurn(c.param)
 	if err == nil {
-		err = c.node.Conversations().Delete(c.r.Context(), c.owner(), turn.ID)
+		err = c.node.DeleteTurn(c.r.Context(), turn)
 	}
 	if err != nil {
 		return err

@@ -107,6 +107,7 @@ func (s *stream) header() {
 	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
 	h.Set("X-Accel-Buffering", "no")
 	s.headed, s.call.begun = true, true
+	s.call.ledger.of.Status, s.call.ledger.of.Streamed = http.StatusOK, true
 	s.call.w.WriteHeader(http.StatusOK)
 }
 

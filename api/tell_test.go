@@ -37,7 +37,7 @@ func TestErrors_AnAliasDoesNotTellWhatItStandsFor(t *testing.T) {
 	}))
 	secret, _ := s.token(node.Token{Models: []string{"other/*"}})
 	got := s.with(secret, "POST", "/v1/chat/completions", `{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]}`)
-	if got.status != 403 || got.code() != "model_not_allowed" || strings.Contains(got.body, "tinychat") || !strings.Contains(got.body, "gpt-5") {
+	if got.status != 404 || got.code() != "model_not_found" || strings.Contains(got.body, "tinychat") || !strings.Contains(got.body, "gpt-5") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
 // timedDecoder is a decoder that measures an engine's answer from here, and refuses one that is too large to be gathered.
@@ -15,6 +16,7 @@ type timedDecoder struct {
 	emit    func(translate.Event) error // what take emits to
 
 	began, first, last time.Time // last: when the last token came
+	isResumed          bool      // since then
 	tokens             int       // one to a piece
 	hasTimings         bool      // the engine has sent its own
 	hasStop            bool      // the engine has said why it ended
@@ -26,6 +28,9 @@ func newTimedDecoder(r *run, resp *engineResponse, decoder translate.Decoder) *t
 	return m
 }
 
+// resume measures the answer of another engine as well, without the time until it says something new.
+func (m *timedDecoder) resume(resp *engineResponse) { m.bound, m.isResumed = &resp.bound, true }
+
 // Feed decodes p.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	m.emit = emit
@@ -36,6 +41,14 @@ func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 func (m *timedDecoder) Close(emit func(translate.Event) error) error {
 	m.emit = emit
 	return m.decoder.Close(m.each)
+}
+
+// Figures returns the engine's usage and timings so far.
+func (m *timedDecoder) Figures() (translate.Usage, translate.Timings) {
+	if inner, ok := m.decoder.(wire.Measurer); ok {
+		return inner.Figures()
+	}
+	return translate.Usage{}, translate.Timings{}
 }
 
 func (m *timedDecoder) take(ev translate.Event) error {
@@ -81,8 +94,13 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 	case translate.Prompt:
 		return false
 	case translate.Reasoning, translate.Text, translate.CallArgs:
+		now := time.Now()
+		if m.isResumed && m.tokens > 0 {
+			lost := now.Sub(m.last)
+			m.began, m.first = m.began.Add(lost), m.first.Add(lost)
+		}
 		m.tokens++
-		m.last = time.Now()
+		m.last, m.isResumed = now, false
 	case translate.Timings:
 		m.hasTimings = true
 	case translate.Stop:
@@ -105,4 +123,7 @@ func (m *timedDecoder) timings() translate.Timings {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-var _ translate.Decoder = (*timedDecoder)(nil)
+var (
+	_ translate.Decoder = (*timedDecoder)(nil)
+	_ wire.Measurer     = (*timedDecoder)(nil)
+)

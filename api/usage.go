@@ -2,10 +2,14 @@ package api
 
 import (
 	"cmp"
+	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -29,35 +33,76 @@ type (
 // usageDays is the number of days if the request doesn't say.
 const usageDays = 30
 
-// usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31: everybody's for an administrator, otherwise the identity's own.
+// usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31, or ?since=7d: everybody's for an administrator, otherwise the
+// identity's own. With by=day, by=model or by=token, it is summed up.
 func (c *call) usage() error {
-	to := time.Now().UTC()
-	from := to.AddDate(0, 0, 1-usageDays)
-	query := c.r.URL.Query()
-	for name, day := range map[string]*time.Time{"from": &from, "to": &to} {
-		if given := query.Get(name); given != "" {
-			t, err := time.Parse(time.DateOnly, given)
-			if err != nil {
-				return translate.Invalid("invalid_value", name, `"`+name+`" must be a day such as 2026-01-31.`)
-			}
-			*day = t
-		}
+	from, to, bad := usagePeriod(c.r.URL.Query(), time.Now().UTC())
+	if bad != nil {
+		return bad
 	}
-	var owner *string
-	if c.who == nil || !c.who.May(node.ScopeAdmin) {
-		owner = new(c.owner())
+	by := c.r.URL.Query().Get("by")
+	if _, ok := usageGroups[by]; !ok && by != "" {
+		return translate.Invalid("invalid_value", "by", `"by" must be day, model or token.`)
 	}
-	used, err := c.node.Usage(c.r.Context(), owner, from, to)
+	used, err := c.usedBetween(from, to)
 	if err != nil {
 		return err
 	}
+	if by != "" {
+		return c.usageBy(by, used, from, to)
+	}
 	answer := usageAnswer{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), Usage: []usageItem{}}
 	for key, n := range used {
-		day := time.Unix(int64(key.Day)*24*60*60, 0).UTC().Format(time.DateOnly)
-		answer.Usage = append(answer.Usage, usageItem{day, key.Owner, key.Model, n.Requests, n.TokensIn, n.TokensOut})
+		answer.Usage = append(answer.Usage, usageItem{dayOf(key), key.Owner, key.Model, n.Requests, n.TokensIn, n.TokensOut})
 	}
 	slices.SortFunc(answer.Usage, func(a, b usageItem) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model))
 	})
 	return c.answer(answer)
+}
+
+// usedBetween is the usage that the request's identity may see, between two days.
+func (c *call) usedBetween(from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
+	var owner *string
+	if !c.isAdmin() {
+		owner = new(c.owner())
+	}
+	return c.node.Usage(c.r.Context(), owner, from, to)
+}
+
+func dayOf(key store.UsageKey) string {
+	return time.Unix(int64(key.Day)*24*60*60, 0).UTC().Format(time.DateOnly)
+}
+
+// maxUsageDays bounds since, in days.
+const maxUsageDays = 10_000
+
+// usagePeriod reads the days of which the usage is requested.
+func usagePeriod(query url.Values, now time.Time) (from, to time.Time, _ *translate.Error) {
+	to = now
+	from = to.AddDate(0, 0, 1-usageDays)
+	if since := query.Get("since"); since != "" {
+		days, ok := strings.CutSuffix(since, "d")
+		n, err := strconv.Atoi(days)
+		switch {
+		case !ok || err != nil || n < 1 || n > maxUsageDays:
+			return from, to, translate.Invalid("invalid_value", "since", fmt.Sprintf(`"since" must be a number of days up to %d, such as 7d: today counts as one.`, maxUsageDays))
+		case query.Get("from") != "" || query.Get("to") != "":
+			return from, to, translate.Invalid("invalid_value", "since", `Give either "since", or "from" and "to".`)
+		}
+		from = to.AddDate(0, 0, 1-n)
+	}
+	for name, day := range map[string]*time.Time{"from": &from, "to": &to} {
+		if given := query.Get(name); given != "" {
+			t, err := time.Parse(time.DateOnly, given)
+			if err != nil {
+				return from, to, translate.Invalid("invalid_value", name, `"`+name+`" must be a day such as 2026-01-31.`)
+			}
+			*day = t
+		}
+	}
+	if from.Format(time.DateOnly) > to.Format(time.DateOnly) {
+		return from, to, translate.Invalid("invalid_value", "from", `"from" is after "to"; without "to", the last day is today, in UTC.`)
+	}
+	return from, to, nil
 }

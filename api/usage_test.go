@@ -152,6 +152,7 @@ func TestUsage_OfWhatIsCancelled(t *testing.T) {
 
 func TestUsage_IsForItsOwnerAndForAdministrators(t *testing.T) {
 	t.Parallel()
+	onOneDay()
 	open := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}})
 	open.chat("")
 	s := guarded(open)
@@ -180,8 +181,62 @@ func TestUsage_IsForItsOwnerAndForAdministrators(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	if got := s.with(ann, "GET", "/api/v1/usage?from=2026-01-02&to=2026-01-01", ""); got.status != 400 || gjson.Get(got.body, "error.param").Str != "from" {
+		t.Errorf("from after to: %d %s", got.status, got.body)
+	}
 	if got := s.with(ann, "GET", "/api/v1/usage?from=yesterday", ""); got.status != 400 || gjson.Get(got.body, "error.param").Str != "from" {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// onOneDay waits for the next day if this one, in UTC, is about to end: what is counted after it is counted on one day.
+func onOneDay() {
+	if left := 24*time.Hour - time.Since(time.Now().UTC().Truncate(24*time.Hour)); left < time.Minute {
+		time.Sleep(left)
+	}
+}
+
+func TestUsage_SummedUp(t *testing.T) {
+	t.Parallel()
+	onOneDay()
+	open := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: "one two"}}}})
+	open.chat("")
+	s := guarded(open)
+	ann, annes := s.token(node.Token{Name: "Ann", Limits: node.Limits{TokensPerDay: 5000}})
+	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	for range 2 {
+		if got := s.with(ann, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`); got.status != 200 {
+			t.Fatal(got.body)
+		}
+	}
+	const three, two, one = `"requests":3,"input_tokens":21,"output_tokens":6}`, `"requests":2,"input_tokens":14,"output_tokens":4}`, `"requests":1,"input_tokens":7,"output_tokens":2}`
+	now := time.Now().UTC()
+	today, week := now.Format(time.DateOnly), now.AddDate(0, 0, -6).Format(time.DateOnly)
+	head := func(by string) string {
+		return `{"from":"` + week + `","to":"` + today + `","by":"` + by + `","usage":[`
+	}
+	annesRow := `{"owner":"` + annes.ID + `","name":"Ann","tokens_today":18,"tokens_per_day":5000,` + two
+	for name, tt := range map[string]struct{ secret, by, want string }{
+		"models":           {admin, "model", `{"model":"lmcaddy/tinychat",` + three + `],"total":{` + three + `}`},
+		"days":             {admin, "day", `{"day":"` + today + `",` + three + `],"total":{` + three + `}`},
+		"tokens":           {admin, "token", annesRow + `,{"owner":"","tokens_today":9,` + one + `],"total":{` + three + `}`},
+		"one's own models": {ann, "model", `{"model":"lmcaddy/tinychat",` + two + `],"total":{` + two + `}`},
+		"one's own token":  {ann, "token", annesRow + `],"total":{` + two + `}`},
+	} {
+		got := s.with(tt.secret, "GET", "/api/v1/usage?since=7d&by="+tt.by, "")
+		if diff := cmp.Diff(head(tt.by)+tt.want, got.body); diff != "" {
+			t.Errorf("%s: %d (-want +got):\n%s", name, got.status, diff)
+		}
+	}
+	for query, param := range map[string]string{
+		"by=owner": "by", "since=7": "since", "since=0d": "since", "since=99999d": "since", "since=-1d": "since", "since=7d&from=2026-01-01": "since",
+	} {
+		if got := s.with(admin, "GET", "/api/v1/usage?"+query, ""); got.status != 400 || gjson.Get(got.body, "error.param").Str != param {
+			t.Errorf("%s: %d %s", query, got.status, got.body)
+		}
+	}
+	if got := s.with(admin, "GET", "/api/v1/usage?from=2001-01-01&to=2001-01-02&by=model", ""); !strings.HasSuffix(got.body, `"usage":[],"total":{"requests":0,"input_tokens":0,"output_tokens":0}}`) {
+		t.Errorf("earlier: %s", got.body)
 	}
 }
 

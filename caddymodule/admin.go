@@ -8,13 +8,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func init() { caddy.RegisterModule(Admin{}) }
 
-// PSPath is the path, on the admin endpoint and on the home's socket, of the report on what is loaded.
-const PSPath = "/lm/ps"
+// psPath is the path on the admin endpoint of what GET /api/v1/ps says to an administrator.
+const psPath = "/lm/ps"
 
 // Admin adds GET /lm/ps to Caddy's admin endpoint: what is loaded or about to be, and how many requests wait. It has no
 // settings.
@@ -35,7 +36,7 @@ func (Admin) Provision(caddy.Context) error {
 
 // Routes returns the route. It is made before the apps, and outlives them, so each request looks up the app.
 func (Admin) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{{Pattern: PSPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+	return []caddy.AdminRoute{{Pattern: psPath, Handler: caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return servePS(w, r, activeOverview)
 	})}}
 }
@@ -68,7 +69,7 @@ func servePS(w http.ResponseWriter, r *http.Request, overview func() (supervisor
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(newReport(o, time.Now()))
+	return json.NewEncoder(w).Encode(api.DescribeOverview(o, time.Now()))
 }
 
 // Interface guards

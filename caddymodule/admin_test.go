@@ -27,7 +27,7 @@ func TestAdmin_Errors(t *testing.T) {
 			t.Parallel()
 			w := httptest.NewRecorder()
 			var refused caddy.APIError
-			err := servePS(w, httptest.NewRequestWithContext(t.Context(), tt.method, PSPath, nil), tt.overview)
+			err := servePS(w, httptest.NewRequestWithContext(t.Context(), tt.method, psPath, nil), tt.overview)
 			if errors.As(err, &refused); refused.HTTPStatus != tt.status || (err == nil) != (tt.status == 0) {
 				t.Errorf("error %v with status %d, want %d", err, refused.HTTPStatus, tt.status)
 			}

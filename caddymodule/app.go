@@ -21,6 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -55,6 +56,10 @@ type App struct {
 	// are being answered. One token may take a quarter of it. Default: a sixteenth of the machine's memory, at least 256 MiB.
 	BodyMemory int64 `json:"body_memory,omitempty"`
 
+	// How many requests to models are kept whole, with their answers, for administrators to inspect. They are in memory alone, and
+	// bounded in size. Default: 0.
+	Inspect int `json:"inspect,omitempty"`
+
 	// What happens to a load when no request waits for it any more: "finish" or "stop". Default: finish.
 	AbandonedLoads string `json:"abandoned_loads,omitempty"`
 
@@ -81,7 +86,8 @@ type App struct {
 	// Default: reasoning.
 	ReasoningField string `json:"reasoning_field,omitempty"`
 
-	// How engines are run, by name: "llama_server" is llama.cpp's llama-server, which runs GGUF models.
+	// How engines are run, by name: "llama_server" is llama.cpp's llama-server, which runs GGUF models, and "mlx_lm" Apple's
+	// mlx_lm.server, which runs MLX models.
 	Engines map[string]*Engine `json:"engines,omitempty"`
 
 	// Settings of single models, by key or another name that requests may use.
@@ -91,7 +97,8 @@ type App struct {
 	// "system_prompt" is a system message for requests that have none.
 	Presets map[string]node.Preset `json:"presets,omitempty"`
 
-	// Which of the features that are off by default are allowed: "ephemeral_mcp", "plugin_mcp", "remote_mcp". Default: none.
+	// Which of the features that are off by default are allowed: "ephemeral_mcp", "plugin_mcp", "remote_mcp", "raw_grammar".
+	// Default: none.
 	Allow []string `json:"allow,omitempty"`
 
 	// The hosts without a public address that a request's MCP server may have: names, addresses or networks, such as
@@ -101,7 +108,7 @@ type App struct {
 	// How long a call of an MCP tool may take. Default: 1m.
 	MCPTimeout caddy.Duration `json:"mcp_timeout,omitempty"`
 
-	// How long an MCP server may be unused before its connection is closed and, if we started it, its process ended.
+	// How long an MCP server may be unused before its connection is closed and, if lmcaddy started it, its process ended.
 	// Default: 10m.
 	MCPIdle caddy.Duration `json:"mcp_idle,omitempty"`
 
@@ -119,18 +126,23 @@ type App struct {
 	// Where conversations are stored, and for how long.
 	Store Store `json:"store,omitzero"`
 
-	log      *slog.Logger
-	settings node.Settings
-	gen      uint64
-	warnOpen func()               // warns about unprotected sites
-	grace    func() time.Duration // the HTTP app's grace period
-	opened   string               // the key of the node in the pool; empty before Start
-	pooled   *pooled
-	node     *node.Node    // set before started is closed
-	started  chan struct{} // closed when the node can be used
-	requests underway
-	servers  map[*caddyhttp.Server]bool // servers whose connections are counted in requests
-	retired  atomic.Bool                // a newer configuration has replaced this one
+	// Which states of conversations are kept in files, so that they needn't be processed again.
+	Warm Warm `json:"warm,omitzero"`
+
+	log        *slog.Logger
+	requestLog *slog.Logger // see recordedRequests
+	settings   node.Settings
+	gen        uint64
+	warnOpen   func()               // warns about unprotected sites
+	grace      func() time.Duration // the HTTP app's grace period
+	describing func() resource.Configuration
+	opened     string // the key of the node in the pool; empty before Start
+	pooled     *pooled
+	node       *node.Node    // set before started is closed
+	started    chan struct{} // closed when the node can be used
+	requests   underway
+	servers    map[*caddyhttp.Server]bool // servers whose connections are counted in requests
+	retired    atomic.Bool                // a newer configuration has replaced this one
 }
 
 // Model is the settings of one model.
@@ -157,6 +169,9 @@ type Model struct {
 	// it was loaded on first use, else 0.
 	TTL *caddy.Duration `json:"ttl,omitempty"`
 
+	// Whether the states of its conversations may be kept in files. Default: true.
+	Warm *bool `json:"warm,omitempty"`
+
 	// Arguments appended to the engine's.
 	Args []string `json:"args,omitempty"`
 }
@@ -171,11 +186,12 @@ var generation atomic.Uint64
 
 // Provision reads the settings. It does no I/O, since it also runs for `lmcaddy validate`.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log = ctx.Slogger()
+	a.log, a.requestLog = recorded(ctx, "lm"), recordedRequests(ctx, "lm")
 	a.warnOpen = func() {
 		warnOpen(ctx, a.log)
 		warnOnDemand(ctx, a.log)
 	}
+	a.describing = func() resource.Configuration { return a.describe(ctx) }
 	a.grace = func() time.Duration { return gracePeriod(ctx) }
 	a.started = make(chan struct{})
 	replace := caddy.NewReplacer()
@@ -197,7 +213,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		Presets:        a.Presets,
 	}
 	a.settings.Gates, a.settings.MCP = a.gates(), a.mcp(resolve)
-	a.settings.Store = a.Store.settings(resolve)
+	a.settings.Store, a.settings.Warm = a.Store.settings(resolve), a.Warm.settings()
 	for _, dir := range a.ModelsDirs {
 		a.settings.ModelsDirs = append(a.settings.ModelsDirs, home.Absolute(resolve(dir)))
 	}
@@ -223,7 +239,7 @@ func (a *App) Validate() error {
 			return err
 		}
 	}
-	if err := checkHosts("hosts", a.Hosts); err != nil {
+	if err := errors.Join(checkHosts("hosts", a.Hosts), a.Warm.check()); err != nil {
 		return err
 	}
 	return a.settings.Validate()

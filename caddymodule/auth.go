@@ -49,7 +49,7 @@ func (h *Auth) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	h.api = api.New(api.Config{Node: app.Node, Log: ctx.Slogger(), CORSOf: corsOf})
+	h.api = api.New(api.Config{Node: app.Node, Log: recordedRequests(ctx, "http.handlers.lm_auth"), CORSOf: corsOf, Ended: tellCaddy})
 	return nil
 }
 

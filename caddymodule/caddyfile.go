@@ -52,6 +52,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		memory_budget <share>|<size>
 //		queue <n>                         # 0: no bound
 //		body_memory <size>
+//		inspect <n>                       # 0: none
 //		abandoned_loads finish|stop
 //		stall_timeout <duration>
 //		slow_client_timeout <duration>
@@ -61,7 +62,14 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			max_turns <n>                 # 0: any number
 //			token_grace <duration>        # for tokens while the store can't be asked; 0: none
 //		}
-//		allow ephemeral_mcp|plugin_mcp|remote_mcp...
+//		warm off|on|<size> {
+//			size <size>
+//			daily <size>
+//			max_age <duration>            # 0: as long as there is room
+//			save_after <duration>
+//			min_tokens <n>
+//		}
+//		allow ephemeral_mcp|plugin_mcp|remote_mcp|raw_grammar...
 //		mcp_private_hosts <host...>       # may be repeated
 //		mcp_timeout <duration>
 //		mcp_idle <duration>
@@ -77,6 +85,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			sandbox_read <path...>        # may be repeated
 //		}
 //		engine mlx_lm {
+//			path <file>                   # instead of command
 //			command <word...>
 //			parallel <n>
 //			args <argument...>
@@ -90,6 +99,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			preload
 //			pin
 //			ttl <duration>
+//			warm on|off
 //			args <argument...>
 //		}
 //		hub <url> {                       # may be repeated
@@ -147,6 +157,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		return a.allow(d)
 	case "store":
 		return a.storeOption(d)
+	case "warm":
+		return a.warmOption(d)
 	case "preset":
 		return a.preset(d)
 	case "hub":
@@ -183,6 +195,10 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 		case "ttl":
 			m.TTL = new(caddy.Duration)
 			err = duration(d, m.TTL)
+		case "warm":
+			var on bool
+			on, err = onOff(d)
+			m.Warm = &on
 		case "args":
 			err = someArgs(d, &m.Args)
 		default:
@@ -258,13 +274,14 @@ func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 // The options, as errors list them.
 var (
 	appOptions = []string{
-		"abandoned_loads", "allow", "body_memory", "engine", "home", "hosts", "hub", "idle_ttl", "jit", "list_models", "max_loaded",
+		"abandoned_loads", "allow", "body_memory", "engine", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
-		"prompt_cache", "queue", "reasoning_field", "slow_client_timeout", "stall_timeout", "store", "unknown_model",
+		"prompt_cache", "queue", "reasoning_field", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
 	}
-	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl"}
+	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl", "warm"}
 	hubOptions     = []string{"stall_timeout", "token"}
 	storeOptions   = []string{"max_age", "max_turns", "token_grace"}
+	warmOptions    = []string{"daily", "max_age", "min_tokens", "save_after", "size"}
 	handlerOptions = []string{"cors", "dialects", "max_body"}
 )
 
@@ -328,9 +345,13 @@ func size(d *caddyfile.Dispenser, to *int64, most uint64) error {
 	if err := oneArg(d, &value); err != nil {
 		return err
 	}
+	return wrap(d, parseSize(word, value, to, most))
+}
+
+func parseSize(word, value string, to *int64, most uint64) error {
 	n, err := humanize.ParseBytes(value)
 	if err != nil || n < 1 || n >= most || isBare(value, n) {
-		return d.Errf("%s: %q is not a size between 1 byte and %s with its unit, such as 64MiB", word, value, humanize.IBytes(most))
+		return fmt.Errorf("%s: %q is not a size between 1 byte and %s with its unit, such as 64MiB", word, value, humanize.IBytes(most))
 	}
 	*to = int64(n) //nolint:gosec // less than most
 	return nil

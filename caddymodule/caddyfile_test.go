@@ -113,12 +113,16 @@ func TestCaddyfile_ExamplesAreValid(t *testing.T) {
 
 // TestCaddyfile_DocumentsAreValid adapts the Caddyfiles that the README and the documents show.
 func TestCaddyfile_DocumentsAreValid(t *testing.T) {
-	files, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"../README.md", "../docs/*.md", "../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	shown := 0
-	for _, file := range append(files, "../README.md") {
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -185,6 +189,7 @@ func TestCaddyfile_OptionsAreKnown(t *testing.T) {
 		"{\nlm {\nmodel a/b {\n%\n}\n}\n}":             modelOptions,
 		"{\nlm {\nhub https://a.example {\n%\n}\n}\n}": hubOptions,
 		"{\nlm {\nstore sqlite {\n%\n}\n}\n}":          storeOptions,
+		"{\nlm {\nwarm {\n%\n}\n}\n}":                  warmOptions,
 		"http://:1234 {\nlm_api {\n%\n}\n}":            handlerOptions,
 	} {
 		for _, option := range options {

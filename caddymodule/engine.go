@@ -27,7 +27,7 @@ type Engine struct {
 	// Arguments appended to those of every instance.
 	Args []string `json:"args,omitempty"`
 
-	// Whether each instance runs in a sandbox, if the system has one: Linux with Landlock. Default: true.
+	// Whether each instance runs in a sandbox, if the system has one: Linux with Landlock. mlx_lm always runs without one. Default: true.
 	Sandbox *bool `json:"sandbox,omitempty"`
 
 	// Additional files and folders that an instance may read and execute in its sandbox, such as those that its arguments

@@ -31,7 +31,7 @@ func (a *App) loading() error {
 	if a.Queue != nil {
 		s.Queue = *a.Queue
 	}
-	s.MaxLoaded, s.BodyMemory = a.MaxLoaded, a.BodyMemory
+	s.MaxLoaded, s.BodyMemory, s.Inspect = a.MaxLoaded, a.BodyMemory, a.Inspect
 	s.PrivatePrompts = a.PromptCache == "private"
 	s.AbandonLoads = a.AbandonedLoads == "stop"
 	s.StallTimeout, s.SlowClient = time.Duration(a.StallTimeout), time.Duration(a.SlowClientTimeout)
@@ -40,12 +40,12 @@ func (a *App) loading() error {
 		budget = defaultMemoryBudget
 	}
 	var err error
-	s.MemoryBudget, err = parseBudget(budget)
+	s.MemoryBudget, err = ParseBudget(budget)
 	return err
 }
 
-// parseBudget reads a share, such as 85%, or a size, such as 20GiB.
-func parseBudget(s string) (node.Budget, error) {
+// ParseBudget reads the option memory_budget: a share, such as 85%, or a size, such as 20GiB.
+func ParseBudget(s string) (node.Budget, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		n, err := strconv.ParseFloat(percent, 64)
 		if err != nil || !(n > 0 && n <= 100) {
@@ -64,7 +64,7 @@ func parseBudget(s string) (node.Budget, error) {
 func (m Model) settings() node.ModelSettings {
 	s := node.ModelSettings{
 		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel,
-		Preload: m.Preload, Pinned: m.Pin, Args: m.Args,
+		Preload: m.Preload, Pinned: m.Pin, Warm: m.Warm, Args: m.Args,
 	}
 	if m.TTL != nil {
 		ttl := time.Duration(*m.TTL)
@@ -85,13 +85,15 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		if err := oneArg(d, &a.MemoryBudget); err != nil {
 			return true, err
 		}
-		_, err := parseBudget(a.MemoryBudget)
+		_, err := ParseBudget(a.MemoryBudget)
 		return true, wrap(d, err)
 	case "queue":
 		a.Queue = new(int)
 		return true, wholeNumber(d, 0, a.Queue)
 	case "body_memory":
 		return true, size(d, &a.BodyMemory, mostBodyMemory)
+	case "inspect":
+		return true, wholeNumber(d, 0, &a.Inspect)
 	case "stall_timeout":
 		return true, timeout(d, &a.StallTimeout)
 	case "slow_client_timeout":

@@ -3,13 +3,13 @@ package caddymodule
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // The series. Their label "model" is a model's key in the catalog, never what a request said.
@@ -35,10 +35,22 @@ var (
 	mcpSecondsSeries     = series("mcp_call_seconds_total", "How long the calls in lm_mcp_calls_total took together.", "server")
 	mcpConnectionsSeries = series("mcp_connections", "Open connections to an MCP server.", "server")
 
+	warmSavesSeries    = series("warm_saves_total", "States of the model's conversations that were saved to files.", "model")
+	warmRestoresSeries = series("warm_restores_total", "Saved states that were given back to an engine.", "model")
+	warmMissesSeries   = series("warm_misses_total", "Restores in lm_warm_restores_total of which the engine used less than half of what was expected.", "model")
+	warmRefusedSeries  = series("warm_refused_total", "Saved states that were deleted because they were damaged, or because an engine refused them.", "model")
+	warmSparedSeries   = series("warm_spared_tokens_total", "Tokens of prompts that engines needn't process, thanks to restored states.", "model")
+	warmWrittenSeries  = series("warm_written_bytes_total", "Bytes that engines wrote to save states.", "model")
+	warmReadSeries     = series("warm_read_bytes_total", "Bytes of states that were restored.", "model")
+	warmStatesSeries   = series("warm_states", "Saved states of the model's conversations that are kept.", "model")
+	warmBytesSeries    = series("warm_bytes", "Bytes that the states in lm_warm_states take.", "model")
+
 	allSeries = []*prometheus.Desc{
 		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
 		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, usedRequestsSeries, usedTokensSeries,
 		mcpCallsSeries, mcpSecondsSeries, mcpConnectionsSeries,
+		warmSavesSeries, warmRestoresSeries, warmMissesSeries, warmRefusedSeries, warmSparedSeries, warmWrittenSeries, warmReadSeries,
+		warmStatesSeries, warmBytesSeries,
 	}
 )
 
@@ -58,7 +70,7 @@ type collector struct{ app *App }
 
 // Describe sends the series.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, s := range allSeries {
+	for _, s := range slices.Concat(allSeries, trafficSeries) {
 		ch <- s
 	}
 }
@@ -66,16 +78,43 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect sends nothing before the app has started.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if n := c.app.running(); n != nil {
-		collect(ch, n.Overview(), n.Counts())
+		overview, counts, figures := n.Overview(), n.Counts(), figuresOf(n)
+		collect(ch, overview, counts)
+		collectEngines(ch, overview.Instances)
+		collectSwaps(ch, counts)
+		traffic := n.Traffic()
+		traffic.Preset(maps.Keys(counts))
+		collectTraffic(ch, traffic)
+		figures.collect(ch)
 		collectUsed(ch, n.UsageTotals)
 		collectMCP(ch, n.MCP().Counts())
+		collectWarm(ch, n.Warm().Counts())
+	}
+}
+
+// collectWarm sends what was done with saved states.
+func collectWarm(ch chan<- prometheus.Metric, counts []warm.Counts) {
+	for i := range counts {
+		c := &counts[i]
+		value := func(s *prometheus.Desc, kind prometheus.ValueType, n int64) {
+			ch <- prometheus.MustNewConstMetric(s, kind, float64(n), valid(c.Model))
+		}
+		value(warmSavesSeries, prometheus.CounterValue, c.Saves)
+		value(warmRestoresSeries, prometheus.CounterValue, c.Restores)
+		value(warmMissesSeries, prometheus.CounterValue, c.Misses)
+		value(warmRefusedSeries, prometheus.CounterValue, c.Refused)
+		value(warmSparedSeries, prometheus.CounterValue, c.Spared)
+		value(warmWrittenSeries, prometheus.CounterValue, c.Written)
+		value(warmReadSeries, prometheus.CounterValue, c.Read)
+		value(warmStatesSeries, prometheus.GaugeValue, int64(c.States))
+		value(warmBytesSeries, prometheus.GaugeValue, c.Held)
 	}
 }
 
 // collectMCP sends the calls of tools.
 func collectMCP(ch chan<- prometheus.Metric, counts []servers.Count) {
 	for _, c := range counts {
-		server := strings.ToValidUTF8(c.Server, "\uFFFD")
+		server := valid(c.Server)
 		for outcome, n := range map[string]int64{"ok": c.OK, "error": c.Errors, "failed": c.Failures} {
 			ch <- prometheus.MustNewConstMetric(mcpCallsSeries, prometheus.CounterValue, float64(n), server, outcome)
 		}
@@ -86,7 +125,6 @@ func collectMCP(ch chan<- prometheus.Metric, counts []servers.Count) {
 
 // collectUsed sends the usage since the start. An owner is no secret: it is a token's id, or a user of another authentication.
 func collectUsed(ch chan<- prometheus.Metric, totals func(func(owner, model string, used store.UsageCount))) {
-	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 	totals(func(owner, model string, used store.UsageCount) {
 		owner, model = valid(owner), valid(model)
 		count := func(s *prometheus.Desc, n int64, labels ...string) {
@@ -120,7 +158,7 @@ type modelSums struct {
 func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[string]*modelSums {
 	models := map[string]*modelSums{}
 	of := func(key string) *modelSums {
-		key = strings.ToValidUTF8(key, "\uFFFD") // a folder may have any name
+		key = valid(key) // a folder may have any name
 		if models[key] == nil {
 			models[key] = &modelSums{Counts: supervisor.Counts{LoadBuckets: make([]uint64, len(supervisor.LoadBounds()))}}
 		}

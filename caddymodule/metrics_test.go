@@ -15,11 +15,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/histogram"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/warm"
+	"github.com/lmcaddy/lmcaddy/warm/warmtest"
 )
 
 // scrape is a registry's text, without what isn't ours.
@@ -53,6 +59,52 @@ func (f fixed) Collect(ch chan<- prometheus.Metric) {
 		each("WYVCC6L4", "a/idle", store.UsageCount{Requests: 4, TokensIn: 5, TokensOut: 6})
 		each("user:ann\xff", "gone/\xff", store.UsageCount{Requests: 7})
 	})
+	collectSwaps(ch, f.counts)
+	collectEngines(ch, f.overview.Instances)
+	collectTraffic(ch, fixedTraffic())
+	figures := fixedFigures()
+	figures.collect(ch)
+	collectMCP(ch, []servers.Count{{Server: "files", OK: 1, Errors: 2, Failures: 3, Seconds: 4.5, Connections: 1}, {}})
+	collectWarm(ch, []warm.Counts{
+		{Model: "a/idle", Saves: 1, Restores: 2, Misses: 3, Refused: 4, Spared: 5, Written: 6, Read: 7, States: 8, Held: 9},
+		{Model: "gone/\xff", States: 1, Held: 2},
+	})
+}
+
+// histogramOf has an observation of each size.
+func histogramOf(bounds []float64, sizes ...float64) histogram.Histogram {
+	h := histogram.New(bounds)
+	for _, size := range sizes {
+		h.Observe(size)
+	}
+	return h
+}
+
+func fixedTraffic() node.Traffic {
+	some := node.ModelTraffic{
+		PromptTokens: 100, CachedTokens: 60, GeneratedTokens: 30,
+		Duration: histogramOf(histogram.Waits, 2), FirstToken: histogramOf(histogram.Waits, 0.3, 700),
+		PerToken: histogramOf(histogram.Tokens, 0.02), Queue: histogramOf(histogram.Waits, 0, 0.01, 4),
+	}
+	none := node.ModelTraffic{
+		Duration: histogram.New(histogram.Waits), FirstToken: histogram.New(histogram.Waits),
+		PerToken: histogram.New(histogram.Tokens), Queue: histogram.New(histogram.Waits),
+	}
+	return node.Traffic{
+		Requests: map[node.RequestKey]uint64{
+			{Model: "a/idle", Dialect: "openai", Outcome: "ok"}: 1, {Model: "a/idle", Dialect: "anthropic", Outcome: "queue_full"}: 2,
+			{Model: "", Dialect: "native", Outcome: "model_not_found"}: 3, {Model: "gone/\xff", Dialect: "v0", Outcome: "cancelled"}: 4,
+		},
+		Models: map[string]node.ModelTraffic{"a/idle": some, "gone/\xff": none},
+		Errors: map[node.ErrorKey]uint64{{Dialect: "openai", Kind: "invalid_api_key"}: 5},
+	}
+}
+
+func fixedFigures() serverFigures {
+	return serverFigures{
+		version: "v1", goVersion: "go1", began: time.Unix(1_700_000_000, 500_000_000), downloads: map[fetch.State]int{fetch.Downloading: 1, fetch.Completed: 2}, left: 7,
+		latency: store.Latency{Reads: histogramOf(histogram.Queries, 0.002), Writes: histogramOf(histogram.Queries, 0.02, 60), FailedWrites: 1},
+	}
 }
 
 func TestCollector_Golden(t *testing.T) {
@@ -64,7 +116,9 @@ func TestCollector_Golden(t *testing.T) {
 	buckets[0] = 0
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(fixed{everything(), map[string]supervisor.Counts{
-		"a/idle": {Loads: 1, LoadSeconds: 1.5, LoadBuckets: buckets},
+		"a/idle": {Loads: 1, LoadSeconds: 1.5, LoadBuckets: buckets, Phases: map[supervisor.Phase]histogram.Histogram{
+			supervisor.PhaseLaunch: histogramOf(histogram.Waits, 0.02), supervisor.PhaseLoad: histogramOf(histogram.Waits, 1.48),
+		}},
 		"gone/\xff": {LoadBuckets: make([]uint64, len(buckets)), Crashes: 2, Stops: map[supervisor.Reason]uint64{
 			supervisor.ForRoom: 3, supervisor.ForIdleness: 4, supervisor.ForRequest: 5, supervisor.ForSettings: 6, supervisor.ForNobody: 7, supervisor.ForSignal: 8, supervisor.ForSilence: 1,
 		}},
@@ -155,6 +209,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 		t.Errorf("before a request:\n%s", text)
 	}
 	n := first.running()
+	warmtest.Keep(t, n.Warm(), "test/one", warm.State{Bytes: 7})
 	acquire(t, n, "test/one").Release()
 	lease := acquire(t, n, "test/two") // for which the first has to go
 
@@ -174,8 +229,9 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 			`lm_loaded{model="test/one"}`: "0", `lm_loaded{model="test/two"}`: "1",
 			`lm_slots{model="test/one"}`: "0", `lm_slots{model="test/two"}`: "2",
 			`lm_in_flight{model="test/one"}`: "0", `lm_in_flight{model="test/two"}`: "1",
+			`lm_warm_saves_total{model="test/one"}`: "1", `lm_warm_bytes{model="test/one"}`: "7",
 		}
-		got := values(t, registry, "lm_loads_total", "lm_load_seconds_count", "lm_evictions_total", "lm_loaded", "lm_slots", "lm_in_flight")
+		got := values(t, registry, "lm_warm_saves_total", "lm_warm_bytes", "lm_loads_total", "lm_load_seconds_count", "lm_evictions_total", "lm_loaded", "lm_slots", "lm_in_flight")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the %s configuration's (-want +got):\n%s", name, diff)
 		}
@@ -184,7 +240,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 	if got := values(t, after, "lm_in_flight"); got[`lm_in_flight{model="test/two"}`] != "0" {
 		t.Errorf("after the request: %v", got)
 	}
-	report := newReport(n.Overview(), time.Now())
+	report := api.DescribeOverview(n.Overview(), time.Now())
 	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != defaultIdleTTL {
 		t.Errorf("ps: %+v", report)
 	}

@@ -11,6 +11,9 @@ type Program struct {
 	// Version is the program's version. Default: that of our module.
 	Version string
 
+	// ConfigFile is the file with the configuration that the program was started with; empty: none, or it isn't known.
+	ConfigFile string
+
 	// LogReady is called whenever a configuration has set up the default logger, just before the admin endpoint listens.
 	LogReady func()
 

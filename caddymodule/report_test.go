@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -64,7 +65,7 @@ func everything() supervisor.Overview {
 func TestReport_JSON(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]supervisor.Overview{"everything": everything(), "nothing": {}} {
-		body, err := json.MarshalIndent(newReport(o, noon), "", "  ")
+		body, err := json.MarshalIndent(api.DescribeOverview(o, noon), "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // socket serves the API on a Unix socket of the home, with full rights: only this user can connect to it. It belongs to the
@@ -44,21 +43,19 @@ type socket struct {
 // service is a configuration's API on the socket.
 type service struct {
 	handler http.Handler
-	loaded  func() (supervisor.Overview, error)
 	grace   time.Duration // how long requests may continue when the server ends; 0: unlimited
 	log     *slog.Logger
 }
 
 // service returns the API with this configuration's settings. A client that can connect has all rights.
 func (a *App) service() *service {
-	all := api.New(api.Config{Node: a.Node, Log: a.log, Exiting: exiting, Underway: a.requests.counted})
+	all := api.New(api.Config{Node: a.Node, Log: a.requestLog, Logs: recent, Describe: a.describing, Exiting: exiting, Underway: a.requests.counted})
 	return &service{
 		handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			all.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
 		}),
-		loaded: func() (supervisor.Overview, error) { return a.node.Overview(), nil },
-		grace:  a.grace(),
-		log:    a.log,
+		grace: a.grace(),
+		log:   a.log,
 	}
 }
 
@@ -205,29 +202,17 @@ func (s *socket) close() {
 }
 
 func (s *socket) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
-	case StatusPath:
+	if r.URL.Path == StatusPath {
 		serveStatus(w, r, s.path)
 		return
-	case PSPath:
-		s.servePS(w, r)
-		return
 	}
-	if strings.HasSuffix(r.URL.Path, "/events") { // a running download events stream doesn't delay the end
+	if strings.HasSuffix(r.URL.Path, "/events") || r.URL.Path == "/api/v1/logs" { // such a stream doesn't delay the end
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(s.ending, cancel)()
 		r = r.WithContext(ctx)
 	}
 	s.newest.Load().handler.ServeHTTP(w, r.WithContext(api.WithIdentity(r.Context(), node.Local)))
-}
-
-// servePS reports what is loaded, even where the admin endpoint is off or elsewhere.
-func (s *socket) servePS(w http.ResponseWriter, r *http.Request) {
-	var refused caddy.APIError
-	if err := servePS(w, r, s.newest.Load().loaded); errors.As(err, &refused) {
-		http.Error(w, refused.Err.Error(), refused.HTTPStatus)
-	}
 }
 
 // Write logs the HTTP server's own messages where the newest configuration logs to.

@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -29,19 +28,7 @@ func addressesOf(ctx caddy.Context) []string {
 		return addresses
 	}
 	for _, server := range app.(*caddyhttp.App).Servers {
-		scheme := "http://"
-		if len(server.TLSConnPolicies) > 0 {
-			scheme = "https://"
-		}
-		for _, listen := range server.Listen {
-			if network, address, ok := strings.Cut(listen, "/"); !ok {
-				addresses = append(addresses, scheme+listen)
-			} else if strings.HasPrefix(network, "tcp") {
-				addresses = append(addresses, scheme+address)
-			} else {
-				addresses = append(addresses, listen)
-			}
-		}
+		addresses = append(addresses, addressesOfServer(server)...)
 	}
 	slices.Sort(addresses)
 	return addresses

@@ -61,12 +61,17 @@ type NotFoundError struct {
 	Name      string
 	Ambiguous []string // the keys that the name may mean
 	Known     []string // otherwise: all keys
+	Limited   bool     // these are only the keys that the client may use, and there may be such a model
 }
 
 func (e *NotFoundError) Error() string {
 	switch {
 	case len(e.Ambiguous) > 0:
 		return fmt.Sprintf("The model %q is ambiguous: it may be %s.", e.Name, enumerate(e.Ambiguous))
+	case e.Limited && len(e.Known) == 0:
+		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There is none that it may use: ask for another token.", e.Name)
+	case e.Limited:
+		return fmt.Sprintf("The model %q is not known, or this API token may not use it. There are: %s.", e.Name, enumerate(e.Known))
 	case len(e.Known) == 0:
 		return fmt.Sprintf("The model %q is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.", e.Name)
 	default:

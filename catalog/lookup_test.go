@@ -155,10 +155,12 @@ func age(t *testing.T, root, path string) {
 func TestNotFoundError(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]*NotFoundError{
-		`The model "x" is ambiguous: it may be a/x, b/x.`:  {Name: "x", Ambiguous: []string{"a/x", "b/x"}},
-		`The model "x" is not known. There are: a/y, b/z.`: {Name: "x", Known: []string{"a/y", "b/z"}},
+		`The model "x" is ambiguous: it may be a/x, b/x.`:                                                                                              {Name: "x", Ambiguous: []string{"a/x", "b/x"}},
+		`The model "x" is not known. There are: a/y, b/z.`:                                                                                             {Name: "x", Known: []string{"a/y", "b/z"}},
+		`The model "x" is not known, or this API token may not use it. There are: a/y.`:                                                                {Name: "x", Known: []string{"a/y"}, Limited: true},
+		`The model "x" is not known, or this API token may not use it. There is none that it may use: ask for another token.`:                          {Name: "x", Limited: true},
 		`The model "x" is not known, and there are no models at all: put GGUF files into the models folder, as models/<publisher>/<name>/<file>.gguf.`: {Name: "x"},
-		`The model "a\nb" is not known. There are: c/d.`: {Name: "a\nb", Known: []string{"c/d"}},
+		`The model "a\nb" is not known. There are: c/d.`:                                                                                               {Name: "a\nb", Known: []string{"c/d"}},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -21,7 +21,10 @@ var small = harness.Config{LM: []string{
 	"preset careful {", "\ttemperature 0", "\tmax_tokens 3", "}",
 }}
 
-func TestChat_Choices(t *testing.T) { eachEngine(t, small, chatChoices) }
+func TestChat_Choices(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, small, chatChoices)
+}
 
 func chatChoices(t *testing.T, s *harness.Server) {
 	request := harness.Ask(capital).With("n", 3)
@@ -50,6 +53,7 @@ func chatChoices(t *testing.T, s *harness.Server) {
 }
 
 func TestChat_PresetsAndTheirAbsence(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), small)
 	if a := s.Chat(harness.Ask(capital).With("preset", "careful")); a.Finish != "length" || a.Usage.Completion != 3 {
 		t.Errorf("with a limit of 3: %+v", a)
@@ -64,6 +68,7 @@ func TestChat_PresetsAndTheirAbsence(t *testing.T) {
 }
 
 func TestChat_StructuredOutput(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), small)
 	schema := harness.Fields{
 		"type": "object", "required": []string{"colour"}, "additionalProperties": false,
@@ -82,7 +87,10 @@ func TestChat_StructuredOutput(t *testing.T) {
 	}
 }
 
-func TestChat_ReasoningEffort(t *testing.T) { eachEngine(t, small, chatReasoningEffort) }
+func TestChat_ReasoningEffort(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, small, chatReasoningEffort)
+}
 
 func chatReasoningEffort(t *testing.T, s *harness.Server) {
 	for effort, thinks := range map[string]bool{"none": false, "minimal": true, "xhigh": true} {
@@ -94,6 +102,7 @@ func chatReasoningEffort(t *testing.T, s *harness.Server) {
 }
 
 func TestChat_Logprobs(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), small)
 	request := harness.Ask(capital).With("reasoning_effort", "none")
 	if reply := s.Post(harness.ChatPath, request).Want(t, 200); reply.Get("choices.0.logprobs").Raw != "null" {
@@ -113,6 +122,7 @@ func TestChat_Logprobs(t *testing.T) {
 }
 
 func TestToolCall_Choices(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), small)
 	named := harness.Fields{"type": "function", "function": harness.Fields{"name": "echo"}}
 	if a := s.Chat(useEcho.With("tool_choice", named)); len(a.Calls) != 1 || a.Calls[0].Name != "echo" {
@@ -129,6 +139,7 @@ func TestToolCall_Choices(t *testing.T) {
 }
 
 func TestToolCall_CutByTheLimitIsContent(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), small)
 	whole := s.Chat(useEcho).Usage.Completion
 	a := s.Chat(useEcho.With("max_tokens", whole-3))
@@ -137,7 +148,10 @@ func TestToolCall_CutByTheLimitIsContent(t *testing.T) {
 	}
 }
 
-func TestV0_StopReasons(t *testing.T) { eachEngine(t, small, v0StopReasons) }
+func TestV0_StopReasons(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, small, v0StopReasons)
+}
 
 func v0StopReasons(t *testing.T, s *harness.Server) {
 	for want, request := range map[string]harness.Fields{

@@ -24,6 +24,7 @@ func complete(prompt any) harness.Fields {
 const capitalIs = "The capital of France is"
 
 func TestCompletions_ContinueTheTextAsItIs(t *testing.T) {
+	t.Parallel()
 	overEngines(t, completionsContinueTheTextAsItIs)
 }
 
@@ -39,6 +40,7 @@ func completionsContinueTheTextAsItIs(t *testing.T, e engine) {
 }
 
 func TestCompletions_ManyPromptsAreManyChoices(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, completionsManyPromptsAreManyChoices)
 }
 
@@ -62,6 +64,7 @@ func completionsManyPromptsAreManyChoices(t *testing.T, s *harness.Server) {
 }
 
 func TestCompletions_Echo(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	want := capitalIs + " Paris."
 	for name, request := range map[string]harness.Fields{
@@ -80,6 +83,7 @@ func TestCompletions_Echo(t *testing.T) {
 }
 
 func TestCompletions_SuffixIsForModelsThatCan(t *testing.T) {
+	t.Parallel()
 	request := complete("The capital").With("suffix", " France")
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	reply := s.Post(completionsPath, request).Want(t, http.StatusBadRequest)
@@ -94,6 +98,7 @@ func TestCompletions_SuffixIsForModelsThatCan(t *testing.T) {
 }
 
 func TestV0Completions_SayWhatReallyHappened(t *testing.T) {
+	t.Parallel()
 	overEngines(t, v0CompletionsSayWhatReallyHappened)
 }
 
@@ -123,6 +128,7 @@ func v0CompletionsSayWhatReallyHappened(t *testing.T, e engine) {
 }
 
 func TestV0Models_StateFollowsWhatIsLoaded(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{})
 	wantState := func(state string) {
 		t.Helper()
@@ -168,6 +174,7 @@ func cosine(a, b []float64) float64 {
 }
 
 func TestEmbeddings(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{})
 	embed := func(input any) harness.Fields { return harness.Fields{"model": embedModel, "input": input} }
 	reply := s.Post(embeddingsPath, embed([]string{"red river", "blue sky", "red river"})).Want(t, http.StatusOK)
@@ -194,6 +201,7 @@ func TestEmbeddings(t *testing.T) {
 }
 
 func TestRerank(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withOthers(harness.NewHome(t)), harness.Config{})
 	documents := []string{"blue sky", "red river", "the food was delicious"}
 	request := harness.Fields{"model": rerankModel, "query": "red river", "documents": documents}

@@ -11,7 +11,10 @@ import (
 // gone is how long an engine may survive after lmcaddy was killed, on a busy machine.
 const gone = 15 * time.Second
 
-func TestCrash_LeavesNoEngineAndTheHomeUsable(t *testing.T) { overEngines(t, crashLeavesNoEngine) }
+func TestCrash_LeavesNoEngineAndTheHomeUsable(t *testing.T) {
+	t.Parallel()
+	overEngines(t, crashLeavesNoEngine)
+}
 
 func crashLeavesNoEngine(t *testing.T, e engine) {
 	for name, until := range map[string]func(*testing.T, *harness.Server){

@@ -37,6 +37,20 @@ func blocksOf(t *testing.T, file string) []block {
 	return all
 }
 
+// documents returns the paths of all documents.
+func documents(t *testing.T) []string {
+	t.Helper()
+	files := []string{"../README.md"}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
 // follower follows a document, from its beginning to its end, in a home of its own.
 type follower struct {
 	t      *testing.T
@@ -51,13 +65,9 @@ type follower struct {
 
 // The commands in the documents work.
 func TestDocuments_CommandsRun(t *testing.T) {
-	files, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	commands := 0
-	for _, file := range append(files, "../README.md") {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	for _, file := range documents(t) {
+		t.Run(strings.TrimPrefix(file, "../"), func(t *testing.T) {
 			f := follow(t)
 			for _, b := range blocksOf(t, file) {
 				switch b.kind {
@@ -123,7 +133,7 @@ func (f *follower) here(text string) string {
 	port := strconv.Itoa(f.port)
 	return strings.NewReplacer(
 		"127.0.0.1:1234", "127.0.0.1:"+port, ":1234", ":"+port, "192.168.1.7:8443", "127.0.0.1:"+port, ":8443", ":"+port,
-		"/srv/models", filepath.Join(f.h.Work, "srv", "models"), "resp_…", f.answer,
+		"/srv/models", filepath.Join(f.h.Work, "srv", "models"), "/srv/new", filepath.Join(f.h.Work, "srv", "new"), "resp_…", f.answer,
 	).Replace(text)
 }
 

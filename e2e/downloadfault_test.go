@@ -13,6 +13,7 @@ import (
 
 // TestDownload_FaultsBeforeItStarts: an error of a hub, or in the request, is the answer, and nothing is downloaded.
 func TestDownload_FaultsBeforeItStarts(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 0)
 	s := harness.Start(withEngine(t), h.config())
 	for name, c := range map[string]struct {

@@ -41,6 +41,7 @@ func checkpoint(t *testing.T, home *harness.Home) (kept, bool) {
 // TestDownload_KilledAgainAndAgain breaks the connections, the hub and lmcaddy at random moments of one download. The
 // download resumes by itself, and doesn't request bytes again that a checkpoint has recorded.
 func TestDownload_KilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	const seed, breaks = 11, 7
 	random := rand.New(rand.NewPCG(seed, seed))
 	h := newHub(t, 640<<10)

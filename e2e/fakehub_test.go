@@ -20,7 +20,7 @@ import (
 // hub is the tests' model hub, a process of its own. It serves <publisher>/<repository>/<files> of its folder and what the
 // test adds, and records its requests.
 type hub struct {
-	t       *testing.T
+	t       testing.TB
 	URL     string
 	dir     string
 	record  string
@@ -53,7 +53,7 @@ var hubBinary = sync.OnceValues(func() (string, error) {
 
 // newHub runs a hub with the shipped model as acme/Tiny-GGUF. slow is the rate of each connection in bytes per second; 0
 // means unlimited.
-func newHub(t *testing.T, slow int) *hub {
+func newHub(t testing.TB, slow int) *hub {
 	t.Helper()
 	root := t.TempDir()
 	h := &hub{t: t, dir: filepath.Join(root, "models"), record: filepath.Join(root, "record"), listen: "127.0.0.1:0"}

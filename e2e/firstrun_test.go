@@ -33,11 +33,11 @@ func shown(t *testing.T, document, with string) string {
 	return ""
 }
 
-// The README's Caddyfile for a network works for an ordinary user, and opens no other port.
+// The recipe's Caddyfile for a network works for an ordinary user, and opens no other port.
 func TestFirstRun_TheLANRecipeAsAnOrdinaryUser(t *testing.T) {
 	h := harness.NewBareHome(t) // no engine: that of the tests may be in a folder that only root can read
 	port := harness.FreePort(t)
-	recipe := shown(t, "../README.md", "permission lm")
+	recipe := shown(t, "../docs/recipes/lan.md", "permission lm")
 	here := strings.Replace(recipe, ":8443", ":"+strconv.Itoa(port), 1)
 	if here == recipe {
 		t.Fatalf("it serves elsewhere:\n%s", recipe)
@@ -134,14 +134,10 @@ func caddyfiles(t *testing.T) map[string]string {
 			all[filepath.Base(file)] = string(text)
 		}
 	}
-	documents, err := filepath.Glob("../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range append(documents, "../README.md") {
+	for _, file := range documents(t) {
 		for i, b := range blocksOf(t, file) {
 			if b.kind == "caddyfile" {
-				all[fmt.Sprintf("%s, block %d", filepath.Base(file), i)] = b.text
+				all[fmt.Sprintf("%s, block %d", strings.TrimPrefix(file, "../"), i)] = b.text
 			}
 		}
 	}
@@ -161,7 +157,7 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 			for _, key := range []string{"qwen/qwen3-4b", "qwen/qwen3-32b", "qwen/qwen3-0.6b"} {
 				h.AddModel(key, "model-f16.gguf", harness.ShippedModel(t))
 			}
-			here := []string{"/srv/models", h.User, "{$LMCADDY_PORT:1234}", "1234"}
+			here := []string{"/srv/models", h.User, "/usr/lib/lmcaddy", h.User, "{$LMCADDY_PORT:1234}", "1234"}
 			if strings.Contains(text, "/opt/llama/llama-server") {
 				here = append(here, "/opt/llama/llama-server", h.OwnRuntimes())
 			}
@@ -248,7 +244,7 @@ func TestFirstRun_CommandsThatMakeNoSense(t *testing.T) {
 	h := harness.NewHome(t)
 	s := harness.Start(h, harness.Config{})
 	for command, want := range map[string]string{
-		"run X": "takes no arguments", "start X": "takes no arguments", "stop X": "takes no arguments", "reload X": "takes no arguments",
+		"run X": "nothing to ask", "start X": "takes no arguments", "stop X": "lmcaddy ps", "reload X": "takes no arguments",
 		"serve X": "takes no arguments", "validate X": "takes no arguments", "run --config a b": "was given \"b\"",
 		"upgrade": "make build", "add-package x": "make build", "remove-package x": "make build",
 		"serve --listen nonsense": "--listen", "serve": "in use by another lmcaddy", "run": "in use by another lmcaddy",

@@ -4,9 +4,17 @@ go 1.26.8
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
+	github.com/creack/pty v1.1.24
 	github.com/google/go-cmp v0.7.0
 	github.com/openai/openai-go/v3 v3.95.0
 	github.com/tidwall/gjson v1.20.0
+)
+
+require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+
+require (
+	github.com/rogpeppe/go-internal v1.16.0
+	golang.org/x/tools v0.49.0 // indirect
 )
 
 require (

@@ -70,6 +70,7 @@ func (o older) begin(t *testing.T, how string) (wait func()) {
 }
 
 func TestGrace_AStreamOfAnOlderConfigurationEndsWhole(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
 		end    string
 		change func(*harness.Server, harness.Config)
@@ -111,6 +112,7 @@ func TestGrace_AStreamOfAnOlderConfigurationEndsWhole(t *testing.T) {
 }
 
 func TestGrace_AStreamOfAnOlderConfigurationIsCutOffAtItsEnd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const grace = 1500 * time.Millisecond
 	for name, change := range map[string]func(*harness.Server, harness.Config){
 		"another configuration": reloadTo(grace.String()),

@@ -13,6 +13,7 @@ import (
 
 // The shipped Caddyfiles and the commands work with any path of the home.
 func TestHome_AnyPathWillDo(t *testing.T) {
+	t.Parallel()
 	shipped, err := os.ReadFile("../Caddyfile")
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("the access log has %d bytes, %v", len(access), err)
 	}
 	for name, log := range map[string]string{"the log": s.Log(), "the access log": string(access)} {
-		if at := regexp.MustCompile(`(?i)panic|goroutine \d+ \[`).FindStringIndex(log); at != nil {
+		if at := regexp.MustCompile(`(?i)\bpanic|goroutine \d+ \[`).FindStringIndex(log); at != nil {
 			t.Errorf("in %s: %.2000s", name, log[max(0, at[0]-300):])
 		}
 	}

@@ -64,6 +64,7 @@ func (k *keepAlive) answer() (*http.Response, error) {
 // TestReload_KeepsConnectionsThatAreInUse until an answer announces the close: a client can't tell whether a request that was
 // reset was processed. Some may fail, since a busy machine may delay a client until its connection counts as idle.
 func TestReload_KeepsConnectionsThatAreInUse(t *testing.T) {
+	t.Parallel()
 	const reloads = 10
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)

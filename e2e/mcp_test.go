@@ -84,6 +84,7 @@ func wantRiver(t testing.TB, body gjson.Result, tool string, provider map[string
 }
 
 func TestMCP_RealServerOverEachTransport(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{LM: openGates}, mcpRealServerOverEachTransport)
 }
 
@@ -129,6 +130,7 @@ func mcpRealServerOverEachTransport(t *testing.T, s *harness.Server) {
 
 // What isn't text is in the call; a model that can't see is told what it is.
 func TestMCP_ImageAsAResult(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
 	server := harness.Ephemeral("everything", harness.StartEverything(t, "streamableHttp")).With("allowed_tools", []string{"get-tiny-image"})
 	body := s.NativeChat(withTools("Use get-tiny-image.", server))
@@ -175,6 +177,7 @@ func wantSummedStats(t testing.TB, s *harness.Server, body gjson.Result, prompt 
 }
 
 func TestMCP_ThinkingBeforeAndAfterACall(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{LM: openGates}, mcpThinkingBeforeAndAfterACall)
 }
 
@@ -195,6 +198,7 @@ func mcpThinkingBeforeAndAfterACall(t *testing.T, s *harness.Server) {
 }
 
 func TestMCP_StoredConversationsKeepCalls(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{LM: openGates}, mcpStoredConversationsKeepCalls)
 }
 
@@ -225,6 +229,7 @@ func mcpStoredConversationsKeepCalls(t *testing.T, s *harness.Server) {
 }
 
 func TestMCP_ToolsOfOneNameStayApart(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
 	garden, forest := harness.StartMCP(t, echoTool("green cloud"), statusTool(harness.Says(redRiver))), harness.StartMCP(t, echoTool("blue moon"))
 	both := []any{garden.Ephemeral("garden"), forest.Ephemeral("forest")}
@@ -241,6 +246,7 @@ func TestMCP_ToolsOfOneNameStayApart(t *testing.T) {
 }
 
 func TestMCP_AllowedToolsNarrowWhatIsOffered(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
 	both, one := harness.StartMCP(t, echoTool("blue moon"), statusTool(harness.Says(redRiver))), harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	inputs := func(integrations ...any) int64 {
@@ -267,6 +273,7 @@ func TestMCP_AllowedToolsNarrowWhatIsOffered(t *testing.T) {
 }
 
 func TestMCP_SessionsAndToolListsAreKept(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	for range 6 {
@@ -296,6 +303,7 @@ func TestMCP_SessionsAndToolListsAreKept(t *testing.T) {
 
 // A server that was restarted doesn't know the sessions it had.
 func TestMCP_SessionThatTheServerForgotIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates})
 	var runs atomic.Int32
 	m := harness.StartMCP(t, statusTool(func(context.Context, gjson.Result) string {
@@ -315,6 +323,7 @@ func TestMCP_SessionThatTheServerForgotIsMadeAgain(t *testing.T) {
 }
 
 func TestMCP_SessionsAreNotSharedByOwners(t *testing.T) {
+	t.Parallel()
 	site := startGated(t, openGates...)
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	one, two := created(t, site.Home, "--name", "one"), created(t, site.Home, "--name", "two")

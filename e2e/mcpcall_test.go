@@ -28,6 +28,7 @@ func (b *blocking) run(ctx context.Context, _ gjson.Result) string {
 }
 
 func TestMCPCall_EndsWhenTheClientDisconnects(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: append(openGates, "mcp_timeout 10m"), Engine: []string{"parallel 1"}})
 	for name, isStream := range map[string]bool{"streamed": true, "in one piece": false} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +47,7 @@ func TestMCPCall_EndsWhenTheClientDisconnects(t *testing.T) {
 
 // The real server isn't told by its transport: it gets a notification, and goes on counting to itself. The chat is over at once.
 func TestMCPCall_OfARealServerIsGivenUpAtOnce(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.WriteMCP(harness.Fields{"everything": everything(h)})
 	s := harness.Start(h, harness.Config{LM: openGates})
@@ -68,6 +70,7 @@ func TestMCPCall_OfARealServerIsGivenUpAtOnce(t *testing.T) {
 
 // TestMCPCall_HoldsNoSlot: a tool asks the server that waits for it, for another model, where one model may be loaded, with one slot.
 func TestMCPCall_HoldsNoSlot(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withTwo(t), harness.Config{LM: append(openGates, "max_loaded 1"), Engine: []string{"parallel 1"}})
 	for name, model := range map[string]string{"another model": other, "the same model": harness.Model} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +90,7 @@ func TestMCPCall_HoldsNoSlot(t *testing.T) {
 
 // TestMCPCall_WaitingChatsHoldNoSlots: more chats wait for their tools than there are slots, and all of them at a time.
 func TestMCPCall_WaitingChatsHoldNoSlots(t *testing.T) {
+	t.Parallel()
 	const chats = 8
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openGates, Engine: []string{"parallel 2"}})
 	var together sync.WaitGroup
@@ -116,6 +120,7 @@ func TestMCPCall_WaitingChatsHoldNoSlots(t *testing.T) {
 }
 
 func TestMCPCall_TakesNoLongerThanItsTimeout(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: append(openGates, "mcp_timeout 1s")})
 	b := newBlocking()
 	m := harness.StartMCP(t, statusTool(b.run))

@@ -10,6 +10,7 @@ import (
 )
 
 func TestMCPCommand_ListAndTest(t *testing.T) {
+	t.Parallel()
 	const secret = "secret-of-the-command"
 	h := harness.NewHome(t)
 	wantDone(t, h.Command("mcp", "ls"), "mcp.json") // there is none: it says where to write one
@@ -53,6 +54,7 @@ func TestMCPCommand_ListAndTest(t *testing.T) {
 }
 
 func TestMCPCommand_ChatShowsCalls(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.WriteMCP(harness.Fields{"files": filesystem(h)})
 	s := harness.Start(h, harness.Config{LM: openGates})
@@ -70,6 +72,7 @@ func TestMCPCommand_ChatShowsCalls(t *testing.T) {
 }
 
 func TestMCPCommand_ChatSaysWhichGateIsClosed(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.WriteMCP(harness.Fields{"files": filesystem(h)})
 	s := harness.Start(h, harness.Config{})

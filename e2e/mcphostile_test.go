@@ -104,7 +104,7 @@ func TestMCPHostile(t *testing.T) {
 	if n := len(victim.Requests()); n > 0 {
 		t.Errorf("a redirection was followed %d times", n)
 	}
-	if at := regexp.MustCompile(`(?i)panic|goroutine \d+ \[`).FindStringIndex(s.Log()); at != nil {
+	if at := regexp.MustCompile(`(?i)\bpanic|goroutine \d+ \[`).FindStringIndex(s.Log()); at != nil {
 		t.Errorf("in the log: %.2000s", s.Log()[max(0, at[0]-300):])
 	}
 	if n := len(s.Log()); n > 16<<20 {
@@ -115,6 +115,7 @@ func TestMCPHostile(t *testing.T) {
 
 // TestMCPHostile_Silence has chats use servers that don't answer, all at a time.
 func TestMCPHostile_Silence(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.WriteMCP(harness.Fields{"hangs": faulty(h, "hangs")})
 	s := harness.Start(h, harness.Config{LM: append(openGates, "mcp_timeout 2s")})

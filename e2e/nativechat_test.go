@@ -23,6 +23,7 @@ func wantSaid(t testing.TB, body gjson.Result, want string) (id string) {
 const whoAmI = "What is my name?"
 
 func TestNativeChat_ConversationsGoOnBranchAndOutliveARestart(t *testing.T) {
+	t.Parallel()
 	overEngines(t, conversationsGoOn)
 }
 
@@ -67,7 +68,10 @@ const (
 	messageEvents = " message.start message.delta+ message.end"
 )
 
-func TestNativeChat_EventOrder(t *testing.T) { eachEngine(t, harness.Config{}, nativeChatEventOrder) }
+func TestNativeChat_EventOrder(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, harness.Config{}, nativeChatEventOrder)
+}
 
 func nativeChatEventOrder(t *testing.T, s *harness.Server) {
 	for _, tt := range []struct {
@@ -111,7 +115,10 @@ func nativeChatEventOrder(t *testing.T, s *harness.Server) {
 	}
 }
 
-func TestNativeChat_PromptsHaveProgress(t *testing.T) { overEngines(t, promptsHaveProgress) }
+func TestNativeChat_PromptsHaveProgress(t *testing.T) {
+	t.Parallel()
+	overEngines(t, promptsHaveProgress)
+}
 
 func promptsHaveProgress(t *testing.T, e engine) {
 	s := e.start(t, harness.Config{Engine: []string{e.steps}})
@@ -131,18 +138,20 @@ func promptsHaveProgress(t *testing.T, e engine) {
 	}
 }
 
-func TestNativeChat_AnEngineThatDiesEndsTheStreamInOrder(t *testing.T) {
-	eachEngine(t, harness.Config{}, nativeChatAnEngineThatDiesEndsTheStreamInOrder)
+// TestNativeChat_AnEngineThatDies is replaced: the stream pauses, and its events stay in order.
+func TestNativeChat_AnEngineThatDies(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, harness.Config{}, nativeChatAnEngineThatDies)
 }
 
-func nativeChatAnEngineThatDiesEndsTheStreamInOrder(t *testing.T, s *harness.Server) {
+func nativeChatAnEngineThatDies(t *testing.T, s *harness.Server) {
 	for _, tt := range []struct{ reasoning, until, order string }{
 		{"off", "message.delta", loadEvents + promptEvents + messageEvents},
 		{"on", "reasoning.delta", loadEvents + promptEvents + thoughtEvents},
 	} {
 		t.Run("reasoning "+tt.reasoning, func(t *testing.T) {
 			s := s.In(t)
-			request := harness.NativeLong(8000).With("reasoning", tt.reasoning)
+			request := harness.NativeLong(700).With("reasoning", tt.reasoning)
 			if tt.reasoning == "on" { // it can't end its thinking either
 				request["logit_bias"] = []any{[]any{758, false}, []any{760, false}}
 			}
@@ -151,15 +160,15 @@ func nativeChatAnEngineThatDiesEndsTheStreamInOrder(t *testing.T, s *harness.Ser
 			engine := s.Engine()
 			engine.Kill(t)
 			st := open.End()
-			if diff := cmp.Diff("chat.start"+tt.order+" error chat.end", st.Order()); diff != "" {
+			if diff := cmp.Diff("chat.start"+tt.order+" chat.end", st.Order()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if st.Fault.Get("type").Str != "internal_error" || st.Fault.Get("code").Str != "engine_failed" {
-				t.Errorf("fault %s", st.Fault.Raw)
+			if n := st.Result.Get("stats.total_output_tokens").Int(); st.Fault.Exists() || n != 700 {
+				t.Errorf("%d tokens, fault %s", n, st.Fault.Raw)
 			}
 			id := st.Result.Get("response_id").Str
 			stored := s.Get(harness.ResponsesPath+id).Want(t, http.StatusOK)
-			if diff := cmp.Diff(st.Result.Get("output").Value(), stored.Get("output").Value()); diff != "" || stored.Get("status").Str != "failed" {
+			if diff := cmp.Diff(st.Result.Get("output").Value(), stored.Get("output").Value()); diff != "" || stored.Get("status").Str != "incomplete" {
 				t.Errorf("stored as %q (-told +stored):\n%s", stored.Get("status").Str, diff)
 			}
 			wantSaid(t, s.NativeChat(harness.NativeAsk(capital)), paris) // from a new engine

@@ -26,6 +26,7 @@ const thinkBlock = 4
 // TestNativeChat_GoingOnIsQuick: for a later turn, the engine has cached the prompt before except for its think block, so it
 // processes only that turn's answer and the new message. This also holds when conversations take turns.
 func TestNativeChat_GoingOnIsQuick(t *testing.T) {
+	t.Parallel()
 	for _, parallel := range []string{"parallel 4", "parallel 1"} {
 		t.Run(parallel, func(t *testing.T) {
 			s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{parallel}})
@@ -72,6 +73,7 @@ func picture(t *testing.T, c color.Color) harness.Fields {
 const visionModel = "lmcaddy/tinyvision"
 
 func TestNativeChat_SeesImages(t *testing.T) {
+	t.Parallel()
 	home := withVision(t)
 	s := harness.Start(home, harness.Config{})
 	say := harness.Fields{"type": "text", "content": "Say:"}
@@ -100,6 +102,7 @@ func TestNativeChat_SeesImages(t *testing.T) {
 // TestNativeChat_WhatWasAnsweredOutlivesACrash: lmcaddy is killed several times during many chats. Each response whose end a
 // client has received is there afterwards.
 func TestNativeChat_WhatWasAnsweredOutlivesACrash(t *testing.T) {
+	t.Parallel()
 	const clients = 200
 	home, config := harness.NewHome(t), harness.Config{Port: harness.FreePort(t)}
 	var noted []string
@@ -144,6 +147,7 @@ func TestNativeChat_WhatWasAnsweredOutlivesACrash(t *testing.T) {
 }
 
 func TestNativeChat_ConversationsInPostgreSQL(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{LM: []string{"store postgres " + harness.Postgres(t)}}
 	home := harness.NewHome(t)
 	s := harness.Start(home, config)

@@ -68,6 +68,7 @@ func buildOthers(t *testing.T) (dir string) {
 
 // A Caddy that has our modules stays itself, and gains one command.
 func TestOtherCaddy(t *testing.T) {
+	t.Parallel()
 	programs := buildOthers(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"it stays itself":                         otherStaysItself,
@@ -165,11 +166,14 @@ func otherHasLM(t *testing.T, programs string) {
 		}
 	}
 	for line, want := range map[string]string{
-		"lm status":  `"caddy lm serve" or "caddy run"`,
-		"lm unload":  `"caddy lm status" shows them`,
-		"lm ls here": `unknown command`,
-		"lm here":    `unknown command "here"`,
-		"ls":         `unknown command "ls"`,
+		"lm status":     `"caddy lm serve" or "caddy run"`,
+		"lm unload":     `"caddy lm serve" or "caddy run"`,
+		"lm unload a b": `"caddy lm ps" shows them`,
+		"lm ls here":    `caddy lm ls takes no arguments, and was given "here"`,
+		"lm here":       `lm has no command "here"`,
+		"lm run m":      `"caddy run" serves with a Caddyfile`,
+		"lm push m":     "uploads none",
+		"ls":            `unknown command "ls"`,
 	} {
 		if r := h.Command(strings.Fields(line)...); r.Status == 0 || !strings.Contains(r.Output, want) {
 			t.Errorf("caddy %s: status %d, want %q in: %s", line, r.Status, want, r.Output)
@@ -209,7 +213,7 @@ func otherServes(t *testing.T, programs string) {
 	if out := find("lm", "ps", "--json"); gjson.Get(out, "instances.0.status").Str != "ready" {
 		t.Errorf("what is loaded: %s", out)
 	}
-	find("lm", "ps", "--address", admin)
+	find("lm", "ps", "--host", s.Base)
 	second := strings.NewReplacer(strconv.Itoa(port), strconv.Itoa(harness.FreePort(t)), admin, harness.Address(harness.FreePort(t)))
 	text, err := os.ReadFile(filepath.Join(h.Work, "Caddyfile"))
 	if err != nil {
@@ -227,6 +231,7 @@ func otherServes(t *testing.T, programs string) {
 	if r := h.Command("reload", "--config", file("home {$LMCADDY_HOME:~/.lmcaddy}")); r.Status != 0 {
 		t.Fatalf("reload: %s", r.Output)
 	}
+	s.CloseIdleConnections()
 	if s.Chat(harness.Ask(capital)); h.Engine().PID != engine.PID {
 		t.Error("the reload has lost the engine, so it has another home")
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -44,6 +45,7 @@ func startPluginsWith(h *harness.Home, servers harness.Fields, c harness.Config)
 }
 
 func TestPlugin_FilesystemServer(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	s := startPlugins(h, harness.Fields{"Own_Files": filesystem(h)})
 	if servers := h.MCPServers(); len(servers) > 0 {
@@ -87,7 +89,10 @@ func TestPlugin_FilesystemServer(t *testing.T) {
 	}
 }
 
-func TestPlugin_ServerOverHTTP(t *testing.T) { overEngines(t, pluginServerOverHTTP) }
+func TestPlugin_ServerOverHTTP(t *testing.T) {
+	t.Parallel()
+	overEngines(t, pluginServerOverHTTP)
+}
 
 func pluginServerOverHTTP(t *testing.T, e engine) {
 	const secret = "the-operators-own"
@@ -107,6 +112,7 @@ func pluginServerOverHTTP(t *testing.T, e engine) {
 
 // A server gets few variables, since those of lmcaddy may be secrets, and those of its entry.
 func TestPlugin_Environment(t *testing.T) {
+	t.Parallel()
 	const ours, its = "secret-of-lmcaddy", "secret-of-the-server"
 	h := harness.NewHome(t)
 	h.Env = append(h.Env, "HF_TOKEN="+ours)
@@ -135,6 +141,7 @@ func wantNotKept(t testing.TB, s *harness.Server, secrets ...string) {
 }
 
 func TestPlugin_FileIsReadAgain(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	s := startPlugins(h, harness.Fields{})
 	ask := withTools(useStatus, "mcp/one")
@@ -172,6 +179,7 @@ func TestPlugin_FileIsReadAgain(t *testing.T) {
 }
 
 func TestPlugin_FiftyChatsUseOneProcess(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	s := startPlugins(h, harness.Fields{"everything": everything(h)})
 	integration := harness.Fields{"type": "plugin", "id": "mcp/everything", "allowed_tools": []string{"echo"}}
@@ -192,18 +200,27 @@ func TestPlugin_FiftyChatsUseOneProcess(t *testing.T) {
 	}
 }
 
-// A server that has ended is started again for the next chat, also before its end was noticed.
+// A server that has ended is started again for the next chat.
 func TestPlugin_ServerThatDiedIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	s := startPlugins(h, harness.Fields{"one": faulty(h, "none")})
 	wantRiver(t, s.NativeChat(withTools(useStatus, "mcp/one")), "status", plugin("mcp/one"))
 	for range 3 {
-		h.MCPServers()[0].Kill(t)
+		servers := h.MCPServers()
+		if len(servers) != 1 {
+			t.Fatalf("processes: %v", servers)
+		}
+		servers[0].Kill(t)
+		harness.Eventually(t, harness.Patience, "its end is noticed", func() bool {
+			return errors.Is(syscall.Kill(servers[0].PID, 0), syscall.ESRCH) // nobody has to wait for it any more
+		})
 		wantRiver(t, s.NativeChat(withTools(useStatus, "mcp/one")), "status", plugin("mcp/one"))
 	}
 }
 
 func TestPlugin_ServerOutlivesAReloadAndEndsWhenIdle(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	h.WriteMCP(harness.Fields{"one": faulty(h, "none")})
 	config := harness.Config{Port: harness.FreePort(t), LM: openGates}
@@ -263,6 +280,7 @@ func useAll(s *harness.Server, servers harness.Fields) []harness.Process {
 }
 
 func TestPlugin_NoServerOutlivesLmcaddy(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*harness.Server){
 		"SIGTERM": func(s *harness.Server) { s.Stop(syscall.SIGTERM, harness.Patience) },
 		"SIGKILL": func(s *harness.Server) { s.Kill() },
@@ -291,6 +309,7 @@ func wantNoFamily(t testing.TB, h *harness.Home, when string) {
 
 // What left its server's process group is found at the next start.
 func TestPlugin_LeftoversOfACrashEndAtTheNextStart(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	s := startPlugins(h, harness.Fields{"one": faulty(h, "ignores signals", "detached")})
 	wantRiver(t, s.NativeChat(withTools(useStatus, "mcp/one")), "status", plugin("mcp/one"))

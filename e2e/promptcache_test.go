@@ -36,25 +36,28 @@ http://:%d {
 }
 `, mode, port)))
 			ann, bob := created(t, h, "--name", "ann"), created(t, h, "--name", "bob")
-			cached := func(token, prompt string, n int) int64 {
+			cached := func(token string, n int, messages ...string) int64 {
 				t.Helper()
-				body := fmt.Sprintf(`{"model":%q,"max_tokens":1,"n":%d,"messages":[{"role":"user","content":%q}]}`, harness.Model, n, prompt)
+				for i, text := range messages {
+					messages[i] = fmt.Sprintf(`{"role":"user","content":%q}`, text)
+				}
+				body := fmt.Sprintf(`{"model":%q,"max_tokens":1,"n":%d,"messages":[%s]}`, harness.Model, n, strings.Join(messages, ","))
 				reply := asked(t, s, token, harness.ChatPath, body)
 				return gjson.Get(reply, "usage.prompt_tokens_details.cached_tokens").Int()
 			}
-			wantCached := func(who, token, prompt string, want bool) {
+			wantCached := func(who, token string, want bool, messages ...string) {
 				t.Helper()
-				if got := cached(token, prompt, 1); (got > 0) != want {
+				if got := cached(token, 1, messages...); (got > 0) != want {
 					t.Errorf("%s: %d tokens of the prompt were cached, want some: %v", who, got, want)
 				}
 			}
-			wantCached("ann, at first", ann, prompt, false)
-			wantCached("bob after ann", bob, prompt, isShared)
-			wantCached("ann again", ann, prompt+"And on.", true)
-			wantCached("bob again", bob, prompt+"And on.", true)
+			wantCached("ann, at first", ann, false, prompt)
+			wantCached("bob after ann", bob, isShared, prompt)
+			wantCached("ann again", ann, true, prompt, "And on.")
+			wantCached("bob again", bob, true, prompt, "And on.")
 			secret := "A secret of ann's alone. " + prompt
-			cached(ann, secret, 2) // on both slots
-			wantCached("bob with what ann asked twice", bob, secret, isShared)
+			cached(ann, 2, secret) // on both slots
+			wantCached("bob with what ann asked twice", bob, isShared, secret)
 			text := fmt.Sprintf(`{"model":%q,"max_tokens":1,"prompt":%q}`, harness.Model, prompt)
 			if got := asked(t, s, bob, "/v1/completions", text); gjson.Get(got, "choices.#").Int() != 1 {
 				t.Errorf("%s", got)

@@ -52,6 +52,7 @@ func (b *blocked) wantCancelled(t *testing.T) {
 }
 
 func TestResponsesBackground_IsPolledUntilItHasEnded(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	begun := s.Respond(inBackground(harness.RespondAsk("My name is Ada.").Quick()))
 	if status := begun.Get("status").Str; status != "queued" && status != "in_progress" || !begun.Get("background").Bool() {
@@ -85,6 +86,7 @@ func TestResponsesBackground_IsPolledUntilItHasEnded(t *testing.T) {
 }
 
 func TestResponsesBackground_Stream(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	request := inBackground(harness.RespondAsk(capital))
 	opened := s.OpenResponse(t.Context(), request)
@@ -130,6 +132,7 @@ func withoutComments(raw string) string {
 
 // TestResponsesBackground_ClientThatDisconnects: the response goes on, and other clients follow it while it runs.
 func TestResponsesBackground_ClientThatDisconnects(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	tool := blockedTool(t)
 	ctx, disconnect := context.WithCancel(t.Context())
@@ -162,6 +165,7 @@ func TestResponsesBackground_ClientThatDisconnects(t *testing.T) {
 }
 
 func TestResponsesBackground_Cancel(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote, Engine: []string{"parallel 1"}})
 	tool := blockedTool(t)
 	st := tool.start(t.Context(), s)
@@ -194,6 +198,7 @@ func TestResponsesBackground_Cancel(t *testing.T) {
 
 // TestResponsesBackground_ServerThatDies: what it was running is failed when it is started again, not lost.
 func TestResponsesBackground_ServerThatDies(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*harness.Server){
 		"SIGKILL": func(s *harness.Server) { s.Kill() },
 		"SIGTERM": func(s *harness.Server) { s.Stop(syscall.SIGTERM, harness.Patience) },
@@ -221,10 +226,11 @@ func TestResponsesBackground_ServerThatDies(t *testing.T) {
 }
 
 func TestResponsesBackground_EngineThatDies(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	st := s.OpenResponse(t.Context(), inBackground(harness.RespondLong(8000)))
 	st.WaitEvent("response.output_text.delta")
-	s.Engine().Kill(t)
+	killTwice(t, s)
 	end := st.End()
 	if diff := cmp.Diff("created queued in_progress"+messageItem+" error failed", end.Order()); diff != "" {
 		t.Errorf("the events (-want +got):\n%s", diff)
@@ -236,6 +242,7 @@ func TestResponsesBackground_EngineThatDies(t *testing.T) {
 
 // TestResponsesBackground_DeletedWhileItRuns: deleting ends the work.
 func TestResponsesBackground_DeletedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	tool := blockedTool(t)
 	st := tool.start(t.Context(), s)
@@ -248,6 +255,7 @@ func TestResponsesBackground_DeletedWhileItRuns(t *testing.T) {
 
 // TestResponsesBackground_ServerTools: a response with MCP tools runs in the background, too.
 func TestResponsesBackground_ServerTools(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	request := inBackground(respondWith(useStatus, remote("river", m.URL)))

@@ -48,6 +48,7 @@ func wantServerCall(t testing.TB, body gjson.Result, label, tool, arguments, out
 
 // TestResponsesMCP_RealServer: the tools of a server that the request names are called until the model has its answer.
 func TestResponsesMCP_RealServer(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{LM: openRemote}, responsesMCPRealServer)
 }
 
@@ -86,6 +87,7 @@ func responsesMCPRealServer(t *testing.T, s *harness.Server) {
 }
 
 func TestResponsesMCP_Thinking(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{LM: openRemote}, responsesMCPThinking)
 }
 
@@ -102,6 +104,7 @@ func responsesMCPThinking(t *testing.T, s *harness.Server) {
 
 // TestResponsesMCP_WithFunctions: calls of functions end the response, calls of servers don't.
 func TestResponsesMCP_WithFunctions(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	tools := []any{sayFunction, remote("river", m.URL)}
@@ -123,6 +126,7 @@ func TestResponsesMCP_WithFunctions(t *testing.T) {
 }
 
 func TestResponsesMCP_Choices(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	m := harness.StartMCP(t, echoTool(redRiver), statusTool(harness.Says("blue moon")))
 	tool := remote("river", m.URL)
@@ -157,6 +161,7 @@ func TestResponsesMCP_Choices(t *testing.T) {
 
 // TestResponsesMCP_FailuresOfCalls: a failed call is told, and the model goes on.
 func TestResponsesMCP_FailuresOfCalls(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	for name, tt := range map[string]struct {
 		answer func(m *harness.MCPServer, w http.ResponseWriter, message gjson.Result)
@@ -200,6 +205,7 @@ func TestResponsesMCP_FailuresOfCalls(t *testing.T) {
 
 // TestResponsesMCP_ServerThatCannotBeUsed: the request is refused before the model is asked.
 func TestResponsesMCP_ServerThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	broken := harness.StartMCP(t)
 	broken.Instead = func(w http.ResponseWriter, _ *http.Request, _ gjson.Result) bool {
@@ -237,6 +243,7 @@ func TestResponsesMCP_ServerThatCannotBeUsed(t *testing.T) {
 }
 
 func TestResponsesMCP_RefusedTools(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	tool := remote("river", m.URL)
@@ -275,6 +282,7 @@ func TestResponsesMCP_RefusedTools(t *testing.T) {
 // TestResponsesMCP_Gates: a URL needs one gate and, on a site with tokens, a scope; a label of mcp.json two gates, and a token
 // with a scope on any site.
 func TestResponsesMCP_Gates(t *testing.T) {
+	t.Parallel()
 	m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
 	url, label := respondWith(useStatus, remote("river", m.URL)), respondWith(useStatus, remote("one", ""))
 	open, closed := startGated(t, openRemote...), startGated(t, "allow ephemeral_mcp plugin_mcp", "mcp_private_hosts 127.0.0.1")
@@ -332,6 +340,7 @@ func TestResponsesMCP_Gates(t *testing.T) {
 
 // TestResponsesMCP_SecretsStayWithTheirServer: nothing repeats or keeps what a request sends to an MCP server.
 func TestResponsesMCP_SecretsStayWithTheirServer(t *testing.T) {
+	t.Parallel()
 	const bearer, header, query = "secret-of-the-bearer", "secret-of-a-header", "secret-of-the-query"
 	m := harness.StartMCP(t, statusTool(func(context.Context, gjson.Result) string { return redRiver }))
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})

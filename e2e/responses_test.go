@@ -57,6 +57,7 @@ func withoutIDs(items gjson.Result) any {
 }
 
 func TestResponses_InOnePieceAndStreamed(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, responsesInOnePieceAndStreamed)
 }
 
@@ -105,6 +106,7 @@ func responsesInOnePieceAndStreamed(t *testing.T, s *harness.Server) {
 }
 
 func TestResponses_ResultOfAFunctionIsGivenToTheModel(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, responsesResultOfAFunctionIsGivenToTheModel)
 }
 
@@ -163,6 +165,7 @@ func respondEither(s *harness.Server, request harness.Fields, isStream bool) gjs
 }
 
 func TestResponses_ToolChoiceHolds(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	both := []any{sayFunction, moodFunction}
 	status, echo := harness.Fields{"type": "function", "name": "status"}, harness.Fields{"type": "function", "name": "echo"}
@@ -198,6 +201,7 @@ func TestResponses_ToolChoiceHolds(t *testing.T) {
 }
 
 func TestResponses_StructuredOutputAfterReasoning(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for name, text := range map[string]harness.Fields{
 		"a schema":       cityFormat,
@@ -219,6 +223,7 @@ func TestResponses_StructuredOutputAfterReasoning(t *testing.T) {
 }
 
 func TestResponses_LogProbabilities(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	request := harness.RespondAsk(capital).Quick().With("include", []string{"message.output_text.logprobs", "reasoning.encrypted_content"})
 	for _, top := range []int{0, 2} {
@@ -241,6 +246,7 @@ func TestResponses_LogProbabilities(t *testing.T) {
 
 // TestResponses_EchoesTheRequest: what clients look at in the answer is what they sent.
 func TestResponses_EchoesTheRequest(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	sent := harness.Fields{
 		"model": harness.Model, "input": "Hello", "instructions": "Be brief.", "metadata": harness.Fields{"a": "b"}, "temperature": 0.5, "top_p": 0.5,
@@ -264,6 +270,7 @@ func TestResponses_EchoesTheRequest(t *testing.T) {
 
 // TestResponses_LenientInputs: what strict and careless clients send is taken.
 func TestResponses_LenientInputs(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	ada := []any{harness.Fields{"role": "user", "content": "My name is Ada."}, harness.Fields{"role": "assistant", "content": "Nice to meet you, Ada!"}}
 	question := harness.Fields{"type": "message", "role": "user", "content": []any{harness.Fields{"type": "input_text", "text": whoAmI}}}
@@ -325,6 +332,7 @@ func developer(text string) harness.Fields {
 
 // TestResponses_EmptyInputLoadsTheModel: coding agents send this first, and take anything but a success for a broken server.
 func TestResponses_EmptyInputLoadsTheModel(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{LM: []string{"list_models all"}})
 	body := s.Respond(harness.Fields{"model": harness.Model, "input": "", "max_output_tokens": 1})
 	if status := body.Get("status").Str; status != "completed" && status != "incomplete" {
@@ -339,6 +347,7 @@ func TestResponses_EmptyInputLoadsTheModel(t *testing.T) {
 }
 
 func TestResponses_Refused(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	ask := harness.RespondAsk(capital)
 	output := harness.Fields{"type": "function_call_output", "call_id": "call_x", "output": "1"}

@@ -36,6 +36,7 @@ func wantNoResponse(t *testing.T, s *harness.Server, id string) {
 }
 
 func TestResponses_AreStoredAndContinued(t *testing.T) {
+	t.Parallel()
 	overEngines(t, responsesAreStoredAndContinued)
 }
 
@@ -94,6 +95,7 @@ func responsesAreStoredAndContinued(t *testing.T, e engine) {
 
 // TestResponses_AreOfOneRequest: instructions and tools aren't inherited, and an incomplete response can be continued.
 func TestResponses_InheritTheConversationOnly(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	prompt := func(body gjson.Result) int64 { return body.Get("usage.input_tokens").Int() }
 	ask := harness.RespondAsk("My name is Ada.").Quick()
@@ -123,6 +125,7 @@ func TestResponses_InheritTheConversationOnly(t *testing.T) {
 }
 
 func TestResponses_InputItems(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	id := s.Respond(harness.RespondAsk("Hello").Quick()).Get("id").Str
 	one := s.Get(onResponse(id, "/input_items")).Want(t, http.StatusOK)
@@ -181,6 +184,7 @@ func TestResponses_InputItems(t *testing.T) {
 
 // TestResponses_AnItemOfAnotherAnswer: references reach any stored response of the owner.
 func TestResponses_ReferenceToAnItem(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	told := s.Respond(harness.RespondAsk("My name is Ada.").Quick())
 	reference := harness.Fields{"type": "item_reference", "id": told.Get("output.0.id").Str}
@@ -202,6 +206,7 @@ func TestResponses_ReferenceToAnItem(t *testing.T) {
 
 // TestResponses_FamiliesDoNotMix: neither API sees the other's conversations.
 func TestResponses_FamiliesDoNotMix(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	native := s.NativeChat(harness.NativeAsk("My name is Ada.").With("reasoning", "off")).Get("response_id").Str
 	wantNoResponse(t, s, native)
@@ -220,6 +225,7 @@ func TestResponses_FamiliesDoNotMix(t *testing.T) {
 }
 
 func TestResponses_BelongToTheirOwners(t *testing.T) {
+	t.Parallel()
 	site := startGated(t)
 	ada, bob := site.authenticated.As(created(t, site.Home, "--name", "ada")), site.authenticated.As(created(t, site.Home, "--name", "bob"))
 	id := ada.Respond(harness.RespondAsk("My name is Ada.").Quick()).Get("id").Str
@@ -239,6 +245,7 @@ func TestResponses_BelongToTheirOwners(t *testing.T) {
 }
 
 func TestResponses_CompactAndInputTokens(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, responsesCompactAndInputTokens)
 }
 
@@ -288,6 +295,7 @@ func responsesCompactAndInputTokens(t *testing.T, s *harness.Server) {
 }
 
 func TestResponses_SynchronousOnesCannotBeCancelled(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	id := s.Respond(harness.RespondAsk("Hello").Quick()).Get("id").Str
 	r := s.Post(onResponse(id, "/cancel"), harness.Fields{}).Want(t, http.StatusBadRequest)
@@ -301,20 +309,21 @@ func TestResponses_SynchronousOnesCannotBeCancelled(t *testing.T) {
 	}
 }
 
-// TestResponses_EngineThatDies: a stream that has begun ends in a failure.
+// TestResponses_EngineThatDies: a stream that has begun, and loses two engines, ends in a failure.
 func TestResponses_EngineThatDies(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, responsesEngineThatDies)
 }
 
 func responsesEngineThatDies(t *testing.T, s *harness.Server) {
 	st := s.OpenResponse(t.Context(), harness.RespondLong(8000))
 	st.WaitEvent("response.output_text.delta")
-	s.Engine().Kill(t)
+	killTwice(t, s)
 	end := st.End()
 	if diff := cmp.Diff("created in_progress"+messageItem+" error failed", end.Order()); diff != "" {
 		t.Errorf("the events (-want +got):\n%s", diff)
 	}
-	if end.Fault.Get("type").Str != "server_error" || end.Final.Get("error.code").Str != "server_error" {
+	if end.Fault.Get("code").Str != "request_crashes_engine" || end.Final.Get("error.message").Str != end.Fault.Get("message").Str {
 		t.Errorf("%s, %s", end.Fault.Raw, end.Final.Get("error").Raw)
 	}
 	id := end.Final.Get("id").Str

@@ -89,6 +89,7 @@ func TestShutdown_OfAWholeControlGroup(t *testing.T) {
 }
 
 func TestShutdown_CutsAStreamThatOutlastsTheGracePeriod(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, sig := range stopSignals {
 		for engine, prepare := range map[string]func(*testing.T, *harness.Server){
 			"running engine": func(*testing.T, *harness.Server) {},

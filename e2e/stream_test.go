@@ -100,14 +100,14 @@ func streamArrivesWhileTheModelIsStillSpeaking(t *testing.T, s *harness.Server) 
 	}
 }
 
-func TestStream_OfAnEngineThatDiesEndsInAnError(t *testing.T) {
-	eachEngine(t, harness.Config{}, streamOfAnEngineThatDiesEndsInAnError)
+func TestStream_OfTwoEnginesThatDieEndsInAnError(t *testing.T) {
+	eachEngine(t, harness.Config{}, streamOfTwoEnginesThatDieEndsInAnError)
 }
 
-func streamOfAnEngineThatDiesEndsInAnError(t *testing.T, s *harness.Server) {
+func streamOfTwoEnginesThatDieEndsInAnError(t *testing.T, s *harness.Server) {
 	st := s.Stream(harness.Long(8000))
 	st.WaitContent() // so it can be read before the engine sends the last token, which it never does
-	s.Engine().Kill(t)
+	killTwice(t, s)
 	st.WaitEnd()
 	chunks := st.Chunks()
 	if last := chunks[len(chunks)-1]; st.IsWhole() || last.Get("error.message").Str == "" {
@@ -134,6 +134,7 @@ func killBusy(t *testing.T, s *harness.Server, not int) int {
 }
 
 func TestStream_InOnePieceIsAskedAgainOfAnotherEngine(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	request := harness.Long(1500)
 	replied := s.Go(harness.ChatPath, request)
@@ -162,7 +163,7 @@ func TestStream_AfterAnEngineHasDiedTheNextRequestStartsItAnew(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	dead := map[int]bool{}
 	for i := range 5 { // the client may retry before the server has noticed
-		st := s.Stream(harness.Long(8000 - i)) // the same request would be refused the third time
+		st := s.Stream(harness.Long(300 - i)) // the same request would be refused the third time
 		st.WaitContent()
 		engine := s.Engine()
 		if dead[engine.PID] {

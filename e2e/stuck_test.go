@@ -50,6 +50,7 @@ func wantReplaced(t *testing.T, s *harness.Server, before harness.Process) {
 }
 
 func TestStuck_AFrozenEngineIsReplacedAndItsRequestsAnswered(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startStalling(t)
 	s.Chat(harness.Ask(capital))
 	engine := s.Engine()
@@ -68,18 +69,17 @@ func TestStuck_AFrozenEngineIsReplacedAndItsRequestsAnswered(t *testing.T) {
 }
 
 func TestStuck_AFrozenEngineAmidStreams(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startStalling(t)
-	streams := []*harness.Stream{s.Stream(harness.Long(8000)), s.Stream(harness.Long(7999))}
+	streams := []*harness.Stream{s.Stream(harness.Long(800)), s.Stream(harness.Long(799))}
 	for _, st := range streams {
 		st.WaitContent()
 	}
 	engine := s.Engine()
 	engine.Pause(t)
 	for _, st := range streams {
-		st.WaitEnd()
-		all := st.Chunks()
-		if code := all[len(all)-1].Get("error.code").Str; code != "engine_stalled" {
-			t.Errorf("the last event: %s", all[len(all)-1].Raw)
+		if a := st.Answer(); a.Finish != "length" { // it goes on with another engine
+			t.Errorf("it ended with %q", a.Finish)
 		}
 	}
 	wantReplaced(t, s, engine)
@@ -87,6 +87,7 @@ func TestStuck_AFrozenEngineAmidStreams(t *testing.T) {
 
 // TestStuck_WhoLeavesAHangBehind: a hang that a disconnected client leaves behind doesn't affect others for long either.
 func TestStuck_WhoLeavesAHangBehind(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := startStalling(t)
 	st := s.Stream(harness.Long(8000))
 	st.WaitContent()
@@ -99,6 +100,7 @@ func TestStuck_WhoLeavesAHangBehind(t *testing.T) {
 
 // TestStuck_AnEngineThatIsAskedToEnd by another program finishes its requests, and is replaced.
 func TestStuck_AnEngineThatIsAskedToEnd(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, sig := range stopSignals {
 		t.Run(name, func(t *testing.T) {
 			s := startStalling(t)
@@ -157,6 +159,7 @@ http://:%d {
 
 // TestStuck_AClientThatStopsReading loses its slot, though its connection stays open.
 func TestStuck_AClientThatStopsReading(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, stop := range map[string]func(net.Conn, string) error{"HTTP/1.1": askHTTP1, "HTTP/2": askHTTP2} {
 		t.Run(name, func(t *testing.T) {
 			h := harness.NewHome(t)

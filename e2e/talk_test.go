@@ -47,7 +47,7 @@ func talkListLoadUnload(t *testing.T, e engine) {
 	wantDone(t, s.Command("unload", "--all"), "No model is loaded.")
 	wantFailed(t, s.Command("unload", harness.Bare), harness.Bare)
 	wantFailed(t, s.Command("load", "nobody/nothing"), "nobody/nothing", harness.Model)
-	wantFailed(t, s.Command("load", harness.Bare, "--num-experts", "0"), "num_experts")
+	wantFailed(t, s.Command("load", harness.Bare, "--num-experts", "0"), "--num-experts")
 }
 
 func TestTalk_ImportAndRemove(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestTTL_OfARequestCountsFromTheEndOfTheLast(t *testing.T) {
+	t.Parallel() // it mostly waits
 	eachEngine(t, harness.Config{}, tTLOfARequestCountsFromTheEndOfTheLast)
 }
 
@@ -32,6 +33,7 @@ func tTLOfARequestCountsFromTheEndOfTheLast(t *testing.T, s *harness.Server) {
 }
 
 func TestTTL_IdleTTLIsOfModelsLoadedOnFirstUse(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"idle_ttl 5s"}})
 	s.Post(harness.LoadPath, harness.Fields{"model": other}).Want(t, http.StatusOK)
 	s.Chat(harness.Ask(capital))
@@ -82,13 +84,14 @@ func TestQueue_IsBounded(t *testing.T) {
 }
 
 func TestReload_ChangedSettingsOfOneModelTouchThatOneOnly(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(withTwo(t), config)
 	for _, model := range []string{harness.Model, other} {
 		s.Chat(harness.Ask(capital).With("model", model))
 	}
 	before := s.Engines()
-	st := s.Stream(harness.Long(3000))
+	st := s.Stream(harness.Long(1000))
 	st.WaitContent()
 	config.LM = []string{"model " + harness.Model + " {", "	context_length 4096", "	parallel 2", "}"}
 	if r := s.Reload(config.String()); r.Status != 0 {

@@ -85,7 +85,7 @@ func NewToolbox(ctx context.Context, sources []Source, caps request.Caps, log *s
 		return nil, translate.Invalid("invalid_value", "integrations",
 			"The integrations have "+strconv.Itoa(len(offers))+" tools; at most "+strconv.Itoa(request.MaxTools)+` are allowed. Choose some of them with "allowed_tools".`)
 	}
-	return b, b.add(offers, log)
+	return b, b.add(ctx, offers, log)
 }
 
 // NewFunctions returns a toolbox without servers, for functions of the client.
@@ -112,7 +112,7 @@ func (s *Source) permitted(tools []Tool) ([]Tool, *translate.Error) {
 }
 
 // add offers tools to the model.
-func (b *Toolbox) add(offers []*offer, log *slog.Logger) *translate.Error {
+func (b *Toolbox) add(ctx context.Context, offers []*offer, log *slog.Logger) *translate.Error {
 	count := map[string]int{}
 	for _, o := range offers {
 		count[o.Name]++
@@ -126,7 +126,7 @@ func (b *Toolbox) add(offers []*offer, log *slog.Logger) *translate.Error {
 		alone := request.SchemaWork{}
 		parameters := gjson.ParseBytes(o.Schema)
 		if _, bad := request.NewTool(name, o.Description, parameters, name, &alone); bad != nil {
-			log.Warn("a tool of an MCP server is left out", "server", o.source.Label, "tool", o.Name, "reason", bad.Message)
+			log.WarnContext(ctx, "a tool of an MCP server is left out", "server", o.source.Label, "tool", o.Name, "reason", bad.Message)
 			continue
 		}
 		tool, bad := request.NewTool(name, o.Description, parameters, name, &work)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Defaults for the memory that request bodies may take.
@@ -23,7 +25,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("The bodies of the requests that this server is answering have reached their limit of %d MiB. Try again soon.", e.Bound>>20)
+	return fmt.Sprintf("The bodies of the requests that this server is answering have reached their limit of %s. Try again soon.", humanize.Bytes(uint64(max(0, e.Bound))))
 }
 
 // bodies counts the bytes of request bodies in memory, from the first byte read until the request is answered.
@@ -57,7 +59,7 @@ func (c *BodyClaim) Grow(bytes int64) error {
 	if large := c.bytes + bytes - max(c.bytes, smallBody); large > 0 && !b.growOwner(c.owner, large, max(0, c.bytes-smallBody), bound/ownersPart) {
 		b.held.Add(-bytes)
 		return &LimitError{
-			fmt.Sprintf("The bodies of your requests in progress have reached their limit of %d MiB. Wait until one has been answered.", bound/ownersPart>>20), bodyRetryTime,
+			fmt.Sprintf("The bodies of your requests in progress have reached their limit of %s. Wait until one has been answered.", humanize.Bytes(uint64(max(0, bound/ownersPart)))), bodyRetryTime,
 		}
 	}
 	c.bytes += bytes
@@ -105,7 +107,7 @@ func (s *Settings) bodyMemory() int64 {
 	if s.BodyMemory > 0 {
 		return s.BodyMemory
 	}
-	return max(machineMemory()/bodyShare, leastBodies)
+	return max(MachineMemory()/bodyShare, leastBodies)
 }
 
 // HeldBodies returns the size of all bodies now in memory, in bytes.

@@ -33,7 +33,7 @@ func (n *Node) openStore(s *StoreSettings) error {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, openStoreTimeout)
 	defer cancel()
-	o := store.Options{URL: s.PostgresURL, Log: n.log.With("part", "store")}
+	o := store.Options{URL: s.PostgresURL, Log: n.log.With("part", "store"), Pruned: n.forgetConversations}
 	if o.URL == "" {
 		o.Path = n.home.Database()
 	}

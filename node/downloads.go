@@ -94,6 +94,9 @@ func (n *Node) DownloadedKey(ctx context.Context, j fetch.Job) string {
 	return key
 }
 
+// Knows reports whether the catalog has a model of a folder (publisher/name), according to the last scan of the disk.
+func (n *Node) Knows(folder string) bool { return n.means(folder) != "" }
+
 // keyOf returns the key of the model in a folder (publisher/name) with a quantization; an empty one means any.
 func keyOf(folder, quantization string) string {
 	publisher, repo, _ := strings.Cut(folder, "/")
@@ -258,6 +261,7 @@ func (n *Node) Remove(ctx context.Context, name string, may func(key string) err
 		}
 		return "", err
 	}
+	n.forgetModel(m.Key)
 	n.log.Info("a model was removed", "model", m.Key, "file", m.Path)
 	return m.Key, nil
 }

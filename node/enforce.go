@@ -23,16 +23,26 @@ func (n *Node) enforce() {
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
 	n.budget.Store(n.budgetOf(s.MemoryBudget))
 	n.bodies.bound.Store(s.bodyMemory())
+	n.inspections.forget(s.Inspect)
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
 	n.mcp.Set(s.MCP.ofPool())
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
-	select {
-	case n.pruning <- struct{}{}:
-	default: // already requested
+	n.warm.Configure(s.Warm.ofStore())
+	for _, wake := range []chan struct{}{n.pruning, n.sweeping} {
+		select {
+		case wake <- struct{}{}:
+		default: // already requested
+		}
+	}
+	for key, m := range s.Models {
+		if m.Preload {
+			n.preloading.begin(key) // at once, so that nobody takes the server for ready before
+		}
 	}
 	n.background.Go(func() {
 		n.apply()
+		n.forgetCold(&s)
 		n.warnIdle(&s)
 		for key, m := range s.Models {
 			if m.Preload {
@@ -43,7 +53,11 @@ func (n *Node) enforce() {
 }
 
 func (s *Settings) limits(budget int64) supervisor.Limits {
-	return supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads}
+	l := supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads}
+	if !s.Warm.Off {
+		l.SaveTokens, l.SaveAfter = s.Warm.MinTokens, s.Warm.SaveAfter
+	}
+	return l
 }
 
 // apply passes the current settings to the supervisor: the limits, and the Spec that each instance would be loaded with
@@ -95,6 +109,7 @@ func (n *Node) catchUp(spec *supervisor.Spec) {
 }
 
 func (n *Node) preload(key string) {
+	defer n.preloading.end(key)
 	target, err := n.Find(n.ctx, key)
 	if err == nil {
 		var spec *supervisor.Spec

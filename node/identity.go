@@ -16,7 +16,7 @@ const (
 	ScopeInference    Scope = "inference"     // run models, and continue own conversations
 	ScopeMCPPlugin    Scope = "mcp.plugin"    // let models use the tools of mcp.json
 	ScopeMCPEphemeral Scope = "mcp.ephemeral" // let models use the tools of servers that the request names
-	ScopeAdmin        Scope = "admin"         // manage tokens, and see everyone's usage; includes all other scopes
+	ScopeAdmin        Scope = "admin"         // manage tokens, see everyone's usage and inspected requests; includes all other scopes
 )
 
 // Scopes lists all scopes.

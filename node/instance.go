@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,15 +66,111 @@ func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {
 	return Target{}, false
 }
 
-// InstanceID returns the id of the instance with a name. A name that matches no instance is returned unchanged.
+// InstanceID returns the id of the instance with a name: its id, its number, or an alias or another name of a model that has one
+// instance. A key is an id, and nothing else: a client that unloads the first instance twice must not hit the second. A name that
+// matches no instance is returned unchanged.
 func (n *Node) InstanceID(ctx context.Context, name string) string {
-	for _, in := range n.supervisor.Instances() {
+	instances := n.supervisor.Instances()
+	for _, in := range instances {
 		if in.ID == name {
 			return name
 		}
 	}
-	if t, ok := n.numbered(ctx, name); ok {
-		return t.Instance
+	target, err := n.Find(ctx, name)
+	switch {
+	case err != nil:
+		return name
+	case target.Instance != "":
+		return target.Instance
+	case strings.EqualFold(name, target.Model.Key):
+		return target.Model.Key
+	}
+	instances = slices.DeleteFunc(instances, func(in supervisor.Info) bool {
+		return in.Spec.Model.Key != target.Model.Key || in.Status.IsLeaving()
+	})
+	if len(instances) == 1 {
+		return instances[0].ID
 	}
 	return name
+}
+
+// IDTakenError is returned when a load chooses an identifier that already means something else.
+type IDTakenError struct{ ID string }
+
+func (e *IDTakenError) Error() string {
+	return fmt.Sprintf("The identifier %q is in use: it is the name of a model or of an instance. Choose another.", e.ID)
+}
+
+// checkID returns an error if an identifier for a new instance of the model with a key is a name of a model, in any case, or the number of
+// an instance, as key:2 is. Only the model itself may have its own numbers, from 2 on: they are what its instances are called anyway. The
+// supervisor compares the identifier with other instances.
+func (n *Node) checkID(id, key string) error {
+	if id == "" || strings.EqualFold(id, key) {
+		return nil
+	}
+	if n.isModelName(id) {
+		return &IDTakenError{id}
+	}
+	at := strings.LastIndexByte(id, ':')
+	if at < 1 {
+		return nil
+	}
+	number, err := strconv.Atoi(id[at+1:])
+	if err != nil || number > 1 && strings.EqualFold(id[:at], key) || !n.isModelName(id[:at]) {
+		return nil
+	}
+	return &IDTakenError{id}
+}
+
+// isModelName reports whether a model has a name, in any case: identifiers are found in any case.
+func (n *Node) isModelName(name string) bool {
+	_, unknown := n.known(name)
+	return unknown == nil || n.settings.Load().isAlias(name)
+}
+
+// identify records an identifier that a load has chosen, so that it goes before the names of models that are added later. It forgets
+// those whose instances are gone.
+func (n *Node) identify(id string) {
+	if id == "" {
+		return
+	}
+	n.chosen.Range(func(key, _ any) bool {
+		if _, ok := n.instance(key.(string)); !ok {
+			n.chosen.Delete(key)
+		}
+		return true
+	})
+	n.chosen.Store(strings.ToLower(id), struct{}{})
+}
+
+// identified finds an instance by an identifier that its load has chosen, ignoring case.
+func (n *Node) identified(name string) (supervisor.Info, bool) {
+	name = strings.TrimSpace(name)
+	if _, ok := n.chosen.Load(strings.ToLower(name)); !ok {
+		return supervisor.Info{}, false
+	}
+	return n.instance(name)
+}
+
+// isAliasOfAnother reports whether a name is an alias of another model than the instance's. A load can't choose an alias, but a reload can
+// bring one: then the configuration counts, since that is the operator's. A pattern that fits doesn't: it is for names that nothing has.
+func (n *Node) isAliasOfAnother(name string, in supervisor.Info) bool {
+	for of, m := range n.settings.Load().Models {
+		if slices.Contains(m.Aliases, strings.TrimSpace(name)) {
+			key := n.means(of)
+			return key != "" && key != in.Spec.Model.Key
+		}
+	}
+	return false
+}
+
+// warnTaken warns about instances that their identifiers no longer lead to.
+func (n *Node) warnTaken() {
+	n.chosen.Range(func(key, _ any) bool {
+		if in, ok := n.instance(key.(string)); ok && n.isAliasOfAnother(in.ID, in) {
+			n.log.Warn("an alias is also the identifier of an instance of another model: requests for it go to the alias's model; unload the instance, or choose another alias",
+				"alias", in.ID, "instance", in.ID, "model", in.Spec.Model.Key)
+		}
+		return true
+	})
 }

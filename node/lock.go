@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 )
 
@@ -18,8 +19,19 @@ type Lock struct {
 	file *flock.Flock
 }
 
-// Reserve makes the home folder where it is missing, and takes its lock. A home that another process uses is an error that
-// names it. Whoever may touch what belongs to the home's server, such as its sockets, has to hold the lock.
+// InUse is the error of a home that another process uses.
+type InUse struct {
+	Home   home.Dir
+	holder string
+}
+
+func (e *InUse) Error() string {
+	return fmt.Sprintf("the home folder %s is in use by another lmcaddy%s: stop it, or choose another home with LMCADDY_HOME", e.Home, e.holder)
+}
+
+// Reserve makes the home folder where it is missing, takes its lock, and completes a restore of a backup that was interrupted.
+// The error of a home that another process uses is an *[InUse], which names that process. What belongs to the home's server,
+// such as its sockets, may only be touched while the lock is held.
 func Reserve(dir home.Dir) (*Lock, error) {
 	if err := dir.Make(); err != nil {
 		return nil, err
@@ -29,10 +41,13 @@ func Reserve(dir home.Dir) (*Lock, error) {
 	case err != nil:
 		return nil, fmt.Errorf("locking the home folder %s: %w", dir, err)
 	case !held:
-		return nil, fmt.Errorf("the home folder %s is in use by another lmcaddy%s: stop it, or choose another home with LMCADDY_HOME", dir, holder(dir))
+		return nil, &InUse{dir, holder(dir)}
 	}
 	if err := os.WriteFile(dir.Lock(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("writing %s: %w", dir.Lock(), err), lock.Unlock())
+	}
+	if err := backup.Finish(dir); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
 	}
 	return &Lock{dir, lock}, nil
 }

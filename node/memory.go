@@ -21,7 +21,7 @@ func (b Budget) bytes(devices []supervisor.Device) int64 {
 	if b.Share <= 0 {
 		return b.Bytes
 	}
-	total := machineMemory()
+	total := MachineMemory()
 	if total == 0 {
 		return 0
 	}
@@ -33,9 +33,9 @@ func (b Budget) bytes(devices []supervisor.Device) int64 {
 	return int64(b.Share * float64(total))
 }
 
-// machineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
+// MachineMemory returns the memory available to this process, in bytes: the machine's, or the limit of its control group; 0
 // if unknown.
-func machineMemory() int64 {
+func MachineMemory() int64 {
 	var total uint64
 	if m, err := mem.VirtualMemory(); err == nil {
 		total = m.Total

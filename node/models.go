@@ -11,6 +11,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -35,10 +36,14 @@ func (e *BrokenModelError) Error() string {
 // Unwrap returns the reason.
 func (e *BrokenModelError) Unwrap() error { return e.Reason }
 
-// Find returns the model or instance with a name: an instance's id, its number (key:1 is the first, whose id is the bare
-// key), a key, or a bare name. A key stands for any instance of the model. The error is a [*catalog.NotFoundError], a
+// Find returns the model or instance with a name: an identifier that a load has chosen (unless it has become an alias of another model since), an
+// instance's id, its number (key:1 is
+// the first, whose id is the bare key), a key, or a bare name. A key stands for any instance of the model. The error is a [*catalog.NotFoundError], a
 // [*BrokenModelError] or the context's.
 func (n *Node) Find(ctx context.Context, name string) (Target, error) {
+	if in, ok := n.identified(name); ok && !n.isAliasOfAnother(name, in) {
+		return Target{in.Spec.Model, in.ID}, nil
+	}
 	resolved := n.settings.Load().resolve(name)
 	if _, unknown := n.known(resolved); unknown != nil {
 		if in, ok := n.instance(name); ok { // a second instance, whose id isn't a key, or one whose model was deleted
@@ -60,6 +65,9 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	}
 	return Target{}, &BrokenModelError{m.Key, m.Path, m.Err}
 }
+
+// FindNothing takes as long as Find with a name that nothing has. So the time of an answer doesn't tell that there is what it conceals.
+func (n *Node) FindNothing(ctx context.Context, name string) { _, _ = n.Find(ctx, "\x00"+name) }
 
 // lookup finds a model in the catalog by any of its names, including the identifiers that it can be downloaded by.
 func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
@@ -140,6 +148,10 @@ type Demand struct {
 	Priority bool                 // passes other waiters, within bounds: for a chat that comes back with a tool's result
 	Notify   *supervisor.Notifier // receives the progress of the wait; may be nil
 
+	Prompt       prefix.Chain // made with [Node.PromptKey]; nil: any slot will do
+	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
+	Unsaved      bool         // the state of its slot is never written to a file
+
 	context  supervisor.ContextNeed // see Needs
 	outgrown bool                   // an instance has refused the prompt as too long
 }
@@ -153,10 +165,14 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
 		MayLoad: n.settings.Load().JIT, Context: d.context,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved,
 	}
 	var err error
 	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {
 		return nil, err
+	}
+	if from, ok := want.Spec.Recipe.(recipe); ok && from.cold {
+		want.Unsaved = true
 	}
 	if d.Draft != "" && want.Spec.Draft != nil {
 		want.Draft = want.Spec.Draft.Key
@@ -169,15 +185,19 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	return lease, nil
 }
 
-// Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire.
+// Load loads a new instance of a model and waits until it is ready. The errors are those of Acquire, and an [*IDTakenError].
 func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
 	o.ByHand = true
+	if err := n.checkID(o.ID, m.Key); err != nil {
+		return supervisor.Info{}, err
+	}
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return supervisor.Info{}, err
 	}
 	info, err := n.supervisor.Load(ctx, spec, notifier)
 	if err == nil {
+		n.identify(o.ID)
 		n.catchUp(info.Spec)
 	}
 	return info, err

@@ -49,6 +49,8 @@ func (n *Node) aliases() map[string][]string {
 // that let nothing through.
 func (n *Node) warnIdle(s *Settings) {
 	n.warnIdleMCP(s)
+	n.warnIdleWarm(s)
+	n.warnTaken()
 	for _, dir := range s.ModelsDirs {
 		info, err := os.Stat(dir)
 		switch {

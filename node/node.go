@@ -21,6 +21,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Node is one machine's model server. Each home folder has at most one, in one process. Its methods may be called from any
@@ -45,11 +46,20 @@ type Node struct {
 
 	tokens   tokens // recently used
 	meter    *meter
+	traffic  *traffic
 	bodies   bodies   // request bodies in memory
 	failures failures // wrong tokens, by address
 	running  running  // requests in progress, by token
 	runs     *runs    // answers that outlive their requests
 	suspects *suspects
+	health   health
+
+	preloading preloading
+
+	inspections inspections
+
+	warm     *warm.Store   // saved states of prompts
+	sweeping chan struct{} // wakes sweep
 
 	settings atomic.Pointer[Settings] // those in effect
 	ending   atomic.Bool              // Close will be called soon
@@ -63,6 +73,7 @@ type Node struct {
 	devices  atomic.Pointer[[]supervisor.Device] // found last; nil before that
 	specs    sync.Map                            // key to madeSpec
 	longest  sync.Map                            // key to longestToken
+	chosen   sync.Map                            // identifiers that loads have chosen, in lower case
 	applying sync.Mutex
 
 	background sync.WaitGroup // goroutines of the node, such as preloads
@@ -83,9 +94,11 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		stores:   map[string]*store.Store{},
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
 		meter:    newMeter(),
+		traffic:  newTraffic(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		runs:     newRuns(),
 		pruning:  make(chan struct{}, 1),
+		sweeping: make(chan struct{}, 1),
 		suspects: newSuspects(),
 	}
 	n.catalog.SetSummary(dir.Catalog())
@@ -93,15 +106,18 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.setEngines(engines)
 	supervisor.EndLeftovers(n.ctx, dir.Engines(), log)
+	n.warm, _ = warm.Open(dir.Warm(), log.With("part", "warm")) // the home is an absolute path
 	n.supervisor = supervisor.New(n.processes(), supervisor.Options{
 		Journal: dir.Engines(),
 		Cache:   dir.EngineCache(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
+		Warm:    n.warm,
 	}, log.With("part", "supervisor"))
 	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
 	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
+	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
 	n.background.Go(func() { n.every(renewEvery, nil, n.renewRuns) })
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
@@ -167,6 +183,7 @@ func (n *Node) Close() error {
 	n.mcp.Close()
 	n.supervisor.Close()
 	n.background.Wait()
+	n.warm.Close()
 	n.catalog.Save()
 	err = errors.Join(err, n.noteUsed(context.Background()))
 	for _, s := range n.stores {

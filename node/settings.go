@@ -29,6 +29,7 @@ type Settings struct {
 	MaxLoaded    int           // maximum number of instances; 0: limited only by memory
 	MemoryBudget Budget        // for all instances together
 	Queue        int           // maximum waiting requests per model; 0: unlimited
+	Inspect      int           // how many requests are kept whole, in memory; 0: none
 	BodyMemory   int64         // maximum size of all request bodies together, in bytes; 0: depends on the machine's memory
 	AbandonLoads bool          // stop a load that no request waits for any more
 	StallTimeout time.Duration // how long an engine may make no progress; 0: five minutes
@@ -43,6 +44,7 @@ type Settings struct {
 	Hubs []fetch.Hub // where models may be downloaded from; the first serves identifiers that aren't URLs
 
 	Store StoreSettings
+	Warm  WarmSettings
 
 	Engines map[string]EngineSettings // by name
 	Models  map[string]ModelSettings  // by key or another name of the model, in lower case
@@ -83,6 +85,7 @@ type ModelSettings struct {
 	Preload       bool
 	Pinned        bool           // never evicted
 	TTL           *time.Duration // overrides IdleTTL, even if it was loaded by hand
+	Warm          *bool          // whether states of its prompts may be kept; nil: they may
 	Args          []string       // appended to the engine's arguments
 }
 
@@ -101,11 +104,17 @@ func (s Settings) Validate() error {
 	if s.MaxLoaded < 0 || s.Queue < 0 || s.IdleTTL < 0 || s.StallTimeout < 0 || s.SlowClient < 0 {
 		return errors.New("max_loaded, queue, idle_ttl, stall_timeout and slow_client_timeout must not be negative")
 	}
+	if s.Inspect < 0 || s.Inspect > MaxInspect {
+		return fmt.Errorf("inspect: a number of requests from 0 to %d", MaxInspect)
+	}
 	if s.BodyMemory < 0 {
 		return errors.New("body_memory must not be negative")
 	}
 	if b := s.Store.Bounds; b.Age < 0 || b.Number < 0 || s.Store.TokenGrace < 0 {
 		return errors.New("store: max_age, max_turns and token_grace must not be negative")
+	}
+	if w := s.Warm; w.Size < 0 || w.Daily < 0 || w.MaxAge < 0 || w.SaveAfter < 0 || w.MinTokens < 0 {
+		return errors.New("warm: size, daily, max_age, save_after and min_tokens must not be negative")
 	}
 	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
 		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
@@ -159,6 +168,20 @@ func (s *Settings) resolve(name string) string {
 		}
 	}
 	return found
+}
+
+// isAlias reports whether an alias is, or fits, a name, in any case.
+func (s *Settings) isAlias(name string) bool {
+	name = strings.ToLower(name)
+	for _, m := range s.Models {
+		for _, alias := range m.Aliases {
+			alias = strings.ToLower(alias)
+			if fits, _ := path.Match(alias, name); fits && isPattern(alias) || alias == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isPattern reports whether an alias is a pattern.

@@ -14,8 +14,10 @@ import (
 // LoadOptions are options for loading a model. A zero field is left to the settings; options that the engine doesn't offer
 // are ignored, see [supervisor.Choices].
 type LoadOptions struct {
-	ContextLength  int // in tokens; rounded up, and limited to the model's maximum
-	BatchSize      int // in tokens
+	ID             string // of the instance; empty: the key, or key:2 and so on
+	ContextLength  int    // in tokens; rounded up, and limited to the model's maximum
+	Parallel       int    // concurrent requests
+	BatchSize      int    // in tokens
 	Experts        int
 	FlashAttention supervisor.Toggle
 	OffloadKV      supervisor.Toggle
@@ -29,6 +31,7 @@ type LoadOptions struct {
 type recipe struct {
 	settings *Settings
 	options  LoadOptions
+	cold     bool // no states of its prompts are kept
 }
 
 // OwnerOf returns the owner whose request loaded an instance, see [Identity]; empty if it has none, for example because it
@@ -36,6 +39,12 @@ type recipe struct {
 func OwnerOf(in supervisor.Info) string {
 	from, _ := in.Spec.Recipe.(recipe)
 	return from.options.Owner
+}
+
+// IsParallelGiven reports whether the load of an instance chose its number of concurrent requests.
+func IsParallelGiven(in supervisor.Info) bool {
+	from, _ := in.Spec.Recipe.(recipe)
+	return from.options.Parallel > 0
 }
 
 // madeSpec is a cached Spec of a model that is loaded on first use. It is valid until the settings, the memory budget or
@@ -76,7 +85,9 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 		if d.TTL != nil {
 			own.TTL, options.TTL = *d.TTL, d.TTL
 		}
-		own.Recipe = recipe{settings, options}
+		from, _ := own.Recipe.(recipe)
+		from.options = options
+		own.Recipe = from
 		spec = &own
 	}
 	return spec, nil
@@ -97,20 +108,22 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 		Model:  m,
 		Args:   slices.Concat(es.Args, ms.Args),
 
+		Slotted:     e.isSlotted(&m) && !e.fixed(slices.Concat(es.Args, ms.Args)).Slots,
 		Private:     s.PrivatePrompts && m.Type == catalog.TypeLLM,
 		Unconfined:  es.Unconfined,
 		NoSandbox:   e.NoSandbox,
 		Readable:    es.Readable,
 		Pinned:      ms.Pinned,
+		ID:          o.ID,
 		AutoRestart: o.ByHand || ms.Pinned || ms.Preload,
 		TTL:         timeToLive(s, ms, o),
-		Recipe:      recipe{s, o},
+		Recipe:      recipe{s, o, s.isCold(ms)},
 	}
 	o.Draft = cmp.Or(o.Draft, ms.Draft)
 	if err := n.choose(ctx, spec, e.choices(&m), o); err != nil {
 		return nil, err
 	}
-	n.size(spec, cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(ms.Parallel, es.Parallel))
+	n.size(spec, cmp.Or(o.ContextLength, ms.ContextLength), cmp.Or(o.Parallel, ms.Parallel, es.Parallel))
 	return spec, nil
 }
 

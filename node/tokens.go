@@ -55,14 +55,14 @@ func idOf(token string) (id string, ok bool) {
 	if !ok || len(rest) != idLength+1+secretLength || rest[idLength] != ':' {
 		return "", false
 	}
-	for i := range len(rest) {
-		c := rest[i]
-		isAlphanumeric := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !isAlphanumeric && i != idLength {
-			return "", false
-		}
-	}
-	return rest[:idLength], true
+	return rest[:idLength], isAlphanumeric(rest[:idLength]) && isAlphanumeric(rest[idLength+1:])
+}
+
+// isTokenID reports whether an owner is a token. Users of other authentications have a colon in their names.
+func isTokenID(owner string) bool { return len(owner) == idLength && isAlphanumeric(owner) }
+
+func isAlphanumeric(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune(alphanumerics, r) })
 }
 
 func tokenOf(t store.Token) Token {
@@ -217,5 +217,9 @@ func UpdateToken(ctx context.Context, s *store.Store, t Token) (Token, error) {
 // RevokeToken revokes a token, with immediate effect. The error is a [*store.NotFound] if there is none.
 func (n *Node) RevokeToken(ctx context.Context, id string) error {
 	defer n.forgetTokens()
-	return n.Conversations().DeleteToken(ctx, id)
+	err := n.Conversations().DeleteToken(ctx, id)
+	if err == nil {
+		n.forgetOwner(id)
+	}
+	return err
 }

@@ -86,7 +86,7 @@ func (n *Node) Verify(ctx context.Context, secret string) (*Identity, error) {
 	if !n.tokens.goOn(sum, k) {
 		return nil, err
 	}
-	n.log.Warn("the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
+	n.log.WarnContext(ctx, "the store can't be asked about a token; it was valid, and stays so for token_grace", "token", id, "error", err)
 	n.tokens.use(&k, now)
 	return k.who, k.valid(now)
 }

@@ -109,3 +109,34 @@ func median(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]
 }
+
+// BenchmarkConversations measures the cost of a page of the list of conversations: the first, and one in the middle. Run it with
+// -turns 1000000 for 100,000 conversations.
+func BenchmarkConversations(b *testing.B) {
+	for _, kind := range backends {
+		b.Run(kind.name, func(b *testing.B) {
+			s := open(b, kind.at(b))
+			crowd(b, s, *turns)
+			must(b, s.write(b.Context(), 0, func(t *tx) error {
+				_, err := t.exec(`UPDATE families SET dialect = 'native', title = 'What does this cost?'`)
+				return err
+			}))
+			for name, after := range map[string]Position{"first": {}, "middle": {time.Unix(0, int64(*turns/2)), "resp_"}} {
+				b.Run(name, func(b *testing.B) {
+					for b.Loop() {
+						page, err := s.Conversations(b.Context(), "", after, 20)
+						if must(b, err); len(page) != 20 || page[0].Turns != 10 {
+							b.Fatalf("%d, %+v", len(page), page[0])
+						}
+					}
+				})
+			}
+			b.Run("one", func(b *testing.B) {
+				for b.Loop() {
+					_, err := s.Conversation(b.Context(), "", crowdID(*turns / 2)[:15])
+					must(b, err)
+				}
+			})
+		})
+	}
+}

@@ -76,7 +76,7 @@ func (*already) Error() string { return "the response is stored already" }
 // ours reports whether err is about the request and not about the database.
 func ours(err error) bool {
 	switch err.(type) { //nolint:errorlint // never wrapped within the package
-	case *NotFound, *Exists, *TooDeep, *Invalid, *Newer, *already:
+	case *NotFound, *NoConversation, *Exists, *TooDeep, *Invalid, *Newer, *already:
 		return true
 	}
 	return false

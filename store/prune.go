@@ -22,7 +22,7 @@ func (s *Store) Prune(ctx context.Context, b Bounds) (removed int, err error) {
 			if err != nil || p.most <= 0 {
 				return err
 			}
-			n, err := s.prunePiece(ctx, p)
+			_, n, err := s.prunePiece(ctx, p)
 			removed += n
 			if err != nil || n == 0 {
 				return err
@@ -31,20 +31,20 @@ func (s *Store) Prune(ctx context.Context, b Bounds) (removed int, err error) {
 	}
 	if b.Age > 0 {
 		before := time.Now().Add(-b.Age).UnixNano()
-		if err := pieces(func() (piece, error) { return piece{before, pruneTurns}, nil }); err != nil {
+		if err := pieces(func() (piece, error) { return piece{before: before, most: pruneTurns}, nil }); err != nil {
 			return removed, err
 		}
 	}
 	if b.Number > 0 {
 		if err := pieces(func() (piece, error) {
 			stored, err := s.number(ctx)
-			return piece{math.MaxInt64, stored - b.Number}, err
+			return piece{before: math.MaxInt64, most: stored - b.Number}, err
 		}); err != nil {
 			return removed, err
 		}
 	}
 	// Finish a family that was too large for one piece. The whole family is removed, even if fewer turns had to be.
-	err = pieces(func() (piece, error) { return piece{1, pruneTurns}, nil })
+	err = pieces(func() (piece, error) { return piece{before: 1, most: pruneTurns}, nil })
 	return removed, err
 }
 
@@ -64,6 +64,7 @@ func (s *Store) number(ctx context.Context) (number int, err error) {
 type piece struct {
 	before int64
 	most   int
+	of     *string // their owner; nil: anybody
 }
 
 const (
@@ -80,12 +81,11 @@ const (
 	halveFamily = `UPDATE families SET turns = turns - $2, newest = 0 WHERE id = $1`
 )
 
-// prunePiece returns the number of turns removed; 0 if nothing is left to remove.
-func (s *Store) prunePiece(ctx context.Context, p piece) (removed int, err error) {
-	err = s.write(ctx, 0, func(t *tx) error {
+// prunePiece returns the families of which it removed turns, and the number of these; none if nothing is left to remove.
+func (s *Store) prunePiece(ctx context.Context, p piece) (families []family, removed int, err error) {
+	err = s.write(ctx, 0, func(t *tx) (err error) {
 		removed = 0
-		families, err := oldest(t, p)
-		if err != nil {
+		if families, err = oldest(t, p); err != nil {
 			return err
 		}
 		blobs := released{}
@@ -101,7 +101,17 @@ func (s *Store) prunePiece(ctx context.Context, p piece) (removed int, err error
 		}
 		return count(t, families[0].id, -removed)
 	})
-	return removed, err
+	if err == nil && s.pruned != nil && len(families) > 0 {
+		ids := make([]string, len(families))
+		for i, f := range families {
+			ids[i] = f.id
+		}
+		s.pruned(ids)
+	}
+	if err != nil {
+		return nil, removed, err
+	}
+	return families, removed, nil
 }
 
 type family struct {
@@ -113,7 +123,11 @@ type family struct {
 func oldest(t *tx, p piece) ([]family, error) {
 	var families []family
 	turns, full := 0, false
-	err := t.each(selectOldest+t.skip, []any{p.before}, func(scan func(...any) error) error {
+	query, args := selectOldest, []any{p.before}
+	if p.of != nil {
+		query, args = selectOldestOf, append(args, *p.of)
+	}
+	err := t.each(query+t.skip, args, func(scan func(...any) error) error {
 		var f family
 		if err := scan(&f.id, &f.turns); err != nil {
 			return err

@@ -127,7 +127,7 @@ func TestPrune_Pieces(t *testing.T) {
 				putFamily(t, s, n)
 			}
 			for i, want := range c.removed {
-				removed, err := s.prunePiece(t.Context(), piece{math.MaxInt64, 2 * pruneTurns})
+				_, removed, err := s.prunePiece(t.Context(), piece{before: math.MaxInt64, most: 2 * pruneTurns})
 				must(t, err)
 				if removed != want {
 					t.Errorf("%s: piece %d removes %d turns, not %d", name, i, removed, want)

@@ -77,7 +77,8 @@ func (p *put) size() int {
 
 // These statements lock the family.
 const (
-	insertFamily = `INSERT INTO families (id, newest, turns) VALUES ($1, $2, 1) ON CONFLICT (id) DO NOTHING`
+	insertFamily = `INSERT INTO families (id, newest, turns, owner, dialect, title) VALUES ($1, $2, 1, $3, $4, $5)
+		ON CONFLICT (id) DO NOTHING`
 
 	growFamily = `UPDATE families SET turns = turns + 1, newest = CASE WHEN newest < $3 THEN $3 ELSE newest END
 		WHERE id = (SELECT family FROM turns WHERE id = $1 AND owner = $2 AND NOT hidden) RETURNING id`
@@ -126,11 +127,19 @@ func (p *put) run(t *tx) error {
 
 func (p *put) first(t *tx) (inserted bool, err error) {
 	p.family = p.ID
-	if _, err := t.exec(insertFamily, p.ID, p.created); err != nil {
+	if _, err := t.exec(insertFamily, p.ID, p.created, p.Owner, p.Dialect, p.title()); err != nil {
 		return false, err
 	}
 	n, err := t.exec(insertFirst, p.ID, p.Owner, p.Model, string(p.Status), p.created, joined(p.blobs), p.body)
 	return n == 1, err
+}
+
+// title is of no use for a turn whose dialect isn't known: see [Conversation].
+func (p *put) title() string {
+	if p.Dialect == "" {
+		return ""
+	}
+	return titleOf(p.In)
 }
 
 func (p *put) next(t *tx) (inserted bool, err error) {

@@ -18,17 +18,21 @@ type Options struct {
 	URL string
 	// Log receives warnings for the operator. It may be nil.
 	Log *slog.Logger
+	// Pruned is told which conversations Prune has removed, by their first turns. It may be nil.
+	Pruned func(families []string)
 }
 
 // Store is a database of conversations, tokens and usage. Its methods may be called from any goroutine.
 type Store struct {
 	db       database
 	patience time.Duration
+	pruned   func([]string)
 	queue    chan *job
 	closing  chan struct{}
 	once     sync.Once
 	writers  sync.WaitGroup
 	closed   error
+	latency  latency
 }
 
 // database is what differs between SQLite and PostgreSQL.
@@ -74,12 +78,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := migrate(ctx, db); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
-	return start(db), nil
+	s := start(db)
+	s.pruned = o.Pruned
+	return s, nil
 }
 
 // start starts the writers.
 func start(db database) *Store {
-	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{})}
+	s := &Store{db: db, patience: db.patience(), queue: make(chan *job), closing: make(chan struct{}), latency: latency{Latency: NewLatency()}}
 	for range db.writers() {
 		s.writers.Go(s.writer)
 	}
@@ -99,8 +105,10 @@ func (s *Store) Close() error {
 }
 
 // read runs a function that reads, and returns the error for the caller.
-func (s *Store) read(ctx context.Context, do func(q querier) error) error {
-	err := s.db.read(ctx, do)
+func (s *Store) read(ctx context.Context, do func(q querier) error) (err error) {
+	begun := time.Now()
+	defer func() { s.latency.read(begun, err) }()
+	err = s.db.read(ctx, do)
 	switch {
 	case err == nil:
 		return nil

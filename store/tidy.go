@@ -62,7 +62,7 @@ func (s *sqliteFile) makeOver(ctx context.Context, log *slog.Logger) error {
 	if s.returnsPages = mode == incremental; s.returnsPages {
 		return nil
 	}
-	bytes := humanize.IBytes(uint64(pages * size)) //nolint:gosec // neither is negative
+	bytes := humanize.Bytes(uint64(pages * size)) //nolint:gosec // neither is negative
 	if pages*size > convertBytes {
 		log.Warn("the store doesn't free the space of deleted data: it is large, and was created by an older lmcaddy. While lmcaddy is "+
 			"stopped, sqlite3 FILE 'PRAGMA auto_vacuum=INCREMENTAL; VACUUM' fixes that", "file", s.path, "size", bytes)

@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,7 +27,6 @@ const (
 	selectToken = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id = $1`
 	// selectSomeTokens is followed by a list of IDs.
 	selectSomeTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens WHERE id IN `
-	manyTokens       = 500 // the most IDs in one query
 
 	selectTokens = `SELECT id, hash, name, rights, created, expires, last_used FROM tokens ORDER BY created, id`
 
@@ -92,27 +89,13 @@ func (s *Store) tokens(ctx context.Context, query string, args ...any) ([]Token,
 // TokensByID returns the tokens that exist among the IDs, in any order.
 func (s *Store) TokensByID(ctx context.Context, ids []string) ([]Token, error) {
 	var all []Token
-	for some := range slices.Chunk(ids, manyTokens) {
-		var places strings.Builder
-		args := make([]any, 0, len(some))
-		for _, id := range some {
-			if !possible(id) {
-				continue
-			}
-			if len(args) > 0 {
-				places.WriteString(", ")
-			}
-			args = append(args, id)
-			fmt.Fprintf(&places, "$%d", len(args))
-		}
-		if len(args) == 0 {
-			continue
-		}
-		found, err := s.tokens(ctx, selectSomeTokens+"("+places.String()+")", args...)
-		if err != nil {
-			return nil, err
-		}
+	err := inLists(ids, func(list string, args []any) error {
+		found, err := s.tokens(ctx, selectSomeTokens+list, args...)
 		all = append(all, found...)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }

@@ -16,6 +16,9 @@ type Turn struct {
 	Model  string // key of the model
 	Status Status
 
+	// Dialect is the API that made the first turn of a conversation, for lists. Only Put uses it; turns that are read don't have it.
+	Dialect string
+
 	In, Out []translate.Item // the items that the request added, and the answer
 	Request json.RawMessage  // the request's settings that are needed later, as the dialect has them; may be nil
 	Usage   translate.Usage

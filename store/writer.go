@@ -34,8 +34,10 @@ func (j *job) do(t *tx) error {
 // write runs a function in a transaction of a writer. Once a writer has taken it, it runs to its end, so an error of ctx means
 // that nothing was written. The function may run more than once; the last run counts. Even without a deadline, write waits no
 // longer than the store's patience for a database that is locked or busy.
-func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
-	by := time.Now().Add(s.patience)
+func (s *Store) write(ctx context.Context, size int, run func(*tx) error) (err error) {
+	begun := time.Now()
+	defer func() { s.latency.write(begun, err) }()
+	by := begun.Add(s.patience)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(by) {
 		by = deadline
 	}

@@ -49,7 +49,11 @@ func (s *stepper) decideLoads() {
 
 // load launches the model that a waiter needs if there is room.
 func (s *stepper) load(w *Waiter) {
-	in, err := s.launchFor(w, "")
+	id := ""
+	if w.Kind == WaitLoad {
+		id = w.Spec.ID
+	}
+	in, err := s.launchFor(w, id)
 	switch {
 	case err != nil:
 		s.do(Refuse{w.ID, *err})

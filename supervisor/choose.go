@@ -48,11 +48,15 @@ func (c *choice) has(in *Instance) bool {
 	return w.uses() && !c.away && in.matches(w) && in.Spec.ContextLength >= min(w.Context.Likely, c.longest)
 }
 
-// prefers reports whether an instance is better than another: one that surely fits, then the less busy one.
+// prefers reports whether an instance is better than another: one that surely fits, then one that holds far more
+// of the prompt, then the less busy one.
 func (c *choice) prefers(in, other *Instance) bool {
 	safe := min(c.waiter.Context.Safe, c.longest)
 	if fits := in.Spec.ContextLength >= safe; fits != (other.Spec.ContextLength >= safe) {
 		return fits
+	}
+	if more := in.holds(c.waiter) - other.holds(c.waiter); more >= farMore || more <= -farMore {
+		return more > 0
 	}
 	return in.InUse < other.InUse
 }

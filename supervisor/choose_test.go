@@ -261,6 +261,6 @@ func TestChoose_ALoadOfAnInstanceThatIsGone(t *testing.T) {
 	p := newPlay(t, Limits{})
 	asked := loader(1, "a")
 	asked.Waiter.Instance = "a:2"
-	p.on(asked, Refuse{1, noInstance("a:2")})
+	p.on(asked, Refuse{1, UnknownInstance("a:2")})
 	p.waits()
 }

@@ -97,7 +97,7 @@ func TestClose_GivingUpInEveryState(t *testing.T) {
 		"waits for a load":     {func(p *play) { p.on(user(1, "a"), Spawn{"a", 1}) }, []Effect{Refuse{1, errCancelled}}},
 		"asked for a load":     {func(p *play) { p.on(loader(1, "a"), Spawn{"a", 1}) }, []Effect{Refuse{1, errCancelled}}},
 		"has been granted":     {func(p *play) { p.idle(specOf("a", 1)); p.on(user(1, "a"), Grant{1, 1, 1, false}) }, nil},
-		"has been refused":     {func(p *play) { p.on(unloader(1, "a"), Refuse{1, noInstance("a")}) }, nil},
+		"has been refused":     {func(p *play) { p.on(unloader(1, "a"), Refuse{1, UnknownInstance("a")}) }, nil},
 		"waits for its unload": {func(p *play) { p.busy(specOf("a", 1)); p.on(unloader(1, "a")) }, []Effect{Refuse{1, errCancelled}}},
 		"waits for room": {func(p *play) {
 			p.st.Limits.Instances = 1

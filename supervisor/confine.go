@@ -51,7 +51,7 @@ func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state
 		allowGPU(&rules)
 	}
 	rules.Write = slices.Clone(rules.Write)
-	for _, dir := range []string{l.Folder, l.Cache} {
+	for _, dir := range []string{l.Folder, l.Cache, l.States} {
 		if dir != "" {
 			rules.Write = append(rules.Write, dir)
 		}

@@ -140,6 +140,36 @@ func TestConfined_AnEngineWorks(t *testing.T) {
 	}
 }
 
+// savingWriter is a writer that can save its slots.
+type savingWriter struct {
+	Process
+	Saver
+	writer writer
+}
+
+func (w savingWriter) Command(l Launch, b Build) Cmd { return w.writer.Command(l, b) }
+
+// An engine in the sandbox writes states into the folder of its launch, and reads those that are put there. Others it can't reach.
+func TestConfined_StatesAreSavedAndRestored(t *testing.T) {
+	t.Parallel()
+	h := newHome(t, nil, 1, later)
+	h.close()
+	h.wrap = func(p Process) Process {
+		return savingWriter{p, p.(Saver), writer{p, func() string { return h.fake.Dir }}}
+	}
+	h.spec.Unconfined = false
+	h.open()
+	h.say("ann", "system", "one")
+	h.unload()
+	h.kept(1)
+	if got := h.say("ann", "system", "one", "answer", "two"); got.cached == 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := h.Instances()[0].Sandbox; !strings.HasPrefix(got, "landlock, ABI ") {
+		t.Errorf("its sandbox is %q", got)
+	}
+}
+
 // A refusal by the sandbox is reported with a hint; other failures aren't.
 func TestConfined_AFailureNamesTheSandbox(t *testing.T) {
 	t.Parallel()

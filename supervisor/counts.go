@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/histogram"
 )
 
 // loadBounds are the upper bounds of the histogram of load times, in seconds.
@@ -17,7 +19,22 @@ type Counts struct {
 	LoadBuckets []uint64          // number of loads within the bound of the same index in LoadBounds
 	Stops       map[Reason]uint64 // number of deliberate stops
 	Crashes     uint64
+	Phases      map[Phase]histogram.Histogram // durations in seconds; a phase that never happened is missing
 }
+
+// Phase is a part of a swap: of the time between the decision to unload a model and the first answer of another.
+type Phase string
+
+// The phases.
+const (
+	PhaseUnload  Phase = "unload"  // ending a process, from the order to its exit
+	PhaseLaunch  Phase = "launch"  // starting a process, until it runs
+	PhaseLoad    Phase = "load"    // until it is ready
+	PhaseRestore Phase = "restore" // reading the saved state of a prompt
+)
+
+// Phases lists all phases, in order.
+var Phases = []Phase{PhaseUnload, PhaseLaunch, PhaseLoad, PhaseRestore}
 
 // LoadBounds returns the bounds of Counts.LoadBuckets, in seconds.
 func LoadBounds() []float64 { return slices.Clone(loadBounds) }
@@ -54,6 +71,21 @@ func (c *counts) loaded(key string, took time.Duration) {
 	})
 }
 
+// took counts a phase.
+func (c *counts) took(key string, phase Phase, d time.Duration) {
+	c.with(key, func(n *Counts) {
+		h, ok := n.Phases[phase]
+		if !ok {
+			if n.Phases == nil {
+				n.Phases = map[Phase]histogram.Histogram{}
+			}
+			h = histogram.New(histogram.Waits)
+		}
+		h.ObserveTime(max(0, d))
+		n.Phases[phase] = h
+	})
+}
+
 func (c *counts) stopped(key string, why Reason) { c.with(key, func(n *Counts) { n.Stops[why]++ }) }
 
 func (c *counts) crashed(key string) { c.with(key, func(n *Counts) { n.Crashes++ }) }
@@ -65,8 +97,31 @@ func (s *Supervisor) Counts() map[string]Counts {
 	all := map[string]Counts{}
 	for key, n := range s.counts.byKey {
 		c := *n
-		c.LoadBuckets, c.Stops = slices.Clone(n.LoadBuckets), maps.Clone(n.Stops)
+		c.LoadBuckets, c.Stops, c.Phases = slices.Clone(n.LoadBuckets), maps.Clone(n.Stops), map[Phase]histogram.Histogram{}
+		for phase, h := range n.Phases {
+			c.Phases[phase] = h.Clone()
+		}
 		all[key] = c
 	}
 	return all
+}
+
+// measureLoad counts the phases of a load that has just ended.
+func (s *Supervisor) measureLoad(in *Instance) {
+	launch := time.Duration(0)
+	if p := s.running[in.Gen]; p != nil {
+		if l := p.launched.Load(); l != nil {
+			launch = min(max(0, l.at.Sub(in.Launched)), in.LoadTime)
+		}
+	}
+	s.counts.took(in.Spec.Model.Key, PhaseLaunch, launch)
+	s.counts.took(in.Spec.Model.Key, PhaseLoad, in.LoadTime-launch)
+}
+
+// measureUnload counts how long a process that has exited took to end, if it was told to.
+func (s *Supervisor) measureUnload(gen uint64) {
+	in, p := s.state.find(gen), s.running[gen]
+	if in != nil && p != nil && !p.endingAt.IsZero() {
+		s.counts.took(in.Spec.Model.Key, PhaseUnload, time.Since(p.endingAt))
+	}
 }

@@ -70,5 +70,6 @@ type Choices struct {
 // Fixed is what arguments decide of a load.
 type Fixed struct {
 	Context     bool   // the length of the context
+	Slots       bool   // how many slots there are, or that all of them share one cache, so that nobody knows what is in which
 	PromptCache *int64 // in bytes; nil: they don't
 }

@@ -14,6 +14,8 @@ func (w *world) checkDue() {
 			w.fail("%s is idle, and still has its old settings", in.ID)
 		case !end.IsZero() && !w.now.Before(end):
 			w.fail("%s has outlived its time", in.ID)
+		case w.isDue(w.st.savesAt(in)):
+			w.fail("%s is idle, and isn't saved", in.ID)
 		}
 		if w.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked && !w.isWanted(in) {
 			w.fail("nobody waits for %s, but it goes on loading", in.ID)
@@ -92,5 +94,16 @@ func (w *world) checkFirst(waiter *Waiter) {
 	}
 	if w.st.Limits.fits(sum) {
 		w.fail("there is room, but %+v waits for it", *waiter)
+	}
+}
+
+// checkIdle checks that a waiter doesn't wait beside an idle instance that could serve it. What may be evicted, made smaller or
+// unloaded is idle itself, so nobody waits for it.
+func (w *world) checkIdle(waiter *Waiter) {
+	choice := w.st.choice(waiter)
+	for _, in := range w.st.Instances {
+		if waiter.Kind != WaitUnload && in.isIdle() && in.book.saving() == 0 && choice.has(in) {
+			w.fail("waiter %+v waits, though %s is idle", *waiter, in.ID)
+		}
 	}
 }

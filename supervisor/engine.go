@@ -53,6 +53,19 @@ type (
 		// Pace parses the prompt progress in a piece of an answer. It returns false if there is none.
 		Pace(piece []byte) (Pace, bool)
 	}
+	// Saver is a Process that can write the states of its slots to files, and read them again.
+	Saver interface {
+		// CanSave reports whether an engine that is launched with a Spec can.
+		CanSave(s *Spec, b Build) bool
+		// Print returns what of a launch, besides the content of the files, decides whether a state of another one is valid.
+		Print(s *Spec, b Build) string
+		// Save returns the request that writes the state of a slot to a file in Launch.States. Saved parses the answer.
+		Save(slot int, file string) (path string, body []byte)
+		Saved(answer []byte) (SlotState, error)
+		// Restore returns the request that reads it again. Restored parses the answer.
+		Restore(slot int, file string) (path string, body []byte)
+		Restored(answer []byte) (SlotState, error)
+	}
 	// Batcher is a Process that evaluates a prompt in batches of a known size.
 	Batcher interface {
 		// BatchSize returns how many tokens of a prompt are evaluated at a time by an engine that was launched with a Spec.
@@ -69,6 +82,14 @@ type Launch struct {
 	Socket   string // the Unix socket in Folder to listen on; empty: the engine listens on Port
 	Port     int    // on 127.0.0.1
 	APIKey   string // the key that the engine has to require, if it can
+	States   string // the folder for the states of slots; empty: none are saved
+}
+
+// SlotState is what was saved of a slot, or restored.
+type SlotState struct {
+	Tokens int
+	Bytes  int64
+	Took   time.Duration // as the engine measured it
 }
 
 // Build describes an engine's binary.

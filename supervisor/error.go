@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -31,6 +33,7 @@ const (
 	Closing                         // the server is shutting down
 	Cancelled                       // the caller gave up
 	NoFiles                         // the server is out of file descriptors
+	IDTaken                         // another instance has the id
 )
 
 var (
@@ -39,8 +42,13 @@ var (
 	errNoFiles   = Error{Kind: NoFiles, Message: openfiles.Message, RetryAfter: firstDelay}
 )
 
-func noInstance(id string) Error {
+// UnknownInstance is the error of an order about an instance that there is not.
+func UnknownInstance(id string) Error {
 	return Error{Kind: NoInstance, Message: fmt.Sprintf("No instance %q is loaded. GET /api/v1/models lists the loaded instances.", id)}
+}
+
+func idTaken(id string) Error {
+	return Error{Kind: IDTaken, Message: fmt.Sprintf("The identifier %q is in use. Choose another, or unload the instance that has it.", id)}
 }
 
 func notLoaded(key string) Error {
@@ -79,7 +87,7 @@ func queueFull(key string, waiting int, after time.Duration) Error {
 func neverFits(spec *Spec, l Limits, fixed load) Error {
 	pinned := ""
 	if fixed.instances > 0 {
-		pinned = fmt.Sprintf(", of which pinned models take %s", gibibytes(fixed.memory))
+		pinned = fmt.Sprintf(", of which pinned models take %s", size(fixed.memory))
 	}
 	if l.Instances > 0 && fixed.instances >= l.Instances {
 		return Error{Kind: NeverFits, Message: fmt.Sprintf(
@@ -87,13 +95,16 @@ func neverFits(spec *Spec, l Limits, fixed load) Error {
 	}
 	return Error{Kind: NeverFits, Message: fmt.Sprintf(
 		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s. Load it with a shorter context_length, or raise memory_budget.",
-		spec.Model.Key, gibibytes(spec.Memory), spec.ContextLength, spec.Parallel, gibibytes(l.Memory), pinned)}
+		spec.Model.Key, size(spec.Memory), spec.ContextLength, spec.Parallel, budget(l.Memory), pinned)}
 }
 
-// gibibytes formats a size.
-func gibibytes(n int64) string {
-	if n < 1<<30 {
-		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
+// size describes a number of bytes, in decimal units.
+func size(n int64) string { return humanize.Bytes(uint64(max(0, n))) }
+
+// budget is like size. A whole number of MiB is shown as such, too: the operator has set it.
+func budget(n int64) string {
+	if n <= 0 || n%humanize.MiByte != 0 {
+		return size(n)
 	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	return fmt.Sprintf("%s (%s)", size(n), humanize.IBytes(uint64(n)))
 }

@@ -17,8 +17,8 @@ type (
 		Answered bool   // a request was answered completely
 		Key      string // of the model, if Answered
 
-		Waiter uint64 // that they were leased to, if the instance isolates owners
-		Used   []int  // the slots on which the engine has begun to answer
+		Waiter uint64 // that they were leased to
+		Used   []Use  // of the slots that were used; the others are as they were
 	}
 	// Signalled is a report of a process about itself.
 	Signalled struct {
@@ -50,6 +50,21 @@ type (
 		Limits Limits
 		Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
 	}
+	// Savable says that the states of a process's slots can be kept.
+	Savable struct{ Gen uint64 }
+	// Saved is the end of a Save. Each Save has one, unless the process exits.
+	Saved struct {
+		Gen    uint64
+		Slot   int
+		Tokens int   // that are kept now; 0: none
+		Bytes  int64 // of the state; 0: unknown
+	}
+	// Forgot says that something was deleted. States of slots that belong to it aren't kept any more. A field that is empty stands
+	// for anything, but not all of them may be.
+	Forgot struct{ Owner, Conversation, Key string }
+	// Cleared says that saved states were deleted, though what they belong to is still there: it is saved again after its next request.
+	// Match reports whether it is true of a model's states of an owner.
+	Cleared struct{ Match func(key, owner string) bool }
 	// Tick says that the Deadline has passed.
 	Tick struct{}
 	// Closed shuts the supervisor down.
@@ -65,6 +80,10 @@ func (Condemned) event()  {}
 func (EndAsked) event()   {}
 func (Exited) event()     {}
 func (Configured) event() {}
+func (Savable) event()    {}
+func (Saved) event()      {}
+func (Forgot) event()     {}
+func (Cleared) event()    {}
 func (Tick) event()       {}
 func (Closed) event()     {}
 
@@ -81,6 +100,12 @@ type (
 	Stop struct {
 		Gen    uint64
 		Reason Reason
+	}
+	// Save has the state of a slot kept.
+	Save struct {
+		Gen     uint64
+		Slot    int
+		Leaving bool // the instance is stopped afterwards
 	}
 	// Grant ends a wait with success. The slots are leased until they are Returned.
 	Grant struct {
@@ -101,6 +126,7 @@ type (
 
 func (Spawn) effect()   {}
 func (Stop) effect()    {}
+func (Save) effect()    {}
 func (Grant) effect()   {}
 func (Refuse) effect()  {}
 func (Loaded) effect()  {}

@@ -16,7 +16,7 @@ const (
 func (s *stepper) loadFailed(in *Instance, ev Exited) {
 	if in.PortTaken && in.Attempts+1 < portAttempts {
 		s.st.LastGen++
-		in.Gen, in.Attempts, in.PortTaken, in.Trouble, in.Applied = s.st.LastGen, in.Attempts+1, false, "", Applied{}
+		in.Gen, in.Attempts, in.PortTaken, in.Savable, in.Trouble, in.Applied = s.st.LastGen, in.Attempts+1, false, false, "", Applied{}
 		s.do(Spawn{in.ID, in.Gen})
 		return
 	}
@@ -26,7 +26,7 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 		s.mark()
 		for _, other := range s.st.Instances {
 			if other.isIdle() && !other.wanted && !other.Spec.Pinned {
-				s.stop(other, ForRoom)
+				s.leave(other, ForRoom)
 			}
 		}
 		again := s.again(in.ID, in.Spec, s.now)

@@ -16,6 +16,8 @@ import (
 type Lease struct {
 	Instance Info          // when the lease was granted
 	LoadTime time.Duration // of the model, if the request waited for its load; else 0
+	// RestoreTime is how long the request waited while states were restored, whether or not that worked.
+	RestoreTime time.Duration
 
 	supervisor *Supervisor
 	process    *process
@@ -37,27 +39,7 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	sent := l.process.pulse.begin(ctx, l, body.size())
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(l.process.ctx, cancel)
-	launched := l.process.launched.Load()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), nil)
-	if err != nil {
-		cancel()
-		sent.end()
-		return nil, err
-	}
-	req.Body, req.ContentLength = body.reader(), body.size()
-	req.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
-	req.Header = http.Header{
-		"Content-Type":  {"application/json"},
-		"Authorization": {"Bearer " + launched.apiKey},
-		// Not sent. It lets the transport send the request again if an idle connection turns out to be closed: engines
-		// close theirs after a few seconds.
-		"X-Idempotency-Key": nil,
-	}
-	resp, err := l.process.client.Do(req)
-	if err != nil && wasClosedIdle(err) && ctx.Err() == nil {
-		req.Body = body.reader()
-		resp, err = l.process.client.Do(req)
-	}
+	resp, err := l.process.do(ctx, path, body)
 	if err != nil {
 		sent.failed()
 		sent.end()
@@ -73,6 +55,29 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	return resp, nil
 }
 
+// do sends a JSON body to the engine.
+func (p *process) do(ctx context.Context, path string, body Payload) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Body, req.ContentLength = body.reader(), body.size()
+	req.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
+	req.Header = http.Header{
+		"Content-Type":  {"application/json"},
+		"Authorization": {"Bearer " + p.launched.Load().apiKey},
+		// Not sent. It lets the transport send the request again if an idle connection turns out to be closed: engines
+		// close theirs after a few seconds.
+		"X-Idempotency-Key": nil,
+	}
+	resp, err := p.client.Do(req)
+	if err != nil && wasClosedIdle(err) && ctx.Err() == nil {
+		req.Body = body.reader()
+		resp, err = p.client.Do(req)
+	}
+	return resp, err
+}
+
 // wasClosedIdle reports whether a request may have failed because the engine was closing an idle connection. The transport
 // handles most such cases by itself, but not while it writes a large body.
 func wasClosedIdle(err error) bool {
@@ -86,12 +91,23 @@ func (l *Lease) Answered() { l.answered.Store(true) }
 func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.process.pulse.forget(l)
+		l.judge()
 		l.supervisor.send(message{event: Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
-			Waiter: l.grant.Waiter, Used: l.usedSlots(),
+			Waiter: l.grant.Waiter, Used: l.uses(),
 		}})
 	})
+}
+
+// judge tells what became of restored states.
+func (l *Lease) judge() {
+	for i := range l.pins {
+		p := &l.pins[i]
+		if use := p.use.Load(); p.judge != nil && use != nil && use.Prompt > 0 {
+			p.judge(*use)
+		}
+	}
 }
 
 type leasedBody struct {

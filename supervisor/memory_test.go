@@ -7,7 +7,7 @@ func TestMemory_WhatCanNeverFitIsRefusedBeforeAnythingIsEvicted(t *testing.T) {
 	p := newPlay(t, Limits{Memory: 8 << 30})
 	p.idle(sized("a", 4<<30))
 	large := sized("b", 9<<30)
-	const told = "The model b needs about 9.0 GiB with a context of 256 tokens for 1 requests at a time; the memory budget is 8.0 GiB. Load it with a shorter context_length, or raise memory_budget."
+	const told = "The model b needs about 9.7 GB with a context of 256 tokens for 1 requests at a time; the memory budget is 8.6 GB (8.0 GiB). Load it with a shorter context_length, or raise memory_budget."
 	p.on(asks(1, large), Refuse{1, Error{Kind: NeverFits, Message: told}})
 	p.on(loads(2, large), Refuse{2, Error{Kind: NeverFits, Message: told}})
 	p.names("a")
@@ -17,7 +17,7 @@ func TestMemory_PinnedModelsHoldTheirRoom(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, Limits{Memory: 8 << 30})
 	p.idle(pinned(sized("a", 5<<30)))
-	const told = "The model b needs about 4.0 GiB with a context of 256 tokens for 1 requests at a time; the memory budget is 8.0 GiB, of which pinned models take 5.0 GiB. Load it with a shorter context_length, or raise memory_budget."
+	const told = "The model b needs about 4.3 GB with a context of 256 tokens for 1 requests at a time; the memory budget is 8.6 GB (8.0 GiB), of which pinned models take 5.4 GB. Load it with a shorter context_length, or raise memory_budget."
 	p.on(asks(1, sized("b", 4<<30)), Refuse{1, Error{Kind: NeverFits, Message: told}})
 	p.on(asks(2, sized("c", 3<<30)), Spawn{"c", 2})
 }

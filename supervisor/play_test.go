@@ -64,7 +64,9 @@ func (p *play) never() {
 func (p *play) idle(spec *Spec) uint64 {
 	p.t.Helper()
 	gen := p.busy(spec)
-	p.on(back(gen))
+	returned := back(gen)
+	returned.Waiter = p.ids
+	p.on(returned)
 	return gen
 }
 

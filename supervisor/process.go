@@ -45,6 +45,8 @@ type process struct {
 	death    death
 	pulse    *pulse
 	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
+	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Its loop's alone
+	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
 }
 
 // launched is what is known of a running process.
@@ -60,6 +62,8 @@ type launched struct {
 	build   Build
 	stdin   io.WriteCloser
 	steps   []StopStep
+	keeper  *keeper   // nil: states of its slots can't be saved
+	at      time.Time // when it was started
 }
 
 // kill kills the process and its descendants.
@@ -98,6 +102,7 @@ func (p *process) run(engine Process, l Launch) {
 	p.log.Info("engine ended", "reason", ended.Reason)
 	p.report(ended) // before exited is closed, so that the state is up to date by then
 	close(p.exited)
+	p.keeper.close()
 }
 
 // execute launches the engine, waits until nothing is left of it, and returns how it ended.
@@ -113,6 +118,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		defer func() { _ = os.RemoveAll(l.Folder) }()
 	}
 	l.APIKey = rand.Text()
+	p.keeper = p.openKeeper(engine, &l, build)
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
 	command.Env = append(command.Env, l.places()...)
@@ -144,21 +150,30 @@ func (p *process) execute(engine Process, l Launch) error {
 	}
 	now := &launched{
 		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port, apiKey: l.APIKey,
-		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(),
+		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(), keeper: p.keeper,
+		at: time.Now(),
 	}
 	record := mark.Record(now.pid, p.log)
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
 	p.log.Info("engine launched", "pid", now.pid, "address", now.address, "engine", build.Engine, "version", build.Version, "sandbox", confined)
+	if p.keeper != nil {
+		p.report(Savable{p.gen})
+	}
 	if p.ctx.Err() != nil {
 		now.kill() // it was stopped before it was started
 	}
 	stopMonitor := p.monitor(engine, out)
-	err = cmd.Wait()
+	defer stopMonitor()
+	defer record.Remove()
+	return p.wait(cmd, now, mark)
+}
+
+// wait waits for the process to exit, ends the descendants that are left, and returns how it ended.
+func (p *process) wait(cmd *exec.Cmd, l *launched, m child.Mark) error {
+	err := cmd.Wait()
 	p.death.end()
-	now.group.Kill() // descendants that are left
-	mark.KillAll(now.pid)
-	record.Remove()
-	stopMonitor()
+	l.group.Kill()
+	m.KillAll(l.pid)
 	return describeExit(err)
 }
 

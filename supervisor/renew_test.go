@@ -141,7 +141,7 @@ func TestRenew_UnloadingWhatIsToComeBack(t *testing.T) {
 	crash(p, 2)
 	p.on(unloader(2, "b"), Grant{Waiter: 2})
 	p.never()
-	p.on(unloader(3, "b"), Refuse{3, noInstance("b")})
+	p.on(unloader(3, "b"), Refuse{3, UnknownInstance("b")})
 }
 
 func TestRenew_UnloadingTellsWhoAskedForTheLoad(t *testing.T) {

@@ -12,7 +12,7 @@ func (s *stepper) renew() {
 		if in.Next == nil || !in.isIdle() || (in.wanted && in.LateGrants < maxLateGrants) {
 			continue
 		}
-		s.stop(in, ForSettings)
+		s.leave(in, ForSettings)
 		s.again(in.ID, in.Next, s.now)
 	}
 }

@@ -118,7 +118,7 @@ func (s *stepper) evict(total load, mayGo func(*Instance) bool) bool {
 func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.Status == Ready && !in.Spec.Pinned && !in.promised && mayGo(in) {
+		if in.Status == Ready && !in.Spec.Pinned && !in.promised && !in.awaited && mayGo(in) {
 			chosen = append(chosen, in)
 		}
 	}
@@ -155,7 +155,8 @@ func btoi(b bool) int {
 }
 
 // relieve evicts idle instances when an instance turned out to take more than it was counted with, or when the limits were
-// lowered. Nothing waits for an idle instance at this point. The most recently used instance stays.
+// lowered. At this point, an idle instance is wanted only if a waiter waits for a slot that is being saved. The most recently used
+// instance stays.
 func (s *stepper) relieve() {
 	staying := s.taken(stays)
 	if s.st.Limits.fits(staying) {
@@ -170,7 +171,7 @@ func (s *stepper) relieve() {
 	for !s.st.Limits.fits(staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.wanted && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}
@@ -178,7 +179,7 @@ func (s *stepper) relieve() {
 			return
 		}
 		staying = staying.minus(oldest.load())
-		s.stop(oldest, ForRoom)
+		s.leave(oldest, ForRoom)
 	}
 }
 

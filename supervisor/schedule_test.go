@@ -25,6 +25,7 @@ type world struct {
 	leases  []Grant         // granted slots, to be returned
 	alive   map[uint64]bool // processes, by generation; whether it is to stop
 	asked   uint64
+	slots   slotWorld
 }
 
 type happening struct {
@@ -34,7 +35,7 @@ type happening struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, waiting: map[uint64]Waiter{}, alive: map[uint64]bool{},
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), now: noon, waiting: map[uint64]Waiter{}, alive: map[uint64]bool{}, slots: newSlotWorld(),
 	}
 	w.st.Limits = w.limits()
 	return w
@@ -42,7 +43,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // limits are such that every single model fits, but for a few that never do.
 func (w *world) limits() Limits {
-	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0}
+	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)]}
 }
 
 // spec is of a model of 40 to 100 units of memory.
@@ -53,7 +54,8 @@ func (w *world) spec(key string) *Spec {
 	spec.TTL = time.Duration(w.rand.IntN(3)) * time.Second
 	spec.AutoRestart = w.rand.IntN(4) == 0
 	spec.Pinned = w.rand.IntN(40) == 0
-	spec.Private = w.rand.IntN(4) == 0
+	spec.Private, spec.Slotted = w.rand.IntN(4) == 0, w.rand.IntN(4) > 0
+	spec.PromptCache = int64(w.rand.IntN(2) * 1000)
 	if w.rand.IntN(20) == 0 {
 		draft := specOf("d", 1).Model
 		spec.Draft = &draft
@@ -114,9 +116,11 @@ func (w *world) effect(e Effect, busy map[uint64]int, loading map[uint64]bool) {
 	case Grant:
 		w.answered(e.Waiter)
 		if e.Slots > 0 {
-			w.leases = append(w.leases, e)
 			w.checkSlots(e)
+			w.leases = append(w.leases, e)
 		}
+	case Save:
+		w.checkSave(e)
 	case Refuse:
 		w.answered(e.Waiter)
 	}
@@ -158,17 +162,6 @@ func (w *world) checkRoom(gen uint64) {
 	}
 }
 
-// checkSlots checks that a lease of an instance that keeps owners apart has as many of its slots as it says.
-func (w *world) checkSlots(e Grant) {
-	in := w.st.find(e.Gen)
-	if in == nil || in.book == nil {
-		return
-	}
-	if lent := in.book.lentTo(e.Waiter); len(lent) != e.Slots {
-		w.fail("waiter %d has slots %+v, want %d", e.Waiter, lent, e.Slots)
-	}
-}
-
 func (w *world) answered(id uint64) {
 	if _, ok := w.waiting[id]; !ok {
 		w.fail("waiter %d is answered twice, or never asked", id)
@@ -206,23 +199,13 @@ func (w *world) check() {
 		w.fail("%d waiters are known, %d wait", known, len(w.waiting))
 	}
 	w.checkDue()
-}
-
-// checkIdle checks that a waiter doesn't wait beside an idle instance that could serve it. What may be evicted, made smaller or
-// unloaded needn't ask who waits, since it is idle.
-func (w *world) checkIdle(waiter *Waiter) {
-	choice := w.st.choice(waiter)
-	for _, in := range w.st.Instances {
-		if waiter.Kind != WaitUnload && in.isIdle() && choice.has(in) {
-			w.fail("waiter %+v waits, though %s is idle", *waiter, in.ID)
-		}
-	}
+	w.checkLeaving()
 }
 
 // isHopeful reports whether something that is in progress can end the wait: a lease that will be returned, a process that will
 // become ready or end, or time.
 func (w *world) isHopeful(waiter *Waiter) bool {
-	if len(w.leases) > 0 || !w.st.Deadline(w.now).IsZero() {
+	if len(w.leases) > 0 || len(w.slots.saves) > 0 || !w.st.Deadline(w.now).IsZero() {
 		return true
 	}
 	for _, in := range w.st.Instances {
@@ -252,7 +235,11 @@ func (w *world) ask() {
 	case 5:
 		waiter.Context = ContextNeed{Likely: w.rand.IntN(600), Safe: w.rand.IntN(1200)}
 	}
-	w.waiting[w.asked] = waiter
+	if w.rand.IntN(4) > 0 {
+		waiter.Prompt = w.prompt()
+		waiter.Conversation, waiter.Unsaved = waiter.Owner+"'s", w.rand.IntN(8) == 0
+	}
+	w.waiting[w.asked], w.slots.asked[w.asked] = waiter, &waiter
 	w.step(Asked{waiter})
 }
 
@@ -274,7 +261,7 @@ func (w *world) gens() []uint64 {
 // anything makes one thing happen.
 func (w *world) anything() {
 	gens := w.gens()
-	switch n := w.rand.IntN(26); {
+	switch n := w.rand.IntN(30); {
 	case n < 9:
 		w.ask()
 	case n < 13 && len(w.leases) > 0:
@@ -294,6 +281,10 @@ func (w *world) anything() {
 		w.step(Tick{})
 	case n < 25 && len(gens) > 0:
 		w.step(EndAsked{gens[w.rand.IntN(len(gens))]})
+	case n < 28 && len(w.slots.saves) > 0:
+		w.endSave(w.rand.IntN(len(w.slots.saves)))
+	case n < 29:
+		w.forget()
 	default:
 		w.configure()
 	}
@@ -313,6 +304,7 @@ func (w *world) say(gen uint64) {
 		w.step(Signalled{gen, Signal{Kind: SignalTrouble, Text: "it lacks something"}})
 	default:
 		w.step(Signalled{gen, Signal{Kind: SignalReady}})
+		w.step(Savable{gen})
 	}
 }
 
@@ -339,14 +331,9 @@ func (w *world) configure() {
 	w.step(Configured{w.limits(), specs})
 }
 
-func (w *world) giveBack(i int) {
-	lease := w.leases[i]
-	w.leases = append(w.leases[:i], w.leases[i+1:]...)
-	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a", Waiter: lease.Waiter, Used: []int{w.rand.IntN(2)}})
-}
-
 func (w *world) exit(gen uint64) {
 	delete(w.alive, gen)
+	w.slots.saves = slices.DeleteFunc(w.slots.saves, func(s Save) bool { return s.Gen == gen })
 	w.leases = slices.DeleteFunc(w.leases, func(l Grant) bool {
 		return l.Gen == gen && w.rand.IntN(2) == 0 // returned late, when nobody asks any more; the others now and then
 	})
@@ -362,6 +349,9 @@ func (w *world) settle() {
 		for len(w.leases) > 0 {
 			w.giveBack(0)
 		}
+		for len(w.slots.saves) > 0 {
+			w.endSave(0)
+		}
 		for _, gen := range w.gens() {
 			switch in := w.st.find(gen); {
 			case w.alive[gen]:
@@ -374,13 +364,21 @@ func (w *world) settle() {
 	}
 }
 
-// end closes, returns what is lent, lets every process end, and checks that nothing is left.
+// end closes, returns what is lent or not, lets every process end once it is stopped, and checks that nothing is left.
 func (w *world) end() {
 	w.step(Closed{})
-	for len(w.leases) > 0 {
+	for len(w.leases) > 0 && w.rand.IntN(4) > 0 {
 		w.giveBack(0)
 	}
+	for len(w.slots.saves) > 0 && w.rand.IntN(4) > 0 {
+		w.endSave(0)
+	}
+	w.now = w.now.Add(saveWithin)
+	w.step(Tick{})
 	for _, gen := range w.gens() {
+		if !w.alive[gen] {
+			w.fail("process %d isn't stopped %v after the end", gen, saveWithin)
+		}
 		w.exit(gen)
 	}
 	if len(w.st.Instances)+len(w.st.Waiters)+len(w.waiting) > 0 {
@@ -390,7 +388,7 @@ func (w *world) end() {
 
 func TestStep_RandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := range *schedules {
+	for seed := range *schedules / fewerSchedules {
 		w := newWorld(t, seed)
 		for range 200 {
 			w.anything()

@@ -11,6 +11,7 @@ const patience = 2 * time.Second
 
 // serveAll serves every waiter that can be served, and stops what is due to stop.
 func (s *stepper) serveAll() {
+	s.drain()
 	s.sweep()
 	s.mark()
 	for {
@@ -29,14 +30,17 @@ func (s *stepper) serveAll() {
 		}
 		s.relieve()
 		s.expire()
+		s.saveIdle()
 	}
 }
 
 // changesChoices reports whether an effect adds or removes an instance, so that waiters may have other choices than before.
 func changesChoices(e Effect) bool {
-	switch e.(type) {
+	switch e := e.(type) {
 	case Spawn, Stop:
 		return true
+	case Save:
+		return e.Leaving
 	default:
 		return false
 	}
@@ -84,7 +88,7 @@ func (s *stepper) serve(w *Waiter) bool {
 // mark sets wanted for the instances that can serve a waiter, and clears promised.
 func (s *stepper) mark() {
 	for _, in := range s.st.Instances {
-		in.promised, in.wanted = false, false
+		in.promised, in.awaited, in.wanted = false, false, false
 	}
 	for _, w := range s.st.Waiters {
 		if w.gone || w.Kind == WaitUnload {
@@ -115,7 +119,7 @@ func (s *stepper) serveLoad(w *Waiter) bool {
 	in := s.st.byID(w.Instance)
 	switch {
 	case in == nil && !s.st.isTaken(w.Instance):
-		s.do(Refuse{w.ID, noInstance(w.Instance)})
+		s.do(Refuse{w.ID, UnknownInstance(w.Instance)})
 		return false
 	case in == nil || in.Status != Ready:
 		return true // if the load fails, the waiter is refused when the process exits
@@ -169,18 +173,24 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 			continue
 		}
 		hope = true
-		if in.canServe(w) && (w.Slots == 0 || !in.promised) && (best == nil || choice.prefers(in, best)) {
+		if in.canServe(w) && (w.Slots == 0 || !in.promised) && !in.awaits(w, s.now) && (best == nil || choice.prefers(in, best)) {
 			best = in
 		}
 	}
 	return best, hope, leaving
 }
 
-// promise reserves the instances that a waiter can use, so that later waiters don't take its slots.
+// promise reserves the instances that a waiter can use, so that later waiters don't take its slots. They may take the slots of
+// an instance whose free ones it doesn't want.
 func (s *stepper) promise(w *Waiter) {
 	choice := s.st.choice(w)
 	for _, in := range s.st.Instances {
-		if choice.has(in) {
+		if !choice.has(in) {
+			continue
+		}
+		if in.canServe(w) && in.awaits(w, s.now) {
+			in.awaited = true
+		} else {
 			in.promised = true
 		}
 	}
@@ -189,7 +199,7 @@ func (s *stepper) promise(w *Waiter) {
 func (s *stepper) grant(w *Waiter, in *Instance) {
 	slots := min(w.Slots, in.Spec.Parallel)
 	in.InUse += slots
-	in.lendSlots(slots, w)
+	in.lendSlots(slots, w, s.now)
 	in.LastUsed = s.now
 	s.st.learnPace(w, s.now)
 	if in.Next != nil {
@@ -204,7 +214,7 @@ func (s *stepper) expire() {
 		switch end := in.Expires(); {
 		case in.wanted:
 		case !end.IsZero() && !s.now.Before(end):
-			s.stop(in, ForIdleness)
+			s.leave(in, ForIdleness)
 		case s.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked:
 			s.stop(in, ForNobody)
 		}

@@ -74,7 +74,7 @@ func (s *stepper) isRecent(in *Instance) bool {
 func (s *stepper) shrink(total load) bool {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.isIdle() && !in.promised && !in.Spec.Pinned && in.Next == nil && len(in.Spec.Smaller) > 0 {
+		if in.isIdle() && !in.promised && !in.awaited && !in.Spec.Pinned && in.Next == nil && len(in.Spec.Smaller) > 0 {
 			chosen = append(chosen, in)
 		}
 	}
@@ -100,7 +100,7 @@ func (s *stepper) shrink(total load) bool {
 	}
 	for _, in := range chosen {
 		if spec := to[in]; spec != nil {
-			s.stop(in, ForSharing)
+			s.leave(in, ForSharing)
 			again := s.again(in.ID, spec, s.now)
 			again.Full = in.fullSpec()
 			s.reserved = s.reserved.plus(load{1, s.st.need(spec)})

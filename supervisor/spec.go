@@ -20,6 +20,7 @@ type Spec struct {
 	Experts        int      // active experts of a mixture of experts; 0: the model's default
 	PromptCache    int64    // bytes that the engine may use to cache prompts outside its slots
 	Checkpoints    int      // context checkpoints for each slot, for a context that can't be truncated; 0: the engine's default
+	Slotted        bool     // requests choose their slots
 	Private        bool     // isolate owners: requests of different owners share no cached prompts
 	Args           []string // further arguments, from the configuration
 	Unconfined     bool     // run it without a sandbox
@@ -28,6 +29,7 @@ type Spec struct {
 
 	// The fields below don't affect the process.
 
+	ID          string        // of a new instance that is loaded by Load; empty: the key, or key:2 and so on
 	Memory      int64         // estimated memory of the instance, in bytes
 	Reserve     int64         // the part of Memory that is allocated gradually: the prompt cache and the checkpoints
 	TTL         time.Duration // unload it after that long without a request; 0: never

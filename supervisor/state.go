@@ -3,7 +3,10 @@ package supervisor
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 // State is the scheduler's whole state. Only Step changes it.
@@ -14,6 +17,7 @@ type State struct {
 	Failures  map[string]*Failure // by key: models that failed and haven't worked since
 	Learnt    map[string]Learnt   // by key: the measured cost of the model's last load
 	Pace      map[string]*pace    // by key: how fast waiters are being served
+	PerToken  map[string]PerToken // by key: what a token of a prompt costs
 	Closing   bool
 	LastGen   uint64
 
@@ -26,6 +30,9 @@ type Limits struct {
 	Memory    int64 // bytes, for all instances together
 	Queue     int   // waiting requests for each model
 	Abandon   bool  // stop a load when its last waiter is gone
+
+	SaveTokens int           // the least number of tokens of a slot whose state is saved
+	SaveAfter  time.Duration // once the instance has been idle for that long; 0: none are saved
 }
 
 // Instance is a loaded model, or one on its way in or out.
@@ -57,9 +64,13 @@ type Instance struct {
 	LastUsed time.Time     // when it became ready, or the last request ended
 	Answered bool          // it has answered at least one request completely
 
-	book *slotBook // which owner used which slot; nil: owners aren't isolated, or no slot has been used
+	Savable bool      // the states of its slots can be kept
+	SaveBy  time.Time // when it is stopped although slots are still being saved; zero: none is saved before the stop
+
+	book *slotBook // nil: requests don't choose their slots, or none has been used
 
 	promised bool // in this Step: a waiter that was already considered waits for it
+	awaited  bool // in this Step: such a waiter waits only for one of its slots, which is being saved
 	wanted   bool // in this Step: some waiter can use it
 }
 
@@ -72,7 +83,7 @@ type Applied struct {
 // canServe reports whether the instance has the slots that a waiter wants free now. A waiter that wants more slots than the
 // instance has gets all of them.
 func (in *Instance) canServe(w *Waiter) bool {
-	return in.Status == Ready && in.Spec.Parallel-in.InUse >= min(w.Slots, in.Spec.Parallel) &&
+	return in.Status == Ready && in.Spec.Parallel-in.InUse-in.book.saving() >= min(w.Slots, in.Spec.Parallel) &&
 		(in.Next == nil || in.LateGrants < maxLateGrants)
 }
 
@@ -127,20 +138,23 @@ const (
 
 // Waiter is an entry of the queue. Each gets exactly one Grant or Refuse, except a WaitRestart, which has no caller.
 type Waiter struct {
-	ID       uint64
-	Kind     WaitKind
-	Key      string
-	Instance string // WaitSlots: only this one; empty: any of the key. WaitLoad, WaitUnload, WaitRestart: the one in question.
-	Draft    string // WaitSlots: the key of the draft model that the instance must have; empty: none, or that of the Spec
-	Slots    int    // WaitSlots: the number of slots
-	Owner    string // WaitSlots: of the request; owners share the queue fairly, and isolated instances give each its own slots
-	Spec     *Spec  // how to load the model, if it has to be loaded
-	MayLoad  bool   // WaitSlots: whether to load the model if it isn't loaded
-	Priority bool   // WaitSlots: goes before requests without priority, within bounds
-	Gen      uint64 // WaitUnload: of the instance; another may take over its name
-	Since    time.Time
-	Context  ContextNeed // WaitSlots: context that the request needs
-	Turn     time.Time   // its position in line: its arrival, unless owners took turns or it has priority
+	ID           uint64
+	Kind         WaitKind
+	Key          string
+	Instance     string // WaitSlots: only this one; empty: any of the key. WaitLoad, WaitUnload, WaitRestart: the one in question.
+	Draft        string // WaitSlots: the key of the draft model that the instance must have; empty: none, or that of the Spec
+	Slots        int    // WaitSlots: the number of slots
+	Owner        string // WaitSlots: of the request; owners share the queue fairly, and isolated instances give each its own slots
+	Spec         *Spec  // how to load the model, if it has to be loaded
+	MayLoad      bool   // WaitSlots: whether to load the model if it isn't loaded
+	Priority     bool   // WaitSlots: goes before requests without priority, within bounds
+	Gen          uint64 // WaitUnload: of the instance; another may take over its name
+	Since        time.Time
+	Context      ContextNeed  // WaitSlots: context that the request needs
+	Prompt       prefix.Chain // WaitSlots: of the request
+	Conversation string       // WaitSlots: see Demand
+	Unsaved      bool         // WaitSlots: see Demand
+	Turn         time.Time    // its position in line: its arrival, unless owners took turns or it has priority
 
 	NotBefore time.Time // WaitRestart: the earliest time
 	Spared    bool      // WaitRestart: it ran out of memory
@@ -244,7 +258,7 @@ func (st *State) launch(id string, spec *Spec, claim int64, now time.Time) (*Ins
 
 func (st *State) freeID(key string) string {
 	id := key
-	for n := 2; st.isTaken(id); n++ {
+	for n := 2; st.isChosen(id); n++ {
 		id = key + ":" + strconv.Itoa(n)
 	}
 	return id
@@ -252,6 +266,14 @@ func (st *State) freeID(key string) string {
 
 func (st *State) isTaken(id string) bool {
 	return st.byID(id) != nil || st.restart(func(w *Waiter) bool { return w.Instance == id }) != nil
+}
+
+// isChosen reports whether an instance has an id, in any case, or is about to get it because a load has chosen it.
+func (st *State) isChosen(id string) bool {
+	return id != "" && (slices.ContainsFunc(st.Instances, func(in *Instance) bool { return strings.EqualFold(in.ID, id) }) ||
+		slices.ContainsFunc(st.Waiters, func(w *Waiter) bool {
+			return w.Kind == WaitLoad && w.Instance == "" && strings.EqualFold(w.Spec.ID, id) || w.Kind == WaitRestart && strings.EqualFold(w.Instance, id)
+		}))
 }
 
 // need returns the bytes that a load is counted with: what the same load took the last time, or else the estimate.
@@ -273,6 +295,10 @@ func (st *State) Deadline(now time.Time) time.Time {
 	}
 	for _, in := range st.Instances {
 		sooner(in.Expires())
+		sooner(st.savesAt(in))
+		if in.Status == Draining {
+			sooner(in.SaveBy)
+		}
 	}
 	for _, w := range st.Waiters {
 		if w.Kind == WaitRestart {

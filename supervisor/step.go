@@ -37,6 +37,14 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.exited(ev)
 	case Configured:
 		s.configured(ev)
+	case Savable:
+		s.savable(ev)
+	case Saved:
+		s.saved(ev)
+	case Forgot:
+		s.forgot(ev)
+	case Cleared:
+		s.dropSaved(false, ev.Match)
 	case Closed:
 		s.closed()
 	case Tick: // serveAll finds what is due
@@ -79,6 +87,10 @@ func (s *stepper) asked(w Waiter) {
 			return
 		}
 	case w.Kind == WaitLoad:
+		if s.st.isChosen(w.Spec.ID) {
+			s.do(Refuse{w.ID, idTaken(w.Spec.ID)})
+			return
+		}
 		s.forget(w.Spec) // the user may have repaired it
 	default:
 		if f := s.st.Failures[w.Key]; f != nil && !f.changed.Equal(w.Spec.Model.Changed) {
@@ -99,7 +111,7 @@ func (s *stepper) askedToUnload(w *Waiter) bool {
 	if in == nil {
 		coming := s.st.restart(func(r *Waiter) bool { return r.Instance == w.Instance })
 		if coming == nil {
-			s.do(Refuse{w.ID, noInstance(w.Instance)})
+			s.do(Refuse{w.ID, UnknownInstance(w.Instance)})
 			return false
 		}
 		coming.gone = true
@@ -118,14 +130,38 @@ func (s *stepper) askedToUnload(w *Waiter) bool {
 	return true
 }
 
-// leave stops an idle instance, and drains a busy one.
+// leave drains an instance. One that has no requests and nothing to save is stopped at once.
 func (s *stepper) leave(in *Instance, why Reason) {
 	switch {
 	case in.Status.IsLeaving():
-	case in.InUse > 0:
-		in.Status, in.Leaving = Draining, why
-	default:
+	case in.Status.IsLoading():
 		s.stop(in, why)
+	default:
+		in.Status, in.Leaving = Draining, why
+		s.leaveNow(in)
+	}
+}
+
+// drain stops the instances that nothing holds up any more.
+func (s *stepper) drain() {
+	for _, in := range s.st.Instances {
+		if in.Status == Draining {
+			s.leaveNow(in)
+		}
+	}
+}
+
+// leaveNow stops a draining instance unless requests hold it up, or slots that are saved before it stops. Requests hold nothing
+// up when the server shuts down.
+func (s *stepper) leaveNow(in *Instance) {
+	if in.InUse > 0 && in.Leaving != ForClosing {
+		return
+	}
+	if in.SaveBy.IsZero() {
+		s.saveAll(in)
+	}
+	if in.book.saving() == 0 || !s.now.Before(in.SaveBy) {
+		s.stop(in, in.Leaving)
 	}
 }
 
@@ -143,13 +179,8 @@ func (s *stepper) returned(ev Returned) {
 		return
 	}
 	in.InUse -= ev.Slots
-	if in.book != nil {
-		in.book.giveBack(ev.Waiter, ev.Used)
-	}
+	s.giveBack(in, ev)
 	in.LastUsed = s.now
-	if in.Status == Draining && in.InUse == 0 {
-		s.stop(in, in.Leaving)
-	}
 }
 
 func (s *stepper) signalled(ev Signalled) {
@@ -236,6 +267,9 @@ func (s *stepper) exited(ev Exited) {
 // once.
 func (s *stepper) configured(ev Configured) {
 	s.st.Limits = ev.Limits
+	if ev.Limits.SaveAfter <= 0 { // the files are deleted then
+		s.dropSaved(true, func(string, string) bool { return true })
+	}
 	for _, in := range s.st.Instances {
 		spec := ev.Specs[in.Gen]
 		if spec == nil {
@@ -258,7 +292,7 @@ func (s *stepper) configured(ev Configured) {
 			}
 		}
 		if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
-			in.Status, in.Leaving = Ready, "" // the eviction is cancelled
+			in.Status, in.Leaving, in.SaveBy = Ready, "", time.Time{} // the eviction is cancelled
 		}
 	}
 }
@@ -275,8 +309,13 @@ func (s *stepper) closed() {
 	}
 	s.refuseIf(errClosing, func(w *Waiter) bool { return w.Kind != WaitUnload })
 	for _, in := range s.st.Instances {
-		if in.Status != Stopping {
-			s.stop(in, ForClosing)
+		switch in.Status {
+		case Stopping:
+		case Draining:
+			in.Leaving = ForClosing
+			s.leaveNow(in)
+		default:
+			s.leave(in, ForClosing)
 		}
 	}
 }

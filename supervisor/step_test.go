@@ -169,7 +169,7 @@ func TestStep_UnloadsABusyInstanceWhenItIsDone(t *testing.T) {
 		{Returned{Gen: 1, Slots: 1}, []Effect{Stop{1, ForRequest}}},
 		{Exited{Gen: 1, Reason: "it was told to stop"}, []Effect{Grant{Waiter: 2}, Grant{Waiter: 4}, Spawn{"a", 2}}},
 		{ready(2), []Effect{Loaded{2}, Grant{3, 2, 1, true}}},
-		{unloader(5, "nobody"), []Effect{Refuse{5, noInstance("nobody")}}},
+		{unloader(5, "nobody"), []Effect{Refuse{5, UnknownInstance("nobody")}}},
 	}.run(t)
 }
 

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/warm"
 )
 
 // Options configures a supervisor.
@@ -23,10 +27,15 @@ type Options struct {
 	// Ending reports whether the server is shutting down and will close the supervisor; nil: false. It may be called at any
 	// time.
 	Ending func() bool
+	// Warm keeps states of slots; nil: none are kept.
+	Warm *warm.Store
 
 	id      string // unique among the supervisors of this process
 	folders *folders
 	port    func() (int, error) // a port for an engine; replaced by tests
+
+	rates    *rates
+	settling *settling
 
 	tellOnce *sync.Once // guards the log line that there is no sandbox
 }
@@ -83,13 +92,14 @@ type answer struct {
 	process *process
 	grant   Grant
 	info    Info
-	loans   []loan // the slots, if the instance isolates owners
+	loans   []loan // the slots, if requests choose theirs
 	err     *Error
 }
 
 // New starts a supervisor. The engines are keyed by name.
 func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
 	options.id, options.folders, options.tellOnce = rand.Text(), &folders{journal: options.Journal}, new(sync.Once)
+	options.rates, options.settling = new(rates), new(settling)
 	if options.port == nil {
 		options.port = freePort
 	}
@@ -119,14 +129,36 @@ type Demand struct {
 	MayLoad  bool      // whether to load the model if it isn't loaded
 	Priority bool      // go before requests without priority, each of which is overtaken at most maxOvertakes times
 	Notify   *Notifier // told of the progress of the wait; nil: nobody
+
+	Prompt       prefix.Chain // by which the slot with the best state is found; nil: any slot
+	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
+	Unsaved      bool         // the state of its slot is never saved
 }
 
-// Acquire waits for slots, loading the model first if necessary. The caller must Release the lease. The error is an [Error]
-// or that of the context.
+// Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
+// Release the lease. The error is an [Error] or that of the context.
 func (s *Supervisor) Acquire(ctx context.Context, d Demand) (*Lease, error) {
+	for deaths := 0; ; deaths++ {
+		lease, err := s.lease(ctx, &d)
+		if err != nil || deaths == maxDeaths {
+			return lease, err
+		}
+		if err = lease.warm(ctx, &d); err == nil {
+			return lease, nil
+		}
+		lease.Release()
+		if !errors.Is(err, errLost) {
+			return nil, err
+		}
+	}
+}
+
+// lease waits for slots.
+func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	a, err := s.wait(ctx, d.Notify, Waiter{
 		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
 		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved,
 	})
 	if err != nil {
 		return nil, err
@@ -167,7 +199,22 @@ func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 	s.send(message{event: Configured{limits, specs}})
 }
 
-// Close stops all engines immediately, then the supervisor. It returns when no process is left.
+// Forget says that something was deleted: no state of what slots hold of it is saved any more. States that were saved before are
+// the caller's to delete.
+func (s *Supervisor) Forget(f Forgot) {
+	seen := make(chan struct{})
+	if s.send(message{event: f}) && s.send(message{look: func() { close(seen) }}) {
+		<-seen
+	}
+}
+
+// Cleared says that the caller has deleted saved states of the models and owners that match, though not what they belong to: it
+// is saved again after its next request.
+func (s *Supervisor) Cleared(match func(key, owner string) bool) {
+	s.send(message{event: Cleared{match}})
+}
+
+// Close stops all engines, after slots that nobody uses are saved, then the supervisor. It returns when no process is left.
 func (s *Supervisor) Close() {
 	s.send(message{event: Closed{}})
 	<-s.done
@@ -246,7 +293,10 @@ func (s *Supervisor) handle(m message) {
 			s.notified++
 		}
 	case Exited:
+		s.measureUnload(ev.Gen)
 		delete(s.running, ev.Gen)
+	case Forgot:
+		s.forget(ev)
 	}
 	now := time.Now()
 	for _, effect := range Step(&s.state, m.event, now) {
@@ -276,13 +326,13 @@ func (s *Supervisor) carryOut(effect Effect) {
 		s.spawn(e)
 	case Stop:
 		s.stop(e)
+	case Save:
+		s.keep(e)
 	case Grant:
 		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.find(e.Gen); in != nil {
 			a.info = s.info(in)
-			if in.book != nil {
-				a.loans = in.book.lentTo(e.Waiter)
-			}
+			a.loans = s.state.loans(in, e.Waiter)
 		}
 		s.reply(e.Waiter, a)
 	case Refuse:
@@ -290,7 +340,8 @@ func (s *Supervisor) carryOut(effect Effect) {
 	case Loaded:
 		in := s.state.find(e.Gen)
 		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
-		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", gibibytes(in.Claim))
+		s.measureLoad(in)
+		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.Claim))
 	case Crashed:
 		s.counts.crashed(e.Key)
 		s.log.Error("an engine ended unexpectedly", "instance", e.Instance, "reason", e.Reason)
@@ -313,7 +364,7 @@ func (s *Supervisor) spawn(e Spawn) {
 	in := s.state.find(e.Gen)
 	log := s.log.With("instance", in.ID)
 	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
-		"prompt_cache", gibibytes(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", gibibytes(in.Claim))
+		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.Claim))
 	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(message{event: ev}) })
 	s.running[e.Gen] = p
 	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
@@ -333,6 +384,7 @@ func (s *Supervisor) stop(e Stop) {
 	}
 	if p := s.running[e.Gen]; p != nil {
 		p.ending.Store(&e.Reason)
+		p.endingAt = time.Now()
 		p.stop()
 	}
 }

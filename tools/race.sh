@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs go test with the race detector, which needs a C compiler. If it is missing on a Debian-family system, root installs
-# one. Otherwise the run is left out with a message; in CI that is an error.
+# one. Otherwise the tests run without it, with a message; in CI that is an error.
 set -eu
 
 has_compiler() { command -v "$(go env CC)" >/dev/null; }
@@ -11,10 +11,17 @@ if ! has_compiler && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null
 fi
 if has_compiler; then
+	# The fakes are processes that many tests start: as programs without the race detector they start several times as fast.
+	LMCADDY_FAKES="$PWD/.cache/fakes"
+	export LMCADDY_FAKES
+	mkdir -p "$LMCADDY_FAKES"
+	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/llama-server" ./tools/fakeengine
+	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/mlx_lm.server" ./internal/fakemlx/program
 	CGO_ENABLED=1 exec go test -race -timeout 20m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2
 	exit 1
 fi
-echo "left out: the race detector needs a C compiler (Debian: apt-get install gcc libc6-dev)" >&2
+echo "without the race detector, which needs a C compiler (Debian: apt-get install gcc libc6-dev)" >&2
+exec go test -timeout 20m "$@"

@@ -117,6 +117,29 @@ var kinds = [...]struct {
 	KindPluginFailed:        {400, ""},
 }
 
+// Word returns the kind in one word, for metrics and logs.
+func (k Kind) Word() string {
+	switch k {
+	case KindInvalid:
+		return "invalid_request"
+	case KindMCPFailed:
+		return "mcp_failed"
+	case KindPluginFailed:
+		return "plugin_failed"
+	default:
+		return kinds[k].code
+	}
+}
+
+// Words returns the kinds in one word each.
+func Words() []string {
+	words := make([]string, len(kinds))
+	for k := range kinds {
+		words[k] = Kind(k).Word()
+	}
+	return words
+}
+
 // Dialect writes the errors of a family of endpoints.
 type Dialect interface {
 	// AppendError appends the body of an error response. A dialect may leave out the request id.

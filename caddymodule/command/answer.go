@@ -6,43 +6,53 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // Escape sequences of terminals.
 const (
-	dim   = "\x1b[2m"
-	plain = "\x1b[0m"
+	dim   = terminal.Dim
+	plain = terminal.Plain
 )
 
 // answerPrinter shows an answer as it is streamed: the message on out; calls of tools on notes; progress and thinking there,
 // too, if that is a terminal.
 type answerPrinter struct {
 	out, notes io.Writer
+	onScreen   bool       // out is a terminal
 	terminal   bool       // notes is one
+	colored    bool       // notes has colours
 	columns    func() int // of notes
 	waiting    *progressLine
 	thinking   bool // it is being shown, and its last line isn't ended
 	begun      bool // something of the message was shown
 	midLine    bool // the message's last line isn't ended
+
+	response string // the id under which the beginning of the answer would be stored
+	said     bool   // something of the answer was shown
 }
 
 func newAnswerPrinter(out, notes io.Writer) *answerPrinter {
 	return &answerPrinter{
-		out: out, notes: notes, terminal: isTerminal(notes), columns: func() int { return columnsOf(notes) }, waiting: newProgressLine(notes),
+		out: out, notes: notes, onScreen: isTerminal(out), terminal: isTerminal(notes), colored: terminal.HasColors(notes), columns: func() int { return columnsOf(notes) }, waiting: newProgressLine(notes),
 	}
 }
 
 func (p *answerPrinter) show(e client.ChatEvent) error {
 	switch e.Type {
+	case "chat.start":
+		p.response = e.Response
 	case "model_load.progress":
 		p.wait("loading the model", e.Progress)
 	case "prompt_processing.progress":
 		p.wait("reading the prompt", e.Progress)
 	case "reasoning.delta":
+		p.said = true
 		p.think(e.Content)
 	case "message.start":
 		return p.endMessage()
 	case "message.delta":
+		p.said = true
 		return p.say(e.Content)
 	case "tool_call.start":
 		return p.call(e.Tool)
@@ -52,10 +62,18 @@ func (p *answerPrinter) show(e client.ChatEvent) error {
 	return nil
 }
 
+// faint returns a text in the colour of what isn't the answer.
+func (p *answerPrinter) faint(text string) string {
+	if !p.colored {
+		return text
+	}
+	return dim + text + plain
+}
+
 // wait shows the progress of something that the answer waits for.
 func (p *answerPrinter) wait(forWhat string, progress float64) {
 	if p.terminal {
-		p.waiting.update(forWhat, fmt.Sprintf("%s%s %.0f%%%s", dim, forWhat, 100*progress, plain))
+		p.waiting.update(forWhat, p.faint(fmt.Sprintf("%s %.0f%%", forWhat, 100*progress)))
 	}
 }
 
@@ -64,8 +82,9 @@ func (p *answerPrinter) think(text string) {
 		return
 	}
 	p.waiting.end()
+	text = printableLines(text)
 	p.thinking = !strings.HasSuffix(text, "\n")
-	fmt.Fprint(p.notes, dim+text+plain)
+	fmt.Fprint(p.notes, p.faint(text))
 }
 
 // call shows that the model is writing the arguments of a call, which may take long.
@@ -73,7 +92,7 @@ func (p *answerPrinter) call(tool string) error {
 	err := p.endMessage()
 	p.endThinking()
 	if p.terminal {
-		p.waiting.update("call", dim+"calling "+oneLine(tool)+"…"+plain)
+		p.waiting.update("call", p.faint("calling "+oneLine(tool)+"…"))
 	}
 	return err
 }
@@ -84,7 +103,7 @@ func (p *answerPrinter) note(line string) error {
 	p.endThinking()
 	line = cut(line, p.columns())
 	if p.terminal {
-		line = dim + line + plain
+		line = p.faint(line)
 	}
 	fmt.Fprintln(p.notes, line)
 	return err
@@ -114,6 +133,9 @@ func (p *answerPrinter) say(text string) error {
 	p.endThinking()
 	if !p.begun {
 		text = strings.TrimLeft(text, "\n") // the lines between thinking and message
+	}
+	if p.onScreen {
+		text = printableLines(text)
 	}
 	if text == "" {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/terminal"
 )
 
 // integrations returns the MCP servers of the flag --mcp as a request names them.
@@ -106,8 +106,5 @@ func cut(line string, columns int) string {
 	if columns <= 0 {
 		columns = longestNote
 	}
-	if utf8.RuneCountInString(line) <= columns {
-		return line
-	}
-	return string([]rune(line)[:columns-1]) + "…"
+	return terminal.Cut(line, columns)
 }

@@ -71,7 +71,7 @@ func TestAnswer_NotesBeginALine(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
 	p := newAnswerPrinter(&both, &both)
-	p.terminal = true
+	p.terminal, p.colored = true, true
 	for _, e := range eventsOf(t,
 		`{"type":"message.delta","content":"Let me look."}`, `{"type":"tool_call.arguments","tool":"a","arguments":{}}`,
 		`{"type":"reasoning.delta","content":"Hm."}`, `{"type":"tool_call.success","tool":"a","output":"[]"}`, `{"type":"message.delta","content":"It is."}`,

@@ -8,7 +8,9 @@ package command
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -16,46 +18,84 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const description = `lmcaddy turns a machine into a model server: it runs an engine for each loaded model, and serves
-OpenAI-style, Anthropic-style and LM Studio's native APIs. It is a build of Caddy, and uses Caddy's configuration.
-
-  lmcaddy runtime get llama.cpp   downloads an engine
-  lmcaddy serve                   serves on http://127.0.0.1:1234 without a configuration
-  lmcaddy run                     serves with the Caddyfile in this folder; without one, like serve
-  lmcaddy get MODEL               downloads a model; lmcaddy import FILE adds a local file
-  lmcaddy ls                      lists the models
-  lmcaddy chat MODEL              asks one of them
-  lmcaddy ps                      shows what is loaded
-  lmcaddy token create            creates a token for sites with lm_auth
-
-State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
-
-// commands returns our commands.
-func commands() []caddycmd.Command {
+// ownCommands returns our commands as they define themselves.
+func ownCommands() []caddycmd.Command {
 	return []caddycmd.Command{
-		{Name: "chat", Usage: "MODEL [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: defineChat},
+		{Name: "backup", Usage: "FILE [--models]", Short: "Saves the home folder's state to a file", CobraFunc: defineBackup},
+		{Name: "chat", Usage: "[MODEL] [--prompt TEXT]", Short: "Asks a model of the running server", CobraFunc: defineChat},
+		{Name: "config", Usage: "[--path] [--json]", Short: "Shows the configuration in force", CobraFunc: defineConfig},
+		{
+			Name: "conversations", Usage: "ls | show ID | rm ID | export ID", Short: "Lists, shows, deletes and exports stored conversations",
+			CobraFunc: defineConversations,
+		},
+		{Name: "doctor", Usage: "[--json]", Short: "Finds out what is wrong, and says what to do", CobraFunc: defineDoctor},
 		{Name: "get", Usage: "[MODEL]", Short: "Downloads a model, or lists the downloads", CobraFunc: defineGet},
-		{Name: "import", Usage: "FILE [--repo PUBLISHER/REPO]", Short: "Moves a model's file to the models folder", CobraFunc: defineImport},
+		{
+			Name: "import", Usage: "FILE | --from ollama|lmstudio|llama-swap [FOLDER|CONFIG]",
+			Short: "Adds a model's file, or the models of another program", CobraFunc: defineImport,
+		},
 		{Name: "load", Usage: "MODEL", Short: "Loads a model into memory", CobraFunc: defineLoad},
+		{Name: "log", Usage: "[--follow] [--model MODEL] [--level LEVEL]", Short: "Shows the log of the running server", CobraFunc: defineLog},
 		{Name: "ls", Usage: "[--json]", Short: "Lists the models", CobraFunc: defineLS},
 		{Name: "mcp", Usage: "ls | test NAME", Short: "Lists and tests the MCP servers whose tools models may use", CobraFunc: defineMCP},
-		{Name: "ps", Usage: "[--json] [--address ADDRESS]", Short: "Shows what the running server has loaded", CobraFunc: definePS},
-		{Name: "rm", Usage: "MODEL", Short: "Deletes a model's files", CobraFunc: defineRM},
+		{Name: "ps", Usage: "[--wide] [--json]", Short: "Shows what the running server has loaded", CobraFunc: definePS},
+		{Name: "restore", Usage: "FILE [--force]", Short: "Restores the home folder's state from a file", CobraFunc: defineRestore},
+		{Name: "rm", Usage: "[MODEL]", Short: "Deletes a model's files", CobraFunc: defineRM},
 		{
 			Name: "runtime", Usage: "ls | get ENGINE | select NAME | remove NAME",
 			Short: "Finds, downloads and selects the engines that run models", CobraFunc: defineRuntime,
 		},
+		{Name: "search", Usage: "WORDS [--limit N] [--json]", Short: "Searches for models to download", CobraFunc: defineSearch},
 		{
 			Name: "serve", Usage: "[--listen ADDRESS] [--models-dir FOLDER]", Short: "Serves models without a configuration file",
 			Long:      "Serves the models in $LMCADDY_HOME/models, and in additional folders, on one address, without TLS.",
 			CobraFunc: defineServe,
 		},
+		{
+			Name: "service", Usage: "install | uninstall | restart | status | logs", Short: "Runs lmcaddy as a service of the system",
+			CobraFunc: defineService,
+		},
+		{Name: "show", Usage: "MODEL [--json | --template]", Short: "Shows what is known of a model", CobraFunc: defineShow},
 		{Name: "status", Usage: "[--json]", Short: "Shows whether a server is running, and what it serves", CobraFunc: defineStatus},
 		{
-			Name: "token", Usage: "create | ls | edit | revoke", Short: "Creates, lists, changes and revokes tokens for sites with lm_auth",
+			Name: "token", Usage: "create | ls | edit | revoke", Short: "Creates, lists, changes and revokes tokens",
 			CobraFunc: defineToken,
 		},
-		{Name: "unload", Usage: "INSTANCE | --all", Short: "Unloads a model from memory", CobraFunc: defineUnload},
+		{Name: "unload", Usage: "[INSTANCE | --all]", Short: "Unloads a model from memory", CobraFunc: defineUnload},
+		{Name: "usage", Usage: "[--by model|token|day] [--since 7d]", Short: "Shows how many tokens were used", CobraFunc: defineUsage},
+		{Name: "warm", Usage: "ls | clear", Short: "Lists and deletes the saved states of conversations", CobraFunc: defineWarm},
+	}
+}
+
+// commands returns our commands.
+func commands() []caddycmd.Command {
+	all := ownCommands()
+	for i := range all {
+		define := all[i].CobraFunc
+		all[i].CobraFunc = func(cmd *cobra.Command) {
+			define(cmd)
+			cmd.Aliases = append(cmd.Aliases, aliases[cmd.Name()]...)
+			polish(cmd)
+		}
+	}
+	return all
+}
+
+// register registers commands with Caddy, for a program whose help lists ours before Caddy's own.
+func register(all []caddycmd.Command) {
+	var first *cobra.Command
+	for i, c := range all {
+		define := c.CobraFunc
+		c.CobraFunc = func(cmd *cobra.Command) {
+			define(cmd)
+			if i == 0 {
+				first = cmd
+			}
+			if i == len(all)-1 { // the others have been added to the root
+				arrangeProgram(first.Parent())
+			}
+		}
+		caddycmd.RegisterCommand(c)
 	}
 }
 
@@ -77,10 +117,10 @@ State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`,
 
 // defineLM defines the command lm.
 func defineLM(lm *cobra.Command) {
-	lm.Args = cobra.NoArgs
+	lm.Args = subcommandError
 	lm.DisableFlagsInUseLine = true
 	lm.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	for _, c := range commands() {
+	for _, c := range append(commands(), everydayCommands(append(everydays, everydaysBelowLM...))...) {
 		cmd := &cobra.Command{Use: c.Name + " " + c.Usage, Short: c.Short, Long: c.Long}
 		c.CobraFunc(cmd)
 		if c.Name == "serve" {
@@ -89,6 +129,7 @@ func defineLM(lm *cobra.Command) {
 		renameIn(cmd)
 		lm.AddCommand(cmd)
 	}
+	arrange(lm, "")
 }
 
 // renameIn changes the texts and errors of a command, and of those below it, by [inWords].
@@ -120,7 +161,16 @@ func (e renamedError) Error() string { return inWords(e.error.Error()) }
 func (e renamedError) Unwrap() error { return e.error }
 
 // mentioned matches a command in a text. All texts are written for the program lmcaddy.
-var mentioned = regexp.MustCompile(`\blmcaddy (chat|get|import|load|ls|mcp|ps|rm|runtime|serve|status|token|unload|run)\b`)
+var mentioned = sync.OnceValue(func() *regexp.Regexp {
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.commands...)
+	}
+	return regexp.MustCompile(`\blmcaddy (` + strings.Join(names, "|") + `)\b`)
+})
+
+// caddysNames are those of them that aren't below lm.
+var caddysNames = []string{"run", "start", "stop", "reload", "version", "completion", "help"}
 
 // inWords returns a text with the commands as they are typed in this program: in another Caddy build, "lmcaddy get" becomes
 // "caddy lm get", and "lmcaddy run" becomes "caddy run".
@@ -132,10 +182,10 @@ func inWords(text string) string {
 }
 
 func wordsBelowLM(text, program string) string {
-	return mentioned.ReplaceAllStringFunc(text, func(said string) string {
+	return mentioned().ReplaceAllStringFunc(text, func(said string) string {
 		name := strings.TrimPrefix(said, "lmcaddy ")
-		if name == "run" {
-			return program + " run"
+		if slices.Contains(caddysNames, name) {
+			return program + " " + name
 		}
 		return program + " lm " + name
 	})

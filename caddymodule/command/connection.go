@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,11 +23,14 @@ import (
 const apiTokenVariable = "LM_API_TOKEN" //nolint:gosec // the name of a variable
 
 // connection is how a command reaches its server: over the home's socket, or at a URL with a token.
-type connection struct{ host, token string }
+type connection struct {
+	cmd         *cobra.Command
+	host, token string
+}
 
 // newConnection gives a command the flags that choose the server.
 func newConnection(cmd *cobra.Command) *connection {
-	c := new(connection)
+	c := &connection{cmd: cmd}
 	cmd.SilenceUsage = true
 	cmd.Flags().StringVar(&c.host, "host", "", "the server's URL (default: the server that runs on $LMCADDY_HOME)")
 	cmd.Flags().StringVar(&c.token, "token", "", "a token for --host (default: $"+apiTokenVariable+")")
@@ -61,9 +66,27 @@ func (c *connection) talk(cmd *cobra.Command, do func(context.Context, *client.C
 	return err
 }
 
-// interruptible returns the command's context, which also ends if the user interrupts the command.
+// talkOrAtHome calls do like talk, or atHome with the home's folder if no server runs on it.
+func (c *connection) talkOrAtHome(cmd *cobra.Command, do func(context.Context, *client.Client) error, atHome func(context.Context, home.Dir) error) error {
+	return c.talk(cmd, func(ctx context.Context, to *client.Client) error {
+		err := do(ctx, to)
+		if _, isDown := errors.AsType[*client.DownError](err); c.host != "" || !isDown {
+			return err
+		}
+		dir, err := home.FromEnvironment()
+		if err != nil {
+			return err
+		}
+		return atHome(ctx, dir)
+	})
+}
+
+// interruptible returns the command's context, which also ends if the user interrupts the command. A second interrupt ends the process,
+// whatever it waits for, such as a pipe from which nobody reads.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // use calls do with a client of the server. If no server answers, the error says what to do next.
@@ -73,18 +96,45 @@ func (c *connection) use(do func(*client.Client) error) error {
 		return err
 	}
 	defer to.Close()
-	return c.explain(do(to))
+	return c.inWords(to, do(to))
+}
+
+func isBlank(name string) bool { return strings.TrimSpace(name) == "" }
+
+// inWords returns an error of a server in the words of the command line, with what to do next. The error may be about one of the
+// names, besides those on the command line.
+func (c *connection) inWords(to *client.Client, err error, names ...string) error {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		advise(c.cmd, to, refused, names)
+	}
+	return c.explain(err)
 }
 
 func (c *connection) explain(err error) error {
+	if _, isSilent := errors.AsType[*client.SilentError](err); isSilent {
+		if c.host != "" {
+			return fmt.Errorf("%w: check that --host is right, and that lmcaddy runs there", err)
+		}
+		return fmt.Errorf("%w: it may hang, \"lmcaddy doctor\" tells more; end its process, and start it again", err)
+	}
 	var down *client.DownError
 	if !errors.As(err, &down) {
 		return err
 	}
+	if down.Proxy != "" {
+		return fmt.Errorf("%w: add the host to NO_PROXY, or correct HTTP_PROXY and HTTPS_PROXY", err)
+	}
 	if c.host != "" {
 		return fmt.Errorf("%w: check that it runs there, and that --host is right", err)
 	}
-	return fmt.Errorf("%s (%w): start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", nothingRuns(), down.Reason)
+	if len(down.Address) > home.MaxSocketPath {
+		return fmt.Errorf("the server of the home folder can't be reached: the path of its socket, %s, is longer than the %d bytes that a socket's may have. Choose a shorter LMCADDY_HOME, or name the server with --host", down.Address, home.MaxSocketPath)
+	}
+	why := ""
+	if !errors.Is(down.Reason, fs.ErrNotExist) && !errors.Is(down.Reason, syscall.ECONNREFUSED) { // as after an end, or a crash
+		why = " (" + down.Reason.Error() + ")"
+	}
+	return fmt.Errorf("%s%s: start one with \"lmcaddy serve\" or \"lmcaddy run\", choose another home with LMCADDY_HOME, or name a server with --host", nothingRuns(), why)
 }
 
 // nothingRuns is the beginning of an error: no server answers for the home.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
@@ -23,27 +23,43 @@ type get struct {
 	follow, pause, resume, cancel string // ids of jobs
 }
 
+// jobFlags are the flags that name a job.
+var jobFlags = []string{"follow", "pause", "resume", "cancel"}
+
 // defineGet defines `lmcaddy get`.
 func defineGet(cmd *cobra.Command) {
 	cmd.Long = `Downloads a model to the server, and shows the progress. MODEL is a well-known model such as qwen/qwen3-4b, any
-publisher/repository of the hub, or a model's URL there. Without MODEL, the downloads are listed.
+publisher/repository of the hub, or a model's URL there; @Q4_K_M behind it chooses a quantization. Another name is searched
+for: on a terminal, you are asked which of the models found is meant. Without MODEL, the downloads are listed.
 
 The server downloads in the background: interrupting this command doesn't stop it.`
+	cmd.Example = `  lmcaddy get qwen/qwen3-4b
+  lmcaddy get unsloth/Qwen3-4B-GGUF@Q8_0
+  lmcaddy get https://huggingface.co/Qwen/Qwen3-4B-GGUF -q Q6_K
+  lmcaddy get`
 	cmd.Args = cobra.MaximumNArgs(1)
 	g := get{to: newConnection(cmd)}
 	flags := cmd.Flags()
-	flags.StringVarP(&g.quantization, "quantization", "q", "", "such as Q4_K_M; for URLs (default: the best that fits this machine)")
+	flags.StringVarP(&g.quantization, "quantization", "q", "", "such as Q4_K_M (default: the best that fits the server's memory)")
 	flags.BoolVar(&g.noWait, "no-wait", false, "return once the download has begun")
-	flags.BoolVar(&g.asJSON, "json", false, "list the downloads as JSON, as GET /api/v1/models/download has it")
+	flags.BoolVar(&g.asJSON, "json", false, "print JSON: the downloads as GET /api/v1/models/download has them, or that of MODEL")
 	flags.StringVar(&g.follow, "follow", "", "show the progress of the download `JOB`")
 	flags.StringVar(&g.pause, "pause", "", "pause the download `JOB`")
 	flags.StringVar(&g.resume, "resume", "", "resume the paused or failed download `JOB`")
 	flags.StringVar(&g.cancel, "cancel", "", "cancel the download `JOB`, and delete its files")
-	cmd.MarkFlagsMutuallyExclusive("follow", "pause", "resume", "cancel", "json", "quantization")
+	for _, flag := range jobFlags {
+		_ = cmd.RegisterFlagCompletionFunc(flag, g.to.completeWith(jobNames, 0)) // it fails only if there is no such flag
+	}
+	cmd.MarkFlagsMutuallyExclusive("follow", "pause", "resume", "cancel", "quantization")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, flag := range jobFlags {
+			if flags.Changed(flag) && isNoName(flags.Lookup(flag).Value.String()) {
+				return fmt.Errorf("--%s needs the id of a download: \"lmcaddy get\" lists them", flag)
+			}
+		}
 		ofJob := g.follow + g.pause + g.resume + g.cancel
-		if len(args) > 0 && (ofJob != "" || g.asJSON) || len(args) == 0 && g.quantization != "" {
-			return errors.New("give either a MODEL, or one of --follow, --pause, --resume, --cancel and --json")
+		if len(args) > 0 && ofJob != "" || len(args) == 0 && g.quantization != "" {
+			return errors.New("give either a MODEL, or one of --follow, --pause, --resume and --cancel")
 		}
 		return g.to.talk(cmd, func(ctx context.Context, c *client.Client) error {
 			switch {
@@ -58,14 +74,36 @@ The server downloads in the background: interrupting this command doesn't stop i
 	}
 }
 
-// start begins a download, and follows it unless --no-wait is given.
+// start shows what will be downloaded, begins the download, and follows it unless --no-wait is given.
 func (g *get) start(ctx context.Context, cmd *cobra.Command, c *client.Client, model string) error {
-	job, err := c.Download(ctx, model, g.quantization)
+	quantization := g.quantization
+	if quantization != "" && !isURL(model) {
+		if strings.Contains(model, "@") {
+			return fmt.Errorf("%s names a quantization already: leave out --quantization", model)
+		}
+		model, quantization = model+"@"+quantization, ""
+	}
+	plan, err := c.Preview(ctx, model, quantization)
+	if isUnknown(err) || isDenied(err) {
+		if model, err = chooseFound(ctx, cmd, c, model, err); err == nil {
+			plan, err = c.Preview(ctx, model, quantization)
+		}
+	}
+	if err == nil {
+		err = showPlan(cmd.ErrOrStderr(), model, &plan)
+	}
 	if err != nil {
 		return err
 	}
-	job.Model = model
+	job, err := c.Download(ctx, model, quantization)
+	if err != nil {
+		return err
+	}
 	switch {
+	case g.asJSON && job.ID == "":
+		err = writeJSON(cmd.OutOrStdout(), map[string]string{"status": job.Status})
+	case g.asJSON:
+		err = g.printJob(ctx, cmd, c, job.ID, model)
 	case job.ID == "":
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), model+" is already downloaded.")
 	case g.noWait:
@@ -74,6 +112,20 @@ func (g *get) start(ctx context.Context, cmd *cobra.Command, c *client.Client, m
 		err = followJob(ctx, cmd, c, job.ID, model)
 	}
 	return err
+}
+
+// printJob prints a job as JSON when it has ended, or at once with --no-wait.
+func (g *get) printJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, model string) error {
+	if !g.noWait {
+		if _, err := awaitJob(ctx, cmd, c, id, model); err != nil {
+			return err
+		}
+	}
+	var job json.RawMessage
+	if err := c.Get(ctx, "/api/v1/models/download/status/"+id, &job); err != nil {
+		return err
+	}
+	return writeJSON(cmd.OutOrStdout(), job)
 }
 
 func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) error {
@@ -100,32 +152,38 @@ func (g *get) change(ctx context.Context, cmd *cobra.Command, c *client.Client) 
 	return nil
 }
 
-// followJob shows the progress of a job until it ends. Interrupting it doesn't end the job. The name is used if the job has no
-// model.
+// followJob shows the progress of a job until it ends, and what was downloaded.
 func followJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) error {
+	job, err := awaitJob(ctx, cmd, c, id, name)
+	if err == nil {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is downloaded (%s).\n", cmp.Or(job.Model, name), size(job.TotalBytes))
+	}
+	return err
+}
+
+// awaitJob shows the progress of a job until it is completed. Interrupting it doesn't end the job. The name is used if the job has
+// no model.
+func awaitJob(ctx context.Context, cmd *cobra.Command, c *client.Client, id, name string) (client.Job, error) {
 	line := newProgressLine(cmd.ErrOrStderr())
 	job, err := c.Follow(ctx, id, func(j client.Job) { line.update(j.Status, progressOf(j, time.Now())) })
 	line.end()
-	if job.Model != "" {
-		name = job.Model
-	}
+	name = cmp.Or(job.Model, name)
 	howToGoOn := fmt.Sprintf("\"lmcaddy get --follow %s\" follows it, \"lmcaddy get --cancel %s\" ends it", id, id)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errors.New("interrupted; the download continues: " + howToGoOn)
+		return job, errors.New("interrupted; the download continues: " + howToGoOn)
 	case errors.Is(err, client.ErrCut):
-		return fmt.Errorf("%w: if the server was stopped, the download resumes when it runs again; %s", err, howToGoOn)
+		return job, fmt.Errorf("%w: if the server was stopped, the download resumes when it runs again; %s", err, howToGoOn)
 	case err != nil:
-		return err
+		return job, err
 	}
 	switch job.Status {
 	case client.JobCompleted:
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is downloaded (%s).\n", name, humanize.Bytes(uint64(max(0, job.TotalBytes))))
-		return err
+		return job, nil
 	case client.JobPaused:
-		return fmt.Errorf("the download of %s was paused: \"lmcaddy get --resume %s\" resumes it", name, id)
+		return job, fmt.Errorf("the download of %s was paused: \"lmcaddy get --resume %s\" resumes it", name, id)
 	default:
-		return fmt.Errorf("the download of %s failed: %s", name, reasonOf(job))
+		return job, fmt.Errorf("the download of %s failed: %s", name, reasonOf(job))
 	}
 }
 
@@ -138,7 +196,7 @@ func reasonOf(j client.Job) string {
 
 // progressOf describes the progress of a job.
 func progressOf(j client.Job, now time.Time) string {
-	text := fmt.Sprintf("%s of %s", humanize.Bytes(uint64(max(0, j.Bytes))), humanize.Bytes(uint64(max(0, j.TotalBytes))))
+	text := fmt.Sprintf("%s of %s", size(j.Bytes), size(j.TotalBytes))
 	if j.TotalBytes > 0 {
 		text += fmt.Sprintf(", %.0f%%", 100*float64(j.Bytes)/float64(j.TotalBytes))
 	}
@@ -146,7 +204,7 @@ func progressOf(j client.Job, now time.Time) string {
 		return text + ", " + j.Trouble
 	}
 	if j.PerSecond > 0 {
-		text += fmt.Sprintf(", %s/s", humanize.Bytes(uint64(j.PerSecond)))
+		text += fmt.Sprintf(", %s/s", size(int64(j.PerSecond)))
 	}
 	if left := j.Estimate.Sub(now).Round(time.Second); left > 0 {
 		text += fmt.Sprintf(", %s left", left)

@@ -20,12 +20,21 @@ func defineImport(cmd *cobra.Command) {
 A running server finds the model within seconds. No file is ever replaced.
 
 Without --repo the publisher is "local", and the repo is the file's name without its quantization. A projector
-(mmproj-….gguf) goes next to the model that its name indicates.`
-	cmd.Args = cobra.ExactArgs(1)
+(mmproj-….gguf) goes next to the model that its name indicates.
+
+With --from, it reads how Ollama, LM Studio or llama-swap is set up, and writes a Caddyfile that says the same. Their
+models are used where they are; those of llama-swap are linked into the models folder. Nothing of theirs is changed. What
+has no equivalent is listed.`
+	cmd.Example = `  lmcaddy import ~/Downloads/Gemma-3-4B-Q4_K_M.gguf --copy --repo google/gemma-3-4b
+  lmcaddy import --from ollama --dry-run
+  lmcaddy import --from llama-swap config.yaml --output Caddyfile`
+	from := defineImportFrom(cmd)
+	cmd.Args = from.args
 	cmd.SilenceUsage = true
 	flags := cmd.Flags()
 	repo := flags.String("repo", "", "the publisher/repo to import it as")
 	dry := flags.Bool("dry-run", false, "only print what would be done")
+	asJSON := flags.Bool("json", false, "print JSON: the model, null for a projector, its path, and whether this was done; with --from, the Caddyfile, and the files and notes")
 	ways := map[catalog.How]*bool{
 		catalog.Copy:     flags.BoolP("copy", "c", false, "copy the file instead of moving it"),
 		catalog.SymLink:  flags.BoolP("link", "l", false, "make a symbolic link instead of moving the file"),
@@ -33,6 +42,9 @@ Without --repo the publisher is "local", and the repo is the file's name without
 	}
 	cmd.MarkFlagsMutuallyExclusive("copy", "link", "hard-link")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if from.program != "" {
+			return from.run(cmd, args, *dry, *asJSON)
+		}
 		what := catalog.Import{Source: args[0], How: catalog.Move}
 		for how, chosen := range ways {
 			if *chosen {
@@ -47,81 +59,100 @@ Without --repo the publisher is "local", and the repo is the file's name without
 		}
 		ctx, stop := interruptible(cmd)
 		defer stop()
-		return importFile(ctx, cmd, what, *dry)
+		done, err := importFile(ctx, what, *dry)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return writeJSON(cmd.OutOrStdout(), done)
+		}
+		return done.write(cmd, what)
 	}
 }
 
-func importFile(ctx context.Context, cmd *cobra.Command, what catalog.Import, dry bool) error {
+// imported is what `lmcaddy import --json` prints.
+type imported struct {
+	Model *string `json:"model"` // its key; null for a projector
+	Path  string  `json:"path"`
+	Done  bool    `json:"imported"` // false with --dry-run
+}
+
+// write shows what was done, or would be, to people.
+func (i *imported) write(cmd *cobra.Command, what catalog.Import) error {
+	notes := cmd.ErrOrStderr()
+	if i.Done {
+		fmt.Fprintln(notes, i.Path)
+	} else {
+		how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
+		fmt.Fprintf(notes, "%s would be %s to %s.\n", what.Source, how, i.Path)
+	}
+	if i.Model == nil {
+		fmt.Fprintln(notes, "It is a projector, not a model: the models in its folder use it to read images.")
+		return nil
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), *i.Model)
+	return err
+}
+
+// importFile imports a file, or finds out what that would do.
+func importFile(ctx context.Context, what catalog.Import, dry bool) (imported, error) {
 	dir, err := home.FromEnvironment()
 	if err != nil {
-		return err
+		return imported{}, err
 	}
 	what.Models = dir.Models()
 	if what, err = catalogOf(what.Models).Beside(ctx, what); err != nil {
-		return err
+		return imported{}, err
 	}
 	if dry {
-		return describeImport(ctx, cmd, what, dir)
+		return tryImport(ctx, what, dir)
 	}
 	if err := dir.Make(); err != nil {
-		return err
+		return imported{}, err
 	}
-	path, key, err := bring(ctx, what)
+	done, err := bring(ctx, what)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted: nothing was imported")
+		return imported{}, errors.New("interrupted: nothing was imported")
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(cmd.ErrOrStderr(), path)
-	if key == "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "It is a projector, not a model: the models in its folder use it to read images.")
-		return nil
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
-	return err
+	return done, err
 }
 
-// bring imports a file, and returns its new path and the key of its model, which is empty for a projector.
-func bring(ctx context.Context, what catalog.Import) (path, key string, err error) {
+// bring imports a file.
+func bring(ctx context.Context, what catalog.Import) (imported, error) {
 	models := catalogOf(what.Models)
-	if path, err = models.Import(ctx, what); err != nil {
-		return "", "", err
+	path, err := models.Import(ctx, what)
+	if err != nil {
+		return imported{}, err
 	}
+	done := imported{Path: path, Done: true}
 	list, err := models.Models(ctx)
 	for _, m := range list {
 		if m.Path == path {
-			key = m.Key
+			done.Model = &m.Key
 		}
 	}
-	return path, key, err
+	return done, err
 }
 
-// describeImport prints what an import would do. It finds out by importing a link into an empty folder.
-func describeImport(ctx context.Context, cmd *cobra.Command, what catalog.Import, dir home.Dir) error {
-	how := map[catalog.How]string{catalog.Move: "moved", catalog.Copy: "copied", catalog.SymLink: "linked", catalog.HardLink: "hard-linked"}[what.How]
+// tryImport finds out what an import would do, by importing a link into an empty folder.
+func tryImport(ctx context.Context, what catalog.Import, dir home.Dir) (imported, error) {
 	empty, err := os.MkdirTemp("", "lmcaddy-import-")
 	if err != nil {
-		return err
+		return imported{}, err
 	}
 	defer func() { _ = os.RemoveAll(empty) }()
 	what.Models, what.How = empty, catalog.SymLink
-	path, key, err := bring(ctx, what)
+	would, err := bring(ctx, what)
 	if err != nil {
-		return err
+		return imported{}, err
 	}
-	rel, err := filepath.Rel(empty, path)
+	rel, err := filepath.Rel(empty, would.Path)
 	if err != nil {
-		return err
+		return imported{}, err
 	}
-	there := filepath.Join(dir.Models(), rel)
-	if _, err := os.Lstat(there); err == nil {
-		return &catalog.ImportError{Source: what.Source, Reason: there + " already exists; remove it first, or choose another publisher or name"}
+	would.Path, would.Done = filepath.Join(dir.Models(), rel), false
+	if _, err := os.Lstat(would.Path); err == nil {
+		return imported{}, &catalog.ImportError{Source: what.Source, Reason: would.Path + " already exists; remove it first, or choose another publisher or name"}
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s would be %s to %s.\n", what.Source, how, there)
-	if key == "" {
-		return nil
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
-	return err
+	return would, nil
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/api"
@@ -28,17 +27,14 @@ func defineLS(cmd *cobra.Command) {
 
 It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the models folder there, but not
 those that a Caddyfile adds (models_dir).`
+	cmd.Example = "  lmcaddy ls\n  lmcaddy ls --json"
 	cmd.Args = cobra.NoArgs
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var list json.RawMessage
-		var down *client.DownError
-		err := to.talk(cmd, func(ctx context.Context, c *client.Client) error {
-			err := c.Get(ctx, "/api/v1/models", &list)
-			if to.host == "" && errors.As(err, &down) {
-				list, err = modelsAtHome(ctx, cmd.ErrOrStderr())
-			}
+		err := to.talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
+			list, err = to.listModels(ctx, c, cmd.ErrOrStderr())
 			return err
 		})
 		if err != nil {
@@ -53,6 +49,16 @@ those that a Caddyfile adds (models_dir).`
 		}
 		return writeModels(cmd.OutOrStdout(), models)
 	}
+}
+
+// listModels returns the list of the server, or else of the home's own folder.
+func (c *connection) listModels(ctx context.Context, to *client.Client, notes io.Writer) (json.RawMessage, error) {
+	var list json.RawMessage
+	err := to.Get(ctx, "/api/v1/models", &list)
+	if _, isDown := errors.AsType[*client.DownError](err); isDown && c.host == "" {
+		return modelsAtHome(ctx, notes)
+	}
+	return list, err
 }
 
 // modelsAtHome lists the models of the home's own folder as a server would, and says so.
@@ -91,11 +97,11 @@ func catalogOf(folder string) *catalog.Catalog {
 
 // writeModels shows models to people.
 func writeModels(out io.Writer, list resource.Models) error {
-	var text strings.Builder
+	text := newPage(out)
 	if len(list.Models) == 0 {
 		text.WriteString(inWords("There are no models. \"lmcaddy get\" downloads one, \"lmcaddy import\" adds a local file.\n"))
 	} else {
-		table := newTable(&text)
+		table := newTable(text)
 		fmt.Fprintln(table, "MODEL\tTYPE\tPARAMS\tQUANT\tSIZE\tCONTEXT\tLOADED")
 		for i := range list.Models {
 			fmt.Fprintln(table, strings.Join(modelRow(&list.Models[i]), "\t"))
@@ -104,17 +110,16 @@ func writeModels(out io.Writer, list resource.Models) error {
 	}
 	for i := range list.Models {
 		if m := &list.Models[i]; len(m.Aliases) > 0 {
-			fmt.Fprintf(&text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
+			fmt.Fprintf(text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
 		}
 	}
 	for i, b := range list.Broken {
 		if i == 0 {
 			text.WriteString("\nThese can't be used:\n")
 		}
-		fmt.Fprintf(&text, "%s: %s (%s)\n", b.Key, strings.TrimRight(b.Error, "."), b.Path)
+		fmt.Fprintf(text, "%s: %s (%s)\n", b.Key, strings.TrimRight(b.Error, "."), b.Path)
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return text.Flush()
 }
 
 func modelRow(m *resource.Model) []string {
@@ -133,7 +138,7 @@ func modelRow(m *resource.Model) []string {
 		loaded = fmt.Sprintf("loaded (%d)", n)
 	}
 	return []string{
-		m.Key, m.Type, orDash(params), orDash(quantization), humanize.Bytes(uint64(max(0, m.SizeBytes))),
+		m.Key, m.Type, orDash(params), orDash(quantization), size(m.SizeBytes),
 		strconv.Itoa(m.MaxContextLength), loaded,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
 )
@@ -16,7 +17,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) {
 	fakemcp.MainIfChild()
-	for _, c := range commands() { // as Prepare does
+	runewidth.DefaultCondition.EastAsianWidth = false // whatever the language of the user who runs the tests
+	for _, c := range commands() {                    // as Prepare does
 		caddycmd.RegisterCommand(c)
 	}
 	os.Exit(m.Run())

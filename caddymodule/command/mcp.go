@@ -21,6 +21,7 @@ func defineMCP(cmd *cobra.Command) {
 
 A chat uses them with "lmcaddy chat MODEL --mcp NAME", or by the field integrations of the API, if the
 server allows it (allow plugin_mcp).`
+	cmd.Example = "  lmcaddy mcp ls\n  lmcaddy mcp test files"
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(mcpList(), mcpTest())
@@ -66,9 +67,11 @@ func describeMCPServer(c servers.Config) mcpServer {
 
 func mcpList() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "Lists the MCP servers, and whether the running server allows their use",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Short:   "Lists the MCP servers, and whether they may be used",
+		Long:    "Lists the MCP servers of $LMCADDY_HOME/mcp.json, and whether the running server allows chats to use them.",
+		Args:    cobra.NoArgs,
+		Example: "  lmcaddy mcp ls\n  lmcaddy mcp ls --json",
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -114,11 +117,11 @@ func allowsPlugins(ctx context.Context, dir home.Dir) *bool {
 
 // write shows the list to people.
 func (l *mcpServers) write(out io.Writer) error {
-	var text strings.Builder
+	text := newPage(out)
 	if len(l.Servers) == 0 {
-		fmt.Fprintf(&text, "There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
+		fmt.Fprintf(text, "There are no MCP servers. %s may list some: {\"mcpServers\": {\"name\": {\"command\": \"…\", \"args\": […]}}}\n", l.File)
 	} else {
-		table := newTable(&text)
+		table := newTable(text)
 		fmt.Fprintln(table, "NAME\tID\tKIND\tCOMMAND OR URL")
 		for _, s := range l.Servers {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", oneLine(s.Label), s.ID, orDash(s.Kind), orDash(oneLine(s.Command+s.URL)))
@@ -134,7 +137,7 @@ func (l *mcpServers) write(out io.Writer) error {
 			text.WriteString("\nThese can't be used:\n")
 			isFirst = false
 		}
-		fmt.Fprintf(&text, "%s: %s\n", oneLine(s.Label), oneLine(s.Error))
+		fmt.Fprintf(text, "%s: %s\n", oneLine(s.Label), oneLine(s.Error))
 	}
 	switch {
 	case l.Allowed == nil:
@@ -144,8 +147,7 @@ func (l *mcpServers) write(out io.Writer) error {
 		text.WriteString(inWords("\nThe running server doesn't allow chats to use them: put \"allow plugin_mcp\" into the option lm of its Caddyfile, " +
 			"or start it with \"lmcaddy serve --allow plugin_mcp\".\n"))
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return text.Flush()
 }
 
 // completeMCP completes the names of MCP servers.

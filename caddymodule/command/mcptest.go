@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +39,7 @@ func mcpTest() *cobra.Command {
 		Long: `Starts an MCP server of $LMCADDY_HOME/mcp.json, or connects to it, and prints its tools. The server
 is this command's own: it isn't the one that a running lmcaddy has started. If it can't be used, the error
 has the cause, and the last lines of its standard error.`,
+		Example:           "  lmcaddy mcp test files\n  lmcaddy mcp test files --json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeMCP,
 	}
@@ -123,38 +123,22 @@ func explainMCP(dir home.Dir, label string, err error, log *testLog) error {
 	return errors.New(text)
 }
 
-// widestDescription bounds the description of a tool where there is no terminal, in characters.
+// widestDescription bounds the description of a tool, in characters.
 const widestDescription = 120
 
 // write shows the tools to people.
 func (m *mcpTested) write(out io.Writer) error {
-	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s has %s, found in %.2f s.\n", m.Label, counted(len(m.Tools), "tool"), m.Seconds)
+	text := newPage(out)
+	fmt.Fprintf(text, "%s has %s, found in %.2f s.\n", m.Label, count(len(m.Tools), "tool"), m.Seconds)
 	if len(m.Tools) > 0 {
-		width := 0
-		for _, t := range m.Tools {
-			width = max(width, utf8.RuneCountInString(oneLine(t.Name)))
-		}
-		room := widestDescription
-		if columns := columnsOf(out); columns > 0 {
-			room = max(20, columns-width-2)
-		}
-		table := newTable(&text)
+		table := newTable(text)
 		fmt.Fprintln(table, "\nTOOL\tDESCRIPTION")
 		for _, t := range m.Tools {
-			fmt.Fprintf(table, "%s\t%s\n", oneLine(t.Name), orDash(cut(oneLine(t.Description), room)))
+			fmt.Fprintf(table, "%s\t%s\n", oneLine(t.Name), orDash(cut(oneLine(t.Description), widestDescription)))
 		}
 		_ = table.Flush() // to memory
 	}
-	_, err := text.WriteTo(out)
-	return err
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return text.Flush()
 }
 
 // testLog keeps what a pool logs about the server of a test: the last lines of its standard error, and warnings.
@@ -218,36 +202,4 @@ func (h poolHandler) Handle(ctx context.Context, r slog.Record) error {
 		return nil
 	}
 	return l.text.Handle(ctx, r)
-}
-
-// nearest returns the known name that is most like another, or "" if none is.
-func nearest(name string, known []string) string {
-	best, least := "", max(2, utf8.RuneCountInString(name)/3)+1
-	for _, k := range known {
-		if d := distance([]rune(strings.ToLower(name)), []rune(strings.ToLower(k))); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is how many characters have to be added, removed or replaced to make one text of the other.
-func distance(a, b []rune) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, ca := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, cb := range b {
-			cost := diagonal
-			if ca != cb {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -49,6 +49,9 @@ func (p plainErrors) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 // plainly rewrites errors of Caddy's that don't say what to do.
 func plainly(said string) string {
 	said = strings.TrimPrefix(said, startFailed)
+	if said == "no config file to load" {
+		return "there is no Caddyfile in this folder: name one with --config FILE"
+	}
 	_, dialed, ok := strings.Cut(said, ": dial ")
 	if !ok || !strings.Contains(said, "performing request: ") {
 		return said

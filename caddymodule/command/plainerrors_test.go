@@ -18,6 +18,7 @@ func TestPlainErrors(t *testing.T) {
 		logged    int
 	}{
 		"an error that ends a command":    {func(l *zap.Logger) { l.Error("no file") }, false, "Error: no file\n", 0},
+		"a reload without a Caddyfile":    {func(l *zap.Logger) { l.Error("no config file to load") }, false, "Error: there is no Caddyfile", 0},
 		"a start that fails":              {func(l *zap.Logger) { l.Error(startFailed + "no port") }, true, "Error: no port\n", 0},
 		"another error of a server":       {func(l *zap.Logger) { l.Error("no file") }, true, "", 1},
 		"an error with fields":            {func(l *zap.Logger) { l.Error("no file", zap.Int("a", 1)) }, false, "", 1},

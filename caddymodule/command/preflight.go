@@ -38,6 +38,11 @@ func preflight(config []byte) error {
 	if err := caddymodule.Reserve(dir); err != nil {
 		return err
 	}
+	return checkAddresses(config)
+}
+
+// checkAddresses returns an error if an address on which a configuration listens can't be used, or is in use.
+func checkAddresses(config []byte) error {
 	if err := checkSocket(cmp.Or(gjson.GetBytes(config, "admin.listen").Str, caddy.DefaultAdminListen)); err != nil {
 		return err
 	}
@@ -69,7 +74,7 @@ func checkSocket(address string) error {
 	return nil
 }
 
-// checkUnused returns an error if an address is in use. Any other error is left to Caddy.
+// checkUnused returns an error if an address is in use, or if this user may not listen on it. Any other error is left to Caddy.
 func checkUnused(address string) error {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil || !strings.HasPrefix(parsed.Network, "tcp") {
@@ -78,12 +83,23 @@ func checkUnused(address string) error {
 	for i := range parsed.PortRangeSize() {
 		at := parsed.JoinHostPort(i)
 		l, err := net.Listen(parsed.Network, at)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("%s is already in use by another program: stop that program, or choose another address", at)
+		if refused := explainListen(at, err); refused != nil {
+			return refused
 		}
 		if err == nil {
 			_ = l.Close()
 		}
+	}
+	return nil
+}
+
+// explainListen says why listening on an address failed, and what to do; nil: it didn't, or Caddy says it.
+func explainListen(at string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is already in use by another program: stop that program, or choose another address", at)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("this user may not listen on %s: choose a port above 1023, or use \"sudo lmcaddy service install --system\", whose service may", at)
 	}
 	return nil
 }
@@ -116,6 +132,23 @@ func saysNothing(args []string) bool {
 	}
 	_, err := os.Stat("Caddyfile")
 	return os.IsNotExist(err)
+}
+
+// configFile returns the file that a command line runs; empty: none, or it isn't a file.
+func configFile(args []string) string {
+	if len(args) == 0 || args[0] != "run" || saysNothing(args[1:]) {
+		return ""
+	}
+	flags, ok := runFlags(args[1:])
+	switch {
+	case !ok || flags.config == "-":
+		return ""
+	case flags.isResumed:
+		if _, err := os.Stat(caddy.ConfigAutosavePath); err == nil {
+			return caddy.ConfigAutosavePath
+		}
+	}
+	return home.Absolute(cmp.Or(flags.config, "Caddyfile"))
 }
 
 // configToRun returns the configuration that `lmcaddy run` with these arguments will load, or the error in its Caddyfile. It is

@@ -3,8 +3,10 @@ package command
 import (
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
@@ -44,5 +46,23 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestExplainListen(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want string // empty: no error
+	}{
+		{nil, ""},
+		{&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EADDRNOTAVAIL)}, ""},
+		{&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}, "127.0.0.1:80 is already in use"},
+		{&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)}, "may not listen on 127.0.0.1:80: choose a port above 1023"},
+	} {
+		err := explainListen("127.0.0.1:80", tt.err)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: error %v, want one with %q", tt.err, err, tt.want)
+		}
 	}
 }

@@ -18,7 +18,9 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // Prepare makes the process lmcaddy, before Caddy's command line runs. Main calls it once, first of all. It gives the program
@@ -27,28 +29,35 @@ import (
 // build, and arguments that are ignored.
 func Prepare() {
 	caddy.CustomBinaryName, caddy.CustomLongDescription = "lmcaddy", description
-	for _, c := range commands() {
-		caddycmd.RegisterCommand(c)
-	}
-	becomeProgram(cmp.Or(caddy.CustomVersion, "development")) // caddy.Version would give Caddy's own
+	register(append(commands(), everydayCommands(everydays)...))
+	os.Args = append(os.Args[:1:1], ofOllama(os.Args[1:])...)
 	args := os.Args[1:]
+	becomeProgram(cmp.Or(caddy.CustomVersion, "development"), configFile(args)) // caddy.Version would give Caddy's own
 	dir, err := home.FromEnvironment()
 	if asksForHelp(args) {
-		if err == nil {
+		if dir != "" {
 			_ = settle(dir, false) // the help of some flags shows it
 		}
 		return
 	}
 	if asksForVersion(args) {
-		fmt.Println(version())
+		if _, err := fmt.Println(version()); err != nil {
+			exit(err)
+		}
 		os.Exit(caddy.ExitCodeSuccess)
 	}
 	command := args[0]
+	if errors.As(err, new(*home.UnusableError)) && !slices.Contains([]string{"run", "start", "reload", "stop"}, command) {
+		err = nil // our commands find it themselves, unless they don't need the home
+	}
 	if err == nil {
-		err = errors.Join(refused(command), strayArgument(command, args[1:]))
+		err = errors.Join(refused(command), unknownCommand(command), strayArgument(command, args[1:]))
 	}
 	if err == nil {
 		err = settle(dir, command == "run" || command == "serve")
+	}
+	if err == nil && (command == "run" || command == "start") {
+		err = completeRestore(dir)
 	}
 	switch {
 	case err != nil:
@@ -60,17 +69,22 @@ func Prepare() {
 	if err != nil {
 		exit(err)
 	}
+	if command == "run" || command == "serve" {
+		caddymodule.FeedWatchdog()
+	}
 	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
 }
 
 // becomeProgram makes Caddy and our modules do what only our own program does: print errors as sentences, say where it serves,
 // and drop false warnings. An empty version stands for that of our module.
-func becomeProgram(version string) {
+func becomeProgram(version, configFile string) {
 	var once sync.Once
 	caddymodule.SetProgram(caddymodule.Program{
-		Version: version,
+		Version: version, ConfigFile: configFile,
 		LogReady: func() {
-			wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{warningFilter{core}, os.Stderr, true} })
+			wrapLog(func(core zapcore.Core) zapcore.Core {
+				return plainErrors{warningFilter{caddymodule.Recorded(core)}, os.Stderr, true}
+			})
 		},
 		Serving: func(addresses []string) {
 			once.Do(func() { fmt.Println("Serving on", strings.Join(addresses, ", ")) })
@@ -85,8 +99,20 @@ func becomeServer() error {
 	if err != nil {
 		return err
 	}
-	becomeProgram("")
+	becomeProgram("", "")
 	return settle(dir, true)
+}
+
+// completeRestore completes a restore that was interrupted, before the Caddyfile is read, which may be one of its files.
+func completeRestore(dir home.Dir) error {
+	if !backup.IsHalfway(dir) {
+		return nil
+	}
+	lock, err := node.Reserve(dir)
+	if err != nil {
+		return err
+	}
+	return lock.Release()
 }
 
 // prepareRun makes a run without a configuration serve what `lmcaddy serve` does, and refuses a second server.
@@ -152,6 +178,35 @@ func refused(command string) error {
 	default:
 		return nil
 	}
+}
+
+// unknownCommand is the error about a command that there isn't, with the one that is most like it.
+func unknownCommand(name string) error {
+	if strings.HasPrefix(name, "-") { // a flag
+		return nil
+	}
+	var known []string
+	for word := range caddycmd.Commands() {
+		isEveryday := slices.ContainsFunc(everydays, func(e everyday) bool { return e.word == word })
+		if name == word {
+			return nil
+		}
+		if refused(word) == nil && !isEveryday {
+			known = append(known, word)
+		}
+	}
+	for _, others := range aliases {
+		known = append(known, others...)
+	}
+	if slices.Contains(known, name) {
+		return nil
+	}
+	slices.Sort(known)
+	said := fmt.Sprintf("lmcaddy has no command %q", name)
+	if near := didYouMean(name, known); near != "" {
+		return errors.New(said + near)
+	}
+	return errors.New(said + ": \"lmcaddy --help\" lists them")
 }
 
 // withoutArguments are commands that take flags alone, and ignore arguments.

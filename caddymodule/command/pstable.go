@@ -9,16 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
-// writeReport shows what is loaded to people.
-func writeReport(out io.Writer, r *caddymodule.Report) error {
-	var text strings.Builder
+// writeOverview shows what is loaded to people.
+func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
+	text := newPage(out)
 	if len(r.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
 	} else {
-		writeInstances(&text, r)
+		writeInstances(text, r, isWide)
 	}
 	text.WriteString("\n")
 	for _, c := range r.Coming {
@@ -26,65 +26,93 @@ func writeReport(out io.Writer, r *caddymodule.Report) error {
 		if c.Why != "" {
 			why = c.Why
 		}
-		sentence(&text, "%s restarts %s: %s", c.ID, when(c.At, r.Time), why)
+		sentence(text, "%s restarts %s: %s", c.ID, when(c.At, r.Time), why)
 	}
 	for _, f := range r.Failing {
-		if slices.ContainsFunc(r.Coming, func(c caddymodule.ReportedComing) bool { return c.Model == f.Model }) {
+		if slices.ContainsFunc(r.Coming, func(c resource.OverviewComing) bool { return c.Model == f.Model }) {
 			continue // said already
 		}
 		again := ""
 		if f.Until.After(r.Time) {
 			again = ", and may be tried again " + when(f.Until, r.Time)
 		}
-		sentence(&text, "%s failed %s in a row%s; the last time: %s", f.Model, count(f.Count, "time"), again, f.Why)
+		sentence(text, "%s failed %s in a row%s; the last time: %s", f.Model, count(f.Count, "time"), again, f.Why)
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Waiting)) {
-		sentence(&text, "%s waiting for %s", count(r.Waiting[key], "request"), key)
+		sentence(text, "%s waiting for %s", count(r.Waiting[key], "request"), key)
 	}
-	sentence(&text, "Memory counted: %s%s", memory(r.Memory), of(r.Limits.Memory > 0, memory(r.Limits.Memory)))
-	sentence(&text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
-	_, err := io.WriteString(out, text.String())
-	return err
+	sentence(text, "Memory counted: %s%s", size(r.Memory), of(r.Limits.Memory > 0, size(r.Limits.Memory)))
+	sentence(text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
+	return text.Flush()
 }
 
-func sentence(text *strings.Builder, format string, values ...any) {
-	text.WriteString(strings.TrimRight(fmt.Sprintf(format, values...), ". \n") + ".\n")
+func sentence(text io.StringWriter, format string, values ...any) {
+	_, _ = text.WriteString(strings.TrimRight(fmt.Sprintf(format, values...), ". \n") + ".\n") // to memory
 }
 
-func writeInstances(to io.Writer, r *caddymodule.Report) {
+// psColumns are the columns of the table. Those that aren't wide fit a terminal of 80 columns.
+var psColumns = []struct {
+	title  string
+	isWide bool
+	cell   func(in *resource.OverviewInstance, now time.Time) string
+}{
+	{"INSTANCE", false, func(in *resource.OverviewInstance, _ time.Time) string { return in.ID }},
+	{"STATUS", false, func(in *resource.OverviewInstance, _ time.Time) string { return statusOf(in) }},
+	{"IN USE", false, func(in *resource.OverviewInstance, _ time.Time) string {
+		return fmt.Sprintf("%d/%d", in.InUse, in.Slots)
+	}},
+	{"CONTEXT", false, func(in *resource.OverviewInstance, _ time.Time) string { return strconv.Itoa(in.ContextLength) }},
+	{"MEMORY", false, func(in *resource.OverviewInstance, _ time.Time) string { return size(in.Memory) }},
+	{"RESIDENT", true, func(in *resource.OverviewInstance, _ time.Time) string {
+		if in.Resident == 0 {
+			return "-"
+		}
+		return size(in.Resident)
+	}},
+	{"LOADED", true, func(in *resource.OverviewInstance, now time.Time) string { return ago(in.LoadedAt, now) }},
+	{"USED", false, func(in *resource.OverviewInstance, now time.Time) string {
+		if in.InUse > 0 {
+			return "now"
+		}
+		return ago(in.LastUsed, now)
+	}},
+	{"EXPIRES", false, expires},
+	{"PID", true, func(in *resource.OverviewInstance, _ time.Time) string {
+		if in.PID == 0 {
+			return "-"
+		}
+		return strconv.Itoa(in.PID)
+	}},
+	{"ENGINE", true, func(in *resource.OverviewInstance, _ time.Time) string {
+		return orDash(strings.TrimSpace(in.Engine + " " + in.EngineVersion))
+	}},
+}
+
+func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
 	table := newTable(to)
-	_, _ = fmt.Fprintln(table, "INSTANCE\tSTATUS\tIN USE\tCONTEXT\tCOUNTED\tRESIDENT\tLOADED\tLAST USED\tEXPIRES\tPID\tENGINE")
+	row := func(cell func(column int) string) {
+		var cells []string
+		for i := range psColumns {
+			if isWide || !psColumns[i].isWide {
+				cells = append(cells, cell(i))
+			}
+		}
+		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	row(func(column int) string { return psColumns[column].title })
 	for i := range r.Instances {
-		_, _ = fmt.Fprintln(table, strings.Join((*instance)(&r.Instances[i]).row(r.Time), "\t"))
+		row(func(column int) string { return psColumns[column].cell(&r.Instances[i], r.Time) })
 	}
 	_ = table.Flush() // to memory
 }
 
-// instance is an instance in the table.
-type instance caddymodule.ReportedInstance
-
-// row returns the instance's row in the table.
-func (in *instance) row(now time.Time) []string {
-	resident, pid := "-", "-"
-	if in.Resident > 0 {
-		resident = memory(in.Resident)
-	}
-	if in.PID > 0 {
-		pid = strconv.Itoa(in.PID)
-	}
-	return []string{
-		in.ID, in.status(), fmt.Sprintf("%d/%d", in.InUse, in.Slots), strconv.Itoa(in.ContextLength), memory(in.Memory), resident,
-		ago(in.LoadedAt, now), in.lastUsed(now), in.expires(now), pid, orDash(strings.TrimSpace(in.Engine + " " + in.EngineVersion)),
-	}
-}
-
-func (in *instance) status() string {
+func statusOf(in *resource.OverviewInstance) string {
 	text := in.Status
 	switch {
 	case in.Progress != nil && *in.Progress > 0:
 		text += fmt.Sprintf(" %.0f%%", *in.Progress*100)
 	case in.Reason != "":
-		text += " (" + string(in.Reason) + ")"
+		text += " (" + in.Reason + ")"
 	case in.Renewing:
 		text += ", restart pending"
 	}
@@ -97,14 +125,7 @@ func (in *instance) status() string {
 	return text
 }
 
-func (in *instance) lastUsed(now time.Time) string {
-	if in.InUse > 0 {
-		return "now"
-	}
-	return ago(in.LastUsed, now)
-}
-
-func (in *instance) expires(now time.Time) string {
+func expires(in *resource.OverviewInstance, now time.Time) string {
 	switch {
 	case !in.Expires.IsZero():
 		return when(in.Expires, now)
@@ -113,37 +134,6 @@ func (in *instance) expires(now time.Time) string {
 	default:
 		return "-" // its time doesn't run now
 	}
-}
-
-// when describes a moment in the future, to the second.
-func when(at, now time.Time) string {
-	if left := at.Sub(now).Round(time.Second); left > 0 {
-		return "in " + left.String()
-	}
-	return "now"
-}
-
-// ago describes a moment in the past, to the second.
-func ago(at, now time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	return max(now.Sub(at), 0).Round(time.Second).String() + " ago"
-}
-
-// memory describes a size as the log does.
-func memory(n int64) string {
-	if n < 1<<30 {
-		return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // of describes a limit.

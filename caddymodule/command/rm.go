@@ -1,69 +1,111 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 // defineRM defines `lmcaddy rm`.
 func defineRM(cmd *cobra.Command) {
 	cmd.Long = `Deletes a model's files from the server's own models folder. A model that is loaded isn't deleted, nor is one
-in another folder (models_dir, another program's store). Of a symbolic link, only the link is deleted.`
-	cmd.Args = cobra.ExactArgs(1)
+in another folder (models_dir, another program's store). Of a symbolic link, only the link is deleted. Without MODEL, you are
+asked which one, on a terminal.`
+	cmd.Example = `  lmcaddy rm qwen/qwen3-4b
+  lmcaddy rm qwen/qwen3-4b@q8_0 --yes`
+	cmd.Args = cobra.MaximumNArgs(1)
 	to := newConnection(cmd)
+	cmd.ValidArgsFunction = to.completeModels()
+	asJSON := cmd.Flags().Bool("json", false, "print JSON: {\"deleted\": MODEL}")
 	yes := cmd.Flags().BoolP("yes", "y", false, "don't ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
-			if !*yes {
-				if err := confirmRemoval(ctx, cmd, c, args[0]); err != nil {
-					return err
-				}
+			model, err := modelToRemove(ctx, cmd, c, args)
+			if err == nil && !*yes {
+				err = confirmRemoval(ctx, cmd, c, model)
 			}
-			if err := c.Remove(ctx, args[0]); err != nil {
+			if err == nil {
+				err = c.Remove(ctx, model)
+			}
+			switch {
+			case err != nil:
 				return err
+			case *asJSON:
+				return writeJSON(cmd.OutOrStdout(), map[string]string{"deleted": model})
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), args[0]+" is deleted.")
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), model+" is deleted.")
 			return err
 		})
 	}
 }
 
-// confirmRemoval asks the user at the terminal.
-func confirmRemoval(ctx context.Context, cmd *cobra.Command, c *client.Client, key string) error {
-	if !isTerminal(cmd.InOrStdin()) {
-		return errors.New("nothing was deleted: there is no terminal to ask at. Give --yes to delete without being asked")
+// modelToRemove returns the model to delete: the given one, or the one that the user chooses.
+func modelToRemove(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
 	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return "", err
+	}
+	var keys, lines []string
+	for _, m := range models.Models {
+		if len(m.Instances) == 0 {
+			keys = append(keys, m.Key)
+			lines = append(lines, fmt.Sprintf("%s  %s", m.Key, size(m.SizeBytes)))
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		return "", errors.New("there is no model that isn't loaded: unload one first with \"lmcaddy unload\"")
+	case !canAsk(cmd):
+		return "", fmt.Errorf("name the model to delete. There are: %s", strings.Join(keys, ", "))
+	}
+	i, err := askWhich(ctx, cmd, "Delete which one?", lines)
+	if err == nil && i < 0 {
+		err = errors.New("nothing was deleted")
+	}
+	if err != nil {
+		return "", err
+	}
+	return keys[i], nil
+}
+
+// confirmRemoval asks the user at the terminal. A model that isn't there is an error before that.
+func confirmRemoval(ctx context.Context, cmd *cobra.Command, c *client.Client, key string) error {
 	models, err := c.Models(ctx)
 	if err != nil {
 		return err
 	}
-	size := ""
-	for _, m := range models.Models {
-		if goesBy(m.Key, key) {
-			size = " (" + humanize.Bytes(uint64(max(0, m.SizeBytes))) + ")"
+	takes := ""
+	if !slices.ContainsFunc(models.Broken, func(b resource.Broken) bool { return goesBy(b.Key, key) }) {
+		var found resource.ModelDetails
+		if err := c.Model(ctx, key, &found); err != nil {
+			return err
 		}
+		key, takes = found.Key, " ("+size(found.SizeBytes)+")"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "Delete %s%s? [y/N] ", key, size)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // no answer is a no
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case said := <-answer:
-		if said != "y" && said != "yes" {
-			return errors.New("nothing was deleted")
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if !canAsk(cmd) {
+		return errNoTerminal
 	}
+	return confirm(ctx, cmd, key+takes)
 }
+
+// confirm asks at the terminal whether something is to be deleted. An error says that it isn't.
+func confirm(ctx context.Context, cmd *cobra.Command, what string) error {
+	answer, err := askLine(ctx, cmd, "Delete "+what+"? [y/N] ")
+	if err == nil && !isYes(answer) {
+		err = errors.New("nothing was deleted")
+	}
+	return err
+}
+
+// errNoTerminal refuses to delete anything without a question.
+var errNoTerminal = errors.New("nothing was deleted: there is no terminal to ask at. Give --yes to delete without being asked")

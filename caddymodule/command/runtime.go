@@ -18,7 +18,8 @@ const howToGet = `No engine was found. Get one with "lmcaddy runtime get llama.c
 
 const gettable = `The engines are:
   llama.cpp   llama-server, which runs models in the GGUF format
-  mlx-lm      mlx_lm.server, which runs models in the MLX format, on Macs with an Apple processor and on Linux`
+  mlx-lm      mlx_lm.server, which runs models in the MLX format, on Macs with
+              an Apple processor and on Linux`
 
 // defineRuntime defines `lmcaddy runtime` with its sub-commands. They work on the home folder, with a server running or not.
 func defineRuntime(cmd *cobra.Command) {
@@ -28,6 +29,7 @@ An engine is looked for where the Caddyfile says, then among the runtimes in
 $LMCADDY_HOME/runtimes (the selected one of that engine), then on PATH.
 
 ` + gettable
+	cmd.Example = "  lmcaddy runtime get llama.cpp\n  lmcaddy runtime ls"
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(runtimeList(), runtimeGet(), runtimeSelect(), runtimeRemove())
@@ -48,9 +50,11 @@ func openRuntimes(cmd *cobra.Command) (*runtimes.Store, error) {
 func runtimeList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "ls",
-		Short: "Lists the installed runtimes, and the engines on PATH",
-		Args:  cobra.NoArgs,
+		Use:     "ls",
+		Short:   "Lists the installed runtimes, and the engines on PATH",
+		Long:    "Lists the runtimes in $LMCADDY_HOME/runtimes, and the engines on PATH. The one with * runs the models of its engine.",
+		Example: "  lmcaddy runtime ls\n  lmcaddy runtime ls --json",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := openRuntimes(cmd)
 			if err != nil {
@@ -76,6 +80,7 @@ func writeRuntimes(out io.Writer, list []runtimes.Runtime) error {
 		return err
 	}
 	table := newTable(out)
+	table.CutFirst(5, 4) // PATH, then FROM: NAME is what people type
 	_, _ = fmt.Fprintln(table, "SELECTED\tNAME\tVERSION\tVARIANT\tFROM\tPATH")
 	for _, r := range list {
 		selected, from := "", r.Origin
@@ -97,7 +102,7 @@ func commandOf(r runtimes.Runtime) string {
 
 func runtimeGet() *cobra.Command {
 	var options runtimes.GetOptions
-	var ifMissing bool
+	var ifMissing, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "get llama.cpp | mlx-lm",
 		Short: "Downloads an engine",
@@ -117,14 +122,17 @@ Python 3.10 or later with its module venv.
 		Args:    gettableEngine,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Engine = args[0]
-			return getRuntime(cmd, options, ifMissing)
+			return getRuntime(cmd, options, ifMissing, asJSON)
 		},
 	}
+	cmd.ValidArgs = []string{runtimes.LlamaCpp, runtimes.MLXLM}
 	flags := cmd.Flags()
 	flags.StringVar(&options.Variant, "variant", "", "cpu, cuda, metal, or vulkan for llama.cpp (default: what fits the hardware)")
 	flags.StringVar(&options.Version, "version", "", "of llama.cpp, a build like b11669 or a release like v0.7.0 (default: the latest release); of mlx-lm, a version like 0.31.3 (the default)")
+	_ = cmd.RegisterFlagCompletionFunc("variant", cobra.FixedCompletions(variantsOf(runtimes.LlamaCpp), cobra.ShellCompDirectiveNoFileComp)) // it fails only if there is no such flag
 	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if the engine is already installed or on PATH")
 	flags.StringVar(&options.Releases, "releases", "", "address of a mirror of the releases API of llama.cpp")
+	flags.BoolVar(&asJSON, "json", false, "print the runtime as JSON")
 	flags.StringVar(&options.Index, "index", "", "address of a Python package index for mlx-lm")
 	return cmd
 }
@@ -142,13 +150,37 @@ func gettableEngine(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool) error {
+// checkVariant returns an error about a variant that there can't be. A release of llama.cpp may have others than the usual ones: then
+// only what is like a usual one is an error here, and the release's own variants are named when it is known.
+func checkVariant(options runtimes.GetOptions) error {
+	known := variantsOf(options.Engine)
+	if options.Variant == "" || options.Engine == runtimes.LlamaCpp && nearest(options.Variant, known) == "" {
+		return nil
+	}
+	return checkValue("variant", options.Variant, known)
+}
+
+// variantsOf returns the usual variants of an engine.
+func variantsOf(engine string) []string {
+	if engine == runtimes.MLXLM {
+		return []string{"cpu", "cuda", "metal"}
+	}
+	return []string{"cpu", "cuda", "metal", "vulkan"}
+}
+
+func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing, asJSON bool) error {
+	if err := checkVariant(options); err != nil {
+		return err
+	}
 	store, err := openRuntimes(cmd)
 	if err != nil {
 		return err
 	}
 	if ifMissing {
-		if _, err := store.Find(options.Engine, ""); err == nil {
+		if found, err := store.Find(options.Engine, ""); err == nil {
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), found)
+			}
 			return nil
 		}
 	}
@@ -163,6 +195,9 @@ func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing bool)
 			return errors.New("interrupted: nothing was installed")
 		}
 		return err
+	}
+	if asJSON {
+		return writeJSON(cmd.OutOrStdout(), got)
 	}
 	return describeGot(cmd.OutOrStdout(), got)
 }
@@ -182,27 +217,70 @@ func describeGot(out io.Writer, got runtimes.Runtime) error {
 }
 
 func runtimeSelect() *cobra.Command {
-	cmd := &cobra.Command{Use: "select NAME", Short: "Selects the runtime to use for its engine"}
-	changeRuntime(cmd, (*runtimes.Store).Select, "is selected")
+	cmd := &cobra.Command{
+		Use: "select NAME", Short: "Selects the runtime to use for its engine",
+		Long:    "Selects the runtime that runs the models of its engine, from the next load on.",
+		Example: "  lmcaddy runtime select llama.cpp-b11669-cpu",
+	}
+	changeRuntime(cmd, func(s *runtimes.Store, r *runtimes.Runtime) error {
+		r.Selected = true
+		return s.Select(r.Name)
+	}, "is selected")
 	return cmd
 }
 
 func runtimeRemove() *cobra.Command {
-	cmd := &cobra.Command{Use: "remove NAME", Aliases: []string{"rm"}, Short: "Deletes an installed runtime"}
-	changeRuntime(cmd, (*runtimes.Store).Remove, "is removed")
+	cmd := &cobra.Command{
+		Use: "remove NAME", Aliases: []string{"rm"}, Short: "Deletes an installed runtime",
+		Long:    "Deletes a runtime from $LMCADDY_HOME/runtimes.",
+		Example: "  lmcaddy runtime remove llama.cpp-b11669-cpu",
+	}
+	changeRuntime(cmd, func(s *runtimes.Store, r *runtimes.Runtime) error {
+		r.Selected = false
+		return s.Remove(r.Name)
+	}, "is removed")
 	return cmd
 }
 
-// changeRuntime makes a command call do with the name in its argument, and print what was done.
-func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, string) error, done string) {
+// orMeant returns the error about a runtime, or if there is none of that name, one that names the nearest.
+func orMeant(name string, list []runtimes.Runtime, err error) error {
+	var names []string
+	for _, r := range list {
+		if r.Name == name {
+			return err
+		}
+		if r.Source != runtimes.OnPath {
+			names = append(names, r.Name)
+		}
+	}
+	if near := didYouMean(name, names); near != "" {
+		return fmt.Errorf("there is no runtime %s%s", name, near)
+	}
+	return err
+}
+
+// changeRuntime makes a command call do with the runtime that its argument names, and print what was done.
+func changeRuntime(cmd *cobra.Command, do func(*runtimes.Store, *runtimes.Runtime) error, done string) {
 	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgsFunction = completeRuntimes
+	asJSON := cmd.Flags().Bool("json", false, "print the runtime as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		store, err := openRuntimes(cmd)
 		if err != nil {
 			return err
 		}
-		if err := do(store, args[0]); err != nil {
-			return err
+		list, _ := store.List() // without a list, there is neither a description nor a suggestion
+		changed := runtimes.Runtime{Name: args[0]}
+		for _, r := range list {
+			if r.Name == args[0] {
+				changed = r
+			}
+		}
+		if err := do(store, &changed); err != nil {
+			return orMeant(args[0], list, err)
+		}
+		if *asJSON {
+			return writeJSON(cmd.OutOrStdout(), changed)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s.\n", args[0], done)
 		return err

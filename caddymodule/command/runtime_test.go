@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -167,6 +167,25 @@ func listedRuntimes(t *testing.T) []runtimes.Runtime {
 	return list
 }
 
+// A change is told as JSON, too: the runtime as it is afterwards, or was before its removal.
+func TestRuntime_ChangesAsJSON(t *testing.T) {
+	runtimeHome(t)
+	if _, _, err := runRuntime(t, "get", "llama.cpp", "--releases", releaseServer(t, false)); err != nil {
+		t.Fatal(err)
+	}
+	name := listedRuntimes(t)[0].Name
+	for _, change := range []string{"select", "remove"} {
+		out, _, err := runRuntime(t, change, name, "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got runtimes.Runtime
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Name != name || got.Path == "" || got.Selected != (change == "select") {
+			t.Errorf("%s: %s, error %v", change, out, err)
+		}
+	}
+}
+
 func TestRuntime_GetIfMissing(t *testing.T) {
 	home, bin := runtimeHome(t)
 	if err := os.WriteFile(filepath.Join(bin, "llama-server"), []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -256,37 +275,35 @@ func TestRuntime_Errors(t *testing.T) {
 	}
 }
 
-func TestProgressLine(t *testing.T) {
+func TestProgressLine_OfARuntime(t *testing.T) {
 	t.Parallel()
-	steps := []struct {
-		after    time.Duration
-		progress runtimes.Progress
-	}{
-		{0, runtimes.Progress{Doing: "fetching a.zip", Done: 1e6, Total: 20e6, Percent: 5}},
-		{50 * time.Millisecond, runtimes.Progress{Doing: "fetching a.zip", Done: 2e6, Total: 20e6, Percent: 10}},
-		{60 * time.Millisecond, runtimes.Progress{Doing: "fetching a.zip", Done: 3e6, Total: 20e6, Percent: 15}},
-		{6 * time.Second, runtimes.Progress{Doing: "fetching a.zip", Done: 20e6, Total: 20e6, Percent: 100}},
-		{0, runtimes.Progress{Doing: "reading lists", Percent: 50}},
-		{0, runtimes.Progress{Doing: "unpacking"}},
-	}
-	for _, test := range []struct {
-		terminal bool
-		want     string
-	}{
-		{false, "fetching a.zip  1.0 of 20.0 MB, 5%\nfetching a.zip  20.0 of 20.0 MB, 100%\nreading lists  50%\nunpacking\n"},
-		{true, "\rfetching a.zip  1.0 of 20.0 MB, 5%\rfetching a.zip  3.0 of 20.0 MB, 15%\rfetching a.zip  20.0 of 20.0 MB, 100%" +
-			"\rreading lists  50%                   \runpacking         \r         \r"},
+	for want, p := range map[string]runtimes.Progress{
+		"fetching a.zip  1.0 MB of 20 MB, 5%\n": {Doing: "fetching a.zip", Done: 1e6, Total: 20e6, Percent: 5},
+		"fetching b.zip  3.0 MB\n":              {Doing: "fetching b.zip", Done: 3e6},
+		"reading lists  50%\n":                  {Doing: "reading lists", Percent: 50},
+		"unpacking\n":                           {Doing: "unpacking"},
 	} {
 		var out bytes.Buffer
-		clock := time.Unix(0, 0)
-		line := &progressLine{out: &out, terminal: test.terminal, now: func() time.Time { return clock }}
-		for _, step := range steps {
-			clock = clock.Add(step.after)
-			line.show(step.progress)
-		}
+		line := newProgressLine(&out)
+		line.show(p)
 		line.end()
-		if diff := cmp.Diff(test.want, out.String()); diff != "" {
-			t.Errorf("terminal %v:\n%s", test.terminal, diff)
+		if out.String() != want {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
+	}
+}
+
+func TestOrMeant(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	list := []runtimes.Runtime{{Name: "llama.cpp-b11669-cpu"}, {Name: "on-path", Source: runtimes.OnPath}}
+	for name, want := range map[string]string{
+		"llama.cpp-b11669-cpp": "there is no runtime llama.cpp-b11669-cpp: did you mean llama.cpp-b11669-cpu?",
+		"llama.cpp-b11669-cpu": "refused",
+		"on-pat":               "refused",
+	} {
+		if err := orMeant(name, list, refused); err.Error() != want {
+			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
 }

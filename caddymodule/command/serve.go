@@ -29,6 +29,8 @@ func defineServe(cmd *cobra.Command) {
 	cmd.Flags().StringArray("hosts", nil, "An additional name or address of this machine, such as server.lan (may be repeated)")
 	cmd.Flags().StringArray("allow", nil, "A gate to open: "+strings.Join(caddymodule.Gates, ", ")+" (may be repeated)")
 	cmd.Flags().StringArray("mcp-private-hosts", nil, "A host without a public address that a request's MCP server may have, such as 127.0.0.1:3001 (may be repeated)")
+	_ = cmd.RegisterFlagCompletionFunc("allow", completeOneOf(caddymodule.Gates...)) // it fails only if there is no such flag
+	cmd.Example = "  lmcaddy serve\n  lmcaddy serve --listen 127.0.0.1:8080 --require-auth"
 	cmd.Args = cobra.NoArgs
 	cmd.SilenceUsage = true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(caddycmd.Flags{FlagSet: cmd.Flags()}) }
@@ -68,7 +70,7 @@ func writeServeConfig(dir home.Dir) (string, error) {
 	if err := dir.Make(); err != nil {
 		return "", err
 	}
-	config := serveConfig(defaultListen, new(caddymodule.App), caddyconfig.JSONModuleObject(caddymodule.Handler{}, "handler", "lm_api", nil))
+	config := defaultConfig()
 	file := filepath.Join(dir.Run(), "serve.json")
 	return file, os.WriteFile(file, caddyconfig.JSON(config, nil), 0o600)
 }

@@ -23,10 +23,14 @@ type serverStatus struct {
 	Instances []resource.Instance  `json:"instances"`
 }
 
+// statusPatience bounds how long a server may take to say that it runs, which costs it nothing.
+const statusPatience = 10 * time.Second
+
 // defineStatus defines `lmcaddy status`.
 func defineStatus(cmd *cobra.Command) {
 	cmd.Long = `Shows whether a server is running on $LMCADDY_HOME, where it serves, and which models are loaded; with --host,
 only the last. The exit status is 1 if no server responds.`
+	cmd.Example = "  lmcaddy status\n  lmcaddy status --json"
 	cmd.Args = cobra.NoArgs
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
@@ -52,7 +56,7 @@ only the last. The exit status is 1 if no server responds.`
 func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) error {
 	if atHome {
 		s.Process = new(caddymodule.Process)
-		if err := c.Get(ctx, caddymodule.StatusPath, s.Process); err != nil {
+		if err := c.GetWithin(ctx, statusPatience, caddymodule.StatusPath, s.Process); err != nil {
 			s.Process = nil
 			return err
 		}
@@ -73,39 +77,38 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 
 // write shows the status to people.
 func (s *serverStatus) write(out io.Writer, now time.Time) error {
-	var text strings.Builder
+	text := newPage(out)
 	if p := s.Process; p != nil {
-		fmt.Fprintf(&text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
+		fmt.Fprintf(text, "lmcaddy %s is running on %s, as process %d, for %s.\n", p.Version, p.Home, p.PID, max(now.Sub(p.StartedAt), 0).Round(time.Second))
 		if len(p.Addresses) > 0 {
-			fmt.Fprintf(&text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
+			fmt.Fprintf(text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
 		}
 		if p.Sandbox != "" { // an older server doesn't have it
-			fmt.Fprintf(&text, "Engines' sandbox: %s.\n", p.Sandbox)
+			fmt.Fprintf(text, "Engines' sandbox: %s.\n", p.Sandbox)
 		}
 		for _, e := range p.Engines { // an older server tells of none
 			if e.Executable != "" && e.Sandbox != p.Sandbox {
-				fmt.Fprintf(&text, "Sandbox of %s: %s.\n", e.Name, e.Sandbox)
+				fmt.Fprintf(text, "Sandbox of %s: %s.\n", e.Name, e.Sandbox)
 			}
 		}
 	} else {
-		fmt.Fprintf(&text, "A server answers at %s.\n", s.Server)
+		fmt.Fprintf(text, "A server answers at %s.\n", s.Server)
 	}
 	if len(s.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
 	}
 	if s.Process != nil && len(s.Process.Engines) > 0 {
-		writeEngines(&text, s.Process.Engines)
+		writeEngines(text, s.Process.Engines)
 	}
 	if len(s.Instances) > 0 {
-		table := newTable(&text)
+		table := newTable(text)
 		fmt.Fprintln(table, "\nINSTANCE\tCONTEXT")
 		for _, in := range s.Instances {
 			fmt.Fprintf(table, "%s\t%d\n", in.ID, in.Config.ContextLength)
 		}
 		_ = table.Flush() // to memory
 	}
-	_, err := io.WriteString(out, text.String())
-	return err
+	return text.Flush()
 }
 
 // writeEngines writes which executable each engine has.

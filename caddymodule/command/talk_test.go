@@ -15,7 +15,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/client"
 )
 
-// talkTo runs a command with a server that answers as a table of "METHOD path" says: JSON, or a stream of events.
+// talkTo runs a command with a server that answers as a table of "METHOD path" says: JSON, a stream of events, or
+// after an exclamation mark an error.
 func talkTo(t *testing.T, command func(*cobra.Command), answers map[string]string, arguments ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,6 +25,9 @@ func talkTo(t *testing.T, command func(*cobra.Command), answers map[string]strin
 		case !ok:
 			w.WriteHeader(http.StatusNotFound)
 			answer = `{"error":{"type":"model_not_found","message":"Not ` + r.URL.Path + `."}}`
+		case strings.HasPrefix(answer, "!"):
+			w.WriteHeader(http.StatusBadRequest)
+			answer = answer[1:]
 		case strings.HasPrefix(answer, "data:"):
 			w.Header().Set("Content-Type", "text/event-stream")
 		}
@@ -84,7 +88,7 @@ func TestGet(t *testing.T) {
 		"cut":            {map[string]string{start: begun, events: going}, []string{model}, "", "lmcaddy get --follow job_1"},
 		"not waited for": {map[string]string{start: begun}, []string{model, "--no-wait"}, "job_1\n", ""},
 		"there already":  {map[string]string{start: `{"status":"already_downloaded"}`}, []string{model}, model + " is already downloaded.\n", ""},
-		"refused":        {nil, []string{model}, "", "Not /api/v1/models/download."},
+		"refused":        {nil, []string{model}, "", `there is no model "` + model + `" to download`},
 		"pause":          {map[string]string{"POST /api/v1/models/download/job_1/pause": "{}"}, []string{"--pause", "job_1"}, "job_1 is paused.\n", ""},
 		"cancel":         {map[string]string{"POST /api/v1/models/download/job_1/cancel": "{}"}, []string{"--cancel", "job_1"}, "job_1 is cancelled.\n", ""},
 		"resume": {
@@ -157,7 +161,7 @@ func answerOf(t *testing.T, terminal bool, events ...client.ChatEvent) (out, not
 	t.Helper()
 	var to, aside bytes.Buffer
 	p := newAnswerPrinter(&to, &aside)
-	p.terminal, p.waiting.terminal = terminal, terminal
+	p.terminal, p.colored, p.waiting.terminal = terminal, terminal, terminal
 	for _, e := range events {
 		if err := p.show(e); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -20,18 +21,20 @@ func defineToken(cmd *cobra.Command) {
 It asks the server that runs on $LMCADDY_HOME, or the one at --host with a token that has the scope admin. If none is
 running, it works on the database in $LMCADDY_HOME; with "store postgres" in the Caddyfile, the server has to run.
 
-Scopes: ` + scopeList()
+Scopes: ` + strings.Join(scopes(), ", ")
+	cmd.Example = "  lmcaddy token create --name laptop\n  lmcaddy token ls"
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(tokenCreate(), tokenList(), tokenEdit(), tokenRevoke())
 }
 
-func scopeList() string {
-	words := make([]string, len(node.Scopes))
+// scopes returns the scopes that a token may have.
+func scopes() []string {
+	all := make([]string, len(node.Scopes))
 	for i, s := range node.Scopes {
-		words[i] = string(s)
+		all[i] = string(s)
 	}
-	return strings.Join(words, ", ")
+	return all
 }
 
 func tokenCreate() *cobra.Command {
@@ -46,6 +49,9 @@ func tokenCreate() *cobra.Command {
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as POST /api/v1/tokens has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		edit, err := flags.edit(cmd, time.Now())
+		if err == nil && edit.Name == nil {
+			err = errors.New("a token needs a name that says what it is for: --name laptop")
+		}
 		if err != nil {
 			return err
 		}
@@ -67,7 +73,11 @@ func tokenCreate() *cobra.Command {
 }
 
 func tokenList() *cobra.Command {
-	cmd := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "Lists the tokens, without the secrets", Args: cobra.NoArgs}
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "Lists the tokens, without the secrets", Args: cobra.NoArgs,
+		Long:    "Lists the tokens, without the secrets, which nobody can show again: their names, rights and limits, and when they were last used.",
+		Example: "  lmcaddy token ls\n  lmcaddy token ls --json",
+	}
 	to := newConnection(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/tokens has it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -90,9 +100,11 @@ func tokenList() *cobra.Command {
 func tokenEdit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "edit ID", Short: "Changes a token; flags that aren't given leave it unchanged", Args: cobra.ExactArgs(1),
+		Long:    "Changes a token. Flags that aren't given leave it unchanged. Its requests that are no longer allowed end within a second.",
 		Example: "  lmcaddy token edit k3V9dPq2 --scopes inference --expires never --models '' --tokens-per-day 0",
 	}
 	to := newConnection(cmd)
+	cmd.ValidArgsFunction = to.completeWith(tokenNames, 1)
 	flags := newTokenFlags(cmd, "as before", "as before", "as before")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON, as PATCH /api/v1/tokens/{id} has it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,17 +129,29 @@ func tokenEdit() *cobra.Command {
 }
 
 func tokenRevoke() *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Revokes tokens, at once", Args: cobra.MinimumNArgs(1)}
+	cmd := &cobra.Command{
+		Use: "revoke ID...", Aliases: []string{"rm"}, Short: "Revokes tokens, at once", Args: cobra.MinimumNArgs(1),
+		Long:    "Revokes tokens: whoever has them is refused from now on, and their running requests end.",
+		Example: "  lmcaddy token revoke k3V9dPq2",
+	}
 	to := newConnection(cmd)
+	cmd.ValidArgsFunction = to.completeWith(tokenNames, 0)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON: {\"revoked\": [the ids]}")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withTokens(cmd, to, func(ctx context.Context, t tokens) error {
 			for _, id := range args {
 				if err := t.RevokeToken(ctx, id); err != nil {
 					return err
 				}
+				if *asJSON {
+					continue
+				}
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), id+" is revoked."); err != nil {
 					return err
 				}
+			}
+			if *asJSON {
+				return writeJSON(cmd.OutOrStdout(), map[string][]string{"revoked": args})
 			}
 			return nil
 		})
@@ -167,11 +191,4 @@ func limitsInWords(l resource.TokenLimits) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-func moment(t *resource.Time) string {
-	if t == nil {
-		return "never"
-	}
-	return t.UTC().Format("2006-01-02 15:04")
 }

@@ -24,13 +24,14 @@ var limitFlags = map[string]string{ //nolint:gosec // no credentials
 }
 
 // newTokenFlags adds the flags of a token to a command. The strings describe the defaults.
-func newTokenFlags(cmd *cobra.Command, scopes, models, expires string) *tokenFlags {
+func newTokenFlags(cmd *cobra.Command, scoped, models, expires string) *tokenFlags {
 	f := &tokenFlags{limits: map[string]*int{}}
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "a name that says what the token is for")
-	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, separated by commas (default: "+scopes+")")
+	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, separated by commas (default: "+scoped+")")
 	flags.StringSliceVar(&f.models, "models", nil, "keys of the models that it may use, separated by commas; * matches any characters but a slash, '' means all (default: "+models+")")
 	flags.StringVar(&f.expires, "expires", "", "when it expires: after a duration, such as 30d or 12h, at a date, such as 2027-01-31, or never (default: "+expires+")")
+	_ = cmd.RegisterFlagCompletionFunc("scopes", completeOneOf(scopes()...)) // it fails only if there is no such flag
 	for name, usage := range map[string]string{
 		"requests_per_minute": "maximum requests per minute; 0: unlimited",
 		"tokens_per_day":      "maximum input and output tokens per day; 0: unlimited",
@@ -50,6 +51,11 @@ func (f *tokenFlags) edit(cmd *cobra.Command, now time.Time) (client.TokenEdit, 
 	}
 	if given("scopes") {
 		e.Scopes = words(f.scopes)
+		for _, s := range *e.Scopes {
+			if err := checkValue("scopes", s, scopes()); err != nil {
+				return e, err
+			}
+		}
 	}
 	if given("models") {
 		e.Models = words(f.models)

@@ -30,16 +30,7 @@ type tokens interface {
 
 // withTokens calls do with the tokens of the server, or with those in the home's database if no server runs.
 func withTokens(cmd *cobra.Command, to *connection, do func(context.Context, tokens) error) error {
-	return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
-		err := do(ctx, c)
-		var down *client.DownError
-		if to.host != "" || !errors.As(err, &down) {
-			return err
-		}
-		dir, err := home.FromEnvironment()
-		if err != nil {
-			return err
-		}
+	return to.talkOrAtHome(cmd, func(ctx context.Context, c *client.Client) error { return do(ctx, c) }, func(ctx context.Context, dir home.Dir) error {
 		if usesPostgres(caddy.ConfigAutosavePath) {
 			return fmt.Errorf("no lmcaddy is running on %s, and its configuration keeps the tokens in PostgreSQL: start the server, and run this command again", dir)
 		}

@@ -17,47 +17,94 @@ import (
 // defineUnload defines `lmcaddy unload`.
 func defineUnload(cmd *cobra.Command) {
 	cmd.Long = `Unloads one instance or all. An instance is named by its id, or by its model's name or alias if that has one instance.
-It finishes its requests first. "lmcaddy status" shows the ids.`
+Without a name, the only loaded instance is unloaded; if there are several, you are asked which one, on a terminal.
+It finishes its requests first. "lmcaddy ps" shows the ids.`
+	cmd.Example = "  lmcaddy unload lmcaddy/tinychat\n  lmcaddy unload\n  lmcaddy unload --all"
 	to := newConnection(cmd)
+	cmd.ValidArgsFunction = to.completeWith(loadedNames, 1)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON: {\"unloaded\": [the ids]}")
 	all := cmd.Flags().BoolP("all", "a", false, "unload every instance")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if *all && len(args) > 0 || !*all && len(args) != 1 {
-			return errors.New("name one instance (\"lmcaddy status\" shows them), or give --all")
+		if *all && len(args) > 0 || len(args) > 1 {
+			return errors.New("name one instance (\"lmcaddy ps\" shows them), or give --all")
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return to.talk(cmd, func(ctx context.Context, c *client.Client) error {
-			say := func(text string) error {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
-				return err
+		unloaded := []string{}
+		say := func(id string) error {
+			unloaded = append(unloaded, id)
+			if *asJSON {
+				return nil
 			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), id+" is unloaded.")
+			return err
+		}
+		err := to.talk(cmd, func(ctx context.Context, c *client.Client) error {
 			if *all {
 				return unloadAll(ctx, c, say)
 			}
-			id, err := unloadOne(ctx, c, args[0])
+			name, err := instanceToUnload(ctx, cmd, c, args)
+			if err != nil || name == "" {
+				return err
+			}
+			id, err := unloadOne(ctx, c, name)
 			if err != nil {
 				return err
 			}
-			return say(id + " is unloaded.")
+			return say(id)
 		})
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return writeJSON(cmd.OutOrStdout(), map[string][]string{"unloaded": unloaded})
+		case len(unloaded) == 0:
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "No model is loaded.")
+		}
+		return err
 	}
 }
 
-func unloadAll(ctx context.Context, c *client.Client, say func(string) error) error {
+// instanceToUnload returns the instance to unload: the given one, the only one, or the one that the user chooses; empty: none is loaded.
+func instanceToUnload(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	models, err := c.Models(ctx)
+	if err != nil {
+		return "", err
+	}
+	ids := instanceIDs(models, "")
+	switch {
+	case len(ids) == 0:
+		return "", nil
+	case len(ids) == 1:
+		return ids[0], nil
+	case !canAsk(cmd):
+		return "", fmt.Errorf("several models are loaded: name one of %s, or give --all", strings.Join(ids, ", "))
+	}
+	i, err := askWhich(ctx, cmd, "Unload which one?", ids)
+	if err == nil && i < 0 {
+		err = errors.New("nothing was unloaded")
+	}
+	if err != nil {
+		return "", err
+	}
+	return ids[i], nil
+}
+
+// unloadAll unloads every instance, and says the id of each.
+func unloadAll(ctx context.Context, c *client.Client, say func(id string) error) error {
 	models, err := c.Models(ctx)
 	if err != nil {
 		return err
 	}
-	ids := instanceIDs(models, "")
-	if len(ids) == 0 {
-		return say("No model is loaded.")
-	}
-	for _, id := range ids {
-		if err := c.Unload(ctx, id); err != nil && !isUnknown(err) { // it may have ended meanwhile
+	for _, id := range instanceIDs(models, "") {
+		if _, err := c.Unload(ctx, id); err != nil && !isUnknown(err) { // it may have ended meanwhile
 			return err
 		}
-		if err := say(id + " is unloaded."); err != nil {
+		if err := say(id); err != nil {
 			return err
 		}
 	}
@@ -66,9 +113,9 @@ func unloadAll(ctx context.Context, c *client.Client, say func(string) error) er
 
 // unloadOne unloads the instance with an id, or else the only instance of the model with that name. It returns the id.
 func unloadOne(ctx context.Context, c *client.Client, name string) (id string, err error) {
-	unknown := c.Unload(ctx, name)
+	id, unknown := c.Unload(ctx, name)
 	if !isUnknown(unknown) {
-		return name, unknown
+		return id, unknown
 	}
 	models, err := c.Models(ctx)
 	if err != nil {
@@ -78,7 +125,7 @@ func unloadOne(ctx context.Context, c *client.Client, name string) (id string, e
 	case 0:
 		return "", unknown
 	case 1:
-		return ids[0], c.Unload(ctx, ids[0])
+		return c.Unload(ctx, ids[0])
 	default:
 		return "", fmt.Errorf("%s has several instances: name one of %s", name, strings.Join(ids, ", "))
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -72,6 +73,9 @@ func noAnswer(ctx context.Context, h *hub, err error) *fault {
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok { // its text contains the name server's address
+		return passing(HubFailed, "No address was found for %s: %s. Check the network and the hub's URL.", dns.Name, dns.Err)
 	}
 	return passing(HubFailed, "The connection to %s failed: %w. Check the network and the hub's URL.", h.name(), err)
 }

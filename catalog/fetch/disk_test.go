@@ -83,7 +83,7 @@ func TestDisk_RoomForAllJobs(t *testing.T) {
 	w.hub.Fault(fakehub.Fault{Path: "/cdn/", StallAtOnce: true})
 	job := w.start(tiny)
 	_, err := w.jobs.Start(t.Context(), Request{Model: "acme/other"})
-	if kindOf(err) != NoSpace || err == nil || !strings.Contains(err.Error(), "beside 1.3 MiB of other downloads") {
+	if kindOf(err) != NoSpace || err == nil || !strings.Contains(err.Error(), "beside 1.4 MB of other downloads") {
 		t.Error(err)
 	}
 	w.hub.Mend()

@@ -234,8 +234,8 @@ func TestFault_BeforeTheJob(t *testing.T) {
 		"a negative size":      {prep: func(w *world) { w.hub.Lie(tiny, tinyFile, -5) }, model: tiny, kind: HubFailed, reason: "has -5 bytes"},
 		"no models":            {prep: func(w *world) { w.hub.Add(tiny, fakehub.Files{"a.txt": fakehub.Text("x")}) }, model: tiny, kind: ModelNotFound, reason: "holds no model"},
 		"a part is missing":    {prep: withOnly("a-Q4_K_M-00001-of-00002.gguf"), model: tiny, kind: HubFailed, reason: "lacks parts of Q4_K_M"},
-		"the disk is full":     {prep: func(w *world) { w.opts.Free = func(string) (int64, error) { return 70 << 20 / 20, nil } }, model: tiny, kind: NoSpace, reason: "3.5 MiB are free, of which 64 MiB have to stay free. Free some space"},
-		"the memory is small":  {prep: func(w *world) { w.opts.Memory = func() int64 { return 1 << 20 } }, model: tiny, kind: TooLarge, reason: "There are: Q4_K_M (1.3 MiB)"},
+		"the disk is full":     {prep: func(w *world) { w.opts.Free = func(string) (int64, error) { return 70 << 20 / 20, nil } }, model: tiny, kind: NoSpace, reason: "3.7 MB are free, of which 67 MB have to stay free. Free some space"},
+		"the memory is small":  {prep: func(w *world) { w.opts.Memory = func() int64 { return 1 << 20 } }, model: tiny, kind: TooLarge, reason: "There are: Q4_K_M (1.4 MB)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -112,6 +112,8 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 // hubs is the list of configured hubs.
 type hubs struct {
 	all []*hub // the first serves repositories that are requested without a URL
+	// searched are those whose models a search finds: the configured ones, or else the public hub.
+	searched []*hub
 }
 
 func newHubs(configured []Hub) (*hubs, error) {
@@ -123,12 +125,16 @@ func newHubs(configured []Hub) (*hubs, error) {
 		}
 		all.all = append(all.all, h)
 	}
+	all.searched = all.all
 	if all.find(PublicHub) == nil {
 		public, err := newHub(Hub{URL: PublicHub})
 		if err != nil {
 			return nil, err
 		}
 		all.all = append(all.all, public)
+	}
+	if len(all.searched) == 0 {
+		all.searched = all.all
 	}
 	return &all, nil
 }

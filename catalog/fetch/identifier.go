@@ -21,6 +21,8 @@ type ref struct {
 	file     string // a file of the repository; may be empty
 	dir      string // a folder of the repository; may be empty
 	fromURL  bool   // requested by a hub's URL
+	// quantization is the one behind an @ in a name that isn't a URL; may be empty.
+	quantization string
 	// folder is the destination below the models folder, as publisher/name. It determines the model's key.
 	folder string
 }
@@ -36,17 +38,18 @@ func (hs *hubs) parse(model string) (ref, error) {
 	case strings.Contains(model, "://"):
 		return hs.parseURL(model)
 	}
-	if entry, ok := wellKnown(model); ok {
-		return ref{hub: hs.all[0], repo: entry.Repo, mlx: entry.MLX, folder: entry.ID}, nil
+	model, quantization, hasQuantization := strings.Cut(model, "@")
+	if hasQuantization && (strings.TrimSpace(quantization) == "" || strings.ContainsAny(quantization, "@/")) {
+		return ref{}, errorf(Invalid, "After the @ of a model's name there must be one quantization, as in %s@Q4_K_M.", model).about("model")
 	}
-	if name, _, ok := strings.Cut(model, "@"); ok {
-		return ref{}, errorf(NotImplemented, "A quantization can't be chosen by @ for a download. Give the model's URL and \"quantization\", like %s/%s.", hs.all[0], name).about("model")
+	if entry, ok := wellKnown(model); ok {
+		return ref{hub: hs.all[0], repo: entry.Repo, mlx: entry.MLX, folder: entry.ID, quantization: quantization}, nil
 	}
 	publisher, repo, ok := strings.Cut(model, "/")
 	if !ok || checkRepo(publisher, repo) != nil {
 		return ref{}, errorf(ModelNotFound, "The catalog has no model %q. Give one of its identifiers, publisher/repository, or a URL such as %s/publisher/repository.", model, hs.all[0]).about("model")
 	}
-	return ref{hub: hs.all[0], repo: model, folder: model}, nil
+	return ref{hub: hs.all[0], repo: model, folder: model, quantization: quantization}, nil
 }
 
 func (hs *hubs) parseURL(address string) (ref, error) {

@@ -32,7 +32,9 @@ type Job struct {
 
 	Model        string   // as requested
 	Owner        string   // who requested it first; may be empty
+	Hub          string   // its base URL
 	Repo         string   // publisher/repository on the hub
+	Revision     string   // of the repository; empty for a model that was on disk already
 	Quantization string   // of the chosen files; empty if unknown
 	Dir          string   // the destination; absolute
 	Folder       string   // the destination below the models folder, as publisher/name; it determines the model's key
@@ -46,6 +48,14 @@ type Job struct {
 	// While downloading:
 	BytesPerSecond      float64   // average of the last seconds
 	EstimatedCompletion time.Time // zero if no bytes arrive
+}
+
+// Page returns the repository's address at its hub, for people; empty if there is none.
+func (j Job) Page() string {
+	if j.Hub == "" || j.Repo == "" {
+		return ""
+	}
+	return j.Hub + "/" + j.Repo
 }
 
 // Ended reports whether the job is completed or has failed.
@@ -130,7 +140,7 @@ func (j *job) snapshot() Job {
 func (j *job) now() Job {
 	r := &j.record
 	s := Job{
-		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Repo: r.Repo, Quantization: r.Quantization,
+		ID: r.ID, State: r.State, Reason: r.Reason, Kind: r.Kind, Model: r.Model, Owner: r.Owner, Hub: r.Hub, Repo: r.Repo, Revision: r.Revision, Quantization: r.Quantization,
 		Dir: j.jobs.dir(r.Folder), Folder: r.Folder, StartedAt: r.StartedAt, CompletedAt: r.CompletedAt,
 	}
 	for _, f := range r.Files {

@@ -75,6 +75,7 @@ type Jobs struct {
 	hubs      atomic.Pointer[hubs]
 	claims    claims
 	gates     gates
+	searching chan struct{} // a semaphore of searches
 
 	ctx     context.Context //nolint:containedctx // of all runs; it ends with Close
 	cancel  context.CancelCauseFunc
@@ -95,6 +96,7 @@ func open(o Options, tune tuning) (*Jobs, error) {
 	s := &Jobs{
 		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, formats: o.Formats, prefers: o.Prefers,
 		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, transport: outbound.NewTransport(), jobs: map[string]*job{},
+		searching: make(chan struct{}, searches),
 	}
 	s.hubs.Store(known)
 	if s.log == nil {

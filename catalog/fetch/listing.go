@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -20,6 +22,8 @@ const (
 	maxPageBytes = 32 << 20
 	maxPages     = 200
 	maxFiles     = 100_000
+	// maxFileBytes is more than any file has: with larger ones sums overflow.
+	maxFileBytes = 1 << 45
 )
 
 // listing is the list of a repository's files.
@@ -157,7 +161,7 @@ func (e entry) file(h *hub, repo string) (remoteFile, error) {
 		return remoteFile{}, errorf(Unsafe, "%s names a file of %s that is refused: %w. Nothing was fetched; don't trust this repository.", h.name(), repo, err)
 	case err != nil:
 		return remoteFile{}, nil
-	case f.Size < 0:
+	case f.Size < 0, f.Size > maxFileBytes:
 		return remoteFile{}, errorf(HubFailed, "%s says that %s of %s has %d bytes. Try again later, or another hub.", h.name(), e.Path, repo, f.Size)
 	}
 	return f, nil
@@ -202,8 +206,11 @@ func (a *api) get(ctx context.Context, address, repo string, into any) (http.Hea
 		if !err.again || try >= a.tune.apiTries || wait > a.tune.apiPatience {
 			return nil, err.why
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return nil, err
+		if canceled := sleep(ctx, wait); canceled != nil {
+			if errors.Is(context.Cause(ctx), outbound.ErrStalled) { // the time for all tries is up
+				return nil, err.why
+			}
+			return nil, canceled
 		}
 	}
 }
@@ -232,6 +239,9 @@ func (a *api) getOnce(ctx context.Context, address, repo string, into any) (http
 		return nil, fatal(HubFailed, "%s says more of %s than can be right. Check the hub's URL.", a.hub.name(), repo)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
+		if other, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text has types of Go
+			err = fmt.Errorf("it sends another kind of value (%s) than is expected", other.Value)
+		}
 		return nil, fatal(HubFailed, "%s doesn't answer in the way of a hub for %s: %w. Check the hub's URL.", a.hub.name(), repo, err)
 	}
 	return response.Header, nil

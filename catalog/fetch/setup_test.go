@@ -32,6 +32,7 @@ var quick = tuning{
 	tries:        6,
 	apiTries:     3,
 	apiPatience:  time.Second,
+	search:       patience,
 	checkpoint:   5 * time.Millisecond,
 	tick:         2 * time.Millisecond,
 	chunk:        256 << 10,

@@ -15,30 +15,45 @@ func freeBytes(dir string) (int64, error) {
 	return int64(min(usage.Free, 1<<62)), nil
 }
 
-// checkSpace checks that the disk has room for the rest of a job and of all other downloads.
-func (s *Jobs) checkSpace(j *job) error {
+// room is the space that a job needs on the disk.
+type room struct {
+	need   int64 // bytes that are left to fetch
+	others int64 // bytes that other downloads have left
+	free   int64 // bytes; 0 if unknown
+	known  bool  // free is
+}
+
+func (r room) isEnough() bool { return !r.known || r.need == 0 || r.need+r.others+spareBytes <= r.free }
+
+// roomFor measures the space that a job needs.
+func (s *Jobs) roomFor(j *job) room {
 	free, err := s.free(s.models)
 	if err != nil {
 		s.log.Warn("how much of the disk is free isn't known", "folder", s.models, "error", err)
-		return nil // writing will show
+		return room{need: j.left()} // writing will show
 	}
 	s.mu.Lock()
 	all := s.sorted()
 	s.mu.Unlock()
-	others := int64(0)
+	r := room{need: j.left(), free: free, known: true}
 	for _, o := range all {
 		if o != j && o.snapshot().State == Downloading {
-			others += o.left()
+			r.others += o.left()
 		}
 	}
-	need := j.left()
-	if need == 0 || need+others+spareBytes <= free {
+	return r
+}
+
+// checkSpace checks that the disk has room for the rest of a job and of all other downloads.
+func (s *Jobs) checkSpace(j *job) error {
+	r := s.roomFor(j)
+	if r.isEnough() {
 		return nil
 	}
 	beside := ""
-	if others > 0 {
-		beside = ", beside " + sized(others) + " of other downloads"
+	if r.others > 0 {
+		beside = ", beside " + sized(r.others) + " of other downloads"
 	}
 	return errorf(NoSpace, "The disk has too little room: %s are to be fetched%s, and %s are free, of which %s have to stay free. "+
-		"Free some space, or put the models folder on another disk.", sized(need), beside, sized(free), sized(spareBytes))
+		"Free some space, or put the models folder on another disk.", sized(r.need), beside, sized(r.free), sized(spareBytes))
 }

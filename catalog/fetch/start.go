@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 
 // Request is a request for a model.
 type Request struct {
-	// Model is an entry of the built-in list, publisher/repository, or a hub's URL.
+	// Model is an entry of the built-in list or publisher/repository, perhaps with @ and a quantization, or a hub's URL.
 	Model string
-	// Quantization chooses a variant, for a hub's URL only; empty: the best that fits.
+	// Quantization chooses a variant, for a hub's URL only; empty: the best that fits, or the one behind the @.
 	Quantization string
 	// Owner is who requests it; may be empty.
 	Owner string
@@ -31,48 +32,54 @@ type Request struct {
 // it; a failed one then belongs to the caller. A model on disk needs no job. The error is an [*Error], or that of May or of
 // the context.
 func (s *Jobs) Start(ctx context.Context, request Request) (Job, error) {
+	rec, there, err := s.prepare(ctx, request)
+	if err != nil || rec == nil {
+		return there, err
+	}
+	rec.mayResume = request.MayResume
+	return s.begin(rec)
+}
+
+// prepare chooses the files for a request. If the model is on disk, there is no record, but the answer.
+func (s *Jobs) prepare(ctx context.Context, request Request) (*record, Job, error) {
 	r, err := s.hubs.Load().parse(request.Model)
 	if err != nil {
-		return Job{}, err
+		return nil, Job{}, err
 	}
 	if r.mlx != "" && s.machine().prefersMLX() {
 		r.repo = r.mlx
 	}
 	if request.Quantization != "" && !r.fromURL {
-		return Job{}, errorf(NotImplemented, "A quantization can be chosen for a model's URL only. Give %s instead of %q.", r.hub.page(r.repo), request.Model).about("quantization")
+		return nil, Job{}, errorf(NotImplemented, "\"quantization\" is for a model's URL only. Give %s instead of %q, or %s@%s without \"quantization\".",
+			r.hub.page(r.repo), request.Model, request.Model, request.Quantization).about("quantization")
 	}
+	request.Quantization = cmp.Or(request.Quantization, strings.TrimSpace(r.quantization))
 	if request.May != nil {
 		if err := request.May(r.folder, request.Quantization, false); err != nil {
-			return Job{}, err
+			return nil, Job{}, err
 		}
 	}
 	if there, ok := s.completedBefore(request); ok {
-		return there, nil
+		return nil, there, nil
 	}
 	if there, ok := s.isHere(ctx, request, r); ok {
 		if request.May != nil {
 			err = request.May(there.Folder, there.Quantization, true)
 		}
-		return there, err
+		return nil, there, err
 	}
 	listed, err := s.api(r.hub).list(ctx, r.repo, r.revision)
 	if err != nil {
 		if ctx.Err() != nil {
-			return Job{}, context.Cause(ctx)
+			return nil, Job{}, context.Cause(ctx)
 		}
-		return Job{}, asError(err)
+		return nil, Job{}, asError(err)
 	}
 	rec, err := s.plan(request, r, listed)
-	if err != nil {
-		return Job{}, err
+	if err == nil && request.May != nil {
+		err = request.May(rec.Folder, rec.Quantization, true)
 	}
-	if request.May != nil {
-		if err := request.May(rec.Folder, rec.Quantization, true); err != nil {
-			return Job{}, err
-		}
-	}
-	rec.mayResume = request.MayResume
-	return s.begin(rec)
+	return rec, Job{}, err
 }
 
 // completedBefore finds a completed job for the same request whose files still exist, without asking the hub.
@@ -223,16 +230,22 @@ func (s *Jobs) begin(rec *record) (Job, error) {
 	if rec.elsewhere != "" || s.areThere(rec.Files) {
 		return s.already(rec), nil
 	}
+	j := s.planned(rec)
+	if err := s.checkSpace(j); err != nil {
+		return Job{}, err
+	}
+	return s.add(j)
+}
+
+// planned returns a job that hasn't begun, with the bytes that are on disk of its files.
+func (s *Jobs) planned(rec *record) *job {
 	j := s.newJob(*rec)
 	for i := range j.record.Files {
 		f := &j.record.Files[i]
 		f.have = new(atomic.Int64)
 		f.have.Store(s.haveOf(*f, Downloading))
 	}
-	if err := s.checkSpace(j); err != nil {
-		return Job{}, err
-	}
-	return s.add(j)
+	return j
 }
 
 // joinAny joins the job for the same files as a plan. s.mu is held.

@@ -15,6 +15,8 @@ type tuning struct {
 	// apiTries and apiPatience bound the retries while a client waits for Start.
 	apiTries    int
 	apiPatience time.Duration
+	// search is how long each step of a search may take: the question to all hubs, and the look at what they found.
+	search time.Duration
 	// checkpoint is the interval of checkpoints, which bounds what is downloaded again after a crash.
 	checkpoint time.Duration
 	// tick is the interval at which subscribers are notified.
@@ -32,6 +34,7 @@ var standard = tuning{
 	tries:        12,
 	apiTries:     3,
 	apiPatience:  5 * time.Second,
+	search:       15 * time.Second,
 	checkpoint:   time.Second,
 	tick:         250 * time.Millisecond,
 	chunk:        64 << 20,

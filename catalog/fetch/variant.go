@@ -50,7 +50,7 @@ func (v variant) String() string {
 }
 
 // sized formats a number of bytes for users.
-func sized(bytes int64) string { return humanize.IBytes(uint64(max(0, bytes))) }
+func sized(bytes int64) string { return humanize.Bytes(uint64(max(0, bytes))) }
 
 // list formats variants for users.
 func list(all []variant) string {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/e2e/randommodel"
 )
 
 // TestBench is the measurement with -full, otherwise a trial of it. With -profile, it writes profiles instead.
@@ -16,9 +18,11 @@ func TestBench(t *testing.T) {
 		return
 	}
 	var table bytes.Buffer
+	warm := warmPlan{shape: randommodel.Dense, rounds: 1, sizes: []int{600}, turns: 1, swaps: 1}
 	p, out := plan{rounds: 1, requests: 8, clients: []int{1, 8}, events: 20, small: 160, large: 80, swaps: 2}, io.Writer(&table)
 	if *full {
 		p.rounds, p.lasting, p.events, p.small, p.large, p.swaps = *rounds, 400*time.Millisecond, 1000, 100000 / *shrink, 2000 / *shrink, 20
+		warm = warmPlan{shape: randommodel.Slow, rounds: min(*rounds, 3), sizes: []int{1024, 4096, 8192}, turns: 4, swaps: 20}
 		out = os.Stdout
 	}
 	var verdicts []verdict
@@ -31,13 +35,16 @@ func TestBench(t *testing.T) {
 	if *only == "" || *only == "auth" {
 		verdicts = append(verdicts, authentication(t, out, p)...)
 	}
+	if *only == "" || *only == "warm" {
+		verdicts = append(verdicts, conversations(t, out, warm)...)
+	}
 	reportVerdicts(out, verdicts)
 	if *full {
 		return
 	}
 	// for each number of clients: 2 of each load but the paced one, 2 of the streams' CPU; 2 of the memory; 1 of the swaps; 1 of the
-	// authentication for each number of clients
-	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1+2 {
+	// authentication for each number of clients; of conversations, 3 departures and their texts, the agents, 2 of the titles, and the swap
+	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1+2+4+1+2+1 {
 		t.Errorf("the table has %d verdicts", got)
 	}
 	if strings.Contains(table.String(), "NaN") || strings.Contains(table.String(), "Inf") {

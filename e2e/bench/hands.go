@@ -40,9 +40,9 @@ type byHand struct {
 }
 
 // newHands has lmcaddy load both models, the second one last, and does the same.
-func newHands(t testing.TB, s *harness.Server) *hands {
+func newHands(t testing.TB, s *harness.Server, models swapped) *hands {
 	h := &hands{executable: executable(t, s.Home), launches: map[string]launch{}, port: harness.FreePort(t)}
-	for _, model := range swapped {
+	for _, model := range models {
 		s.Chat(harness.Ask("Hello").With("model", model).With("max_tokens", 8))
 		h.launches[model] = look(t, s.Engine(), h.port)
 	}
@@ -51,7 +51,7 @@ func newHands(t testing.TB, s *harness.Server) *hands {
 			t.Errorf("the engine that was started by hand: %v", err)
 		}
 	})
-	if _, err := h.swap(swapped[1]); err != nil {
+	if _, err := h.swap(models[1]); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -83,6 +83,9 @@ func look(t testing.TB, engine harness.Process, port int) launch {
 	}
 	l := launch{args: append(slices.Clone(engine.Args[own:]), "--port", strconv.Itoa(port))}
 	l.args[host-own] = "127.0.0.1"
+	if states := slices.Index(l.args, "--slot-save-path") + 1; states > 0 {
+		l.args[states] = t.TempDir() // lmcaddy removes its own when the engine has ended
+	}
 	for variable := range bytes.SplitSeq(bytes.TrimSuffix(environ, []byte{0}), []byte{0}) {
 		if bytes.HasPrefix(variable, []byte("LMCADDY_")) {
 			continue // a mark by which lmcaddy would recognize this engine as its own, and end it

@@ -20,13 +20,7 @@ type site struct {
 
 // startSite starts everything. It ends with the test.
 func startSite(t testing.TB) site {
-	home := harness.NewHome(t)
-	server := harness.Start(home, harness.Config{Engine: []string{
-		"path " + linkSelf(t, home),
-		"parallel 8",              // as many as clients, so that the queue isn't measured
-		"args --ctx-size 1048576", // otherwise the large body is refused as a prompt that can't fit
-	}})
-	server.Chat(harness.Ask("Hello").With("max_tokens", small.events)) // loads the model
+	server := startOurs(t, "")
 	engine := server.Engine()
 	upstream := "127.0.0.1:" + engine.Args[slices.Index(engine.Args, "--port")+1]
 	s := site{server: server}
@@ -40,7 +34,26 @@ func startSite(t testing.TB) site {
 		{name: ours, what: "lm_api; the client asks for a stream, which is what the others get whatever they ask for", address: own, pid: server.PID},
 		{name: oneBody, what: "lm_api; the client asks for one body: lmcaddy has a stream from the engine as always, and gathers it", address: own, pid: server.PID, gathers: true},
 	}
+	if *before != "" {
+		old := startOurs(t, *before)
+		own := old.Base[len("http://"):]
+		s.targets = append(s.targets, target{name: olderName(ours), what: "lm_api of -before, with an engine of its own", address: own, pid: old.PID},
+			target{name: olderName(oneBody), what: "the same, as one body", address: own, pid: old.PID, gathers: true})
+	}
 	return s
+}
+
+// startOurs starts an lmcaddy with the fake engine loaded. binary is empty for the one under test.
+func startOurs(t testing.TB, binary string) *harness.Server {
+	home := harness.NewHome(t)
+	home.Binary = binary
+	server := harness.Start(home, harness.Config{Engine: []string{
+		"path " + linkSelf(t, home),
+		"parallel 8",              // as many as clients, so that the queue isn't measured
+		"args --ctx-size 1048576", // otherwise the large body is refused as a prompt that can't fit
+	}})
+	server.Chat(harness.Ask("Hello").With("max_tokens", small.events)) // loads the model
+	return server
 }
 
 func (s site) target(name string) target {

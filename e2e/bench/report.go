@@ -48,12 +48,19 @@ func reportProxies(w io.Writer, s site, p plan, all results) (verdicts []verdict
 				unit = "1,000 chunks"
 			}
 			printf(w, "\n%s (%d bytes up, %d events down), %d client(s); CPU of the proxy for each %s", work.name, len(work.body(true)), work.events, clients, unit)
-			printf(w, "%-18s%9s%9s%9s%9s%9s |%26s |%26s", "", "p50", "p99", "req/s", "CPU", "RSS", "to floor: p50  req/s   CPU", "to caddy: p50  req/s   CPU")
+			head := fmt.Sprintf("%-18s%9s%9s%9s%9s%9s |%26s |%26s", "", "p50", "p99", "req/s", "CPU", "RSS", "to floor: p50  req/s   CPU", "to caddy: p50  req/s   CPU")
+			if *before != "" {
+				head += " | to old:   p50  req/s   CPU"
+			}
+			printf(w, "%s", head)
 			for _, t := range s.targetsOf(work) {
 				row := at(t.name)
 				line := fmt.Sprintf("%-18s%9s%9s%9.0f", t.name, seconds(row.median(p50)), seconds(row.median(p99)), row.median(rate))
 				if t.pid != 0 {
 					line += fmt.Sprintf("%9s%8.0fM |%s |%s", seconds(row.median(cpu)), row.median(resident)/(1<<20), ratios(row, at(floor)), ratios(row, at(caddy)))
+				}
+				if old := at(olderName(t.name)); len(old) > 0 {
+					line += " |" + ratios(row, old)
 				}
 				printf(w, "%s", line)
 			}

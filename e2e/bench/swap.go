@@ -11,8 +11,8 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// The two models that are swapped are the shipped one under two keys.
-var swapped = [2]string{harness.Model, harness.Model + "-b"}
+// swapped are two models that are swapped.
+type swapped [2]string
 
 // The target of a swap: how much longer than by hand it may take, absolutely or relatively, whichever is more.
 const (
@@ -20,42 +20,46 @@ const (
 	swapExtra = 20 * time.Millisecond
 )
 
-// swaps measures the time from a request for one model, while the other is loaded and only one fits, to the first byte of its
-// answer; and, alternating with that, the time of stopping and starting the same engines by hand.
+// swaps measures swaps of the shipped model with itself under another key.
 func swaps(t *testing.T, out io.Writer, p plan) []verdict {
 	home := harness.NewHome(t)
-	home.AddModel(swapped[1], "tinychat-f16.gguf", harness.ShippedModel(t))
+	models := swapped{harness.Model, harness.Model + "-b"}
+	home.AddModel(models[1], "tinychat-f16.gguf", harness.ShippedModel(t))
+	printf(out, "\nSWAP OF MODELS (medians of %d, in turn; from the request for one model while the other is loaded to the first byte of the answer)", p.swaps)
+	byHand, extra, _ := measureSwaps(t, out, home, models, p.swaps)
+	limit := max(swapExtra, time.Duration((swapRatio-1)*float64(byHand)))
+	return []verdict{{
+		"swap of models, longer than by hand", seconds(extra.Seconds()), "at most " + seconds(limit.Seconds()), extra <= limit,
+	}}
+}
+
+// measureSwaps measures the time from a request for one model, while the other is loaded and only one fits, to the first byte of its
+// answer; and, alternating with that, the time of stopping and starting the same engines by hand. It returns medians.
+func measureSwaps(t testing.TB, out io.Writer, home *harness.Home, models swapped, n int) (byHand, extra time.Duration, ratio float64) {
 	server := harness.Start(home, harness.Config{LM: []string{"max_loaded 1"}})
-	hands := newHands(t, server)
-	var ours, byHand, extra []time.Duration
+	hands := newHands(t, server, models)
+	var ours, theirs, extras []time.Duration
 	var ratios []float64
-	for i := range p.swaps {
-		model := swapped[i%2]
+	for i := range n {
+		model := models[i%2]
 		for _, who := range []struct {
 			swap func(string) (time.Duration, error)
 			took *[]time.Duration
-		}{{func(m string) (time.Duration, error) { return swapByRequest(server, m) }, &ours}, {hands.swap, &byHand}} {
+		}{{func(m string) (time.Duration, error) { return swapByRequest(server, m) }, &ours}, {hands.swap, &theirs}} {
 			took, err := who.swap(model)
 			if err != nil {
 				t.Fatal(err)
 			}
 			*who.took = append(*who.took, took)
 		}
-		extra = append(extra, ours[i]-byHand[i])
-		ratios = append(ratios, float64(ours[i])/float64(byHand[i]))
+		extras = append(extras, ours[i]-theirs[i])
+		ratios = append(ratios, float64(ours[i])/float64(theirs[i]))
 	}
-	return reportSwaps(out, median(ours), median(byHand), median(extra), median(ratios), p.swaps)
-}
-
-func reportSwaps(out io.Writer, ours, byHand, extra time.Duration, ratio float64, n int) []verdict {
-	printf(out, "\nSWAP OF MODELS (medians of %d, in turn; from the request for one model while the other is loaded to the first byte of the answer)", n)
-	printf(out, "%-18s%12s   there is room for one model, so the other is unloaded", "lmcaddy", seconds(ours.Seconds()))
+	byHand, extra, ratio = median(theirs), median(extras), median(ratios)
+	printf(out, "%-18s%12s   there is room for one model, so the other is unloaded", "lmcaddy", seconds(median(ours).Seconds()))
 	printf(out, "%-18s%12s   the other's engine is told to end, this one's started with the same arguments, awaited by its own word, and asked", "by hand", seconds(byHand.Seconds()))
 	printf(out, "%-18s%12s   ratio %.2f (medians of each pair's)", "difference", seconds(extra.Seconds()), ratio)
-	limit := max(swapExtra, time.Duration((swapRatio-1)*float64(byHand)))
-	return []verdict{{
-		"swap of models, longer than by hand", seconds(extra.Seconds()), "at most " + seconds(limit.Seconds()), extra <= limit,
-	}}
+	return byHand, extra, ratio
 }
 
 // swapByRequest requests the model that isn't loaded.

@@ -21,6 +21,9 @@ const (
 	oneBody = "lmcaddy, one body"
 )
 
+// olderName is the name of a target of ours as the lmcaddy of -before is it.
+func olderName(name string) string { return name + ", old" }
+
 func (t target) cpu() (time.Duration, error) {
 	if t.pid == 0 {
 		return 0, nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -129,7 +130,11 @@ func (s *Server) GoUntil(path string, body any) (giveUp func()) {
 }
 
 func (s *Server) try(ctx context.Context, method, path string, body io.Reader) (Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	return s.tryWithin(ctx, Patience, method, path, body)
+}
+
+func (s *Server) tryWithin(ctx context.Context, patience time.Duration, method, path string, body io.Reader) (Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := s.request(ctx, method, path, body)
 	if err != nil {

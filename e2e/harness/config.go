@@ -17,6 +17,7 @@ type Config struct {
 	MLX    []string // the command of mlx_lm.server, which is the engine then; nil: llama-server is
 	Engine []string // additional lines of the engine
 	LM     []string // additional lines of lm
+	Site   []string // additional lines of the site
 	API    []string // lines of lm_api
 }
 
@@ -32,10 +33,10 @@ func (c Config) String() string {
 
 http://:%d {
 	bind %s
-	lm_api {
+%s	lm_api {
 %s	}
 }
-`, cmp.Or(c.Grace, "15s"), lines(2, c.engine()), lines(2, c.LM), c.Port, cmp.Or(c.Bind, "127.0.0.1"), lines(2, c.API))
+`, cmp.Or(c.Grace, "15s"), lines(2, c.engine()), lines(2, c.LM), c.Port, cmp.Or(c.Bind, "127.0.0.1"), lines(1, c.Site), lines(2, c.API))
 }
 
 // engine is the block of the engine.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/e2e/randommodel"
 )
 
 // Model is the key of the shipped model, Bare its name without the publisher.
@@ -37,12 +39,19 @@ func NewHome(t testing.TB) *Home {
 	h := NewBareHome(t)
 	h.AddModel(Model, "tinychat-f16.gguf", ShippedModel(t))
 	h.Path = os.Getenv("PATH")
-	if runtimes != "" {
-		if err := os.Symlink(runtimes, filepath.Join(h.Dir, "runtimes")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h.LinkRuntimes()
 	return h
+}
+
+// LinkRuntimes gives the home the engine of the tests, unless that is on PATH.
+func (h *Home) LinkRuntimes() {
+	h.T.Helper()
+	if runtimes == "" {
+		return
+	}
+	if err := os.Symlink(runtimes, filepath.Join(h.Dir, "runtimes")); err != nil {
+		h.T.Fatal(err)
+	}
 }
 
 // NewBareHome makes an empty home, with a PATH on which nothing is found.
@@ -145,6 +154,17 @@ func (h *Home) AddModel(key, file string, content []byte) (path string) {
 		h.T.Fatal(err)
 	}
 	if err := os.WriteFile(path, content, 0o600); err != nil {
+		h.T.Fatal(err)
+	}
+	return path
+}
+
+// AddRandom makes a model with random weights in the models folder. Its context is longer than most tests need: ask for a shorter
+// one with context_length.
+func (h *Home) AddRandom(key string, s randommodel.Shape, seed uint64) (path string) {
+	h.T.Helper()
+	path = filepath.Join(h.Dir, "models", filepath.FromSlash(key), filepath.Base(key)+"-f16.gguf")
+	if err := randommodel.Write(path, s, seed, ShippedModel(h.T)); err != nil {
 		h.T.Fatal(err)
 	}
 	return path

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -124,12 +125,15 @@ func (s *Server) cleanup() {
 	}
 }
 
-// Reload gives the server a new Caddyfile. Idle connections of the old configuration are closed, possibly at the moment when
-// a request is sent, so they aren't used any more.
+// CloseIdleConnections keeps later requests from using connections of before. A reload closes idle ones, possibly at the moment when a
+// request is sent.
+func (s *Server) CloseIdleConnections() { s.client.CloseIdleConnections() }
+
+// Reload gives the server a new Caddyfile.
 func (s *Server) Reload(caddyfile string) Result {
 	s.T.Helper()
 	result := s.Command("reload", "--config", s.WriteFile("Caddyfile", caddyfile))
-	s.client.CloseIdleConnections()
+	s.CloseIdleConnections()
 	return result
 }
 
@@ -177,11 +181,11 @@ func (s *Server) WaitEnd(within time.Duration) (status int) {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// Kill ends the process like a crash, without a chance to clean up.
+// Kill ends the process like a crash, without a chance to clean up. It may have ended already.
 func (s *Server) Kill() {
 	s.T.Helper()
 	*s.ended = true
-	if err := s.cmd.Process.Kill(); err != nil {
+	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		s.T.Fatal(err)
 	}
 	<-s.exited

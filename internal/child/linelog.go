@@ -57,14 +57,15 @@ func (l *LineLog) take(level slog.Level, now time.Time) (dropped int, ok bool) {
 		l.credit = min(burstLines, l.credit+now.Sub(l.last).Seconds()*lineRate)
 	}
 	l.last = now
-	isGrave := level > slog.LevelDebug && l.Grave > 0
-	if l.credit < 1 || (isGrave && now.Sub(l.grave) < l.Grave) {
+	isGrave := level > slog.LevelDebug && l.Grave > 0 // which no number of other lines keeps from the log
+	if isGrave && now.Sub(l.grave) < l.Grave || !isGrave && l.credit < 1 {
 		l.dropped++
 		return 0, false
 	}
-	l.credit--
 	if isGrave {
 		l.grave = now
+	} else {
+		l.credit--
 	}
 	dropped, l.dropped = l.dropped, 0
 	return dropped, true

@@ -62,3 +62,19 @@ func TestLineLog_IsBounded(t *testing.T) {
 		})
 	}
 }
+
+// No number of other lines keeps an error from the log.
+func TestLineLog_ErrorsComeThrough(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		l := LineLog{Log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})), Message: "engine", Noun: "engine", Grave: time.Second}
+		for range 10 * burstLines {
+			l.Write(t.Context(), slog.LevelDebug, "noise")
+		}
+		l.Write(t.Context(), slog.LevelWarn, "grave")
+		if !strings.Contains(text.String(), "line=grave") {
+			t.Error("the error isn't logged")
+		}
+	})
+}

@@ -5,26 +5,40 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 // ChatRequest is the body of POST /api/v1/chat.
 type ChatRequest struct {
-	Model        string   `json:"model"`
-	Input        string   `json:"input"`
-	System       string   `json:"system_prompt,omitempty"`
-	Integrations []string `json:"integrations,omitempty"` // MCP servers, as mcp/NAME
-	Reasoning    string   `json:"reasoning,omitempty"`
-	Temperature  *float64 `json:"temperature,omitempty"`
-	Previous     string   `json:"previous_response_id,omitempty"`
-	Store        bool     `json:"store"`
-	Stream       bool     `json:"stream"`
+	Model         string   `json:"model"`
+	Input         any      `json:"input"` // a string, or a []ChatInput
+	System        *string  `json:"system_prompt,omitempty"`
+	Integrations  []string `json:"integrations,omitempty"` // MCP servers, as mcp/NAME
+	Reasoning     string   `json:"reasoning,omitempty"`
+	Temperature   *float64 `json:"temperature,omitempty"`
+	ContextLength int      `json:"context_length,omitempty"` // if the request loads the model
+	TTL           *int     `json:"ttl,omitempty"`            // seconds, if the request loads the model
+	Previous      string   `json:"previous_response_id,omitempty"`
+	Store         bool     `json:"store"`
+	StorePartial  bool     `json:"store_partial,omitempty"` // also the beginning of an answer that is interrupted
+	Stream        bool     `json:"stream"`
+}
+
+// ChatInput is a part of what the user says.
+type ChatInput struct {
+	Type    string `json:"type"`               // message or image
+	Content string `json:"content,omitempty"`  // of a message
+	DataURL string `json:"data_url,omitempty"` // of an image
 }
 
 // ChatEvent is an event of a chat's stream. Its type determines which fields are set.
 type ChatEvent struct {
 	Type     string     `json:"type"`
-	Content  string     `json:"content"`  // of message.delta and reasoning.delta
-	Progress float64    `json:"progress"` // 0 to 1, of model_load.progress and prompt_processing.progress
+	Content  string     `json:"content"`     // of message.delta and reasoning.delta
+	Progress float64    `json:"progress"`    // 0 to 1, of model_load.progress and prompt_processing.progress
+	Response string     `json:"response_id"` // of chat.start, if the beginning of the answer would be stored
 	Error    Fault      `json:"error"`
 	Result   ChatResult `json:"result"` // of chat.end
 
@@ -95,4 +109,19 @@ func (c *Client) Chat(ctx context.Context, request ChatRequest, each func(ChatEv
 		return result, ErrCut
 	}
 	return result, nil
+}
+
+// ChatWhole sends a message to a model, and returns the JSON of the answer.
+func (c *Client) ChatWhole(ctx context.Context, request ChatRequest) (json.RawMessage, error) {
+	request.Stream = false
+	var answer json.RawMessage
+	err := c.Post(ctx, "/api/v1/chat", request, &answer)
+	return answer, err
+}
+
+// Response returns a stored response of the native chat.
+func (c *Client) Response(ctx context.Context, id string) (resource.Response, error) {
+	var found resource.Response
+	err := c.Get(ctx, "/api/v1/responses/"+url.PathEscape(id), &found)
+	return found, err
 }

@@ -32,11 +32,13 @@ type Client struct {
 	token  string
 	socket string // empty for TCP
 	http   *http.Client
+
+	silence time.Duration // [silence], except in tests
 }
 
 // OnSocket returns a client of the server with a Unix socket.
 func OnSocket(path string) *Client {
-	return &Client{base: "http://localhost", socket: path, http: &http.Client{Transport: &http.Transport{
+	return &Client{base: "http://localhost", socket: path, silence: silence, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{Timeout: connectWithin}).DialContext(ctx, "unix", path)
 		},
@@ -54,7 +56,7 @@ func OnHost(host, token string) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() // uses the proxies in the environment
 	transport.DialContext = (&net.Dialer{Timeout: connectWithin}).DialContext
-	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, http: &http.Client{Transport: transport}}, nil
+	return &Client{base: strings.TrimRight(u.String(), "/"), token: token, silence: silence, http: &http.Client{Transport: transport}}, nil
 }
 
 // Address returns the server's address, for messages.
@@ -68,9 +70,24 @@ func (c *Client) Address() string {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Get requests a path, and decodes the response into a value, which may be nil.
+// silence bounds the time that a question may take which the server answers by itself. One that hangs accepts connections, too.
+const silence = time.Minute
+
+// Get requests a path, and decodes the response into a value, which may be nil. The error is a [*SilentError] if the server doesn't
+// answer.
 func (c *Client) Get(ctx context.Context, path string, into any) error {
-	return c.ask(ctx, http.MethodGet, path, nil, into)
+	return c.GetWithin(ctx, c.silence, path, into)
+}
+
+// GetWithin is like Get for a question that takes no longer than that.
+func (c *Client) GetWithin(ctx context.Context, longest time.Duration, path string, into any) error {
+	bounded, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	err := c.ask(bounded, http.MethodGet, path, nil, into)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return &SilentError{c.Address(), longest}
+	}
+	return err
 }
 
 // Post sends a value as JSON, unless it is nil, and decodes the response as Get does.
@@ -89,14 +106,22 @@ func (c *Client) Delete(ctx context.Context, path string, into any) error {
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, body, into any) error {
-	resp, err := c.send(ctx, method, path, body)
+	resp, err := c.send(ctx, method, path, "", body)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return c.decode(resp, into)
+}
+
+// decode reads a response that isn't a stream.
+func (c *Client) decode(resp *http.Response, into any) error {
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return fmt.Errorf("the answer of the server at %s was cut off: %w", c.Address(), err)
+	}
+	if len(answer) > maxAnswer {
+		return fmt.Errorf("the answer of the server at %s is larger than the %d MB that a command reads", c.Address(), maxAnswer>>20)
 	}
 	if into == nil {
 		return nil
@@ -107,8 +132,8 @@ func (c *Client) ask(ctx context.Context, method, path string, body, into any) e
 	return nil
 }
 
-// send returns a response with a success status. The caller must close its body.
-func (c *Client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+// send returns a response with a success status. The caller must close its body. The media type that it accepts may be empty.
+func (c *Client) send(ctx context.Context, method, path, accept string, body any) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -124,12 +149,15 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.explain(req, err)
 	}
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return resp, nil
@@ -139,17 +167,31 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 }
 
 // explain describes why a request got no response.
-func (c *Client) explain(err error) error {
+func (c *Client) explain(req *http.Request, err error) error {
 	var failed *net.OpError
 	var untrusted *tls.CertificateVerificationError
 	var wrapped *url.Error
 	switch {
-	case errors.As(err, &failed) && failed.Op == "dial":
-		return &DownError{Address: c.Address(), Reason: failed}
+	case errors.As(err, &failed) && (failed.Op == "dial" || failed.Op == "proxyconnect"):
+		return &DownError{Address: c.Address(), Proxy: c.proxyOf(req), Reason: failed}
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("the certificate of %s isn't trusted here: %w. If it is self-signed, set SSL_CERT_FILE to a file with its root certificate", c.base, untrusted.Err)
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // which has no type
+		return fmt.Errorf("the server at %s doesn't speak TLS: begin its address with http://", c.Address())
 	case errors.As(err, &wrapped):
 		err = wrapped.Err // the URL follows
 	}
 	return fmt.Errorf("asking the server at %s: %w", c.Address(), err)
+}
+
+// proxyOf returns the host of the proxy that a request goes through; empty: none.
+func (c *Client) proxyOf(req *http.Request) string {
+	transport, ok := c.http.Transport.(*http.Transport)
+	if !ok || transport.Proxy == nil {
+		return ""
+	}
+	if proxy, err := transport.Proxy(req); err == nil && proxy != nil {
+		return proxy.Host
+	}
+	return ""
 }

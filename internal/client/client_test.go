@@ -83,8 +83,9 @@ func TestClient_ErrorsSayWhatToDo(t *testing.T) {
 		"the API's":   {"", answer(404, `{"error":{"type":"model_not_found","message":"No such model."}}`), []string{"No such model."}},
 		"no token":    {"", answer(401, `{"error":{"message":"A token is required."}}`), []string{"A token is required: ", "--token", "LM_API_TOKEN"}},
 		"wrong token": {"sk-x", answer(401, `{"error":{"message":"Unknown token."}}`), []string{"Unknown token: ", "isn't one of"}},
-		"another's":   {"", answer(502, "<html>\n<b>Bad\xff Gateway</b>"), []string{"http://127.0.0.1:", "status 502", "<html> <b>Bad Gateway</b>"}},
-		"empty":       {"", answer(404, ""), []string{"status 404 (Not Found), unlike an lmcaddy server"}},
+		"another's":   {"", answer(502, "<html>\n<b>Bad\xff Gateway</b>"), []string{"http://127.0.0.1:", "isn't lmcaddy", "Bad Gateway (502)"}},
+		"of TLS":      {"", answer(400, "Client sent an HTTP request to an HTTPS server.\n"), []string{"speaks TLS", "https://"}},
+		"empty":       {"", answer(404, ""), []string{"isn't lmcaddy", "Not Found (404)"}},
 		"long":        {"", answer(500, strings.Repeat("x", 5000)), []string{strings.Repeat("x", maxQuoted) + "…"}},
 		"no JSON":     {"", answer(200, "hello"), []string{"doesn't answer like an lmcaddy server"}},
 	} {
@@ -222,5 +223,14 @@ func TestChat_EndsWithItsResultOrItsError(t *testing.T) {
 				t.Errorf("%+v, %v", result, err)
 			}
 		})
+	}
+}
+
+// A stranger's server can't control the terminal by its errors.
+func TestError_ControlsNoTerminal(t *testing.T) {
+	t.Parallel()
+	err := &Error{Message: "It \x1b[2Jfails\x07.", Hint: "do so"}
+	if got := err.Error(); got != "It [2Jfails: do so" {
+		t.Errorf("%q", got)
 	}
 }

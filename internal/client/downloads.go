@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 const downloads = "/api/v1/models/download"
@@ -43,13 +45,29 @@ func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
 
 // Download starts a download, or joins a running one. The quantization may be empty.
 func (c *Client) Download(ctx context.Context, model, quantization string) (Job, error) {
-	request := map[string]string{"model": model}
+	var job Job
+	err := c.Post(ctx, downloads, downloadRequest(model, quantization), &job)
+	return job, err
+}
+
+// Preview returns what Download would fetch.
+func (c *Client) Preview(ctx context.Context, model, quantization string) (resource.Preview, error) {
+	var p resource.Preview
+	if err := c.Knows(ctx, "/api/v1/ps"); err != nil { // an older server would begin the download
+		return p, err
+	}
+	request := downloadRequest(model, quantization)
+	request["estimate_only"] = true
+	err := c.Post(ctx, downloads, request, &p)
+	return p, err
+}
+
+func downloadRequest(model, quantization string) map[string]any {
+	request := map[string]any{"model": model}
 	if quantization != "" {
 		request["quantization"] = quantization
 	}
-	var job Job
-	err := c.Post(ctx, downloads, request, &job)
-	return job, err
+	return request
 }
 
 // Change pauses, resumes or cancels a job; what is that word.

@@ -2,7 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/url"
+	"strconv"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
@@ -14,12 +17,52 @@ func (c *Client) Models(ctx context.Context) (resource.Models, error) {
 	return m, err
 }
 
-// Unload unloads an instance.
-func (c *Client) Unload(ctx context.Context, id string) error {
-	return c.Post(ctx, "/api/v1/models/unload", map[string]string{"instance_id": id}, nil)
+// Unload unloads an instance, and returns its id, which differs from the name if that is an alias.
+func (c *Client) Unload(ctx context.Context, name string) (id string, _ error) {
+	answer := struct {
+		Instance string `json:"instance_id"`
+	}{name}
+	err := c.Post(ctx, "/api/v1/models/unload", answer, &answer)
+	return answer.Instance, err
+}
+
+// Overview returns what is loaded or about to be.
+func (c *Client) Overview(ctx context.Context) (resource.Overview, error) {
+	var o resource.Overview
+	err := c.Get(ctx, "/api/v1/ps", &o)
+	return o, err
 }
 
 // Remove deletes a model's files.
 func (c *Client) Remove(ctx context.Context, key string) error {
 	return c.Delete(ctx, "/api/v1/models/"+url.PathEscape(key), nil)
+}
+
+// Model returns all that is known of a model, by any of its names.
+func (c *Client) Model(ctx context.Context, name string, into any) error {
+	return c.Get(ctx, "/api/v1/models/"+url.PathEscape(name), into)
+}
+
+// searchPatience is longer than a server waits for a hub.
+const searchPatience = 3 * time.Minute
+
+// Search finds models at the server's hubs. The result is decoded into a value, such as a [resource.Found]. A limit of 0 is the
+// server's choice.
+func (c *Client) Search(ctx context.Context, words string, limit int, into any) error {
+	query := url.Values{"query": {words}}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return c.GetWithin(ctx, searchPatience, "/api/v1/models/search?"+query.Encode(), into)
+}
+
+// Knows returns an error unless the server has an endpoint for GET. Servers ignore fields that they don't know, so one that is
+// older than a field such as estimate_only does what the field was to prevent. A server without an endpoint that is as new as
+// the field is too old for it.
+func (c *Client) Knows(ctx context.Context, path string) error {
+	err := c.Get(ctx, path, nil)
+	if refused, ok := errors.AsType[*Error](err); ok && !refused.IsUnknownEndpoint() {
+		return nil // such as that of a token without the scope
+	}
+	return err
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
+	"time"
 )
 
 // maxLine bounds a line of a stream, in bytes. The longest ones contain a whole answer.
@@ -22,15 +24,41 @@ var ErrCut = errors.New("the server's answer was cut off")
 // Stream sends a request and calls each with the data of every server-sent event, which is valid until each returns. It returns
 // when the stream ends, or with the first error; [ErrStop] makes it return nil.
 func (c *Client) Stream(ctx context.Context, method, path string, body any, each func(data []byte) error) error {
-	resp, err := c.send(ctx, method, path, body)
+	resp, err := c.open(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if kind := resp.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: it sends %q, not a stream of events", c.Address(), kind)
+	if !isEventStream(resp) {
+		return fmt.Errorf("the server at %s doesn't answer like an lmcaddy server: it sends %q, not a stream of events", c.Address(), resp.Header.Get("Content-Type"))
 	}
-	err = readEvents(resp.Body, each)
+	return follow(ctx, resp, each)
+}
+
+// open sends the request of a stream. One that only asks waits for the beginning of the answer no longer than other questions.
+func (c *Client) open(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	if method != http.MethodGet { // it may wait for a model
+		return c.send(ctx, method, path, eventStream, body)
+	}
+	opening, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(c.silence, func() { cancel(&SilentError{c.Address(), c.silence}) })
+	defer timer.Stop()
+	resp, err := c.send(opening, method, path, eventStream, nil)
+	if silent, ok := errors.AsType[*SilentError](context.Cause(opening)); ok && err != nil {
+		return nil, silent
+	}
+	return resp, err
+}
+
+// eventStream is the media type of server-sent events.
+const eventStream = "text/event-stream"
+
+func isEventStream(resp *http.Response) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), eventStream)
+}
+
+func follow(ctx context.Context, resp *http.Response, each func(data []byte) error) error {
+	err := readEvents(resp.Body, each)
 	switch {
 	case errors.Is(err, ErrStop):
 		return nil

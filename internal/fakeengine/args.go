@@ -26,6 +26,10 @@ type args struct {
 	reranking     bool
 	ubatch        int
 	noSlots       bool
+	states        string   // the folder for states of slots
+	cacheTypes    string   // as given
+	attention     string   // as given
+	changes       []string // values that change what the model computes
 	ping          int
 }
 
@@ -133,6 +137,17 @@ func (a *args) set(name, value string) (err error) {
 		a.reranking = strings.HasPrefix(name, "--rerank")
 	case "--slots", "--no-slots":
 		a.noSlots = name == "--no-slots"
+	case "--slot-save-path":
+		if info, bad := os.Stat(value); bad != nil || !info.IsDir() {
+			return errors.New("not a directory: " + value)
+		}
+		a.states = value
+	case "-ctk", "--cache-type-k", "-ctv", "--cache-type-v":
+		a.cacheTypes += name + value
+	case "-fa", "--flash-attn":
+		a.attention = value
+	case "--rope-freq-base", "--rope-freq-scale", "--override-kv", "--lora":
+		a.changes = append(a.changes, value)
 	case "--sse-ping-interval":
 		a.ping, err = integer(value)
 	}

@@ -45,6 +45,11 @@ type ask struct {
 	rounds   int // of tool calls since the last user message
 	prompt   string
 	tokens   int // of the prompt, by its words
+	ids      []int32
+	slot     int  // that it is pinned to; -1: any
+	anew     bool // nothing that the slot holds is used
+
+	begun beginning // of the answer, in the prompt
 
 	fields        []string // of the last chunk; empty: all
 	probabilities int      // number of likeliest tokens to report at each position
@@ -59,7 +64,13 @@ func (v *server) parseAsk(k kind, body string) (ask, error) {
 	a := ask{
 		stream: top.Get("stream").Bool(), usage: top.Get("stream_options.include_usage").Bool(),
 		verbose: top.Get("verbose").Bool(), perToken: top.Get("timings_per_token").Bool(),
-		limit: -1, choices: 1, thinking: true,
+		limit: -1, choices: 1, thinking: true, slot: -1, anew: top.Get("cache_prompt").Type == gjson.False,
+	}
+	if slot := top.Get("id_slot"); slot.Type == gjson.Number {
+		a.slot = int(slot.Int())
+	}
+	if v.args.states != "" {
+		a.ids = idsOf(top, k)
 	}
 	a.progress = a.stream && top.Get("return_progress").Bool()
 	switch required := required[k]; {
@@ -71,9 +82,11 @@ func (v *server) parseAsk(k kind, body string) (ask, error) {
 	case k == chat:
 		a.prompt, a.tokens = render(body)
 		a.rounds = toolRounds(top.Get("messages").Array())
+		a.begun = begunBy(top.Get("messages").Array())
 	default:
 		a.prompt = top.Get(required).String()
 		a.tokens = tokens(top.Get(required))
+		a.begun.prompt = joined(top.Get(required))
 	}
 	a.probabilities = int(top.Get("n_probs").Int())
 	for _, name := range top.Get("response_fields").Array() {
@@ -139,17 +152,22 @@ func stopStrings(field gjson.Result) []string {
 func render(body string) (prompt string, tokens int) {
 	var b strings.Builder
 	tokens = 1
-	for _, m := range gjson.Get(body, "messages").Array() {
-		text := content(m)
+	messages := gjson.Get(body, "messages").Array()
+	for i, m := range messages {
+		text := textOf(m)
+		tokens += len(fakekit.Words(text)) + len(fakekit.Words(m.Get("reasoning_content").Str))
+		if i == len(messages)-1 && m.Get("role").Str == "assistant" { // the beginning of the answer
+			return b.String() + "<|im_start|>assistant\n" + text, tokens
+		}
 		fmt.Fprintf(&b, "<|im_start|>%s\n%s<|im_end|>\n", m.Get("role").String(), text)
-		tokens += len(fakekit.Words(text)) + 4
+		tokens += 4
 	}
 	b.WriteString("<|im_start|>assistant\n")
 	return b.String(), tokens
 }
 
-// content returns a message's text, from a string or a list of parts.
-func content(message gjson.Result) string {
+// textOf returns a message's text, from a string or a list of parts.
+func textOf(message gjson.Result) string {
 	c := message.Get("content")
 	if !c.IsArray() {
 		return c.String()

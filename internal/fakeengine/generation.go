@@ -35,6 +35,7 @@ type generation struct {
 	begin, first    time.Time
 	written         time.Time // when something was last streamed
 	streaming       bool      // the headers are sent
+	misled          bool      // by a wrong state of its slot
 }
 
 // generate answers a generating request, and records how it ended.
@@ -88,6 +89,46 @@ func (g *generation) run(body string) (err error) {
 	if err := g.unsupported(body); err != nil {
 		return err
 	}
+	if err := g.fitPrompt(body); err != nil {
+		return err
+	}
+	g.fitTokens()
+	g.cached = max(0, min(g.rule.CachedTokens, g.prompt-1)) // a repeated prompt's last token is evaluated again
+	place := g.slots.join(g.ask.choices, g.ask.slot)
+	if !place.isServed() {
+		g.Tell(Event{Kind: Queued, N: g.n})
+	}
+	if g.held, err = g.slots.take(g.ctx, place); err != nil {
+		return errGone
+	}
+	logf('I', "slot launch_slot_: id %2d | task %d | processing task, is_child = 0", g.held[0], g.n)
+	g.Tell(Event{Kind: Serving, N: g.n, Slot: g.held[0]})
+	g.begin = time.Now()
+	g.tell(0, 0)
+	g.reuse()
+	if err := g.readPrompt(); err != nil {
+		return err
+	}
+	g.keepPrompt()
+	defer g.keepAnswer()
+	switch g.kind {
+	case embedding:
+		return g.embed(body)
+	case ranking:
+		return g.rank(body)
+	}
+	if g.misled {
+		g.rule.Answer, g.rule.AfterTools = Answer{Text: nonsense}, nil
+	}
+	g.plan = newPlan(g.kind, &g.ask, &g.rule)
+	if err := g.speak(); err != nil {
+		return err
+	}
+	return g.finish()
+}
+
+// fitPrompt counts the prompt, and refuses one that is too long.
+func (g *generation) fitPrompt(body string) error {
 	if g.prompt = g.rule.PromptTokens; g.prompt == 0 {
 		g.prompt = g.ask.tokens
 	}
@@ -102,32 +143,7 @@ func (g *generation) run(body string) (err error) {
 			Code: http.StatusBadRequest, Message: message, Type: "exceed_context_size_error", PromptTokens: g.prompt, Context: g.context,
 		}
 	}
-	g.cached = max(0, min(g.rule.CachedTokens, g.prompt-1)) // a repeated prompt's last token is evaluated again
-	place := g.slots.join(g.ask.choices)
-	if !place.isServed() {
-		g.Tell(Event{Kind: Queued, N: g.n})
-	}
-	if g.held, err = g.slots.take(g.ctx, place); err != nil {
-		return errGone
-	}
-	logf('I', "slot launch_slot_: id %2d | task %d | processing task, is_child = 0", g.held[0], g.n)
-	g.Tell(Event{Kind: Serving, N: g.n, Slot: g.held[0]})
-	g.begin = time.Now()
-	g.tell(0, 0)
-	if err := g.readPrompt(); err != nil {
-		return err
-	}
-	switch g.kind {
-	case embedding:
-		return g.embed(body)
-	case ranking:
-		return g.rank(body)
-	}
-	g.plan = newPlan(g.kind, &g.ask, &g.rule)
-	if err := g.speak(); err != nil {
-		return err
-	}
-	return g.finish()
+	return nil
 }
 
 // readPrompt simulates the processing of the prompt in batches.

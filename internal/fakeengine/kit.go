@@ -64,6 +64,7 @@ const (
 	Cancelled = fakekit.Cancelled
 	Finished  = fakekit.Finished
 	Asked     = fakekit.Asked
+	Acted     = fakekit.Acted
 	Exit      = fakekit.Exit
 )
 

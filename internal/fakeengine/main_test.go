@@ -17,10 +17,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 )
 
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
+	_ = os.Unsetenv(fakekit.ProgramsVariable) // the fake is what is tested here
 	os.Exit(m.Run())
 }
 

@@ -31,7 +31,7 @@ type plan struct {
 
 // newPlan splits an answer into tokens, and ends it early if the request limits it.
 func newPlan(k kind, a *ask, r *Rule) plan {
-	answer := r.Choose(a.rounds)
+	answer := a.begun.rest(r.Choose(a.rounds))
 	p := plan{finish: "stop", stopType: "eos"}
 	texts := answer.Texts()
 	if !r.IgnoreLimits {

@@ -29,6 +29,9 @@ type server struct {
 	slots     *slots
 	context   int // tokens of one slot
 
+	loop    sync.Mutex     // held by what nothing else goes on beside
+	actions sync.WaitGroup // on slots, that have begun
+
 	mu    sync.Mutex
 	idle  *sync.Cond // with mu; told when active falls
 	count int        // generating requests that were let in
@@ -117,6 +120,7 @@ func (v *server) drain() {
 		v.idle.Wait()
 	}
 	v.mu.Unlock()
+	v.actions.Wait()
 	// An idle kept-alive connection holds the real one up as long.
 	ctx, cancel := context.WithTimeout(context.Background(), 150*time.Millisecond)
 	defer cancel()
@@ -211,6 +215,10 @@ func (v *server) answerOther(w http.ResponseWriter, r *http.Request, body string
 	}
 	if rule.Status != 0 {
 		refuse(w, rule.Status, rule.Body)
+		return
+	}
+	if number, ok := strings.CutPrefix(r.URL.Path, "/slots/"); ok && r.Method == http.MethodPost {
+		v.act(w, r, number, body)
 		return
 	}
 	endpoint, ok := endpoints[r.Method+" "+r.URL.Path]

@@ -13,6 +13,7 @@ type slots struct {
 	free   []int
 	queue  []*waiter
 	states []slotState // of each slot's current or last request
+	holds  []content
 }
 
 // slotState is the state of a slot in GET /slots.
@@ -24,20 +25,25 @@ type slotState struct {
 
 type waiter struct {
 	n     int
+	at    int // the slot that it is pinned to; -1: any
 	given chan []int
 }
 
 func newSlots(n int) *slots {
-	s := &slots{all: n, states: make([]slotState, n)}
+	s := &slots{all: n, states: make([]slotState, n), holds: make([]content, n)}
 	for i := range n {
 		s.free = append(s.free, i)
 	}
 	return s
 }
 
-// join adds a request for n slots to the end of the queue.
-func (s *slots) join(n int) *waiter {
-	w := &waiter{n: n, given: make(chan []int, 1)}
+// join adds a request for n slots to the end of the queue. If it is pinned to a slot, at is that; else it is -1. As in the real one, any
+// number is some slot's.
+func (s *slots) join(n, at int) *waiter {
+	if at >= 0 {
+		at %= s.all
+	}
+	w := &waiter{n: n, at: max(at, -1), given: make(chan []int, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = append(s.queue, w)
@@ -80,13 +86,39 @@ func (s *slots) giveBack(ids []int) {
 	s.serve()
 }
 
+// A waiter that is pinned to a busy slot lets others pass.
 func (s *slots) serve() {
-	for len(s.queue) > 0 && s.queue[0].n <= len(s.free) {
-		w := s.queue[0]
-		s.queue = s.queue[1:]
-		w.given <- slices.Clone(s.free[:w.n])
-		s.free = slices.Delete(s.free, 0, w.n)
+	for i := 0; i < len(s.queue); {
+		w, from := s.queue[i], 0
+		if w.at >= 0 {
+			from = slices.Index(s.free, w.at)
+		}
+		if from < 0 {
+			i++
+			continue
+		}
+		if w.n > len(s.free) {
+			return
+		}
+		from = min(from, len(s.free)-w.n)
+		s.queue = slices.Delete(s.queue, i, i+1)
+		w.given <- slices.Clone(s.free[from : from+w.n])
+		s.free = slices.Delete(s.free, from, from+w.n)
 	}
+}
+
+// content returns what a slot holds.
+func (s *slots) content(slot int) content {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holds[slot]
+}
+
+// hold sets what a slot holds. Its user calls it.
+func (s *slots) hold(slot int, c content) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[slot] = c
 }
 
 // tell sets the state of a request's slots.

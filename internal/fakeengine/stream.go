@@ -25,6 +25,7 @@ func frame(data []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", data) }
 // check is called before anything is sent. It returns an error if the client has disconnected, and blocks while the loop is
 // stuck or the process is stopping.
 func (g *generation) check() error {
+	g.awaitTurn()
 	g.stick()
 	select {
 	case <-g.ctx.Done():
@@ -34,6 +35,12 @@ func (g *generation) check() error {
 	default:
 		return nil
 	}
+}
+
+// awaitTurn waits until no action on a slot is under way.
+func (g *generation) awaitTurn() {
+	g.loop.Lock()
+	defer g.loop.Unlock()
 }
 
 // write sends bytes at once, after the headers.

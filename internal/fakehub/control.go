@@ -18,6 +18,7 @@ import (
 //	/_hub/cut        breaks all connections
 //	/_hub/tokens     ["token", …]
 //	/_hub/add        {"repo": "a/b", "random": {"path": size, …}, "text": {"path": "…"}, "disk": {"path": "file"}, "seed": 1}
+//	/_hub/describe   {"repo": "a/b", "card": {a Card}}
 //	/_hub/lie        {"repo": "a/b", "path": "file", "size": 5, "sha256": "…"}
 //	/_hub/forget     empties the list of requests
 //
@@ -29,6 +30,7 @@ func (h *Hub) control(mux *http.ServeMux) {
 	post(mux, "forget", func(struct{}) error { h.Forget(); return nil })
 	post(mux, "tokens", func(tokens []string) error { h.RequireToken(tokens...); return nil })
 	post(mux, "add", h.addDescribed)
+	post(mux, "describe", func(d describedCard) error { h.Describe(d.Repo, d.Card); return nil })
 	post(mux, "lie", func(l lie) error {
 		if l.Size != nil {
 			h.Lie(l.Repo, l.Path, *l.Size)
@@ -73,6 +75,11 @@ type lie struct {
 	Path   string `json:"path"`
 	Size   *int64 `json:"size"`
 	SHA256 string `json:"sha256"`
+}
+
+type describedCard struct {
+	Repo string `json:"repo"`
+	Card Card   `json:"card"`
 }
 
 type described struct {

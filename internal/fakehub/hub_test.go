@@ -176,3 +176,41 @@ func TestReplace_WhileTheFileIsSent(t *testing.T) {
 		}
 	}
 }
+
+func TestHub_Search(t *testing.T) {
+	t.Parallel()
+	hub := fakehub.Start(t)
+	hub.Add("acme/One-GGUF", fakehub.Files{"x.gguf": fakehub.Text("x")})
+	hub.Add("acme/two-GGUF", fakehub.Files{"x.gguf": fakehub.Text("x")})
+	hub.Add("acme/one-mlx", fakehub.Files{"model.safetensors": fakehub.Text("x")})
+	command(t, hub.URL, "describe", `{"repo":"acme/two-gguf","card":{"downloads":5,"likes":2,"gated":"manual","pipeline_tag":"text-generation","tags":["license:mit"]}}`)
+	command(t, hub.URL, "describe", `{"repo":"acme/one-mlx","card":{"tags":["mlx"]}}`)
+	for query, want := range map[string]string{
+		"":                        "acme/two-GGUF acme/One-GGUF acme/one-mlx",
+		"?search=ONE":             "acme/One-GGUF acme/one-mlx",
+		"?search=gguf+acme%2Fone": "acme/One-GGUF",
+		"?search=one&filter=mlx":  "acme/one-mlx",
+		"?filter=gguf&limit=1":    "acme/two-GGUF",
+		"?search=three":           "",
+	} {
+		code, body, _ := get(t, hub.URL+"/api/models"+query)
+		var list []struct{ ID string }
+		if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK {
+			t.Fatalf("%s: %d %s", query, code, body)
+		}
+		var ids []string
+		for _, e := range list {
+			ids = append(ids, e.ID)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	_, body, _ := get(t, hub.URL+"/api/models?search=two&expand[]=gated&expand[]=tags&expand%5B%5D=likes")
+	if !strings.Contains(body, `"gated":"manual"`) || !strings.Contains(body, `"tags":["gguf","license:mit"]`) || !strings.Contains(body, `"likes":2`) || strings.Contains(body, "downloads") {
+		t.Error(body)
+	}
+	if code, _, _ := get(t, hub.URL+"/api/models?sort=likes"); code != http.StatusBadRequest {
+		t.Errorf("another order: %d", code)
+	}
+}

@@ -21,6 +21,7 @@ type repo struct {
 	commit string
 	files  []*file
 	count  int // number of commits
+	card   Card
 }
 
 type file struct {
@@ -43,7 +44,7 @@ func (h *Hub) put(r *repo) {
 	slices.SortFunc(r.files, func(a, b *file) int { return cmp.Compare(a.path, b.path) })
 	key := strings.ToLower(r.name)
 	if old := h.repos[key]; old != nil {
-		r.count = old.count
+		r.count, r.card = old.count, old.card
 	}
 	r.count++
 	sum := sha1.Sum(fmt.Appendf(nil, "%s %d", r.name, r.count)) //nolint:gosec // as above

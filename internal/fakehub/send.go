@@ -20,6 +20,8 @@ func (h *Hub) front() http.Handler {
 			case !h.admits(request):
 				w.Header().Set("X-Error-Code", "GatedRepo")
 				problem(w, http.StatusUnauthorized, "Access to this model is restricted. You must be authenticated to access it.")
+			case path == "/api/models":
+				h.search(w, request)
 			case strings.HasPrefix(path, "/api/models/"):
 				h.api(w, request)
 			default:

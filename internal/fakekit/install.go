@@ -30,6 +30,7 @@ type Program[S any] struct {
 
 	t       testing.TB
 	names   []string
+	runs    string // what the executable is a link to
 	mu      sync.Mutex
 	script  S
 	journal reading
@@ -55,17 +56,29 @@ func Install[S any](t testing.TB, dir string, s *S, names ...string) *Program[S]
 	if err := writeScript(dir, &p.script); err != nil {
 		t.Fatalf("fakekit: %v", err)
 	}
-	self, err := os.Executable()
-	if err != nil {
+	var err error
+	if p.runs, err = toRun(names[0]); err != nil {
 		t.Fatalf("fakekit: the test binary's path: %v", err)
 	}
 	for _, name := range names {
-		if err := link(self, filepath.Join(dir, executable(name))); err != nil {
+		if err := link(p.runs, filepath.Join(dir, executable(name))); err != nil {
 			t.Fatalf("fakekit: %v", err)
 		}
 	}
 	t.Cleanup(p.killAll)
 	return p
+}
+
+// ProgramsVariable is the environment variable with a folder that has fakes as programs of their own, under the first of their names. They
+// then stand for the test binary, whose start takes several times as long if it has the race detector. See tools/race.sh.
+const ProgramsVariable = "LMCADDY_FAKES"
+
+// toRun returns the executable of a fake: the test binary, unless there is a program.
+func toRun(name string) (string, error) {
+	if folder := os.Getenv(ProgramsVariable); folder != "" {
+		return filepath.EvalSymlinks(filepath.Join(folder, executable(name)))
+	}
+	return os.Executable()
 }
 
 func executable(name string) string {
@@ -121,7 +134,7 @@ func (p *Program[S]) Release(gate string) {
 func (p *Program[S]) killAll() {
 	var killed []int
 	for _, pid := range p.started() {
-		if !isOurs(pid, p.names) {
+		if !isOurs(pid, p.runs, p.names) {
 			continue
 		}
 		if running, err := os.FindProcess(pid); err == nil && running.Kill() == nil {

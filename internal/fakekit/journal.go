@@ -31,6 +31,7 @@ const (
 	Cancelled Kind = "cancelled" // the client of a request was seen to go away: N
 	Finished  Kind = "finished"  // a request is answered: N, Code (status), Reason where it didn't end well
 	Asked     Kind = "asked"     // a request to end came: Reason is SIGTERM, SIGINT, exit or EOF
+	Acted     Kind = "acted"     // an action on a slot is answered: Slot, Reason (the action), Code (status)
 	Exit      Kind = "exit"      // the process ends of itself: Reason, Code, Signal
 )
 

@@ -18,15 +18,11 @@ func Alive(pid int) bool {
 	return state != "" && state[0] != 'Z' && state[0] != 'X'
 }
 
-// isOurs reports whether a live process runs this test binary: process ids are used again.
-func isOurs(pid int, _ []string) bool {
+// isOurs reports whether a live process runs an executable: process ids are used again.
+func isOurs(pid int, runs string, _ []string) bool {
 	if pid == os.Getpid() || !Alive(pid) {
 		return false
 	}
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return false
-	}
-	self, err := os.Executable()
-	return err == nil && strings.TrimSuffix(exe, " (deleted)") == self
+	return err == nil && strings.TrimSuffix(exe, " (deleted)") == runs
 }

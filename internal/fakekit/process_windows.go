@@ -27,7 +27,7 @@ func Alive(pid int) bool {
 }
 
 // isOurs reports whether a live process runs an executable of one of the names: process ids are used again.
-func isOurs(pid int, names []string) bool {
+func isOurs(pid int, _ string, names []string) bool {
 	if pid == os.Getpid() || !Alive(pid) {
 		return false
 	}

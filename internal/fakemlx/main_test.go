@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) {
 	fakemlx.MainIfChild()
-	fakeengine.MainIfChild() // as a backend
+	fakeengine.MainIfChild()                  // as a backend
+	_ = os.Unsetenv(fakekit.ProgramsVariable) // the fake is what is tested here
 	os.Exit(m.Run())
 }
 

@@ -5,12 +5,14 @@
 //	runtimes/                     engines installed by `lmcaddy runtime get`, and which one is selected
 //	mcp.json                      the MCP servers whose tools chats may use; written by its user
 //	lmcaddy.db                    conversations, tokens and usage
+//	warm/                         states of prompts, which engines have written (0700)
 //	run/                          the lock, sockets and other files of the running process (0700)
 package home
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -21,10 +23,20 @@ const Variable = "LMCADDY_HOME"
 // Dir is the absolute path of a home folder.
 type Dir string
 
-// FromEnvironment returns the folder in $LMCADDY_HOME, or ~/.lmcaddy. It need not exist.
+// FromEnvironment returns the folder in $LMCADDY_HOME, or ~/.lmcaddy. A ~ in the variable, which no shell has expanded, is the user's
+// folder. The folder need not exist. The error is an *[UnusableError], and comes with the
+// folder, if that can't be a home.
 func FromEnvironment() (Dir, error) {
+	dir, err := named()
+	if err == nil {
+		err = dir.check()
+	}
+	return dir, err
+}
+
+func named() (Dir, error) {
 	if dir := os.Getenv(Variable); dir != "" {
-		return Abs(dir)
+		return Abs(Expand(dir))
 	}
 	user, err := os.UserHomeDir()
 	if err != nil {
@@ -40,6 +52,52 @@ func Abs(path string) (Dir, error) {
 		return "", fmt.Errorf("home folder %s: %w", path, err)
 	}
 	return Dir(abs), nil
+}
+
+// UnusableError means that a folder can't be a home.
+type UnusableError struct {
+	Home   Dir
+	reason string
+}
+
+func (e *UnusableError) Error() string {
+	return fmt.Sprintf("%q can't be the home folder: %s. Choose another with LMCADDY_HOME", string(e.Home), e.reason)
+}
+
+// check returns an error if there is something that can't be a home.
+func (d Dir) check() error {
+	info, err := os.Stat(string(d))
+	_, isLink := os.Readlink(string(d))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && isLink == nil:
+		return &UnusableError{d, "it is a link to a folder that doesn't exist"}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &UnusableError{d, reasonOf(err)}
+	case !info.IsDir():
+		return &UnusableError{d, "it is a file"}
+	}
+	folder, err := os.Open(string(d))
+	if err == nil {
+		_, err = folder.Stat()
+		_ = folder.Close()
+	}
+	switch owner := otherOwner(info); {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission) && owner != "":
+		return &UnusableError{d, fmt.Sprintf("it belongs to %s, and this user may not look into it: type this as that user (sudo -u %s)", owner, owner)}
+	}
+	return &UnusableError{d, reasonOf(err)}
+}
+
+// reasonOf returns what is wrong with a path, without the path.
+func reasonOf(err error) string {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err.Error()
+	}
+	return err.Error()
 }
 
 // Models is the folder of models: models/<publisher>/<repo>/….
@@ -62,6 +120,9 @@ func (d Dir) Catalog() string { return filepath.Join(string(d), "catalog.json") 
 
 // Database is the default file for conversations.
 func (d Dir) Database() string { return filepath.Join(string(d), "lmcaddy.db") }
+
+// Warm is the folder of saved states of prompts. It may be deleted.
+func (d Dir) Warm() string { return filepath.Join(string(d), "warm") }
 
 // Engines is the file that lists the running engines, so that they can be ended after a crash.
 func (d Dir) Engines() string { return filepath.Join(d.Run(), "engines") }

@@ -59,6 +59,7 @@ type Instance struct {
 // LoadConfig is the configuration that an instance was loaded with. Fields that don't apply to a model are absent.
 type LoadConfig struct {
 	ContextLength  int   `json:"context_length"`
+	Parallel       *int  `json:"parallel,omitempty"` // beyond the specification: only if the load chose it
 	BatchSize      *int  `json:"eval_batch_size,omitempty"`
 	FlashAttention *bool `json:"flash_attention,omitempty"`
 	Experts        *int  `json:"num_experts,omitempty"`

@@ -33,7 +33,8 @@ func At(t time.Time) *Time {
 	return &Time{t}
 }
 
+// TimeFormat is the JSON of a time in UTC.
+const TimeFormat = `"2006-01-02T15:04:05.000Z"`
+
 // MarshalJSON implements [encoding/json.Marshaler].
-func (t Time) MarshalJSON() ([]byte, error) {
-	return []byte(t.UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
-}
+func (t Time) MarshalJSON() ([]byte, error) { return []byte(t.UTC().Format(TimeFormat)), nil }

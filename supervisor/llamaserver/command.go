@@ -43,6 +43,9 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 			args = append(args, flag, strconv.Itoa(l.Checkpoints))
 		}
 	}
+	if l.States != "" && known.has(savePath) {
+		args = append(args, savePath, l.States)
+	}
 	if l.Model.Projector != "" {
 		args = append(args, "--mmproj", l.Model.Projector)
 	}

@@ -4,7 +4,6 @@ package llamaserver
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -57,13 +56,15 @@ func estimate(s *supervisor.Spec) (catalog.Memory, error) {
 	return s.Model.Estimate(shape)
 }
 
-// fixed reports whether arguments override the context length, and returns the prompt cache size that the last such
+// fixed reports whether arguments override the context length or the slots, and returns the prompt cache size that the last such
 // argument sets.
 func fixed(args []string) (f supervisor.Fixed) {
 	for i, arg := range args {
-		switch name, _, _ := strings.Cut(arg, "="); name {
-		case "-c", "--ctx-size", "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
+		switch nameOf(arg) {
+		case "-c", "--ctx-size":
 			f.Context = true
+		case "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
+			f.Context, f.Slots = true, true
 		}
 		if (arg == "-cram" || arg == "--cache-ram") && i+1 < len(args) && args[i+1] != "" {
 			f.PromptCache = new(mebibytes(args[i+1]))

@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
 )
 
 // Process is a llama-server process. It runs in the mode in which llama.cpp's own router runs its children: it reports its
@@ -81,7 +82,7 @@ func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
 func (p *Process) rootOf(path string) string {
 	below, err := filepath.Rel(p.Runtimes, path)
 	if p.Runtimes == "" || err != nil || !filepath.IsLocal(below) {
-		return ""
+		return runtimes.RootOf(path) // such as that of an image, which a link on PATH leads to
 	}
 	name, rest, _ := strings.Cut(filepath.ToSlash(below), "/")
 	if rest == "" {

@@ -3,6 +3,7 @@ package llamaserver
 import (
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,47 @@ func TestProcess_RootOf(t *testing.T) {
 		if got := (&Process{Runtimes: "/home/runtimes"}).rootOf(path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
+	}
+}
+
+// An executable elsewhere belongs to a runtime if that says so: then the sandbox lets it use the libraries there.
+func TestProcess_RootOfAnotherFolder(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := filepath.Join(dir, "lib", "runtimes", "llama.cpp-b1-cpu")
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(installed, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("bin/llama-server", "")
+	write("bin/other", "")
+	write("runtime.json", `{"engine": "llama.cpp", "executable": "bin/llama-server"}`)
+	if err := os.Symlink(filepath.Join(installed, "bin", "llama-server"), filepath.Join(dir, "llama-server")); err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Runtimes: filepath.Join(dir, "home", "runtimes")}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "llama-server"):              installed, // a link to it
+		filepath.Join(installed, "bin", "llama-server"): installed,
+		filepath.Join(installed, "bin", "other"):        "",
+		filepath.Join(dir, "nothing"):                   "",
+	} {
+		if got := p.rootOf(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	write("runtime.json", `{"engine": "llama.cpp", "executable": "../../../llama-server"}`)
+	if got := p.rootOf(filepath.Join(dir, "llama-server")); got != "" {
+		t.Errorf("the root of an executable outside of the runtime is %q", got)
 	}
 }
 

@@ -56,6 +56,22 @@ func readManifest(folder string) (manifest, error) {
 	return m, nil
 }
 
+// RootOf returns the folder of the runtime to which an executable belongs, wherever that folder is: the one that contains it, or the
+// target of the links to it, and whose runtime.json names it. It is empty for any other executable.
+func RootOf(executable string) string {
+	real, err := filepath.EvalSymlinks(executable)
+	if err != nil {
+		return ""
+	}
+	for folder := filepath.Dir(real); folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		m, err := readManifest(folder)
+		if err == nil && filepath.Join(folder, filepath.FromSlash(m.Executable)) == real {
+			return folder
+		}
+	}
+	return ""
+}
+
 func (m manifest) write(folder string) error {
 	return atomicfile.WriteFile(filepath.Join(folder, manifestName), 0o644, func(w io.Writer) error {
 		e := json.NewEncoder(w)

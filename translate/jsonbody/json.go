@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/tidwall/gjson"
 )
@@ -49,4 +50,20 @@ func Unquote(value []byte) string {
 		return string(value[1 : len(value)-1])
 	}
 	return gjson.ParseBytes(value).Str
+}
+
+// Elements returns the JSON of the elements of an array, in order. They are parts of it.
+func Elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		s := Scanner{Data: array, Lenient: true}
+		s.Space()
+		for s.Take('[') || s.Take(',') {
+			s.Space()
+			from := s.Pos
+			if s.Value(1) != nil || !yield(array[from:s.Pos]) { // the closing bracket of an empty array is no value
+				return
+			}
+			s.Space()
+		}
+	}
 }

@@ -21,14 +21,16 @@ type rewriter struct {
 	begun  bool
 	done   bool
 	fault  *translate.Error
-	pieces int // of the answer, about one for each token
-	prompt int // tokens of the prompt, once known
+	pieces int              // of the answer, about one for each token
+	prompt translate.Prompt // as last reported
 
 	thoughts thoughtTokens
 
 	bare    []int // indexes of calls without arguments so far
 	outcome translate.Outcome
 	timings []byte
+
+	said saidSoFar
 
 	before, after []byte // bytes around the text of the last plain chunk: most chunks differ only in their text
 	isTimed       bool   // such chunks have timings behind after
@@ -63,7 +65,16 @@ func (r *rewriter) Usage() translate.Usage {
 	if u := r.outcome.Usage; u.Prompt > 0 {
 		return u
 	}
-	return translate.Usage{Prompt: r.prompt, Completion: r.pieces}
+	return translate.Usage{Prompt: r.prompt.Total, Cached: r.prompt.Cached, Completion: r.pieces}
+}
+
+// Figures returns the usage and timings so far. Of a prompt that isn't processed to its end, what is processed counts.
+func (r *rewriter) Figures() (translate.Usage, translate.Timings) {
+	usage := r.Usage()
+	if usage.Completion == 0 && usage.Prompt == r.prompt.Total {
+		usage.Prompt = r.prompt.Processed
+	}
+	return usage, r.outcome.Timings
 }
 
 // fail ends the stream.
@@ -94,7 +105,7 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 		return r.fail(dst, faultOf(500, gjson.ParseBytes(c.fault)))
 	}
 	if c.progress != nil {
-		r.prompt = promptProgress(gjson.ParseBytes(c.progress)).Total
+		r.prompt = promptProgress(gjson.ParseBytes(c.progress))
 		return dst
 	}
 	if !r.begun {
@@ -105,6 +116,8 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 		r.pieces++
 	}
 	r.note(c)
+	r.said.note(c)
+	r.said.pieces = r.pieces
 	r.learn(data, c)
 	if !c.choice || (r.ask.SingleCall && !c.keepFirstCall()) {
 		return dst
@@ -138,6 +151,7 @@ func (r *rewriter) appendLike(dst, data []byte) ([]byte, bool) {
 	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && (!r.isTimed || !areTimings(rest[len(r.after):])) {
 		return dst, false
 	}
+	r.said.add(&r.said.text, text)
 	return r.chunks.AppendText(dst, text), true
 }
 
@@ -197,4 +211,7 @@ func (r *rewriter) finish(dst []byte) []byte {
 	return r.chunks.AppendEnd(dst, &r.outcome, r.timings)
 }
 
-var _ wire.Rewriter = (*rewriter)(nil)
+var (
+	_ wire.Rewriter = (*rewriter)(nil)
+	_ wire.Measurer = (*rewriter)(nil)
+)

@@ -16,6 +16,12 @@ type textDecoder struct {
 	frames jsonbody.Frames
 	begun  bool // the answer has begun, so there is no more progress of the prompt
 	ended  bool
+	usage  translate.Usage
+}
+
+// Figures returns the engine's usage so far, which each chunk has. A character may take several tokens, but comes in one piece.
+func (d *textDecoder) Figures() (translate.Usage, translate.Timings) {
+	return d.usage, translate.Timings{}
 }
 
 func (d *textDecoder) Feed(p []byte, emit func(translate.Event) error) error {
@@ -58,7 +64,9 @@ func (d *textDecoder) frame(frame []byte, emit func(translate.Event) error) erro
 		if d.begun {
 			return nil
 		}
-		return emit(promptProgress(c.progress))
+		prompt := promptProgress(c.progress)
+		d.usage.Cached = prompt.Cached
+		return emit(prompt)
 	}
 	err := d.chunk(&c, emit)
 	if errors.Is(err, errNoChunk) {
@@ -72,6 +80,7 @@ func (d *textDecoder) chunk(c *textChunk, emit func(translate.Event) error) erro
 		return errNoChunk
 	}
 	d.begun = true
+	d.usage.Prompt, d.usage.Completion = int(c.evaluated.Int()), int(c.predicted.Int())
 	if c.content.Str != "" {
 		if err := emit(translate.Text{Text: c.content.Str}); err != nil {
 			return err

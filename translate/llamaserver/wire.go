@@ -21,7 +21,13 @@ type Wire struct{}
 
 // Chat sends only the fields of chatFields. It always asks for a stream: only then does llama-server notice at once that the
 // client disconnects, and report the progress of the prompt. An answer in one piece is gathered from the stream.
-func (Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
+func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
+	e := w.chatEdit(chat, choice)
+	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
+}
+
+// chatEdit returns what the request for a choice has in another form than the client's.
+func (Wire) chatEdit(chat *request.Chat, choice int) jsonbody.Edit {
 	e := chat.Edit.Only(chatFields)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
@@ -35,7 +41,7 @@ func (Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstr
 	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // the only count of tokens of thinking, and of an answer that we end
 		e.Set("timings_per_token", "true")
 	}
-	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
+	return e
 }
 
 // Decoder decodes the answer to a request of Chat.

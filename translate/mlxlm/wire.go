@@ -137,8 +137,13 @@ func (Wire) CompletionDecoder(c *request.Completion) translate.Decoder {
 	return wire.EndAtStops(&surplusDecoder{inner: &decoder{isText: true}, limit: c.MaxTokens}, c.Stop)
 }
 
+// IsGreedy reports that the default temperature is 0. A prompt can't begin the answer here, so one that was lost can only be
+// repeated.
+func (Wire) IsGreedy() {}
+
 // Interface guards
 var (
+	_ wire.Greedy            = Wire{}
 	_ wire.Engine            = Wire{}
 	_ wire.Specific          = Wire{}
 	_ wire.Describer         = Wire{}

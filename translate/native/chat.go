@@ -18,7 +18,8 @@ type Chat struct {
 	System        *string        // replaces the conversation's system prompt unless it is nil
 	Previous      string         // id of the response to continue; empty if there is none
 	Store         bool
-	ContextLength int // in tokens, if the request loads the model; 0 if not given
+	StorePartial  bool // also what was generated before the client disconnected
+	ContextLength int  // in tokens, if the request loads the model; 0 if not given
 	Integrations  []Integration
 	Chat          request.Chat // for the wire of the engine
 
@@ -84,7 +85,12 @@ func (c *Chat) parseConversation(body *jsonbody.Body) *translate.Error {
 		c.Previous = previous.Str
 	}
 	store, err := body.Bool("store")
+	if err != nil {
+		return err
+	}
 	c.Store = store || !jsonbody.IsGiven(body.Value("store")) // responses are stored by default
+	partial, err := body.Bool("store_partial")
+	c.StorePartial = partial && c.Store
 	return err
 }
 

@@ -12,24 +12,47 @@ import (
 )
 
 // Input returns the input of the request that added these items to a conversation: the system prompt, nil if there was none,
-// and the items as JSON.
+// and the items as JSON. Items that a request of the native chat can't have, from another dialect, are described by the types of
+// output items; a message of anybody but the user has a role.
 func Input(items []translate.Item) (system *string, input []json.RawMessage) {
 	input = []json.RawMessage{}
 	for i := range items {
-		if items[i].Role == translate.RoleSystem {
-			text := translate.JoinTexts(items[i].Parts)
+		item := &items[i]
+		switch {
+		case item.Role == translate.RoleSystem:
+			text := translate.JoinTexts(item.Parts)
 			system = &text
-			continue
-		}
-		for _, part := range items[i].Parts {
-			if part.Image != nil {
-				input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
-			} else {
-				input = append(input, jsonbody.AppendJSON(nil, textItem{translate.ItemMessage, part.Text}))
-			}
+		case item.Kind == translate.ItemResult:
+			input = append(input, jsonbody.AppendJSON(nil, textItem{"tool_result", translate.JoinTexts(item.Parts)}))
+		case item.Kind == translate.ItemToolList, item.Kind == translate.ItemReference:
+		case item.Kind != translate.ItemMessage:
+			input = append(input, Output(items[i:i+1])...)
+		default:
+			input = appendMessage(input, item)
 		}
 	}
 	return system, input
+}
+
+func appendMessage(input []json.RawMessage, item *translate.Item) []json.RawMessage {
+	role := item.Role
+	if role == translate.RoleUser {
+		role = ""
+	}
+	for _, part := range item.Parts {
+		if part.Image != nil {
+			input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
+		} else {
+			input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Text}))
+		}
+	}
+	return input
+}
+
+type message struct {
+	Type    translate.ItemKind `json:"type"`
+	Role    translate.Role     `json:"role,omitempty"`
+	Content string             `json:"content"`
 }
 
 type image struct {

@@ -15,6 +15,8 @@ import (
 // A request that is retried shows one prompt and at most one load.
 type Stream struct {
 	Answer Answer
+	// Announced is the id that the response will have once it is stored, which the first event tells; empty: it doesn't.
+	Announced string
 
 	begun  bool
 	load   stage
@@ -38,7 +40,11 @@ func (s *Stream) Begin(dst []byte, instance string) []byte {
 		return dst
 	}
 	s.begun = true
-	return appendEvent(dst, "chat.start", `"model_instance_id":`, jsonbody.AppendString(nil, instance))
+	id := jsonbody.AppendString(nil, instance)
+	if s.Announced != "" {
+		id = jsonbody.AppendString(append(id, `,"response_id":`...), s.Announced)
+	}
+	return appendEvent(dst, "chat.start", `"model_instance_id":`, id)
 }
 
 // Append appends what the client receives for ev. Begin must come first, except before a Load.

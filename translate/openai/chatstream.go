@@ -26,6 +26,11 @@ func NewChatStream(chunks *ChatChunks, singleCall bool) *ChatStream {
 	return &ChatStream{chunks: chunks, singleCall: singleCall}
 }
 
+// ResumeChatStream returns an encoder that goes on with a choice some of whose chunks have been written.
+func ResumeChatStream(chunks *ChatChunks, singleCall bool) *ChatStream {
+	return &ChatStream{chunks: chunks, singleCall: singleCall, begun: true}
+}
+
 // Append appends the chunks of an event. Text is held back until Flush or the next event, which may be its log probabilities.
 // Faults are ignored.
 func (s *ChatStream) Append(dst []byte, ev translate.Event) []byte {

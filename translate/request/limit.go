@@ -3,6 +3,8 @@ package request
 import (
 	"strconv"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
@@ -14,6 +16,16 @@ func TokenLimit(b *jsonbody.Body) int {
 	for _, name := range Limits {
 		if n, given, err := b.Int(name); err == nil && given {
 			return max(-1, n)
+		}
+	}
+	return -1
+}
+
+// TokenLimit returns the maximum number of tokens of each choice that an engine is asked for. It is negative if there is none.
+func (c *Chat) TokenLimit(b *jsonbody.Body) int {
+	for _, name := range Limits {
+		if v := gjson.ParseBytes(c.Edit.Value(b, name)); v.Type == gjson.Number {
+			return max(-1, int(v.Num))
 		}
 	}
 	return -1

@@ -10,7 +10,7 @@ import (
 
 // Messages writes the array of messages of a chat.
 type Messages struct {
-	JSON []byte // the array, but for its closing bracket
+	JSON []byte // the array without its closing bracket
 }
 
 // Content is a part of a message: a text or the URL of an image, both as the contents of a JSON string.

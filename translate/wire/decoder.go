@@ -11,7 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// Measurer is a decoder that reports usage and timings before the end of an answer. The usage is zero if it is unknown.
+// Measurer is a decoder or a Rewriter that reports usage and timings before the end of an answer. The usage is zero if it is unknown.
 type Measurer interface {
 	Figures() (translate.Usage, translate.Timings)
 }
@@ -19,16 +19,18 @@ type Measurer interface {
 // Decoder decodes the client's answer to a chat: it ends before the first stop string, and after the first call if the client wants
 // no more, has no calls if there are no tools, and is a call if it must be one. Engines support stop strings, too, but also find them in the model's thinking and in its
 // calls.
-func Decoder(e Engine, chat *request.Chat) translate.Decoder {
+func Decoder(e Engine, chat *request.Chat) translate.Decoder { return DecoderOf(e, chat, e.Decoder()) }
+
+// DecoderOf is like [Decoder]. decoder decodes the engine's answer.
+func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translate.Decoder {
 	if chat.Forced {
 		d := &forcedDecoder{}
-		d.inner, d.event = e.Decoder(), d.take
+		d.inner, d.event = decoder, d.take
 		if chat.Limit > 0 {
 			d.call.limit = request.MaxCallTokens
 		}
 		return d
 	}
-	decoder := e.Decoder()
 	_, limits := e.(CallLimiter)
 	if chat.NoTools && !limits {
 		decoder = &noCallDecoder{inner: decoder}

@@ -61,6 +61,8 @@ type encoded struct {
 	encoder translate.Encoder
 	emit    func(translate.Event) error // event, which is made a function once
 	tally   translate.Tally
+	prompt  translate.Prompt // as last reported
+	timings translate.Timings
 	cut     bool
 	done    bool
 	fault   *translate.Error
@@ -89,6 +91,12 @@ func (r *encoded) Close(dst []byte) []byte {
 func (r *encoded) event(ev translate.Event) error {
 	r.tally.Add(ev)
 	switch ev := ev.(type) {
+	case translate.Prompt:
+		r.prompt = ev
+	case translate.Timings:
+		r.timings = ev
+	}
+	switch ev := ev.(type) {
 	case translate.Fault:
 		r.flush() // what the client should still see
 		r.done, r.fault = true, ev.Err
@@ -101,6 +109,21 @@ func (r *encoded) event(ev translate.Event) error {
 	return nil
 }
 
+// Figures returns the usage and timings so far. An answer that is cut has them from its decoder, if that knows them. Of a prompt that
+// isn't processed to its end, what is processed counts.
+func (r *encoded) Figures() (translate.Usage, translate.Timings) {
+	usage, timings := r.tally.Usage(), r.timings
+	if m, ok := r.decoder.(Measurer); ok && timings == (translate.Timings{}) {
+		if u, t := m.Figures(); u.Completion > 0 {
+			usage, timings = u, t
+		}
+	}
+	if usage.Completion == 0 && usage.Prompt == r.prompt.Total {
+		usage.Prompt = r.prompt.Processed
+	}
+	return usage, timings
+}
+
 // flush appends what the encoder holds back.
 func (r *encoded) flush() {
 	if f, ok := r.encoder.(Flusher); ok {
@@ -111,3 +134,5 @@ func (r *encoded) flush() {
 func (r *encoded) Cut() bool               { return r.cut }
 func (r *encoded) Fault() *translate.Error { return r.fault }
 func (r *encoded) Usage() translate.Usage  { return r.tally.Usage() }
+
+var _ Measurer = (*encoded)(nil)

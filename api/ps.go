@@ -1,0 +1,100 @@
+package api
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// ps is GET /api/v1/ps. A token sees the models that it may use. Only an administrator sees the engines' processes and versions,
+// the owners of others' instances, and paths in the reasons of failures.
+func (c *call) ps() error {
+	o := c.node.Overview()
+	if c.isRestricted() {
+		o = ofModels(o, c.who.MayUse)
+	}
+	described := DescribeOverview(o, time.Now())
+	if c.who == nil || !c.who.May(node.ScopeAdmin) {
+		c.narrow(&described)
+	}
+	return c.answer(described)
+}
+
+// ofModels returns the part of an overview that is about some models.
+func ofModels(o supervisor.Overview, may func(key string) bool) supervisor.Overview {
+	o.Instances = slices.DeleteFunc(slices.Clone(o.Instances), func(in supervisor.Info) bool { return !may(in.Spec.Model.FullKey()) })
+	o.Coming = slices.DeleteFunc(slices.Clone(o.Coming), func(c supervisor.Coming) bool { return !may(c.Key) })
+	o.Failing = slices.DeleteFunc(slices.Clone(o.Failing), func(f supervisor.Failing) bool { return !may(f.Key) })
+	o.Waiting = maps.Clone(o.Waiting)
+	maps.DeleteFunc(o.Waiting, func(key string, _ int) bool { return !may(key) })
+	return o
+}
+
+// narrow removes what only an administrator may see.
+func (c *call) narrow(o *resource.Overview) {
+	for i := range o.Instances {
+		in := &o.Instances[i]
+		in.PID, in.Address, in.Sandbox, in.EngineVersion = 0, "", "", ""
+		if in.Owner != c.owner() {
+			in.Owner = ""
+		}
+		if c.isRestricted() && !c.who.MayUse(in.DraftModel) {
+			in.DraftModel = ""
+		}
+	}
+	for i := range o.Coming {
+		o.Coming[i].Why = c.node.HidePaths(o.Coming[i].Why)
+	}
+	for i := range o.Failing {
+		o.Failing[i].Why = c.node.HidePaths(o.Failing[i].Why)
+	}
+}
+
+// DescribeOverview returns what the native API says to an administrator of what is loaded at a moment.
+func DescribeOverview(o supervisor.Overview, now time.Time) resource.Overview {
+	r := resource.Overview{
+		Time:      now,
+		Limits:    resource.OverviewLimits{Instances: o.Limits.Instances, Memory: o.Limits.Memory, Queue: o.Limits.Queue},
+		Instances: []resource.OverviewInstance{},
+		Coming:    []resource.OverviewComing{},
+		Failing:   []resource.OverviewFault{},
+		Waiting:   map[string]int{},
+	}
+	for _, in := range o.Instances {
+		r.Memory += in.Memory
+		r.Instances = append(r.Instances, overviewInstance(in))
+	}
+	for _, c := range o.Coming {
+		r.Coming = append(r.Coming, resource.OverviewComing{ID: c.ID, Model: c.Key, At: c.At, Why: c.Why})
+	}
+	for _, f := range o.Failing {
+		r.Failing = append(r.Failing, resource.OverviewFault{Model: f.Key, Count: f.Count, Until: f.Until, Why: f.Why})
+	}
+	maps.Copy(r.Waiting, o.Waiting)
+	return r
+}
+
+func overviewInstance(in supervisor.Info) resource.OverviewInstance {
+	r := resource.OverviewInstance{
+		ID: in.ID, Model: in.Spec.Model.Key, Status: in.Status.String(), Reason: string(in.Leaving), Renewing: in.Renewing, Smaller: in.Smaller,
+		Pinned: in.Spec.Pinned, InUse: in.InUse, Slots: in.Spec.Parallel, ContextLength: in.Spec.ContextLength,
+		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
+		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Address: in.Address, Sandbox: in.Sandbox,
+		Engine: in.Build.Engine, EngineVersion: in.Build.Version,
+	}
+	r.Owner = node.OwnerOf(in)
+	if in.Spec.Draft != nil {
+		r.DraftModel = in.Spec.Draft.Key
+	}
+	if in.Status.IsLoading() {
+		r.Progress = &in.Progress
+	}
+	if !in.LoadedAt.IsZero() {
+		r.LastUsed = in.LastUsed
+	}
+	return r
+}

@@ -1,0 +1,104 @@
+package api
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+func TestPS_WhatATokenSees(t *testing.T) {
+	t.Parallel()
+	open := serve(t, nil)
+	withOthers(open)
+	s := guarded(open)
+	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	other, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsRead}})
+	loader, own := s.token(node.Token{})
+	narrow, _ := s.token(node.Token{Models: []string{"lmcaddy/tinyembed"}})
+	none, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeInference}})
+	for _, model := range []string{"tinychat", "tinyembed"} {
+		if got := s.with(loader, "POST", "/api/v1/models/load", `{"model":"`+model+`"}`); got.status != 200 {
+			t.Fatal(got.body)
+		}
+	}
+	const path = "/api/v1/ps"
+	for name, tt := range map[string]struct {
+		got    answer
+		ids    string
+		owner  string
+		detail bool
+	}{
+		"an administrator": {s.with(admin, "GET", path, ""), `["lmcaddy/tinychat","lmcaddy/tinyembed"]`, own.ID, true},
+		"another token":    {s.with(other, "GET", path, ""), `["lmcaddy/tinychat","lmcaddy/tinyembed"]`, "", false},
+		"the owner":        {s.with(loader, "GET", path, ""), `["lmcaddy/tinychat","lmcaddy/tinyembed"]`, own.ID, false},
+		"of one model":     {s.with(narrow, "GET", path, ""), `["lmcaddy/tinyembed"]`, "", false},
+		"anybody":          {open.do("GET", path, ""), `["lmcaddy/tinychat","lmcaddy/tinyembed"]`, "", false},
+	} {
+		first := gjson.Get(tt.got.body, "instances.0")
+		if tt.got.status != 200 || gjson.Get(tt.got.body, "instances.#.id").Raw != tt.ids || first.Get("owner").Str != tt.owner {
+			t.Errorf("%s: %d %s", name, tt.got.status, tt.got.body)
+		}
+		for _, field := range []string{"pid", "address", "engine_version"} {
+			if first.Get(field).Exists() != tt.detail {
+				t.Errorf("%s: %s: %s", name, field, first.Raw)
+			}
+		}
+		if first.Get("status").Str != "ready" || first.Get("slots").Int() < 1 || first.Get("engine").Str == "" {
+			t.Errorf("%s: %s", name, first.Raw)
+		}
+		total := int64(0)
+		for _, in := range gjson.Get(tt.got.body, "instances").Array() {
+			total += in.Get("memory_bytes").Int()
+		}
+		if gjson.Get(tt.got.body, "memory_bytes").Int() != total {
+			t.Errorf("%s: the memory is of other instances, too: %s", name, tt.got.body)
+		}
+	}
+	if got := s.with(none, "GET", path, ""); got.status != 403 {
+		t.Errorf("without models.read: %d %s", got.status, got.body)
+	}
+}
+
+// TestPS_OfModels: of an overview, only what is about the models that a token may use is left, and the original isn't changed.
+func TestPS_OfModels(t *testing.T) {
+	t.Parallel()
+	whole := supervisor.Overview{
+		Coming:  []supervisor.Coming{{Key: "a/b"}, {Key: "c/d"}},
+		Failing: []supervisor.Failing{{Key: "c/d"}, {Key: "a/b"}},
+		Waiting: map[string]int{"a/b": 1, "c/d": 2},
+	}
+	for _, key := range []string{"c/d", "a/b"} {
+		whole.Instances = append(whole.Instances, supervisor.Info{ID: key, Spec: &supervisor.Spec{Model: catalog.Model{Key: key}}})
+	}
+	part := ofModels(whole, func(key string) bool { return strings.HasPrefix(key, "a/b") })
+	if len(part.Instances) != 1 || part.Instances[0].ID != "a/b" || len(part.Coming) != 1 || len(part.Failing) != 1 || part.Failing[0].Key != "a/b" {
+		t.Errorf("%+v", part)
+	}
+	if diff := cmp.Diff(map[string]int{"a/b": 1}, part.Waiting); diff != "" {
+		t.Error(diff)
+	}
+	if len(whole.Waiting) != 2 || whole.Instances[0].ID != "c/d" || whole.Failing[0].Key != "c/d" {
+		t.Errorf("the original has changed: %+v", whole)
+	}
+}
+
+// TestPS_ReasonsWithoutPaths: only an administrator sees this machine's folders.
+func TestPS_ReasonsWithoutPaths(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	o := DescribeOverview(supervisor.Overview{
+		Coming:  []supervisor.Coming{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
+		Failing: []supervisor.Failing{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
+	}, time.Now())
+	(&call{node: s.node}).narrow(&o)
+	if text := o.Coming[0].Why + o.Failing[0].Why; strings.Contains(text, "secret") || !strings.Contains(text, "m.gguf") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// search is GET /api/v1/models/search?query=qwen3+4b&limit=10. It takes the right to download: each search makes the server send a
+// dozen requests to its hubs.
+func (c *call) search() error {
+	query := c.r.URL.Query()
+	if query.Get("query") == "" {
+		return translate.Missing("query")
+	}
+	limit := 0
+	if given := query.Get("limit"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 || n > fetch.MaxResults {
+			return translate.Invalid("invalid_value", "limit", fmt.Sprintf(`"limit" must be from 1 to %d.`, fetch.MaxResults))
+		}
+		limit = n
+	}
+	jobs, err := c.node.Downloads()
+	if err != nil {
+		return err
+	}
+	found, err := jobs.Search(c.r.Context(), fetch.Query{
+		Words: query.Get("query"), Limit: limit, May: func(folder string) bool { return c.who.MayFetch(folder, "", false) },
+	})
+	if err != nil {
+		return err
+	}
+	answer := resource.Found{Models: []resource.FoundModel{}}
+	for i := range found {
+		answer.Models = append(answer.Models, c.foundModel(&found[i]))
+	}
+	return c.answer(answer)
+}
+
+func (c *call) foundModel(r *fetch.Result) resource.FoundModel {
+	m := resource.FoundModel{
+		Model: r.Name, Repository: r.Repo, URL: r.Hub + "/" + r.Repo, WellKnown: r.IsWellKnown, Updated: resource.At(r.Updated), Gated: r.Gated,
+		Format: string(r.Format), Quantization: r.Quantization, Downloaded: c.node.Knows(r.Folder),
+	}
+	for _, n := range []struct {
+		from int64
+		to   **int64
+	}{{r.Downloads, &m.Downloads}, {r.Likes, &m.Likes}, {r.SizeBytes, &m.SizeBytes}} {
+		if n.from >= 0 {
+			*n.to = &n.from
+		}
+	}
+	if r.SizeBytes >= 0 {
+		m.Fits = &r.Fits
+	}
+	return m
+}

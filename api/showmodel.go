@@ -1,0 +1,73 @@
+package api
+
+import (
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// showModel is GET /api/v1/models/{key}: all that is known of a model, by any of its names.
+func (c *call) showModel() error {
+	target, err := c.find(c.param)
+	if err != nil {
+		return err
+	}
+	m := &target.Model
+	details, err := c.node.Details(m)
+	if err != nil {
+		return err
+	}
+	models, err := c.models()
+	if err != nil {
+		return err
+	}
+	d := resource.ModelDetails{Model: DescribeModel(m)}
+	for _, state := range models {
+		if state.Key == m.Key {
+			d.Model = describe(state)
+		}
+	}
+	c.addDetails(&d, m, &details)
+	switch f, err := c.node.Forecast(c.r.Context(), *m, node.LoadOptions{}); {
+	case err == nil:
+		d.Load = new(c.loadEstimate(&f, node.LoadOptions{}))
+	case c.isRestricted():
+		d.LoadError = "The model can't be loaded as it is configured. An administrator can see why." // the reason may name other models
+	default:
+		d.LoadError = c.asError(err).Message
+	}
+	return c.answer(d)
+}
+
+func (c *call) addDetails(d *resource.ModelDetails, m *catalog.Model, more *node.ModelDetails) {
+	d.Parameters, d.Vocabulary = orNull(m.Parameters), orNull(m.Vocabulary)
+	d.Embeddings, d.Reranker = m.Type == catalog.TypeEmbedding && !m.Reranker, m.Reranker
+	if m.Experts > 0 {
+		d.Experts = &resource.Experts{Total: m.Experts, Used: m.ExpertsUsed}
+	}
+	d.Files = []resource.ModelFile{}
+	for _, f := range more.Files {
+		d.Files = append(d.Files, resource.ModelFile{Path: c.node.HidePaths(c.node.ShortPath(f.Path)), SizeBytes: f.Size, Role: f.Role})
+	}
+	d.ChatTemplate = orNull(more.ChatTemplate)
+	if l := more.License; l != (catalog.License{}) {
+		d.License = &resource.License{ID: l.ID, Name: l.Name, URL: l.URL}
+	}
+	d.Author, d.QuantizedBy, d.BaseModel = orNull(more.Author), orNull(more.QuantizedBy), orNull(more.BaseModel)
+	d.Source, d.Revision = orNull(more.Page), orNull(more.Revision)
+	if d.Source == nil {
+		d.Source = orNull(more.Source)
+	}
+	s := more.Settings
+	d.Engine = more.Engine
+	d.Settings = resource.ModelSettings{
+		Configured: more.Configured, ContextLength: orNull(s.ContextLength), Parallel: orNull(s.Parallel), TTL: c.node.LongestTTL(m.Key).Seconds(),
+		Preload: s.Preload, Pinned: s.Pinned, Warm: more.IsWarm,
+	}
+	if _, err := c.find(s.Draft); s.Draft != "" && (err == nil || !c.isRestricted()) {
+		d.Settings.Draft = &s.Draft
+	}
+	if c.isAdmin() {
+		d.Settings.Args = s.Args
+	}
+}

@@ -1,0 +1,215 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// repeatable is how long generating what a client has may have taken, so that an engine is rather asked to repeat it than to go
+// on after it: that text is surely the same.
+const repeatable = 10 * time.Second
+
+// telling is a part on its way to the client. If its engine is lost, the client's stream stays as it is, and the answer of another
+// engine takes the place of the first: it repeats what the client has, which is left out, or goes on after it.
+type telling struct {
+	part
+
+	next     wire.Upstream // what the next engine is asked
+	way      way
+	rewriter wire.Rewriter  // nil: no engine has begun to answer
+	recorder *wire.Recorder // what the rewriter reads from; nil: it reads the engine's stream itself
+
+	sent   bool // something of it
+	isSeen bool // so that it can't be begun again
+	isDone bool
+	isLost bool // it was seen, and its engine was lost
+
+	from, to time.Time // when the first and the last piece were sent
+}
+
+// way is how an engine's answer continues what the client has seen.
+type way uint8
+
+const (
+	anew    way = iota // it has seen nothing
+	repeats            // the same request is sent again
+	goesOn             // the request has what was said in it
+	cantGoOn
+)
+
+func (w way) String() string { return [...]string{"anew", "repeated", "continued", "lost"}[w] }
+
+func newTelling(p part) *telling { return &telling{part: p, next: p.upstream} }
+
+// chatPart completes a part that is a choice of a chat.
+func (r *run) chatPart(p part, body *jsonbody.Body, chat *request.Chat, choice int) part {
+	engine := r.rq.engine
+	p.upstream, p.decoder = engine.Chat(body, chat, choice), engine.Decoder
+	p.likely = func() bool { return wire.Repeats(engine, body, chat) }
+	if c, ok := engine.(wire.Continuer); ok {
+		p.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.Continue(body, chat, choice, said) }
+	}
+	p.limit = func() int { return chat.TokenLimit(body) }
+	return p
+}
+
+// resumer is a reply whose rewriter may read the engine's stream itself. Then resume returns the one that goes on with the client's
+// stream from the events of another engine.
+type resumer interface {
+	resume(resp *engineResponse, recorder *wire.Recorder) wire.Rewriter
+}
+
+// recorded is a rewriter that reads an engine's stream itself and knows what the answer has said.
+type recorded interface{ Said() wire.Said }
+
+// said is what the client's answer has said; ok is false if that isn't known.
+func (t *telling) said() (said wire.Said, ok bool) {
+	if t.recorder != nil {
+		return t.recorder.Said(), true
+	}
+	r, ok := t.rewriter.(recorded)
+	if _, resumes := t.reply.(resumer); !ok || !resumes {
+		return said, false
+	}
+	return r.Said(), true
+}
+
+// plan decides how the answer goes on. Without repeating, the next engine isn't asked to repeat it.
+func (t *telling) plan(repeating bool) (ok bool) {
+	t.next, t.way = t.upstream, anew
+	if !t.isSeen {
+		return true
+	}
+	said, ok := t.said()
+	if !ok || !said.CanGoOn() {
+		t.way = cantGoOn
+		return false
+	}
+	canRepeat := repeating && (said.IsEmpty() || t.likely != nil && t.likely())
+	if canRepeat && t.to.Sub(t.from) <= repeatable {
+		t.way = repeats
+		return true
+	}
+	if t.goOn != nil && !said.IsEmpty() {
+		if next, ok := t.goOn(&said); ok {
+			t.next, t.way = next, goesOn
+			return true
+		}
+	}
+	if t.way = cantGoOn; canRepeat {
+		t.way = repeats
+	}
+	return canRepeat
+}
+
+// begin has the rewriter take an engine's answer.
+func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
+	if t.way == anew {
+		t.recorder = wire.NewRecorder(t.decoder())
+		t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
+		if _, ok := t.rewriter.(*eventRewriter); !ok {
+			t.recorder = nil
+		}
+		return err
+	}
+	c := resp.call
+	c.api.Log.Info("an answer goes on", "request", c.id, "instance", resp.lease.Instance.ID, "way", t.way.String())
+	t.recall(resp)
+	if r, ok := t.rewriter.(*eventRewriter); ok {
+		r.timed.resume(resp)
+	}
+	if t.way == repeats {
+		t.recorder.Repeat(t.decoder())
+	} else {
+		t.recorder.GoOn(t.decoder())
+	}
+	return nil
+}
+
+// recall makes the recorder of an answer that was passed on until its engine was lost.
+func (t *telling) recall(resp *engineResponse) {
+	if t.recorder == nil {
+		said, _ := t.said()
+		t.recorder = wire.Recall(said)
+		t.rewriter = t.reply.(resumer).resume(resp, t.recorder)
+	}
+}
+
+// fill reports whether an engine was lost between the last token that its answer may have and the end of it. Then the answer is
+// whole, and the rewriter ends it when it is closed.
+func (t *telling) fill(resp *engineResponse) bool {
+	if fault := t.fault(); t.limit == nil || fault == nil || !fault.IsBrokenOff() || t.diverged() {
+		return false
+	}
+	limit := t.limit()
+	said, ok := t.said()
+	if limit <= 0 || !ok || !said.IsExact || said.HasCalls || said.Usage.Completion < limit {
+		return false
+	}
+	t.recall(resp)
+	t.recorder.Fill()
+	return true
+}
+
+// note notes that something was sent.
+func (t *telling) note() {
+	t.to = time.Now()
+	if !t.sent {
+		t.sent, t.from = true, t.to
+	}
+}
+
+// diverged reports whether the engine was to repeat the answer and said something else.
+func (t *telling) diverged() bool { return t.recorder != nil && t.recorder.Diverged() }
+
+// fault is the error that the engine's answer ended with; nil if it is complete.
+func (t *telling) fault() *translate.Error {
+	if t.recorder != nil && t.recorder.Lost() {
+		return translate.BrokenOff()
+	}
+	return t.rewriter.Fault()
+}
+
+// ofEngine is what may know the figures of the current engine alone.
+func (t *telling) ofEngine() any {
+	if t.way != anew {
+		return t.recorder.Current()
+	}
+	return t.rewriter
+}
+
+// usage is what all engines have used for the answer.
+func (t *telling) usage(resp *engineResponse) translate.Usage {
+	if t.recorder != nil && t.recorder.Lost() {
+		said := t.recorder.Said()
+		return resp.usage(said.Usage)
+	}
+	return t.rewriter.Usage()
+}
+
+// refined returns the error of an answer that could not go on: the refusal of a request that isn't the client's tells it nothing.
+func (t *telling) refined(err error) error {
+	e, ok := errors.AsType[*translate.Error](err)
+	isRefusal := ok && (e.Kind == translate.KindContextOverflow || e.Kind == translate.KindInvalid && e.Code != crashesEngine().Code)
+	if !t.isLost || !isRefusal {
+		return err
+	}
+	return notContinued()
+}
+
+// errDiverged is the failure of an answer that was to repeat what the client has.
+var errDiverged = errors.New("the answer isn't repeated")
+
+// notContinued is the error of an answer whose engine was lost, and with which no other can go on.
+func notContinued() *translate.Error {
+	return &translate.Error{
+		Kind:    translate.KindEngineFailed,
+		Message: "The engine stopped in the middle of its answer, and another could not go on with it. Send the request again.",
+	}
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+)
+
+// usageGroups are the ways to sum up usage: what a row is for.
+var usageGroups = map[string]func(store.UsageKey) resource.UsageRow{
+	"day":   func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Day: dayOf(k)} },
+	"model": func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Model: k.Model} },
+	"token": func(k store.UsageKey) resource.UsageRow { return resource.UsageRow{Owner: &k.Owner} },
+}
+
+// usageBy answers with usage that is summed up by day, model or token. Days are in order; of the others, those with the most tokens
+// come first.
+func (c *call) usageBy(by string, used map[store.UsageKey]store.UsageCount, from, to time.Time) error {
+	answer := resource.Usage{From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), By: by, Usage: []resource.UsageRow{}}
+	sums := map[string]*resource.UsageRow{}
+	for key, n := range used {
+		row := usageGroups[by](key)
+		name := row.Day + row.Model
+		if row.Owner != nil {
+			name = *row.Owner
+		}
+		if sums[name] == nil {
+			sums[name] = &row
+		}
+		addUsage(&sums[name].UsageCount, n)
+		addUsage(&answer.Total, n)
+	}
+	if by == "token" {
+		if err := c.nameTokens(sums); err != nil {
+			return err
+		}
+	}
+	for _, row := range sums {
+		answer.Usage = append(answer.Usage, *row)
+	}
+	slices.SortFunc(answer.Usage, func(a, b resource.UsageRow) int {
+		byTokens := 0
+		if by != "day" {
+			byTokens = cmp.Compare(b.TokensIn+b.TokensOut, a.TokensIn+a.TokensOut)
+		}
+		return cmp.Or(byTokens, cmp.Compare(a.Day+a.Model, b.Day+b.Model), cmp.Compare(ownerOf(a), ownerOf(b)))
+	})
+	return c.answer(answer)
+}
+
+func ownerOf(row resource.UsageRow) string {
+	if row.Owner == nil {
+		return ""
+	}
+	return *row.Owner
+}
+
+func addUsage(to *resource.UsageCount, n store.UsageCount) {
+	to.Requests, to.TokensIn, to.TokensOut = to.Requests+n.Requests, to.TokensIn+n.TokensIn, to.TokensOut+n.TokensOut
+}
+
+// nameTokens adds the names and limits of tokens, and what they have used today. A token without the scope admin sees its own.
+func (c *call) nameTokens(rows map[string]*resource.UsageRow) error {
+	tokens := []node.Token{}
+	switch {
+	case c.isAdmin():
+		var err error
+		if tokens, err = c.node.Tokens(c.r.Context()); err != nil {
+			return err
+		}
+	case c.who != nil:
+		tokens = append(tokens, node.Token{ID: c.who.Owner, Name: c.who.Name, Limits: c.who.Limits})
+	}
+	today, err := c.usedBetween(time.Now(), time.Now())
+	if err != nil {
+		return err
+	}
+	for key, n := range today {
+		if row := rows[key.Owner]; row != nil {
+			if row.TokensToday == nil {
+				row.TokensToday = new(int64)
+			}
+			*row.TokensToday += n.TokensIn + n.TokensOut
+		}
+	}
+	for _, t := range tokens {
+		if row := rows[t.ID]; row != nil {
+			row.Name, row.PerDay = t.Name, t.Limits.TokensPerDay
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/warm"
+	"github.com/lmcaddy/lmcaddy/warm/warmtest"
+)
+
+const chatModel = "lmcaddy/tinychat"
+
+// owners returns whose states a list has, each with the model's name.
+func owners(list answer) []string {
+	all := []string{}
+	for _, s := range gjson.Get(list.body, "states").Array() {
+		all = append(all, s.Get("owner").Str+" "+s.Get("model").Str)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestWarm_List(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	if got := s.do("GET", "/api/v1/warm", ""); got.status != 200 || got.body != `{"states":[]}` {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	warmtest.Keep(t, s.node.Warm(), chatModel, warm.State{Tokens: 1234, Bytes: 5678, Conversation: "r"})
+	got := gjson.Get(s.do("GET", "/api/v1/warm", "").body, "states.0")
+	for field, want := range map[string]string{"model": chatModel, "owner": "", "tokens": "1234", "size_bytes": "5678"} {
+		if v := got.Get(field); v.String() != want {
+			t.Errorf("%s is %s, want %q", field, v.Raw, want)
+		}
+	}
+	if got.Get("created_at").Time().IsZero() || got.Get("last_used_at").Time().IsZero() || len(got.Map()) != 6 {
+		t.Errorf("%s", got.Raw)
+	}
+}
+
+// A token sees and deletes the states of its own conversations, an administrator everybody's.
+func TestWarm_BelongsToItsOwner(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	secret, own := s.token(node.Token{})
+	narrow, limited := s.token(node.Token{Models: []string{"other/*"}})
+	keep := func(owner, model string) { warmtest.Keep(t, s.node.Warm(), model, warm.State{Owner: owner}) }
+	for _, model := range []string{chatModel, "other/model"} {
+		keep("user:ann", model)
+		keep(own.ID, model)
+		keep(limited.ID, model)
+	}
+	want := func(who, secret string, entries ...string) {
+		t.Helper()
+		slices.Sort(entries)
+		if diff := cmp.Diff(entries, owners(s.with(secret, "GET", "/api/v1/warm", ""))); diff != "" {
+			t.Errorf("%s sees (-want +got):\n%s", who, diff)
+		}
+	}
+	remove := func(secret, query string, deleted int) {
+		t.Helper()
+		got := s.with(secret, "DELETE", "/api/v1/warm"+query, "")
+		if got.status != 200 || got.body != `{"deleted":`+strconv.Itoa(deleted)+`,"size_bytes":`+strconv.Itoa(deleted)+`}` {
+			t.Errorf("%s: %d %s, want %d", query, got.status, got.body, deleted)
+		}
+	}
+	want("a token", secret, own.ID+" "+chatModel, own.ID+" other/model")
+	want("a token for some models", narrow, limited.ID+" other/model")
+
+	remove(secret, "?model=tinychat", 1)
+	want("the token", secret, own.ID+" other/model")
+	want("an administrator", admin, "user:ann "+chatModel, "user:ann other/model", own.ID+" other/model", limited.ID+" "+chatModel, limited.ID+" other/model")
+	remove(secret, "?model=Other/Model", 1) // there is no such model any more
+	remove(narrow, "", 1)
+	want("an administrator", admin, "user:ann "+chatModel, "user:ann other/model", limited.ID+" "+chatModel)
+	remove(admin, "?model="+chatModel, 2)
+	remove(admin, "", 1)
+	remove(admin, "", 0)
+
+	if got := s.with(admin, "DELETE", "/api/v1/warm?model=nobody", ""); got.status != 404 || got.code() != "model_not_found" {
+		t.Errorf("an unknown model: %d %s", got.status, got.body)
+	}
+	if got := s.with(narrow, "DELETE", "/api/v1/warm?model=tinychat", ""); got.status != 404 {
+		t.Errorf("a model that the token may not use: %d %s", got.status, got.body)
+	}
+}
+
+// What is deleted takes its states along.
+func TestWarm_GoesWithAResponse(t *testing.T) {
+	t.Parallel()
+	for _, path := range []struct{ create, body, id, delete string }{
+		{"/api/v1/chat", `{"model":"tinychat","input":"hi"}`, "response_id", "/api/v1/responses/"},
+		{"/v1/responses", `{"model":"tinychat","input":"hi"}`, "id", "/v1/responses/"},
+	} {
+		s := serve(t, nil)
+		made := s.do("POST", path.create, path.body)
+		id := gjson.Get(made.body, path.id).Str
+		if made.status != 200 || id == "" {
+			t.Fatalf("%d %s", made.status, made.body)
+		}
+		warmtest.Keep(t, s.node.Warm(), chatModel, warm.State{Conversation: id})
+		warmtest.Keep(t, s.node.Warm(), chatModel, warm.State{Conversation: "another"})
+		if got := s.do("DELETE", path.delete+id, ""); got.status != 200 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		if left := s.node.Warm().List(); len(left) != 1 || left[0].Conversation != "another" {
+			t.Errorf("%s: %+v are left", path.create, left)
+		}
+	}
+}
+
+// Whatever an answer is made of, the supervisor learns what it has made of its slot, whose state is saved then.
+func TestWarm_AnAnswerOfAnyKindIsSaved(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string][2]string{
+		"chat":          {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`},
+		"chat, stream":  {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stream":true}`},
+		"chat, stopped": {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stop":["nowhere"],"stream":true}`},
+		"native chat":   {"/api/v1/chat", `{"model":"tinychat","input":"hi"}`},
+		"responses":     {"/v1/responses", `{"model":"tinychat","input":"hi","stream":true}`},
+		"messages":      {"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`},
+		"completions":   {"/v1/completions", `{"model":"tinychat","prompt":"hi"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+				settings.Warm = node.WarmSettings{SaveAfter: time.Millisecond, MinTokens: 1}
+			})
+			warmtest.MakeRoom(s.node.Warm())
+			if got := s.do("POST", ask[0], ask[1]); got.status != 200 {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+			for deadline := time.Now().Add(time.Minute); len(s.node.Warm().List()) == 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatal("waited in vain for a state")
+				}
+			}
+		})
+	}
+}

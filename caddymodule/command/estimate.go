@@ -1,0 +1,101 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+)
+
+// writeEstimate shows what a load would take to people.
+func writeEstimate(f *facts, e *resource.LoadEstimate) {
+	f.add("Context", "%d tokens for each request", e.Config.ContextLength)
+	f.add("Parallel", "%s at a time", count(e.Slots, "request"))
+	f.add("Memory needed", "%s (%s)", size(e.Memory.Total), memoryParts(&e.Memory))
+	free := "no limit is set"
+	if e.Budget != nil && e.Free != nil {
+		free = fmt.Sprintf("%s of %s for all models", size(*e.Free), size(*e.Budget))
+	}
+	f.add("Memory free", "%s", free)
+	f.add("Confidence", "%s", map[string]string{
+		"measured": "measured when it was last loaded", "high": "high", "low": "low: its file lacks figures",
+	}[e.Memory.Confidence])
+	f.add("Estimate", "%s", outlookInWords(e))
+}
+
+// memoryParts lists the parts of an estimate that take something.
+func memoryParts(m *resource.MemoryEstimate) string {
+	var parts []string
+	for _, part := range []struct {
+		name string
+		size int64
+	}{
+		{"weights", m.Weights},
+		{"context", m.KVCache},
+		{"computation", m.Compute},
+		{"images", m.Projector},
+		{"draft model", m.Draft},
+		{"prompt cache", m.PromptCache},
+		{"engine", m.Engine},
+	} {
+		if part.size > 0 {
+			parts = append(parts, part.name+" "+size(part.size))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outlookInWords says what would happen.
+func outlookInWords(e *resource.LoadEstimate) string {
+	if !e.Fits {
+		return "it can't be loaded"
+	}
+	text := "it can be loaded at once"
+	switch s := e.Smaller; {
+	case s == nil:
+	case s.Slots == e.Slots:
+		text = "it can be loaded with a smaller prompt cache, in " + size(s.Memory)
+	default:
+		text = fmt.Sprintf("it can be loaded for %s at a time, in %s", count(e.Smaller.Slots, "request"), size(e.Smaller.Memory))
+	}
+	var first []string
+	if n := len(e.Evicts) + e.Others; n > 0 {
+		names := strings.Join(e.Evicts, ", ")
+		if e.Others > 0 {
+			names = strings.TrimPrefix(names+", and "+count(e.Others, "model")+" of others", ", and ")
+		}
+		first = append(first, names+" would be unloaded for it")
+	}
+	if len(e.Shrinks) > 0 {
+		first = append(first, strings.Join(e.Shrinks, ", ")+" would be made smaller for it")
+	}
+	if e.Waits {
+		first = append(first, "it would wait until requests have ended")
+	}
+	if len(first) > 0 {
+		text = strings.TrimSuffix(text, " at once") + "; " + strings.Join(first, "; ")
+	}
+	return text
+}
+
+// notFitting is the error of an estimate for a load that is impossible; nil: it is possible.
+func notFitting(e *resource.LoadEstimate) error {
+	if e.Fits {
+		return nil
+	}
+	return errors.New(strings.TrimRight(e.Reason, ". "))
+}
+
+// secondsInWords describes a duration without the units that are zero.
+func secondsInWords(seconds float64) string {
+	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	if rest, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = rest + "m"
+	}
+	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = rest + "h"
+	}
+	return text
+}

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+// aliases are other names of our commands, those of lms and ollama.
+var aliases = map[string][]string{
+	"get": {"pull"},
+	"ls":  {"list"},
+	"rm":  {"delete"},
+}
+
+// everyday is a word of lms or ollama that isn't a command of ours.
+type everyday struct {
+	word, then string // as in "server stop"; then is empty for the word with anything else
+	runs       string // the command of ours that does the same
+	says       string // otherwise: what to type instead
+}
+
+const (
+	howToServe = `"lmcaddy start" starts a server in the background, "lmcaddy serve" one in this terminal, and "lmcaddy service install" one that starts with the machine`
+	noAccount  = `lmcaddy needs no account: the token for a hub goes into the Caddyfile (hub URL { token … }), and "lmcaddy token create" makes tokens for your own server`
+	noUpload   = `lmcaddy downloads models, and uploads none: publish them with the tools of the hub`
+)
+
+// everydays are the words. A word with nothing to run or say is one of our program's own, in another Caddy build.
+var everydays = []everyday{
+	{word: "server", then: "status", runs: "status"},
+	{word: "server", then: "stop", runs: "stop"},
+	{word: "server", says: howToServe},
+	{word: "daemon", then: "status", runs: "status"},
+	{word: "daemon", then: "down", runs: "stop"},
+	{word: "daemon", says: howToServe},
+	{word: "bootstrap", says: `nothing has to be set up: "lmcaddy runtime get llama.cpp" downloads an engine, "lmcaddy serve" serves`},
+	{word: "clone", says: `"lmcaddy get MODEL" downloads a model`},
+	{word: "cp", says: `a model gets another name in the Caddyfile (model KEY { alias NAME }), and a file another place by "lmcaddy import FILE --repo PUBLISHER/NAME --link"`},
+	{word: "create", says: `a GGUF file becomes a model by "lmcaddy import FILE"; its settings go into the Caddyfile (model KEY { … })`},
+	{word: "flags", says: `"lmcaddy config" shows the settings in force`},
+	{word: "dev", says: `lmcaddy has no plugins of its own: models use the tools of MCP servers, which "lmcaddy mcp ls" lists`},
+	{word: "launch", says: `start the program yourself, with the server's address and a token: docs/recipes describes many`},
+	{word: "link", says: `models of another machine are used over its server: "lmcaddy ls --host URL", "lmcaddy chat MODEL --host URL"`},
+	{word: "login", says: noAccount},
+	{word: "logout", says: noAccount},
+	{word: "push", says: noUpload},
+	{word: "publish", says: noUpload},
+	{word: "signin", says: noAccount},
+	{word: "signout", says: noAccount},
+	{word: "whoami", says: noAccount},
+}
+
+// everydaysBelowLM are commands of Caddy's, of which there are none below lm.
+var everydaysBelowLM = []everyday{
+	{word: "run", says: `"lmcaddy run" serves with a Caddyfile; "lmcaddy chat MODEL" asks a model`},
+	{word: "start", says: howToServe},
+	{word: "stop", says: `"lmcaddy unload MODEL" unloads a model; Ctrl-C ends a server`},
+}
+
+// everydayCommands returns the words as commands that no help lists.
+func everydayCommands(all []everyday) []caddycmd.Command {
+	var commands []caddycmd.Command
+	for _, e := range all {
+		if slices.ContainsFunc(commands, func(c caddycmd.Command) bool { return c.Name == e.word }) {
+			continue
+		}
+		commands = append(commands, caddycmd.Command{Name: e.word, Short: "Says what to type instead", CobraFunc: func(cmd *cobra.Command) {
+			cmd.Hidden, cmd.DisableFlagParsing, cmd.SilenceUsage = true, true, true
+			cmd.RunE = func(cmd *cobra.Command, args []string) error { return answerEveryday(cmd, all, args) }
+		}})
+	}
+	return commands
+}
+
+// answerEveryday runs the command that does what was asked, or returns an error that says what to type.
+func answerEveryday(cmd *cobra.Command, all []everyday, args []string) error {
+	for _, e := range all {
+		switch {
+		case e.word != cmd.Name():
+		case e.then == "":
+			return fmt.Errorf("there is no command \"%s\": %s", cmd.CommandPath(), e.says)
+		case len(args) > 0 && args[0] == e.then:
+			return become(cmd, e.runs, args[1:])
+		}
+	}
+	return errors.New("there is no such command")
+}
+
+// become runs another command, with arguments that haven't been parsed.
+func become(cmd *cobra.Command, name string, args []string) error {
+	find := func(parent *cobra.Command) *cobra.Command {
+		i := slices.IndexFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+		if i < 0 {
+			return nil
+		}
+		return parent.Commands()[i]
+	}
+	other := find(cmd.Parent())
+	if other == nil {
+		other = find(cmd.Root()) // a command of Caddy's
+	}
+	if other == nil {
+		return fmt.Errorf("there is no command %q", name)
+	}
+	other.SetContext(cmd.Context())
+	other.InitDefaultHelpFlag()
+	if err := other.ParseFlags(args); err != nil {
+		return other.FlagErrorFunc()(other, err)
+	}
+	if help, err := other.Flags().GetBool("help"); err == nil && help {
+		return other.Help()
+	}
+	if err := other.ValidateArgs(other.Flags().Args()); err != nil {
+		return err
+	}
+	return other.RunE(other, other.Flags().Args())
+}
+
+// ofOllama rewrites a command line of ollama's for which Caddy has another meaning: "run MODEL" asks a model, and "stop MODEL"
+// unloads it. All others are returned as they are.
+func ofOllama(args []string) []string {
+	if len(args) < 2 || args[1] == "" || strings.HasPrefix(args[1], "-") || isConfig(args[1]) {
+		return args
+	}
+	switch args[0] {
+	case "run":
+		rewritten, prompt := []string{"chat", args[1]}, []string{}
+		chat := new(cobra.Command)
+		defineChat(chat)
+		for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
+			switch arg := rest[0]; {
+			case arg == "--":
+				prompt, rest = append(prompt, rest[1:]...), rest[:1]
+			case len(arg) < 2 || arg[0] != '-':
+				prompt = append(prompt, arg)
+			case len(rest) > 1 && takesValue(chat, arg):
+				rewritten, rest = append(rewritten, arg, rest[1]), rest[1:]
+			default:
+				rewritten = append(rewritten, arg)
+			}
+		}
+		if len(prompt) > 0 {
+			rewritten = append(rewritten, "--prompt", strings.Join(prompt, " "))
+		}
+		return rewritten
+	case "stop":
+		return append([]string{"unload"}, args[1:]...)
+	}
+	return args
+}
+
+// isConfig reports whether an argument is meant as a configuration.
+func isConfig(arg string) bool {
+	if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() {
+		return true
+	}
+	name := strings.ToLower(filepath.Base(arg))
+	return strings.HasPrefix(name, "caddyfile") || slices.Contains([]string{".json", ".caddyfile", ".yaml", ".yml"}, filepath.Ext(name))
+}

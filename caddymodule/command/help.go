@@ -1,0 +1,169 @@
+package command
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// description is the beginning of the program's help, before the commands.
+const description = `lmcaddy turns a machine into a model server: it runs an engine for each loaded
+model, and serves OpenAI-style, Anthropic-style and LM Studio's native APIs.
+
+The first steps:
+  lmcaddy runtime get llama.cpp    downloads an engine
+  lmcaddy serve                    serves on http://127.0.0.1:1234
+  lmcaddy get qwen/qwen3-4b        downloads a model, from another terminal
+  lmcaddy chat qwen/qwen3-4b       asks it
+
+State is kept in $LMCADDY_HOME, ~/.lmcaddy by default.`
+
+// group is a group of commands in the help.
+type group struct {
+	title    string
+	commands []string
+}
+
+// groups are the groups of the help, and their commands, in the order in which people need them.
+var groups = []group{
+	{"Serve:", []string{"serve", "run", "start", "reload", "stop", "service", "runtime"}},
+	{"Models:", []string{"search", "get", "import", "ls", "show", "load", "unload", "rm"}},
+	{"Talk:", []string{"chat", "conversations", "warm"}},
+	{"Look:", []string{"status", "ps", "log", "usage", "doctor"}},
+	{"Tokens and settings:", []string{"token", "config", "mcp", "backup", "restore", "completion", "version", helpName}},
+}
+
+// helpName is the name of the command that cobra adds when the program begins.
+const helpName = "help"
+
+// caddysOwn is the title of the group of commands that come with Caddy, and aren't about models.
+const caddysOwn = "Caddy's own:"
+
+// arrange puts the commands below another into the groups. Those of no group go to the one with the title rest, if it isn't empty.
+func arrange(parent *cobra.Command, rest string) {
+	all := slices.Clone(parent.Commands())
+	var arranged []*cobra.Command
+	for _, g := range groups {
+		isEmpty := true
+		for _, name := range g.commands {
+			for _, c := range all {
+				if c.Name() == name {
+					c.GroupID, isEmpty = g.title, false
+					arranged = append(arranged, c)
+				}
+			}
+		}
+		if !isEmpty {
+			parent.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		}
+	}
+	if rest != "" {
+		parent.AddGroup(&cobra.Group{ID: rest, Title: rest})
+	}
+	for _, c := range all {
+		if !slices.Contains(arranged, c) {
+			c.GroupID = rest
+			arranged = append(arranged, c)
+		}
+	}
+	parent.RemoveCommand(all...)
+	parent.AddCommand(arranged...)
+	parent.SetHelpTemplate(new(cobra.Command).HelpTemplate()) // without Caddy's footer
+	parent.SetUsageTemplate(strings.NewReplacer(
+		".FlagUsages", ".FlagUsagesWrapped 80",
+		`Use "{{.CommandPath}} [command] --help" for more information about a command.`, `"{{.CommandPath}} COMMAND --help" explains a command.`,
+		"[command]", "COMMAND",
+	).Replace(new(cobra.Command).UsageTemplate()))
+}
+
+// arrangeProgram makes the help of lmcaddy. root has all commands of Caddy and ours.
+func arrangeProgram(root *cobra.Command) {
+	cobra.EnableCommandSorting = false // the groups have an order of their own
+	footer := root.HelpTemplate()
+	arrange(root, caddysOwn)
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(wholeHelp(root.HelpFunc()))
+	root.SetHelpCommandGroupID(groups[len(groups)-1].title)
+	root.Short, root.Example = "model server", ""
+	for _, c := range root.Commands() {
+		if refused(c.Name()) != nil {
+			c.Hidden = true
+		}
+		if own, ok := ownWords[c.Name()]; ok {
+			own(c)
+		} else if c.GroupID == caddysOwn && !c.Hidden {
+			c.SetHelpTemplate(footer)
+		}
+	}
+}
+
+// wholeHelp returns a function that prints help, and ends the program with an error if it can't be written.
+func wholeHelp(help func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(cmd *cobra.Command, args []string) {
+		var text bytes.Buffer
+		out := cmd.OutOrStdout()
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(out)
+		if _, err := text.WriteTo(out); err != nil {
+			exit(err)
+		}
+	}
+}
+
+// ownWords describe commands of Caddy's as those of a model server.
+var ownWords = map[string]func(*cobra.Command){
+	"run": func(c *cobra.Command) {
+		c.Use, c.DisableFlagsInUseLine = "run [--config FILE] [--watch]", true
+		c.Short = "Serves with the Caddyfile in this folder"
+		c.Long = `Serves with the Caddyfile in this folder, or another configuration; without one,
+like "lmcaddy serve". It runs until Ctrl-C, or "lmcaddy stop" in another
+terminal.
+
+"lmcaddy run MODEL" is "lmcaddy chat MODEL", as in ollama.`
+		c.Example = "  lmcaddy run\n  lmcaddy run --config Caddyfile --watch"
+		_ = c.Flags().MarkHidden("pingback") // it fails only if there is no such flag
+	},
+	"start": func(c *cobra.Command) {
+		c.Use, c.DisableFlagsInUseLine = "start [--config FILE] [--watch]", true
+		c.Short = "Like run, but in the background"
+		c.Long = `Serves like "lmcaddy run", in the background, and returns when the server runs.
+"lmcaddy stop" ends it.`
+		c.Example = "  lmcaddy start\n  lmcaddy start --config Caddyfile"
+	},
+	"reload": func(c *cobra.Command) {
+		c.Use, c.DisableFlagsInUseLine = "reload --config FILE", true
+		c.Short = "Gives the running server a changed Caddyfile"
+		c.Long = `Gives the running server a changed Caddyfile. Loaded models stay loaded, and
+requests go on. If the new one is wrong, the old one stays in force.`
+		c.Example = "  lmcaddy reload --config Caddyfile"
+	},
+	"stop": func(c *cobra.Command) {
+		c.Use, c.DisableFlagsInUseLine = "stop", true
+		c.Short = "Ends the running server"
+		c.Long = `Ends the server that runs on $LMCADDY_HOME. Its requests may finish within the
+grace period, then its engines end.
+
+"lmcaddy stop MODEL" is "lmcaddy unload MODEL", as in ollama.`
+		c.Example = "  lmcaddy stop"
+	},
+	"version": func(c *cobra.Command) {
+		c.Short = "Prints the version"
+		c.Long = "Prints the versions of lmcaddy, of what it is built on, and of Go."
+		c.Example = "  lmcaddy version"
+	},
+	"manpage": describeManpage,
+	"completion": func(c *cobra.Command) {
+		c.Short = "Prints a script that completes commands in a shell"
+		c.Example = "  lmcaddy completion bash"
+		others := c.RunE
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if args[0] == "bash" { // the first version doesn't show what is completed
+				return cmd.Root().GenBashCompletionV2(cmd.OutOrStdout(), true)
+			}
+			return others(cmd, args)
+		}
+	},
+}

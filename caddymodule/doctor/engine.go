@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/engine"
+	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
+)
+
+// oldEngine is the age from which an engine is worth replacing: new models need new engines.
+const oldEngine = 180 * 24 * time.Hour
+
+// enginePatience bounds how long an engine may take to tell its version, and what it can do. Drivers of GPUs take seconds.
+const enginePatience = 25 * time.Second
+
+// checkEngines checks the engines that a server would start. Only the first must be there.
+func checkEngines(ctx context.Context, s *Subject) []Finding {
+	var found []Finding
+	for i, e := range node.Engines() {
+		setup := s.setupOf(e.Name)
+		path, err := e.Find(setup)
+		switch {
+		case err != nil && (i == 0 || s.isConfigured(e.Name)):
+			found = append(found, one(Problem, fmt.Sprintf("%s: %s.", e.Name, strings.TrimSuffix(err.Error(), ".")), `Get one with "lmcaddy runtime get llama.cpp", or correct the path in the Caddyfile.`)...)
+		case err != nil:
+		default:
+			found = append(found, s.tryEngine(ctx, e, setup, path)...)
+		}
+	}
+	return found
+}
+
+// tryEngine starts an engine to ask for its version.
+func (s *Subject) tryEngine(ctx context.Context, e node.Engine, setup supervisor.Setup, path string) []Finding {
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(s.enginePatience, enginePatience))
+	defer cancel()
+	build, err := e.New(setup).Probe(bounded)
+	if err != nil {
+		why := strings.TrimSuffix(err.Error(), ".")
+		if output, failed := engine.Ask(bounded, path, "--version"); failed != nil {
+			why = cmp.Or(lastLine(output), why)
+		}
+		another := getEngine(e.Name)
+		advice := fmt.Sprintf("Get another: %s.", another)
+		switch {
+		case bounded.Err() != nil && ctx.Err() == nil:
+			return one(Problem, fmt.Sprintf("%s hangs: it doesn't even tell its version.", path), fmt.Sprintf("See whether a GPU's driver or the disk hangs, or get another: %s.", another))
+		case strings.Contains(why, "shared librar"):
+			advice = fmt.Sprintf("A library that it needs is missing on this system. Install it, or get a build that brings its own: %s.", another)
+		case errors.Is(err, syscall.ENOEXEC):
+			return one(Problem, fmt.Sprintf("%s doesn't start: it was built for another processor or system, or is damaged.", path), advice)
+		}
+		return one(Problem, fmt.Sprintf("%s doesn't start: %s.", path, why), advice)
+	}
+	said := fmt.Sprintf("%s %s is at %s", build.Engine, build.Version, build.Path)
+	if info, err := os.Stat(path); err == nil {
+		if age := time.Since(info.ModTime()); age > oldEngine {
+			return one(Warning, fmt.Sprintf("%s, and is %d months old: it may not run new models.", said, age/(30*24*time.Hour)), fmt.Sprintf("Get the newest: %s.", getEngine(e.Name)))
+		}
+	}
+	return ok("%s.", said)
+}
+
+// lastLine is the last line of a program's output, which usually says why it failed.
+func lastLine(output string) string {
+	output = strings.TrimSpace(output)
+	return strings.TrimSpace(output[strings.LastIndexByte(output, '\n')+1:])
+}
+
+// getEngine is the command that gets an engine.
+func getEngine(name string) string {
+	if name == "mlx_lm" {
+		return "lmcaddy runtime get mlx-lm"
+	}
+	return "lmcaddy runtime get llama.cpp"
+}
+
+// setupOf returns what an engine is found with.
+func (s *Subject) setupOf(name string) supervisor.Setup {
+	path := home.Expand(s.configured(name, "path"))
+	return supervisor.Setup{
+		Path: func() string { return path },
+		Command: func() []string {
+			if path == "" {
+				return nil
+			}
+			return strings.Fields(path)
+		},
+		Runtimes: s.Home.Runtimes(), Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// isConfigured reports whether the configuration says which executable an engine has.
+func (s *Subject) isConfigured(name string) bool { return s.configured(name, "path") != "" }
+
+// configured returns the value of an engine's setting that the configuration has; empty: it has none.
+func (s *Subject) configured(engine, name string) string {
+	if s.Config == nil {
+		return ""
+	}
+	for _, b := range s.Config.Engines {
+		if b.Name == engine {
+			return setIn(b.Settings, name)
+		}
+	}
+	return ""
+}
+
+// setting returns the value of a setting of the app, wherever it comes from; empty: the configuration isn't known.
+func (s *Subject) setting(name string) string {
+	if s.Config == nil {
+		return ""
+	}
+	for _, setting := range s.Config.Settings {
+		if setting.Name == name {
+			return setting.Value
+		}
+	}
+	return ""
+}
+
+func setIn(settings []resource.Setting, name string) string {
+	for _, s := range settings {
+		if s.Name == name && s.Source == resource.FromFile {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// selected returns the runtime of llama-server that would be used.
+func (s *Subject) selected() (runtimes.Runtime, error) {
+	return runtimes.Open(s.Home.Runtimes(), nil).Find(runtimes.LlamaCpp, home.Expand(s.configured(node.Engines()[0].Name, "path")))
+}

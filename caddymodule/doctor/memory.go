@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/shirou/gopsutil/v3/mem"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// checkMemory checks how much memory models may take, and which of them can't be loaded for lack of it.
+func checkMemory(ctx context.Context, s *Subject) []Finding {
+	total := node.MachineMemory()
+	if total == 0 {
+		return one(Warning, "The machine's memory isn't known.", "Set memory_budget to a size, such as 20GiB.")
+	}
+	var found []Finding
+	if m, err := mem.VirtualMemory(); err == nil && int64(m.Total) > total { //nolint:gosec // less than 1<<63
+		found = append(found, one(Warning, fmt.Sprintf("The machine has %s of memory, and this process may take %s of it.", humanize.Bytes(m.Total), humanize.Bytes(uint64(total))), //nolint:gosec // not negative
+			"Its control group has a limit: raise MemoryMax of the systemd unit, or --memory of the container, if models need more.")...)
+	}
+	budget := total
+	if said := s.setting("memory_budget"); said != "" {
+		if b, err := caddymodule.ParseBudget(said); err == nil {
+			budget = b.Bytes
+			if b.Share > 0 {
+				budget = int64(b.Share * float64(total))
+			}
+		}
+		if budget > total {
+			found = append(found, one(Warning, fmt.Sprintf("memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said, humanize.Bytes(uint64(total))), //nolint:gosec // not negative
+				"Lower memory_budget, unless the rest is a GPU's.")...)
+		}
+	}
+	models, err := s.models(ctx)
+	if err != nil {
+		return append(found, ok("Models may take %s of memory.", humanize.Bytes(uint64(budget)))...) //nolint:gosec // not negative
+	}
+	return append(found, ofSizes(budget, models)...)
+}
+
+// ofSizes names the models that don't fit, and the largest that does.
+func ofSizes(budget int64, models []model) []Finding {
+	var large []string
+	largest := model{}
+	for _, m := range models {
+		switch {
+		case m.problem != "":
+		case m.size > budget:
+			large = append(large, fmt.Sprintf("%s (%s)", m.key, humanize.Bytes(uint64(m.size)))) //nolint:gosec // not negative
+		case m.size > largest.size:
+			largest = m
+		}
+	}
+	may := humanize.Bytes(uint64(max(0, budget)))
+	var found []Finding
+	if len(large) > 0 {
+		found = one(Warning, fmt.Sprintf("Too large for the %s of memory that models may take, unless a GPU has more: %s.", may, strings.Join(large, ", ")), "Get a smaller quantization of them.")
+	}
+	if largest.key != "" {
+		return append(found, ok("Models may take %s of memory. The largest that fits is %s.", may, largest.key)...)
+	}
+	if len(found) == 0 {
+		found = ok("Models may take %s of memory.", may)
+	}
+	return found
+}

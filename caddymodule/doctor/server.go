@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"github.com/lmcaddy/lmcaddy/caddymodule"
+)
+
+// checkServer checks whether a server runs on the home, and answers.
+func checkServer(ctx context.Context, s *Subject) []Finding {
+	if s.Server != nil {
+		var p caddymodule.Process
+		if err := s.Server.Get(ctx, caddymodule.StatusPath, &p); err != nil {
+			return one(Problem, fmt.Sprintf("A server runs on the home, and doesn't answer as it should: %v.", err), `See "lmcaddy log", and restart it.`)
+		}
+		return ok("lmcaddy %s runs as process %d, and serves on %s.", p.Version, p.PID, orNothing(p.Addresses))
+	}
+	held, err := isLocked(s.Home.Lock())
+	switch {
+	case err != nil:
+		return one(Warning, fmt.Sprintf("Whether a server runs on the home isn't known: %v.", err), "See who owns the file.")
+	case s.IsSilent && !held:
+		return one(Problem, fmt.Sprintf("Something accepts connections on %s and doesn't answer, and it isn't an lmcaddy that has the home in use.", s.Home.Socket()), "End that program, and delete the socket.")
+	case held:
+		pid, _ := os.ReadFile(s.Home.Lock())
+		return one(Problem, fmt.Sprintf("Process %s has the home in use, and doesn't answer on its socket.", strings.TrimSpace(string(pid))), "It may be starting or ending: wait a moment. If this lasts, end that process, and start the server again.")
+	}
+	return ok(`No server is running: "lmcaddy run" or "lmcaddy serve" starts one.`)
+}
+
+// isLocked reports whether another process holds a lock. It makes no file.
+func isLocked(path string) (bool, error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	got, err := lock.TryLock()
+	if err != nil {
+		return false, err
+	}
+	if !got {
+		return true, nil
+	}
+	return false, lock.Unlock()
+}
+
+func orNothing(list []string) string {
+	if len(list) == 0 {
+		return "nothing but its socket"
+	}
+	return strings.Join(list, ", ")
+}

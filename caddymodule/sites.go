@@ -1,0 +1,86 @@
+package caddymodule
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+)
+
+// sitesOf describes a configuration's servers that have the API.
+func sitesOf(ctx caddy.Context) []resource.Site {
+	sites := []resource.Site{}
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return sites
+	}
+	servers := app.(*caddyhttp.App).Servers
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		server := servers[name]
+		s := resource.Site{
+			Server: name, Addresses: addressesOfServer(server), Hosts: []string{}, Dialects: []string{}, CORS: []string{}, TLS: len(server.TLSConnPolicies) > 0,
+			Authentication: !isOpen(server.Routes, false), Reachable: slices.ContainsFunc(server.Listen, isReachable),
+		}
+		handlers := 0
+		eachHandler(server.Routes, nil, func(h *Handler, hosts []string) {
+			handlers++
+			s.Hosts = append(s.Hosts, hosts...)
+			s.CORS = append(s.CORS, h.CORS...)
+			for _, d := range h.Dialects {
+				s.Dialects = append(s.Dialects, string(d))
+			}
+			if s.MaxBodyBytes = max(s.MaxBodyBytes, h.MaxBody); h.MaxBody == 0 {
+				s.MaxBodyBytes = max(s.MaxBodyBytes, api.DefaultMaxBody)
+			}
+		})
+		if handlers > 0 {
+			sites = append(sites, s)
+		}
+	}
+	return sites
+}
+
+// eachHandler calls do with each lm_api in routes, and the hosts that it serves.
+func eachHandler(routes caddyhttp.RouteList, hosts []string, do func(*Handler, []string)) {
+	for _, route := range routes {
+		served := hosts
+		for _, set := range route.MatcherSets {
+			for _, m := range set {
+				if named, ok := m.(*caddyhttp.MatchHost); ok {
+					served = *named
+				}
+			}
+		}
+		for _, handler := range route.Handlers {
+			switch h := handler.(type) {
+			case *Handler:
+				do(h, served)
+			case *caddyhttp.Subroute:
+				eachHandler(h.Routes, served, do)
+			}
+		}
+	}
+}
+
+// addressesOfServer returns where a server listens, as URLs.
+func addressesOfServer(server *caddyhttp.Server) (addresses []string) {
+	scheme := "http://"
+	if len(server.TLSConnPolicies) > 0 {
+		scheme = "https://"
+	}
+	for _, listen := range server.Listen {
+		if network, address, ok := strings.Cut(listen, "/"); !ok {
+			addresses = append(addresses, scheme+listen)
+		} else if strings.HasPrefix(network, "tcp") {
+			addresses = append(addresses, scheme+address)
+		} else {
+			addresses = append(addresses, listen)
+		}
+	}
+	return addresses
+}

@@ -1,0 +1,52 @@
+package caddymodule
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+func TestWarm_Settings(t *testing.T) {
+	t.Parallel()
+	defaults := node.WarmSettings{MaxAge: 7 * 24 * time.Hour, SaveAfter: time.Minute, MinTokens: 512}
+	with := func(change func(*node.WarmSettings)) node.WarmSettings {
+		s := defaults
+		change(&s)
+		return s
+	}
+	for name, tt := range map[string]struct {
+		warm Warm
+		want node.WarmSettings
+	}{
+		"nothing":        {Warm{}, defaults},
+		"off":            {Warm{Off: true}, with(func(s *node.WarmSettings) { s.Off = true })},
+		"at any age":     {Warm{MaxAge: new(caddy.Duration)}, with(func(s *node.WarmSettings) { s.MaxAge = 0 })},
+		"sizes":          {Warm{Size: 1, Daily: 2}, with(func(s *node.WarmSettings) { s.Size, s.Daily = 1, 2 })},
+		"sooner, longer": {Warm{SaveAfter: 3, MinTokens: 4}, with(func(s *node.WarmSettings) { s.SaveAfter, s.MinTokens = 3, 4 })},
+	} {
+		if diff := cmp.Diff(tt.want, tt.warm.settings()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A configuration in JSON is checked like a Caddyfile.
+func TestWarm_InJSON(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{
+		`{"off": true, "size": 1073741824}`: "no states are kept",
+		`{"size": -1}`:                      "must not be negative",
+		`{"max_age": -1}`:                   "must not be negative",
+		`{"min_tokens": -1}`:                "must not be negative",
+	} {
+		err := caddy.Validate(&caddy.Config{AppsRaw: caddy.ModuleMap{"lm": []byte(`{"warm": ` + config + `}`)}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", config, err, want)
+		}
+	}
+}

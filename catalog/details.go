@@ -1,0 +1,146 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	gguf "github.com/gpustack/gguf-parser-go"
+
+	"github.com/lmcaddy/lmcaddy/internal/filename"
+)
+
+// Details is what a model's files say beyond its [Model]. What they don't say is empty.
+type Details struct {
+	Files        []ModelFile // those that an engine reads, the one that identifies the model first
+	ChatTemplate string
+	License      License
+	Author       string // or organization
+	QuantizedBy  string
+	Source       string // an http(s) URL of its publisher
+	BaseModel    string // an http(s) URL of what it was made from
+}
+
+// ModelFile is a file of a model.
+type ModelFile struct {
+	Path string // absolute if the catalog's roots are
+	Size int64  // in bytes
+	Role string // "model", or "projector"
+}
+
+// License is what a model's file says of its license.
+type License struct {
+	ID   string // such as "apache-2.0"
+	Name string
+	URL  string
+}
+
+// maxDetail bounds each text of Details except the template, in bytes.
+const maxDetail = 1 << 10
+
+// Details reads a model's files. It reads the whole header, so it takes milliseconds. The error says why the files can't be used.
+func (m Model) Details() (Details, error) {
+	if m.Err != nil {
+		return Details{}, m.Err
+	}
+	if m.Format == FormatMLX {
+		return m.mlxDetails()
+	}
+	d := Details{Files: m.files()}
+	if m.Format != FormatGGUF {
+		return d, nil
+	}
+	f, err := parse(m.Path, m.SizeBytes)
+	if err != nil {
+		return Details{}, fmt.Errorf("reading %s: %w", m.Key, err)
+	}
+	d.ChatTemplate = cmp.Or(text(f, "tokenizer.chat_template"), text(f, "tokenizer.chat_template.tool_use"))
+	d.License = License{
+		ID: detail(f, "general.license"), Name: detail(f, "general.license.name"), URL: webAddress(detail(f, "general.license.link")),
+	}
+	d.Author = cmp.Or(detail(f, "general.organization"), detail(f, "general.author"))
+	d.QuantizedBy = detail(f, "general.quantized_by")
+	d.Source = cmp.Or(webAddress(detail(f, "general.repo_url")), webAddress(detail(f, "general.url")),
+		webAddress(detail(f, "general.source.repo_url")), webAddress(detail(f, "general.source.url")))
+	d.BaseModel = webAddress(detail(f, "general.base_model.0.repo_url"))
+	return d, nil
+}
+
+// files returns the parts and the projector of a model that is made of files.
+func (m Model) files() []ModelFile {
+	all := []ModelFile{{Path: m.Path, Role: "model"}}
+	for _, path := range filename.OtherParts(m.Path) {
+		all = append(all, ModelFile{Path: path, Role: "model"})
+	}
+	if m.Projector != "" {
+		all = append(all, ModelFile{Path: m.Projector, Role: "projector"})
+	}
+	return measured(all)
+}
+
+// measured returns the files that exist, with their sizes.
+func measured(all []ModelFile) []ModelFile {
+	for i := range all {
+		if info, err := os.Stat(all[i].Path); err == nil {
+			all[i].Size = info.Size()
+		} else {
+			all[i].Path = ""
+		}
+	}
+	return slices.DeleteFunc(all, func(f ModelFile) bool { return f.Path == "" })
+}
+
+// licenseLine is the license in a model card's description of itself.
+var licenseLine = regexp.MustCompile(`(?m)^license:[ \t]*["']?([A-Za-z0-9.+_-]+)["']?[ \t]*\r?$`)
+
+func (m Model) mlxDetails() (Details, error) {
+	entries, err := os.ReadDir(m.Path)
+	if err != nil {
+		return Details{}, fmt.Errorf("reading %s: %w", m.Key, err)
+	}
+	var d Details
+	for _, e := range entries {
+		if !e.IsDir() && (isMLXFile(e.Name()) || strings.HasSuffix(e.Name(), ".json")) && e.Name() != mlxCardFile {
+			d.Files = append(d.Files, ModelFile{Path: filepath.Join(m.Path, e.Name()), Role: "model"})
+		}
+	}
+	d.Files = measured(d.Files)
+	slices.SortStableFunc(d.Files, func(a, b ModelFile) int { return cmp.Compare(b.Size, a.Size) })
+	if t := readTokenizer(m.Path); t.template != pythonTemplate {
+		d.ChatTemplate = t.template
+	}
+	if card, err := readSmall(filepath.Join(m.Path, mlxCardFile), maxMLXCard); err == nil {
+		front, _, _ := strings.Cut(strings.TrimPrefix(string(card), "---"), "\n---")
+		if found := licenseLine.FindStringSubmatch(front); found != nil && strings.HasPrefix(string(card), "---") {
+			d.License.ID = found[1]
+		}
+	}
+	return d, nil
+}
+
+// detail returns a short text of a header, without what a terminal would take for commands.
+func detail(f *gguf.GGUFFile, key string) string {
+	value := text(f, key)
+	if len(value) > maxDetail {
+		value = strings.ToValidUTF8(value[:maxDetail], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if filename.IsInvisible(r) {
+			return ' '
+		}
+		return r
+	}, strings.TrimSpace(value))
+}
+
+// webAddress returns a text if it is the address of a web page.
+func webAddress(s string) string {
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,25 @@
+// Package packages tests what users install: the release's archives and packages, and the image.
+//
+// With the build tag release, as `make release-test` runs them, the tests install the packages into new systems and build the
+// image. That takes minutes, root's rights and Debian's packages.
+package packages
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+func TestMain(m *testing.M) {
+	err := os.Chdir("..") // the harness uses paths relative to the module's folder
+	if err == nil {
+		err = harness.Setup()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}

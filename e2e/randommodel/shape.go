@@ -1,0 +1,45 @@
+// Package randommodel makes language models with random weights, for tests and measurements that need an engine to be slow, or
+// an architecture that no shipped model has. A model takes its tokenizer and chat template from the shipped one, and says
+// nonsense in printable ASCII, which depends on the whole prompt; it never ends its turn. The same shape and seed make the same file.
+package randommodel
+
+// Shape is what a model is made of. All sizes are numbers of elements.
+type Shape struct {
+	Architecture string // llama, gemma3, mamba or lfm2
+	Layers       int
+	Width        int // a multiple of 32
+	Heads        int
+	KVHeads      int
+	HeadSize     int
+	FeedForward  int // a multiple of 32
+	Window       int // of attention in tokens, of gemma3
+	Type         Type
+}
+
+// Type is how weights are stored.
+type Type uint32
+
+// The numbers of the types in GGUF files.
+const (
+	f32 Type = 0
+	F16 Type = 1
+	Q8  Type = 8
+)
+
+// Context is the context length of all models, in tokens.
+const Context = 16384
+
+// The shapes of small models, of about 10 MB. They process hundreds or thousands of tokens of a prompt per second.
+var (
+	Dense         = Shape{Architecture: "llama", Layers: 8, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 512, Type: F16}
+	SlidingWindow = Shape{Architecture: "gemma3", Layers: 8, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 512, Window: 512, Type: F16}
+	Recurrent     = Shape{Architecture: "mamba", Layers: 8, Width: 256, Type: F16}
+	Hybrid        = Shape{Architecture: "lfm2", Layers: 8, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 512, Type: F16}
+)
+
+// The shapes of models whose prompts take long: on one thread of a common processor, 8,000 tokens take Slow a quarter or half of a
+// minute, and Big minutes. Their files have 30 MB and 300 MB, their caches 12 KiB and 48 KiB for each token.
+var (
+	Slow = Shape{Architecture: "llama", Layers: 8, Width: 384, Heads: 6, KVHeads: 6, HeadSize: 64, FeedForward: 1024, Type: F16}
+	Big  = Shape{Architecture: "llama", Layers: 24, Width: 1024, Heads: 16, KVHeads: 8, HeadSize: 64, FeedForward: 2816, Type: Q8}
+)

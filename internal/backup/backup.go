@@ -1,0 +1,97 @@
+// Package backup writes a home folder's state to one file, and restores it.
+//
+// The file is a tar archive, compressed by zstd:
+//
+//	lmcaddy-backup.json   the Header, always first
+//	home/...              the files, with their paths in the home folder
+//	checksums.json        the Sums of all files, always last: an archive without them is cut off
+//
+// Restoring extracts and checks everything in a hidden folder of the home, then writes a plan, and then does what the plan says: each
+// step is a rename or a deletion that can be repeated. Whatever happens before the plan is written, the home is as it was. After
+// that, [Finish] completes it, at the latest when the home is locked the next time.
+package backup
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Format is the version of the archive's format that this program writes, and the newest that it reads.
+const Format = 1
+
+// The names of the entries other than those of the home.
+const (
+	headerName = "lmcaddy-backup.json"
+	sumsName   = "checksums.json"
+	homePrefix = "home/"
+)
+
+// Header describes an archive.
+type Header struct {
+	Format  int       `json:"format"`
+	Version string    `json:"lmcaddy"` // the program that wrote it
+	Created time.Time `json:"created"`
+	// Schema is the version of the database's schema; 0 if the archive has no database, because the home has none or because
+	// conversations and tokens are in PostgreSQL.
+	Schema int  `json:"schema"`
+	Models bool `json:"models"` // whether it has the models
+}
+
+// Sum is what a file in the archive has to be like.
+type Sum struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// sums is the content of the last entry.
+type sums struct {
+	Files []Sum `json:"files"`
+}
+
+// database is the name of the SQLite file in a home.
+const database = "lmcaddy.db"
+
+// replaced are the files and folders that a restored home has from the archive, or not at all.
+var replaced = []string{database, "mcp.json", "caddy", "Caddyfile", "environment"}
+
+// derived are those that belong to the replaced database, and must not outlive it.
+var derived = []string{database + "-wal", database + "-shm", database + "-journal", "warm"}
+
+// selections are the files in runtimes/ that name the selected engines.
+const selections = "runtimes/selected"
+
+// others are what else lmcaddy keeps in a home, and no archive has.
+var others = []string{"models", "runtimes", "downloads", "run", "cache", "catalog.json", staging}
+
+// IsOwn reports whether a path in a home is for lmcaddy's own files, or below one of its folders: no other file may be there.
+func IsOwn(name string) bool {
+	first, _, _ := strings.Cut(filepath.ToSlash(name), "/")
+	return slices.ContainsFunc(slices.Concat(replaced, derived, others), func(own string) bool { return strings.EqualFold(own, first) })
+}
+
+// notKept are the files below caddy/ that mean nothing in another process.
+var notKept = []string{"caddy/locks", "caddy/last_clean.json", "caddy/instance.uuid"}
+
+// mayContain returns an error unless a path may be in an archive.
+func mayContain(name string) error {
+	first, _, isBelow := strings.Cut(name, "/")
+	isPath := fs.ValidPath(name) && filepath.IsLocal(filepath.FromSlash(name)) && !strings.ContainsFunc(name, isTrouble)
+	switch {
+	case !isPath:
+	case slices.Contains(replaced, first) && (first == "caddy") == isBelow:
+		return nil
+	case strings.HasPrefix(name, selections) && strings.Count(name, "/") == 1:
+		return nil
+	case first == "models" && isBelow:
+		return nil
+	}
+	return fmt.Errorf("it has a file %q, which no backup has", name)
+}
+
+// isTrouble reports whether a sign means something to a system, or to a terminal.
+func isTrouble(r rune) bool { return r < ' ' || r == '\\' || r == ':' || r == 0x7f }

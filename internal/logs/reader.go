@@ -1,0 +1,94 @@
+package logs
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+)
+
+// Reader follows a log. It isn't safe for concurrent use.
+type Reader struct {
+	log    *Log
+	filter Filter
+	at     Position
+}
+
+// Follow returns a reader of the records from a position on that pass a filter. Close has to be called.
+func (l *Log) Follow(from Position, f Filter) *Reader {
+	if f.Level < slog.LevelInfo {
+		l.attentive.Add(1)
+	}
+	return &Reader{l, f, from}
+}
+
+// Close ends the reader.
+func (r *Reader) Close() {
+	if r.filter.Level < slog.LevelInfo {
+		r.log.attentive.Add(-1)
+	}
+}
+
+// mostAtOnce bounds how many records a reader takes at a time: until it has passed them on, they are kept for it.
+const mostAtOnce = 64
+
+// Next waits for records, and returns the oldest of those that there are. Where the reader was so slow that some are no longer kept, the
+// first record says how many: that is known before it is known which of them would have passed the filter. The error is the
+// context's.
+func (r *Reader) Next(ctx context.Context) ([]*Record, error) {
+	verbose := r.filter.isVerbose()
+	for {
+		changed := r.log.rings[notable].Changed()
+		var also <-chan struct{}
+		if verbose {
+			also = r.log.rings[debug].Changed()
+		}
+		if records := r.take(r.log.view(r.at, verbose)); len(records) > 0 {
+			return records, nil
+		}
+		select {
+		case <-changed:
+		case <-also:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take returns the first records of a view that pass the filter, and moves the reader behind them.
+func (r *Reader) take(v view) (records []*Record) {
+	if v.lost > 0 {
+		records = append(records, lostRecord(v.lost, v.from))
+	}
+	for len(records) < mostAtOnce {
+		one := v.oldest()
+		if one == nil {
+			r.at = v.next
+			break
+		}
+		r.at = v.within(one.after)
+		if r.filter.passes(one) {
+			records = append(records, one)
+		}
+	}
+	return records
+}
+
+// before is the position of the record itself.
+func (r *Record) before() Position {
+	p := r.after
+	if r.Level < slog.LevelInfo {
+		p[debug]--
+	} else {
+		p[notable]--
+	}
+	return p
+}
+
+// lostRecord says that records are missing.
+func lostRecord(number uint64, at Position) *Record {
+	return &Record{
+		Time: time.Now(), Level: slog.LevelWarn, Logger: "log", Message: "records are missing here: they came faster than they were read",
+		Fields: []byte(`{"number":` + strconv.FormatUint(number, 10) + `}`), after: at,
+	}
+}

@@ -1,0 +1,100 @@
+package logs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// secrets match what is a secret wherever it occurs: tokens of ours, of hubs and of others, and credentials as headers and URLs have them.
+var secrets = regexp.MustCompile(`\b(sk-lm-|sk-ant-|sk-proj-|hf_|ghp_|github_pat_|glpat-|xox[abp]-)[A-Za-z0-9:_-]{4,}|(?i)\b(bearer\s+)[^\s"',;]+|(://[^\s/@:"]*:)[^\s/@"]+@`)
+
+// hints are parts of what secrets matches: without one of them, it isn't tried.
+var hints = []string{"sk-", "hf_", "://", "earer", "EARER", "ghp_", "github_pat_", "glpat-", "xox"}
+
+// Redact replaces secrets in a text. Nothing here logs any: this is for what other programs say, such as engines and MCP servers.
+func Redact(text string) string {
+	if slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(text, hint) }) {
+		text = secrets.ReplaceAllStringFunc(text, func(found string) string {
+			m := secrets.FindStringSubmatch(found)
+			if m[3] != "" {
+				return m[3] + "…@"
+			}
+			return m[1] + m[2] + "…"
+		})
+	}
+	return redactAssigned(text)
+}
+
+// redactAssigned replaces values that belong to the name of a secret, as in settings, headers, JSON and URLs.
+func redactAssigned(text string) string {
+	var redacted strings.Builder
+	kept := 0 // bytes of text that are dealt with
+	for at := 0; at < len(text); at++ {
+		if text[at] != ':' && text[at] != '=' {
+			continue
+		}
+		name := nameIn(text[kept:at])
+		if !isSecretName(name) {
+			continue
+		}
+		start, end := valueIn(text, at+1)
+		if strings.HasSuffix(name, "authorization") && slices.Contains(schemes, strings.ToLower(text[start:end])) {
+			start, end = valueIn(text, end)
+		}
+		if !isSecret(text[start:end]) {
+			continue
+		}
+		redacted.WriteString(text[kept:start] + "…")
+		kept, at = end, end-1
+	}
+	if kept == 0 {
+		return text
+	}
+	return redacted.String() + text[kept:]
+}
+
+// schemes come before the secret of a header.
+var schemes = []string{"basic", "bearer", "digest", "token"}
+
+// secretNames are how the names of secrets end, in lower case. A token alone is one of a model's in most texts.
+var secretNames = []string{"api_key", "api-key", "apikey", "access_key", "access-key", "secret_key", "secret-key", "private_key", "_token", "-token", "secret", "password", "passwd", "authorization"}
+
+// nameIn returns the name at the end of a text, before spaces and quotes, in lower case; empty: it is surely none of secretNames.
+func nameIn(text string) string {
+	for text != "" && strings.IndexByte(" \"'\\", text[len(text)-1]) >= 0 {
+		text = text[:len(text)-1]
+	}
+	if text == "" || strings.IndexByte("yntdYNTD", text[len(text)-1]) < 0 { // the last letters of secretNames
+		return ""
+	}
+	return strings.ToLower(text[strings.LastIndexFunc(text, isNotOfName)+1:])
+}
+
+func isSecretName(name string) bool {
+	if name == "" {
+		return false
+	}
+
+	return slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+func isNotOfName(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+}
+
+// valueIn returns where the value is that begins at an index, or after spaces and quotes there.
+func valueIn(text string, from int) (start, end int) {
+	start = len(text) - len(strings.TrimLeft(text[from:], " \"'\\"))
+	length := strings.IndexAny(text[start:], " \t\n\"'\\,;&)}]")
+	if length < 0 {
+		return start, len(text)
+	}
+	return start, start + length
+}
+
+// isSecret reports whether a value may be a secret: it is neither short, nor a number with its unit, nor of other characters than secrets have.
+func isSecret(value string) bool {
+	number := strings.TrimLeft(value, "0123456789.")
+	return len(value) >= 6 && (number == value || len(number) > 3) && !strings.ContainsAny(value, "<>|{…")
+}

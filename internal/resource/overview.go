@@ -1,0 +1,71 @@
+package resource
+
+import "time"
+
+// Overview is the response to GET /api/v1/ps, beyond the specification: what is loaded or about to be, all from the same moment.
+// Times may have nanoseconds. What only an administrator sees is absent for others.
+type Overview struct {
+	Time      time.Time          `json:"time"`
+	Limits    OverviewLimits     `json:"limits"`
+	Memory    int64              `json:"memory_bytes"` // of all instances, counted against the budget
+	Instances []OverviewInstance `json:"instances"`    // in order of loading
+	Coming    []OverviewComing   `json:"coming"`       // instances that will be restarted
+	Failing   []OverviewFault    `json:"failing"`      // models that have failed and haven't worked since, sorted by key
+	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
+}
+
+// OverviewLimits are the limits in effect; 0: unlimited.
+type OverviewLimits struct {
+	Instances int   `json:"max_loaded"`
+	Memory    int64 `json:"memory_budget_bytes"`
+	Queue     int   `json:"queue"` // waiting requests for each model
+}
+
+// OverviewInstance is an instance. Fields that are unknown or don't apply are absent.
+type OverviewInstance struct {
+	ID       string   `json:"id"`
+	Model    string   `json:"model"`
+	Status   string   `json:"status"`            // starting, loading, ready, draining or stopping
+	Reason   string   `json:"reason,omitempty"`  // why it is draining or stopping
+	Renewing bool     `json:"renewing"`          // it will be restarted with other settings once it is idle
+	Smaller  bool     `json:"smaller,omitempty"` // it has fewer slots or a smaller prompt cache, to make room for other models
+	Pinned   bool     `json:"pinned"`
+	Progress *float64 `json:"progress,omitempty"` // of loading, 0 to 1
+
+	InUse         int    `json:"in_use"`
+	Slots         int    `json:"slots"`
+	ContextLength int    `json:"context_length"`
+	DraftModel    string `json:"draft_model,omitempty"`
+	Owner         string `json:"owner,omitempty"` // who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it
+	Memory        int64  `json:"memory_bytes"`    // counted against the budget
+	Resident      int64  `json:"resident_memory_bytes,omitempty"`
+
+	LoadedAt    time.Time `json:"loaded_at,omitzero"`
+	LoadSeconds float64   `json:"load_time_seconds,omitempty"`
+	LastUsed    time.Time `json:"last_used,omitzero"` // when it was loaded, or the last request began or ended
+	TTLSeconds  float64   `json:"ttl_seconds"`        // how long it may be idle; 0: unlimited
+	Expires     time.Time `json:"expires_at,omitzero"`
+
+	// The process; only an administrator sees it and the engine's version
+	PID           int    `json:"pid,omitempty"`
+	Address       string `json:"address,omitempty"` // where the engine listens: the path of its socket, or 127.0.0.1 and a port
+	Sandbox       string `json:"sandbox,omitempty"` // what confines the engine; "off"; or "not available" and why
+	Engine        string `json:"engine,omitempty"`
+	EngineVersion string `json:"engine_version,omitempty"`
+}
+
+// OverviewComing is an instance that will be restarted.
+type OverviewComing struct {
+	ID    string    `json:"id"`
+	Model string    `json:"model"`
+	At    time.Time `json:"at"`               // not before
+	Why   string    `json:"reason,omitempty"` // empty: other settings
+}
+
+// OverviewFault is a model that has failed.
+type OverviewFault struct {
+	Model string    `json:"model"`
+	Count int       `json:"failures"` // in a row
+	Until time.Time `json:"retry_at"` // not before; in the past: the next request tries again
+	Why   string    `json:"reason"`   // of the last failure
+}

@@ -1,0 +1,120 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+)
+
+// mark is in every file that Install writes. A file without it is the user's own.
+const mark = `Written by "lmcaddy service install"`
+
+// put writes a definition, unless there is one that somebody else has written.
+func put(path, text string, force bool) error {
+	if !isOurs(path) && !force {
+		return fmt.Errorf("%s was not written by \"lmcaddy service install\": move it away, or replace it with --force", path)
+	}
+	return write(path, text)
+}
+
+// isOurs reports whether a file was written by Install, or doesn't exist.
+func isOurs(path string) bool {
+	there, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return strings.Contains(string(there), mark)
+}
+
+// notOurs is the error of an Uninstall of what somebody else has written.
+func notOurs(path string) error {
+	return fmt.Errorf("%s was not written by \"lmcaddy service install\": remove it yourself, or with --force", path)
+}
+
+func write(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the folders of services are public
+		return err
+	}
+	return atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+// remove deletes a definition, if there is one.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Caddyfile returns the Caddyfile of a service that has none yet.
+func Caddyfile(goos string) string {
+	log := ""
+	if goos != "linux" { // elsewhere nothing keeps what a service prints
+		log = `
+	log {
+		output file {env.LMCADDY_HOME}/logs/lmcaddy.log {
+			roll_size 20MiB
+			roll_keep 5
+		}
+	}`
+	}
+	return `# The configuration of the lmcaddy service. "lmcaddy service restart" applies changes.
+{
+	grace_period 15s` + log + `
+	lm
+}
+
+http://:1234 {
+	bind 127.0.0.1 # Only this machine can connect. Before other machines may, put lm_auth before lm_api.
+	lm_api
+}
+`
+}
+
+// WriteCaddyfile writes the Caddyfile of a service if there is none. It reports whether it did.
+func (h Host) WriteCaddyfile(s Service) (bool, error) {
+	path := h.Root + s.Config
+	if exists(path) {
+		return false, nil
+	}
+	if err := write(path, Caddyfile(h.OS)); err != nil {
+		return false, err
+	}
+	return true, h.giveToUser(path)
+}
+
+// giveToUser gives a file that root has written into a user's home to that user. That is a daemon's of macOS.
+func (h Host) giveToUser(path string) error {
+	if h.OS != "darwin" || h.UID != 0 || h.UserName == "root" {
+		return nil
+	}
+	who, err := user.Lookup(h.UserName)
+	if err != nil {
+		return err
+	}
+	uid, err := strconv.Atoi(who.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(who.Gid)
+	if err != nil {
+		return err
+	}
+	return os.Lchown(path, uid, gid)
+}

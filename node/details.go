@@ -1,0 +1,63 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+)
+
+// ModelDetails is what is known of a model beyond [ModelState].
+type ModelDetails struct {
+	catalog.Details
+	Page       string        // where it was downloaded, without a secret; empty: unknown
+	Revision   string        // that was downloaded; empty: unknown
+	Engine     string        // that runs it
+	Settings   ModelSettings // those in force: the model's own, and those of its engine
+	Configured bool          // it has settings of its own
+	IsWarm     bool          // states of its prompts are saved
+}
+
+// Details reads what is known of a model that can be used.
+func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
+	read, err := m.Details()
+	if err != nil {
+		return ModelDetails{}, &BrokenModelError{m.Key, m.Path, err}
+	}
+	s, e := n.settings.Load(), n.engineOf(m)
+	d := ModelDetails{Details: read, Engine: e.Name, Settings: n.settingsOf(s, m.Key)}
+	d.Configured = !d.Settings.isZero()
+	d.IsWarm = !s.isCold(d.Settings)
+	es := s.Engines[e.Name]
+	d.Settings.Parallel = cmp.Or(d.Settings.Parallel, es.Parallel)
+	d.Settings.Args = slices.Concat(es.Args, d.Settings.Args)
+	if job, ok := n.downloadOf(m); ok {
+		d.Page, d.Revision = job.Page(), job.Revision
+	}
+	return d, nil
+}
+
+func (ms *ModelSettings) isZero() bool {
+	return len(ms.Aliases)+len(ms.Args)+ms.ContextLength+ms.Parallel == 0 && ms.Draft == "" && !ms.Preload && !ms.Pinned && ms.TTL == nil && ms.Warm == nil
+}
+
+// downloadOf returns the completed download that a model's file is from.
+func (n *Node) downloadOf(m *catalog.Model) (fetch.Job, bool) {
+	jobs := n.downloads.Load()
+	if jobs == nil {
+		return fetch.Job{}, false
+	}
+	for _, j := range slices.Backward(jobs.List()) {
+		if j.State != fetch.Completed {
+			continue
+		}
+		isOf := func(file string) bool {
+			return n.pathOf(file) == m.Path || m.Format == catalog.FormatMLX && isBelow(m.Path, n.pathOf(file))
+		}
+		if slices.ContainsFunc(j.Files, isOf) {
+			return j, true
+		}
+	}
+	return fetch.Job{}, false
+}

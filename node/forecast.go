@@ -1,0 +1,48 @@
+package node
+
+import (
+	"context"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// Forecast is what a load would take and do if it were requested now.
+type Forecast struct {
+	Spec    *supervisor.Spec // what would be loaded, in full size
+	Choices supervisor.Choices
+	Batch   int // tokens of a prompt that are evaluated at a time; 0: unknown
+	Outlook supervisor.Outlook
+
+	// Parts are the parts of Spec.Memory that the engine's estimate has, without the draft model; zero if there is none.
+	Parts catalog.Memory
+	Draft int64 // bytes that the draft model takes
+	Rough bool  // the estimate is a guess
+}
+
+// Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.
+func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Forecast, error) {
+	o.ByHand = true
+	if err := n.checkID(o.ID, m.Key); err != nil {
+		return Forecast{}, err
+	}
+	spec, err := n.spec(ctx, m, o)
+	if err != nil {
+		return Forecast{}, err
+	}
+	e := n.engines[spec.Engine]
+	f := Forecast{Spec: spec, Choices: e.choices(&spec.Model), Rough: true}
+	if b, ok := e.process.(supervisor.Batcher); ok {
+		f.Batch = b.BatchSize(spec)
+	}
+	if e.Estimate != nil {
+		if f.Parts, err = e.Estimate(spec); err == nil {
+			f.Rough = f.Parts.Rough
+		}
+	}
+	if spec.Draft != nil {
+		f.Draft = n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: spec.ContextLength, Parallel: spec.Parallel})
+	}
+	f.Outlook = n.supervisor.Outlook(spec)
+	return f, nil
+}

@@ -1,0 +1,134 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/warm"
+)
+
+const (
+	// sweepEvery is how often saved states are compared with the store. What requests to this server delete is forgotten at once;
+	// this is for tokens that expire, and for what other servers and commands delete.
+	sweepEvery = time.Minute
+	// sweepTimeout bounds the time that the store may take to answer.
+	sweepTimeout = 10 * time.Second
+	// sweepAge is the age of a state from which on its conversation must be stored. The state of an answer's first round may be saved
+	// long before the answer is complete and stored.
+	sweepAge = time.Hour
+)
+
+// DeleteTurn deletes a turn of a conversation; see [store.Store.Delete]. No state of the conversation is kept, since each has the
+// text of all turns.
+func (n *Node) DeleteTurn(ctx context.Context, t *store.Turn) error {
+	if err := n.Conversations().Delete(ctx, t.Owner, t.ID); err != nil {
+		return err
+	}
+	n.forgetConversations([]string{t.Family})
+	return nil
+}
+
+// DeleteConversation deletes a conversation of an owner; see [store.Store.DeleteConversation]. Its states are forgotten.
+func (n *Node) DeleteConversation(ctx context.Context, owner, id string) error {
+	if err := n.Conversations().DeleteConversation(ctx, owner, id); err != nil {
+		return err
+	}
+	n.forgetConversations([]string{id})
+	return nil
+}
+
+// forgetConversations deletes the states of conversations, and has no more of them saved. So do the other functions here. The
+// supervisor is told first: it stops saving what the store of states would then have to delete.
+func (n *Node) forgetConversations(families []string) {
+	for _, id := range families {
+		n.supervisor.Forget(supervisor.Forgot{Conversation: id})
+		n.warm.DeleteConversation(id)
+	}
+}
+
+func (n *Node) forgetOwner(id string) {
+	n.supervisor.Forget(supervisor.Forgot{Owner: id})
+	n.warm.DeleteOwner(id)
+}
+
+func (n *Node) forgetModel(key string) {
+	n.supervisor.Forget(supervisor.Forgot{Key: key})
+	n.warm.DeleteModel(key)
+}
+
+// forgetCold deletes the states of the models whose settings say that none are kept.
+func (n *Node) forgetCold(s *Settings) {
+	for name, ms := range s.Models {
+		if ms.Warm == nil || *ms.Warm {
+			continue
+		}
+		if m, err := n.lookup(n.ctx, name); err == nil {
+			n.supervisor.Forget(supervisor.Forgot{Key: m.Key})
+			n.ClearWarm(func(key, _ string) bool { return key == m.Key })
+		}
+	}
+}
+
+// sweep deletes the states whose token or conversation there is no more.
+func (n *Node) sweep() {
+	s, states := n.Conversations(), n.warm.List()
+	if s == nil || len(states) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, sweepTimeout)
+	defer cancel()
+	err := n.sweepOwners(ctx, s, states)
+	if err == nil {
+		err = n.sweepConversations(ctx, s, states)
+	}
+	if err != nil && n.ctx.Err() == nil {
+		n.log.Warn("can't check whether saved states of conversations are still to be kept", "error", err)
+	}
+}
+
+// sweepOwners deletes the states of tokens that were revoked or have expired.
+func (n *Node) sweepOwners(ctx context.Context, s *store.Store, states []warm.Listed) error {
+	gone := map[string]bool{}
+	for _, state := range states {
+		if isTokenID(state.Owner) {
+			gone[state.Owner] = true
+		}
+	}
+	tokens, err := s.TokensByID(ctx, slices.Collect(maps.Keys(gone)))
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, t := range tokens {
+		if t.Expires.IsZero() || now.Before(t.Expires) {
+			delete(gone, t.ID)
+		}
+	}
+	for id := range gone {
+		n.forgetOwner(id)
+	}
+	return nil
+}
+
+// sweepConversations deletes the states of conversations that were deleted as a whole.
+func (n *Node) sweepConversations(ctx context.Context, s *store.Store, states []warm.Listed) error {
+	gone := map[string]bool{}
+	for _, state := range states {
+		if state.Conversation != "" && time.Since(state.Created) > sweepAge {
+			gone[state.Conversation] = true
+		}
+	}
+	stored, err := s.Families(ctx, slices.Collect(maps.Keys(gone)))
+	if err != nil {
+		return err
+	}
+	for _, id := range stored {
+		delete(gone, id)
+	}
+	n.forgetConversations(slices.Collect(maps.Keys(gone)))
+	return nil
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/shirou/gopsutil/v3/disk"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+const (
+	// healthAge is how old an answer of the disk and the store may be: many may ask for the health, and often.
+	healthAge = 2 * time.Second
+	// pingTimeout bounds how long the store may take to answer.
+	pingTimeout = 2 * time.Second
+	// leastFree is how many bytes of the disk have to be free.
+	leastFree = 64 << 20
+)
+
+// Trouble is a reason why the node can't serve some requests, or any.
+type Trouble struct {
+	Code    string // one of those below
+	Message string // for administrators, since it names models
+	Fatal   bool   // no request can be served
+}
+
+// The codes of troubles.
+const (
+	TroubleNoEngine     = "no_engine"         // no engine is installed
+	TroubleStore        = "store_unavailable" // conversations and tokens can't be read
+	TroubleDisk         = "disk_full"         // there is no room in the home
+	TroubleModels       = "model_failing"     // a model has failed, and hasn't worked since
+	TroubleQueue        = "queue_full"        // requests for a model are refused
+	TroublePreloading   = "preloading"        // a model that is loaded at the start isn't loaded yet
+	TroubleStarting     = "starting"          // the node doesn't serve yet
+	TroubleShuttingDown = "shutting_down"     // the node is about to end
+)
+
+// health remembers what was found out slowly.
+type health struct {
+	mu    sync.Mutex
+	at    time.Time
+	found []Trouble
+}
+
+// Health returns what is wrong, the worst first. preloads says that a model that is yet to be preloaded counts as fatal.
+func (n *Node) Health(preloads bool) []Trouble {
+	o := n.supervisor.Overview()
+	found := slices.Clone(n.lastingTroubles())
+	hasReady := slices.ContainsFunc(o.Instances, func(in supervisor.Info) bool { return in.Status == supervisor.Ready })
+	for i := range found {
+		if found[i].Code == TroubleNoEngine {
+			found[i].Fatal = !hasReady
+		}
+	}
+	for _, f := range o.Failing {
+		found = append(found, Trouble{Code: TroubleModels, Message: fmt.Sprintf("The model %s has failed %s: %s", f.Key, times(f.Count), n.HidePaths(f.Why))})
+	}
+	for key, waiting := range o.Waiting {
+		if o.Limits.Queue > 0 && waiting >= o.Limits.Queue {
+			found = append(found, Trouble{Code: TroubleQueue, Message: fmt.Sprintf("%d requests wait for the model %s, and more are refused.", waiting, key)})
+		}
+	}
+	if preloads {
+		found = append(found, n.preloading.troubles()...)
+	}
+	slices.SortStableFunc(found, func(a, b Trouble) int {
+		if a.Fatal != b.Fatal {
+			if a.Fatal {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Code, b.Code)
+	})
+	return found
+}
+
+func times(count int) string {
+	if count == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times in a row", count)
+}
+
+// preloading counts the models that are being loaded because the settings say so, by the names there. One that fails isn't waited for.
+type preloading struct {
+	mu    sync.Mutex
+	names map[string]int
+}
+
+func (p *preloading) begin(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.names == nil {
+		p.names = map[string]int{}
+	}
+	p.names[name]++
+}
+
+func (p *preloading) end(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.names[name]--; p.names[name] <= 0 {
+		delete(p.names, name)
+	}
+}
+
+func (p *preloading) troubles() (found []Trouble) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.names)) {
+		found = append(found, Trouble{Code: TroublePreloading, Message: "The model " + name + " is being loaded.", Fatal: true})
+	}
+	return found
+}
+
+// lastingTroubles are those that take a look at the disk or a question to the store.
+func (n *Node) lastingTroubles() []Trouble {
+	h := &n.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.at.IsZero() && time.Since(h.at) < healthAge {
+		return h.found
+	}
+	h.found = nil
+	for _, check := range []func() *Trouble{n.engineTrouble, n.storeTrouble, n.diskTrouble} {
+		if t := check(); t != nil {
+			h.found = append(h.found, *t)
+		}
+	}
+	h.at = time.Now()
+	return h.found
+}
+
+// engineTrouble says that no engine is installed.
+func (n *Node) engineTrouble() *Trouble {
+	var why error
+	for _, e := range n.inOrder {
+		if e.Find == nil {
+			return nil
+		}
+		_, err := e.Find(e.setup)
+		if err == nil {
+			return nil
+		}
+		if why == nil {
+			why = err // the first engine is the one to install
+		}
+	}
+	if why == nil {
+		why = errors.New("there is none")
+	}
+	return &Trouble{Code: TroubleNoEngine, Message: "No engine can be started: " + n.HidePaths(why.Error())}
+}
+
+func (n *Node) storeTrouble() *Trouble {
+	s := n.Conversations()
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, pingTimeout)
+	defer cancel()
+	if err := s.Ping(ctx); err != nil && n.ctx.Err() == nil {
+		return &Trouble{Code: TroubleStore, Message: "The store of conversations and tokens can't be read: " + n.HidePaths(err.Error())}
+	}
+	return nil
+}
+
+func (n *Node) diskTrouble() *Trouble {
+	usage, err := disk.Usage(string(n.home))
+	if err != nil || usage.Free >= leastFree {
+		return nil // what isn't known is no reason to send clients away
+	}
+	return &Trouble{Code: TroubleDisk, Message: fmt.Sprintf("The disk of the home is full: %s are free.", humanize.Bytes(usage.Free))}
+}

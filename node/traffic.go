@@ -1,0 +1,192 @@
+package node
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/histogram"
+	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// traffic counts the requests that have ended, for the metrics.
+type traffic struct {
+	begun time.Time // when the node was opened
+
+	mu       sync.Mutex
+	requests map[RequestKey]uint64
+	models   map[string]*ModelTraffic
+	errors   map[ErrorKey]uint64
+}
+
+// RequestKey is what requests to models are counted by. Each field is one of few words: the model is a key of the catalog, or
+// empty if the request names none.
+type RequestKey struct{ Model, Dialect, Outcome string }
+
+// ErrorKey is what errors are counted by.
+type ErrorKey struct{ Dialect, Kind string }
+
+// Dialects are the values of a key's dialect.
+var Dialects = []string{"anthropic", "native", "openai", "responses", "v0"}
+
+// unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
+var unavailable = []string{"model_load_failed", "model_too_large", "server_busy", "shutting_down", "store_busy", "store_unavailable", "too_many_open_files"}
+
+// ErrorKinds returns all kinds of errors.
+func ErrorKinds() []string {
+	all := slices.Concat(translate.Words(), unavailable)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// UsualOutcomes returns the outcomes of requests that don't depend on what they ask: answers, those that clients cancel, and the server's faults.
+func UsualOutcomes() []string {
+	faults := []string{OutcomeOK, OutcomeCancelled}
+	for _, k := range []translate.Kind{translate.KindInternal, translate.KindEngineFailed, translate.KindStalled, translate.KindQueueFull, translate.KindDiskFull} {
+		faults = append(faults, k.Word())
+	}
+	return slices.Concat(faults, unavailable)
+}
+
+// ModelTraffic has the figures of the requests to a model.
+type ModelTraffic struct {
+	PromptTokens, CachedTokens, GeneratedTokens uint64 // the second is a part of the first
+
+	Duration   histogram.Histogram // of requests with an answer
+	FirstToken histogram.Histogram // from arrival
+	PerToken   histogram.Histogram // the time of each token after the first
+	Queue      histogram.Histogram // the wait for others
+}
+
+// Traffic is a copy of what was counted since the node was opened.
+type Traffic struct {
+	Requests map[RequestKey]uint64
+	Models   map[string]ModelTraffic
+	Errors   map[ErrorKey]uint64
+}
+
+func newTraffic() *traffic {
+	return &traffic{begun: time.Now(), requests: map[RequestKey]uint64{}, models: map[string]*ModelTraffic{}, errors: map[ErrorKey]uint64{}}
+}
+
+// Observe counts a request that has ended. toModel says that it asked a model, or tried to.
+func (n *Node) Observe(s *Summary, toModel bool) {
+	t := n.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.Outcome != OutcomeOK && s.Outcome != OutcomeCancelled {
+		t.errors[ErrorKey{s.Dialect, s.Outcome}]++
+	}
+	if !toModel {
+		return
+	}
+	t.requests[RequestKey{s.Model, s.Dialect, s.Outcome}]++
+	if s.Model != "" {
+		t.of(s.Model).observe(s)
+	}
+}
+
+func (t *traffic) of(model string) *ModelTraffic {
+	m := t.models[model]
+	if m == nil {
+		m = new(noTraffic())
+		t.models[model] = m
+	}
+	return m
+}
+
+func noTraffic() ModelTraffic {
+	return ModelTraffic{
+		Duration: histogram.New(histogram.Waits), FirstToken: histogram.New(histogram.Waits),
+		PerToken: histogram.New(histogram.Tokens), Queue: histogram.New(histogram.Waits),
+	}
+}
+
+// Preset adds what may yet happen, with no event so far: each kind of error, and for each model in use, among which are those given, its
+// figures and the usual outcomes. Without that, the first event of a series is lost: it isn't a growth.
+func (t *Traffic) Preset(models iter.Seq[string]) {
+	for model := range models {
+		if _, ok := t.Models[model]; !ok {
+			t.Models[model] = noTraffic()
+		}
+	}
+	kinds, outcomes := ErrorKinds(), UsualOutcomes()
+	for _, dialect := range Dialects {
+		for _, kind := range kinds {
+			t.Errors[ErrorKey{dialect, kind}] += 0
+		}
+		for model := range t.Models {
+			for _, outcome := range outcomes {
+				t.Requests[RequestKey{model, dialect, outcome}] += 0
+			}
+		}
+	}
+}
+
+func (m *ModelTraffic) observe(s *Summary) {
+	m.PromptTokens += uint64(max(0, s.Usage.Prompt))
+	m.CachedTokens += uint64(max(0, s.Usage.Cached))
+	m.GeneratedTokens += uint64(max(0, s.Usage.Completion))
+	if s.Instance == "" {
+		return // it got no slot
+	}
+	m.Queue.ObserveTime(s.Queue)
+	if s.Outcome == OutcomeOK {
+		m.Duration.ObserveTime(s.Duration)
+	}
+	if s.FirstToken > 0 {
+		m.FirstToken.ObserveTime(s.FirstToken)
+	}
+	if s.PerToken > 0 {
+		m.PerToken.ObserveTime(s.PerToken)
+	}
+}
+
+// Traffic returns what was counted.
+func (n *Node) Traffic() Traffic {
+	t := n.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := Traffic{maps.Clone(t.requests), make(map[string]ModelTraffic, len(t.models)), maps.Clone(t.errors)}
+	for key, m := range t.models {
+		c := *m
+		c.Duration, c.FirstToken, c.PerToken, c.Queue = m.Duration.Clone(), m.FirstToken.Clone(), m.PerToken.Clone(), m.Queue.Clone()
+		all.Models[key] = c
+	}
+	return all
+}
+
+// Began returns when the node was opened.
+func (n *Node) Began() time.Time { return n.traffic.begun }
+
+// StoreLatency returns how long the stores took to read and to write since the start.
+func (n *Node) StoreLatency() store.Latency {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	total := store.NewLatency()
+	for _, s := range n.stores {
+		total.Add(s.Latency())
+	}
+	return total
+}
+
+// DownloadCounts returns the number of downloads in each state, and the bytes that those in progress have yet to fetch. It looks
+// at no disk.
+func (n *Node) DownloadCounts() (states map[fetch.State]int, left int64) {
+	states = map[fetch.State]int{fetch.Downloading: 0, fetch.Paused: 0, fetch.Completed: 0, fetch.Failed: 0}
+	jobs := n.downloads.Load()
+	if jobs == nil {
+		return states, 0
+	}
+	for _, j := range jobs.List() {
+		states[j.State]++
+		if j.State == fetch.Downloading {
+			left += max(0, j.TotalBytes-j.DownloadedBytes)
+		}
+	}
+	return states, left
+}

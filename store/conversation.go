@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Conversation describes a conversation, with all of its branches.
+type Conversation struct {
+	ID      string // that of its first turn
+	Owner   string
+	Dialect string // of its first turn; empty for conversations from before there were lists of them: see First
+	Title   string // the beginning of the first message of the user; empty if it has none
+	Created time.Time
+	Updated time.Time // when its newest turn was made
+
+	// Last is the newest turn, which a client continues. Turns is the number of turns on the way to it.
+	Last   string
+	Model  string // of the newest turn
+	Status Status // of the newest turn
+	Turns  int
+
+	First json.RawMessage // the Request of the first turn if Dialect is empty
+}
+
+// Position is a place in a list of conversations: after the one that was updated then and has this ID. The zero value is the
+// beginning.
+type Position struct {
+	Updated time.Time
+	ID      string
+}
+
+// NoConversation says that the owner has no conversation with an ID, or several whose IDs begin so.
+type NoConversation struct {
+	ID          string
+	IsAmbiguous bool
+}
+
+func (e *NoConversation) Error() string {
+	if e.IsAmbiguous {
+		return fmt.Sprintf("the ids of several conversations begin with %q", e.ID)
+	}
+	return fmt.Sprintf("no stored conversation has the id %q", e.ID)
+}
+
+// selectConversations takes a condition. The newest turn is the one with the family's time. It is found in the index turns_family, in a
+// time that depends on the number of the family's turns.
+const selectConversations = `SELECT c.id, c.owner, c.dialect, c.title, c.newest, c.created, c.last,
+		coalesce(e.model, ''), coalesce(e.status, ''), coalesce(e.depth, 0)
+	FROM (SELECT f.id AS id, f.owner AS owner, f.dialect AS dialect, f.title AS title, f.newest AS newest,
+			coalesce((SELECT r.created FROM turns r WHERE r.id = f.id), 0) AS created,
+			coalesce((SELECT min(t.id) FROM turns t WHERE t.family = f.id AND t.created = f.newest AND NOT t.hidden), '') AS last
+		FROM families f WHERE f.newest > 0 AND %s) c
+	LEFT JOIN turns e ON e.id = c.last ORDER BY c.newest DESC, c.id DESC`
+
+const (
+	pageOfOwner = `f.owner = $1 AND (f.newest, f.id) < ($2, $3) ORDER BY f.newest DESC, f.id DESC LIMIT $4`
+
+	oneOfOwner = `f.owner = $1 AND f.id = $2`
+
+	// selectNewest is for a family whose newest turn is hidden, since the clock was put back.
+	selectNewest = `SELECT id, model, status, depth FROM turns WHERE family = $1 AND NOT hidden ORDER BY created DESC, id DESC LIMIT 1`
+
+	selectBody = `SELECT body FROM turns WHERE id = $1`
+
+	// selectBeginning finds families by the beginnings of their IDs, which end in hexadecimal digits.
+	selectBeginning = `SELECT id FROM families WHERE id > $1 AND id < $2 AND owner = $3 AND newest > 0 ORDER BY id LIMIT 2`
+)
+
+// Conversations returns an owner's conversations after a position, the last updated first, at most a number of them. The cost depends
+// on what it returns, not on what is stored.
+func (s *Store) Conversations(ctx context.Context, owner string, after Position, most int) ([]Conversation, error) {
+	if owner != "" && !possible(owner) || after.ID != "" && !possible(after.ID) {
+		return nil, nil
+	}
+	newest := int64(math.MaxInt64)
+	if after != (Position{}) {
+		newest = after.Updated.UnixNano()
+	}
+	return s.conversations(ctx, pageOfOwner, owner, newest, after.ID, most)
+}
+
+// Conversation returns the conversation with an ID: its own, that of one of its turns, or a beginning of its own of at least
+// [ShortestID] characters that no other conversation of the owner has. The error is *[NoConversation] if there is none.
+func (s *Store) Conversation(ctx context.Context, owner, id string) (Conversation, error) {
+	none := &NoConversation{ID: id}
+	if !possible(id) || owner != "" && !possible(owner) {
+		return Conversation{}, none
+	}
+	var families []string
+	err := s.read(ctx, func(q querier) error {
+		families = nil // it may run twice
+		collect := func(scan func(...any) error) error {
+			families = append(families, "")
+			return scan(&families[len(families)-1])
+		}
+		err := each(ctx, q, selectFamily, []any{id, owner}, collect)
+		if err == nil && len(families) == 0 && len(id) >= ShortestID {
+			err = each(ctx, q, selectBeginning, []any{id, id + "g", owner}, collect)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return Conversation{}, err
+	case len(families) > 1:
+		none.IsAmbiguous = true
+		return Conversation{}, none
+	case len(families) == 0:
+		families = []string{id} // of which the first turn is hidden, if there is one
+	}
+	found, err := s.conversations(ctx, oneOfOwner, owner, families[0])
+	if err == nil && len(found) == 0 {
+		err = none
+	}
+	if err != nil {
+		return Conversation{}, err
+	}
+	return found[0], nil
+}
+
+// ShortestID is the length of the shortest beginning of an ID by which a conversation is found.
+const ShortestID = len("resp_") + 6
+
+// conversations returns the conversations that a condition finds.
+func (s *Store) conversations(ctx context.Context, condition string, args ...any) (found []Conversation, err error) {
+	err = s.read(ctx, func(q querier) error {
+		var all []Conversation
+		err := each(ctx, q, fmt.Sprintf(selectConversations, condition), args, func(scan func(...any) error) error {
+			var c Conversation
+			var updated, created int64
+			err := scan(&c.ID, &c.Owner, &c.Dialect, &c.Title, &updated, &created, &c.Last, &c.Model, &c.Status, &c.Turns)
+			c.Updated, c.Created = time.Unix(0, updated), time.Unix(0, created)
+			c.Turns++ // it was the depth
+			all = append(all, c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		found = all[:0]
+		for i := range all {
+			isThere, err := complete(ctx, q, &all[i])
+			if err != nil {
+				return err
+			}
+			if isThere {
+				found = append(found, all[i])
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// complete reads from the turns of a conversation what its family doesn't tell. It reports whether the conversation is still there.
+func complete(ctx context.Context, q querier, c *Conversation) (isThere bool, err error) {
+	if c.Last == "" {
+		isThere, err = one(ctx, q, selectNewest, []any{c.ID}, &c.Last, &c.Model, &c.Status, &c.Turns)
+		if err != nil || !isThere {
+			return false, err
+		}
+		c.Turns++
+	}
+	if c.Dialect != "" {
+		return true, nil
+	}
+	var body []byte
+	if isThere, err = one(ctx, q, selectBody, []any{c.ID}, &body); err != nil || !isThere {
+		return false, err
+	}
+	first := Turn{ID: c.ID}
+	if err := decode(body, &first); err != nil {
+		return false, err
+	}
+	c.Title, c.First = titleOf(first.In), first.Request
+	return true, nil
+}
+
+const (
+	// longestTitle bounds a title, in characters.
+	longestTitle = 80
+	// longestRead bounds the bytes of a message that are read for its title.
+	longestRead = 4 * longestTitle * utf8.UTFMax
+)
+
+// titleOf returns the beginning of the first message of the user, in one line.
+func titleOf(items []translate.Item) string {
+	for i := range items {
+		if items[i].Role != translate.RoleUser {
+			continue
+		}
+		for _, part := range items[i].Parts {
+			if title := titleIn(part.Text); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}
+
+func titleIn(text string) string {
+	if len(text) > longestRead {
+		text = strings.TrimSpace(text)
+		text = text[:min(len(text), longestRead)]
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, ""))
+	title := []rune(strings.Join(strings.Fields(text), " "))
+	if len(title) > longestTitle {
+		return string(title[:longestTitle-1]) + "…"
+	}
+	return string(title)
+}

@@ -1,0 +1,104 @@
+package supervisor
+
+import (
+	"slices"
+	"time"
+)
+
+// Outlook says what a load would do if it were requested now.
+type Outlook struct {
+	Limits   Limits
+	Taken    int64  // bytes counted for the instances that aren't leaving
+	Needs    int64  // bytes that the load is counted with, in full size
+	Measured bool   // Needs is what the same load took before, not an estimate
+	Refused  *Error // why it can never be loaded; nil: it can
+
+	// If it can be loaded:
+	Loads   *Spec    // the Spec, or a smaller size of it
+	Takes   int64    // bytes that Loads is counted with
+	Evicts  []string // instances that are unloaded for it
+	Shrinks []string // instances that are restarted in a smaller size for it
+	Waits   bool     // it has to wait until requests have ended or other models are loaded
+}
+
+// Outlook returns what a load would do now. It changes nothing.
+func (s *Supervisor) Outlook(spec *Spec) Outlook {
+	var o Outlook
+	answered := make(chan struct{})
+	look := func() {
+		o = s.state.outlook(spec, time.Now())
+		close(answered)
+	}
+	if s.send(message{look: look}) {
+		<-answered
+		return o
+	}
+	return Outlook{Refused: &errClosing}
+}
+
+// outlook asks the scheduler's own rules for room, with copies of the instances, until there is enough.
+func (st *State) outlook(spec *Spec, now time.Time) Outlook {
+	copied := &State{Limits: st.Limits, Learnt: st.Learnt, lead: st.lead}
+	for _, in := range st.Instances {
+		own := *in
+		own.Savable, own.book = false, nil
+		copied.Instances = append(copied.Instances, &own)
+	}
+	s := stepper{st: copied, now: now}
+	o := Outlook{Limits: st.Limits, Taken: s.taken(stays).memory, Needs: st.need(spec)}
+	l, ok := st.Learnt[spec.Model.Key]
+	o.Measured = ok && l.Spec.isProcessOf(spec)
+	sizes, err := s.sizes(spec)
+	if err != nil {
+		o.Refused = err
+		return o
+	}
+	w := &Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec, Since: now, Turn: now}
+	leaving := s.leavingIDs()
+	for range len(st.Instances) + 2 { // each round but one removes an instance or makes the rest idle
+		s.reserved = load{}
+		if size, ok := s.makeRoom(w, sizes); ok {
+			o.Loads, o.Takes = size.spec, size.need.memory
+			break
+		}
+		if !s.settle(&o, leaving) {
+			o.Waits = true
+			for _, in := range copied.Instances {
+				in.Status, in.InUse, in.wanted, in.promised, in.awaited = Ready, 0, false, false, false
+			}
+		}
+	}
+	return o
+}
+
+func (s *stepper) leavingIDs() []string {
+	var ids []string
+	for _, in := range s.st.Instances {
+		if isLeaving(in) {
+			ids = append(ids, in.ID)
+		}
+	}
+	return ids
+}
+
+// settle removes the instances that leave, and loads again those that are restarted in a smaller size. It reports whether there were
+// any. Those that aren't in known are added to the Outlook.
+func (s *stepper) settle(o *Outlook, known []string) bool {
+	gone := slices.Clone(s.st.Instances)
+	gone = slices.DeleteFunc(gone, stays)
+	for _, in := range gone {
+		s.st.remove(in)
+		o.Shrinks = slices.DeleteFunc(o.Shrinks, func(id string) bool { return id == in.ID })
+		again := s.st.restart(func(w *Waiter) bool { return w.Instance == in.ID })
+		switch {
+		case again != nil:
+			o.Shrinks = append(o.Shrinks, in.ID)
+			back, _ := s.st.launch(in.ID, again.Spec, s.st.need(again.Spec), s.now)
+			back.Status, back.LastUsed = Ready, in.LastUsed
+		case !slices.Contains(known, in.ID):
+			o.Evicts = append(o.Evicts, in.ID)
+		}
+	}
+	s.st.Waiters = nil
+	return len(gone) > 0
+}

@@ -1,0 +1,51 @@
+package supervisor
+
+import "sync/atomic"
+
+// pin is a slot of a lease.
+type pin struct {
+	loan
+	sent     atomic.Bool  // a request for it was made
+	used     atomic.Bool  // the engine has begun to answer a request on it
+	restored atomic.Int64 // tokens of the state that was restored into it
+	emptied  atomic.Bool  // a restore has failed
+	saved    atomic.Int64 // tokens of what it held before that were saved
+	use      atomic.Pointer[Use]
+	judge    func(Use) // told what the request has used of a restored state; nil: none was restored
+}
+
+// PinFunc edits a request's body so that the engine uses one slot for it. Without reuse, the slot's cached prompt must not be
+// used.
+type PinFunc func(body [][]byte, slot int, reuse bool) [][]byte
+
+// Pinned returns the body of a generating request as the instance must get it. Where requests choose their slots, the bodies of
+// a lease are spread over its slots. Don't pin other requests, such as /detokenize: their answers would count as the use of
+// a slot.
+func (l *Lease) Pinned(body Payload, name PinFunc) Payload {
+	if len(l.pins) == 0 {
+		return body
+	}
+	n := int(l.pinned.Add(1)) - 1
+	p := &l.pins[n%len(l.pins)]
+	p.sent.Store(true)
+	body.Pieces = name(body.Pieces, p.slot, p.reuse || p.used.Load() || p.restored.Load() > 0)
+	body.pin = p
+	return body
+}
+
+// uses returns what was made of the slots.
+func (l *Lease) uses() (all []Use) {
+	for i := range l.pins {
+		p := &l.pins[i]
+		if !p.sent.Load() && p.restored.Load() == 0 && !p.emptied.Load() && p.saved.Load() == 0 {
+			continue
+		}
+		var use Use
+		if told := p.use.Load(); told != nil {
+			use = *told
+		}
+		use.Slot, use.Begun, use.Restored, use.Emptied, use.Saved = p.slot, p.used.Load(), int(p.restored.Load()), p.emptied.Load(), int(p.saved.Load())
+		all = append(all, use)
+	}
+	return all
+}

@@ -1,0 +1,7 @@
+//go:build race
+
+package supervisor
+
+// fewerSchedules: one goroutine plays them, so the race detector finds nothing in them, and takes ten times as long. `make test-rest`
+// plays all.
+const fewerSchedules = 20

@@ -1,0 +1,344 @@
+package wire
+
+import (
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, the decoders around
+// the Recorder don't notice. It holds the error back until the decoder of another engine takes over, or until nobody tries again.
+type Recorder struct {
+	inner translate.Decoder
+	emit  func(translate.Event) error // of the current call
+	each  func(translate.Event) error // take, which is made a function once
+
+	said Said            // without its texts and figures
+	text strings.Builder // and Text
+	mind strings.Builder // and Reasoning
+
+	way    way
+	before Said            // when the current engine began
+	left   Said            // of an answer that is repeated, what hasn't come again: Reasoning, Text and Probs
+	tally  translate.Tally // of the current engine
+	held   []translate.Event
+
+	lost     *translate.Error
+	diverged bool
+	givenUp  bool
+	isFull   bool
+}
+
+// way is how the answer of an engine continues what was said before.
+type way uint8
+
+const (
+	first way = iota
+	repeated
+	goneOn
+)
+
+// NewRecorder returns a Recorder around an engine's decoder.
+func NewRecorder(d translate.Decoder) *Recorder {
+	r := &Recorder{inner: d}
+	r.each = r.take
+	return r
+}
+
+// Recall makes the Recorder of an answer that was begun without one.
+func Recall(said Said) *Recorder {
+	r := NewRecorder(nil)
+	r.said, r.before, r.lost = said, said, translate.BrokenOff()
+	r.mind.WriteString(said.Reasoning)
+	r.text.WriteString(said.Text)
+	return r
+}
+
+// Lost reports whether the engine was lost, or its answer wasn't a repetition, and nothing has taken its place.
+func (r *Recorder) Lost() bool { return r.lost != nil && !r.givenUp }
+
+// Diverged reports whether the engine that was to repeat the answer said something else. Nothing of that was emitted.
+func (r *Recorder) Diverged() bool { return r.diverged }
+
+// Repeat makes the Recorder decode the answer to the same request. What was said is left out.
+func (r *Recorder) Repeat(d translate.Decoder) {
+	r.before = r.Said()
+	r.begin(d, repeated)
+	r.left = r.before
+}
+
+// GoOn makes the Recorder decode an answer that goes on after what was said.
+func (r *Recorder) GoOn(d translate.Decoder) {
+	if !r.diverged { // otherwise nothing has come of the last engine
+		r.before = r.Said()
+	}
+	r.begin(d, goneOn)
+}
+
+func (r *Recorder) begin(d translate.Decoder, w way) {
+	r.inner, r.way, r.tally, r.held, r.left = d, w, translate.Tally{}, nil, Said{}
+	r.lost, r.diverged = nil, false
+}
+
+// GiveUp has the next Close end the answer with the error of the lost engine.
+func (r *Recorder) GiveUp() { r.givenUp = true }
+
+// Fill has the next Close end the answer of a lost engine as one that has reached its limit of tokens.
+func (r *Recorder) Fill() { r.isFull = true }
+
+// Said returns what the answer has said so far.
+func (r *Recorder) Said() Said {
+	said := r.said
+	said.Reasoning, said.Text = r.mind.String(), r.text.String()
+	if r.inner == nil {
+		return said
+	}
+	said.Usage, said.Timings = r.Figures()
+	if said.IsExact = said.Usage.Completion > 0; !said.IsExact {
+		said.Usage = r.joined(r.tally.Usage())
+	}
+	if r.way == repeated && said.Usage.Completion < r.before.Usage.Completion {
+		said.Usage, said.IsExact = r.before.Usage, r.before.IsExact
+	}
+	return said
+}
+
+// Figures returns the engine's usage and timings so far. The usage is zero if the engine doesn't tell it.
+func (r *Recorder) Figures() (translate.Usage, translate.Timings) {
+	m, ok := r.inner.(Measurer)
+	if !ok {
+		return translate.Usage{}, translate.Timings{}
+	}
+	usage, timings := m.Figures()
+	if usage.Completion == 0 {
+		return translate.Usage{}, timings
+	}
+	return r.joined(usage), r.joinedTimings(timings)
+}
+
+// Current measures what the current engine has used by itself, and not the whole answer.
+func (r *Recorder) Current() Measurer { return current{r} }
+
+type current struct{ *Recorder }
+
+// Figures returns the engine's usage and timings so far.
+func (c current) Figures() (usage translate.Usage, timings translate.Timings) {
+	if m, ok := c.inner.(Measurer); ok {
+		usage, timings = m.Figures()
+	}
+	if usage.Completion == 0 {
+		usage = c.tally.Usage()
+	}
+	return usage, timings
+}
+
+// Feed decodes p.
+func (r *Recorder) Feed(p []byte, emit func(translate.Event) error) error {
+	if r.lost != nil {
+		return nil
+	}
+	r.emit = emit
+	return r.inner.Feed(p, r.each)
+}
+
+// Close ends the engine's stream. An answer that is lost goes on, or is ended by another call after it was given up.
+func (r *Recorder) Close(emit func(translate.Event) error) error {
+	r.emit = emit
+	switch {
+	case r.lost == nil:
+		return r.inner.Close(r.each)
+	case r.givenUp:
+		return r.end(translate.Fault{Err: r.lost})
+	case r.isFull:
+		return r.endFull()
+	default:
+		return nil
+	}
+}
+
+func (r *Recorder) take(ev translate.Event) error {
+	r.tally.Add(ev)
+	switch ev := ev.(type) {
+	case translate.Prompt:
+		if r.way != first { // the client has seen a prompt end
+			return nil
+		}
+	case translate.Reasoning:
+		return r.thought(ev.Text)
+	case translate.Text:
+		return r.spoken(ev.Text)
+	case translate.Logprobs:
+		return r.probs(ev)
+	case translate.CallStart:
+		if r.isBehind() {
+			return r.diverge()
+		}
+		r.said.HasCalls = true
+	case translate.Usage, translate.Timings, translate.Stop: // wanted only if the answer ends
+		r.held = append(r.held, ev)
+		return nil
+	case translate.Finish:
+		if r.isBehind() {
+			return r.diverge()
+		}
+		return r.end(ev)
+	case translate.Fault:
+		if ev.Err.IsBrokenOff() {
+			r.lost = ev.Err
+			return nil
+		}
+		return r.end(ev)
+	}
+	return r.emit(ev)
+}
+
+// isBehind reports whether something that was said hasn't come again.
+func (r *Recorder) isBehind() bool { return r.left.Reasoning != "" || r.left.Text != "" }
+
+// diverge ends the answer of an engine that doesn't repeat what was said.
+func (r *Recorder) diverge() error {
+	r.diverged, r.lost, r.held = true, translate.BrokenOff(), nil
+	return translate.ErrCut
+}
+
+func (r *Recorder) thought(piece string) error {
+	if r.isBehind() {
+		rest, ok := again(&r.left.Reasoning, piece)
+		if !ok || rest != "" && r.isBehind() {
+			return r.diverge()
+		}
+		piece = rest
+	}
+	if piece == "" {
+		return nil
+	}
+	if r.text.Len() > 0 {
+		r.said.IsMixed = true
+	}
+	r.record(&r.mind, piece)
+	return r.emit(translate.Reasoning{Text: piece})
+}
+
+func (r *Recorder) spoken(piece string) error {
+	if r.isBehind() {
+		rest, ok := again(&r.left.Text, piece)
+		if !ok || rest != "" && r.isBehind() {
+			return r.diverge()
+		}
+		piece = rest
+	}
+	if piece == "" {
+		return nil
+	}
+	r.record(&r.text, piece)
+	return r.emit(translate.Text{Text: piece})
+}
+
+// again takes from left what a piece repeats of it, and returns the rest of the piece.
+func again(left *string, piece string) (rest string, ok bool) {
+	n := min(len(*left), len(piece))
+	if (*left)[:n] != piece[:n] {
+		return "", false
+	}
+	*left = (*left)[n:]
+	return piece[n:], true
+}
+
+func (r *Recorder) record(to *strings.Builder, piece string) {
+	if r.mind.Len()+r.text.Len()+len(piece) > MaxSaid {
+		r.said.IsTooLong = true
+		r.mind.Reset()
+		r.text.Reset()
+	}
+	if !r.said.IsTooLong {
+		to.WriteString(piece)
+	}
+}
+
+func (r *Recorder) probs(ev translate.Logprobs) error {
+	n := tokensIn(ev.Content)
+	if told := min(n, r.left.Probs); told > 0 {
+		r.left.Probs -= told
+		n -= told
+		if ev.Content = withoutFirst(ev.Content, told); n == 0 {
+			return nil
+		}
+	}
+	r.said.Probs += n
+	return r.emit(ev)
+}
+
+// end emits the figures of the whole answer and its last event.
+func (r *Recorder) end(last translate.Event) error {
+	for _, ev := range r.held {
+		switch figures := ev.(type) {
+		case translate.Usage:
+			ev = r.joined(figures)
+		case translate.Timings:
+			ev = r.joinedTimings(figures)
+		}
+		if err := r.emit(ev); err != nil {
+			return err
+		}
+	}
+	r.held = nil
+	return r.emit(last)
+}
+
+// endFull emits what a lost engine would have, had it told why it ended.
+func (r *Recorder) endFull() error {
+	said := r.Said()
+	r.lost, r.held = nil, nil
+	if err := r.emit(said.Usage); err != nil {
+		return err
+	}
+	if said.Timings != (translate.Timings{}) {
+		if err := r.emit(said.Timings); err != nil {
+			return err
+		}
+	}
+	return r.emit(translate.Finish{Reason: translate.FinishLength})
+}
+
+// joined returns the usage of the whole answer. u is that of the current engine, of whose prompt what was said may be a part.
+func (r *Recorder) joined(u translate.Usage) translate.Usage {
+	was := r.before.Usage
+	switch r.way {
+	case first:
+		return u
+	case goneOn:
+		said := was.Completion
+		if more := u.Prompt - was.Prompt; !r.before.IsExact && was.Prompt > 0 && more > said && more <= said+len(r.before.Text)+len(r.before.Reasoning) {
+			said = more // a piece may have several tokens
+		}
+		if was.Prompt == 0 {
+			u.Prompt = max(0, u.Prompt-said)
+		}
+		u.Completion += said
+		u.Reasoning += was.Reasoning
+	}
+	if was.Prompt > 0 {
+		u.Prompt, u.Cached = was.Prompt, was.Cached
+	}
+	return u
+}
+
+// joinedTimings returns the timings of the whole answer. An engine that repeats it has measured all of it.
+func (r *Recorder) joinedTimings(t translate.Timings) translate.Timings {
+	was := r.before.Timings
+	if r.way != goneOn || was.PredictedMillis <= 0 {
+		return t
+	}
+	tokens := was.PredictedPerSecond*was.PredictedMillis + t.PredictedPerSecond*t.PredictedMillis
+	t.PromptMillis = was.PromptMillis
+	t.PredictedMillis += was.PredictedMillis
+	t.PredictedPerSecond = tokens / t.PredictedMillis
+	t.DraftTokens += was.DraftTokens
+	t.DraftAccepted += was.DraftAccepted
+	return t
+}
+
+var (
+	_ translate.Decoder = (*Recorder)(nil)
+	_ Measurer          = (*Recorder)(nil)
+)

@@ -1,0 +1,104 @@
+package warm
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// goneFor is the time for which nothing is kept of what was deleted: a save that began before takes less.
+const goneFor = 5 * time.Minute
+
+// gone remembers when conversations and owners were deleted.
+type gone struct {
+	conversations, owners map[string]time.Time
+	sweepAt               int // at this number of marks of one kind, the old ones are dropped
+}
+
+func (g *gone) has(st *State, now time.Time) bool {
+	return isGone(g.conversations, st.Conversation, now) || isGone(g.owners, st.Owner, now)
+}
+
+func isGone(all map[string]time.Time, id string, now time.Time) bool {
+	at, deleted := all[id]
+	return deleted && now.Sub(at) < goneFor
+}
+
+func (g *gone) add(all map[string]time.Time, id string, now time.Time) {
+	all[id] = now
+	if len(all) < g.sweepAt {
+		return
+	}
+	maps.DeleteFunc(all, func(id string, _ time.Time) bool { return !isGone(all, id, now) })
+	g.sweepAt = max(1000, 2*len(all))
+}
+
+// DeleteConversation deletes the states of a conversation, also those that are being saved: none are kept for some
+// minutes.
+func (s *Store) DeleteConversation(id string) {
+	if id == "" {
+		return
+	}
+	s.mu.Lock()
+	s.gone.add(s.gone.conversations, id, s.now())
+	s.deleteAll(func(r *record) bool { return r.Conversation == id })
+}
+
+// DeleteOwner deletes the states of an owner, also those that are being saved: none are kept for some minutes.
+func (s *Store) DeleteOwner(owner string) {
+	if owner == "" {
+		return
+	}
+	s.mu.Lock()
+	s.gone.add(s.gone.owners, owner, s.now())
+	s.deleteAll(func(r *record) bool { return r.Owner == owner })
+}
+
+// DeleteModel deletes the states of a model. The shelves of its launches keep and find nothing more.
+func (s *Store) DeleteModel(key string) {
+	s.mu.Lock()
+	for h := range s.shelves {
+		h.retired = h.retired || h.model == key
+	}
+	s.deleteAll(func(r *record) bool { return r.Model == key })
+}
+
+// Clear deletes the states of a model, or all if model is empty. It returns how many they were, and their bytes.
+func (s *Store) Clear(model string) (n int, bytes int64) {
+	s.mu.Lock()
+	return s.deleteAll(func(r *record) bool { return model == "" || r.Model == model })
+}
+
+// deleteAll deletes the states that match, and those that are just being put. The caller holds mu, which it releases.
+func (s *Store) deleteAll(match func(*record) bool) (n int, bytes int64) {
+	var waits []*put
+	for p := range s.puts {
+		if !match(&p.meta) {
+			continue
+		}
+		if p.dropped = true; p.described {
+			waits = append(waits, p)
+		}
+	}
+	entries := s.all(func(e *entry) bool { return match(&e.record) })
+	s.forget(entries)
+	s.mu.Unlock()
+	s.discard(entries)
+	var folders []string
+	for _, p := range waits {
+		<-p.done
+		folders = append(folders, filepath.Join(s.dir, p.shelf.group.name))
+	}
+	for _, e := range entries {
+		bytes += e.record.Bytes
+		folders = append(folders, filepath.Join(s.dir, e.group.name))
+	}
+	slices.Sort(folders)
+	for _, folder := range slices.Compact(folders) {
+		if err := syncFolder(folder); err != nil {
+			s.log.Warn("deleted states of prompts may be back after a power failure", "error", err)
+		}
+	}
+	return len(entries), bytes
+}

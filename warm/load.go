@@ -1,0 +1,176 @@
+package warm
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+)
+
+const (
+	keyFile      = "key"
+	ledgerFile   = "written.json"
+	launchFolder = "launch"
+	// idBytes is the length of the ids of states and of the names of prints, which are written in hexadecimal.
+	idBytes = 16
+)
+
+var isID = regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString
+
+func randomKey() (k prefix.Key) {
+	_, _ = rand.Read(k[:]) // never fails
+	return k
+}
+
+// load makes or reads the folder. The error means that it can't be used.
+func (s *Store) load() error {
+	if err := s.openFolder(); err != nil {
+		return err
+	}
+	if err := s.openKey(); err != nil {
+		return err
+	}
+	launch := filepath.Join(s.dir, launchFolder)
+	if err := errors.Join(os.RemoveAll(launch), os.Mkdir(launch, 0o700)); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch path := filepath.Join(s.dir, e.Name()); {
+		case isTemporary(e.Name()):
+			s.remove(path)
+		case isID(e.Name()) && e.IsDir():
+			s.loadGroup(e.Name())
+		case isID(e.Name()):
+			s.remove(path)
+		}
+	}
+	s.ledger.read(filepath.Join(s.dir, ledgerFile))
+	return nil
+}
+
+// openFolder makes the folder, or makes sure that nobody else can read what is in it.
+func (s *Store) openFolder() error {
+	err := os.MkdirAll(s.dir, 0o700)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(s.dir) // it may be on another disk
+	if err != nil {
+		return err
+	}
+	s.dir = real
+	info, err := os.Stat(s.dir)
+	if err != nil {
+		return err
+	}
+	if !isOurs(info) {
+		return errors.New("it belongs to another user")
+	}
+	if info.Mode().Perm() != 0o700 {
+		return os.Chmod(s.dir, 0o700) //nolint:gosec // a folder
+	}
+	return nil
+}
+
+// openKey reads the key, or makes a new one, which makes all states useless.
+func (s *Store) openKey() error {
+	path := filepath.Join(s.dir, keyFile)
+	file, info, err := openPlain(path, os.O_RDONLY)
+	switch {
+	case err == nil:
+		defer func() { _ = file.Close() }()
+		if info.Size() == int64(len(s.key)) {
+			_, err = io.ReadFull(file, s.key[:])
+			return errors.Join(err, file.Chmod(0o600))
+		}
+	case !isLost(err):
+		return err
+	}
+	s.key = randomKey()
+	return atomicfile.WriteFile(path, 0o600, func(w io.Writer) error {
+		_, err := w.Write(s.key[:])
+		return err
+	})
+}
+
+// loadGroup reads the states of a print, and removes the files that are none. What can't be read now stays where it is.
+func (s *Store) loadGroup(name string) {
+	folder := filepath.Join(s.dir, name)
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		s.log.Warn("saved states of prompts can't be read", "folder", folder, "error", err)
+		return
+	}
+	g := &group{name: name, entries: map[string]*entry{}}
+	keep := map[string]bool{}
+	for _, f := range files {
+		id, isRecord := strings.CutSuffix(f.Name(), recordSuffix)
+		if !isRecord || !isID(id) {
+			continue
+		}
+		switch e, err := s.loadEntry(g, id); {
+		case err == nil:
+			g.entries[id] = e
+			keep[id] = true
+		case !isLost(err):
+			s.log.Warn("a saved state of a prompt can't be read", "file", filepath.Join(folder, f.Name()), "error", err)
+			keep[id] = true
+		}
+	}
+	for _, f := range files {
+		id, ending, _ := strings.Cut(f.Name(), ".")
+		isPart := "."+ending == recordSuffix || "."+ending == stateSuffix
+		if isPart && !keep[id] || isTemporary(f.Name()) {
+			s.remove(filepath.Join(folder, f.Name()))
+		}
+	}
+	if len(g.entries) == 0 {
+		_ = os.Remove(folder) // unless something is in it
+		return
+	}
+	s.groups[name] = g
+}
+
+// loadEntry reads the description of a state, and looks at its file.
+func (s *Store) loadEntry(g *group, id string) (*entry, error) {
+	file, _, err := openPlain(g.path(s, id, recordSuffix), os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, recordBytes)) // none is longer
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(content, s.key, g.place(id))
+	if err != nil {
+		return nil, err
+	}
+	state, err := os.Lstat(g.path(s, id, stateSuffix))
+	if err == nil {
+		err = checkPlain(state)
+	}
+	if err == nil && state.Size() != r.Bytes {
+		err = fmt.Errorf("%w: %d bytes instead of %d", errDamaged, state.Size(), r.Bytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newEntry(g, id, r, s.now()), nil
+}
+
+// isTemporary reports whether a name is that of a file that was to replace another.
+func isTemporary(name string) bool {
+	return strings.HasPrefix(name, ".lmcaddy-") && strings.HasSuffix(name, atomicfile.TempSuffix)
+}

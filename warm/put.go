@@ -1,0 +1,207 @@
+package warm
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// diskPause is the time for which nothing is written when writing has failed.
+const diskPause = 5 * time.Minute
+
+// put is a state on its way from a shelf's folder into the index.
+type put struct {
+	shelf    *Shelf
+	from     string // in the shelf's folder
+	state    State
+	meta     record // without its checksum; it doesn't change
+	id       string
+	checksum uint32
+	now      time.Time
+
+	done chan struct{} // closed when nothing more happens
+
+	// The store's mu guards these.
+	dropped   bool // by a deletion
+	described bool // or just being described: it would be a state after a crash
+}
+
+// Put keeps a file that the engine has written into Folder, under the name file, whose state st describes. It waits until the
+// disk has it. It replaces the states of the same owner that the prompt continues, unless they are less than half as long: those
+// may be beginnings that other prompts share. If it returns an error the file is deleted. The error is [ErrOff], [ErrDeleted], or
+// one of the disk or of the file, for the log.
+func (h *Shelf) Put(file string, st State) error {
+	from, err := h.file(file)
+	if err != nil {
+		return err
+	}
+	p, err := h.begin(from, st)
+	if err != nil {
+		h.store.remove(from)
+		return fmt.Errorf("keeping the state of a prompt: %w", err)
+	}
+	defer p.end()
+	for _, step := range p.steps() {
+		if err := step(); err != nil {
+			p.discard()
+			return fmt.Errorf("keeping the state of a prompt: %w", err)
+		}
+	}
+	return nil
+}
+
+// begin checks what is said about a state. The caller ends what is returned.
+func (h *Shelf) begin(from string, st State) (*put, error) {
+	if st.PromptTokens <= 0 || st.PromptTokens > st.Tokens {
+		st.PromptTokens = st.Tokens
+	}
+	var id [idBytes]byte
+	_, _ = rand.Read(id[:]) // never fails
+	s := h.store
+	p := &put{shelf: h, from: from, state: st, id: hex.EncodeToString(id[:]), now: s.now(), done: make(chan struct{})}
+	p.meta = record{
+		Model: h.model, Owner: st.Owner, Conversation: st.Conversation, PromptTokens: st.PromptTokens, Tokens: st.Tokens,
+		Bytes: st.Bytes, PerToken: st.PerToken, Created: p.now, Used: p.now,
+	}
+	r := p.meta
+	r.Prompt = pack(st.Prompt)
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case h.retired || s.gone.has(&st, p.now):
+		return nil, ErrDeleted
+	case h.isShut():
+		return nil, ErrOff
+	}
+	h.puts.Add(1)
+	s.puts[p] = true
+	return p, nil
+}
+
+func (p *put) end() {
+	s := p.shelf.store
+	s.mu.Lock()
+	delete(s.puts, p)
+	s.mu.Unlock()
+	close(p.done)
+	p.shelf.puts.Done()
+}
+
+// steps are what is done, in order. A crash between two of them leaves nothing that is taken for a state, or all of it.
+func (p *put) steps() []func() error {
+	return []func() error{p.settle, p.move, p.describe, p.enter, p.note}
+}
+
+// settle checks the file, and has the disk write it.
+func (p *put) settle() (err error) {
+	s := p.shelf.store
+	file, info, err := openPlain(p.from, os.O_RDWR)
+	if err != nil {
+		return s.failing(err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	size := s.account(p.shelf.model, info.Size(), p.now)
+	if info.Size() != p.state.Bytes {
+		return fmt.Errorf("the engine has written %d bytes, and says that they are %d", info.Size(), p.state.Bytes)
+	}
+	if p.state.Bytes > size {
+		return fmt.Errorf("a state of %d bytes is larger than all may be together, %d", p.state.Bytes, size)
+	}
+	if p.checksum, err = checksum(file, p.state.Bytes); err != nil {
+		return err
+	}
+	if err := file.Chmod(0o600); err != nil {
+		return err
+	}
+	return s.failing(file.Sync())
+}
+
+// move puts the file where it stays.
+func (p *put) move() error {
+	s, g := p.shelf.store, p.shelf.group
+	to := g.path(s, p.id, stateSuffix)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return s.failing(err)
+	}
+	return s.failing(os.Rename(p.from, to))
+}
+
+// describe writes the description, which makes the file a state. From now on, a deletion waits for the end.
+func (p *put) describe() error {
+	s := p.shelf.store
+	s.mu.Lock()
+	p.described = !p.dropped
+	s.mu.Unlock()
+	if !p.described {
+		return ErrDeleted
+	}
+	return s.failing(s.write(p.shelf.group, p.id, p.record(), p.state.Prompt))
+}
+
+func (p *put) record() *record {
+	r := p.meta
+	r.Checksum = p.checksum
+	return &r
+}
+
+// enter puts the state into the index, and takes out what it replaces and what there is no room for.
+func (p *put) enter() error {
+	h, s := p.shelf, p.shelf.store
+	room := s.room()
+	s.mu.Lock()
+	if p.dropped {
+		s.mu.Unlock()
+		return ErrDeleted
+	}
+	replaced := p.replaces()
+	s.forget(replaced)
+	evicted, fits := s.makeRoom(room, &p.state)
+	if !fits {
+		for _, e := range replaced {
+			h.group.entries[e.id] = e
+		}
+		s.mu.Unlock()
+		return fmt.Errorf("there is no room for a state of %d bytes", p.state.Bytes)
+	}
+	s.forget(evicted)
+	e := newEntry(h.group, p.id, p.record(), p.now)
+	e.prompt = p.state.Prompt
+	h.group.entries[p.id] = e
+	s.count(h.model).Saves++
+	s.mu.Unlock()
+	s.discard(append(replaced, evicted...))
+	return nil
+}
+
+// replaces returns the states that are of no use any more. The caller holds the store's mu.
+func (p *put) replaces() []*entry {
+	st := &p.state
+	var old []*entry
+	for _, e := range p.shelf.group.entries {
+		continues := e.record.Owner == st.Owner && e.prompt.Common(st.Prompt) == len(e.prompt)
+		if continues && e.record.PromptTokens >= st.PromptTokens/2 {
+			old = append(old, e)
+		}
+	}
+	return old
+}
+
+// note writes down what was written today. It matters little if that fails.
+func (p *put) note() error {
+	p.shelf.store.saveLedger()
+	return nil
+}
+
+// discard removes all that there is of the state.
+func (p *put) discard() {
+	s := p.shelf.store
+	s.remove(p.from)
+	s.removeState(p.shelf.group, p.id)
+}

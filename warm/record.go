@@ -1,0 +1,114 @@
+package warm
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+)
+
+const (
+	recordVersion = 1
+	// recordBytes bounds a description. One with a chain for a prompt of 100 MB is smaller.
+	recordBytes = 4 << 20
+	linkBytes   = len(prefix.Sum{}) + 8
+)
+
+// record is the description of a state, as it is in its file.
+type record struct {
+	Model        string        `json:"model"`
+	Owner        string        `json:"owner,omitempty"`
+	Conversation string        `json:"conversation,omitempty"`
+	Prompt       []byte        `json:"prompt"` // the links of the chain, each a sum and a weight
+	PromptTokens int           `json:"prompt_tokens"`
+	Tokens       int           `json:"tokens"`
+	Bytes        int64         `json:"bytes"`
+	Checksum     uint32        `json:"crc32c"`
+	PerToken     time.Duration `json:"ns_per_token,omitempty"`
+	Created      time.Time     `json:"created"`
+	Used         time.Time     `json:"used"`
+}
+
+// signed is a record in its envelope.
+type signed struct {
+	Version int             `json:"version"`
+	MAC     []byte          `json:"mac"` // over the place of the state and its record
+	State   json.RawMessage `json:"state"`
+}
+
+// encode returns the content of the file for a description. Only decode with the same key and place accepts it.
+func (r *record) encode(key prefix.Key, place string) ([]byte, error) {
+	state, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(signed{recordVersion, mac(key, place, state), state})
+}
+
+// decode is the reverse of encode. Its error is errDamaged.
+func decode(content []byte, key prefix.Key, place string) (*record, error) {
+	var s signed
+	if err := json.Unmarshal(content, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if s.Version != recordVersion || !hmac.Equal(s.MAC, mac(key, place, s.State)) {
+		return nil, fmt.Errorf("%w: it is of another version or another home", errDamaged)
+	}
+	r := new(record)
+	if err := errors.Join(json.Unmarshal(s.State, r), r.check()); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return r, nil
+}
+
+func mac(key prefix.Key, place string, state []byte) []byte {
+	m := hmac.New(sha256.New, key[:])
+	_, _ = fmt.Fprintf(m, "%s\n%s", place, state)
+	return m.Sum(nil)
+}
+
+// check refuses values that no state has.
+func (r *record) check() error {
+	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 || r.PerToken < 0 {
+		return errors.New("a value is missing or out of range")
+	}
+	_, err := unpack(r.Prompt)
+	return err
+}
+
+// pack returns the bytes of a chain.
+func pack(c prefix.Chain) []byte {
+	b := make([]byte, 0, len(c)*linkBytes)
+	for _, link := range c {
+		b = append(b, link.Sum[:]...)
+		b = binary.BigEndian.AppendUint64(b, uint64(link.Weight)) //nolint:gosec // weights aren't negative
+	}
+	return b
+}
+
+// unpack is the reverse of pack.
+func unpack(b []byte) (prefix.Chain, error) {
+	if len(b) == 0 || len(b)%linkBytes != 0 {
+		return nil, fmt.Errorf("a chain of %d bytes", len(b))
+	}
+	c := make(prefix.Chain, 0, len(b)/linkBytes)
+	last := uint64(0)
+	for r := bytes.NewBuffer(b); r.Len() > 0; {
+		var link prefix.Link
+		copy(link.Sum[:], r.Next(len(link.Sum)))
+		weight := binary.BigEndian.Uint64(r.Next(8))
+		if weight < last || weight > math.MaxInt32 {
+			return nil, errors.New("the weights of a chain don't rise")
+		}
+		last, link.Weight = weight, int(weight)
+		c = append(c, link)
+	}
+	return c, nil
+}

@@ -1,0 +1,141 @@
+package warm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Shelf has the states that one launch can use, and a folder in which its engine reads and writes them. Its methods may wait
+// for the disk, and are safe for concurrent use.
+type Shelf struct {
+	store  *Store
+	model  string
+	kind   kind
+	group  *group
+	folder string
+	puts   sync.WaitGroup
+
+	// The store's mu guards these.
+	closed  bool
+	retired bool // its model was deleted
+	laid    int  // files, for their names
+}
+
+// Shelf returns the shelf of a launch. It has to be closed when the process has exited. It reads parts of the model's files.
+// The error is [ErrOff], or that of a file that can't be read, or of a folder that can't be made; then no states can be kept.
+func (s *Store) Shelf(p Print) (*Shelf, error) {
+	s.mu.Lock()
+	off := s.isOff()
+	s.mu.Unlock()
+	if off {
+		return nil, ErrOff
+	}
+	name, err := p.name(&s.digests)
+	if err != nil {
+		return nil, err
+	}
+	launches := filepath.Join(s.dir, launchFolder)
+	if err := os.MkdirAll(launches, 0o700); err != nil { // somebody may have removed it
+		return nil, fmt.Errorf("making the folder for states of prompts: %w", err)
+	}
+	folder, err := os.MkdirTemp(launches, "")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for states of prompts: %w", err)
+	}
+	h := &Shelf{store: s, model: p.Model, kind: kind{p.Engine, p.Build, p.Architecture}, folder: folder}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.group = s.groups[name]; h.group == nil {
+		h.group = &group{name: name, entries: map[string]*entry{}}
+		s.groups[name] = h.group
+	}
+	h.group.shelves++
+	s.shelves[h] = true
+	return h, nil
+}
+
+// Folder is where the engine writes states and finds them, an absolute path. It is for this launch alone.
+func (h *Shelf) Folder() string { return h.folder }
+
+// Close removes the folder, when the Puts under way have ended. States are kept.
+func (h *Shelf) Close() {
+	s := h.store
+	s.mu.Lock()
+	if h.closed {
+		s.mu.Unlock()
+		return
+	}
+	h.closed = true
+	s.mu.Unlock()
+	h.puts.Wait()
+	if err := os.RemoveAll(h.folder); err != nil {
+		s.log.Warn("a folder couldn't be removed; this is tried again at the next start", "folder", h.folder, "error", err)
+	}
+	s.mu.Lock()
+	delete(s.shelves, h)
+	h.group.shelves--
+	s.leave(h.group)
+	s.mu.Unlock()
+}
+
+// isShut reports whether the shelf can't be used. The caller holds the store's mu.
+func (h *Shelf) isShut() bool {
+	v := h.store.verdicts[h.kind]
+	return h.closed || h.retired || h.store.isOff() || v != nil && v.off
+}
+
+// Find returns the state that has most in common with a prompt. Of those that have equally much, it is one that the prompt
+// continues, or else the smallest.
+func (h *Shelf) Find(q Query) (Found, bool) {
+	s := h.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.isShut() {
+		return Found{}, false
+	}
+	var best *entry
+	most := 0
+	for _, e := range h.group.entries {
+		if q.Private && e.record.Owner != q.Owner || q.Context > 0 && e.record.Tokens > q.Context {
+			continue
+		}
+		if common := e.common(q.Prompt); common > most || common == most && best != nil && e.isBetter(best, common) {
+			best, most = e, common
+		}
+	}
+	if best == nil {
+		return Found{}, false
+	}
+	r := &best.record
+	return Found{ID: best.id, Common: most, Tokens: r.Tokens, Bytes: r.Bytes, PerToken: r.PerToken}, true
+}
+
+// file returns the path of a file in Folder.
+func (h *Shelf) file(name string) (string, error) {
+	if name != filepath.Base(name) || !filepath.IsLocal(name) {
+		return "", fmt.Errorf("%q isn't the name of a file in the folder of the launch", name)
+	}
+	return filepath.Join(h.folder, name), nil
+}
+
+// Drop deletes a state that an engine has refused, or on which it died.
+func (h *Shelf) Drop(id string, why error) {
+	s := h.store
+	s.mu.Lock()
+	e := h.group.entries[id]
+	if e == nil {
+		s.mu.Unlock()
+		return
+	}
+	s.forget([]*entry{e})
+	s.count(e.record.Model).Refused++
+	s.mu.Unlock()
+	s.discard([]*entry{e})
+	if why == nil {
+		why = errors.New("unknown")
+	}
+	s.log.Warn("a saved state of a prompt was of no use, and is deleted", "model", e.record.Model, "error", why)
+}

@@ -1,0 +1,155 @@
+package warm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+)
+
+// ErrOff is the error of a store that keeps nothing, because it is switched off or closed, or its folder can't be used.
+var ErrOff = errors.New("no states of prompts are kept")
+
+// ErrDeleted means that what a state belongs to was deleted while the state was saved.
+var ErrDeleted = errors.New("the conversation, the owner or the model of the state was deleted meanwhile")
+
+// tidyEvery is the time between two looks for states that are too old.
+const tidyEvery = time.Hour
+
+// Store is the folder of all states. Its methods are safe for concurrent use.
+type Store struct {
+	dir   string
+	log   *slog.Logger
+	now   func() time.Time
+	disk  func() (free, total int64, err error)
+	key   prefix.Key
+	usual int64 // the size, unless Settings have one
+
+	digests digests // of the models' files
+	stop    chan struct{}
+	tender  sync.WaitGroup
+
+	mu         sync.Mutex
+	settings   Settings
+	configured bool  // nothing is pruned before
+	broken     error // why the folder can't be used
+	closed     bool
+	groups     map[string]*group // by print
+	shelves    map[*Shelf]bool
+	puts       map[*put]bool // under way
+	gone       gone
+	verdicts   map[kind]*verdict
+	ledger     ledger
+	counts     map[string]*Counts // by model
+	remains    []string           // files that couldn't be removed
+	pause      time.Time          // until then nothing is written, because the disk failed
+	cramped    bool               // the log says that the disk is too full
+}
+
+// Option changes how a store sees the world.
+type Option func(*Store)
+
+// WithClock replaces time.Now.
+func WithClock(now func() time.Time) Option { return func(s *Store) { s.now = now } }
+
+// WithDisk replaces the system's answer how many bytes of the disk are free, and how many it has.
+func WithDisk(disk func() (free, total int64, err error)) Option {
+	return func(s *Store) { s.disk = disk }
+}
+
+// SetDisk does what [WithDisk] does for a store that is open. Nothing else may use the store meanwhile.
+func (s *Store) SetDisk(disk func() (free, total int64, err error)) { s.disk = disk }
+
+// Open opens the store in a folder, which it makes if there is none. No other process may use it. If the folder can't be used, the
+// store keeps nothing, and Err says why. The error is that of a path that isn't absolute.
+//
+// The store has default Settings, but prunes nothing before the first call of Configure.
+func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("the folder for states of prompts, %q, isn't an absolute path", dir)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{
+		dir: dir, log: log, now: time.Now, stop: make(chan struct{}), groups: map[string]*group{}, shelves: map[*Shelf]bool{},
+		puts: map[*put]bool{}, digests: digests{of: map[string]digest{}}, verdicts: map[kind]*verdict{}, counts: map[string]*Counts{},
+		gone: gone{conversations: map[string]time.Time{}, owners: map[string]time.Time{}},
+	}
+	s.disk = s.askDisk
+	for _, option := range options {
+		option(s)
+	}
+	if s.broken = s.load(); s.broken != nil {
+		s.key = randomKey()
+		s.groups = map[string]*group{}
+		return s, nil
+	}
+	s.usual = s.usualSize()
+	s.tender.Go(s.tend)
+	return s, nil
+}
+
+// Key returns the secret of the chains. It is the same as long as the folder exists.
+func (s *Store) Key() prefix.Key { return s.key }
+
+// Err returns why the store's folder can't be used, for the operator; nil if it can.
+func (s *Store) Err() error { return s.broken }
+
+// Configure applies settings, to what is kept already as well. If states are to be kept and the folder can't be used, the log says
+// so, and what to do.
+func (s *Store) Configure(settings Settings) {
+	s.mu.Lock()
+	s.settings, s.configured = settings, true
+	s.mu.Unlock()
+	switch {
+	case settings.Off:
+		s.Clear("")
+	case s.broken != nil:
+		s.log.Error("states of prompts aren't kept, because their folder can't be used: make it a folder that belongs to the user who "+
+			"runs the server and that this user can write, then restart; or switch them off (warm off)", "folder", s.dir, "error", s.broken)
+	default:
+		s.prune()
+	}
+}
+
+// Close writes what is to be remembered. The shelves should have been closed before. Then the store keeps nothing more.
+func (s *Store) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	s.mu.Unlock()
+	close(s.stop)
+	s.tender.Wait()
+	s.flush()
+}
+
+// tend prunes every hour.
+func (s *Store) tend() {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.tidy()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// tidy does what is due from time to time.
+func (s *Store) tidy() {
+	s.prune()
+	s.flush()
+}
+
+// isOff reports whether nothing is kept. The caller holds mu.
+func (s *Store) isOff() bool { return s.settings.Off || s.broken != nil || s.closed }
