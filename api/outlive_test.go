@@ -253,12 +253,15 @@ func TestOutlive_ALoadThatFailsInThePause(t *testing.T) {
 	for _, dialect := range []string{"chat", "choices", "messages", "responses", "native", "completions"} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
-			script := firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}})
+			script := firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}})
 			script.Load.Fail = fakeengine.LoadError("unknown model architecture: 'foobar'")
 			s, tt := serve(t, script, threeSlots), outliving[dialect]
-			got := s.do("POST", tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`)
-			if got.status != 200 || !strings.Contains(got.body, "from") || strings.Contains(got.body, "engine.\"") || !strings.Contains(got.body, "foobar") {
-				t.Errorf("%d %s", got.status, got.body)
+			status, begun, rest := s.open(tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`, "from", 1)
+			s.fake.Release("seen")
+			left, err := io.ReadAll(rest)
+			all := begun + string(left)
+			if err != nil || status != 200 || strings.Contains(all, "engine.\"") || !strings.Contains(all, "foobar") {
+				t.Errorf("%v: %d %s", err, status, all)
 			}
 		})
 	}

@@ -374,7 +374,8 @@ func (s *Supervisor) spawn(e Spawn) {
 		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
-	s.processes.Go(func() { p.run(engine, Launch{Spec: in.Spec, Instance: in.ID}) })
+	launch := Launch{Spec: in.Spec, Instance: in.ID} // the instance itself is the loop's alone
+	s.processes.Go(func() { p.run(engine, launch) })
 }
 
 func (s *Supervisor) stop(e Stop) {
