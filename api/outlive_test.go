@@ -106,13 +106,26 @@ func TestOutlive_EveryDialect(t *testing.T) {
 // threeSlots is as many as there are choices.
 var threeSlots = func(_ *Config, settings *node.Settings) { inParallel(settings, 3) }
 
-// lostAfter returns a script whose first engine crashes after n pieces of its answer. The engines after it don't.
+// lostAfter returns a script whose first engine crashes after n pieces of its answer and the gate "seen". The engines after it
+// don't.
 func lostAfter(n int, rule fakeengine.Rule) *fakeengine.Script {
 	lost := rule
-	lost.Cues = []fakeengine.Cue{{After: n, Do: fakeengine.Crash}}
+	lost.Cues = []fakeengine.Cue{{After: n, Gate: "seen", Do: fakeengine.Crash}}
 	script := firstProcess(lost)
 	script.Rules = []fakeengine.Rule{rule}
 	return script
+}
+
+// outlive posts a request for a stream, lets the engine crash when the client has read seen, and returns the whole answer.
+func (s *server) outlive(path, body, seen string) answer {
+	s.t.Helper()
+	status, begun, rest := s.open(path, body, seen, 1)
+	s.fake.Release("seen")
+	left, err := io.ReadAll(rest)
+	if err != nil {
+		s.t.Errorf("%v after %s", err, left)
+	}
+	return answer{status: status, body: begun + string(left)}
 }
 
 // TestOutlive_WhatItCannot ends in an error, after what the client has seen.
@@ -124,23 +137,24 @@ func TestOutlive_WhatItCannot(t *testing.T) {
 	calling := fakeengine.Answer{Text: "I call", Calls: []fakeengine.ToolCall{{Name: "f", Arguments: `{"a":"one two"}`}}}
 	for name, tt := range map[string]struct {
 		script *fakeengine.Script
+		seen   string // before the engine is lost; empty: nothing needs to be
 		more   string
 		code   string // empty: the answer is whole
 		asked  int
 	}{
-		"in a call":                  {lostAfter(4, fakeengine.Rule{Answer: calling}), `,"temperature":0` + tools, "engine_failed", 1},
-		"before a call":              {lostAfter(1, fakeengine.Rule{Answer: calling}), `,"temperature":1` + tools, "", 2},
-		"held to a schema":           {lostAfter(2, fakeengine.Rule{Answer: text}), `,"temperature":1` + format, "engine_failed", 1},
-		"held to a schema, repeated": {lostAfter(2, fakeengine.Rule{Answer: text}), `,"temperature":0` + format, "", 2},
-		"a required call":            {lostAfter(4, fakeengine.Rule{Answer: fakeengine.Answer{Text: `{"name": "f", "arguments": {"a":"one two"}}`}}), `,"temperature":1,"tool_choice":"required"` + tools, "engine_failed", 1},
-		"every engine is lost":       {&fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}}}, `,"temperature":1`, "request_crashes_engine", 2},
-		"every engine, repeated":     {&fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}}}, `,"temperature":0`, "request_crashes_engine", 2},
-		"it isn't taken":             {noSecond(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}), `,"temperature":1`, "engine_failed", 2},
+		"in a call":                  {lostAfter(4, fakeengine.Rule{Answer: calling}), `"name":"f"`, `,"temperature":0` + tools, "engine_failed", 1},
+		"before a call":              {lostAfter(1, fakeengine.Rule{Answer: calling}), `"I"`, `,"temperature":1` + tools, "", 2},
+		"held to a schema":           {lostAfter(2, fakeengine.Rule{Answer: text}), `"content":`, `,"temperature":1` + format, "engine_failed", 1},
+		"held to a schema, repeated": {lostAfter(2, fakeengine.Rule{Answer: text}), `"content":`, `,"temperature":0` + format, "", 2},
+		"a required call":            {lostAfter(4, fakeengine.Rule{Answer: fakeengine.Answer{Text: `{"name": "f", "arguments": {"a":"one two"}}`}}), `"name":"f"`, `,"temperature":1,"tool_choice":"required"` + tools, "engine_failed", 1},
+		"every engine is lost":       {&fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}}}, "", `,"temperature":1`, "request_crashes_engine", 2},
+		"every engine, repeated":     {&fakeengine.Script{Rules: []fakeengine.Rule{{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}}}, "", `,"temperature":0`, "request_crashes_engine", 2},
+		"it isn't taken":             {noSecond(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}}), "", `,"temperature":1`, "engine_failed", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, tt.script)
-			got := s.says("hi", `,"stream":true`+tt.more)
+			got := s.outlive("/v1/chat/completions", `{"model":"tinychat","stream":true,"messages":[{"role":"user","content":"hi"}]`+tt.more+`}`, tt.seen)
 			all := chunks(t, got.body)
 			last := answer{body: all[len(all)-1]}
 			if tt.code == "" && last.body != "[DONE]" || tt.code != "" && (last.code() != tt.code || !isWholeError(last.body)) {
@@ -159,13 +173,14 @@ func TestOutlive_WhatItCannot(t *testing.T) {
 // TestOutlive_AnotherText: where the same request is answered otherwise, the answer goes on after what was said.
 func TestOutlive_AnotherText(t *testing.T) {
 	t.Parallel()
-	script := firstProcess(fakeengine.Rule{Answer: fakeengine.Answer{Text: "one two"}, Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}})
+	script := firstProcess(fakeengine.Rule{Answer: fakeengine.Answer{Text: "one two"}, Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}})
 	script.Rules = []fakeengine.Rule{
 		{Contains: `"role":"assistant"`, Answer: fakeengine.Answer{Text: "one two three"}},
 		{Answer: fakeengine.Answer{Text: "one 2 3"}},
 	}
 	s := serve(t, script)
-	texts, ends := choicesOf(t, s.says("hi", `,"stream":true,"seed":1`).body)
+	got := s.outlive("/v1/chat/completions", `{"model":"tinychat","stream":true,"seed":1,"messages":[{"role":"user","content":"hi"}]}`, `"content":" two"`)
+	texts, ends := choicesOf(t, got.body)
 	if texts[0] != "one two three" || ends[0] != "stop" || s.requests() != 3 {
 		t.Errorf("%v, %v, %d requests", texts, ends, s.requests())
 	}
@@ -256,12 +271,9 @@ func TestOutlive_ALoadThatFailsInThePause(t *testing.T) {
 			script := firstProcess(fakeengine.Rule{Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}})
 			script.Load.Fail = fakeengine.LoadError("unknown model architecture: 'foobar'")
 			s, tt := serve(t, script, threeSlots), outliving[dialect]
-			status, begun, rest := s.open(tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`, "from", 1)
-			s.fake.Release("seen")
-			left, err := io.ReadAll(rest)
-			all := begun + string(left)
-			if err != nil || status != 200 || strings.Contains(all, "engine.\"") || !strings.Contains(all, "foobar") {
-				t.Errorf("%v: %d %s", err, status, all)
+			got := s.outlive(tt.path, `{"model":"tinychat","stream":true,`+tt.body+`}`, "from")
+			if got.status != 200 || strings.Contains(got.body, "engine.\"") || !strings.Contains(got.body, "foobar") {
+				t.Errorf("%d %s", got.status, got.body)
 			}
 		})
 	}
@@ -352,7 +364,8 @@ func TestOutlive_StopStrings(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, lostAfter(2, fakeengine.Rule{Answer: fakeengine.Answer{Pieces: []string{"one E", "N", "D two"}}}))
-			texts, ends := choicesOf(t, s.says("hi", `,"stream":true,"stop":["END"],"temperature":`+temperature).body)
+			body := `{"model":"tinychat","stream":true,"stop":["END"],"temperature":` + temperature + `,"messages":[{"role":"user","content":"hi"}]}`
+			texts, ends := choicesOf(t, s.outlive("/v1/chat/completions", body, "one ").body)
 			if texts[0] != "one " || ends[0] != "stop" {
 				t.Errorf("%v %v", texts, ends)
 			}
@@ -373,7 +386,7 @@ func TestOutlive_Limits(t *testing.T) {
 			}
 			body := `{"model":"tinychat","stream":true,"temperature":1,"` + limit + `":4,` + strings.Replace(tt.body, `"max_tokens":99,`, "", 1) + `}`
 			want := serve(t, nil).do("POST", tt.path, body)
-			got := serve(t, lostAfter(2, fakeengine.Rule{})).do("POST", tt.path, body)
+			got := serve(t, lostAfter(2, fakeengine.Rule{})).outlive(tt.path, body, "from")
 			if diff := cmp.Diff(essence(want.body), essence(got.body)); diff != "" || !strings.Contains(got.body, "fake") || strings.Contains(got.body, "engine.") {
 				t.Errorf("(-undisturbed +lost):\n%s", diff)
 			}
@@ -385,7 +398,7 @@ func TestOutlive_Limits(t *testing.T) {
 func TestOutlive_IsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, lostAfter(2, fakeengine.Rule{PromptTokens: 7}))
-	if got := s.says("hi", `,"stream":true,"temperature":1`); got.status != 200 {
+	if got := s.outlive("/v1/chat/completions", `{"model":"tinychat","stream":true,"temperature":1,"messages":[{"role":"user","content":"hi"}]}`, "from"); got.status != 200 {
 		t.Fatal(got.body)
 	}
 	if used := s.usedBy("", "lmcaddy/tinychat", 1); used.TokensIn != 7 || used.TokensOut != 5 {
