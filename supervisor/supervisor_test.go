@@ -94,6 +94,39 @@ func starts(fake *fakeengine.Engine) []fakeengine.Event {
 	return slices.DeleteFunc(fake.Events(), func(ev fakeengine.Event) bool { return ev.Kind != fakeengine.Started })
 }
 
+// TestSupervisor_ConfiguresWhileItLaunches: with the race detector, it fails if a launch reads what new settings replace.
+func TestSupervisor_ConfiguresWhileItLaunches(t *testing.T) {
+	s, _ := start(t, nil)
+	for range 20 {
+		spec := fakeSpec("a/b", 1)
+		loaded := make(chan error, 1)
+		go func() {
+			_, err := s.Load(t.Context(), spec, nil)
+			loaded <- err
+		}()
+		var gen uint64
+		eventually(t, "it is launched", func() bool {
+			all := s.Instances()
+			if len(all) == 1 {
+				gen = all[0].Gen
+			}
+			return gen > 0
+		})
+		pinned := fakeSpec("a/b", 1)
+		pinned.Pinned = true
+		s.Configure(Limits{}, map[uint64]*Spec{gen: pinned})
+		if err := <-loaded; err != nil {
+			t.Fatal(err)
+		}
+		if all := s.Instances(); len(all) != 1 || !all[0].Spec.Pinned {
+			t.Errorf("%+v", all)
+		}
+		if err := s.Unload(t.Context(), "a/b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestSupervisor_LaunchesWithWhatItWasTold(t *testing.T) {
 	t.Setenv("LLAMA_ARG_CTX_SIZE", "99")
 	s, fake := start(t, nil)
