@@ -9,7 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/native"
 )
 
-// wantsEvents reports whether the client asks for a stream of events by its header Accept, and for nothing else.
+// wantsEvents reports whether the Accept header names text/event-stream and no other type.
 func (c *call) wantsEvents() bool {
 	kinds := strings.Join(c.r.Header.Values("Accept"), ",")
 	return strings.Contains(kinds, "text/event-stream") && !strings.Contains(kinds, ",")

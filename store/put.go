@@ -134,7 +134,7 @@ func (p *put) first(t *tx) (inserted bool, err error) {
 	return n == 1, err
 }
 
-// title is of no use for a turn whose dialect isn't known: see [Conversation].
+// title returns the conversation's title. A turn whose dialect isn't known has none: see [Conversation].
 func (p *put) title() string {
 	if p.Dialect == "" {
 		return ""

@@ -1,8 +1,8 @@
 // Package logs keeps the newest records of this process's log in memory, so that they can be read and followed over the API,
 // wherever else the log goes.
 //
-// A [Log] has two rings: engines write so many lines at debug level that in one ring they would soon displace the warnings of
-// the night before.
+// A [Log] has a ring of its own for debug records. Engines write so many of these that in a common ring they would soon displace
+// last night's warnings.
 package logs
 
 import (

@@ -160,8 +160,8 @@ func show(ctx context.Context, program string, args ...string) error {
 	return cmd.Run()
 }
 
-// command makes a command with this process's environment, but for the variables that this process sets for itself and that
-// the system's programs would take for the user's.
+// command returns a command with this process's environment, without the variables that this process sets for itself: the
+// system's programs would read them as the user's.
 func command(ctx context.Context, program string, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	for _, variable := range os.Environ() {
