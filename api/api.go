@@ -123,6 +123,7 @@ type call struct {
 	unreserve func()          // gives back the tokens that are reserved; nil: there are none
 
 	ledger    ledger
+	underway  *node.Underway          // nil: it isn't known yet which model the request asks, or it asks none
 	inspected *node.Inspection        // nil: nothing is kept of the request
 	cancel    context.CancelCauseFunc // ends the request, whose context it is
 	writing   writing

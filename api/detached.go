@@ -20,6 +20,7 @@ func (c *call) detach() *call {
 	c.held, c.claim, c.made, c.admitted = nil, node.BodyClaim{}, 0, nil
 	d.ledger.of, d.ledger.toModel, c.ledger.toModel = c.ledger.of, c.ledger.toModel, false // it is counted when it is answered
 	d.inspected, c.inspected = c.inspected, nil
+	d.underway, c.underway = c.underway, nil
 	d.ledger.tracer, d.ledger.begunBy = c.ledger.tracer, trace.SpanContextFromContext(c.r.Context())
 	// Of the request, only what errors are logged with is kept.
 	d.r = &http.Request{Method: c.r.Method, URL: c.r.URL, Header: http.Header{}}
@@ -33,6 +34,7 @@ func (c *call) detach() *call {
 func (c *call) takeBack(d *call) {
 	c.ledger.toModel, d.ledger.isTold = d.ledger.toModel, true
 	c.inspected, d.inspected = d.inspected, nil
+	c.underway, d.underway = d.underway, nil
 	d.end()
 }
 

@@ -13,18 +13,6 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// listRequests is GET /api/v1/requests: the requests that are kept by the option inspect.
-func (c *call) listRequests() error {
-	if c.node.Settings().Inspect == 0 {
-		return inspectsNothing()
-	}
-	list := resource.Requests{Requests: []resource.Request{}}
-	for _, s := range c.node.Inspected() {
-		list.Requests = append(list.Requests, describeRequest(&s))
-	}
-	return c.answer(list)
-}
-
 // getRequest is GET /api/v1/requests/{id}.
 func (c *call) getRequest() error {
 	in, ok := c.node.InspectedRequest(c.param)
@@ -62,16 +50,6 @@ func inspectsNothing() *translate.Error {
 
 func message(header http.Header, body node.Text) resource.Message {
 	return resource.Message{Header: header, Body: strings.ToValidUTF8(string(body.Kept), "\uFFFD"), BodyBytes: body.Size}
-}
-
-func describeRequest(s *node.Summary) resource.Request {
-	return resource.Request{
-		ID: s.ID, ArrivedAt: s.Arrived.UTC(), Seconds: s.Duration.Seconds(), Outcome: s.Outcome, Method: s.Method, Path: s.Path, Dialect: s.Dialect,
-		Status: s.Status, Stream: s.Streamed, Model: s.Model, Instance: s.Instance, Owner: s.Owner, TokenName: s.TokenName,
-		TokensIn: s.Usage.Prompt, TokensCached: s.Usage.Cached, TokensOut: s.Usage.Completion, ToolCalls: s.Tools,
-		Queue: s.Queue.Seconds(), Load: s.Load.Seconds(), Restore: s.Restore.Seconds(),
-		FirstToken: s.FirstToken.Seconds(), PerToken: s.PerToken.Seconds(),
-	}
 }
 
 // inspect keeps the request whole, if the settings say so.

@@ -87,16 +87,31 @@ func outcomeOf(e *translate.Error) string {
 	return e.Kind.Word()
 }
 
-// summarize completes the summary.
-func (c *call) summarize() *node.Summary {
-	l := &c.ledger
-	s := &l.of
-	s.ID, s.Arrived, s.Duration = c.id, c.arrived, time.Since(c.arrived)
+// introduce sets what is known of a request from the start.
+func (c *call) introduce(s *node.Summary) {
+	s.ID, s.Arrived = c.id, c.arrived
 	s.Dialect, s.Method, s.Path = dialectName(c.r), c.r.Method, shownPath(c.r)
 	s.Owner = c.who.ID()
 	if c.who != nil {
 		s.Token, s.TokenName = c.who.Token, c.who.Name
 	}
+}
+
+// beginRequest notes that a request asks a model, which is known now.
+func (c *call) beginRequest() {
+	if c.underway != nil {
+		return
+	}
+	c.introduce(&c.ledger.of)
+	c.underway = c.node.BeginRequest(&c.ledger.of)
+}
+
+// summarize completes the summary.
+func (c *call) summarize() *node.Summary {
+	l := &c.ledger
+	s := &l.of
+	c.introduce(s)
+	s.Duration = time.Since(c.arrived)
 	if l.generated > 0 {
 		s.PerToken = l.took / time.Duration(l.generated)
 	}
@@ -123,7 +138,10 @@ func (c *call) settle() {
 	c.inspected.Ended(s)
 	c.traceEnd(s)
 	if c.ledger.toModel {
-		c.logEnd(s)
+		kept := c.logEnd(s)
+		if n != nil {
+			n.EndRequest(c.underway, kept)
+		}
 	}
 	if c.api.Ended != nil && c.run == nil {
 		c.api.Ended(c.r.Context(), s)

@@ -55,10 +55,7 @@ func (c *call) logs() error {
 func (c *call) logQuery(query url.Values) (q logQuery, _ *translate.Error) {
 	q = logQuery{limit: logLimit, filter: logs.Filter{Instance: query.Get("instance"), Request: query.Get("request")}}
 	if model := query.Get("model"); model != "" {
-		q.filter.Models = []string{model} // it may be gone from the disk
-		if target, err := c.node.Find(c.r.Context(), model); err == nil {
-			q.filter.Models = append(q.filter.Models, target.Model.Key, target.Model.FullKey())
-		}
+		q.filter.Models = c.namesOf(model)
 	}
 	if given := query.Get("limit"); given != "" {
 		n, err := strconv.Atoi(given)
@@ -161,8 +158,8 @@ func (c *call) untilExit() (context.Context, context.CancelFunc) {
 }
 
 // logEnd keeps what is known of a request to a model among the records at debug level, where it is found by the request's id. It
-// isn't logged elsewhere: access logs are for that.
-func (c *call) logEnd(s *node.Summary) {
+// isn't logged elsewhere: access logs are for that. It returns the copy of the summary that it keeps.
+func (c *call) logEnd(s *node.Summary) *node.Summary {
 	kept := &struct { // one allocation
 		record logs.Record
 		ended  endedRequest
@@ -172,6 +169,7 @@ func (c *call) logEnd(s *node.Summary) {
 		Model: s.Model, Instance: s.Instance, Request: s.ID,
 	}
 	c.api.Logs.Add(&kept.record)
+	return (*node.Summary)(&kept.ended)
 }
 
 // endedRequest has the fields of the record of a request's end. Most of these records are never read, so only reading one encodes it.

@@ -82,6 +82,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	rq.demand.TTL = c.boundTTL(rq.demand.TTL, rq.target.Model.Key)
 	rq.engine = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
+	c.beginRequest()
 	return rq, nil
 }
 

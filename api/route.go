@@ -36,7 +36,7 @@ var routes = []route{
 	{http.MethodGet, "/api/v1/settings", anyone, (*call).settings},
 	{http.MethodGet, "/api/v1/openapi.json", anyone, (*call).describe},
 	{http.MethodGet, "/api/v1/usage", anyone, (*call).usage},
-	{http.MethodGet, "/api/v1/requests", node.ScopeAdmin, (*call).listRequests},
+	{http.MethodGet, "/api/v1/requests", node.ScopeInference, (*call).listRequests},
 	{http.MethodGet, "/api/v1/requests/", node.ScopeAdmin, (*call).getRequest},
 	{http.MethodGet, "/api/v1/logs", node.ScopeAdmin, (*call).logs},
 	{http.MethodGet, "/api/v1/tokens", node.ScopeAdmin, (*call).listTokens},

@@ -47,10 +47,11 @@ type Node struct {
 	tokens   tokens // recently used
 	meter    *meter
 	traffic  *traffic
-	bodies   bodies   // request bodies in memory
-	failures failures // wrong tokens, by address
-	running  running  // requests in progress, by token
-	runs     *runs    // answers that outlive their requests
+	requests *requests // to models
+	bodies   bodies    // request bodies in memory
+	failures failures  // wrong tokens, by address
+	running  running   // requests in progress, by token
+	runs     *runs     // answers that outlive their requests
 	suspects *suspects
 	health   health
 
@@ -95,6 +96,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		tokens:   tokens{looked: map[[sha256.Size]byte]known{}, used: map[string]time.Time{}},
 		meter:    newMeter(),
 		traffic:  newTraffic(),
+		requests: newRequests(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		runs:     newRuns(),
 		pruning:  make(chan struct{}, 1),

@@ -31,6 +31,7 @@ type Request struct {
 	Restore      float64   `json:"restore_seconds,omitempty"`
 	FirstToken   float64   `json:"time_to_first_token_seconds,omitempty"`
 	PerToken     float64   `json:"time_per_output_token_seconds,omitempty"`
+	Inspected    bool      `json:"inspected,omitempty"` // GET /api/v1/requests/{id} has it whole
 }
 
 // WholeRequest is the response to GET /api/v1/requests/{id}.
