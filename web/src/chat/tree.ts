@@ -1,0 +1,160 @@
+// A conversation with its branches. Each turn is a question with its answer; turns with the same parent are branches.
+
+import { isRunning, newAnswer, partsOf } from "./answer";
+import type { Answer } from "./answer";
+
+export interface Question {
+	text: string;
+	images: string[]; // data URLs
+}
+
+export interface Turn {
+	id: string; // within the page
+	parent: string; // empty: the conversation begins with it
+	question: Question;
+	answer: Answer;
+	model: string;
+	systemPrompt?: string;
+}
+
+export interface Tree {
+	turns: ReadonlyMap<string, Turn>; // in the order in which they were made
+	chosen: ReadonlyMap<string, string>; // the child of each parent that is shown
+}
+
+export const emptyTree: Tree = { turns: new Map(), chosen: new Map() };
+
+/** Returns the turns that continue a parent, the oldest first. */
+export function branches(tree: Tree, parent: string): Turn[] {
+	return [...tree.turns.values()].filter((t) => t.parent === parent);
+}
+
+/** Returns the turns that are shown, from the first on. */
+export function path(tree: Tree): Turn[] {
+	const shown: Turn[] = [];
+	for (let at = ""; shown.length <= tree.turns.size;) {
+		const next = tree.turns.get(tree.chosen.get(at) ?? "");
+		if (!next) break;
+		shown.push(next);
+		at = next.id;
+	}
+	return shown;
+}
+
+/** Adds a turn, and shows it. */
+export function withTurn(tree: Tree, turn: Turn): Tree {
+	return { turns: new Map(tree.turns).set(turn.id, turn), chosen: new Map(tree.chosen).set(turn.parent, turn.id) };
+}
+
+/** Changes the answer of a turn. */
+export function withAnswer(tree: Tree, id: string, change: (a: Answer) => Answer): Tree {
+	const turn = tree.turns.get(id);
+	if (!turn) return tree;
+	const answer = change(turn.answer);
+	return answer === turn.answer ? tree : { ...tree, turns: new Map(tree.turns).set(id, { ...turn, answer }) };
+}
+
+/** Shows a branch. */
+export function choose(tree: Tree, turn: Turn): Tree {
+	return { ...tree, chosen: new Map(tree.chosen).set(turn.parent, turn.id) };
+}
+
+/** Deletes a turn that nothing continues, and shows the branch before it. */
+export function without(tree: Tree, id: string): Tree {
+	const turn = tree.turns.get(id);
+	if (!turn || branches(tree, id).length > 0) return tree;
+	const turns = new Map(tree.turns);
+	turns.delete(id);
+	const chosen = new Map(tree.chosen);
+	const left = branches({ turns, chosen }, turn.parent).at(-1);
+	if (left) chosen.set(turn.parent, left.id);
+	else chosen.delete(turn.parent);
+	return { turns, chosen };
+}
+
+/**
+ * Returns the response that a question after a turn continues: the turn's, or that of the nearest turn before it that is stored. Empty: it
+ * begins a conversation.
+ */
+export function continues(tree: Tree, after: string): string {
+	for (let turn = tree.turns.get(after); turn; turn = tree.turns.get(turn.parent)) {
+		if (turn.answer.responseId && !isRunning(turn.answer)) return turn.answer.responseId;
+	}
+	return "";
+}
+
+/** A response as GET /api/v1/conversations/{id} returns it. */
+export interface StoredResponse {
+	response_id: string;
+	previous_response_id?: string;
+	model: string;
+	status: string;
+	system_prompt?: string;
+	input: unknown[];
+	output: unknown[];
+	usage?: { input_tokens?: number; cached_input_tokens?: number; output_tokens?: number; reasoning_output_tokens?: number };
+}
+
+/** Returns a stored conversation. The newest branch is shown. */
+export function treeOf(responses: StoredResponse[]): Tree {
+	const turns = new Map<string, Turn>();
+	const chosen = new Map<string, string>();
+	const known = new Set(responses.map((r) => r.response_id));
+	for (const r of responses) {
+		const parent = r.previous_response_id && known.has(r.previous_response_id) ? r.previous_response_id : "";
+		const answer: Answer = {
+			...newAnswer(),
+			phase: phaseOf(r.status),
+			status: r.status,
+			instance: r.model,
+			responseId: r.response_id,
+			parts: partsOf(r.output),
+			cachedTokens: r.usage?.cached_input_tokens ?? null,
+			stats: r.usage
+				? {
+						input_tokens: r.usage.input_tokens ?? 0,
+						total_output_tokens: r.usage.output_tokens ?? 0,
+						reasoning_output_tokens: r.usage.reasoning_output_tokens ?? 0,
+						tokens_per_second: 0,
+						time_to_first_token_seconds: 0,
+					}
+				: null,
+		};
+		const turn: Turn = { id: r.response_id, parent, question: questionOf(r.input), answer, model: r.model };
+		if (r.system_prompt !== undefined) turn.systemPrompt = r.system_prompt;
+		turns.set(turn.id, turn);
+	}
+	// The way to the newest response is shown, and below any other branch its newest one.
+	for (const turn of turns.values()) chosen.set(turn.parent, turn.id);
+	const newest = responses.at(-1)?.response_id ?? "";
+	const seen = new Set<string>();
+	for (let turn = turns.get(newest); turn && !seen.has(turn.id); turn = turns.get(turn.parent)) {
+		seen.add(turn.id);
+		chosen.set(turn.parent, turn.id);
+	}
+	return { turns, chosen };
+}
+
+function phaseOf(status: string): Answer["phase"] {
+	switch (status) {
+		case "incomplete":
+		case "cancelled":
+			return "stopped";
+		case "failed":
+			return "failed";
+		default:
+			return "done";
+	}
+}
+
+function questionOf(input: unknown[]): Question {
+	const question: Question = { text: "", images: [] };
+	for (const item of input) {
+		if (typeof item !== "object" || item === null) continue;
+		const i = item as { type?: string; content?: unknown; data_url?: unknown; output?: unknown };
+		const said = typeof i.content === "string" ? i.content : typeof i.output === "string" ? i.output : "";
+		if (said) question.text += (question.text ? "\n\n" : "") + said;
+		if (typeof i.data_url === "string") question.images.push(i.data_url);
+	}
+	return question;
+}
