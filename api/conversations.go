@@ -109,7 +109,7 @@ func (c *call) conversation() (store.Conversation, error) {
 	return c.node.Conversations().Conversation(c.r.Context(), owner, id)
 }
 
-// getConversation is GET /api/v1/conversations/{id}?responses=true.
+// getConversation is GET /api/v1/conversations/{id}?responses=true&branches=false.
 func (c *call) getConversation() error {
 	stored, err := c.conversation()
 	if err != nil {
@@ -121,9 +121,13 @@ func (c *call) getConversation() error {
 			return err
 		}
 	}
+	wantsBranches, err := c.queryBool("branches")
+	if err != nil {
+		return err
+	}
 	described := describeConversation(&stored)
 	if wantsResponses {
-		turns, err := c.node.Conversations().Chain(c.r.Context(), stored.Owner, stored.Last)
+		turns, err := c.responsesOf(&stored, wantsBranches)
 		if err != nil {
 			return err
 		}
@@ -132,6 +136,14 @@ func (c *call) getConversation() error {
 		}
 	}
 	return c.answer(described)
+}
+
+// responsesOf returns the turns on the way to the newest one, or those of all branches.
+func (c *call) responsesOf(stored *store.Conversation, inAllBranches bool) ([]*store.Turn, error) {
+	if inAllBranches {
+		return c.node.Conversations().Branches(c.r.Context(), stored.Owner, stored.ID)
+	}
+	return c.node.Conversations().Chain(c.r.Context(), stored.Owner, stored.Last)
 }
 
 // deleteConversation is DELETE /api/v1/conversations/{id}.

@@ -62,6 +62,29 @@ func TestConversations_OfBothDialects(t *testing.T) {
 	}
 }
 
+func TestConversations_Branches(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	after := func(input, previous string) string {
+		return gjson.Get(s.native(input, `,"previous_response_id":"`+previous+`"`).body, "response_id").Str
+	}
+	first := gjson.Get(s.native("one", "").body, "response_id").Str
+	left := after("two", first)
+	leaf := after("three", left)
+	right := after("two again", first)
+	for query, want := range map[string][]string{
+		"": {first, right}, "?branches=false": {first, right}, "?branches=true": {first, left, leaf, right}, "?branches=true&responses=false": nil,
+	} {
+		got := s.do("GET", conversationsPath+"/"+leaf+query, "")
+		if diff := cmp.Diff(want, eachOf(got.body, "responses", "response_id")); got.status != 200 || diff != "" {
+			t.Errorf("%q: %d %s\n%s", query, got.status, got.body, diff)
+		}
+	}
+	if got := s.do("GET", conversationsPath+"/"+first+"?branches=maybe", ""); got.status != 400 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 func TestConversations_Pages(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

@@ -17,7 +17,7 @@ var parameters = map[string][]string{
 	"GET /api/v1/requests":           {"limit", "model", "outcome"},
 	"GET /api/v1/conversations":      {"limit", "cursor", "owner"},
 	"DELETE /api/v1/conversations":   {"updated_before", "owner"},
-	"GET /api/v1/conversations/*":    {"responses", "owner"},
+	"GET /api/v1/conversations/*":    {"responses", "branches", "owner"},
 	"DELETE /api/v1/conversations/*": {"owner"},
 	"GET /api/v1/models/search":      {"query", "limit"},
 	"DELETE /api/v1/warm":            {"model"},

@@ -114,6 +114,30 @@ func TestConversations_ADeletedNewestTurn(t *testing.T) {
 	})
 }
 
+func TestBranches(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		first := turn(nil, "first").at(10)
+		left, right := turn(first, "left").at(20), turn(first, "right").at(30)
+		leaf, late := turn(left, "leaf").at(40), turn(right, "late").at(50)
+		stored(t, s, first, right, left, late, leaf, turn(nil, "another").at(60))
+		must(t, s.Delete(t.Context(), "", left.ID)) // leaf continues it
+		must(t, s.Delete(t.Context(), "", late.ID))
+		turns, err := s.Branches(t.Context(), "", first.ID)
+		var got []string
+		for _, found := range turns {
+			got = append(got, found.In[0].Parts[0].Text)
+		}
+		if diff := cmp.Diff([]string{"first", "left", "right", "leaf"}, got); err != nil || diff != "" {
+			t.Errorf("%v\n%s", err, diff)
+		}
+		for _, c := range []struct{ owner, id string }{{"tok_1", first.ID}, {"", leaf.ID}, {"", ""}, {"", "\xff"}} {
+			if _, err := s.Branches(t.Context(), c.owner, c.id); !cmp.Equal(error(&NotFound{c.id}), err) {
+				t.Errorf("%q of %q: %v", c.id, c.owner, err)
+			}
+		}
+	})
+}
+
 func TestConversation_ByItsBeginning(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Store) {
 		first, second := turn(nil, "first").at(1), turn(nil, "second").at(2)

@@ -21,6 +21,9 @@ const (
 		SELECT t.id, t.parent, t.family, t.owner, t.model, t.status, t.created, t.depth, t.body
 			FROM chain c JOIN turns t ON t.id = c.parent AND t.depth < c.depth
 	) SELECT id, coalesce(parent, ''), family, owner, model, status, created, depth, body FROM chain`
+
+	selectBranches = `SELECT id, coalesce(parent, ''), family, owner, model, status, created, depth, body FROM turns
+		WHERE family = $1 AND owner = $2 ORDER BY created DESC, id DESC LIMIT 1000`
 )
 
 // Get returns a turn with the data of its images. The error is *[NotFound] if the owner has no such turn.
@@ -38,6 +41,15 @@ func (s *Store) Get(ctx context.Context, owner, id string) (*Turn, error) {
 // Turns with the same image share its Data, which must not be modified.
 func (s *Store) Chain(ctx context.Context, owner, id string) ([]*Turn, error) {
 	return s.turns(ctx, selectChain, owner, id)
+}
+
+// Branches returns the newest turns of a conversation in all of its branches, at most 1000, the oldest first, with the data of images. It
+// includes deleted turns that others continue. The conversation is named by its first turn. The error is *[NotFound] if the owner has no
+// such conversation.
+func (s *Store) Branches(ctx context.Context, owner, id string) ([]*Turn, error) {
+	turns, err := s.turns(ctx, selectBranches, owner, id)
+	slices.SortStableFunc(turns, func(a, b *Turn) int { return a.Created.Compare(b.Created) }) // a turn is deeper than what it continues
+	return turns, err
 }
 
 // turns runs one of the queries above. It returns at least one turn, or an error.
@@ -93,7 +105,7 @@ func scan(ctx context.Context, q querier, query, owner, id string) ([]*Turn, err
 	case len(rows) == 0:
 		return nil, &NotFound{ID: id}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.depth, b.depth) })
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.depth, b.depth) })
 	if query == selectChain && rows[len(rows)-1].depth != len(rows)-1 {
 		return nil, fmt.Errorf("turns that the stored response %q continues are missing", id)
 	}

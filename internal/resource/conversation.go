@@ -30,7 +30,7 @@ type Conversation struct {
 	Created *Time  `json:"created_at"`
 	Updated *Time  `json:"updated_at"`
 
-	// Responses are those on the way to the newest, unless the request doesn't want them.
+	// Responses are those on the way to the newest, or those of all branches, unless the request doesn't want them.
 	Responses []Response `json:"responses,omitempty"`
 }
 
