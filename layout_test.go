@@ -45,6 +45,7 @@ var mayImport = []row{
 	{"translate/openai", []string{"translate/wire", "translate/request", "translate/jsonbody", "translate"}},
 	{"translate/anthropic", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/native", []string{"translate/request", "translate/jsonbody", "translate"}},
+	{"translate/ollama", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/responses", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/wire", []string{"internal/prefix", "translate/request", "translate/jsonbody", "translate"}},
 	{"translate/request", []string{"translate/jsonbody", "translate", "internal/picture"}},

@@ -17,7 +17,11 @@ func (c *call) asked(body *jsonbody.Body) (node.Target, error) {
 	name, err := model(body)
 	if err == nil {
 		var target node.Target
-		target, err = c.find(name)
+		find := c.find
+		if c.dialect == ollamaDialect {
+			find = c.findOllama
+		}
+		target, err = find(name)
 		if err == nil {
 			return target, nil
 		}
@@ -46,7 +50,7 @@ func isAnyName(err error) bool {
 // identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
 func (c *call) only() (string, error) {
 	kind := catalog.TypeLLM
-	if path := c.r.URL.Path; strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/rerank") {
+	if path := c.r.URL.Path; strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed") || strings.HasSuffix(path, "/rerank") {
 		kind = catalog.TypeEmbedding
 	}
 	var keys []string

@@ -59,6 +59,11 @@ func TestErrors_EachInItsDialect(t *testing.T) {
 		"load: not a number":     {"POST", load, `{"model":"tinychat","num_experts":"all"}`, 400, `{"error":{"type":"invalid_request"`},
 		"unload: unknown":        {"POST", unload, `{"instance_id":"nope"}`, 404, `"param":"instance_id"`},
 		"unload: nothing":        {"POST", unload, `{}`, 400, `"param":"instance_id"`},
+		"Ollama: unknown":        {"POST", "/api/show", `{"model":"nope:4b"}`, 404, `{"error":"model \"nope:4b\" not found, try pulling it first"}`},
+		"Ollama: no model":       {"POST", "/api/show", `{"name":null}`, 400, `{"error":"`},
+		"Ollama: twice":          {"POST", "/api/show", `{"model":"a","model":"b"}`, 400, `{"error":"\"model\" is given twice`},
+		"Ollama: a wrong method": {"GET", "/api/show", ``, 405, `{"error":"Unexpected`},
+		"Ollama: not here":       {"POST", "/api/me", `{}`, 404, `{"error":"Unexpected`},
 		"unload: a wrong method": {"DELETE", unload, ``, 405, `method_not_allowed`},
 	} {
 		t.Run(name, func(t *testing.T) {

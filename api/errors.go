@@ -99,6 +99,8 @@ func (c *call) translated(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindRateLimited, Message: limit.Message, RetryAfter: limit.RetryAfter}
 	case errors.As(err, &busy):
 		return &translate.Error{Kind: translate.KindUnavailable, Code: "server_busy", Message: busy.Error(), RetryAfter: busy.RetryAfter}
+	case errors.As(err, &missing) && c.dialect == ollamaDialect:
+		return unknownToOllama(missing)
 	case errors.As(err, &missing):
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: missing.Error()}
 	case errors.As(err, &broken):

@@ -17,10 +17,11 @@ const (
 	FamilyV0        Family = "v0"
 	FamilyOpenAI    Family = "openai"
 	FamilyAnthropic Family = "anthropic"
+	FamilyOllama    Family = "ollama"
 )
 
 // Families are all families.
-var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic}
+var Families = []Family{FamilyNative, FamilyV0, FamilyOpenAI, FamilyAnthropic, FamilyOllama}
 
 // familyOf is the family that a path of the API belongs to. It is empty for the server's health and its certificate, which belong
 // to none.
@@ -31,6 +32,8 @@ func familyOf(r *http.Request) Family {
 		return ""
 	case dialectOf(r) == anthropicDialect:
 		return FamilyAnthropic
+	case isOllama(path):
+		return FamilyOllama
 	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
 		return FamilyOpenAI
 	case path == "/api/v0" || strings.HasPrefix(path, "/api/v0/"):

@@ -53,13 +53,14 @@ func TestFamilies(t *testing.T) {
 		FamilyV0:        {"/api/v0/models"},
 		FamilyOpenAI:    {"/v1/models"},
 		FamilyAnthropic: {"/v1/models anthropic"},
+		FamilyOllama:    {"/api/tags", "/api/version"},
 	} {
 		t.Run(string(family), func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Families = []Family{family} })
 			for _, path := range []string{
 				"/api/v1/models", "/api/v0/models", "/v1/models", "/v1/models anthropic", "/lmstudio-greeting", "/api/v1/settings",
-				"/api/v1/health", "/v1/messages/nope",
+				"/api/v1/health", "/v1/messages/nope", "/api/tags", "/api/version",
 			} {
 				var header []string
 				path, isAnthropic := strings.CutSuffix(path, " anthropic")

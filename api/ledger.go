@@ -169,6 +169,8 @@ func dialectName(r *http.Request) string {
 		return "anthropic"
 	case responsesDialect:
 		return "responses"
+	case ollamaDialect:
+		return "ollama"
 	case nativeDialect:
 		if strings.HasPrefix(r.URL.Path, "/api/v0/") {
 			return "v0"

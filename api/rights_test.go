@@ -60,6 +60,7 @@ func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 		{"GET", "/api/v1/models/NAME", ""},
 		{"GET", "/v1/models/NAME", ""},
 		{"GET", "/api/v0/models/NAME", ""},
+		{"POST", "/api/show", `{"model":"NAME"}`},
 	} {
 		ask := func(name string) answer {
 			got := s.with(secret, tt.method, strings.Replace(tt.path, "NAME", name, 1), strings.Replace(tt.body, "NAME", name, 1), "X-Request-Id", "same")

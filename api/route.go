@@ -11,6 +11,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/responses"
 )
@@ -87,6 +88,10 @@ var routes = []route{
 	{http.MethodPost, "/api/v0/chat/completions", node.ScopeInference, (*call).chatCompletions},
 	{http.MethodPost, "/api/v0/completions", node.ScopeInference, (*call).completions},
 	{http.MethodPost, "/api/v0/embeddings", node.ScopeInference, (*call).embeddings},
+	{http.MethodGet, "/api/version", public, (*call).ollamaVersion},
+	{http.MethodGet, "/api/tags", node.ScopeModelsRead, (*call).ollamaTags},
+	{http.MethodGet, "/api/ps", node.ScopeModelsRead, (*call).ollamaPS},
+	{http.MethodPost, "/api/show", node.ScopeModelsRead, (*call).ollamaShow},
 }
 
 // greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.
@@ -175,6 +180,7 @@ var (
 	openAIDialect    translate.Dialect = openai.Errors{}
 	anthropicDialect translate.Dialect = anthropic.Errors{}
 	responsesDialect translate.Dialect = responses.Errors{}
+	ollamaDialect    translate.Dialect = ollama.Errors{}
 )
 
 // dialectOf is the dialect of a path's errors, whether or not there is such an endpoint. The list of models has the same path in
@@ -184,6 +190,8 @@ func dialectOf(r *http.Request) translate.Dialect {
 	switch {
 	case isMessages(path), isMessages(strings.TrimPrefix(path, "/v1")), isMessages("/v1" + path), isAnthropicModels(r):
 		return anthropicDialect
+	case isOllama(path):
+		return ollamaDialect
 	case path == "/api" || strings.HasPrefix(path, "/api/") || path == "/lmstudio-greeting":
 		return nativeDialect
 	case path == "/v1/responses" || strings.HasPrefix(path, "/v1/responses/"):
@@ -191,6 +199,16 @@ func dialectOf(r *http.Request) translate.Dialect {
 	default:
 		return openAIDialect
 	}
+}
+
+// isOllama reports whether a path is one of Ollama's, whether or not it is an endpoint here.
+func isOllama(path string) bool {
+	name, ok := strings.CutPrefix(path, "/api/")
+	if !ok {
+		return false
+	}
+	first, _, _ := strings.Cut(name, "/")
+	return ollama.Owns(first)
 }
 
 func isMessages(path string) bool {

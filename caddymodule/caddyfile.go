@@ -218,7 +218,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 // parseHandler reads
 //
 //	lm_api {
-//		dialects native|v0|openai|anthropic...
+//		dialects native|v0|openai|anthropic|ollama...
 //		max_body <size>
 //		cors <origin...>                  # *: all
 //	}
@@ -264,7 +264,7 @@ func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 	for _, name := range names {
 		family := api.Family(name)
 		if !slices.Contains(api.Families, family) {
-			return d.Errf("dialects: %q is not one of: native, v0, openai, anthropic", name)
+			return d.Errf("dialects: %q is not one of: native, v0, openai, anthropic, ollama", name)
 		}
 		*to = append(*to, family)
 	}

@@ -16,7 +16,7 @@ func init() { caddy.RegisterModule(new(Handler)) }
 // Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler. If
 // no handler answers them, they get 404: a client with a wrong base URL must not take an empty answer for a success.
 type Handler struct {
-	// The API families that the site serves: "native", "v0", "openai", "anthropic". Default: all.
+	// The API families that the site serves: "native", "v0", "openai", "anthropic", "ollama". Default: all.
 	Dialects []api.Family `json:"dialects,omitempty"`
 
 	// How many bytes a request's body may have, decoded. Default: 64 MiB.

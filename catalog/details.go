@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +25,8 @@ type Details struct {
 	QuantizedBy  string
 	Source       string // an http(s) URL of its publisher
 	BaseModel    string // an http(s) URL of what it was made from
+
+	Metadata map[string]any // numbers, booleans and short texts of a GGUF file's header, by their keys
 }
 
 // ModelFile is a file of a model.
@@ -68,7 +71,38 @@ func (m Model) Details() (Details, error) {
 	d.Source = cmp.Or(webAddress(detail(f, "general.repo_url")), webAddress(detail(f, "general.url")),
 		webAddress(detail(f, "general.source.repo_url")), webAddress(detail(f, "general.source.url")))
 	d.BaseModel = webAddress(detail(f, "general.base_model.0.repo_url"))
+	d.Metadata = singleValues(f)
 	return d, nil
+}
+
+// maxMetadata bounds the number of entries of Details.Metadata.
+const maxMetadata = 1 << 10
+
+// singleValues returns the entries of a header that are single values. Infinite numbers, which JSON doesn't have, are left out.
+func singleValues(f *gguf.GGUFFile) map[string]any {
+	all := map[string]any{}
+	for _, kv := range f.Header.MetadataKV {
+		if len(all) == maxMetadata {
+			break
+		}
+		switch v := kv.Value.(type) {
+		case string:
+			if len(v) <= maxDetail {
+				all[kv.Key] = detail(f, kv.Key)
+			}
+		case float32:
+			if x := float64(v); !math.IsInf(x, 0) && !math.IsNaN(x) {
+				all[kv.Key] = v
+			}
+		case float64:
+			if !math.IsInf(v, 0) && !math.IsNaN(v) {
+				all[kv.Key] = v
+			}
+		case bool, uint8, int8, uint16, int16, uint32, int32, uint64, int64:
+			all[kv.Key] = v
+		}
+	}
+	return all
 }
 
 // files returns the parts and the projector of a model that is made of files.

@@ -31,7 +31,7 @@ type RequestKey struct{ Model, Dialect, Outcome string }
 type ErrorKey struct{ Dialect, Kind string }
 
 // Dialects are the values of a key's dialect.
-var Dialects = []string{"anthropic", "native", "openai", "responses", "v0"}
+var Dialects = []string{"anthropic", "native", "ollama", "openai", "responses", "v0"}
 
 // unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
 var unavailable = []string{"model_load_failed", "model_too_large", "server_busy", "shutting_down", "store_busy", "store_unavailable", "too_many_open_files"}

@@ -14,6 +14,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
 	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/native"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
@@ -38,7 +39,7 @@ func TestError_Envelopes(t *testing.T) {
 	for kind, name := range kindNames {
 		e := &translate.Error{Kind: translate.Kind(kind), Message: "What is wrong, and what to do."}
 		fmt.Fprintf(&table, "%s: %d%s\n", name, e.Status(), headerLines(e))
-		for _, d := range []translate.Dialect{native.Errors{}, openai.Errors{}, anthropic.Errors{}} {
+		for _, d := range []translate.Dialect{native.Errors{}, openai.Errors{}, anthropic.Errors{}, ollama.Errors{}} {
 			fmt.Fprintf(&table, "  %s\n", d.AppendError(nil, e, "req_1"))
 		}
 	}
@@ -70,6 +71,8 @@ func TestDialect_Append(t *testing.T) {
 		"native":    {native.Errors{}, full, "req_1", `{"error":{"type":"invalid_request","message":"\"reasoning\" must be <on> & \"off\".","code":"invalid_value","param":"reasoning"}}`},
 		"OpenAI":    {openai.Errors{}, full, "req_1", `{"error":{"message":"\"reasoning\" must be <on> & \"off\".","type":"invalid_request_error","param":"reasoning","code":"invalid_value"}}`},
 		"Anthropic": {anthropic.Errors{}, full, "req_1", `{"type":"error","error":{"type":"invalid_request_error","message":"\"reasoning\" must be <on> & \"off\"."},"request_id":"req_1"}`},
+
+		"Ollama": {ollama.Errors{}, full, "req_1", `{"error":"\"reasoning\" must be <on> & \"off\"."}`},
 
 		"native, bare":            {native.Errors{}, bare, "", `{"error":{"type":"invalid_request","message":"Something is wrong."}}`},
 		"OpenAI has all its keys": {openai.Errors{}, bare, "", `{"error":{"message":"Something is wrong.","type":"invalid_request_error","param":null,"code":null}}`},

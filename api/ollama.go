@@ -1,0 +1,205 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
+)
+
+// ollamaVersion is GET /api/version. Clients ask for it before they have a token.
+func (c *call) ollamaVersion() error {
+	c.writeJSON(http.StatusOK, []byte(`{"version":"`+ollama.Version+`"}`))
+	return nil
+}
+
+// ollamaTags is GET /api/tags: the models on disk.
+func (c *call) ollamaTags() error {
+	models, err := c.models()
+	if err != nil {
+		return err
+	}
+	list := ollama.Tags{Models: []ollama.Tag{}}
+	for i := range models {
+		m := &models[i].Model
+		if models[i].Listed == nil { // deleted, but still loaded
+			continue
+		}
+		tag := ollama.Tag{
+			ModifiedAt: m.Changed, Size: m.SizeBytes, Digest: digestOf(m), Details: ollamaDetails(m), Capabilities: capabilitiesOf(m, nil),
+		}
+		for _, name := range append([]string{m.Key}, exact(models[i].Aliases)...) {
+			tag.Name = ollama.Listed(name)
+			tag.Model = tag.Name
+			list.Models = append(list.Models, tag)
+		}
+	}
+	slices.SortStableFunc(list.Models, func(a, b ollama.Tag) int { return b.ModifiedAt.Compare(a.ModifiedAt) })
+	return c.answer(list)
+}
+
+// exact are the aliases that aren't patterns.
+func exact(aliases []string) []string {
+	return slices.DeleteFunc(slices.Clone(aliases), func(a string) bool { return strings.ContainsAny(a, "*?[") })
+}
+
+// ollamaPS is GET /api/ps: the loaded models, the one that stays the longest first.
+func (c *call) ollamaPS() error {
+	now := time.Now()
+	list := ollama.Processes{Models: []ollama.Process{}}
+	for _, in := range c.node.Instances() {
+		m := &in.Spec.Model
+		if in.Status.IsLoading() || in.Status == supervisor.Stopping || !c.who.MayUse(m.FullKey()) {
+			continue
+		}
+		name := ollama.Listed(m.Key)
+		if in.ID != m.Key {
+			name = in.ID
+		}
+		list.Models = append(list.Models, ollama.Process{
+			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: ollamaDetails(m), ExpiresAt: expiryOf(&in, now),
+			ContextLength: in.Spec.ContextLength,
+		})
+	}
+	slices.SortStableFunc(list.Models, func(a, b ollama.Process) int { return b.ExpiresAt.Compare(a.ExpiresAt) })
+	return c.answer(list)
+}
+
+// expiryOf is when an instance is unloaded if it isn't used any more.
+func expiryOf(in *supervisor.Info, now time.Time) time.Time {
+	switch {
+	case !in.Expires.IsZero():
+		return in.Expires
+	case in.Spec.TTL > 0:
+		return now.Add(in.Spec.TTL)
+	default:
+		return ollama.Forever(now)
+	}
+}
+
+// ollamaDetails describes a model in few words.
+func ollamaDetails(m *catalog.Model) ollama.Details {
+	d := ollama.Details{
+		Format: string(m.Format), Family: m.Architecture, Families: []string{}, ParameterSize: m.ParamsString(), QuantizationLevel: m.Quantization.Name,
+		ContextLength: m.MaxContextLength,
+	}
+	if m.Architecture != "" {
+		d.Families = append(d.Families, m.Architecture)
+	}
+	return d
+}
+
+// digestOf is a text that stays the same as long as the model does. Ollama's is that of a manifest, which models here don't have.
+func digestOf(m *catalog.Model) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%d\n%s", m.FullKey(), m.SizeBytes, m.Changed.Unix(), m.Quantization.Name))
+	return hex.EncodeToString(sum[:])
+}
+
+// capabilitiesOf are a model's abilities in Ollama's words. metadata is that of its file; nil if that wasn't read.
+func capabilitiesOf(m *catalog.Model, metadata map[string]any) []string {
+	switch {
+	case m.Reranker:
+		return []string{}
+	case m.Type == catalog.TypeEmbedding:
+		return []string{"embedding"}
+	}
+	all := []string{"completion"}
+	for _, ability := range []struct {
+		has  bool
+		word string
+	}{{m.Vision, "vision"}, {m.ToolUse, "tools"}, {fillsGaps(metadata), "insert"}, {len(m.Reasoning.Options) > 0, "thinking"}} {
+		if ability.has {
+			all = append(all, ability.word)
+		}
+	}
+	return all
+}
+
+// fillsGaps reports whether a file names the tokens by which a model fills a gap in a text.
+func fillsGaps(metadata map[string]any) bool {
+	for _, key := range []string{"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"} {
+		if metadata[key] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// findOllama is find for a name in the form of Ollama's. It takes as long for a model that the identity may not use as for one that
+// isn't there.
+func (c *call) findOllama(name string) (node.Target, error) {
+	names := ollama.Synonyms(name)
+	if entry, ok := libraryModel(name); ok {
+		names = append(names, entry.ID)
+	}
+	var first error
+	for _, synonym := range names {
+		target, err := c.find(synonym)
+		missing, ok := errors.AsType[*catalog.NotFoundError](err)
+		if !ok {
+			return target, err
+		}
+		if first == nil || len(missing.Ambiguous) > 0 {
+			first = &catalog.NotFoundError{Name: name, Ambiguous: missing.Ambiguous, Known: missing.Known, Limited: missing.Limited}
+		}
+	}
+	return node.Target{}, first
+}
+
+// libraryModel is the entry of the built-in list of models that a name of Ollama's own library stands for.
+func libraryModel(name string) (fetch.Entry, bool) {
+	wanted := ollama.ParseName(name).Squashed()
+	if wanted == "" {
+		return fetch.Entry{}, false
+	}
+	all := fetch.WellKnown()
+	i := slices.IndexFunc(all, func(e fetch.Entry) bool {
+		_, bare, _ := strings.Cut(e.ID, "/")
+		return ollama.Squash(bare) == wanted
+	})
+	if i < 0 {
+		return fetch.Entry{}, false
+	}
+	return all[i], true
+}
+
+// unknownToOllama is the error of a name of no model, or of several.
+func unknownToOllama(missing *catalog.NotFoundError) *translate.Error {
+	e := ollama.NotFound(presentable(missing.Name, maxParam))
+	if len(missing.Ambiguous) > 0 {
+		e.Message = "model " + quoted(missing.Name) + " not found: the name is ambiguous, it may be " + strings.Join(missing.Ambiguous, ", ")
+	}
+	return e
+}
+
+// ollamaName is the name of the model in a body: in "model", or in "name", as older clients have it.
+func ollamaName(body *jsonbody.Body) (string, error) {
+	for _, field := range []string{"model", "name"} {
+		name, bad := body.String(field)
+		if bad != nil {
+			return "", bad
+		}
+		if name != "" {
+			return name, nil
+		}
+	}
+	return "", translate.Missing("model")
+}
+
+// nanoseconds are milliseconds as Ollama's API has durations.
+func nanoseconds(millis float64) int64 {
+	return int64(math.Round(millis * float64(time.Millisecond)))
+}

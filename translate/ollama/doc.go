@@ -1,0 +1,2 @@
+// Package ollama reads the requests of Ollama's API, and writes its answers: lines of JSON, or one object.
+package ollama

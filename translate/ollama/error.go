@@ -1,0 +1,42 @@
+package ollama
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// Errors writes errors in the format of Ollama's API.
+type Errors struct{}
+
+// Status returns the status of the error's kind, but 503 if the queue is full.
+func (Errors) Status(e *translate.Error) int {
+	if e.Kind == translate.KindQueueFull {
+		return http.StatusServiceUnavailable
+	}
+	return e.Status()
+}
+
+// AppendError appends {"error":"…"}. The format has no other field.
+func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
+	return append(jsonbody.AppendString(append(dst, `{"error":`...), e.Message), '}')
+}
+
+// AppendErrorLine appends the line that ends a stream which failed.
+func AppendErrorLine(dst []byte, e *translate.Error) []byte {
+	return append(Errors{}.AppendError(dst, e, ""), '\n')
+}
+
+// NotFound returns the error of a model that isn't there. Clients recognize its words, and pull the model.
+func NotFound(name string) *translate.Error {
+	return &translate.Error{
+		Kind: translate.KindModelNotFound, Param: "model", Message: "model " + strconv.Quote(name) + " not found, try pulling it first",
+	}
+}
+
+// LacksSupport returns the error of a model that can't do something, such as "chat".
+func LacksSupport(name, what string) *translate.Error {
+	return translate.Invalid("unsupported_model", "model", strconv.Quote(name)+" does not support "+what)
+}

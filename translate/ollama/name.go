@@ -1,0 +1,173 @@
+package ollama
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Owns reports whether a path below /api/ is of this API, by its first segment.
+func Owns(segment string) bool {
+	switch segment {
+	case "tags", "ps", "version", "show", "chat", "generate", "embed", "embeddings", "pull", "push", "copy", "create", "delete", "blobs",
+		"me", "signout", "status", "experimental", "user":
+		return true
+	default:
+		return false
+	}
+}
+
+// Name is a model's name in the form [host/][namespace/]model[:tag]. Parts that aren't given are empty.
+type Name struct{ Host, Namespace, Model, Tag string }
+
+// latest is the tag of a name without one.
+const latest = "latest"
+
+// library is the namespace of the models in Ollama's own library.
+const library = "library"
+
+// hubHosts are the hosts by which Ollama's users name models of the Hugging Face hub.
+var hubHosts = []string{"hf.co", "huggingface.co"}
+
+// libraryHosts are those of Ollama's own registry.
+var libraryHosts = []string{"", "registry.ollama.ai", "ollama.com"}
+
+// ParseName splits a name. A scheme before the host is left out.
+func ParseName(s string) (n Name) {
+	s = strings.TrimSpace(s)
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		s = rest
+	}
+	if at := strings.LastIndexByte(s, ':'); at > strings.LastIndexByte(s, '/') {
+		s, n.Tag = s[:at], s[at+1:]
+	}
+	rest, model, ok := cutLast(s)
+	if n.Model = model; !ok {
+		return n
+	}
+	n.Host, n.Namespace, _ = cutLast(rest)
+	return n
+}
+
+// cutLast splits a text at its last slash.
+func cutLast(s string) (before, after string, found bool) {
+	if at := strings.LastIndexByte(s, '/'); at >= 0 {
+		return s[:at], s[at+1:], true
+	}
+	return "", s, false
+}
+
+// IsOfHub reports whether the name is of a model on the Hugging Face hub.
+func (n Name) IsOfHub() bool { return slices.Contains(hubHosts, strings.ToLower(n.Host)) }
+
+// isOfLibrary reports whether the name has the form of one in Ollama's registry.
+func (n Name) isOfLibrary() bool { return slices.Contains(libraryHosts, strings.ToLower(n.Host)) }
+
+// IsPlain reports whether the name has no host and no namespace, other than those of Ollama's own library.
+func (n Name) IsPlain() bool {
+	return n.isOfLibrary() && (n.Namespace == "" || strings.EqualFold(n.Namespace, library))
+}
+
+// repository is the name without host and tag.
+func (n Name) repository() string {
+	if n.Namespace == "" || n.IsPlain() {
+		return n.Model
+	}
+	return n.Namespace + "/" + n.Model
+}
+
+// quantizedTag matches a tag that ends in a quantization, such as "4b-instruct-q4_K_M" or "Q8_0".
+var quantizedTag = regexp.MustCompile(`(?i)^(?:(.+)-)?((?:i?q[0-9][a-z0-9_]*|t?q[12]_0|f16|fp16|bf16|f32|fp32|mxfp4(?:_moe)?))$`)
+
+// Split returns the tag's size or kind, such as "4b", and its quantization. Each may be empty.
+func (n Name) Split() (kind, quantization string) {
+	if strings.EqualFold(n.Tag, latest) {
+		return "", ""
+	}
+	m := quantizedTag.FindStringSubmatch(n.Tag)
+	if m == nil {
+		return n.Tag, ""
+	}
+	kind, quantization = m[1], m[2]
+	if before, ok := cutDynamic(kind); ok {
+		return before, kind[len(kind)-len("UD"):] + "-" + quantization
+	}
+	return kind, quantization
+}
+
+// cutDynamic cuts the prefix of dynamic quantizations, as in UD-Q4_K_XL, from the end of what comes before one.
+func cutDynamic(kind string) (before string, found bool) {
+	at := len(kind) - len("UD")
+	if at < 0 || !strings.EqualFold(kind[at:], "UD") || at > 0 && kind[at-1] != '-' {
+		return kind, false
+	}
+	return strings.TrimSuffix(kind[:at], "-"), true
+}
+
+// Synonyms returns the names by which this server may know a model that a client calls name, the likeliest first. A tag is a
+// quantization of a repository, or a part of its name; "latest" means nothing.
+func Synonyms(name string) []string {
+	names := []string{name}
+	n := ParseName(name)
+	if n.Model == "" || !n.IsOfHub() && !n.isOfLibrary() {
+		return names
+	}
+	repo := n.repository()
+	kind, quantization := n.Split()
+	switch {
+	case kind == "" && quantization == "":
+		names = append(names, repo)
+	case kind == "":
+		names = append(names, repo+"@"+quantization)
+	case quantization == "":
+		names = append(names, repo+"@"+kind, repo+"-"+kind)
+	default:
+		names = append(names, repo+"@"+n.Tag, repo+"-"+kind+"@"+quantization)
+	}
+	if names[1] == name {
+		return names[:1]
+	}
+	return names
+}
+
+// Squashed returns a plain name without what the same model's names differ in: punctuation, case, and the ending that says that
+// the model follows instructions. So "gemma3:4b" is like "gemma-3-4b-it". The quantization is left out. It is empty for other names.
+func (n Name) Squashed() string {
+	if !n.IsPlain() {
+		return ""
+	}
+	kind, _ := n.Split()
+	return Squash(n.Model + cmp.Or(kind, defaultSizes[strings.ToLower(n.Model)]))
+}
+
+// Squash is Squashed for the bare name of a repository.
+func Squash(bare string) string {
+	bare = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(bare))
+	for _, ending := range []string{"instruct", "it"} {
+		bare = strings.TrimSuffix(bare, ending)
+	}
+	return bare
+}
+
+// defaultSizes are what Ollama's library means by names without a tag.
+var defaultSizes = map[string]string{
+	"qwen3": "8b", "qwen2.5": "7b", "qwen2.5-coder": "7b", "qwen3-coder": "30b", "gemma3": "4b", "llama3.1": "8b", "llama3.2": "3b", "llama3.3": "70b",
+	"gpt-oss": "20b", "mistral": "7b-instruct-v0.3", "nomic-embed-text": "v1.5", "embeddinggemma": "300m", "qwen3-embedding": "4b",
+}
+
+// Listed returns the name under which a model is listed: its key in the form that clients expect, with a tag.
+func Listed(key string) string {
+	if repo, variant, ok := strings.Cut(key, "@"); ok {
+		return repo + ":" + variant
+	}
+	if n := ParseName(key); n.Tag == "" {
+		return key + ":" + latest
+	}
+	return key
+}
