@@ -17,7 +17,13 @@ func (c *call) ps() error {
 	if c.isRestricted() {
 		o = ofModels(o, c.who.MayUse)
 	}
-	described := DescribeOverview(o, time.Now())
+	devices := c.node.Devices()
+	if c.isRestricted() { // what is free tells of the models of others
+		for i := range devices {
+			devices[i].Free = 0
+		}
+	}
+	described := DescribeOverview(o, devices, time.Now())
 	if c.who == nil || !c.who.May(node.ScopeAdmin) {
 		c.narrow(&described)
 	}
@@ -55,7 +61,7 @@ func (c *call) narrow(o *resource.Overview) {
 }
 
 // DescribeOverview returns what the native API says to an administrator of what is loaded at a moment.
-func DescribeOverview(o supervisor.Overview, now time.Time) resource.Overview {
+func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Time) resource.Overview {
 	r := resource.Overview{
 		Time:      now,
 		Limits:    resource.OverviewLimits{Instances: o.Limits.Instances, Memory: o.Limits.Memory, Queue: o.Limits.Queue},
@@ -75,7 +81,32 @@ func DescribeOverview(o supervisor.Overview, now time.Time) resource.Overview {
 		r.Failing = append(r.Failing, resource.OverviewFault{Model: f.Key, Count: f.Count, Until: f.Until, Why: f.Why})
 	}
 	maps.Copy(r.Waiting, o.Waiting)
+	if len(devices) == 1 { // there is nowhere else
+		for i := range r.Instances {
+			r.Instances[i].Devices = []resource.DeviceMemory{{Name: devices[0].Name, Memory: r.Instances[i].Memory}}
+		}
+	}
+	r.Devices = overviewDevices(devices, r.Instances)
 	return r
+}
+
+// overviewDevices returns devices with what instances have claimed of them.
+func overviewDevices(devices []node.Device, instances []resource.OverviewInstance) []resource.OverviewDevice {
+	claimed := map[string]int64{}
+	for _, in := range instances {
+		for _, d := range in.Devices {
+			claimed[d.Name] += d.Memory
+		}
+	}
+	all := []resource.OverviewDevice{}
+	for _, d := range devices {
+		kind := "cpu"
+		if d.IsGPU {
+			kind = "gpu"
+		}
+		all = append(all, resource.OverviewDevice{Name: d.Name, Kind: kind, Unified: d.Unified, Total: d.Total, Free: d.Free, Claimed: claimed[d.Name]})
+	}
+	return all
 }
 
 func overviewInstance(in supervisor.Info) resource.OverviewInstance {
@@ -89,6 +120,9 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	r.Owner = node.OwnerOf(in)
 	if in.Spec.Draft != nil {
 		r.DraftModel = in.Spec.Draft.Key
+	}
+	for _, d := range in.Devices() {
+		r.Devices = append(r.Devices, resource.DeviceMemory{Name: d.Device, Memory: d.Bytes})
 	}
 	if in.Status.IsLoading() {
 		r.Progress = &in.Progress

@@ -60,6 +60,12 @@ func TestPS_WhatATokenSees(t *testing.T) {
 		if gjson.Get(tt.got.body, "memory_bytes").Int() != total {
 			t.Errorf("%s: the memory is of other instances, too: %s", name, tt.got.body)
 		}
+		if gjson.Get(tt.got.body, "devices.#.name").Raw != `["CPU"]` || gjson.Get(tt.got.body, "devices.0.claimed_bytes").Int() != total || gjson.Get(tt.got.body, "devices.0.total_bytes").Int() == 0 {
+			t.Errorf("%s: what is claimed isn't that of the instances: %s", name, tt.got.body)
+		}
+		if free := gjson.Get(tt.got.body, "devices.0.free_bytes"); name == "of one model" && free.Exists() {
+			t.Errorf("%s: what is free tells of other models: %s", name, tt.got.body)
+		}
 	}
 	if got := s.with(none, "GET", path, ""); got.status != 403 {
 		t.Errorf("without models.read: %d %s", got.status, got.body)
@@ -96,7 +102,7 @@ func TestPS_ReasonsWithoutPaths(t *testing.T) {
 	o := DescribeOverview(supervisor.Overview{
 		Coming:  []supervisor.Coming{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
 		Failing: []supervisor.Failing{{Key: "a/b", Why: "no such file: /secret/folder/m.gguf"}},
-	}, time.Now())
+	}, nil, time.Now())
 	(&call{node: s.node}).narrow(&o)
 	if text := o.Coming[0].Why + o.Failing[0].Why; strings.Contains(text, "secret") || !strings.Contains(text, "m.gguf") {
 		t.Error(text)

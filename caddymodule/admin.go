@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/lmcaddy/lmcaddy/api"
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 func init() { caddy.RegisterModule(Admin{}) }
@@ -44,22 +44,22 @@ func (Admin) Routes() []caddy.AdminRoute {
 var errNotServing = errors.New("no model server is running in this process yet: its configuration has no lm, or it is still starting")
 
 // activeOverview returns the overview of the active configuration's node.
-func activeOverview() (supervisor.Overview, error) {
+func activeOverview() (resource.Overview, error) {
 	app, err := caddy.ActiveContext().AppIfConfigured("lm")
 	if errors.Is(err, caddy.ErrNotConfigured) {
-		return supervisor.Overview{}, errNotServing
+		return resource.Overview{}, errNotServing
 	}
 	if err != nil {
-		return supervisor.Overview{}, err
+		return resource.Overview{}, err
 	}
 	n := app.(*App).running()
 	if n == nil {
-		return supervisor.Overview{}, errNotServing
+		return resource.Overview{}, errNotServing
 	}
-	return n.Overview(), nil
+	return api.DescribeOverview(n.Overview(), n.Devices(), time.Now()), nil
 }
 
-func servePS(w http.ResponseWriter, r *http.Request, overview func() (supervisor.Overview, error)) error {
+func servePS(w http.ResponseWriter, r *http.Request, overview func() (resource.Overview, error)) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		return caddy.APIError{HTTPStatus: http.StatusMethodNotAllowed, Err: errors.New("method not allowed: use GET")}
@@ -69,7 +69,7 @@ func servePS(w http.ResponseWriter, r *http.Request, overview func() (supervisor
 		return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(api.DescribeOverview(o, time.Now()))
+	return json.NewEncoder(w).Encode(o)
 }
 
 // Interface guards

@@ -8,19 +8,21 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/api"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 )
 
 func TestAdmin_Errors(t *testing.T) {
 	t.Parallel()
+	all := func() (resource.Overview, error) { return api.DescribeOverview(everything(), nil, noon), nil }
 	for name, tt := range map[string]struct {
 		method   string
-		overview func() (supervisor.Overview, error)
+		overview func() (resource.Overview, error)
 		status   int // 0: no error
 	}{
-		"all well":        {http.MethodGet, func() (supervisor.Overview, error) { return everything(), nil }, 0},
-		"read-only":       {http.MethodPost, func() (supervisor.Overview, error) { return everything(), nil }, http.StatusMethodNotAllowed},
-		"still starting":  {http.MethodGet, func() (supervisor.Overview, error) { return supervisor.Overview{}, errNotServing }, http.StatusServiceUnavailable},
+		"all well":        {http.MethodGet, all, 0},
+		"read-only":       {http.MethodPost, all, http.StatusMethodNotAllowed},
+		"still starting":  {http.MethodGet, func() (resource.Overview, error) { return resource.Overview{}, errNotServing }, http.StatusServiceUnavailable},
 		"no model server": {http.MethodGet, activeOverview, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

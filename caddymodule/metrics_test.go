@@ -240,7 +240,7 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 	if got := values(t, after, "lm_in_flight"); got[`lm_in_flight{model="test/two"}`] != "0" {
 		t.Errorf("after the request: %v", got)
 	}
-	report := api.DescribeOverview(n.Overview(), time.Now())
+	report := api.DescribeOverview(n.Overview(), n.Devices(), time.Now())
 	if len(report.Instances) != 1 || report.Instances[0].ID != "test/two" || report.Instances[0].Expires.Sub(report.Instances[0].LastUsed) != defaultIdleTTL {
 		t.Errorf("ps: %+v", report)
 	}

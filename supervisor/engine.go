@@ -125,7 +125,7 @@ type Cmd struct {
 type Signal struct {
 	Kind     SignalKind
 	Progress float64 // 0 to 1, with SignalProgress
-	Text     string  // the engine's message, with SignalTrouble; what has happened, with SignalDead
+	Text     string  // the engine's message, with SignalTrouble; what has happened, with SignalDead; the buffer's name, with SignalBuffer
 	Bytes    int64   // with SignalBuffer
 	Toggle   Toggle  // with SignalFlashAttention
 }

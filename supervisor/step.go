@@ -209,7 +209,7 @@ func (s *stepper) signalled(ev Signalled) {
 	case SignalOutOfMemory:
 		in.OutOfMemory = true
 	case SignalBuffer:
-		in.Applied.Buffers += sig.Bytes
+		in.Applied.allocated(sig.Text, sig.Bytes)
 	case SignalFlashAttention:
 		in.Applied.FlashAttention = sig.Toggle
 	}

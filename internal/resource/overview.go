@@ -12,6 +12,7 @@ type Overview struct {
 	Coming    []OverviewComing   `json:"coming"`       // instances that will be restarted
 	Failing   []OverviewFault    `json:"failing"`      // models that have failed and haven't worked since, sorted by key
 	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
+	Devices   []OverviewDevice   `json:"devices"`      // the CPU first
 }
 
 // OverviewLimits are the limits in effect; 0: unlimited.
@@ -19,6 +20,22 @@ type OverviewLimits struct {
 	Instances int   `json:"max_loaded"`
 	Memory    int64 `json:"memory_budget_bytes"`
 	Queue     int   `json:"queue"` // waiting requests for each model
+}
+
+// OverviewDevice is a device that runs models.
+type OverviewDevice struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`              // cpu, or gpu, which other accelerators are, too
+	Unified bool   `json:"unified,omitempty"` // it shares the machine's memory, that of the CPU
+	Total   int64  `json:"total_bytes"`
+	Free    int64  `json:"free_bytes,omitempty"` // absent: unknown
+	Claimed int64  `json:"claimed_bytes"`        // by the instances whose devices are known
+}
+
+// DeviceMemory is what an instance takes of a device.
+type DeviceMemory struct {
+	Name   string `json:"name"`
+	Memory int64  `json:"memory_bytes"`
 }
 
 // OverviewInstance is an instance. Fields that are unknown or don't apply are absent.
@@ -39,6 +56,8 @@ type OverviewInstance struct {
 	Owner         string `json:"owner,omitempty"` // who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it
 	Memory        int64  `json:"memory_bytes"`    // counted against the budget
 	Resident      int64  `json:"resident_memory_bytes,omitempty"`
+
+	Devices []DeviceMemory `json:"devices,omitempty"` // how memory_bytes are spread, as far as that is known
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	LoadSeconds float64   `json:"load_time_seconds,omitempty"`

@@ -26,7 +26,8 @@ var troubles = []string{
 // memoryRefused are parts of lines that report a failed memory allocation.
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
 
-var bufferSize = regexp.MustCompile(`buffer size =\s*([\d.]+) MiB`)
+// bufferSize matches "CUDA0 KV buffer size =   772.00 MiB".
+var bufferSize = regexp.MustCompile(`(?:([A-Za-z]\w*)\s+\w+\s+)?buffer size =\s*([\d.]+) MiB`)
 
 // Line parses state lines, and log lines about the load.
 func (p *Process) Line(line string) []supervisor.Signal {
@@ -45,8 +46,8 @@ func (p *Process) Line(line string) []supervisor.Signal {
 		return trouble(line)
 	}
 	if m := bufferSize.FindStringSubmatch(line); m != nil {
-		mebibytes, _ := strconv.ParseFloat(m[1], 64)
-		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Bytes: int64(mebibytes * (1 << 20))}}
+		mebibytes, _ := strconv.ParseFloat(m[2], 64)
+		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Text: m[1], Bytes: int64(mebibytes * (1 << 20))}}
 	}
 	return nil
 }

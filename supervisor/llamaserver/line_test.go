@@ -39,7 +39,9 @@ func TestProcess_Line(t *testing.T) {
 		"0.00.080.100 E llama_model_load: error loading model: unable to allocate AMX buffer": {
 			{Kind: supervisor.SignalTrouble, Text: "unable to allocate AMX buffer"}, {Kind: supervisor.SignalOutOfMemory},
 		},
-		"0.00.090.000 I load_tensors:   CPU_Mapped model buffer size =   772.00 MiB": {{Kind: supervisor.SignalBuffer, Bytes: 772 << 20}},
+		"0.00.090.000 I load_tensors:   CPU_Mapped model buffer size =   772.00 MiB": {{Kind: supervisor.SignalBuffer, Text: "CPU_Mapped", Bytes: 772 << 20}},
+		"0.00.090.000 I llama_kv_cache:      CUDA0 KV buffer size =     1.50 MiB":    {{Kind: supervisor.SignalBuffer, Text: "CUDA0", Bytes: 3 << 19}},
+		"0.00.090.000 I buffer size = 2.00 MiB":                                      {{Kind: supervisor.SignalBuffer, Bytes: 2 << 20}},
 		"0.00.090.000 I load_tensors: buffer size is a mystery":                      nil,
 		"llama_context: Flash Attention was auto, set to enabled":                    {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.On}},
 		"llama_context: flash_attn    = disabled":                                    {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.Off}},
