@@ -51,6 +51,7 @@ export interface Answer {
 	stats: Stats | null;
 	loadSeconds: number | null;
 	cachedTokens: number | null;
+	queueSeconds: number | null;
 	requestId: string;
 	status: string; // of a stored answer: completed, incomplete, failed…
 }
@@ -66,6 +67,7 @@ export function newAnswer(requestId = ""): Answer {
 		stats: null,
 		loadSeconds: null,
 		cachedTokens: null,
+		queueSeconds: null,
 		requestId,
 		status: "",
 	};

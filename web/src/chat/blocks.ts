@@ -60,7 +60,7 @@ export class Blocks {
 		}
 		const fence = fenceStart.exec(line);
 		if (fence && open.kind !== "list") {
-			this.#close(start("code", fence[1], fence[2].trim()));
+			this.#close(start("code", fence[1], fence[2]?.trim()));
 			return;
 		}
 		if (isHostile(line) || this.#isSpent()) {
@@ -84,7 +84,7 @@ export class Blocks {
 	/** Reports whether a block begins with a line: after an empty one, unless a list goes on. */
 	#isBoundary(line: string): boolean {
 		const lines = this.#open.lines;
-		if (lines.length === 0 || line.trim() === "" || lines[lines.length - 1].trim() !== "") return false;
+		if (lines.length === 0 || line.trim() === "" || lines.at(-1)?.trim() !== "") return false;
 		return this.#open.kind === "text" ? !/^(?: {4}|\t)/.test(line) : !/^[ \t]/.test(line) && !listStart.test(line);
 	}
 
@@ -117,7 +117,7 @@ export class Blocks {
 		if (this.#tail?.text === text) return this.#tail.block;
 		const fence = open.kind === "code" ? null : fenceStart.exec(line);
 		let block: Block;
-		if (fence && open.kind !== "list" && open.lines.every((l) => l.trim() === "")) block = { kind: "code", lang: fence[2].trim(), text: "" };
+		if (fence && open.kind !== "list" && open.lines.every((l) => l.trim() === "")) block = { kind: "code", lang: fence[2]?.trim() ?? "", text: "" };
 		else if (isHostile(line) || (text.length > bounds.block && open.kind !== "code")) block = { kind: "plain", text };
 		else block = this.#parse(open, text);
 		this.#tail = { text, block };
@@ -152,16 +152,17 @@ function start(kind: Open["kind"], fence = "", lang = ""): Open {
 /** Returns the block that goes on where one became too long: a table keeps its head. */
 function continuation(open: Open): Open {
 	const next = start(open.kind);
-	if (open.lines.length > 2 && open.lines[0].includes("|") && tableRule.test(open.lines[1])) {
-		next.lines = open.lines.slice(0, 2);
-		next.size = next.lines[0].length + next.lines[1].length + 2;
+	const [head = "", rule = ""] = open.lines;
+	if (open.lines.length > 2 && head.includes("|") && tableRule.test(rule)) {
+		next.lines = [head, rule];
+		next.size = head.length + rule.length + 2;
 	}
 	return next;
 }
 
 function isFenceEnd(line: string, fence: string): boolean {
 	const trimmed = line.trim();
-	return trimmed.length >= fence.length && /^ {0,3}[`~]/.test(line) && trimmed === fence[0].repeat(trimmed.length);
+	return trimmed.length >= fence.length && /^ {0,3}[`~]/.test(line) && trimmed === fence.charAt(0).repeat(trimmed.length);
 }
 
 /** Reports whether a line is too long or too deeply nested to be parsed. */

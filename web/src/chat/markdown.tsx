@@ -2,50 +2,51 @@
 // links lead to web pages or mail addresses only.
 
 import type { Token, Tokens } from "marked";
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
-import { useMemo } from "preact/hooks";
+import { useRef } from "preact/hooks";
+import { Copy } from "../ui/Copy";
 import { Blocks } from "./blocks";
 import type { Block } from "./blocks";
 import { safeLink, textOf, visible } from "./text";
 
-/** An answer's text. While it streams, only its last block is parsed anew. */
-export function Markdown({ text, done, Copy }: { text: string; done: boolean; Copy: CopyButton }) {
-	const first = text.length > 0; // a text that begins anew gets blocks of its own
-	const state = useMemo(() => ({ blocks: new Blocks(), seen: "", ended: false }), [first]);
-	if (!text.startsWith(state.seen) || (state.ended && text !== state.seen)) {
-		state.blocks = new Blocks();
-		state.ended = false;
+/** An answer's text. While it grows, only its last block is parsed anew. */
+export function Markdown({ text, done }: { text: string; done: boolean }) {
+	const parsed = useRef<Parsed>(null);
+	if (!parsed.current || !text.startsWith(parsed.current.text) || (parsed.current.isComplete && text !== parsed.current.text)) {
+		parsed.current = { blocks: new Blocks(), text: "", isComplete: false };
 	}
+	const { blocks, isComplete } = parsed.current;
 	let tail: Block | null = null;
-	if (!done) tail = state.blocks.feed(text);
-	else if (!state.ended) {
-		state.blocks.end(text);
-		state.ended = true;
-	}
-	state.seen = text;
-	const closed = state.blocks.closed;
+	if (!done) tail = blocks.feed(text);
+	else if (!isComplete) blocks.end(text);
+	parsed.current.text = text;
+	parsed.current.isComplete = done;
+	const { closed } = blocks;
 	return (
 		<div class="md" dir="auto">
 			{closed.map((b, i) => (
-				<Shown key={i} block={b} Copy={Copy} />
+				<Shown key={i} block={b} />
 			))}
-			{tail && <Shown key={closed.length} block={tail} Copy={Copy} />}
+			{tail && <Shown key={closed.length} block={tail} />}
 		</div>
 	);
 }
 
-/** The button that copies a text. */
-export type CopyButton = (props: { text: string; label?: string }) => JSX.Element;
+interface Parsed {
+	blocks: Blocks;
+	text: string;
+	isComplete: boolean;
+}
 
-const Shown = memo(function Shown({ block, Copy }: { block: Block; Copy: CopyButton }) {
+const Shown = memo(function Shown({ block }: { block: Block }) {
 	switch (block.kind) {
 		case "plain":
 			return <Plain text={block.text} />;
 		case "code":
-			return <Code lang={block.lang} text={block.text} Copy={Copy} />;
+			return <Code lang={block.lang} text={block.text} />;
 		default:
-			return <>{block.tokens.map((t) => node(t, Copy))}</>;
+			return <>{block.tokens.map(node)}</>;
 	}
 });
 
@@ -69,7 +70,7 @@ function Pieces({ text }: { text: string }) {
 		let to = Math.min(from + piece, text.length);
 		const line = text.lastIndexOf("\n", to - 1) + 1;
 		if (line > from && to < text.length) to = line;
-		else if (to < text.length && /[\uD800-\uDBFF]/.test(text[to - 1])) to++;
+		else if (to < text.length && /[\uD800-\uDBFF]/.test(text.charAt(to - 1))) to++;
 		pieces.push(text.slice(from, to));
 		from = to;
 	}
@@ -78,17 +79,17 @@ function Pieces({ text }: { text: string }) {
 			{pieces.map((p, i) => (
 				<Piece key={i} text={p} />
 			))}
-			{text.length > mostShown && <div class="piece">… The rest isn’t shown. Copy has all of it.</div>}
+			{text.length > mostShown && <span class="piece">… The rest isn’t shown. Copy has all of it.</span>}
 		</>
 	);
 }
 
-const Piece = memo(({ text }: { text: string }) => <div class="piece">{visible(text)}</div>);
+const Piece = memo(({ text }: { text: string }) => <span class="piece">{visible(text)}</span>);
 
-function Code({ lang, text, Copy }: { lang: string; text: string; Copy: CopyButton }) {
-	const name = lang.split(/\s/, 1)[0].slice(0, 40);
+function Code({ lang, text }: { lang: string; text: string }) {
+	const name = /^\S{1,40}/.exec(lang)?.[0] ?? "";
 	return (
-		<div class="code">
+		<div class="md-code">
 			<div class="code-bar">
 				<span>{name || "text"}</span>
 				<Copy text={text} label="Copy code" />
@@ -102,13 +103,13 @@ function Code({ lang, text, Copy }: { lang: string; text: string; Copy: CopyButt
 	);
 }
 
-function inline(tokens: Token[] | undefined, Copy: CopyButton): ComponentChildren {
-	return tokens?.map((t) => node(t, Copy));
+function inline(tokens: Token[] | undefined): ComponentChildren {
+	return tokens?.map(node);
 }
 
-function node(token: Token, Copy: CopyButton): ComponentChildren {
+function node(token: Token): ComponentChildren {
 	const t = token as Tokens.Generic;
-	const within = () => inline(t.tokens, Copy);
+	const within = () => inline(t.tokens);
 	switch (t.type) {
 		case "space":
 		case "def":
@@ -130,7 +131,7 @@ function node(token: Token, Copy: CopyButton): ComponentChildren {
 		case "codespan":
 			return <code dir="ltr">{visible(t.text)}</code>;
 		case "code":
-			return <Code lang={t.lang ?? ""} text={t.text} Copy={Copy} />;
+			return <Code lang={t.lang ?? ""} text={t.text} />;
 		case "heading":
 			return heading(Math.min(6, t.depth + 2), within());
 		case "hr":
@@ -138,11 +139,11 @@ function node(token: Token, Copy: CopyButton): ComponentChildren {
 		case "blockquote":
 			return <blockquote>{within()}</blockquote>;
 		case "list":
-			return list(token as Tokens.List, Copy);
+			return list(token as Tokens.List);
 		case "checkbox":
 			return null; // list shows it
 		case "table":
-			return table(token as Tokens.Table, Copy);
+			return table(token as Tokens.Table);
 		case "link":
 			return <Link href={t.href}>{within()}</Link>;
 		case "image":
@@ -165,7 +166,7 @@ function heading(level: number, text: ComponentChildren) {
 	}
 }
 
-function list(t: Tokens.List, Copy: CopyButton) {
+function list(t: Tokens.List) {
 	const items = t.items.map((item) => (
 		<li class={item.task ? "task" : undefined}>
 			{item.task && (
@@ -173,20 +174,20 @@ function list(t: Tokens.List, Copy: CopyButton) {
 					{item.checked ? "☑ " : "☐ "}
 				</span>
 			)}
-			{inline(item.tokens, Copy)}
+			{inline(item.tokens)}
 		</li>
 	));
 	return t.ordered ? <ol start={t.start === "" ? 1 : t.start}>{items}</ol> : <ul>{items}</ul>;
 }
 
-function table(t: Tokens.Table, Copy: CopyButton) {
+function table(t: Tokens.Table) {
 	return (
 		<div class="md-table" tabIndex={0} role="group" aria-label="Table">
 			<table>
 				<thead>
 					<tr>
 						{t.header.map((c) => (
-							<th class={c.align ?? undefined}>{inline(c.tokens, Copy)}</th>
+							<th class={c.align ?? undefined}>{inline(c.tokens)}</th>
 						))}
 					</tr>
 				</thead>
@@ -194,7 +195,7 @@ function table(t: Tokens.Table, Copy: CopyButton) {
 					{t.rows.map((row) => (
 						<tr>
 							{row.map((c) => (
-								<td class={c.align ?? undefined}>{inline(c.tokens, Copy)}</td>
+								<td class={c.align ?? undefined}>{inline(c.tokens)}</td>
 							))}
 						</tr>
 					))}

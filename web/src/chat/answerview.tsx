@@ -1,0 +1,136 @@
+import { formatDuration, formatNumber } from "../core/format";
+import { href } from "../core/router";
+import { Progress } from "../ui/Meter";
+import { Badge } from "../ui/states";
+import { useState } from "preact/hooks";
+import { isRunning } from "./answer";
+import type { Answer, CallPart, TextPart } from "./answer";
+import { Markdown, Plain } from "./markdown";
+
+/** An answer as far as there is one. */
+export function AnswerView({ answer }: { answer: Answer }) {
+	const isGoing = isRunning(answer);
+	return (
+		<div class="answer" aria-busy={isGoing}>
+			{answer.parts.map((p, i) => {
+				if (p.kind === "call") return <Call key={i} call={p} />;
+				if (p.kind === "reasoning") return <Thinking key={i} part={p} isLast={i === answer.parts.length - 1} />;
+				return <Markdown key={i} text={p.text} done={p.done} />;
+			})}
+			{isGoing && <Waiting answer={answer} />}
+			{answer.phase === "done" && answer.parts.length === 0 && <p class="muted">The model answered with nothing.</p>}
+			{answer.phase === "stopped" && <p class="muted">Stopped{answer.status === "cancelled" ? " by the server" : ""}.</p>}
+		</div>
+	);
+}
+
+/** What is happening before something is seen of the answer. */
+function Waiting({ answer }: { answer: Answer }) {
+	switch (answer.phase) {
+		case "loading":
+			return <Stage text={`Loading ${answer.instance}`} value={answer.progress} />;
+		case "prompt":
+			return <Stage text="Reading the prompt" value={answer.progress} />;
+		case "waiting":
+			return <p class="stage muted">Waiting for the model…</p>;
+		default:
+			return answer.parts.length === 0 ? <p class="stage muted">Writing…</p> : null;
+	}
+}
+
+function Stage({ text, value }: { text: string; value: number }) {
+	return (
+		<div class="stage">
+			<span class="muted">{text}</span>
+			<Progress label={text} value={value} />
+		</div>
+	);
+}
+
+/** What the model thinks. It is open while that is all there is to see, unless its reader decides otherwise. */
+function Thinking({ part, isLast }: { part: TextPart; isLast: boolean }) {
+	const [chosen, setChosen] = useState<boolean | null>(null);
+	const isOpen = chosen ?? (isLast && !part.done);
+	return (
+		<details class="thinking" open={isOpen}>
+			<summary
+				onClick={(e) => {
+					e.preventDefault();
+					setChosen(!isOpen);
+				}}
+			>
+				{part.done ? "Thoughts" : "Thinking…"}
+			</summary>
+			{isOpen && <Plain text={part.text} />}
+		</details>
+	);
+}
+
+const tones = { writing: "busy", running: "busy", done: "good", failed: "bad" } as const;
+const states = { writing: "being written", running: "running", done: "done", failed: "failed" } as const;
+
+/** A call of a tool. */
+function Call({ call }: { call: CallPart }) {
+	const args = call.arguments === undefined ? "" : JSON.stringify(call.arguments);
+	return (
+		<details class="call">
+			<summary>
+				<span class="call-name">{call.tool || "unknown tool"}</span>
+				{call.server && <span class="muted">{call.server}</span>}
+				<span class="call-arguments mono muted">{args.length > 120 ? args.slice(0, 120) + "…" : args}</span>
+				<Badge tone={tones[call.status]}>{states[call.status]}</Badge>
+			</summary>
+			<dl>
+				{args && <Detail name="Arguments" text={JSON.stringify(call.arguments, null, 2)} />}
+				{call.output !== undefined && <Detail name="Result" text={textOfResult(call.output)} />}
+				{call.reason && <Detail name="Why it failed" text={call.reason} />}
+			</dl>
+		</details>
+	);
+}
+
+function Detail({ name, text }: { name: string; text: string }) {
+	return (
+		<>
+			<dt>{name}</dt>
+			<dd>
+				<Plain text={text} class="call-text" />
+			</dd>
+		</>
+	);
+}
+
+/** Returns the texts of a result, which is the JSON of its content, or all of it if it has anything else. */
+function textOfResult(output: string): string {
+	try {
+		const content: unknown = JSON.parse(output);
+		if (!Array.isArray(content)) return output;
+		const texts = content.map((c: { type?: string; text?: string }) => (c?.type === "text" ? c.text : undefined));
+		return texts.every((t) => typeof t === "string") ? texts.join("\n") : JSON.stringify(content, null, 2);
+	} catch {
+		return output;
+	}
+}
+
+/** How fast an answer was, and what it took. */
+export function Figures({ answer }: { answer: Answer }) {
+	const { stats, cachedTokens, queueSeconds } = answer;
+	if (!stats) return null;
+	const facts: string[] = [];
+	if (stats.tokens_per_second > 0) facts.push(`${stats.tokens_per_second.toFixed(stats.tokens_per_second < 10 ? 1 : 0)} tokens/s`);
+	if (stats.time_to_first_token_seconds > 0) facts.push(`first token after ${formatDuration(stats.time_to_first_token_seconds)}`);
+	const cached = cachedTokens ? ` (${formatNumber(cachedTokens)} cached)` : "";
+	facts.push(`${formatNumber(stats.input_tokens)} tokens in${cached}`);
+	const thoughts = stats.reasoning_output_tokens ? ` (${formatNumber(stats.reasoning_output_tokens)} thoughts)` : "";
+	facts.push(`${formatNumber(stats.total_output_tokens)} out${thoughts}`);
+	if (stats.model_load_time_seconds) facts.push(`loaded in ${formatDuration(stats.model_load_time_seconds)}`);
+	if (queueSeconds && queueSeconds >= 0.05) facts.push(`queued for ${formatDuration(queueSeconds)}`);
+	return (
+		<p class="figures">
+			{facts.map((f) => (
+				<span key={f}>{f}</span>
+			))}
+			{answer.requestId && <a href={href("requests", answer.requestId)}>Request</a>}
+		</p>
+	);
+}

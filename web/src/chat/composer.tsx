@@ -1,0 +1,150 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useStore } from "../core/store";
+import { Button } from "../ui/Button";
+import { toast } from "../ui/toast";
+import { askDraft, stop } from "./chat";
+import { draft } from "./draft";
+import { imagesIn, mostImages, readImage } from "./images";
+
+interface Props {
+	isRunning: boolean;
+	/** Why nothing can be asked now; null: it can. */
+	refuses: string | null;
+	/** Why images can't be added; null: they can. */
+	refusesImages: string | null;
+	chips: string[];
+}
+
+/** Where questions are written. */
+export function Composer({ isRunning, refuses, refusesImages, chips }: Props) {
+	const question = useStore(draft);
+	const area = useRef<HTMLTextAreaElement>(null);
+	const [isOver, setOver] = useState(false);
+	useEffect(() => grow(area.current), [question.text]);
+
+	const add = async (files: File[]) => {
+		if (files.length === 0) return;
+		if (refusesImages) return toast(refusesImages, "error");
+		for (const file of files) {
+			if (draft.value.images.length >= mostImages) return toast(`A question can have ${mostImages} images.`, "error");
+			try {
+				const url = await readImage(file);
+				draft.set({ ...draft.value, images: [...draft.value.images, url] });
+			} catch (error) {
+				toast(error instanceof Error ? error.message : String(error), "error");
+			}
+		}
+	};
+	const isEmpty = question.text.trim() === "" && question.images.length === 0;
+	const why = refuses ?? (isEmpty ? "Type a question first." : null);
+	const ask = () => {
+		if (!why && !isRunning) askDraft();
+	};
+	return (
+		<form
+			class={isOver ? "composer over" : "composer"}
+			aria-label="Ask"
+			onSubmit={(e) => {
+				e.preventDefault();
+				ask();
+			}}
+			onDragOver={(e) => {
+				e.preventDefault();
+				setOver(true);
+			}}
+			onDragLeave={() => setOver(false)}
+			onDrop={(e) => {
+				e.preventDefault();
+				setOver(false);
+				void add(imagesIn(e.dataTransfer));
+			}}
+		>
+			<Images />
+			<textarea
+				ref={area}
+				aria-label="Question"
+				placeholder={isRunning ? "Write the next question…" : "Ask something…"}
+				rows={1}
+				value={question.text}
+				onInput={(e) => draft.set({ ...draft.value, text: e.currentTarget.value })}
+				onKeyDown={(e) => {
+					if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
+					e.preventDefault();
+					ask();
+				}}
+				onPaste={(e) => {
+					const files = imagesIn(e.clipboardData);
+					if (files.length === 0) return;
+					e.preventDefault();
+					void add(files);
+				}}
+			/>
+			<div class="composer-bar">
+				<Attach refuses={refusesImages} onFiles={add} />
+				<span class="chips">
+					{chips.map((c) => (
+						<span key={c} class="badge neutral">
+							{c}
+						</span>
+					))}
+				</span>
+				{isRunning ? (
+					<Button icon="stop" onClick={stop}>
+						Stop
+					</Button>
+				) : (
+					<Button type="submit" kind="primary" icon="send" disabledFor={why}>
+						Send
+					</Button>
+				)}
+			</div>
+		</form>
+	);
+}
+
+function grow(area: HTMLTextAreaElement | null): void {
+	if (!area) return;
+	area.style.height = "auto";
+	area.style.height = Math.min(area.scrollHeight + 2, innerHeight * 0.4) + "px";
+}
+
+function Images() {
+	const { images } = useStore(draft);
+	if (images.length === 0) return null;
+	return (
+		<ul class="images" aria-label="Images of the question">
+			{images.map((url, i) => (
+				<li key={i}>
+					<img src={url} alt={`Image ${i + 1}`} />
+					<Button
+						small
+						icon="close"
+						label={`Remove image ${i + 1}`}
+						onClick={() => draft.set({ ...draft.value, images: draft.value.images.filter((_, at) => at !== i) })}
+					/>
+				</li>
+			))}
+		</ul>
+	);
+}
+
+function Attach({ refuses, onFiles }: { refuses: string | null; onFiles: (files: File[]) => void }) {
+	const input = useRef<HTMLInputElement>(null);
+	return (
+		<>
+			<Button kind="quiet" icon="image" label="Add images" disabledFor={refuses} onClick={() => input.current?.click()} />
+			<input
+				ref={input}
+				type="file"
+				accept="image/*"
+				multiple
+				hidden
+				aria-label="Images"
+				onChange={(e) => {
+					onFiles([...(e.currentTarget.files ?? [])]);
+					e.currentTarget.value = "";
+				}}
+			/>
+		</>
+	);
+}

@@ -1,0 +1,34 @@
+// What is typed and not yet answered. It outlives a reload of the page, as long as its tab is open.
+
+import { inTab } from "../core/keep";
+import { Store } from "../core/store";
+import type { Question } from "./tree";
+
+const none: Question = { text: "", images: [] };
+
+/** The question that is being written. */
+export const draft = new Store<Question>(kept("chat.draft") ?? kept("chat.asked") ?? none);
+
+draft.follow((d) => keep("chat.draft", d));
+inTab.set("chat.asked", null);
+
+/** Keeps a question until it is answered. */
+export const keepAsked = (q: Question | null): void => keep("chat.asked", q);
+
+/** A question of the conversation that is being changed. */
+export const edit = new Store<{ turn: string; text: string } | null>(null);
+
+export const clearDraft = (): void => draft.set(none);
+
+function keep(name: string, q: Question | null): void {
+	inTab.set(name, q && (q.text !== "" || q.images.length > 0) ? JSON.stringify(q) : null);
+}
+
+function kept(name: string): Question | null {
+	try {
+		const q = JSON.parse(inTab.get(name) ?? "null") as Question | null;
+		return q && typeof q.text === "string" && Array.isArray(q.images) ? q : null;
+	} catch {
+		return null;
+	}
+}

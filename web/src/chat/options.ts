@@ -1,0 +1,93 @@
+// What a chat asks with besides the question.
+
+import { inTab } from "../core/keep";
+import { Store } from "../core/store";
+
+export interface Options {
+	systemPrompt: string;
+	preset: string;
+	reasoning: string;
+	/** Numbers as they were typed; absent or empty: the server's default. */
+	numbers: Partial<Record<NumberName, string>>;
+	stop: string; // strings at which the answer ends, one a line
+	isStored: boolean;
+	/** MCP servers by label: the tools that may be used, or null for all of them. */
+	servers: Record<string, string[] | null>;
+}
+
+export interface NumberField {
+	label: string;
+	hint: string;
+	min?: number;
+	max?: number;
+	isWhole?: boolean;
+	isAbove?: boolean; // min itself isn't allowed
+}
+
+export const numberFields = {
+	temperature: { label: "Temperature", hint: "0 to 1; 0 always takes the likeliest token", min: 0, max: 1 },
+	max_output_tokens: { label: "Longest answer", hint: "in tokens", min: 1, isWhole: true },
+	top_p: { label: "Top P", hint: "0 to 1", min: 0, max: 1 },
+	top_k: { label: "Top K", hint: "0: all tokens", min: -1, isWhole: true },
+	min_p: { label: "Min P", hint: "0 to 1", min: 0, max: 1 },
+	repeat_penalty: { label: "Repeat penalty", hint: "1: none", min: 0, isAbove: true },
+	presence_penalty: { label: "Presence penalty", hint: "-100 to 100", min: -100, max: 100 },
+	frequency_penalty: { label: "Frequency penalty", hint: "-100 to 100", min: -100, max: 100 },
+	seed: { label: "Seed", hint: "the same seed gives the same answer", isWhole: true },
+	context_length: { label: "Context length", hint: "in tokens, if this loads the model", min: 1, isWhole: true },
+} satisfies Record<string, NumberField>;
+
+export type NumberName = keyof typeof numberFields;
+
+export const numberNames = Object.keys(numberFields) as NumberName[];
+
+const defaults: Options = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {} };
+
+export const options = new Store<Options>(kept());
+
+options.follow((o) => inTab.set("chat.options", JSON.stringify(o)));
+
+function kept(): Options {
+	try {
+		return { ...defaults, ...(JSON.parse(inTab.get("chat.options") ?? "{}") as Partial<Options>) };
+	} catch {
+		return defaults;
+	}
+}
+
+export const changeOptions = (changes: Partial<Options>): void => options.set({ ...options.value, ...changes });
+
+export const resetOptions = (): void => options.set(defaults);
+
+/** Returns what is wrong with a number, or an empty string. */
+export function numberError(name: NumberName, typed: string): string {
+	if (typed.trim() === "") return "";
+	const { min, max, isWhole, isAbove }: NumberField = numberFields[name];
+	const n = Number(typed);
+	if (!Number.isFinite(n)) return "Enter a number.";
+	if (isWhole && !Number.isInteger(n)) return "Enter a whole number.";
+	if (isAbove && min !== undefined && n <= min) return `Enter a number above ${min}.`;
+	if (min !== undefined && n < min) return `Enter ${min} or more.`;
+	if (max !== undefined && n > max) return `Enter ${max} or less.`;
+	return "";
+}
+
+/** Returns the fields of a request. Numbers that can't be right are left out. */
+export function fieldsOf(o: Options): Record<string, unknown> {
+	const fields: Record<string, unknown> = {};
+	for (const name of numberNames) {
+		const typed = o.numbers[name]?.trim();
+		if (typed && !numberError(name, typed)) fields[name] = Number(typed);
+	}
+	if (o.preset) fields["preset"] = o.preset;
+	if (o.reasoning) fields["reasoning"] = o.reasoning;
+	const stops = o.stop.split("\n").filter((s) => s !== "");
+	if (stops.length > 0) fields["stop"] = stops;
+	const servers = Object.entries(o.servers);
+	if (servers.length > 0) {
+		fields["integrations"] = servers.map(([label, tools]) => ({ type: "plugin", id: "mcp/" + label, ...(tools && { allowed_tools: tools }) }));
+	}
+	if (o.isStored) fields["store_partial"] = true;
+	else fields["store"] = false;
+	return fields;
+}

@@ -1,0 +1,188 @@
+import { memo } from "preact/compat";
+import { useEffect, useRef } from "preact/hooks";
+import { href } from "../core/router";
+import { useStore } from "../core/store";
+import { Button } from "../ui/Button";
+import { Copy } from "../ui/Copy";
+import { isRunning } from "./answer";
+import type { Failure } from "./answer";
+import { AnswerView, Figures } from "./answerview";
+import { askAgain, chat, showBranch } from "./chat";
+import { edit } from "./draft";
+import { Plain } from "./markdown";
+import type { Turn } from "./tree";
+
+interface Props {
+	turn: Turn;
+	siblings: string; // the ids of all branches, joined by spaces: a text, so that memo can compare it
+	isReadOnly: boolean;
+	isBusy: boolean; // an answer is being written
+}
+
+/** A question with its answer. */
+export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isBusy }: Props) {
+	const editing = useStore(edit);
+	const isEditing = editing?.turn === turn.id;
+	const wait = isBusy ? "Wait until the answer is complete, or stop it." : null;
+	return (
+		<li class="turn" data-turn={turn.id}>
+			<article class="question" aria-label="Question">
+				{turn.question.images.length > 0 && (
+					<div class="images">
+						{turn.question.images.map((url, i) => (
+							<img key={i} src={url.startsWith("data:image/") ? url : ""} alt={`Image ${i + 1} of the question`} />
+						))}
+					</div>
+				)}
+				{isEditing ? <Editor turn={turn} wait={wait} /> : turn.question.text && <Plain text={turn.question.text} />}
+				{!isEditing && (
+					<div class="turn-actions">
+						<Branches turn={turn} siblings={siblings.split(" ")} />
+						<Copy text={turn.question.text} label="Copy question" />
+						{!isReadOnly && (
+							<Button
+								kind="quiet"
+								small
+								icon="edit"
+								label="Edit question"
+								disabledFor={wait}
+								onClick={() => edit.set({ turn: turn.id, text: turn.question.text })}
+							/>
+						)}
+					</div>
+				)}
+			</article>
+			<article class="reply" aria-label={`Answer of ${turn.answer.instance || turn.model}`}>
+				<p class="reply-model muted">{turn.answer.instance || turn.model}</p>
+				<AnswerView answer={turn.answer} />
+				{turn.answer.failures.map((f, i) => (
+					<FailureNote key={i} failure={f} turn={turn} isReadOnly={isReadOnly} />
+				))}
+				{!isRunning(turn.answer) && (
+					<>
+						{turn.answer.phase !== "failed" && !turn.answer.responseId && <p class="muted hint">Not stored: later questions don’t know of it.</p>}
+						<div class="turn-actions">
+							<Figures answer={turn.answer} />
+							<Copy text={() => textOf(turn)} label="Copy answer" />
+							{!isReadOnly && <Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => askAgain(turn)} />}
+						</div>
+					</>
+				)}
+			</article>
+		</li>
+	);
+});
+
+function textOf(turn: Turn): string {
+	return turn.answer.parts
+		.map((p) => (p.kind === "message" ? p.text : ""))
+		.filter(Boolean)
+		.join("\n\n");
+}
+
+function Branches({ turn, siblings }: { turn: Turn; siblings: string[] }) {
+	if (siblings.length < 2) return null;
+	const at = siblings.indexOf(turn.id);
+	const show = (i: number) => {
+		const other = chat.value.tree.turns.get(siblings[i] ?? "");
+		if (other) showBranch(other);
+	};
+	return (
+		<span class="branches" role="group" aria-label="Branches">
+			<Button
+				kind="quiet"
+				small
+				icon="left"
+				label="Previous branch"
+				disabledFor={at === 0 ? "This is the first branch." : null}
+				onClick={() => show(at - 1)}
+			/>
+			<span class="tabular">
+				{at + 1} / {siblings.length}
+			</span>
+			<Button
+				kind="quiet"
+				small
+				icon="right"
+				label="Next branch"
+				disabledFor={at === siblings.length - 1 ? "This is the last branch." : null}
+				onClick={() => show(at + 1)}
+			/>
+		</span>
+	);
+}
+
+/** Changes a question, and asks it in a new branch. */
+function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
+	const editing = useStore(edit);
+	const area = useRef<HTMLTextAreaElement>(null);
+	useEffect(() => {
+		area.current?.focus();
+		area.current?.setSelectionRange(area.current.value.length, area.current.value.length);
+	}, []);
+	const text = editing?.text ?? "";
+	const isEmpty = text.trim() === "" && turn.question.images.length === 0;
+	const ask = () => {
+		if (wait || isEmpty) return;
+		edit.set(null);
+		askAgain(turn, { ...turn.question, text });
+	};
+	return (
+		<form
+			class="editor"
+			onSubmit={(e) => {
+				e.preventDefault();
+				ask();
+			}}
+		>
+			<textarea
+				ref={area}
+				aria-label="Edit the question"
+				value={text}
+				rows={3}
+				onInput={(e) => edit.set({ turn: turn.id, text: e.currentTarget.value })}
+				onKeyDown={(e) => {
+					if (e.key === "Escape") {
+						e.stopPropagation();
+						edit.set(null);
+					} else if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
+						e.preventDefault();
+						ask();
+					}
+				}}
+			/>
+			<div class="actions">
+				<Button small onClick={() => edit.set(null)}>
+					Cancel
+				</Button>
+				<Button small kind="primary" type="submit" disabledFor={wait ?? (isEmpty ? "Type a question first." : null)}>
+					Ask in a new branch
+				</Button>
+			</div>
+		</form>
+	);
+}
+
+function FailureNote({ failure, turn, isReadOnly }: { failure: Failure; turn: Turn; isReadOnly: boolean }) {
+	const isFinal = turn.answer.phase === "failed" && failure === turn.answer.failures.at(-1);
+	return (
+		<div class={"note " + (isFinal ? "error" : "warning")}>
+			<span>
+				{failure.message}
+				{failure.code && <span class="muted mono"> {failure.code}</span>}
+			</span>
+			<span class="actions">
+				{turn.answer.requestId && (
+					<a class="button small" href={href("logs", "", { request: turn.answer.requestId, level: "debug" })}>
+						Log
+					</a>
+				)}
+				{isFinal && !isReadOnly && (
+					<Button small icon="refresh" onClick={() => askAgain(turn)}>
+						Retry
+					</Button>
+				)}
+			</span>
+		</div>
+	);
+}

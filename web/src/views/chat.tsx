@@ -1,0 +1,234 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { chat, newChat, openConversation, setModel, stop, type Chat } from "../chat/chat";
+import { Composer } from "../chat/composer";
+import { asJSON, asMarkdown, save } from "../chat/export";
+import { changeOptions, numberNames, options, type Options } from "../chat/options";
+import { ChatSettings } from "../chat/settings";
+import { branches, path } from "../chat/tree";
+import { TurnView } from "../chat/turnview";
+import { isAbort } from "../core/http";
+import { useResource } from "../core/resource";
+import { href, useRoute } from "../core/router";
+import { useStore } from "../core/store";
+import type { Model, Models } from "../core/types";
+import { Button } from "../ui/Button";
+import { Dialog } from "../ui/Dialog";
+import { Empty, Failure, Loading, Note } from "../ui/states";
+import { View } from "../ui/View";
+
+export function ChatView({ rest }: { rest: string }) {
+	const state = useStore(chat);
+	const o = useStore(options);
+	const models = useResource<Models>("/api/v1/models", { events: ["model_*", "models.changed"] });
+	const opening = useOpening(rest);
+	const [isSettingUp, setSettingUp] = useState(false);
+	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
+	const model = all.find((m) => isCalled(m, state.model));
+	useModel(models.data ? all : null, model);
+	useAddress(state);
+	useStopKey(state.running !== "");
+	const shown = path(state.tree);
+
+	return (
+		<div class="chat">
+			<View
+				title="Chat"
+				actions={
+					<>
+						<ModelPicker models={all} value={state.model} isKnown={model !== undefined} />
+						<Button icon="settings" onClick={() => setSettingUp(true)}>
+							Settings
+						</Button>
+						{shown.length > 0 && (
+							<>
+								<Export state={state} />
+								<Button icon="plus" onClick={begin}>
+									New chat
+								</Button>
+							</>
+						)}
+					</>
+				}
+			>
+				{models.error && <Failure error={models.error} retry={models.reload} />}
+				{opening.error && <Failure error={opening.error} retry={opening.retry} />}
+				{opening.isLoading ? <Loading /> : <Turns state={state} hasModels={models.data === null || all.length > 0} />}
+				{state.isReadOnly ? (
+					<Note>{state.isReadOnly}</Note>
+				) : (
+					<Composer
+						isRunning={state.running !== ""}
+						refuses={refusal(models.data !== null, all.length, state.model)}
+						refusesImages={model && !model.capabilities?.vision ? `${model.display_name} can’t see images. Choose a model with vision.` : null}
+						chips={chipsOf(o)}
+					/>
+				)}
+			</View>
+			{isSettingUp && <ChatSettings model={model} onClose={() => setSettingUp(false)} />}
+		</div>
+	);
+}
+
+const isCalled = (m: Model, name: string): boolean => m.key === name || m.loaded_instances.some((i) => i.id === name);
+
+function refusal(isKnown: boolean, number: number, model: string): string | null {
+	if (isKnown && number === 0) return "There is no model to ask. Download one first.";
+	return model ? null : "Choose a model first.";
+}
+
+function begin(): void {
+	newChat();
+	history.replaceState(null, "", href("chat"));
+}
+
+/** Says in short what differs from the defaults. */
+function chipsOf(o: Options): string[] {
+	const chips: string[] = [];
+	if (!o.isStored) chips.push("Not stored");
+	if (o.preset) chips.push(o.preset);
+	if (o.systemPrompt) chips.push("System prompt");
+	if (o.reasoning) chips.push("Thinking " + o.reasoning);
+	const set = numberNames.filter((n) => o.numbers[n]?.trim()).length + (o.stop ? 1 : 0);
+	if (set > 0) chips.push(set === 1 ? "1 parameter" : `${set} parameters`);
+	return [...chips, ...Object.keys(o.servers)];
+}
+
+/** Opens the conversation that the address names. */
+function useOpening(id: string) {
+	const { query } = useRoute();
+	const owner = query.get("owner");
+	const [state, setState] = useState<{ id: string; error: Error | null }>({ id: "", error: null });
+	const [attempt, setAttempt] = useState(0);
+	const isWanted = id !== "" && (id !== chat.value.conversation || owner !== null);
+	useEffect(() => {
+		if (!isWanted) return setState({ id, error: null });
+		const ending = new AbortController();
+		openConversation(id, owner, ending.signal).then(
+			() => setState({ id, error: null }),
+			(error: Error) => !isAbort(error) && setState({ id, error }),
+		);
+		return () => ending.abort();
+	}, [id, owner, attempt]);
+	return { error: state.id === id ? state.error : null, isLoading: isWanted && state.id !== id, retry: () => setAttempt(attempt + 1) };
+}
+
+/** Chooses a model if none is: a loaded one, if there is one. */
+function useModel(all: Model[] | null, model: Model | undefined): void {
+	useEffect(() => {
+		if (!all || all.length === 0) return;
+		if (!model) setModel((all.find((m) => m.loaded_instances.length > 0) ?? all[0])?.key ?? "");
+		const { reasoning } = options.value;
+		if (model && reasoning && !model.capabilities?.reasoning?.allowed_options.includes(reasoning as "on")) changeOptions({ reasoning: "" });
+	}, [all?.length, model?.key]);
+}
+
+/** Puts the stored conversation into the address, so that it is found after a reload. */
+function useAddress({ conversation, isReadOnly }: Chat): void {
+	useEffect(() => {
+		if (conversation && !isReadOnly) history.replaceState(null, "", href("chat", conversation));
+	}, [conversation, isReadOnly]);
+}
+
+/** Escape stops the answer. */
+function useStopKey(isRunning: boolean): void {
+	useEffect(() => {
+		if (!isRunning) return;
+		const onKey = (e: KeyboardEvent) => {
+			if (e.key === "Escape" && !e.defaultPrevented && !document.querySelector("dialog[open]")) stop();
+		};
+		addEventListener("keydown", onKey);
+		return () => removeEventListener("keydown", onKey);
+	}, [isRunning]);
+}
+
+function ModelPicker({ models, value, isKnown }: { models: Model[]; value: string; isKnown: boolean }) {
+	const loaded = models.filter((m) => m.loaded_instances.length > 0);
+	const others = models.filter((m) => m.loaded_instances.length === 0);
+	const option = (m: Model) => (
+		<option key={m.key} value={m.key} selected={isCalled(m, value)}>
+			{m.key}
+		</option>
+	);
+	return (
+		<select class="model-picker" aria-label="Model" value={value} onChange={(e) => setModel(e.currentTarget.value)}>
+			{!isKnown && <option value={value}>{value || "Choose a model"}</option>}
+			{loaded.length > 0 && <optgroup label="Loaded">{loaded.map(option)}</optgroup>}
+			{others.length > 0 && <optgroup label="Loaded when asked">{others.map(option)}</optgroup>}
+		</select>
+	);
+}
+
+function Export({ state }: { state: Chat }) {
+	const [isOpen, setOpen] = useState(false);
+	const name = `chat-${(state.conversation || "new").replace(/^resp_/, "").slice(0, 12)}`;
+	const saveAs = (ending: string, type: string, text: string) => {
+		save(`${name}.${ending}`, type, text);
+		setOpen(false);
+	};
+	return (
+		<>
+			<Button icon="downloads" onClick={() => setOpen(true)}>
+				Export
+			</Button>
+			{isOpen && (
+				<Dialog title="Export the conversation" onClose={() => setOpen(false)}>
+					<p>Markdown has the branch that is shown. JSON has all branches, with figures and images.</p>
+					<div class="row">
+						<Button onClick={() => saveAs("md", "text/markdown", asMarkdown(state.tree))}>Save Markdown</Button>
+						<Button onClick={() => saveAs("json", "application/json", asJSON(state.tree, state.conversation))}>Save JSON</Button>
+					</div>
+				</Dialog>
+			)}
+		</>
+	);
+}
+
+const nearBottom = 48; // pixels
+
+/** The conversation. While its reader is at the bottom, it stays there. */
+function Turns({ state, hasModels }: { state: Chat; hasModels: boolean }) {
+	const isAtBottom = useRef(true);
+	const shown = path(state.tree);
+	const count = useRef(shown.length);
+	useEffect(() => {
+		const onScroll = () => {
+			isAtBottom.current = innerHeight + scrollY >= document.documentElement.scrollHeight - nearBottom;
+		};
+		onScroll();
+		addEventListener("scroll", onScroll, { passive: true });
+		return () => removeEventListener("scroll", onScroll);
+	}, []);
+	useLayoutEffect(() => {
+		const isNew = shown.length > count.current;
+		count.current = shown.length;
+		if (isNew || (isAtBottom.current && state.running)) scrollTo({ top: document.documentElement.scrollHeight });
+	});
+	if (shown.length === 0) {
+		return hasModels ? (
+			<Empty icon="chat" title="Ask a model">
+				<p>The server stores the conversation; you find it again under Conversations.</p>
+			</Empty>
+		) : (
+			<Empty icon="models" title="There is no model to ask yet">
+				<p>
+					<a href={href("downloads")}>Download one</a>, or put a GGUF file into the models folder.
+				</p>
+			</Empty>
+		);
+	}
+	return (
+		<ol class="turns" aria-label="Conversation">
+			{shown.map((turn) => (
+				<TurnView
+					key={turn.id}
+					turn={turn}
+					siblings={branches(state.tree, turn.parent)
+						.map((t) => t.id)
+						.join(" ")}
+					isReadOnly={state.isReadOnly !== ""}
+					isBusy={state.running !== ""}
+				/>
+			))}
+		</ol>
+	);
+}
