@@ -42,6 +42,10 @@ run: build ## Installs the engine and serves the shipped model on http://127.0.0
 	echo "Ctrl-C stops the server. make run PORT=8080 serves on another port. The README has a first request." && \
 	LMCADDY_PORT="$(PORT)" exec $(BIN) run --config Caddyfile
 
+.PHONY: page
+page: ## Makes the page, web/dist/index.html, from web/src
+	tools/page.sh
+
 PREFIX      ?= /usr/local
 
 .PHONY: install
@@ -93,6 +97,8 @@ test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-ser
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/node.sh .cache/clients
 	tools/node.sh .cache/mcpservers mcpservers
+	tools/node.sh .cache/page ../web
+	tools/chromium.sh
 	tools/postgres.sh
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -parallel 4 -count 1 -timeout 30m ./...
 

@@ -71,6 +71,9 @@ func (a *API) Admit(w http.ResponseWriter, r *http.Request, trusted *node.Identi
 // secret is the request's token: a Bearer token, or as Anthropic-style clients send it.
 func secret(r *http.Request) string { return cmp.Or(bearer(r), r.Header.Get("X-Api-Key")) }
 
+// HasToken reports whether a request has a token, valid or not.
+func HasToken(r *http.Request) bool { return secret(r) != "" }
+
 // bearer is the token of the Authorization header; empty if there is none.
 func bearer(r *http.Request) string {
 	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")

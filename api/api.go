@@ -42,6 +42,9 @@ type Config struct {
 	// Families are the API families that the site serves; none: all of them.
 	Families []Family
 
+	// Page is whether the site serves the page for people at the path /.
+	Page bool
+
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string
 	// CORSOf returns the origins for a request's site, in place of CORS; nil: CORS applies.
@@ -133,8 +136,12 @@ type call struct {
 	counting  func(*engineResponse, translate.Prompt) // called with the progress of a prompt that is being counted; may be nil
 }
 
-// ServeHTTP answers a request. A path that isn't the API's is answered with 404.
+// ServeHTTP answers a request, also one for the page. A path that isn't the API's is answered with 404.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.IsPage(r) {
+		ServePage(w, r)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	id := requestID(r)

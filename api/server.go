@@ -1,10 +1,12 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -23,7 +25,14 @@ type (
 		ListModels     string      `json:"list_models"`
 		ReasoningField string      `json:"reasoning_field"`
 
+		Identity      *identityAnswer         `json:"identity"`                // null: the request has no token
 		Configuration *resource.Configuration `json:"configuration,omitempty"` // for administrators
+	}
+	// identityAnswer is whose request it is, and what that identity may do.
+	identityAnswer struct {
+		Name   string       `json:"name"`
+		Scopes []node.Scope `json:"scopes"`
+		Models []string     `json:"models"` // patterns; none: all
 	}
 	gatesAnswer struct {
 		EphemeralMCP bool `json:"ephemeral_mcp"`
@@ -54,10 +63,30 @@ func (c *call) settings() error {
 	if s.ReasoningField != "" {
 		a.ReasoningField = string(s.ReasoningField)
 	}
-	if c.isAdmin() && c.api.Describe != nil {
+	who, err := c.presented()
+	if err != nil {
+		return err
+	}
+	if who != nil {
+		a.Identity = &identityAnswer{who.Name, who.Scopes, append([]string{}, who.Models...)}
+	}
+	if who != nil && who.May(node.ScopeAdmin) && c.api.Describe != nil {
 		a.Configuration = new(c.api.Describe())
 	}
 	return c.answer(a)
+}
+
+// presented is the request's identity. On a site without authentication, it is that of the token that the request has nevertheless, which
+// counts for the endpoints of administrators; nil if it has none that is valid.
+func (c *call) presented() (*node.Identity, error) {
+	if c.who != nil || secret(c.r) == "" {
+		return c.who, nil
+	}
+	who, err := c.authenticate(nil, c.r.RemoteAddr)
+	if e, ok := errors.AsType[*translate.Error](err); ok && e.Kind == translate.KindUnauthorized {
+		return nil, nil
+	}
+	return who, err
 }
 
 // rootCertificate is GET /api/v1/root.crt: devices that trust it trust this server's certificates.

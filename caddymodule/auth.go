@@ -17,7 +17,8 @@ import (
 func init() { caddy.RegisterModule(new(Auth)) }
 
 // Auth passes on requests with a token (lmcaddy token create) whose scopes allow them, and requests that need none, such as
-// preflights and the greeting. Paths outside the API need a token, too, with any scopes.
+// preflights and the greeting. Paths outside the API need a token, too, with any scopes. The page for people (lm_api's option page)
+// needs none: it asks for a token itself.
 type Auth struct {
 	// Identities from another authentication, such as basic_auth, forward_auth or client certificates. The first whose user
 	// isn't empty is used. A token takes precedence over all of them.
@@ -87,7 +88,12 @@ func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	if address == "" {
 		address = r.RemoteAddr
 	}
-	admitted, ok := h.api.Admit(w, r, h.trusted(r), address)
+	trusted := h.trusted(r)
+	if trusted == nil && !api.HasToken(r) && api.IsPage(r) && hasPage(r) {
+		api.ServePage(w, r) // by itself: what another handler has at this path isn't for everybody
+		return nil
+	}
+	admitted, ok := h.api.Admit(w, r, trusted, address)
 	if !ok {
 		return nil
 	}

@@ -221,6 +221,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 //		dialects native|v0|openai|anthropic|ollama...
 //		max_body <size>
 //		cors <origin...>                  # *: all
+//		page on|off
 //	}
 func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -248,6 +249,12 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 			if err := dialectArgs(h.Dispenser, &handler.Dialects); err != nil {
 				return nil, err
 			}
+		case "page":
+			on, err := onOff(h.Dispenser)
+			if err != nil {
+				return nil, err
+			}
+			handler.Page = &on
 		default:
 			return nil, unknownOption(h.Dispenser, "lm_api", handlerOptions)
 		}
@@ -282,7 +289,7 @@ var (
 	hubOptions     = []string{"stall_timeout", "token"}
 	storeOptions   = []string{"max_age", "max_turns", "token_grace"}
 	warmOptions    = []string{"daily", "max_age", "min_tokens", "save_after", "size"}
-	handlerOptions = []string{"cors", "dialects", "max_body"}
+	handlerOptions = []string{"cors", "dialects", "max_body", "page"}
 )
 
 // unknownOption returns an error about the current word, with the options that exist.

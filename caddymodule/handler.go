@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,7 +15,7 @@ import (
 func init() { caddy.RegisterModule(new(Handler)) }
 
 // Handler serves the model server's endpoints: all below /api/ and /v1/. Other requests go to the next handler. If
-// no handler answers them, they get 404: a client with a wrong base URL must not take an empty answer for a success.
+// no handler answers them, the path / has a page for people, and others get 404: a client with a wrong base URL must not take an empty answer for a success.
 type Handler struct {
 	// The API families that the site serves: "native", "v0", "openai", "anthropic", "ollama". Default: all.
 	Dialects []api.Family `json:"dialects,omitempty"`
@@ -25,8 +26,24 @@ type Handler struct {
 	// The origins whose web pages may use the API from a browser, such as https://app.example; "*": all. Default: none.
 	CORS []string `json:"cors,omitempty"`
 
+	// Whether people who open the site in a browser get a page to use the server with, at the path / unless another handler answers
+	// that. Default: on, if the site serves the family "native", which the page needs.
+	Page *bool `json:"page,omitempty"`
+
 	api *api.API
 	app *App
+}
+
+// hasPage reports whether the site serves the page.
+func (h *Handler) hasPage() bool {
+	if h.Page != nil {
+		return *h.Page
+	}
+	return h.servesNative()
+}
+
+func (h *Handler) servesNative() bool {
+	return len(h.Dialects) == 0 || slices.Contains(h.Dialects, api.FamilyNative)
 }
 
 // CaddyModule returns the Caddy module information.
@@ -41,7 +58,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	c := configOf(ctx, app)
-	c.MaxBody, c.CORS, c.Families = h.MaxBody, h.CORS, h.Dialects
+	c.MaxBody, c.CORS, c.Families, c.Page = h.MaxBody, h.CORS, h.Dialects, h.hasPage()
 	h.api, h.app = api.New(c), app
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		app.countConnections(server)
@@ -52,12 +69,15 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Validate checks the names of the families.
+// Validate checks the names of the families, and that the page has the one that it needs.
 func (h *Handler) Validate() error {
 	for _, d := range h.Dialects {
 		if !slices.Contains(api.Families, d) {
 			return fmt.Errorf("lm_api: dialects: %q is not one of %v", d, api.Families)
 		}
+	}
+	if h.Page != nil && *h.Page && !h.servesNative() {
+		return errors.New(`lm_api: page on: the page needs the native API: add native to dialects`)
 	}
 	return nil
 }

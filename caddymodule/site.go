@@ -114,6 +114,24 @@ func isOpen(routes caddyhttp.RouteList, guarded bool) bool {
 	return false
 }
 
+// hasPage reports whether an lm_api that serves the request's host has the page.
+func hasPage(r *http.Request) (has bool) {
+	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return false
+	}
+	eachHandler(server.Routes, nil, func(h *Handler, hosts []string) {
+		if len(hosts) > 0 {
+			isServed, err := caddyhttp.MatchHost(hosts).MatchWithError(r)
+			if err != nil || !isServed {
+				return
+			}
+		}
+		has = has || h.hasPage()
+	})
+	return has
+}
+
 // corsOf returns the origins that a request's server allows on any of its sites.
 func corsOf(r *http.Request) []string {
 	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)

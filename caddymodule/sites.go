@@ -31,6 +31,7 @@ func sitesOf(ctx caddy.Context) []resource.Site {
 			handlers++
 			s.Hosts = append(s.Hosts, hosts...)
 			s.CORS = append(s.CORS, h.CORS...)
+			s.Page = s.Page || h.hasPage()
 			for _, d := range h.Dialects {
 				s.Dialects = append(s.Dialects, string(d))
 			}

@@ -34,7 +34,7 @@ func TestCommand_TheShippedCaddyfileServes(t *testing.T) {
 // wantNowhere checks that a client with a wrong base URL gets an error.
 func wantNowhere(t *testing.T, s *harness.Server) {
 	t.Helper()
-	for _, path := range []string{"/", "/chat/completions", "/v1"} {
+	for _, path := range []string{"/index.html", "/chat/completions", "/v1"} {
 		s.Get(path).Want(t, 404)
 	}
 }

@@ -63,7 +63,7 @@ func TestFirstRun_TheLANRecipeAsAnOrdinaryUser(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: l.roots}}}
 	defer client.CloseIdleConnections()
-	for path, status := range map[string]int{"/v1/models": 200, "/": 404} {
+	for path, status := range map[string]int{"/v1/models": 200, "/": 200, "/nope": 404} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Println("These tests run:", engineNames())
 	status := m.Run()
+	harness.CloseBrowser()
 	cleanup()
 	os.Exit(status)
 }

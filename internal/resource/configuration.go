@@ -43,4 +43,5 @@ type Site struct {
 	Dialects       []string `json:"dialects"`       // none: all
 	CORS           []string `json:"cors"`
 	MaxBodyBytes   int64    `json:"max_body_bytes"`
+	Page           bool     `json:"page"` // browsers get a page at /
 }

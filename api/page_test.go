@@ -1,0 +1,74 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/web"
+)
+
+func withPage(c *Config, _ *node.Settings) { c.Page = true }
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, withPage)
+	page := web.Get()
+	plain := `"` + page.Digest + `"`
+	for name, tt := range map[string]struct {
+		method, path string
+		header       []string
+		status       int
+		body, coding string
+	}{
+		"plain":                 {"GET", "/", []string{"Accept-Encoding", "identity"}, 200, string(page.Plain), ""},
+		"gzip":                  {"GET", "/", []string{"Accept-Encoding", "gzip, deflate, br"}, 200, string(page.Gzip), "gzip"},
+		"zstd":                  {"GET", "/", []string{"Accept-Encoding", "gzip, zstd"}, 200, string(page.Zstd), "zstd"},
+		"zstd is refused":       {"GET", "/", []string{"Accept-Encoding", "gzip;q=0.5, zstd;q=0"}, 200, string(page.Gzip), "gzip"},
+		"HEAD":                  {"HEAD", "/", []string{"Accept-Encoding", "gzip"}, 200, "", "gzip"},
+		"known":                 {"GET", "/", []string{"Accept-Encoding", "identity", "If-None-Match", `"x", W/` + plain}, 304, "", ""},
+		"known in another form": {"GET", "/", []string{"If-None-Match", plain, "Accept-Encoding", "gzip"}, 200, string(page.Gzip), "gzip"},
+		"a query":               {"GET", "/?a=1", []string{"Accept-Encoding", "br"}, 200, string(page.Plain), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := s.do(tt.method, tt.path, "", append(tt.header, "Host", "evil.example")...)
+			if got.status != tt.status || got.body != tt.body || got.header.Get("Content-Encoding") != tt.coding {
+				t.Fatalf("%d %v, %d bytes", got.status, got.header, len(got.body))
+			}
+			for _, name := range []string{
+				"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Etag", "Permissions-Policy", "Referrer-Policy",
+				"X-Content-Type-Options", "X-Frame-Options", "Cache-Control", "Vary",
+			} {
+				if got.header.Get(name) == "" {
+					t.Errorf("no %s", name)
+				}
+			}
+		})
+	}
+	for _, request := range []string{"POST /", "DELETE /", "GET //", "GET /index.html"} {
+		method, path, _ := strings.Cut(request, " ")
+		if got := s.do(method, path, ""); got.status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", request, got.status, got.body)
+		}
+	}
+}
+
+// TestSettings_Identity: a page learns what its token allows, also where requests need none.
+func TestSettings_Identity(t *testing.T) {
+	t.Parallel()
+	open := serve(t, nil)
+	if got := open.do("GET", "/api/v1/settings", "", "Authorization", "Bearer sk-lm-wrong"); got.status != 200 || gjson.Get(got.body, "identity").Raw != "null" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	secret, _ := open.token(node.Token{Name: "reader", Scopes: []node.Scope{node.ScopeModelsRead}, Models: []string{"a/*"}})
+	const want = `{"name":"reader","scopes":["models.read"],"models":["a/*"]}`
+	for name, s := range map[string]*server{"open": open, "guarded": guarded(open)} {
+		if got := s.with(secret, "GET", "/api/v1/settings", ""); gjson.Get(got.body, "identity").Raw != want {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+}

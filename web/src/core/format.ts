@@ -1,0 +1,90 @@
+const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** A size, such as "4.1 GiB". */
+export function formatBytes(bytes: number | null | undefined): string {
+	if (bytes === null || bytes === undefined) return "–";
+	let unit = 0;
+	let size = bytes;
+	while (Math.abs(size) >= 1024 && unit < units.length - 1) {
+		size /= 1024;
+		unit++;
+	}
+	const digits = unit === 0 || Math.abs(size) >= 100 ? 0 : 1;
+	return `${size.toFixed(digits)} ${units[unit]}`;
+}
+
+/** A duration, such as "1.2 s" or "3 min 5 s". */
+export function formatDuration(seconds: number | null | undefined): string {
+	if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
+	if (seconds < 0.0995) return `${Math.round(seconds * 1000)} ms`;
+	if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+	const whole = Math.round(seconds);
+	if (whole < 60) return `${whole} s`;
+	if (whole < 3600) return two(Math.floor(whole / 60), "min", whole % 60, "s");
+	if (whole < 86_400) return two(Math.floor(whole / 3600), "h", Math.round((whole % 3600) / 60), "min");
+	return two(Math.floor(whole / 86_400), "d", Math.round((whole % 86_400) / 3600), "h");
+}
+
+function two(n: number, unit: string, rest: number, smaller: string): string {
+	return rest ? `${n} ${unit} ${rest} ${smaller}` : `${n} ${unit}`;
+}
+
+const numbers = new Intl.NumberFormat("en");
+
+/** A number, such as "32,768". */
+export const formatNumber = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : numbers.format(n));
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** A large number, such as "1.2M". */
+export const formatCompact = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : compact.format(n));
+
+export const formatPercent = (share: number): string => `${Math.round(Math.min(Math.max(share, 0), 1) * 100)} %`;
+
+const times = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const days = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+
+/** A time of today, or a day and a time. */
+export function formatTime(at: string | number | Date | null | undefined): string {
+	const date = toDate(at);
+	if (!date) return "–";
+	return date.toDateString() === new Date().toDateString() ? times.format(date) : `${days.format(date)}, ${times.format(date)}`;
+}
+
+export function formatDay(at: string | number | Date | null | undefined): string {
+	const date = toDate(at);
+	return date ? days.format(date) : "–";
+}
+
+/** How long ago something was, such as "5 min ago". */
+export function formatAgo(at: string | number | Date | null | undefined, now = Date.now()): string {
+	const date = toDate(at);
+	if (!date) return "never";
+	const seconds = (now - date.getTime()) / 1000;
+	if (seconds < 5) return "just now";
+	return `${coarse(seconds)} ago`;
+}
+
+/** When something will be, such as "in 5 min". */
+export function formatUntil(at: string | number | Date | null | undefined, now = Date.now()): string {
+	const date = toDate(at);
+	if (!date) return "never";
+	const seconds = (date.getTime() - now) / 1000;
+	return seconds <= 0 ? "now" : `in ${coarse(seconds)}`;
+}
+
+function coarse(seconds: number): string {
+	if (seconds < 60) return `${Math.round(seconds)} s`;
+	if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
+	if (seconds < 86_400) return `${Math.round(seconds / 3600)} h`;
+	return `${Math.round(seconds / 86_400)} d`;
+}
+
+function toDate(at: string | number | Date | null | undefined): Date | null {
+	if (at === null || at === undefined || at === "") return null;
+	const date = new Date(at);
+	return Number.isNaN(date.getTime()) ? null : date;
+}
+
+/** "1 model", "2 models". */
+export const plural = (n: number, one: string, many = one + "s"): string => `${formatNumber(n)} ${n === 1 ? one : many}`;

@@ -1,0 +1,2601 @@
+// Made by `make page` from api/openapi.json.
+
+export interface paths {
+    "/api/v1/chat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a message in a conversation that the server stores
+         * @description Needs the scope `inference`.
+         */
+        post: operations["chat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists stored conversations
+         * @description Needs the scope `inference`.
+         */
+        get: operations["listConversations"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes the conversations whose last response is older than a time
+         * @description Needs the scope `inference`.
+         */
+        delete: operations["deleteConversations"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns a conversation
+         * @description Needs the scope `inference`.
+         */
+        get: operations["getConversation"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes a conversation
+         * @description Needs the scope `inference`.
+         */
+        delete: operations["deleteConversation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tells whether the server can serve
+         * @description Needs no token.
+         */
+        get: operations["health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the newest records of the server's log
+         * @description Needs the scope `admin`.
+         */
+        get: operations["logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists every usable model and its loaded instances
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns all that is known of a model
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["showModel"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes a model's files
+         * @description Needs the scope `models.manage`.
+         */
+        delete: operations["deleteModel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the downloads
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["listDownloads"];
+        put?: never;
+        /**
+         * Downloads a model
+         * @description Needs the scope `models.manage`.
+         */
+        post: operations["download"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the status of a download
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["getDownload"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download/{job_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancels a download
+         * @description Needs the scope `models.manage`.
+         */
+        post: operations["cancelDownload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download/{job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Streams the progress of a download
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["watchDownload"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download/{job_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pauses a download
+         * @description Needs the scope `models.manage`.
+         */
+        post: operations["pauseDownload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download/{job_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resumes a download
+         * @description Needs the scope `models.manage`.
+         */
+        post: operations["resumeDownload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/download/status/{job_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the status of a download
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["getDownloadStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/load": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Loads a new instance of a model
+         * @description Needs the scope `models.manage`.
+         */
+        post: operations["loadModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Searches the hubs for models that can be run on the server
+         * @description Needs the scope `models.manage`.
+         */
+        get: operations["searchModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/unload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unloads an instance
+         * @description A busy instance finishes its requests first. Needs the scope `models.manage`.
+         */
+        post: operations["unloadModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns this document
+         * @description Needs any valid token.
+         */
+        get: operations["describe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/ps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns what is loaded, or about to be
+         * @description Needs the scope `models.read`.
+         */
+        get: operations["overview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the requests that the option inspect keeps
+         * @description Needs the scope `admin`.
+         */
+        get: operations["listRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns a request, whole
+         * @description Needs the scope `admin`.
+         */
+        get: operations["getRequest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/responses/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns a stored response
+         * @description Needs the scope `inference`.
+         */
+        get: operations["getResponse"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes a stored response
+         * @description Responses that continue it stay. Needs the scope `inference`.
+         */
+        delete: operations["deleteResponse"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/root.crt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the root certificate of the server's own authority
+         * @description Needs no token.
+         */
+        get: operations["rootCertificate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the configuration of this site
+         * @description Needs any valid token.
+         */
+        get: operations["settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the tokens
+         * @description Needs the scope `admin`.
+         */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Creates a token
+         * @description Needs the scope `admin`.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revokes a token
+         * @description Needs the scope `admin`.
+         */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes a token
+         * @description Needs the scope `admin`.
+         */
+        patch: operations["changeToken"];
+        trace?: never;
+    };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns the usage by day, owner and model
+         * @description Administrators get everybody's, others their own. Needs any valid token.
+         */
+        get: operations["usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/warm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists saved states of conversations
+         * @description Needs the scope `models.manage`.
+         */
+        get: operations["listWarm"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes saved states of conversations
+         * @description Needs the scope `models.manage`.
+         */
+        delete: operations["clearWarm"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Broken: {
+            error: string;
+            key: string;
+            /** @description Relative to the models folder that it is in. */
+            path: string;
+        };
+        /** @description Of language models only. */
+        Capabilities: {
+            reasoning?: components["schemas"]["ReasoningChoices"];
+            trained_for_tool_use: boolean;
+            vision: boolean;
+        };
+        /** @description The data of an event of a stream. Its type is the event's name, too. */
+        ChatEvent: {
+            model_instance_id: string;
+            /** @description Only with store_partial. */
+            response_id?: string;
+            /** @constant */
+            type: "chat.start";
+        } | {
+            model_instance_id: string;
+            /** @constant */
+            type: "model_load.start";
+        } | {
+            model_instance_id: string;
+            progress: number;
+            /** @constant */
+            type: "model_load.progress";
+        } | {
+            load_time_seconds: number;
+            model_instance_id: string;
+            /** @constant */
+            type: "model_load.end";
+        } | {
+            /** @enum {string} */
+            type: "prompt_processing.start" | "prompt_processing.end" | "reasoning.start" | "reasoning.end" | "message.start" | "message.end";
+        } | {
+            progress: number;
+            /** @constant */
+            type: "prompt_processing.progress";
+        } | {
+            content: string;
+            /** @enum {string} */
+            type: "reasoning.delta" | "message.delta";
+        } | {
+            provider_info?: components["schemas"]["Provider"];
+            tool: string;
+            /** @constant */
+            type: "tool_call.start";
+        } | {
+            arguments: Record<string, never>;
+            provider_info?: components["schemas"]["Provider"];
+            tool: string;
+            /** @constant */
+            type: "tool_call.arguments";
+        } | {
+            arguments: Record<string, never>;
+            output: string;
+            provider_info?: components["schemas"]["Provider"];
+            tool: string;
+            /** @constant */
+            type: "tool_call.success";
+        } | {
+            metadata: components["schemas"]["InvalidCallMetadata"];
+            reason: string;
+            /** @constant */
+            type: "tool_call.failure";
+        } | {
+            error: components["schemas"]["ErrorObject"];
+            /** @constant */
+            type: "error";
+        } | {
+            result: components["schemas"]["ChatResponse"];
+            /** @constant */
+            type: "chat.end";
+        };
+        ChatInputItem: {
+            content: string;
+            /** @enum {unknown} */
+            role?: "user" | null;
+            /** @enum {string} */
+            type: "message" | "text";
+        } | {
+            /** @description A PNG, JPEG, GIF, BMP or WebP file in base64. */
+            data_url: string;
+            /** @enum {unknown} */
+            role?: "user" | null;
+            /** @constant */
+            type: "image";
+        };
+        ChatOutputItem: components["schemas"]["TextItem"] | components["schemas"]["ToolCall"] | components["schemas"]["InvalidToolCall"];
+        ChatRequest: {
+            /** @description In tokens; used if the request loads the model. */
+            context_length?: number | null;
+            /** @description The model that drafts for this one. */
+            draft_model?: string | null;
+            frequency_penalty?: number | null;
+            /** @description The user's message. */
+            input: string | components["schemas"]["ChatInputItem"][];
+            /** @description MCP servers whose tools the model may use. */
+            integrations?: components["schemas"]["Integration"][] | null;
+            logit_bias?: Record<string, never> | unknown[] | null;
+            max_output_tokens?: number | null;
+            min_p?: number | null;
+            /** @description The model or the instance, by any of its names. */
+            model?: string;
+            presence_penalty?: number | null;
+            /** @description Fields that the request doesn't have are taken from that preset of the configuration. */
+            preset?: string | null;
+            /** @description The response to continue. */
+            previous_response_id?: string | null;
+            /**
+             * @description One of the model's capabilities.reasoning.allowed_options.
+             * @enum {string|null}
+             */
+            reasoning?: "off" | "low" | "medium" | "high" | "on" | null;
+            repeat_penalty?: number | null;
+            seed?: number | null;
+            stop?: (string | null) | string[];
+            /**
+             * @description Whether the response is kept, so that it can be continued.
+             * @default true
+             */
+            store: boolean | null;
+            /**
+             * @description Whether what was generated is kept, with the status incomplete, if the client disconnects before the end. chat.start then has the response_id.
+             * @default false
+             */
+            store_partial: boolean | null;
+            /** @default false */
+            stream: boolean | null;
+            /** @description Applies until a later request replaces it; an empty one removes it. */
+            system_prompt?: string | null;
+            temperature?: number | null;
+            top_k?: number | null;
+            top_p?: number | null;
+            /** @description Seconds of idleness after which the model is unloaded, if this request loads it; 0 or -1: never. */
+            ttl?: number | null;
+        };
+        ChatResponse: {
+            model_instance_id: string;
+            /** @description In the order in which it was generated. */
+            output: components["schemas"]["ChatOutputItem"][];
+            /** @description Absent if the response isn't stored. */
+            response_id?: string;
+            stats: components["schemas"]["ChatStats"];
+        };
+        ChatStats: {
+            input_tokens: number;
+            /** @description Present if the request waited for a load. */
+            model_load_time_seconds?: number;
+            reasoning_output_tokens: number;
+            time_to_first_token_seconds: number;
+            tokens_per_second: number;
+            total_output_tokens: number;
+        };
+        /** @description What the configuration says, and what is in force where it says nothing. */
+        Configuration: {
+            engines: components["schemas"]["SettingsBlock"][];
+            /** @description With which the server was started; absent: none. */
+            file?: string;
+            home: string;
+            models: components["schemas"]["SettingsBlock"][];
+            models_dirs: string[];
+            settings: components["schemas"]["Setting"][];
+            sites: components["schemas"]["Site"][];
+        };
+        Conversation: {
+            /** Format: date-time */
+            created_at: string | null;
+            /**
+             * @description The API that it was held with.
+             * @enum {string}
+             */
+            dialect: "native" | "responses";
+            /** @description The id of its first response. */
+            id: string;
+            /** @description The newest response, which a request continues. */
+            last_response_id: string;
+            model: string;
+            /** @description A token's id, or a user of another authentication; empty: anybody. */
+            owner: string;
+            /** @description Those on the way to the newest. */
+            responses?: components["schemas"]["StoredResponse"][];
+            /**
+             * @description That of its newest response.
+             * @enum {string}
+             */
+            status: "completed" | "incomplete" | "failed" | "cancelled" | "in_progress";
+            title: string;
+            /** @description On the way to its newest response. */
+            turns: number;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        Conversations: {
+            /** @description The last updated first. */
+            conversations: components["schemas"]["Conversation"][];
+            /** @description null: these are the last ones. */
+            next_cursor: string | null;
+        };
+        CreatedToken: {
+            /** Format: date-time */
+            created_at: string | null;
+            /**
+             * Format: date-time
+             * @description null: never.
+             */
+            expires_at: string | null;
+            id: string;
+            /**
+             * Format: date-time
+             * @description null: never.
+             */
+            last_used_at: string | null;
+            limits: components["schemas"]["TokenLimits"];
+            models: string[];
+            name: string;
+            scopes: ("models.read" | "models.manage" | "inference" | "mcp.plugin" | "mcp.ephemeral" | "admin")[];
+            /** @description The secret, which can't be had later. */
+            token: string;
+        };
+        DeletedConversations: {
+            deleted: number;
+        };
+        DeletedResponse: {
+            /** @constant */
+            deleted: true;
+            response_id: string;
+        };
+        DownloadEvent: {
+            error: components["schemas"]["ErrorObject"];
+        } | {
+            job: components["schemas"]["DownloadJob"];
+            /** @enum {string} */
+            type: "download.progress" | "download.paused" | "download.completed" | "download.failed";
+        };
+        DownloadJob: {
+            bytes_per_second?: number;
+            /** Format: date-time */
+            completed_at?: string;
+            downloaded_bytes: number;
+            error?: components["schemas"]["ErrorObject"];
+            /** Format: date-time */
+            estimated_completion?: string;
+            job_id: string;
+            /** @description The model's key. */
+            model: string;
+            /** @description Who began it; for administrators only. */
+            owner?: string;
+            /** Format: date-time */
+            started_at: string;
+            /** @enum {string} */
+            status: "downloading" | "paused" | "completed" | "failed";
+            total_size_bytes: number;
+            /** @description Why it is being tried again. */
+            trouble?: string;
+        };
+        DownloadJobs: {
+            /** @description The newest first. */
+            jobs: components["schemas"]["DownloadJob"][];
+        };
+        /** @description What would be downloaded. */
+        DownloadPreview: {
+            disk_free_bytes: number | null;
+            files: components["schemas"]["PreviewFile"][];
+            fits_disk: boolean;
+            /** @description Of a download of the same files. */
+            job_id?: string;
+            /** @description That are still to be fetched. */
+            left_bytes: number;
+            /** @description The key that it will have, perhaps with @ and the quantization. */
+            model: string;
+            /** @description That other downloads have left to fetch. */
+            other_downloads_bytes: number;
+            quantization?: string;
+            repository: string;
+            /** @enum {string} */
+            status: "estimated" | "downloading" | "paused" | "failed" | "already_downloaded";
+            total_size_bytes: number;
+            url?: string;
+        };
+        DownloadRequest: {
+            /**
+             * @description Nothing is downloaded. The response is a DownloadPreview.
+             * @default false
+             */
+            estimate_only: boolean | null;
+            /**
+             * @description A name publisher/repository, perhaps with @ and a quantization, or the URL of a repository on a hub.
+             * @example qwen/qwen3-4b
+             * @example https://huggingface.co/unsloth/Qwen3-4B-GGUF
+             */
+            model: string;
+            /**
+             * @description Only with a URL.
+             * @example Q4_K_M
+             */
+            quantization?: string | null;
+        };
+        DownloadStarted: {
+            /** @description Absent if the files are there already. */
+            job_id?: string;
+            /** Format: date-time */
+            started_at?: string;
+            /** @enum {string} */
+            status: "downloading" | "paused" | "completed" | "failed" | "already_downloaded";
+            total_size_bytes?: number;
+        };
+        Error: {
+            error: components["schemas"]["ErrorObject"];
+        };
+        ErrorObject: {
+            /** @description A finer kind, for programs. */
+            code?: string;
+            /** @description A sentence that says what happened and what to do. */
+            message: string;
+            /** @description The field, the parameter or the place in the body that is concerned. */
+            param?: string;
+            /** @description What kind of error it is. docs/api/errors.md lists the types. */
+            type: string;
+        };
+        FoundModel: {
+            downloaded: boolean;
+            /** @description Of the last month. */
+            downloads: number | null;
+            fits_memory: boolean | null;
+            format: string;
+            /** @description Its publisher lets only some users download it. */
+            gated: boolean;
+            likes: number | null;
+            /** @description The name by which it can be downloaded. */
+            model: string;
+            /** @description That would be downloaded; empty: unknown. */
+            quantization: string;
+            repository: string;
+            size_bytes: number | null;
+            /** Format: date-time */
+            updated_at: string | null;
+            url: string;
+            well_known: boolean;
+        };
+        FoundModels: {
+            models: components["schemas"]["FoundModel"][];
+        };
+        Health: {
+            /** @description The same in full, for administrators. */
+            details?: {
+                code: string;
+                message: string;
+            }[];
+            /** @description What is wrong; absent if nothing is. */
+            reasons?: ("no_engine" | "store_unavailable" | "disk_full" | "model_failing" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
+            /**
+             * @description degraded: some requests can't be served; failing: none can.
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "failing";
+        };
+        /** @description A request or a response. Secrets in it are masked. */
+        HTTPMessage: {
+            /** @description The body, or its beginning. */
+            body: string;
+            /** @description Of the whole body. */
+            body_bytes: number;
+            headers?: {
+                [key: string]: string[];
+            };
+        };
+        Instance: {
+            config: components["schemas"]["LoadConfig"];
+            /** @description The model's key, key:2, or the identifier that the load chose. */
+            id: string;
+        };
+        Integration: string | {
+            /** @description Without it, all tools are offered. */
+            allowed_tools?: string[] | null;
+            id: string;
+            /** @constant */
+            type: "plugin";
+        } | {
+            allowed_tools?: string[] | null;
+            headers?: {
+                [key: string]: string;
+            } | null;
+            server_label: string;
+            /** Format: uri */
+            server_url: string;
+            /** @constant */
+            type: "ephemeral_mcp";
+        };
+        InvalidCallMetadata: {
+            arguments?: Record<string, never>;
+            provider_info?: components["schemas"]["Provider"];
+            tool_name: string;
+            /** @enum {string} */
+            type: "invalid_name" | "invalid_arguments";
+        };
+        InvalidToolCall: {
+            metadata: components["schemas"]["InvalidCallMetadata"];
+            reason: string;
+            /** @constant */
+            type: "invalid_tool_call";
+        };
+        License: {
+            id: string;
+            name?: string;
+            url?: string;
+        };
+        /** @description What an instance was loaded with. Fields that don't apply to the model are absent. */
+        LoadConfig: {
+            /** @description Tokens for one request. */
+            context_length: number;
+            eval_batch_size?: number;
+            flash_attention?: boolean;
+            num_experts?: number;
+            offload_kv_cache_to_gpu?: boolean;
+            /** @description Only if the load has chosen it. */
+            parallel?: number;
+        };
+        Loaded: {
+            instance_id: string;
+            load_config?: components["schemas"]["LoadConfig"];
+            load_time_seconds: number;
+            /** @constant */
+            status: "loaded";
+            /** @enum {string} */
+            type: "llm" | "embedding";
+        };
+        /** @description What a load would take and do. */
+        LoadEstimate: {
+            /** @description It can be loaded, at once or after what the other fields say. */
+            fits: boolean;
+            /** @description Of the budget; null: unlimited. */
+            free_bytes: number | null;
+            load_config: components["schemas"]["LoadConfig"];
+            memory: components["schemas"]["MemoryEstimate"];
+            /** @description Of all models together; null: unlimited. */
+            memory_budget_bytes: number | null;
+            model: string;
+            /** @description Requests that it would answer at a time. */
+            parallel: number;
+            /** @description Why it can't be loaded. */
+            reason?: string;
+            /** @description The size in which it would be loaded, if there is no room for all of it. */
+            smaller?: {
+                parallel: number;
+                total_bytes: number;
+            };
+            /** @constant */
+            status: "estimated";
+            /** @enum {string} */
+            type: "llm" | "embedding";
+            /** @description Instances that would be restarted with fewer slots or a smaller cache. */
+            would_shrink: string[];
+            /** @description Instances. */
+            would_unload: string[];
+            /** @description The number of instances of models that the token may not use. */
+            would_unload_others?: number;
+            /** @description It would wait until requests have ended. */
+            would_wait: boolean;
+        };
+        /** @description The data of an event of a load. */
+        LoadEvent: {
+            model_instance_id: string;
+            /** @constant */
+            type: "model_load.start";
+        } | {
+            model_instance_id: string;
+            progress: number;
+            /** @constant */
+            type: "model_load.progress";
+        } | {
+            load_time_seconds: number;
+            model_instance_id: string;
+            result: components["schemas"]["Loaded"];
+            /** @constant */
+            type: "model_load.end";
+        } | {
+            error: components["schemas"]["ErrorObject"];
+            /** @constant */
+            type: "error";
+        };
+        LoadRequest: {
+            /** @description Tokens for one request. */
+            context_length?: number | null;
+            /**
+             * @description Whether the response has load_config.
+             * @default false
+             */
+            echo_load_config: boolean | null;
+            /**
+             * @description Nothing is loaded. The response is a LoadEstimate.
+             * @default false
+             */
+            estimate_only: boolean | null;
+            eval_batch_size?: number | null;
+            flash_attention?: boolean | null;
+            /** @description The id of the instance, by which requests can use it. */
+            identifier?: string | null;
+            /** @description The model, by any of its names. */
+            model: string;
+            num_experts?: number | null;
+            offload_kv_cache_to_gpu?: boolean | null;
+            /** @description Requests that the instance answers at a time. */
+            parallel?: number | null;
+            /** @description Seconds without a request after which it is unloaded; 0 or -1: never. */
+            ttl?: number | null;
+        };
+        LogRecord: {
+            fields: Record<string, never>;
+            /** @description Names the place after it, for the header Last-Event-ID. */
+            id: string;
+            /** @enum {string} */
+            level: "debug" | "info" | "warn" | "error";
+            logger: string;
+            message: string;
+            /** Format: date-time */
+            time: string | null;
+        };
+        Logs: {
+            /** @description The oldest first. */
+            records: components["schemas"]["LogRecord"][];
+        };
+        /** @description Bytes on all devices together. */
+        MemoryEstimate: {
+            compute_bytes: number;
+            /**
+             * @description measured: by an earlier load.
+             * @enum {string}
+             */
+            confidence: "measured" | "high" | "low";
+            draft_model_bytes: number;
+            /** @description The rest. */
+            engine_bytes: number;
+            kv_cache_bytes: number;
+            projector_bytes: number;
+            /** @description Filled gradually. */
+            prompt_cache_bytes: number;
+            total_bytes: number;
+            weights_bytes: number;
+        };
+        Model: {
+            /** @description Other names that requests may use. */
+            aliases?: string[];
+            /** @description Absent for embedding models. */
+            architecture?: string;
+            capabilities?: components["schemas"]["Capabilities"];
+            /** @description Of language models only. */
+            description?: string | null;
+            display_name: string;
+            /** @enum {string} */
+            format: "gguf" | "mlx";
+            /**
+             * @description The model's name in every API.
+             * @example qwen/qwen3-4b
+             */
+            key: string;
+            loaded_instances: components["schemas"]["Instance"][];
+            /** @description In tokens. */
+            max_context_length: number;
+            /** @example 4B */
+            params_string: string | null;
+            publisher: string;
+            quantization: components["schemas"]["Quantization"] | null;
+            size_bytes: number;
+            /** @enum {string} */
+            type: "llm" | "embedding";
+        };
+        /** @description A model as it is listed, and more. */
+        ModelDetails: {
+            /** @description Other names that requests may use. */
+            aliases?: string[];
+            /** @description Absent for embedding models. */
+            architecture?: string;
+            author: string | null;
+            /** @description Of what it was made from. */
+            base_model_url: string | null;
+            capabilities?: components["schemas"]["Capabilities"];
+            chat_template: string | null;
+            /** @description Of language models only. */
+            description?: string | null;
+            display_name: string;
+            /** @description It makes embeddings. */
+            embeddings: boolean;
+            engine: string;
+            /** @description Of a mixture of experts. */
+            experts?: {
+                total: number;
+                /** @description For each token. */
+                used: number;
+            };
+            files: components["schemas"]["ModelFile"][];
+            /** @enum {string} */
+            format: "gguf" | "mlx";
+            /**
+             * @description The model's name in every API.
+             * @example qwen/qwen3-4b
+             */
+            key: string;
+            license: components["schemas"]["License"] | null;
+            load: components["schemas"]["LoadEstimate"] | null;
+            /** @description Why no load is possible. */
+            load_error?: string;
+            loaded_instances: components["schemas"]["Instance"][];
+            /** @description In tokens. */
+            max_context_length: number;
+            parameters: number | null;
+            /** @example 4B */
+            params_string: string | null;
+            publisher: string;
+            quantization: components["schemas"]["Quantization"] | null;
+            quantized_by: string | null;
+            /** @description It ranks documents. */
+            reranker: boolean;
+            /** @description That was downloaded. */
+            revision: string | null;
+            settings: components["schemas"]["ModelSettings"];
+            size_bytes: number;
+            /** @description Where it was downloaded, or else its publisher's page. */
+            source_url: string | null;
+            /** @enum {string} */
+            type: "llm" | "embedding";
+            vocabulary_size?: number;
+        };
+        ModelFile: {
+            /** @description Below the models folder. */
+            path: string;
+            /** @enum {string} */
+            role: "model" | "projector";
+            size_bytes: number;
+        };
+        Models: {
+            /** @description Models whose files can't be used; absent if there are none. */
+            broken?: components["schemas"]["Broken"][];
+            models: components["schemas"]["Model"][];
+        };
+        /** @description The settings in force for a model. */
+        ModelSettings: {
+            /** @description Of its engine; for administrators only. */
+            args?: string[];
+            /** @description It has settings of its own. */
+            configured: boolean;
+            /** @description null: chosen by memory. */
+            context_length: number | null;
+            draft_model: string | null;
+            /** @description null: chosen by memory. */
+            parallel: number | null;
+            pinned: boolean;
+            preload: boolean;
+            /** @description Of a model that a request has loaded; 0: it stays loaded. */
+            ttl_seconds: number;
+            /** @description States of its conversations are saved. */
+            warm: boolean;
+        };
+        Overview: {
+            /** @description Instances that will be restarted. */
+            coming: {
+                /**
+                 * Format: date-time
+                 * @description Not before.
+                 */
+                at: string;
+                id: string;
+                model: string;
+                reason?: string;
+            }[];
+            /** @description Models that have failed and haven't worked since. */
+            failing: {
+                /** @description In a row. */
+                failures: number;
+                model: string;
+                /** @description Of the last failure. */
+                reason: string;
+                /**
+                 * Format: date-time
+                 * @description Not before.
+                 */
+                retry_at: string;
+            }[];
+            instances: components["schemas"]["OverviewInstance"][];
+            limits: {
+                /** @description 0: unlimited. */
+                max_loaded: number;
+                memory_budget_bytes: number;
+                /** @description Waiting requests for each model; 0: unlimited. */
+                queue: number;
+            };
+            /** @description Of all instances, counted against the budget. */
+            memory_bytes: number;
+            /** Format: date-time */
+            time: string;
+            /** @description Waiting requests, by the model's key. */
+            waiting: {
+                [key: string]: number;
+            };
+        };
+        OverviewInstance: {
+            address?: string;
+            context_length: number;
+            draft_model?: string;
+            engine?: string;
+            engine_version?: string;
+            /** Format: date-time */
+            expires_at?: string;
+            id: string;
+            in_use: number;
+            /** Format: date-time */
+            last_used?: string;
+            load_time_seconds?: number;
+            /** Format: date-time */
+            loaded_at?: string;
+            /** @description Counted against the budget. */
+            memory_bytes: number;
+            model: string;
+            /** @description Who loaded it; for that owner and administrators. */
+            owner?: string;
+            /** @description For administrators, as the next three and engine_version. */
+            pid?: number;
+            pinned: boolean;
+            /** @description Of the load. */
+            progress?: number;
+            /** @description Why it is draining or stopping. */
+            reason?: string;
+            /** @description It will be restarted with other settings once it is idle. */
+            renewing: boolean;
+            resident_memory_bytes?: number;
+            sandbox?: string;
+            slots: number;
+            /** @description It has fewer slots, or a smaller prompt cache, than it would have alone. */
+            smaller?: boolean;
+            /** @enum {string} */
+            status: "starting" | "loading" | "ready" | "draining" | "stopping";
+            /** @description How long it may be idle; 0: it stays loaded. */
+            ttl_seconds: number;
+        };
+        PreviewFile: {
+            /** @description Below the models folder. */
+            path: string;
+            size_bytes: number;
+        };
+        Provider: {
+            plugin_id?: string;
+            server_label?: string;
+            /** @enum {string} */
+            type: "plugin" | "ephemeral_mcp";
+        };
+        Quantization: {
+            bits_per_weight: number | null;
+            /** @example Q4_K_M */
+            name: string | null;
+        };
+        /** @description Absent if the model offers no choice. */
+        ReasoningChoices: {
+            allowed_options: ("off" | "low" | "medium" | "high" | "on")[];
+            /** @enum {string|null} */
+            default: "off" | "low" | "medium" | "high" | "on" | null;
+        };
+        RemovedModel: {
+            key: string;
+        };
+        /** @description What is known of a request. Figures that don't apply are absent. */
+        Request: {
+            /** Format: date-time */
+            arrived_at: string;
+            cached_tokens?: number;
+            dialect: string;
+            /** @description Absent while it is being answered. */
+            duration_seconds?: number;
+            id: string;
+            input_tokens?: number;
+            instance?: string;
+            load_seconds?: number;
+            method: string;
+            model?: string;
+            /** @description ok, cancelled, or the kind of the error. */
+            outcome?: string;
+            output_tokens?: number;
+            owner?: string;
+            path: string;
+            queue_seconds?: number;
+            restore_seconds?: number;
+            status?: number;
+            stream?: boolean;
+            time_per_output_token_seconds?: number;
+            time_to_first_token_seconds?: number;
+            token_name?: string;
+            tool_calls?: number;
+        };
+        Requests: {
+            /** @description The newest first. */
+            requests: components["schemas"]["Request"][];
+        };
+        RevokedToken: {
+            id: string;
+            /** @constant */
+            revoked: true;
+        };
+        Setting: {
+            name: string;
+            /**
+             * @description Where the value comes from.
+             * @enum {string}
+             */
+            source: "file" | "environment" | "default";
+            value: string;
+        };
+        Settings: {
+            allow: {
+                ephemeral_mcp: boolean;
+                plugin_mcp: boolean;
+                raw_grammar: boolean;
+                remote_mcp: boolean;
+            };
+            /** @description Whether this site requires a token. */
+            authentication: boolean;
+            configuration?: components["schemas"]["Configuration"];
+            cors: string[];
+            /** @description Whose request it is. null: it has no valid token, and no other authentication has named a user. */
+            identity: {
+                /** @description Keys of models, in which * matches any characters but a slash; none: all. */
+                models: string[];
+                name: string;
+                scopes: ("models.read" | "models.manage" | "inference" | "mcp.plugin" | "mcp.ephemeral" | "admin")[];
+            } | null;
+            /** @description 0: models stay loaded. */
+            idle_ttl_seconds: number;
+            jit: boolean;
+            /** @enum {string} */
+            list_models: "loaded" | "all";
+            max_body_bytes: number;
+            /** @description 0: as many as memory holds. */
+            max_loaded: number;
+            /** @description 0: no bound. */
+            queue: number;
+            /** @enum {string} */
+            reasoning_field: "reasoning" | "reasoning_content";
+        };
+        SettingsBlock: {
+            name: string;
+            settings: components["schemas"]["Setting"][];
+        };
+        Site: {
+            addresses: string[];
+            authentication: boolean;
+            cors: string[];
+            /** @description None: all. */
+            dialects: string[];
+            /** @description None: all. */
+            hosts: string[];
+            max_body_bytes: number;
+            /** @description Whether browsers get a page at the path /. */
+            page: boolean;
+            /** @description Whether other machines can connect. */
+            reachable: boolean;
+            server: string;
+            tls: boolean;
+        };
+        StoredInputItem: {
+            content: string;
+            /**
+             * @description Absent: the user.
+             * @enum {string}
+             */
+            role?: "assistant" | "developer";
+            /** @constant */
+            type: "message";
+        } | {
+            data_url: string;
+            /** @constant */
+            type: "image";
+        } | {
+            content: string;
+            /** @enum {string} */
+            type: "tool_result" | "reasoning" | "summary";
+        } | components["schemas"]["ToolCall"] | components["schemas"]["InvalidToolCall"];
+        StoredResponse: {
+            /** Format: date-time */
+            created_at: string;
+            input: components["schemas"]["StoredInputItem"][];
+            model: string;
+            output: components["schemas"]["ChatOutputItem"][];
+            previous_response_id?: string;
+            response_id: string;
+            /** @enum {string} */
+            status: "completed" | "incomplete" | "failed" | "cancelled" | "in_progress";
+            system_prompt?: string;
+            usage: components["schemas"]["StoredUsage"];
+        };
+        StoredUsage: {
+            /** @description Of input_tokens, those that the engine had cached. */
+            cached_input_tokens: number;
+            input_tokens: number;
+            output_tokens: number;
+            reasoning_output_tokens: number;
+        };
+        /** @description A summary is in conversations of the Responses API only. */
+        TextItem: {
+            content: string;
+            /** @enum {string} */
+            type: "message" | "reasoning" | "summary";
+        };
+        Token: {
+            /** Format: date-time */
+            created_at: string | null;
+            /**
+             * Format: date-time
+             * @description null: never.
+             */
+            expires_at: string | null;
+            id: string;
+            /**
+             * Format: date-time
+             * @description null: never.
+             */
+            last_used_at: string | null;
+            limits: components["schemas"]["TokenLimits"];
+            models: string[];
+            name: string;
+            scopes: ("models.read" | "models.manage" | "inference" | "mcp.plugin" | "mcp.ephemeral" | "admin")[];
+        };
+        /** @description Fields that are absent keep their value. */
+        TokenChange: {
+            /**
+             * Format: date-time
+             * @description null: never.
+             */
+            expires_at?: string | null;
+            limits?: {
+                concurrent_requests?: number | null;
+                requests_per_minute?: number | null;
+                tokens_per_day?: number | null;
+            } | null;
+            /** @description Keys, in which * matches any characters but a slash; none means all models. */
+            models?: string[] | null;
+            name?: string;
+            scopes?: ("models.read" | "models.manage" | "inference" | "mcp.plugin" | "mcp.ephemeral" | "admin")[] | null;
+        };
+        /** @description An absent limit is none. */
+        TokenLimits: {
+            concurrent_requests?: number;
+            requests_per_minute?: number;
+            tokens_per_day?: number;
+        };
+        TokenRequest: {
+            /**
+             * Format: date-time
+             * @description null: never.
+             */
+            expires_at?: string | null;
+            limits?: {
+                concurrent_requests?: number | null;
+                requests_per_minute?: number | null;
+                tokens_per_day?: number | null;
+            } | null;
+            /** @description Keys, in which * matches any characters but a slash; none means all models. */
+            models?: string[] | null;
+            name: string;
+            scopes?: ("models.read" | "models.manage" | "inference" | "mcp.plugin" | "mcp.ephemeral" | "admin")[] | null;
+        };
+        Tokens: {
+            tokens: components["schemas"]["Token"][];
+        };
+        ToolCall: {
+            arguments: Record<string, never>;
+            /** @description What the tool returned, or why it couldn't be called. */
+            output: string;
+            provider_info?: components["schemas"]["Provider"];
+            tool: string;
+            /** @constant */
+            type: "tool_call";
+        };
+        Unloaded: {
+            instance_id: string;
+        };
+        UnloadRequest: {
+            instance_id: string;
+        };
+        UpstreamExchange: {
+            /** Format: date-time */
+            began_at: string;
+            duration_seconds?: number;
+            instance: string;
+            path: string;
+            request: components["schemas"]["HTTPMessage"];
+            response: components["schemas"]["HTTPMessage"];
+            status?: number;
+        };
+        Usage: {
+            /** Format: date */
+            from: string;
+            /** Format: date */
+            to: string;
+            usage: components["schemas"]["UsageOfDay"][];
+        };
+        UsageOfDay: {
+            /**
+             * Format: date
+             * @description In UTC.
+             */
+            day: string;
+            input_tokens: number;
+            model: string;
+            output_tokens: number;
+            /** @description A token's id, or a user of another authentication; empty: anybody. */
+            owner: string;
+            requests: number;
+        };
+        /** @description Of one day, model or owner. */
+        UsageSum: {
+            /** Format: date */
+            day?: string;
+            input_tokens: number;
+            model?: string;
+            /** @description Of the token; absent if it was revoked. */
+            name?: string;
+            output_tokens: number;
+            /** @description A token's id, or a user of another authentication; empty: anybody. */
+            owner?: string;
+            requests: number;
+            /** @description The token's limit; absent: none. */
+            tokens_per_day?: number;
+            tokens_today?: number;
+        };
+        UsageSums: {
+            /** @enum {string} */
+            by: "day" | "model" | "token";
+            /** Format: date */
+            from: string;
+            /** Format: date */
+            to: string;
+            total: components["schemas"]["UsageTotal"];
+            usage: components["schemas"]["UsageSum"][];
+        };
+        UsageTotal: {
+            input_tokens: number;
+            output_tokens: number;
+            requests: number;
+        };
+        WarmCleared: {
+            deleted: number;
+            size_bytes: number;
+        };
+        WarmState: {
+            /** Format: date-time */
+            created_at: string | null;
+            /** Format: date-time */
+            last_used_at: string | null;
+            model: string;
+            /** @description A token's id, or a user of another authentication; empty: anybody. */
+            owner: string;
+            size_bytes: number;
+            tokens: number;
+        };
+        WarmStates: {
+            states: components["schemas"]["WarmState"][];
+        };
+        WholeRequest: {
+            /** Format: date-time */
+            arrived_at: string;
+            cached_tokens?: number;
+            dialect: string;
+            /** @description Absent while it is being answered. */
+            duration_seconds?: number;
+            id: string;
+            input_tokens?: number;
+            instance?: string;
+            load_seconds?: number;
+            method: string;
+            model?: string;
+            /** @description ok, cancelled, or the kind of the error. */
+            outcome?: string;
+            output_tokens?: number;
+            owner?: string;
+            path: string;
+            queue_seconds?: number;
+            request: components["schemas"]["HTTPMessage"];
+            response: components["schemas"]["HTTPMessage"];
+            restore_seconds?: number;
+            status?: number;
+            stream?: boolean;
+            time_per_output_token_seconds?: number;
+            time_to_first_token_seconds?: number;
+            token_name?: string;
+            tool_calls?: number;
+            /** @description Requests to engines. */
+            upstream: components["schemas"]["UpstreamExchange"][];
+        };
+    };
+    responses: {
+        /** @description An error. */
+        Error: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    chat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. With `stream`, events, whose data have the type ChatEvent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatResponse"];
+                    "text/event-stream": components["schemas"]["ChatEvent"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listConversations: {
+        parameters: {
+            query?: {
+                /** @description The next_cursor of an earlier answer. */
+                cursor?: string;
+                /** @description How many. Default: 20. */
+                limit?: number;
+                /** @description Whose conversations; for administrators. Default: one's own. */
+                owner?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversations"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteConversations: {
+        parameters: {
+            query: {
+                /** @description Whose conversations; for administrators. Default: one's own. */
+                owner?: string;
+                /** @description The time. */
+                updated_before: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They are deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedConversations"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getConversation: {
+        parameters: {
+            query?: {
+                /** @description Whose conversations; for administrators. Default: one's own. */
+                owner?: string;
+                /** @description Whether with its responses. Default: true. */
+                responses?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation, or its beginning. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteConversation: {
+        parameters: {
+            query?: {
+                /** @description Whose conversations; for administrators. Default: one's own. */
+                owner?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a conversation, or its beginning. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedConversations"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    health: {
+        parameters: {
+            query?: {
+                /** @description Whether models that are loaded at the start have to be there, too. Default: false. */
+                ready?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It can. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description It can't. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    logs: {
+        parameters: {
+            query?: {
+                /** @description Whether with the lines that engines write. */
+                engine?: boolean;
+                /** @description Whether to stream those that come, too. */
+                follow?: boolean;
+                /** @description Only those about this instance. */
+                instance?: string;
+                /** @description Only those of this level or above it. */
+                level?: "debug" | "info" | "warn" | "error";
+                /** @description How many. Default: 100. */
+                limit?: number;
+                /** @description Only those about this model. */
+                model?: string;
+                /** @description Only those about the request with this id. */
+                request?: string;
+                /** @description Only those from this time on. */
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The records. With `follow`, events, whose data have the type LogRecord. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Logs"];
+                    "text/event-stream": components["schemas"]["LogRecord"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Models"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    showModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name of the model, or the id of an instance. It may contain slashes. */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The model. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelDetails"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A name of the model. It may contain slashes. */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They are deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemovedModel"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listDownloads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The downloads. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadJobs"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    download: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DownloadRequest"];
+            };
+        };
+        responses: {
+            /** @description The download has begun, or the files are there already. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadStarted"] | components["schemas"]["DownloadPreview"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the download. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The download. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadJob"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    cancelDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the download. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The download. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadJob"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    watchDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the download. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events, whose data have the type DownloadEvent: the current state, and each change until the download ends. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["DownloadEvent"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    pauseDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the download. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The download. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadJob"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    resumeDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the download. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The download. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadJob"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getDownloadStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the download. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The download. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadJob"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    loadModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LoadRequest"];
+            };
+        };
+        responses: {
+            /** @description The instance is ready. With the header `Accept: text/event-stream`, events, whose data have the type LoadEvent. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Loaded"] | components["schemas"]["LoadEstimate"];
+                    "text/event-stream": components["schemas"]["LoadEvent"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    searchModels: {
+        parameters: {
+            query: {
+                /** @description The most results. Default: 10. */
+                limit?: number;
+                /** @description Words that the models' names contain. */
+                query: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Well-known models first, then the most downloaded. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundModels"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    unloadModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnloadRequest"];
+            };
+        };
+        responses: {
+            /** @description It is unloaded. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Unloaded"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    describe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An OpenAPI document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The instances, and the models that have failed or are waited for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listRequests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Requests"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The request's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WholeRequest"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getResponse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a response. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The response. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredResponse"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteResponse: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a response. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedResponse"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    rootCertificate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The certificate in PEM. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-x509-ca-cert": string;
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens, without their secrets. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tokens"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenRequest"];
+            };
+        };
+        responses: {
+            /** @description The token, with its secret. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the token. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokedToken"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    changeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the token. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenChange"];
+            };
+        };
+        responses: {
+            /** @description The token. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Token"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    usage: {
+        parameters: {
+            query?: {
+                /** @description What to sum up by. The response is then UsageSums. */
+                by?: "day" | "model" | "token";
+                /** @description The first day, in UTC. Default: 29 days before the last one. */
+                from?: string;
+                /** @description A number of days, such as 7d, in place of from and to. Today counts as one. */
+                since?: string;
+                /** @description The last day. Default: today. */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The usage. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"] | components["schemas"]["UsageSums"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listWarm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The states. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WarmStates"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    clearWarm: {
+        parameters: {
+            query?: {
+                /** @description Only those of this model. */
+                model?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description They are deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WarmCleared"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+}

@@ -1,0 +1,87 @@
+import type { ComponentChildren } from "preact";
+import { ApiError, messageOf } from "../core/http";
+import type { Resource } from "../core/resource";
+import { offerToken, lacks, session, useCan } from "../core/session";
+import type { Scope } from "../core/types";
+import { Button } from "./Button";
+import { Icon, type IconName } from "./icons";
+
+/** What a view shows when there is nothing to show: why, and what to do next. */
+export function Empty({ icon, title, children }: { icon?: IconName; title: string; children?: ComponentChildren }) {
+	return (
+		<div class="empty">
+			{icon && <Icon name={icon} />}
+			<p class="title">{title}</p>
+			{children && <div class="prose">{children}</div>}
+		</div>
+	);
+}
+
+export function Failure({ error, retry }: { error: Error; retry?: () => void }) {
+	const wantsToken = error instanceof ApiError && (error.status === 401 || error.code === "missing_scope");
+	return (
+		<div class="note error" role="alert">
+			<span>{messageOf(error)}</span>
+			{wantsToken && <Button onClick={() => offerToken("Enter a token that may do this.")}>Use another token</Button>}
+			{retry && !wantsToken && <Button icon="refresh" onClick={retry}>Try again</Button>}
+		</div>
+	);
+}
+
+export function Note({ kind = "info", children }: { kind?: "info" | "warning" | "error"; children: ComponentChildren }) {
+	return <div class={"note " + kind}>{children}</div>;
+}
+
+/** Shows what was fetched; before that, that it is being fetched, and the error if it can't be. */
+export function Fetched<T>({ from, children }: { from: Resource<T>; children: (data: T) => ComponentChildren }) {
+	return (
+		<>
+			{from.error && <Failure error={from.error} retry={from.reload} />}
+			{from.data !== null ? children(from.data) : from.isLoading && <Loading />}
+		</>
+	);
+}
+
+export function Loading() {
+	return (
+		<div class="loading" role="status">
+			<span class="visually-hidden">Loading</span>
+		</div>
+	);
+}
+
+/** Shows something only to those who may see it. */
+export function Needs({ scope, children }: { scope: Scope; children: ComponentChildren }) {
+	if (useCan(scope)) return <>{children}</>;
+	return (
+		<Empty icon="tokens" title={lacks(scope)}>
+			<p>
+				On the server's machine, <code>lmcaddy token create --name page --scopes {scope}</code> makes one.
+			</p>
+			<p>
+				<Button onClick={() => offerToken()}>{session.value.token ? "Use another token" : "Enter a token"}</Button>
+			</p>
+		</Empty>
+	);
+}
+
+export type Tone = "neutral" | "good" | "busy" | "warning" | "bad";
+
+export function Badge({ tone = "neutral", children }: { tone?: Tone; children: ComponentChildren }) {
+	return <span class={"badge " + tone}>{children}</span>;
+}
+
+/** Pairs of a name and a value. */
+export function Facts({ children }: { children: ComponentChildren }) {
+	return <dl class="facts">{children}</dl>;
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+	if (children === null || children === undefined || children === "" || children === false) return null;
+	return (
+		<div>
+			<dt>{name}</dt>
+			<dd>{children}</dd>
+		</div>
+	);
+}

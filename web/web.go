@@ -1,0 +1,79 @@
+// Package web has the page that people use the server with. It is one file, with its script and its style inline: dist/index.html,
+// which `make page` makes from src. It is committed, so that building lmcaddy needs neither Node.js nor a network.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+//go:embed dist/index.html
+var index []byte
+
+// Page is the page, as it is sent.
+type Page struct {
+	Plain, Gzip, Zstd []byte
+	// Digest identifies the content.
+	Digest string
+	// Policy is the value of the header Content-Security-Policy: only the page's own script and style may be used, and only the
+	// page's own server may be asked for anything.
+	Policy string
+}
+
+// Get returns the page. It is compressed when it is first asked for.
+var Get = sync.OnceValue(func() *Page {
+	sum := sha256.Sum256(index)
+	return &Page{Plain: index, Gzip: gzipped(index), Zstd: zstandard(index), Digest: hex.EncodeToString(sum[:12]), Policy: policy(string(index))}
+})
+
+// policy allows what is in the page by its hash, and nothing else. Without it, text of a model that came to be taken for HTML could run.
+func policy(html string) string {
+	return strings.Join([]string{
+		"default-src 'none'",
+		"script-src " + hashOf(html, "script"),
+		"style-src " + hashOf(html, "style"),
+		"img-src data: blob:",
+		"connect-src 'self'",
+		"base-uri 'none'",
+		"form-action 'none'",
+		"frame-ancestors 'none'",
+		"require-trusted-types-for 'script'",
+		"trusted-types 'none'",
+	}, "; ")
+}
+
+// hashOf returns the source expression for what is in the page's only element of a name.
+func hashOf(html, element string) string {
+	_, after, _ := strings.Cut(html, "<"+element+">")
+	content, _, _ := strings.Cut(after, "</"+element+">")
+	sum := sha256.Sum256([]byte(content))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+func gzipped(content []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	_, _ = w.Write(content) // to memory
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func zstandard(content []byte) []byte {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	defer func() { _ = w.Close() }()
+	return w.EncodeAll(content, nil)
+}
