@@ -23,7 +23,7 @@ type row struct {
 var mayImport = []row{
 	{"", []string{"caddymodule/command"}},
 	{"cmd/lmcaddy", []string{"caddymodule/command", "internal/homeless"}},
-	{"caddymodule/command", []string{"caddymodule", "caddymodule/doctor", "api", "node", "warm", "mcploop/servers", "catalog", "store", "supervisor/runtimes", "internal/..."}},
+	{"caddymodule/command", []string{"caddymodule", "caddymodule/doctor", "api", "node", "warm", "mcploop/servers", "catalog", "store", "supervisor", "supervisor/runtimes", "internal/..."}},
 	{"caddymodule/doctor", []string{"caddymodule", "node", "store", "supervisor", "supervisor/runtimes", "internal/..."}},
 	{"caddymodule", []string{"api", "node", "warm", "mcploop/servers", "catalog/...", "store", "supervisor", "translate/openai", "translate/request", "internal/..."}},
 	{"api", []string{"web", "node", "warm", "mcploop/...", "catalog/...", "store", "supervisor", "translate/...", "internal/..."}},

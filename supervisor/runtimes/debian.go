@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,12 +30,12 @@ Acquire::Languages { "none"; };
 `
 
 // distributionPackages returns a function that gets an engine from the distribution's packages; nil if there are none.
-func distributionPackages() func(context.Context, *staging, packaged, func(Progress)) (staged, error) {
+func distributionPackages(log *slog.Logger) func(context.Context, *staging, packaged, func(Progress)) (staged, error) {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
 	return func(ctx context.Context, stage *staging, installed packaged, report func(Progress)) (staged, error) {
-		d := &debian{stage: stage, installed: installed, report: report}
+		d := &debian{stage: stage, installed: installed, report: report, log: log}
 		return d.get(ctx)
 	}
 }
@@ -47,6 +48,7 @@ type debian struct {
 	stage     *staging
 	installed packaged
 	report    func(Progress)
+	log       *slog.Logger
 	apt       string   // folder of the apt configuration and state
 	options   []string // options of every apt command
 }
@@ -66,18 +68,24 @@ func (d *debian) get(ctx context.Context) (staged, error) {
 		pkg, listErr, err := d.list(ctx, sources, suite)
 		if err == nil {
 			if name := d.installed(pkg); name != "" {
-				return staged{installed: name}, nil
+				return staged{installed: name}, d.complete(ctx, name)
 			}
 		}
 		var debs string
 		if err == nil {
 			debs, err = d.download(ctx, suite)
 		}
+		if err == nil {
+			err = d.downloadWorker(ctx, debs)
+		}
 		if err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", suite, errors.Join(listErr, err)))
 			continue
 		}
-		root, err := d.unpack(ctx, debs)
+		root, err := d.stage.folder("root")
+		if err == nil {
+			err = d.unpack(ctx, debs, root)
+		}
 		if err != nil {
 			return staged{}, err
 		}
@@ -85,6 +93,7 @@ func (d *debian) get(ctx context.Context) (staged, error) {
 		if err != nil {
 			return staged{}, err
 		}
+		d.warn(makeWorkerStartable(root))
 		return staged{root: root, executable: script, variant: variantCPU, origin: "Debian's packages, " + suite, pkg: pkg}, nil
 	}
 	return staged{}, errors.Join(failures...)
@@ -250,21 +259,18 @@ func neededPackages(graph string) []string {
 }
 
 // unpack unpacks all packages into one tree. It doesn't run their scripts.
-func (d *debian) unpack(ctx context.Context, debs string) (root string, err error) {
-	if root, err = d.stage.folder("root"); err != nil {
-		return "", err
-	}
+func (d *debian) unpack(ctx context.Context, debs, root string) error {
 	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
 	if err != nil || len(files) == 0 {
-		return "", errors.Join(errors.New("apt fetched no packages"), err)
+		return errors.Join(errors.New("apt fetched no packages"), err)
 	}
 	for i, file := range files {
 		d.report(Progress{Doing: "unpacking the packages", Percent: 100 * float64(i) / float64(len(files))})
 		if _, err := d.run(ctx, debs, nil, "dpkg-deb", "-x", file, root); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return root, nil
+	return nil
 }
 
 // percent returns a function that reports the progress of apt.

@@ -27,7 +27,8 @@ echo 'dlstatus:1:50.0000:Retrieving file 1 of 2' >&3
 grep -q "^Suites: $SUITE$" "$sources"/*.sources || { echo 'E: Failed to fetch the suite' >&2; exit 100; }
 case " $* " in *' download '*)
 	[ -z "$HANG" ] || { read never < "$HANG.never" & echo $$ $! > "$HANG"; wait; }
-	for package in llama.cpp-tools libllama0; do echo "$package" > "$package.deb"; done
+	case " $* $WITHOUT" in *' llama.cpp-tools-extra without-worker') echo 'E: Unable to locate package' >&2; exit 100; esac
+	for package in ${*##* download }; do echo "$package" > "$package.deb"; done
 esac`,
 	"apt-cache": `
 case " $* " in *' show '*) printf 'Package: llama.cpp-tools\nVersion: %s\n' "${VERSION:-0.7.0-1}"; exit;; esac
@@ -36,8 +37,14 @@ printf 'llama.cpp-tools\n  Depends: libllama0\nlibllama0\n  Depends: debconf\n'`
 [ "$1" = -x ] || exit 2
 lib=$3/usr/lib/riscv64-linux-gnu
 mkdir -p "$3/usr/bin" "$lib/ggml/backends0" "$lib/llama"
-if [ "$(cat "$2")" = llama.cpp-tools ]; then
+package=$(cat "$2")
+if [ $package = llama.cpp-tools ]; then
 	touch "$3/usr/bin/llama-server"
+elif [ $package = llama.cpp-tools-extra ]; then
+	mkdir -p "$3/usr/libexec/riscv64-linux-gnu/llama/bin"
+	touch "$3/usr/libexec/riscv64-linux-gnu/llama/bin/ggml-rpc-server"
+elif [ $package = libggml0-backend-rpc ]; then
+	touch "$lib/ggml/backends0/libggml-rpc.so"
 else
 	touch "$lib/ggml/backends0/libggml-cpu-x.so"
 	printf '#!/bin/sh\necho "version: 0.7.0 (build 11669, commit Debian)" >&2\nprintf "%%s\\n" "$@"\n' > "$lib/ld-linux-riscv64-lp64d.so.1"
@@ -63,7 +70,7 @@ func debianMachine(t *testing.T, suite string) (log string) {
 	}
 	log = filepath.Join(t.TempDir(), "log")
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	for name, value := range map[string]string{"ETC": etc, "LOG": log, "SUITE": suite, "HANG": ""} {
+	for name, value := range map[string]string{"ETC": etc, "LOG": log, "SUITE": suite, "HANG": "", "WITHOUT": ""} {
 		t.Setenv(name, value)
 	}
 	return log
@@ -79,7 +86,7 @@ func unreachable(t *testing.T) string {
 
 func openDebian(dir string) *Store {
 	s := openTest(dir)
-	s.packages = distributionPackages()
+	s.packages = distributionPackages(s.log)
 	return s
 }
 
@@ -96,6 +103,7 @@ func TestGet_FromDebianPackages(t *testing.T) {
 	same(t, "runtime", got, Runtime{
 		Name: "llama.cpp-b11669-cpu", Engine: LlamaCpp, Version: "b11669", Variant: "cpu", Origin: "Debian's packages, sid",
 		Path: filepath.Join(dir, "llama.cpp-b11669-cpu/bin/llama-server"), Source: Installed, Selected: true,
+		Worker: filepath.Join(dir, "llama.cpp-b11669-cpu/bin/ggml-rpc-server"),
 	})
 	same(t, "percents", percents, []float64{50, 50})
 	same(t, "folder", contents(t, dir), []string{"llama.cpp-b11669-cpu", "selected"})
@@ -118,7 +126,8 @@ func TestGet_FromDebianPackages(t *testing.T) {
 			}
 		}
 	}
-	if !strings.HasSuffix(string(calls), " download llama.cpp-tools libllama0\n") {
+	if lines := strings.Split(string(calls), "\n"); !strings.HasSuffix(lines[len(lines)-3], " download llama.cpp-tools libllama0") ||
+		!strings.HasSuffix(lines[len(lines)-2], " download libggml0-backend-rpc llama.cpp-tools-extra") {
 		t.Errorf("apt was called so:\n%s", calls)
 	}
 }
@@ -149,6 +158,60 @@ func TestGet_DebianPackagesAreFetchedOnce(t *testing.T) {
 	got, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
 	must(t, err)
 	same(t, "it is there again", got.Already, false)
+}
+
+// The worker is optional: a runtime without it is complete, and gets it later.
+func TestGet_DebianWorkerIsAddedLater(t *testing.T) {
+	log := debianMachine(t, "forky")
+	dir := t.TempDir()
+	get := func() Runtime {
+		t.Helper()
+		got, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
+		must(t, err)
+		return got
+	}
+	t.Setenv("WITHOUT", "without-worker")
+	same(t, "worker that there is not", get().Worker, "")
+	same(t, "worker that there is still not", get().Worker, "")
+	t.Setenv("WITHOUT", "")
+	got := get()
+	same(t, "worker", got.Worker, filepath.Join(dir, got.Name, "bin/ggml-rpc-server"))
+	same(t, "replaced", got.Already, true)
+	output, err := exec.Command(got.Worker, "-p", "1").Output()
+	must(t, err)
+	lib := filepath.Join(dir, got.Name, "usr/lib/riscv64-linux-gnu")
+	if want := filepath.Join(dir, got.Name, "usr/libexec/riscv64-linux-gnu/llama/bin/ggml-rpc-server") + "\n-p\n1\n"; !strings.HasSuffix(string(output), want) {
+		t.Errorf("the loader was called with %s", output)
+	}
+	backend, err := filepath.EvalSymlinks(filepath.Join(lib, "libggml-rpc.so"))
+	must(t, err)
+	same(t, "backend beside the loader", backend, filepath.Join(lib, "ggml/backends0/libggml-rpc.so"))
+	must(t, os.Remove(log))
+	get()
+	calls, err := os.ReadFile(log)
+	must(t, err)
+	if strings.Contains(string(calls), " download ") {
+		t.Errorf("it is fetched again: %s", calls)
+	}
+}
+
+func TestWorkerOf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, file := range []string{"release/llama-server", "release/rpc-server", "usr/bin/llama-server", "usr/libexec/x86_64-linux-gnu/llama/bin/ggml-rpc-server", "alone/llama-server"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, file), nil, 0o755))
+	}
+	must(t, os.Symlink(filepath.Join(dir, "release/llama-server"), filepath.Join(dir, "link")))
+	for server, want := range map[string]string{
+		"release/llama-server": "release/rpc-server", "link": "release/rpc-server",
+		"usr/bin/llama-server": "usr/libexec/x86_64-linux-gnu/llama/bin/ggml-rpc-server", "alone/llama-server": "", "gone/llama-server": "",
+	} {
+		if want != "" {
+			want = filepath.Join(dir, want)
+		}
+		same(t, server, WorkerOf(filepath.Join(dir, server)), want)
+	}
 }
 
 func TestDebianScript_FindsItsTreeAfterAMove(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
 )
 
-// startScript execs the engine, so the process keeps its ID and is killed as usual. It uses the C library of the packages,
-// through that library's loader. It locates the tree by its own path, so the tree may be moved or linked to. The engine's PATH
+// startScript execs a program, so the process keeps its ID and is killed as usual. It uses the C library of the packages,
+// through that library's loader. It locates the tree by its own path, so the tree may be moved or linked to. The program's PATH
 // contains no programs.
 const startScript = `#!/bin/sh
 root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
 PATH=/dev/null
 export PATH
-exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/usr/bin/llama-server" "$@"
+exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/{program}" "$@"
 `
 
 // makeStartable writes the start script of a tree of packages, and returns its path within the tree.
@@ -31,21 +31,55 @@ func makeStartable(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := linkBackends(root, filepath.Dir(loader)); err != nil {
+	backends, err := filepath.Glob(filepath.Join(root, filepath.Dir(loader), "ggml", "backends*", "libggml-cpu*.so"))
+	if err != nil || len(backends) == 0 {
+		return "", errors.Join(errors.New("the packages have no CPU backend"), err)
+	}
+	if err := linkBackends(root, filepath.Dir(loader), backends); err != nil {
 		return "", err
 	}
-	text := strings.NewReplacer("{loader}", loader, "{libraries}", filepath.Dir(loader)).Replace(startScript)
 	script := filepath.Join("bin", "llama-server")
-	if err := os.MkdirAll(filepath.Join(root, "bin"), 0o750); err != nil {
-		return "", fmt.Errorf("writing the start script: %w", err)
+	if err := writeScript(root, loader, filepath.Join("usr", "bin", "llama-server"), script); err != nil {
+		return "", err
+	}
+	return script, syncTree(root)
+}
+
+// makeWorkerStartable writes the start script of the worker that is in a tree of packages, and links the backend that it and llama-server
+// need. The script is written last: a tree that has it is complete.
+func makeWorkerStartable(root string) error {
+	loader, err := findLoader(root)
+	if err != nil {
+		return err
+	}
+	workers, _ := filepath.Glob(filepath.Join(root, "usr", "libexec", "*", "llama", "bin", workerName)) // the pattern is valid
+	backends, _ := filepath.Glob(filepath.Join(root, filepath.Dir(loader), "ggml", "backends*", "libggml-rpc.so"))
+	if len(workers) == 0 || len(backends) == 0 {
+		return fmt.Errorf("the packages have no %s, or not the backend for it", workerName)
+	}
+	if err := linkBackends(root, filepath.Dir(loader), backends); err != nil {
+		return err
+	}
+	program, err := filepath.Rel(root, workers[0])
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncTree(root), writeScript(root, loader, program, filepath.Join("bin", workerName)))
+}
+
+// writeScript writes a start script of a program. All paths are within the tree.
+func writeScript(root, loader, program, script string) error {
+	text := strings.NewReplacer("{loader}", loader, "{libraries}", filepath.Dir(loader), "{program}", program).Replace(startScript)
+	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(script)), 0o750); err != nil {
+		return fmt.Errorf("writing the start script: %w", err)
 	}
 	if err := atomicfile.WriteFile(filepath.Join(root, script), 0o755, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	}); err != nil {
-		return "", fmt.Errorf("writing the start script: %w", err)
+		return fmt.Errorf("writing the start script: %w", err)
 	}
-	return script, syncTree(root)
+	return nil
 }
 
 // findLoader returns the path of the dynamic loader within the tree. It is in the architecture's folder, with the libraries.
@@ -60,20 +94,17 @@ func findLoader(root string) (string, error) {
 	return "", errors.New("the packages have no dynamic loader")
 }
 
-// linkBackends links the CPU backends, one for each generation of processors, into the folder of the loader. The engine looks
-// for them in the folder of the running executable, which is the loader. Without them it starts, but can't load a model.
-func linkBackends(root, libraries string) error {
-	backends, err := filepath.Glob(filepath.Join(root, libraries, "ggml", "backends*", "libggml-cpu*.so"))
-	if err != nil || len(backends) == 0 {
-		return errors.Join(errors.New("the packages have no CPU backend"), err)
-	}
+// linkBackends links backends into the folder of the loader. The engine looks for them in the folder of the running executable, which is
+// the loader. There is a CPU backend for each generation of processors; without them the engine starts, but can't load a model.
+func linkBackends(root, libraries string, backends []string) error {
 	for _, backend := range backends {
-		target, err := filepath.Rel(filepath.Join(root, libraries), backend)
+		link := filepath.Join(root, libraries, filepath.Base(backend))
+		target, err := filepath.Rel(filepath.Dir(link), backend)
 		if err == nil {
-			err = os.Symlink(target, filepath.Join(root, libraries, filepath.Base(backend)))
+			err = os.Symlink(target, link)
 		}
-		if err != nil {
-			return fmt.Errorf("linking the CPU backends: %w", err)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("linking the backends: %w", err)
 		}
 	}
 	return nil

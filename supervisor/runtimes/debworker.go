@@ -1,0 +1,53 @@
+package runtimes
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+)
+
+// workerPackages have what a model over several machines needs: the backend by which llama-server reaches workers, and the worker. They
+// need no library that serverPackage doesn't need.
+var workerPackages = []string{"libggml0-backend-rpc", "llama.cpp-tools-extra"}
+
+// downloadWorker downloads the workerPackages. Without them models run on this machine all the same, so the only error is that ctx has
+// ended.
+func (d *debian) downloadWorker(ctx context.Context, debs string) error {
+	_, err := d.run(ctx, debs, nil, "apt-get", slices.Concat(d.options, []string{"download"}, workerPackages)...)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.warn(err)
+	return nil
+}
+
+// complete adds the worker to an installed runtime that was made of the same version of the packages, when it had none. Nothing that is
+// there is changed. The only error is that ctx has ended.
+func (d *debian) complete(ctx context.Context, name string) error {
+	root := filepath.Join(filepath.Dir(d.stage.path), name)
+	if WorkerOf(filepath.Join(root, "bin", llamaCpp.executable())) != "" {
+		return nil
+	}
+	debs, err := d.stage.folder("download")
+	if err == nil {
+		_, err = d.run(ctx, debs, nil, "apt-get", slices.Concat(d.options, []string{"download"}, workerPackages)...)
+	}
+	if err == nil {
+		err = d.unpack(ctx, debs, root)
+	}
+	if err == nil {
+		err = makeWorkerStartable(root)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d.warn(err)
+	return nil
+}
+
+// warn logs why a runtime has no worker.
+func (d *debian) warn(err error) {
+	if err != nil {
+		d.log.Warn("this runtime can't spread a model over several machines: its worker can't be got", "error", err)
+	}
+}
