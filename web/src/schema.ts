@@ -405,8 +405,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists the requests that the option inspect keeps
-         * @description Needs the scope `admin`.
+         * Lists the requests to models that are in progress, and the newest that have ended
+         * @description The last to arrive first. Administrators see everybody's, others their own. Needs the scope `inference`.
          */
         get: operations["listRequests"];
         put?: never;
@@ -1264,6 +1264,19 @@ export interface components {
                 model: string;
                 reason?: string;
             }[];
+            /** @description What runs models, the CPU first. */
+            devices: {
+                /** @description By the instances whose devices are known. */
+                claimed_bytes: number;
+                /** @description Absent: unknown. */
+                free_bytes?: number;
+                /** @enum {string} */
+                kind: "cpu" | "gpu";
+                name: string;
+                total_bytes: number;
+                /** @description It shares the machine's memory. */
+                unified?: boolean;
+            }[];
             /** @description Models that have failed and haven't worked since. */
             failing: {
                 /** @description In a row. */
@@ -1297,6 +1310,11 @@ export interface components {
         OverviewInstance: {
             address?: string;
             context_length: number;
+            /** @description How memory_bytes are spread over devices. Absent if that isn't known, as during a load. */
+            devices?: {
+                memory_bytes: number;
+                name: string;
+            }[];
             draft_model?: string;
             engine?: string;
             engine_version?: string;
@@ -1368,6 +1386,8 @@ export interface components {
             duration_seconds?: number;
             id: string;
             input_tokens?: number;
+            /** @description Whether GET /api/v1/requests/{id} has it whole. */
+            inspected?: boolean;
             instance?: string;
             load_seconds?: number;
             method: string;
@@ -1787,6 +1807,8 @@ export interface operations {
     getConversation: {
         parameters: {
             query?: {
+                /** @description Whether with the responses of all branches, in the order in which they were created, at most the newest 1000. Default: false, only those on the way to the newest. */
+                branches?: boolean;
                 /** @description Whose conversations; for administrators. Default: one's own. */
                 owner?: string;
                 /** @description Whether with its responses. Default: true. */
@@ -2292,7 +2314,14 @@ export interface operations {
     };
     listRequests: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many. Default: 100. */
+                limit?: number;
+                /** @description Only requests to a model, by any of its names. */
+                model?: string;
+                /** @description Only requests with an outcome: ok, cancelled, or the kind of an error. */
+                outcome?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

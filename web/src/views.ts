@@ -1,7 +1,13 @@
 import type { ComponentType } from "preact";
 import type { Scope } from "./core/types";
 import type { IconName } from "./ui/icons";
+import { ChatView } from "./views/chat";
+import { Conversations } from "./views/conversations";
+import { Logs } from "./views/logs";
+import { Requests } from "./views/requests";
 import { Status } from "./views/status";
+import { Tokens } from "./views/tokens";
+import { Usage } from "./views/usage";
 
 export interface ViewEntry {
 	/** Its name in the address: #/name. */
@@ -17,4 +23,10 @@ export interface ViewEntry {
 /** All views, in the order of the menu. The first one is shown at the start. */
 export const views: readonly ViewEntry[] = [
 	{ name: "status", title: "Status", group: "", icon: "status", component: Status },
+	{ name: "chat", title: "Chat", group: "", icon: "chat", component: ChatView, scope: "inference" },
+	{ name: "conversations", title: "Conversations", group: "", icon: "conversations", component: Conversations, scope: "inference" },
+	{ name: "requests", title: "Requests", group: "Activity", icon: "requests", component: Requests, scope: "inference" },
+	{ name: "logs", title: "Logs", group: "Activity", icon: "logs", component: Logs, scope: "admin" },
+	{ name: "usage", title: "Usage", group: "Activity", icon: "usage", component: Usage, scope: "models.read" },
+	{ name: "tokens", title: "Tokens", group: "Server", icon: "tokens", component: Tokens, scope: "admin" },
 ];

@@ -130,7 +130,7 @@ export function Figures({ answer }: { answer: Answer }) {
 			{facts.map((f) => (
 				<span key={f}>{f}</span>
 			))}
-			{answer.requestId && <a href={href("requests", answer.requestId)}>Request</a>}
+			{answer.requestId && <a href={href("requests", "", { id: answer.requestId })}>Request</a>}
 		</p>
 	);
 }

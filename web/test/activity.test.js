@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hasFailed, isRunning, keyOf, newest, speed } from "../src/activity/requestlist.ts";
+import { mostSeries, plotted, sums } from "../src/activity/usagedata.ts";
+import { asJSON, asMarkdown, fenced } from "../src/chat/export.ts";
+import { fieldsOf, numberError } from "../src/chat/options.ts";
+import { newAnswer } from "../src/chat/answer.ts";
+import { emptyTree, withTurn } from "../src/chat/tree.ts";
+
+const row = (time, name, tokens) => ({ time, name, requests: 1, input_tokens: tokens, output_tokens: 1 });
+const seconds = (time) => Date.parse(time) / 1000;
+
+test("usage is plotted without gaps, the largest first", () => {
+	const rows = [
+		row("2026-01-31T10:00:00Z", "a", 5),
+		row("2026-01-31T12:00:00Z", "b", 50),
+		row("2026-01-31T12:00:00Z", "a", 7),
+		row("2026-01-30T00:00:00Z", "a", 1000),
+	];
+	const data = plotted(rows, "input_tokens", seconds("2026-01-31T10:30:00Z"), seconds("2026-01-31T12:30:00Z"), true);
+	assert.deepEqual(
+		data.times,
+		["10", "11", "12"].map((h) => seconds(`2026-01-31T${h}:00:00Z`)),
+	);
+	assert.deepEqual(data.series, [
+		{ name: "b", values: [0, 0, 50], total: 50 },
+		{ name: "a", values: [5, 0, 7], total: 12 },
+	]);
+});
+
+test("many names are plotted as a few", () => {
+	const rows = Array.from({ length: 20 }, (_, i) => row("2026-01-31T00:00:00Z", "m" + i, i));
+	const { series } = plotted(rows, "tokens", seconds("2026-01-31T00:00:00Z"), seconds("2026-01-31T01:00:00Z"), false);
+	assert.equal(series.length, mostSeries + 1);
+	assert.equal(series[0].name, "m19");
+	assert.equal(series.at(-1).name, "15 others");
+	assert.equal(
+		series.reduce((n, s) => n + s.total, 0),
+		190 + 20,
+	);
+	assert.equal(sums(rows, (r) => r.name)[0].name, "m19");
+	assert.equal(sums(rows, () => "all")[0].requests, 20);
+});
+
+test("requests are told apart by their arrival, too, and the newest are kept", () => {
+	const requests = Array.from({ length: 600 }, (_, i) => ({ id: "same", arrived_at: new Date(1e12 + i).toISOString() }));
+	const kept = newest(new Map(requests.map((r) => [keyOf(r), r])));
+	assert.equal(kept.size, 500);
+	assert.equal([...kept.values()][0], requests[599]);
+});
+
+test("a request runs until it has a duration", () => {
+	assert.ok(isRunning({ outcome: undefined }));
+	assert.ok(!hasFailed({}));
+	assert.ok(!hasFailed({ duration_seconds: 1, outcome: "cancelled" }));
+	assert.ok(hasFailed({ duration_seconds: 0, outcome: "engine_failed" }));
+	assert.equal(speed({ time_per_output_token_seconds: 0.1 }), 10);
+	assert.equal(speed({}), null);
+});
+
+test("numbers are checked as the server checks them", () => {
+	assert.equal(numberError("temperature", ""), "");
+	assert.equal(numberError("temperature", "0.5"), "");
+	assert.match(numberError("temperature", "1.5"), /1 or less/);
+	assert.match(numberError("max_output_tokens", "1.5"), /whole/);
+	assert.match(numberError("repeat_penalty", "0"), /above 0/);
+	assert.match(numberError("seed", "x"), /number/);
+});
+
+test("a request has what was chosen, and nothing else", () => {
+	const none = { systemPrompt: "", preset: "", reasoning: "", numbers: {}, stop: "", isStored: true, servers: {} };
+	assert.deepEqual(fieldsOf(none), { store_partial: true });
+	assert.deepEqual(
+		fieldsOf({
+			...none,
+			isStored: false,
+			numbers: { temperature: " 0 ", top_p: "7" },
+			stop: "a\n\nb\n",
+			preset: "p",
+			servers: { x: null, y: ["t"] },
+		}),
+		{
+			store: false,
+			temperature: 0,
+			preset: "p",
+			stop: ["a", "b"],
+			integrations: [
+				{ type: "plugin", id: "mcp/x" },
+				{ type: "plugin", id: "mcp/y", allowed_tools: ["t"] },
+			],
+		},
+	);
+});
+
+test("a conversation is exported", () => {
+	const answer = {
+		...newAnswer(),
+		phase: "done",
+		responseId: "resp_1",
+		parts: [
+			{ kind: "reasoning", text: "Hm\nso", done: true },
+			{ kind: "call", tool: "add", server: "mcp/x", arguments: { a: 1 }, output: "```", status: "done", done: true },
+			{ kind: "message", text: "Hello", done: true },
+		],
+	};
+	const tree = withTurn(emptyTree, { id: "t", parent: "", question: { text: "Hi", images: [] }, answer, model: "m", systemPrompt: "Be brief." });
+	assert.equal(
+		asMarkdown(tree),
+		'## System prompt\n\nBe brief.\n\n## Question\n\nHi\n\n## Answer (m)\n\n> Hm\n> so\n\n````json\nadd({"a":1})\n```\n````\n\nHello\n',
+	);
+	const json = JSON.parse(asJSON(tree, "resp_1"));
+	assert.equal(json.turns[0].id, "resp_1");
+	assert.equal(json.turns[0].answer.length, 3);
+	assert.equal(fenced("", "````"), "`````\n````\n`````");
+});
