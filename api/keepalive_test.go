@@ -10,9 +10,9 @@ import (
 )
 
 // signOf is what breaks the silence of a stream of each dialect, and endOf is how the stream ends.
-var signOf = map[string]string{"messages": "event: ping\ndata: {\"type\":\"ping\"}\n\n"}
+var signOf = map[string]string{"messages": "event: ping\ndata: {\"type\":\"ping\"}\n\n", "ollama": " "}
 
-var endOf = map[string]string{"messages": "message_stop", "native": "chat.end"}
+var endOf = map[string]string{"messages": "message_stop", "native": "chat.end", "ollama": `"done":true`}
 
 // open asks for a stream, and reads of it until it has told of something so many times.
 func (s *server) open(path, body, what string, times int) (status int, begun string, rest io.ReadCloser) {
@@ -115,7 +115,7 @@ func TestKeepAlive_ThenTheLoadFails(t *testing.T) {
 			s.fake.Release("load")
 			body, err := io.ReadAll(rest)
 			got := string(body)
-			if status != 200 || err != nil || strings.Count(got, `"error":{`) != 1 || !strings.Contains(got, "a bad file") || strings.Contains(got, "[DONE]") || strings.Contains(got, "message_stop") {
+			if status != 200 || err != nil || strings.Count(got, `"error":`) != 1 || !strings.Contains(got, "a bad file") || strings.Contains(got, "[DONE]") || strings.Contains(got, "message_stop") {
 				t.Errorf("%d %v %s", status, err, got)
 			}
 			if name == "messages" && !strings.Contains(got, "event: error\ndata: {") || name == "native" && !strings.Contains(got, "event: chat.end\n") {

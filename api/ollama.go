@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -197,9 +196,4 @@ func ollamaName(body *jsonbody.Body) (string, error) {
 		}
 	}
 	return "", translate.Missing("model")
-}
-
-// nanoseconds are milliseconds as Ollama's API has durations.
-func nanoseconds(millis float64) int64 {
-	return int64(math.Round(millis * float64(time.Millisecond)))
 }

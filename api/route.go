@@ -92,6 +92,8 @@ var routes = []route{
 	{http.MethodGet, "/api/tags", node.ScopeModelsRead, (*call).ollamaTags},
 	{http.MethodGet, "/api/ps", node.ScopeModelsRead, (*call).ollamaPS},
 	{http.MethodPost, "/api/show", node.ScopeModelsRead, (*call).ollamaShow},
+	{http.MethodPost, "/api/chat", node.ScopeInference, (*call).ollamaChat},
+	{http.MethodPost, "/api/generate", node.ScopeInference, (*call).ollamaGenerate},
 }
 
 // greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.

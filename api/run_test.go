@@ -94,7 +94,7 @@ func TestUsage_OfAnswersThatAreLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{amid}}, func(_ *Config, s *node.Settings) { s.MaxLoaded = 1 })
-			got := s.to(tt.path, `{"model":"tinychat",`+tt.body+`}`, nil)
+			got := s.to(tt.path, `{"model":"tinychat","stream":false,`+tt.body+`}`, nil)
 			if got.Code < 400 {
 				t.Fatalf("%d %s", got.Code, got.Body)
 			}

@@ -22,7 +22,7 @@ const (
 // buffers are used to copy streams.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
-// stream is an answer of server-sent events. Its header is sent with the first event, with the first comment, or some time after
+// stream is an answer of server-sent events, or of lines of JSON. Its header is sent with the first event, with the first comment, or some time after
 // the engine has begun to answer, whichever comes first.
 type stream struct {
 	call   *call
@@ -77,17 +77,33 @@ func (s *stream) beat() {
 	every := s.call.api.KeepAlive
 	silent := time.Since(s.last)
 	if silent >= every {
-		sign := comment
-		if s.call.dialect == anthropicDialect {
-			sign = anthropic.Ping
-		}
-		s.put([]byte(sign))
+		s.put([]byte(s.sign()))
 		silent = 0
 	}
 	s.alive.Reset(every - silent)
 }
 
 const comment = ":\n\n"
+
+// sign is what breaks a silence. Between lines of JSON it is white space, which belongs to the next line.
+func (s *stream) sign() string {
+	switch s.call.dialect {
+	case anthropicDialect:
+		return anthropic.Ping
+	case ollamaDialect:
+		return " "
+	default:
+		return comment
+	}
+}
+
+// contentType is the type of the stream.
+func (s *stream) contentType() string {
+	if s.call.dialect == ollamaDialect {
+		return "application/x-ndjson"
+	}
+	return "text/event-stream"
+}
 
 // close stops the timers.
 func (s *stream) close() {
@@ -103,7 +119,7 @@ func (s *stream) close() {
 // header sends the header. It needs the lock.
 func (s *stream) header() {
 	h := s.call.w.Header()
-	h.Set("Content-Type", "text/event-stream")
+	h.Set("Content-Type", s.contentType())
 	h.Set("Cache-Control", "no-cache, no-transform") // no-transform: compression would hold chunks back
 	h.Set("X-Accel-Buffering", "no")
 	s.headed, s.call.begun = true, true
@@ -137,6 +153,10 @@ func (s *stream) put(p []byte) {
 // fail sends an error as an event, which the official clients raise.
 func (s *stream) fail(e *translate.Error) {
 	event := s.call.dialect.AppendError(nil, e, s.call.id)
+	if s.call.dialect == ollamaDialect {
+		s.send(append(event, '\n'))
+		return
+	}
 	if len(s.atFault) > 0 {
 		event = append(append(event[:len(event)-1], ','), s.atFault...)
 		event = append(event, '}')

@@ -31,8 +31,16 @@ func TestDetails(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := m.Details()
+		metadata := got.Metadata
+		got.Metadata = nil
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", key, err, diff)
+		}
+		if metadata["general.architecture"] != "llama" || metadata["tokenizer.ggml.tokens"] != nil {
+			t.Errorf("%s: %v", key, metadata)
+		}
+		if author := metadata["general.author"]; key == "acme/tiny" && (author != nil || metadata["general.organization"] != "Acme [2J") {
+			t.Errorf("%v", metadata)
 		}
 	}
 }

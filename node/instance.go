@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -92,6 +93,19 @@ func (n *Node) InstanceID(ctx context.Context, name string) string {
 		return instances[0].ID
 	}
 	return name
+}
+
+// Keep sets how long an instance may be idle; 0: unlimited. It has no effect on one that was loaded by hand, is preloaded or pinned: whoever wanted
+// that decides when it is unloaded.
+func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
+	if from, ok := in.Spec.Recipe.(recipe); !ok || from.options.ByHand || in.Spec.Pinned {
+		return
+	}
+	n.supervisor.Respecify(in.Gen, func(s *supervisor.Spec) {
+		from, _ := s.Recipe.(recipe)
+		from.options.TTL = &ttl
+		s.TTL, s.Recipe = ttl, from
+	})
 }
 
 // IDTakenError is returned when a load chooses an identifier that already means something else.

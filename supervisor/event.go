@@ -50,6 +50,11 @@ type (
 		Limits Limits
 		Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
 	}
+	// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies.
+	Respecified struct {
+		Gen    uint64
+		Change func(*Spec)
+	}
 	// Savable says that the states of a process's slots can be kept.
 	Savable struct{ Gen uint64 }
 	// Saved is the end of a Save. Each Save has one, unless the process exits.
@@ -71,21 +76,23 @@ type (
 	Closed struct{}
 )
 
-func (Asked) event()      {}
-func (GaveUp) event()     {}
-func (Returned) event()   {}
-func (Signalled) event()  {}
-func (Measured) event()   {}
-func (Condemned) event()  {}
-func (EndAsked) event()   {}
-func (Exited) event()     {}
-func (Configured) event() {}
-func (Savable) event()    {}
-func (Saved) event()      {}
-func (Forgot) event()     {}
-func (Cleared) event()    {}
-func (Tick) event()       {}
-func (Closed) event()     {}
+func (Asked) event()       {}
+func (GaveUp) event()      {}
+func (Returned) event()    {}
+func (Signalled) event()   {}
+func (Measured) event()    {}
+func (Condemned) event()   {}
+func (EndAsked) event()    {}
+func (Exited) event()      {}
+func (Configured) event()  {}
+func (Respecified) event() {}
+
+func (Savable) event() {}
+func (Saved) event()   {}
+func (Forgot) event()  {}
+func (Cleared) event() {}
+func (Tick) event()    {}
+func (Closed) event()  {}
 
 // Effect is an output of Step: an action or an announcement. Effects are comparable.
 type Effect interface{ effect() }

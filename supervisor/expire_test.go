@@ -106,3 +106,34 @@ func TestExpire_WhatWeStartAgainIsNotAbandoned(t *testing.T) {
 	p.on(Tick{})
 	p.on(ready(2), Loaded{2})
 }
+
+func TestExpire_AnotherTimeCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	p.idle(ttl(specOf("a", 1), time.Hour))
+	keep := func(d time.Duration) Respecified { return Respecified{1, func(s *Spec) { s.TTL = d }} }
+	p.pass(10 * time.Second)
+	p.on(keep(0))
+	p.never()
+	p.on(keep(time.Minute))
+	p.on(user(1, "a"), Grant{1, 1, 1, false})
+	p.on(Configured{Specs: map[uint64]*Spec{1: with(specOf("a", 1), func(s *Spec) { s.ContextLength, s.TTL = 512, time.Hour })}}) // it is restarted when it is idle
+	p.on(keep(5 * time.Second))
+	p.on(Respecified{7, func(*Spec) { t.Error("there is no such instance") }})
+	in := p.st.Instances[0]
+	if in.Spec.TTL != 5*time.Second || in.Next.TTL != 5*time.Second || in.Next.ContextLength != 512 {
+		t.Errorf("%+v, and after the restart %+v", in.Spec, in.Next)
+	}
+}
+
+func TestExpire_AShorterTimeThanItWasIdle(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	first := ttl(specOf("a", 1), time.Hour)
+	p.idle(first)
+	p.pass(10 * time.Second)
+	p.on(Respecified{1, func(s *Spec) { s.TTL = time.Second }}, Stop{1, ForIdleness})
+	if first.TTL != time.Hour {
+		t.Error("a Spec in use was modified")
+	}
+}

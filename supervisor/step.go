@@ -37,6 +37,8 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.exited(ev)
 	case Configured:
 		s.configured(ev)
+	case Respecified:
+		s.respecified(ev)
 	case Savable:
 		s.savable(ev)
 	case Saved:
@@ -293,6 +295,21 @@ func (s *stepper) configured(ev Configured) {
 		}
 		if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
 			in.Status, in.Leaving, in.SaveBy = Ready, "", time.Time{} // the eviction is cancelled
+		}
+	}
+}
+
+// respecified changes the Specs of an instance.
+func (s *stepper) respecified(ev Respecified) {
+	in := s.st.find(ev.Gen)
+	if in == nil {
+		return
+	}
+	for _, spec := range []**Spec{&in.Spec, &in.Full, &in.Next} {
+		if *spec != nil {
+			own := **spec
+			ev.Change(&own)
+			*spec = &own
 		}
 	}
 }

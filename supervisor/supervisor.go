@@ -199,6 +199,12 @@ func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 	s.send(message{event: Configured{limits, specs}})
 }
 
+// Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is gone. change
+// may be called several times, and by the loop: it must not wait.
+func (s *Supervisor) Respecify(gen uint64, change func(*Spec)) {
+	s.send(message{event: Respecified{gen, change}})
+}
+
 // Forget says that something was deleted: no state of what slots hold of it is saved any more. States that were saved before are
 // the caller's to delete.
 func (s *Supervisor) Forget(f Forgot) {

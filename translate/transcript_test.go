@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
@@ -33,6 +34,8 @@ func TestTranscripts(t *testing.T) {
 				{"chat body", line(gather(openai.ReasoningPlain, events))},
 				{"messages stream", messagesStream(shown, events)},
 				{"messages body", line(messagesBodyOf(shown, events))},
+				{"ollama stream", ollamaAnswer(ollama.Answer{}, events)},
+				{"ollama body", line(ollamaAnswer(ollama.Answer{IsWhole: true}, events))},
 			}
 			for _, more := range moreViews[tr.name] {
 				views = append(views, more(t, tr.upstream)...)
@@ -59,7 +62,8 @@ var moreViews = map[string][]func(t *testing.T, upstream []byte) []view{
 	"nothing":            {nativeView},
 	"plain":              {nativeView, nativeViewAfterLoad},
 	"speculative":        {viewsWithFigures},
-	"thinking-off":       {nativeView},
+	"logprobs":           {ollamaLogprobsView},
+	"thinking-off":       {nativeView, ollamaGenerateView},
 	"tool-call":          {viewsWithFigures},
 	"two-calls":          {singleCallView},
 	"unicode":            {nativeView},

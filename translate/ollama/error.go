@@ -24,11 +24,6 @@ func (Errors) AppendError(dst []byte, e *translate.Error, _ string) []byte {
 	return append(jsonbody.AppendString(append(dst, `{"error":`...), e.Message), '}')
 }
 
-// AppendErrorLine appends the line that ends a stream which failed.
-func AppendErrorLine(dst []byte, e *translate.Error) []byte {
-	return append(Errors{}.AppendError(dst, e, ""), '\n')
-}
-
 // NotFound returns the error of a model that isn't there. Clients recognize its words, and pull the model.
 func NotFound(name string) *translate.Error {
 	return &translate.Error{

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// shortly is how long a model is kept that isn't to be kept at all: it is unloaded as soon as it is idle.
+const shortly = time.Millisecond
+
+// keeping is what a request says of how long its model stays loaded after it.
+type keeping struct {
+	call     *call
+	asked    *time.Duration // 0: not at all; negative: for ever; nil: the request doesn't say
+	instance supervisor.Info
+}
+
+func (c *call) keeping(asked *time.Duration) *keeping { return &keeping{call: c, asked: asked} }
+
+// isOver reports whether the model isn't to be kept at all.
+func (k *keeping) isOver() bool { return k.asked != nil && *k.asked == 0 }
+
+// lend sets how long the model stays loaded if this request loads it. It isn't unloaded between the attempts at one request: a time of 0
+// begins with the end of the request.
+func (k *keeping) lend(rq *modelRequest) {
+	if k.asked != nil && *k.asked != 0 {
+		ttl := max(0, *k.asked)
+		rq.demand.TTL = k.call.boundTTL(&ttl, rq.target.Model.Key)
+	}
+}
+
+// leased notes the instance that answers.
+func (k *keeping) leased(lease *supervisor.Lease) { k.instance = lease.Instance }
+
+// done sets how long the instance is kept from now on. An identity that may not manage models decides that for what it has loaded
+// itself, and no longer than the settings do.
+func (k *keeping) done() {
+	in, c := &k.instance, k.call
+	if k.asked == nil || in.Spec == nil || !c.owns(in) {
+		return
+	}
+	ttl := max(0, *k.asked)
+	if k.isOver() {
+		ttl = shortly
+	}
+	c.node.Keep(*in, *c.boundTTL(&ttl, in.Spec.Model.Key))
+}
+
+// owns reports whether the request's identity may decide about an instance.
+func (c *call) owns(in *supervisor.Info) bool {
+	return c.who.May(node.ScopeModelsManage) || c.owner() != "" && node.OwnerOf(*in) == c.owner()
+}
+
+// unloadPatience is how long a request to unload waits for the end of the model's requests. The model is unloaded all the same.
+const unloadPatience = 2 * time.Second
+
+// unloadModel unloads the instances of a model, or the one that is named.
+func (c *call) unloadModel(target node.Target) error {
+	ctx, cancel := context.WithTimeout(c.r.Context(), unloadPatience)
+	defer cancel()
+	for _, in := range c.node.Instances() {
+		if in.Spec.Model.Key != target.Model.Key || target.Instance != "" && in.ID != target.Instance {
+			continue
+		}
+		if !c.owns(&in) {
+			return c.authorize(c.who, node.ScopeModelsManage)
+		}
+		err := c.node.Unload(ctx, in.ID)
+		refused, _ := errors.AsType[supervisor.Error](err)
+		if err != nil && ctx.Err() == nil && refused.Kind != supervisor.NoInstance { // it may have been unloaded meanwhile
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// ollamaChat is POST /api/chat.
+func (c *call) ollamaChat() error { return c.ollamaText("chat", ollama.ParseChat) }
+
+// ollamaGenerate is POST /api/generate.
+func (c *call) ollamaGenerate() error { return c.ollamaText("generate", ollama.ParseGenerate) }
+
+// ollamaText answers a request for text. what is what a model has to support for it.
+func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) (*ollama.Request, *translate.Error)) error {
+	rq, err := c.requestWith(ollama.WithDefaults)
+	if err != nil {
+		return err
+	}
+	asked, bad := parse(rq.body, rq.caps)
+	switch {
+	case bad != nil:
+		return bad
+	case rq.target.Model.Type == catalog.TypeEmbedding && !asked.IsEmpty:
+		return ollama.LacksSupport(asked.Model, what)
+	}
+	rq.stream, rq.demand.ContextLength = asked.Streams, asked.Context
+	keep := c.keeping(asked.KeepAlive)
+	keep.lend(rq)
+	r := &ollamaRun{asked: asked}
+	r.answer = ollama.Answer{
+		Model: asked.Model, Generates: what == "generate", IsWhole: !asked.Streams, Logprobs: asked.Chat.Logprobs, OnlyChosen: asked.Chat.OnlyChosen,
+		Now: time.Now, Took: c.tookUntilReady,
+	}
+	if asked.IsEmpty {
+		return c.ollamaLoad(rq, keep, &r.answer)
+	}
+	defer keep.done()
+	if err := r.prepare(c, rq); err != nil {
+		return err
+	}
+	r.run = c.newRun(rq)
+	defer r.close()
+	r.leased = keep.leased
+	if err := r.exchange(c.r.Context(), r.part()); err != nil {
+		return refined(err, ollamaFields.refine)
+	}
+	if r.stream == nil {
+		c.writeJSON(http.StatusOK, r.whole)
+	}
+	return nil
+}
+
+// tookUntilReady is the time since the request arrived, and what of it passed until the model was ready.
+func (c *call) tookUntilReady() (total, load time.Duration) {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	return time.Since(c.arrived), c.ledger.of.Queue + c.ledger.of.Load + c.ledger.of.Restore
+}
+
+// ollamaRun is a request for text on its way.
+type ollamaRun struct {
+	*run
+
+	asked     *ollama.Request
+	body      *jsonbody.Body // as engines take it
+	completer wire.Completer // of a text without a template; nil: it is a chat
+
+	answer  ollama.Answer // as it begins
+	current ollama.Answer
+	whole   []byte // the answer in one piece
+}
+
+// prepare makes the engine's request.
+func (r *ollamaRun) prepare(c *call, rq *modelRequest) error {
+	var bad *translate.Error
+	if r.body, bad = r.asked.Upstream(); bad != nil {
+		return bad
+	}
+	if r.asked.Completion == nil {
+		return refined(c.reserveChat(rq, r.body, &r.asked.Chat, 0), ollamaFields.refine)
+	}
+	var ok bool
+	if r.completer, ok = rq.engine.(wire.Completer); !ok {
+		return wrongEngine(rq.target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
+	}
+	rq.body = r.body
+	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.TextPrompt(r.body, r.asked.Completion, 0, m) })
+	return refined(c.reserveCompletion(rq, r.asked.Completion), ollamaFields.refine)
+}
+
+// part is the upstream request.
+func (r *ollamaRun) part() part {
+	of := r.asked.Completion
+	if of == nil {
+		return r.chatPart(part{reply: r}, r.body, &r.asked.Chat, 0)
+	}
+	p := part{
+		reply: r, upstream: r.completer.Completion(r.body, of, 0, 0),
+		decoder: func() translate.Decoder { return r.completer.CompletionDecoder(of) },
+		limit:   func() int { return of.MaxTokens },
+		likely:  func() bool { return wire.RepeatsText(r.rq.engine, r.body, of) },
+	}
+	if c, ok := r.completer.(wire.TextContinuer); ok {
+		p.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.ContinueText(r.body, of, 0, 0, said) }
+	}
+	return p
+}
+
+func (r *ollamaRun) begin(_ context.Context, resp *engineResponse, recorder *wire.Recorder) (wire.Rewriter, error) {
+	r.current, r.whole = r.answer, nil
+	var decoder translate.Decoder = recorder
+	if r.completer == nil {
+		decoder = wire.DecoderOf(r.rq.engine, &r.asked.Chat, recorder)
+	}
+	if r.stream == nil {
+		return r.byEvents(resp, decoder, gatherer(func(ev translate.Event) { r.whole = r.current.Append(r.whole, ev) })), nil
+	}
+	r.stream.await()
+	return r.byEvents(resp, decoder, &r.current), nil
+}
+
+func (r *ollamaRun) isSeen(sent bool) bool { return sent }
+
+// ollamaLoad answers a request without a prompt: it loads the model, or, with a keep_alive of 0, unloads it.
+func (c *call) ollamaLoad(rq *modelRequest, keep *keeping, answer *ollama.Answer) error {
+	reason := "load"
+	var s *stream
+	if rq.stream {
+		s = c.newStream() // a load may take minutes
+		defer s.close()
+	}
+	if keep.isOver() {
+		reason = "unload"
+		if err := c.unloadModel(rq.target); err != nil {
+			return err
+		}
+	} else {
+		defer keep.done()
+		err := c.onLease(c.r.Context(), rq, 1, func() [][]byte { return nil }, func(lease *supervisor.Lease) error {
+			keep.leased(lease)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	body := answer.AppendNothing(nil, reason)
+	if s != nil {
+		s.send(body)
+		return nil
+	}
+	c.writeJSON(http.StatusOK, body)
+	return nil
+}
+
+// ollamaFields are what Ollama's API calls the fields of an engine's request.
+var ollamaFields = fieldNames{ //nolint:gosec // no credentials
+	"response_format": "format", "reasoning_effort": "think", "chat_template_kwargs": "think", "max_tokens": "options.num_predict", "stop": "options.stop",
+}

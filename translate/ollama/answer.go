@@ -1,0 +1,215 @@
+package ollama
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Answer encodes the events of an answer to a chat, or to a request to generate: as lines of JSON, of which the last one has the
+// figures, or as one object at the end.
+type Answer struct {
+	Model      string // as the client calls it
+	Generates  bool   // for POST /api/generate
+	IsWhole    bool   // one object
+	Logprobs   bool   // the client wants log probabilities
+	OnlyChosen bool   // of the chosen tokens only
+	Now        func() time.Time
+	Took       func() (total, load time.Duration) // since the request arrived, and until the model was ready
+
+	serial  translate.Serial
+	outcome translate.Outcome
+	tally   translate.Tally
+	calls   int             // number of calls told
+	open    translate.Event // a CallStart, while its arguments come
+	args    []byte          // of the open call
+
+	content, thinking []byte // gathered, or held back until their log probabilities come
+	called            []byte // calls that are gathered, separated by commas
+	logprobs          []byte // gathered, separated by commas
+}
+
+// Append encodes an event.
+func (a *Answer) Append(dst []byte, ev translate.Event) []byte {
+	a.serial.Add(ev, func(ev translate.Event) { dst = a.append(dst, ev) })
+	return dst
+}
+
+func (a *Answer) append(dst []byte, ev translate.Event) []byte {
+	a.tally.Add(ev)
+	switch ev := ev.(type) {
+	case translate.Text:
+		dst = a.release(dst)
+		a.content = append(a.content, ev.Text...)
+		return a.tell(dst, a.Logprobs)
+	case translate.Reasoning:
+		dst = a.release(dst)
+		a.thinking = append(a.thinking, ev.Text...)
+		return a.tell(dst, false)
+	case translate.Logprobs:
+		if a.Logprobs {
+			a.addLogprobs(ev.Content)
+			return a.tell(dst, false)
+		}
+	case translate.CallStart:
+		a.open, a.args = ev, a.args[:0]
+	case translate.CallArgs:
+		a.args = append(a.args, ev.Text...)
+	case translate.CallDone:
+		a.addCall()
+		return a.tell(a.release(dst), false)
+	case translate.Finish:
+		a.outcome.Note(ev)
+		return a.end(a.release(dst))
+	default:
+		a.outcome.Note(ev)
+	}
+	return dst
+}
+
+// release appends a text that got no log probabilities.
+func (a *Answer) release(dst []byte) []byte {
+	if len(a.content) == 0 {
+		return dst
+	}
+	return a.tell(dst, false)
+}
+
+// tell appends a line with what was said since the last one, unless it is gathered or waits for its log probabilities.
+func (a *Answer) tell(dst []byte, waits bool) []byte {
+	if a.IsWhole || waits {
+		return dst
+	}
+	dst = append(a.appendHead(dst), `,"done":false`...)
+	if len(a.logprobs) > 0 {
+		dst = append(append(append(dst, `,"logprobs":[`...), a.logprobs...), ']')
+	}
+	a.forget()
+	return append(dst, "}\n"...)
+}
+
+func (a *Answer) forget() {
+	a.content, a.thinking, a.called, a.logprobs = a.content[:0], a.thinking[:0], a.called[:0], a.logprobs[:0]
+}
+
+// appendHead appends the open object with what was said.
+func (a *Answer) appendHead(dst []byte) []byte {
+	dst = appendStart(dst, a.Model, a.Now())
+	if a.Generates {
+		dst = appendText(append(dst, `,"response":`...), a.content)
+		if len(a.thinking) > 0 {
+			dst = appendText(append(dst, `,"thinking":`...), a.thinking)
+		}
+		return dst
+	}
+	dst = appendText(append(dst, `,"message":{"role":"assistant","content":`...), a.content)
+	if len(a.thinking) > 0 {
+		dst = appendText(append(dst, `,"thinking":`...), a.thinking)
+	}
+	if len(a.called) > 0 {
+		dst = append(append(append(dst, `,"tool_calls":[`...), a.called...), ']')
+	}
+	return append(dst, '}')
+}
+
+// appendStart appends the open object with the members that all have.
+func appendStart(dst []byte, model string, now time.Time) []byte {
+	dst = jsonbody.AppendString(append(dst, `{"model":`...), model)
+	dst = append(dst, `,"created_at":"`...)
+	return append(now.UTC().AppendFormat(dst, time.RFC3339Nano), '"')
+}
+
+func appendText(dst, text []byte) []byte { return jsonbody.AppendString(dst, string(text)) }
+
+// addCall adds the open call. Arguments that are no object are wrapped in one: clients expect nothing else.
+func (a *Answer) addCall() {
+	start, ok := a.open.(translate.CallStart)
+	if !ok {
+		return
+	}
+	a.open = nil
+	arguments, err := request.CallArguments("arguments", gjson.Result{Type: gjson.String, Str: string(a.args)})
+	if err != nil {
+		arguments = "{}"
+	}
+	id := start.ID
+	if id == "" {
+		id = "call_" + strconv.Itoa(a.calls)
+	}
+	if len(a.called) > 0 {
+		a.called = append(a.called, ',')
+	}
+	a.called = jsonbody.AppendString(append(a.called, `{"id":`...), id)
+	a.called = strconv.AppendInt(append(a.called, `,"function":{"index":`...), int64(a.calls), 10)
+	a.called = jsonbody.AppendString(append(a.called, `,"name":`...), start.Name)
+	called := bytes.NewBuffer(append(a.called, `,"arguments":`...))
+	if json.Compact(called, []byte(arguments)) != nil { // models may write it in several lines
+		called.WriteString("{}")
+	}
+	a.called = append(called.Bytes(), "}}"...)
+	a.calls++
+}
+
+// addLogprobs adds the log probabilities of tokens.
+func (a *Answer) addLogprobs(content json.RawMessage) {
+	for _, token := range gjson.ParseBytes(content).Array() {
+		if len(a.logprobs) > 0 {
+			a.logprobs = append(a.logprobs, ',')
+		}
+		a.logprobs = jsonbody.AppendLogprob(a.logprobs, token, a.OnlyChosen, "null")
+	}
+}
+
+// end appends the object that ends the answer. An answer in one piece is nothing else.
+func (a *Answer) end(dst []byte) []byte {
+	dst = append(a.appendHead(dst), `,"done":true,"done_reason":"`...)
+	reason := "stop"
+	if a.outcome.Reason == translate.FinishLength {
+		reason = "length"
+	}
+	dst = append(append(dst, reason...), '"')
+	total, load := a.Took()
+	usage, timings := a.outcome.Usage, a.outcome.Timings
+	if usage == (translate.Usage{}) {
+		usage = a.tally.Usage()
+	}
+	dst = appendNumber(dst, "total_duration", total.Nanoseconds())
+	dst = appendNumber(dst, "load_duration", load.Nanoseconds())
+	dst = appendNumber(dst, "prompt_eval_count", int64(usage.Prompt))
+	dst = appendNumber(dst, "prompt_eval_duration", nanoseconds(timings.PromptMillis))
+	dst = appendNumber(dst, "eval_count", int64(usage.Completion))
+	dst = appendNumber(dst, "eval_duration", nanoseconds(timings.PredictedMillis))
+	if len(a.logprobs) > 0 {
+		dst = append(append(append(dst, `,"logprobs":[`...), a.logprobs...), ']')
+	}
+	dst = append(dst, '}')
+	if a.IsWhole {
+		return dst
+	}
+	return append(dst, '\n')
+}
+
+func nanoseconds(millis float64) int64 { return int64(millis * float64(time.Millisecond)) }
+
+func appendNumber(dst []byte, name string, n int64) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// AppendNothing appends the answer to a request that says nothing to the model: reason is "load" or "unload".
+func (a *Answer) AppendNothing(dst []byte, reason string) []byte {
+	dst = append(append(append(a.appendHead(dst), `,"done":true,"done_reason":"`...), reason...), `"}`...)
+	if a.IsWhole {
+		return dst
+	}
+	return append(dst, '\n')
+}
+
+var _ translate.Encoder = (*Answer)(nil)

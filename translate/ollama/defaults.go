@@ -1,0 +1,86 @@
+package ollama
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// WithDefaults returns a copy of a body with the defaults of missing fields and options, and without chosenBy, the field that chose the
+// defaults. Defaults for which there is neither a field nor an option have no effect.
+func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.RawMessage) (*jsonbody.Body, *translate.Error) {
+	var e jsonbody.Edit
+	e.Remove(chosenBy)
+	options := b.Get("options")
+	if options.Exists() && options.Type != gjson.Null && !options.IsObject() {
+		return nil, jsonbody.WrongType("options", "an object", options)
+	}
+	var members []string // of the options
+	if options.IsObject() {
+		if own := strings.TrimSpace(options.Raw[1 : len(options.Raw)-1]); own != "" {
+			members = append(members, own)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(defaults)) {
+		value := defaults[key]
+		name, isOption := optionNames[key]
+		switch {
+		case key == chosenBy:
+		case key == request.SystemPrompt:
+			setSystem(b, &e, value)
+		case key == "reasoning_effort" && !jsonbody.IsGiven(b.Value("think")):
+			e.Set("think", string(thinkOf(value)))
+		case isOption && !options.Get(name).Exists():
+			members = append(members, `"`+name+`":`+string(value))
+		}
+	}
+	if len(members) > 0 {
+		e.Set("options", "{"+strings.Join(members, ",")+"}")
+	}
+	return jsonbody.Scan(e.Apply(b))
+}
+
+// optionNames are the options for the names of defaults.
+var optionNames = func() map[string]string {
+	names := map[string]string{"stop": "stop", "seed": "seed", "max_tokens": "num_predict", "max_completion_tokens": "num_predict", "n_predict": "num_predict", "context_length": "num_ctx"}
+	for name := range numbers {
+		names[name] = name
+	}
+	for name := range ofEngine {
+		names[name] = name
+	}
+	return names
+}()
+
+// setSystem sets the system prompt of a request without one: as the first message, or as a field of its own.
+func setSystem(b *jsonbody.Body, e *jsonbody.Edit, prompt json.RawMessage) {
+	messages := b.Get("messages")
+	switch {
+	case !messages.IsArray():
+		if jsonbody.Unquote(b.Value("system")) == "" {
+			e.Set("system", string(prompt))
+		}
+	case len(b.Messages) > 0 && messages.Get("0.role").Str != "system":
+		list := append([]byte(`[{"role":"system","content":`), prompt...)
+		e.Set("messages", string(append(append(list, "},"...), messages.Raw[1:]...)))
+	}
+}
+
+// thinkOf is the value of think for an effort.
+func thinkOf(effort json.RawMessage) json.RawMessage {
+	switch word := jsonbody.Unquote(effort); {
+	case word == request.Efforts[0]:
+		return json.RawMessage("false")
+	case thinkLevels[word]:
+		return effort
+	default:
+		return json.RawMessage("true")
+	}
+}

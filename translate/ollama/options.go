@@ -1,0 +1,184 @@
+package ollama
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+type jsonRaw = json.RawMessage
+
+// numbers are the options that every engine takes.
+var numbers = map[string]request.Number{
+	"temperature":       {Max: 100},
+	"top_p":             {Max: 1},
+	"top_k":             {Min: -1, Max: math.MaxInt32, Whole: true},
+	"min_p":             {Max: 1},
+	"repeat_penalty":    {Max: 100, Above: true},
+	"presence_penalty":  {Min: -100, Max: 100},
+	"frequency_penalty": {Min: -100, Max: 100},
+}
+
+// ofEngine are the options that only some engines take. Others answer without them.
+var ofEngine = map[string]bool{"typical_p": true, "repeat_last_n": true, "mirostat": true, "mirostat_tau": true, "mirostat_eta": true}
+
+// withoutEffect are the options that are about how Ollama runs a model. They are accepted, since clients send them.
+var withoutEffect = map[string]jsonbody.Types{
+	"num_keep": jsonbody.ANumber, "num_batch": jsonbody.ANumber, "num_gpu": jsonbody.ANumber, "main_gpu": jsonbody.ANumber,
+	"num_thread": jsonbody.ANumber, "draft_num_predict": jsonbody.ANumber, "tfs_z": jsonbody.ANumber,
+	"use_mmap": jsonbody.ABoolean, "use_mlock": jsonbody.ABoolean, "numa": jsonbody.ABoolean, "low_vram": jsonbody.ABoolean,
+	"penalize_newline": jsonbody.ABoolean, "f16_kv": jsonbody.ABoolean, "vocab_only": jsonbody.ABoolean, "logits_all": jsonbody.ABoolean,
+	"embedding_only": jsonbody.ABoolean,
+}
+
+// maxContext bounds num_ctx, so that it doesn't overflow before it reaches an engine.
+const maxContext = 1 << 30
+
+// parseOptions parses the options, and makes them fields of the engine's request.
+func (r *Request) parseOptions(body *jsonbody.Body) *translate.Error {
+	given := body.Get("options")
+	switch {
+	case !given.Exists(), given.Type == gjson.Null:
+		return nil
+	case !given.IsObject():
+		return jsonbody.WrongType("options", "an object", given)
+	}
+	var err *translate.Error
+	given.ForEach(func(key, value gjson.Result) bool {
+		if value.Type != gjson.Null {
+			err = r.parseOption(key.Str, value)
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (r *Request) parseOption(name string, v gjson.Result) *translate.Error {
+	path := "options." + name
+	if number, ok := numbers[name]; ok {
+		number.Name = path
+		if err := number.Check(v); err != nil {
+			return err
+		}
+		r.edit.Set(name, v.Raw)
+		return nil
+	}
+	switch {
+	case name == "stop":
+		return r.parseStops(path, v)
+	case name == "seed" || name == "num_predict" || name == "num_ctx":
+		return r.parseWhole(name, path, v)
+	case ofEngine[name]:
+		return r.parseOfEngine(name, v)
+	case withoutEffect[name] != 0 && withoutEffect[name]&jsonbody.TypeOf([]byte(v.Raw)) == 0:
+		return jsonbody.WrongType(path, withoutEffect[name].String(), v)
+	default:
+		return nil
+	}
+}
+
+// parseStops parses the stop strings. Engines don't receive them: package wire searches for them.
+func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
+	if v.Type != gjson.String && !v.IsArray() {
+		return jsonbody.WrongType(path, "an array of strings", v)
+	}
+	for _, s := range v.Array() {
+		if s.Type != gjson.String {
+			return jsonbody.WrongType(path, "an array of strings", s)
+		}
+		if s.Str != "" {
+			r.Chat.Stops = append(r.Chat.Stops, s.Str)
+		}
+	}
+	if !request.AreStops(r.Chat.Stops) {
+		return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxStops)+` strings, of `+strconv.Itoa(request.MaxStopBytes)+` bytes in all.`)
+	}
+	return nil
+}
+
+// parseWhole parses an option whose value isn't passed on as it is. A negative seed is random, and a limit of 0 or less is none.
+func (r *Request) parseWhole(name, path string, v gjson.Result) *translate.Error {
+	if v.Type != gjson.Number || v.Num != math.Trunc(v.Num) || math.Abs(v.Num) > 1<<53 {
+		return jsonbody.WrongType(path, "a whole number", v)
+	}
+	n := int(v.Num)
+	switch {
+	case name == "seed":
+		const seeds = math.MaxUint32 // an engine takes the largest one as a request for a random seed
+		n = max(-1, n) % seeds
+		r.Chat.Seed, r.Chat.HasSeed = n, true
+		r.edit.Set("seed", strconv.Itoa(n))
+	case name == "num_ctx" && n > maxContext:
+		return translate.Invalid("invalid_value", path, `"`+path+`" must be at most `+strconv.Itoa(maxContext)+`.`)
+	case name == "num_ctx":
+		r.Context = max(0, n)
+	case n > 0:
+		r.edit.Set("max_tokens", strconv.Itoa(min(n, math.MaxInt32)))
+	}
+	return nil
+}
+
+// parseOfEngine parses an option that the engine takes as a field of the same name, if it is one of its fields.
+func (r *Request) parseOfEngine(name string, v gjson.Result) *translate.Error {
+	check := r.caps.ChatFields[name]
+	if check == nil {
+		return nil
+	}
+	var e jsonbody.Edit
+	if err := check(v, &r.caps, &e); err != nil {
+		return inOptions(name, err)
+	}
+	if changed := e.Value(&jsonbody.Body{}, name); changed != nil {
+		r.edit.Set(name, string(changed))
+	} else {
+		r.edit.Set(name, v.Raw)
+	}
+	return nil
+}
+
+// inOptions returns an error about a field as one about the option of this name.
+func inOptions(name string, err *translate.Error) *translate.Error {
+	other := *err
+	other.Param = "options." + name
+	other.Message = strings.Replace(err.Message, `"`+name+`"`, `"options.`+name+`"`, 1)
+	return &other
+}
+
+// KeepAlive parses how long a model stays loaded after a request: a number of seconds, or a text such as "5m". A negative one means
+// for ever, which is returned as -1. It is nil if it isn't given.
+func KeepAlive(body *jsonbody.Body) (*time.Duration, *translate.Error) {
+	const name = "keep_alive"
+	v := body.Get(name)
+	var d time.Duration
+	switch v.Type {
+	case gjson.Null:
+		return nil, nil
+	case gjson.Number:
+		if d = -1; v.Num >= 0 {
+			d = time.Duration(min(v.Num, maxKeepAlive.Seconds()) * float64(time.Second))
+		}
+	case gjson.String:
+		var err error
+		if d, err = time.ParseDuration(v.Str); err != nil {
+			return nil, translate.Invalid("invalid_value", name, `"keep_alive" must be a number of seconds or a duration such as "5m", not `+request.QuoteShort(v.Str)+`.`)
+		}
+		d = min(d, maxKeepAlive)
+	default:
+		return nil, jsonbody.WrongType(name, "a number of seconds or a duration", v)
+	}
+	if d < 0 {
+		d = -1
+	}
+	return &d, nil
+}
+
+// maxKeepAlive is the longest time that isn't for ever: about 30 years.
+const maxKeepAlive = 1_000_000_000 * time.Second

@@ -1,0 +1,284 @@
+package ollama
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+// Request is a request of POST /api/chat or POST /api/generate.
+type Request struct {
+	Model     string         // as the client calls it
+	Streams   bool           // true unless the request says otherwise
+	IsEmpty   bool           // there is nothing to answer: the model is only loaded, or unloaded
+	KeepAlive *time.Duration // of the model after the answer, as [KeepAlive] returns it
+	Context   int            // tokens, if this request loads the model; 0: not given
+
+	Chat       request.Chat        // for the wire of the engine
+	Completion *request.Completion // of a text without a template, or with a gap; nil: it is a chat
+
+	caps     request.Caps
+	edit     jsonbody.Edit // fields of the engine's request, without the messages
+	messages []byte
+}
+
+// ParseChat parses a request of POST /api/chat. It rejects invalid requests, and those that the model can't serve, before anything
+// is loaded. Unknown fields and options are ignored.
+func ParseChat(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
+	r, err := parse(body, caps)
+	if err != nil {
+		return nil, err
+	}
+	given := body.Get("messages")
+	switch {
+	case !given.Exists(), given.Type == gjson.Null:
+		r.IsEmpty = true
+		return r, nil
+	case !given.IsArray():
+		return nil, jsonbody.WrongType("messages", "an array", given)
+	case len(body.Messages) == 0:
+		r.IsEmpty = true
+		return r, nil
+	}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseTools, r.parseFormat, r.parseThink, r.parseLogprobs} {
+		if err := parse(body); err != nil {
+			return nil, err
+		}
+	}
+	r.messages, err = parseMessages(given, caps)
+	return r, err
+}
+
+// ParseGenerate parses a request of POST /api/generate, like ParseChat.
+func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
+	r, err := parse(body, caps)
+	if err != nil {
+		return nil, err
+	}
+	var texts [4]string
+	for i, name := range []string{"prompt", "suffix", "system", "template"} {
+		if texts[i], err = body.String(name); err != nil {
+			return nil, err
+		}
+	}
+	prompt, suffix, system, template := texts[0], texts[1], texts[2], texts[3]
+	raw, err := body.Bool("raw")
+	switch {
+	case err != nil:
+		return nil, err
+	case template != "":
+		return nil, unsupported("template", "a template in the request is not supported: the model's own is used; set \"raw\" to true to send a prompt as it is")
+	case hasElements(body.Get("context")):
+		return nil, unsupported("context", `"context" is not supported: send the earlier messages to /api/chat`)
+	case raw && system != "":
+		return nil, unsupported("raw", "raw mode does not support template, system, or context")
+	case prompt == "" && suffix == "":
+		r.IsEmpty = true
+		return r, nil
+	case raw, suffix != "":
+		return r, r.parseText(body, prompt, suffix)
+	}
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseFormat, r.parseThink, r.parseLogprobs} {
+		if err := parse(body); err != nil {
+			return nil, err
+		}
+	}
+	r.messages, err = promptMessages(system, prompt, body.Get("images"), caps)
+	return r, err
+}
+
+func hasElements(v gjson.Result) bool {
+	return v.Exists() && v.Type != gjson.Null && v.Raw != "[]" && len(v.Array()) > 0
+}
+
+func unsupported(param, message string) *translate.Error {
+	return translate.Invalid("unsupported_value", param, message)
+}
+
+// parse parses the fields that both endpoints have.
+func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) {
+	r := &Request{Streams: true, Chat: request.Chat{N: 1, Thinks: caps.Thinks()}, caps: caps}
+	var err *translate.Error
+	if r.Model, err = body.String("model"); err != nil {
+		return nil, err
+	}
+	if stream, bad := body.Bool("stream"); bad != nil {
+		return nil, bad
+	} else if jsonbody.IsGiven(body.Value("stream")) {
+		r.Streams = stream
+	}
+	if r.KeepAlive, err = KeepAlive(body); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"truncate", "shift"} {
+		if _, err := body.Bool(name); err != nil {
+			return nil, err
+		}
+	}
+	if only, err := body.Bool("_debug_render_only"); err != nil || only {
+		return nil, unsupported("_debug_render_only", `"_debug_render_only" is not supported`)
+	}
+	return r, r.parseOptions(body)
+}
+
+// parseText makes a text completion of the request.
+func (r *Request) parseText(body *jsonbody.Body, prompt, suffix string) *translate.Error {
+	for _, name := range []string{"format", "images"} {
+		if v := body.Get(name); v.Exists() && v.Type != gjson.Null && v.String() != "" && v.Raw != "[]" {
+			return unsupported(name, `"`+name+`" can't be combined with "raw" or "suffix"`)
+		}
+	}
+	if err := r.parseLogprobs(body); err != nil {
+		return err
+	}
+	c := &request.Completion{
+		Prompts: []jsonRaw{jsonbody.AppendString(nil, prompt)}, N: 1, BestOf: 1, Suffix: suffix, Logprobs: -1,
+		MaxTokens: -1, Stop: r.Chat.Stops, Seed: r.Chat.Seed, HasSeed: r.Chat.HasSeed,
+	}
+	if r.Chat.Logprobs {
+		c.Logprobs = int(body.Get("top_logprobs").Num)
+	}
+	if limit := r.edit.Value(&jsonbody.Body{}, "max_tokens"); limit != nil {
+		c.MaxTokens, _ = strconv.Atoi(string(limit)) // it was checked
+	}
+	r.Completion = c
+	r.messages = append(append([]byte(nil), c.Prompts[0]...), jsonbody.AppendString([]byte(`,"suffix":`), suffix)...)
+	return nil
+}
+
+// Upstream returns the request for the wire of an engine. It can be called once.
+func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
+	name := "messages"
+	if r.Completion != nil {
+		name = "prompt"
+	}
+	raw := append(make([]byte, 0, len(r.messages)+1024), `{"`+name+`":`...)
+	raw = append(raw, r.messages...)
+	r.messages = nil // don't keep a large conversation twice
+	fields := r.edit.Apply(&jsonbody.Body{})
+	if len(fields) > len("{}") {
+		raw = append(raw, ',')
+	}
+	return jsonbody.Scan(append(raw, fields[1:]...))
+}
+
+// parseTools parses the functions that the model may call.
+func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
+	given := body.Get("tools")
+	switch {
+	case !given.Exists(), given.Type == gjson.Null:
+		return nil
+	case !given.IsArray():
+		return jsonbody.WrongType("tools", "an array", given)
+	}
+	items := given.Array()
+	if len(items) > request.MaxTools {
+		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+	}
+	var tools []request.Tool
+	var work request.SchemaWork
+	for i, item := range items {
+		tool, err := parseTool("tools["+strconv.Itoa(i)+"]", item, &work)
+		if err != nil {
+			return err
+		}
+		tools = append(tools, tool)
+	}
+	if len(tools) > 0 {
+		r.edit.Set("tools", string(request.Definitions(tools)))
+	}
+	return nil
+}
+
+func parseTool(path string, tool gjson.Result, work *request.SchemaWork) (request.Tool, *translate.Error) {
+	function := tool.Get("function")
+	name, description, parameters := function.Get("name"), function.Get("description"), function.Get("parameters")
+	switch kind := tool.Get("type"); {
+	case !tool.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path, "an object", tool)
+	case kind.Type != gjson.Null && kind.String() != "" && kind.String() != "function":
+		return request.Tool{}, translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "function".`)
+	case !function.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path+".function", "an object", function)
+	case name.Type != gjson.String || name.Str == "" || len(name.Str) > jsonbody.MaxNameLength:
+		return request.Tool{}, translate.Invalid("invalid_value", path+".function.name", `"`+path+`.function.name" must be a name of at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+	case description.Type != gjson.String && description.Type != gjson.Null:
+		return request.Tool{}, jsonbody.WrongType(path+".function.description", "a string", description)
+	case parameters.Type != gjson.Null && !parameters.IsObject():
+		return request.Tool{}, jsonbody.WrongType(path+".function.parameters", "an object", parameters)
+	}
+	return request.NewTool(name.Str, description.Str, parameters, path+".function.parameters", work)
+}
+
+// parseFormat parses the format of the answer: "json", or a JSON schema. An empty text stands for none.
+func (r *Request) parseFormat(body *jsonbody.Body) *translate.Error {
+	format := body.Get("format")
+	switch {
+	case format.Type == gjson.Null, format.Type == gjson.String && format.Str == "":
+		return nil
+	case format.Type == gjson.String && format.Str == "json":
+		r.edit.Set("response_format", `{"type":"json_object"}`)
+		return nil
+	case !format.IsObject():
+		return translate.Invalid("invalid_value", "format", `"format" must be "json" or a JSON schema, not `+request.QuoteShort(format.String())+`.`)
+	}
+	schema := request.WithoutNulls(format)
+	var work request.SchemaWork
+	if err := work.Check("format", schema); err != nil {
+		return err
+	}
+	r.edit.Set("response_format", `{"type":"json_schema","json_schema":{"schema":`+schema.Raw+`}}`)
+	return nil
+}
+
+// parseThink parses whether the model is to think, and how much. Without it, the model's own default counts.
+func (r *Request) parseThink(body *jsonbody.Body) *translate.Error {
+	think := body.Get("think")
+	switch {
+	case think.Type == gjson.Null:
+		return nil
+	case think.Type == gjson.False:
+		r.dontThink()
+		return nil
+	case think.Type == gjson.True, think.Type == gjson.String && thinkLevels[think.Str]:
+	default:
+		return translate.Invalid("invalid_value", "think", `"think" must be true, false, "low", "medium", "high" or "max".`)
+	}
+	if !r.caps.Thinks() {
+		return LacksSupport(r.Model, "thinking")
+	}
+	r.think(think.Str)
+	return nil
+}
+
+var thinkLevels = map[string]bool{"low": true, "medium": true, "high": true, "max": true}
+
+// parseLogprobs parses whether the answer has log probabilities.
+func (r *Request) parseLogprobs(body *jsonbody.Body) *translate.Error {
+	wanted, err := body.Bool("logprobs")
+	if err != nil {
+		return err
+	}
+	top, _, err := body.Int("top_logprobs")
+	switch {
+	case err != nil:
+		return err
+	case top < 0 || top > request.MaxLogprobs:
+		return translate.Invalid("invalid_value", "top_logprobs", "top_logprobs must be between 0 and "+strconv.Itoa(request.MaxLogprobs))
+	case !wanted:
+		return nil
+	case r.caps.NoLogprobsWithTools && r.edit.Has("tools"):
+		return unsupported("logprobs", `"logprobs" and "tools" can't be combined: leave out one of them`)
+	}
+	r.Chat.Logprobs, r.Chat.OnlyChosen = true, top == 0
+	r.edit.Set("logprobs", "true")
+	if top > 0 {
+		r.edit.Set("top_logprobs", strconv.Itoa(top))
+	}
+	return nil
+}
