@@ -91,7 +91,7 @@ func outcomeOf(e *translate.Error) string {
 func (c *call) introduce(s *node.Summary) {
 	s.ID, s.Arrived = c.id, c.arrived
 	s.Dialect, s.Method, s.Path = dialectName(c.r), c.r.Method, shownPath(c.r)
-	s.Owner = c.who.ID()
+	s.Owner, s.Inspected = c.who.ID(), c.inspected != nil
 	if c.who != nil {
 		s.Token, s.TokenName = c.who.Token, c.who.Name
 	}

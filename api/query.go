@@ -14,6 +14,7 @@ import (
 var parameters = map[string][]string{
 	"GET /api/v1/usage":              {"from", "to", "since", "by"},
 	"GET /api/v1/logs":               {"limit", "level", "engine", "model", "instance", "request", "since", "follow"},
+	"GET /api/v1/events":             {"types", "level"},
 	"GET /api/v1/requests":           {"limit", "model", "outcome"},
 	"GET /api/v1/conversations":      {"limit", "cursor", "owner"},
 	"DELETE /api/v1/conversations":   {"updated_before", "owner"},

@@ -39,6 +39,7 @@ var routes = []route{
 	{http.MethodGet, "/api/v1/usage", anyone, (*call).usage},
 	{http.MethodGet, "/api/v1/requests", node.ScopeInference, (*call).listRequests},
 	{http.MethodGet, "/api/v1/requests/", node.ScopeAdmin, (*call).getRequest},
+	{http.MethodGet, "/api/v1/events", node.ScopeModelsRead, (*call).events},
 	{http.MethodGet, "/api/v1/logs", node.ScopeAdmin, (*call).logs},
 	{http.MethodGet, "/api/v1/tokens", node.ScopeAdmin, (*call).listTokens},
 	{http.MethodPost, "/api/v1/tokens", node.ScopeAdmin, (*call).createToken},

@@ -39,6 +39,8 @@ type Catalog struct {
 	saved    summary
 	starved  error // of the current scan: something couldn't be read because no file descriptor was left
 
+	changed func([]Model) // see SetChanged
+
 	config atomic.Pointer[config]
 	last   atomic.Pointer[listing]
 	begun  atomic.Uint64 // number of scans
@@ -156,13 +158,14 @@ func (c *Catalog) begin(ctx context.Context) error {
 func (c *Catalog) end() { <-c.scanning }
 
 func (c *Catalog) rescan(ctx context.Context) (*listing, error) {
-	number := c.begun.Add(1)
+	number, before := c.begun.Add(1), c.last.Load()
 	l, err := c.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.number = number
 	c.last.Store(l)
+	c.tellChanged(before, l)
 	c.saved.write(c.headers, false, c.log)
 	return l, nil
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"math"
+
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/shirou/gopsutil/v3/mem"
 
@@ -20,7 +22,7 @@ type Device struct {
 func (n *Node) Devices() []Device {
 	cpu := Device{Name: supervisor.CPU, Total: MachineMemory()}
 	if m, err := mem.VirtualMemory(); err == nil && !isLimited() {
-		cpu.Free = int64(m.Available)
+		cpu.Free = int64(min(m.Available, math.MaxInt64))
 	}
 	all := []Device{cpu}
 	if found := n.devices.Load(); found != nil {

@@ -29,6 +29,7 @@ func (n *Node) enforce() {
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	n.warm.Configure(s.Warm.ofStore())
+	n.events.add(&Event{Type: EventModelsChanged}, changeEventSize) // names, and what they are loaded with
 	for _, wake := range []chan struct{}{n.pruning, n.sweeping} {
 		select {
 		case wake <- struct{}{}:

@@ -48,10 +48,11 @@ type Node struct {
 	meter    *meter
 	traffic  *traffic
 	requests *requests // to models
-	bodies   bodies    // request bodies in memory
-	failures failures  // wrong tokens, by address
-	running  running   // requests in progress, by token
-	runs     *runs     // answers that outlive their requests
+	events   *EventLog
+	bodies   bodies   // request bodies in memory
+	failures failures // wrong tokens, by address
+	running  running  // requests in progress, by token
+	runs     *runs    // answers that outlive their requests
 	suspects *suspects
 	health   health
 
@@ -97,6 +98,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		meter:    newMeter(),
 		traffic:  newTraffic(),
 		requests: newRequests(),
+		events:   newEventLog(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		runs:     newRuns(),
 		pruning:  make(chan struct{}, 1),
@@ -104,6 +106,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		suspects: newSuspects(),
 	}
 	n.catalog.SetSummary(dir.Catalog())
+	n.catalog.SetChanged(n.modelsChanged)
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.setEngines(engines)
@@ -115,6 +118,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
 		Warm:    n.warm,
+		Changed: n.instanceChanged,
 	}, log.With("part", "supervisor"))
 	child.EndLeftovers(n.ctx, dir.MCPServers(), log)
 	n.mcp = servers.NewPool(servers.Options{File: dir.MCP(), Journal: dir.MCPServers(), Log: log.With("part", "mcp")})

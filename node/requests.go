@@ -21,8 +21,11 @@ type requests struct {
 	ended    *ring.Ring[*Summary]
 }
 
-// Underway is a request to a model that is in progress.
-type Underway struct{ begun Summary }
+// Underway is a request to a model that is in progress. It has its events, so that they take no memory of their own.
+type Underway struct {
+	begun      Summary
+	start, end Event
+}
 
 func newRequests() *requests {
 	return &requests{underway: map[*Underway]struct{}{}, ended: ring.New[*Summary](mostEndedRequests, mostEndedBytes)}
@@ -35,6 +38,8 @@ func (n *Node) BeginRequest(s *Summary) *Underway {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.underway[u] = struct{}{}
+	u.start = Event{Type: EventRequestStart, Model: s.Model, FullKey: s.Model, Request: &u.begun}
+	n.events.add(&u.start, sizeOfSummary(s))
 	return u
 }
 
@@ -46,11 +51,16 @@ func (n *Node) EndRequest(u *Underway, s *Summary) {
 	defer r.mu.Unlock()
 	delete(r.underway, u)
 	r.ended.Add(s, sizeOfSummary(s))
+	if u == nil {
+		u = new(Underway)
+	}
+	u.end = Event{Type: EventRequestEnd, Model: s.Model, FullKey: s.Model, Request: s}
+	n.events.add(&u.end, sizeOfSummary(s))
 }
 
 // sizeOfSummary is about how much memory a summary takes, in bytes. Its other texts are a few words, or belong to tokens.
 func sizeOfSummary(s *Summary) int {
-	return 400 + len(s.ID) + len(s.Path) + len(s.Model) + len(s.TokenName)
+	return 500 + len(s.ID) + len(s.Path) + len(s.Model) + len(s.TokenName)
 }
 
 // Requests returns what is known of the requests to models that are in progress, which have no outcome yet, and of the newest that have

@@ -42,7 +42,8 @@ type Running struct {
 	scope  Scope
 	cancel context.CancelCauseFunc
 
-	models []string // guarded by all.mu
+	models []string  // guarded by all.mu
+	rights *Identity // that it was allowed with, and which may not change; nil: only what it needs may not
 }
 
 // Follow returns a context that ends when the request's token is revoked, expires, or loses the scope or a model that the
@@ -58,6 +59,18 @@ func (n *Node) Follow(ctx context.Context, who *Identity, scope Scope) (context.
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.add(r)
+	return ctx, r
+}
+
+// FollowRights is [Node.Follow] for a request that shows what the identity may see, as long as it lasts: it ends when the token's scopes or
+// models change in any way.
+func (n *Node) FollowRights(ctx context.Context, who *Identity, scope Scope) (context.Context, *Running) {
+	ctx, r := n.Follow(ctx, who, scope)
+	if r != nil {
+		r.all.mu.Lock()
+		defer r.all.mu.Unlock()
+		r.rights = who
+	}
 	return ctx, r
 }
 
@@ -166,6 +179,9 @@ func (n *Node) recheckTokens() error {
 func (r *Running) mayGoOn(who *Identity) error {
 	if !who.May(r.scope) {
 		return &EndedError{"The API token no longer has the scope " + string(r.scope) + ", which ended the request.", true}
+	}
+	if r.rights != nil && (!slices.Equal(who.Scopes, r.rights.Scopes) || !slices.Equal(who.Models, r.rights.Models)) {
+		return &EndedError{"The rights of the API token have changed, which ended the request. Send it again.", true}
 	}
 	if slices.ContainsFunc(r.models, func(key string) bool { return !who.MayUse(key) }) {
 		return &EndedError{"The API token may no longer use the model, which ended the request.", true}

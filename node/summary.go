@@ -32,6 +32,8 @@ type Summary struct {
 	Usage      translate.Usage
 	PerToken   time.Duration // the time that an engine took for each token; 0: unknown
 	Tools      int           // calls of MCP servers' tools
+
+	Inspected bool // it is kept whole
 }
 
 // The outcomes that aren't errors.

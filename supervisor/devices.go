@@ -75,4 +75,6 @@ func deviceOf(buffer string, devices []Device) string {
 }
 
 // IsCPU reports whether the device is the processor itself, under a name that a library gives it.
-func (d Device) IsCPU() bool { return strings.HasPrefix(d.Name, CPU) || strings.HasPrefix(d.Name, "BLAS") }
+func (d Device) IsCPU() bool {
+	return strings.HasPrefix(d.Name, CPU) || strings.HasPrefix(d.Name, "BLAS")
+}

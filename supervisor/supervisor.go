@@ -29,6 +29,8 @@ type Options struct {
 	Ending func() bool
 	// Warm keeps states of slots; nil: none are kept.
 	Warm *warm.Store
+	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
+	Changed func(Change)
 
 	id      string // unique among the supervisors of this process
 	folders *folders
@@ -70,6 +72,7 @@ type Supervisor struct {
 	running  map[uint64]*process
 	timer    *time.Timer // fires at due
 	due      time.Time   // when Step wants a Tick; zero: never
+	watched  []watched   // what was last told of the instances, in their order
 
 	processes sync.WaitGroup
 }
@@ -311,6 +314,7 @@ func (s *Supervisor) handle(m message) {
 	if s.notified > 0 {
 		s.notify()
 	}
+	s.observe(now)
 	s.setTimer(s.state.Deadline(now), now)
 }
 

@@ -181,10 +181,13 @@ func (j *job) set(state State, why *Error) {
 
 // tell sends the current state to the subscribers. A channel holds only the latest. j.mu is held.
 func (j *job) tell() {
-	if len(j.subscribers) == 0 {
+	if len(j.subscribers) == 0 && j.jobs.changed == nil {
 		return
 	}
 	now := j.now()
+	if j.jobs.changed != nil {
+		j.jobs.changed(now)
+	}
 	for c := range j.subscribers {
 		select {
 		case <-c: // discard an unread state

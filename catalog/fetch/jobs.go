@@ -49,6 +49,9 @@ type Options struct {
 	// Elsewhere returns another folder that holds the files of a repository, given their names and sizes, or "". These files
 	// aren't downloaded. It may be nil.
 	Elsewhere func(repo string, sizes map[string]int64) (dir string)
+	// Changed is called with the state of a job after each change of any, and four times a second while one downloads. It must return at
+	// once, and must not call back; nil: nothing is.
+	Changed func(Job)
 	// Parallel is the number of parallel ranges for a large file; 0: four.
 	Parallel int
 	// Free returns the free space of the disk that holds a folder, in bytes; nil: ask the system.
@@ -66,6 +69,7 @@ type Jobs struct {
 	here      func(ctx context.Context, folder, quantization, file string) (dir, is string, _ bool)
 	elsewhere func(repo string, sizes map[string]int64) string
 	free      func(dir string) (int64, error)
+	changed   func(Job)
 	formats   func() []catalog.Format
 	prefers   catalog.Format
 	lanes     int
@@ -94,7 +98,7 @@ func open(o Options, tune tuning) (*Jobs, error) {
 		return nil, err
 	}
 	s := &Jobs{
-		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, formats: o.Formats, prefers: o.Prefers,
+		models: o.Models, listed: o.Listed, memory: o.Memory, here: o.Here, elsewhere: o.Elsewhere, free: o.Free, changed: o.Changed, formats: o.Formats, prefers: o.Prefers,
 		lanes: cmp.Or(o.Parallel, defaultLanes), log: o.Log, tune: tune, transport: outbound.NewTransport(), jobs: map[string]*job{},
 		searching: make(chan struct{}, searches),
 	}

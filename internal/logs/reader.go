@@ -36,14 +36,9 @@ const mostAtOnce = 64
 // first record says how many: that is known before it is known which of them would have passed the filter. The error is the
 // context's.
 func (r *Reader) Next(ctx context.Context) ([]*Record, error) {
-	verbose := r.filter.isVerbose()
 	for {
-		changed := r.log.rings[notable].Changed()
-		var also <-chan struct{}
-		if verbose {
-			also = r.log.rings[debug].Changed()
-		}
-		if records := r.take(r.log.view(r.at, verbose)); len(records) > 0 {
+		changed, also := r.Changed()
+		if records := r.Some(); len(records) > 0 {
 			return records, nil
 		}
 		select {
@@ -54,6 +49,20 @@ func (r *Reader) Next(ctx context.Context) ([]*Record, error) {
 		}
 	}
 }
+
+// Changed returns channels of which one is closed when records are added. To miss none, call it before Some. also may be nil.
+func (r *Reader) Changed() (changed, also <-chan struct{}) {
+	if r.filter.isVerbose() {
+		also = r.log.rings[debug].Changed()
+	}
+	return r.log.rings[notable].Changed(), also
+}
+
+// Some is Next without waiting: there may be no records.
+func (r *Reader) Some() []*Record { return r.take(r.log.view(r.at, r.filter.isVerbose())) }
+
+// At returns the id of the position that the reader has reached.
+func (r *Reader) At() string { return r.log.idOf(r.at) }
 
 // take returns the first records of a view that pass the filter, and moves the reader behind them.
 func (r *Reader) take(v view) (records []*Record) {

@@ -2,7 +2,10 @@
 // sequence: a ring knows nothing of its readers, so one that is slow costs nothing, and is told how many values it has missed.
 package ring
 
-import "sync"
+import (
+	"math"
+	"sync"
+)
 
 // Ring holds the newest values of a sequence. Its methods may be called from any goroutine.
 type Ring[T any] struct {
@@ -51,9 +54,25 @@ func (r *Ring[T]) Add(value T, size int) uint64 {
 	return r.next - 1
 }
 
+// Next returns the position of the next value.
+func (r *Ring[T]) Next() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.next
+}
+
+// Some returns what From does, but at most so many values. next is the position after those.
+func (r *Ring[T]) Some(position uint64, most int) (values []T, next, lost uint64) {
+	return r.from(position, most)
+}
+
 // From returns the values from a position on, and the position after them. lost is the number of values from that position on
 // that are no longer kept. A position after the newest value counts as the next one.
 func (r *Ring[T]) From(position uint64) (values []T, next, lost uint64) {
+	return r.from(position, math.MaxInt)
+}
+
+func (r *Ring[T]) from(position uint64, most int) (values []T, next, lost uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept := r.kept[r.start:]
@@ -65,11 +84,12 @@ func (r *Ring[T]) From(position uint64) (values []T, next, lost uint64) {
 		return nil, r.next, lost
 	}
 	kept = kept[position-oldest:]
+	kept = kept[:min(len(kept), most)]
 	values = make([]T, len(kept))
 	for i := range kept {
 		values[i] = kept[i].value
 	}
-	return values, r.next, lost
+	return values, position + uint64(len(kept)), lost
 }
 
 // Changed returns a channel that is closed when the next value is added. To miss none, a reader has to call it before From.

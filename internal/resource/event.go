@@ -1,0 +1,67 @@
+package resource
+
+import "encoding/json"
+
+// Event is what all events of GET /api/v1/events have.
+type Event struct {
+	Type string `json:"type"`
+	Time *Time  `json:"time"`
+}
+
+// Kind returns the type.
+func (e Event) Kind() string { return e.Type }
+
+// EventsStart is the first event.
+type EventsStart struct {
+	Event
+
+	Resumed bool `json:"resumed"` // the events after the one that Last-Event-ID names follow; false: only new ones
+}
+
+// EventsMissed is in place of events that were no longer kept when the reader came to them.
+type EventsMissed struct {
+	Event
+
+	Number *uint64 `json:"number"` // nil: unknown
+}
+
+// ModelLoadEvent is a step of a load.
+type ModelLoadEvent struct {
+	Event
+
+	Model    string          `json:"model"`
+	Instance string          `json:"instance_id"`
+	Progress *float64        `json:"progress,omitempty"` // 0 to 1
+	Seconds  float64         `json:"load_time_seconds,omitempty"`
+	Error    json.RawMessage `json:"error,omitempty"` // an error as in other answers
+}
+
+// ModelUnloadEvent is a step of an unload.
+type ModelUnloadEvent struct {
+	Event
+
+	Model    string `json:"model"`
+	Instance string `json:"instance_id"`
+	Reason   string `json:"reason"`
+}
+
+// ModelsChanged says that a model, or else any, was added, deleted or changed, or is loaded with other settings.
+type ModelsChanged struct {
+	Event
+
+	Model string `json:"model,omitempty"`
+}
+
+// RequestEvent is the begin or the end of a request to a model.
+type RequestEvent struct {
+	Event
+
+	Request Request `json:"request"`
+}
+
+// LogEvent is a record of the log.
+type LogEvent struct {
+	Event
+
+	Record json.RawMessage `json:"record"` // a LogRecord
+}

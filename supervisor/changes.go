@@ -1,0 +1,143 @@
+package supervisor
+
+import (
+	"slices"
+	"time"
+)
+
+// Change is a step in the life of an instance.
+type Change struct {
+	Kind     ChangeKind
+	Instance string
+	Spec     *Spec
+
+	Progress float64       // with ChangeProgress, 0 to 1
+	LoadTime time.Duration // with ChangeLoaded
+	Why      string        // with ChangeLoadFailed: for operators
+	Reason   Reason        // with ChangeUnloadBegun and ChangeUnloaded; empty: its process ended unexpectedly
+}
+
+// ChangeKind is the kind of a Change.
+type ChangeKind uint8
+
+// The kinds of changes. A load that is stopped has no end: ChangeUnloadBegun follows.
+const (
+	ChangeLoadBegun ChangeKind = iota + 1
+	ChangeProgress
+	ChangeLoaded
+	ChangeLoadFailed
+	ChangeUnloadBegun // it gets no new requests, and is stopped once those under way have ended
+	ChangeUnloaded    // its process has exited
+	ChangeSettings    // its settings have changed, or it isn't unloaded after all
+)
+
+// progressEvery is the least time between two ChangeProgress of an instance.
+const progressEvery = 250 * time.Millisecond
+
+// watched is what was last told of an instance.
+type watched struct {
+	gen      uint64
+	id       string
+	spec     *Spec
+	status   Status
+	leaving  Reason
+	progress float64
+	at       time.Time // when progress was told
+}
+
+// observe tells Options.Changed what has changed since the last call.
+func (s *Supervisor) observe(now time.Time) {
+	if s.options.Changed == nil || s.isAsWatched() {
+		return
+	}
+	before, after := s.watched, make([]watched, 0, len(s.state.Instances))
+	known := make([]bool, len(before))
+	for _, in := range s.state.Instances {
+		i := slices.IndexFunc(before, func(w watched) bool {
+			return w.gen == in.Gen || in.Attempts > 0 && w.id == in.ID && w.status.IsLoading() // the port was taken: the same load goes on
+		})
+		if i < 0 {
+			after = append(after, watched{id: in.ID})
+			continue
+		}
+		known[i] = true
+		after = append(after, before[i])
+	}
+	for i := range before {
+		if !known[i] {
+			s.tellGone(&before[i], now)
+		}
+	}
+	for i, in := range s.state.Instances {
+		s.tellChanged(&after[i], in, now)
+	}
+	s.watched = after
+}
+
+// isAsWatched reports whether nothing has changed. It is asked after every event, so it has to be quick.
+func (s *Supervisor) isAsWatched() bool {
+	if len(s.watched) != len(s.state.Instances) {
+		return false
+	}
+	for i, in := range s.state.Instances {
+		w := &s.watched[i]
+		if w.gen != in.Gen || w.status != in.Status || w.spec != in.Spec || w.leaving != in.Leaving || in.Status == Loading && w.progress != in.Progress {
+			return false
+		}
+	}
+	return true
+}
+
+// tellChanged tells what has changed of an instance.
+func (s *Supervisor) tellChanged(w *watched, in *Instance, now time.Time) {
+	change := Change{Instance: in.ID, Spec: in.Spec}
+	tell := func(kind ChangeKind) {
+		change.Kind = kind
+		s.options.Changed(change)
+	}
+	if w.gen == 0 {
+		tell(ChangeLoadBegun)
+		w.spec, w.at = in.Spec, now
+	}
+	switch {
+	case in.Status == Loading:
+		if in.Progress > w.progress && now.Sub(w.at) >= progressEvery {
+			change.Progress = in.Progress
+			tell(ChangeProgress)
+			w.progress, w.at = in.Progress, now
+		}
+	case in.Status == Ready && w.status.IsLoading():
+		change.Progress, change.LoadTime = 1, in.LoadTime
+		tell(ChangeLoaded)
+	case in.Status.IsLeaving() && !w.status.IsLeaving():
+		change.Reason = in.Leaving
+		tell(ChangeUnloadBegun)
+	case in.Status == Ready && w.status.IsLeaving(), w.spec != in.Spec:
+		tell(ChangeSettings)
+	}
+	w.gen, w.spec, w.status, w.leaving = in.Gen, in.Spec, in.Status, in.Leaving
+}
+
+// tellGone tells what has become of an instance that is gone.
+func (s *Supervisor) tellGone(w *watched, now time.Time) {
+	change := Change{Kind: ChangeUnloaded, Instance: w.id, Spec: w.spec, Reason: w.leaving}
+	if w.status.IsLoading() {
+		change.Kind, change.Reason, change.Why = ChangeLoadFailed, "", s.whyFailed(w, now)
+	}
+	s.options.Changed(change)
+}
+
+// whyFailed returns why a load has just failed.
+func (s *Supervisor) whyFailed(w *watched, now time.Time) string {
+	f := s.state.Failures[w.spec.Model.Key]
+	switch {
+	case f != nil && f.At.Equal(now):
+		return f.Message
+	case s.state.Closing:
+		return errClosing.Message
+	case s.state.restart(func(again *Waiter) bool { return again.Instance == w.id && again.Spared }) != nil:
+		return "It ran out of memory while it was loading. It is loaded again, once others have made room."
+	default:
+		return errNoFiles.Message
+	}
+}
