@@ -27,8 +27,8 @@ func (st *State) choice(w *Waiter) choice {
 		return c
 	}
 	for _, in := range st.Instances {
-		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) {
-			c.longest = max(c.longest, in.Spec.ContextLength)
+		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 {
+			c.longest = max(c.longest, in.context())
 		}
 	}
 	for _, r := range st.Waiters[:st.restarts()] {
@@ -45,20 +45,46 @@ func (c *choice) has(in *Instance) bool {
 		return in == c.named
 	}
 	w := c.waiter
-	return w.uses() && !c.away && in.matches(w) && in.Spec.ContextLength >= min(w.Context.Likely, c.longest)
+	if in.isRemote() && w.Kind != WaitSlots {
+		return false
+	}
+	return w.uses() && !c.away && in.matches(w) && in.context() >= min(w.Context.Likely, c.longest)
 }
 
-// prefers reports whether an instance is better than another: one that surely fits, then one that holds far more
-// of the prompt, then the less busy one.
+// prefers reports whether an instance is better than another: one of an earlier place, then one that surely fits, then one that holds far
+// more of the prompt, then the less busy one.
 func (c *choice) prefers(in, other *Instance) bool {
+	if first, second := in.Spec.place(), other.Spec.place(); first != second {
+		return first < second
+	}
 	safe := min(c.waiter.Context.Safe, c.longest)
-	if fits := in.Spec.ContextLength >= safe; fits != (other.Spec.ContextLength >= safe) {
+	if fits := in.context() >= safe; fits != (other.context() >= safe) {
 		return fits
+	}
+	if in.isRemote() && other.isRemote() {
+		return c.prefersRemote(in, other)
 	}
 	if more := in.holds(c.waiter) - other.holds(c.waiter); more >= farMore || more <= -farMore {
 		return more > 0
 	}
 	return in.InUse < other.InUse
+}
+
+// prefersRemote compares instances of remotes: one that has the model loaded is better, then one that was sent far more of the prompt
+// before, unless it is far busier, then the less busy one, for its size.
+func (c *choice) prefersRemote(in, other *Instance) bool {
+	if in.Spec.Remote.Loaded != other.Spec.Remote.Loaded {
+		return in.Spec.Remote.Loaded
+	}
+	more := in.sent.common(c.waiter.Prompt) - other.sent.common(c.waiter.Prompt)
+	switch {
+	case more > 0 && !in.isFarBusier(other):
+		return true
+	case more < 0 && !other.isFarBusier(in):
+		return false
+	default:
+		return in.InUse*other.Spec.Parallel < other.InUse*in.Spec.Parallel
+	}
 }
 
 // matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model

@@ -49,7 +49,7 @@ func (w *world) checkRelief() {
 	var sum load
 	var last *Instance
 	for _, in := range w.st.Instances {
-		if !in.Status.IsLeaving() {
+		if !in.Status.IsLeaving() && !in.isRemote() {
 			sum = sum.plus(in.load())
 			if last == nil || in.LastUsed.After(last.LastUsed) {
 				last = in
@@ -60,7 +60,7 @@ func (w *world) checkRelief() {
 		return
 	}
 	for _, in := range w.st.Instances {
-		if in.isIdle() && !in.Spec.Pinned && in != last && !w.isWanted(in) {
+		if in.isIdle() && !in.isKept() && in != last && !w.isWanted(in) {
 			w.fail("%+v are loaded, and %s could go", sum, in.ID)
 		}
 	}
@@ -84,7 +84,7 @@ func (w *world) checkFirst(waiter *Waiter) {
 			return
 		}
 		choice := w.st.choice(waiter)
-		if slices.ContainsFunc(w.st.Instances, choice.has) {
+		if slices.ContainsFunc(w.st.Instances, func(in *Instance) bool { return choice.has(in) && in.Away == "" }) {
 			return
 		}
 	}
@@ -102,7 +102,7 @@ func (w *world) checkFirst(waiter *Waiter) {
 func (w *world) checkIdle(waiter *Waiter) {
 	choice := w.st.choice(waiter)
 	for _, in := range w.st.Instances {
-		if waiter.Kind != WaitUnload && in.isIdle() && in.book.saving() == 0 && choice.has(in) {
+		if waiter.Kind != WaitUnload && in.isIdle() && in.book.saving() == 0 && choice.has(in) && in.Away == "" && in.HeldUntil.IsZero() {
 			w.fail("waiter %+v waits, though %s is idle", *waiter, in.ID)
 		}
 	}

@@ -34,6 +34,8 @@ const (
 	Cancelled                       // the caller gave up
 	NoFiles                         // the server is out of file descriptors
 	IDTaken                         // another instance has the id
+	RemoteAway                      // the remote that has the model can't be reached, or has it no longer
+	NotOurs                         // a remote loads and unloads its models by itself
 )
 
 var (

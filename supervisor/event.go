@@ -1,5 +1,7 @@
 package supervisor
 
+import "time"
+
 // Event is an input of Step: something that has happened.
 type Event interface{ event() }
 
@@ -70,6 +72,20 @@ type (
 	// Cleared says that saved states were deleted, though what they belong to is still there: it is saved again after its next request.
 	// Match reports whether it is true of a model's states of an owner.
 	Cleared struct{ Match func(key, owner string) bool }
+	// Placed sets the models of a remote, an instance each. Away is why it can't be reached; empty: it can.
+	Placed struct {
+		Remote string
+		Specs  []*Spec
+		Away   string
+	}
+	// Unreached says that a remote didn't answer a request, and doesn't say that it is alive.
+	Unreached struct{ Remote, Why string }
+	// Throttled says that a remote has turned away a request on some slots, and wants no more than it has until a time.
+	Throttled struct {
+		Gen   uint64
+		Slots int
+		Until time.Time
+	}
 	// Tick says that the Deadline has passed.
 	Tick struct{}
 	// Closed shuts the supervisor down.
@@ -87,12 +103,15 @@ func (Exited) event()      {}
 func (Configured) event()  {}
 func (Respecified) event() {}
 
-func (Savable) event() {}
-func (Saved) event()   {}
-func (Forgot) event()  {}
-func (Cleared) event() {}
-func (Tick) event()    {}
-func (Closed) event()  {}
+func (Savable) event()   {}
+func (Saved) event()     {}
+func (Forgot) event()    {}
+func (Cleared) event()   {}
+func (Tick) event()      {}
+func (Closed) event()    {}
+func (Placed) event()    {}
+func (Unreached) event() {}
+func (Throttled) event() {}
 
 // Effect is an output of Step: an action or an announcement. Effects are comparable.
 type Effect interface{ effect() }

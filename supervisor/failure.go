@@ -25,7 +25,7 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 	if hadNoMemory && !in.Spared {
 		s.mark()
 		for _, other := range s.st.Instances {
-			if other.isIdle() && !other.wanted && !other.Spec.Pinned {
+			if other.isIdle() && !other.wanted && !other.isKept() {
 				s.leave(other, ForRoom)
 			}
 		}
@@ -79,6 +79,9 @@ func (s *stepper) crashed(in *Instance, ev Exited) {
 
 // worked clears the failures of a model that has answered a request. If its process has exited since, that failure remains.
 func (s *stepper) worked(key string, in *Instance) {
+	if in != nil && in.isRemote() {
+		return
+	}
 	if in != nil {
 		in.Answered = true
 		delete(s.st.Failures, key)

@@ -27,6 +27,8 @@ type Info struct {
 	Build    Build     // zero before it is launched
 	Renewing bool      // it is restarted with new settings once it is idle
 	Batch    int       // tokens of a prompt that are evaluated at a time; 0: unknown
+	Away     string    // why its remote can't be reached; empty: it can, or there is none
+	Held     time.Time // until when its remote wants fewer requests; zero: it doesn't
 	Smaller  bool      // it was loaded in a smaller size to leave room for other models
 	applied  Applied
 }
@@ -136,8 +138,13 @@ func (s *Supervisor) info(in *Instance) Info {
 		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
 		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident,
 		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied,
-		Batch: batchSize(s.engines[in.Spec.Engine], in.Spec),
+		Away: in.Away, Held: in.HeldUntil,
 	}
+	if remote := in.Spec.Remote; remote != nil {
+		info.Address, info.Build = remote.Address, Build{Engine: remote.Kind, Version: remote.Version}
+		return info
+	}
+	info.Batch = batchSize(s.engines[in.Spec.Engine], in.Spec)
 	if in.LoadTime > 0 {
 		info.LoadedAt = in.Launched.Add(in.LoadTime)
 	}

@@ -20,13 +20,24 @@ type Lease struct {
 	RestoreTime time.Duration
 
 	supervisor *Supervisor
-	process    *process
+	upstream   upstream
+	process    *process // nil: the lease is of a remote's instance
 	grant      Grant
 	answered   atomic.Bool
 	release    sync.Once
 
 	pins   []pin        // the slots, if the instance isolates owners
 	pinned atomic.Int32 // the number of pinned bodies
+}
+
+// upstream is what a lease sends its requests to: a process, or a remote.
+type upstream interface {
+	// post sends a JSON body, and returns the answer when its header has come.
+	post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error)
+	// lost is Lease.Lost.
+	lost(ctx context.Context, l *Lease, err error) Loss
+	// forget says that nothing more is sent on a lease.
+	forget(l *Lease)
 }
 
 // Post sends a JSON body to the engine. The body of the answer breaks off when the engine is stopped or ctx ends.
@@ -36,10 +47,14 @@ func (l *Lease) Post(ctx context.Context, path string, body []byte) (*http.Respo
 
 // PostPieces is Post of a body in several pieces.
 func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*http.Response, error) {
-	sent := l.process.pulse.begin(ctx, l, body.size())
+	return l.upstream.post(ctx, l, path, body)
+}
+
+func (p *process) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
+	sent := p.pulse.begin(ctx, l, body.Size())
 	ctx, cancel := context.WithCancel(ctx)
-	detach := context.AfterFunc(l.process.ctx, cancel)
-	resp, err := l.process.do(ctx, path, body)
+	detach := context.AfterFunc(p.ctx, cancel)
+	resp, err := p.do(ctx, path, body)
 	if err != nil {
 		sent.failed()
 		sent.end()
@@ -55,14 +70,16 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 	return resp, nil
 }
 
+func (p *process) forget(l *Lease) { p.pulse.forget(l) }
+
 // do sends a JSON body to the engine.
 func (p *process) do(ctx context.Context, path string, body Payload) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Body, req.ContentLength = body.reader(), body.size()
-	req.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
+	req.Body, req.ContentLength = body.Reader(), body.Size()
+	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
 	req.Header = http.Header{
 		"Content-Type":  {"application/json"},
 		"Authorization": {"Bearer " + p.launched.Load().apiKey},
@@ -72,7 +89,7 @@ func (p *process) do(ctx context.Context, path string, body Payload) (*http.Resp
 	}
 	resp, err := p.client.Do(req)
 	if err != nil && wasClosedIdle(err) && ctx.Err() == nil {
-		req.Body = body.reader()
+		req.Body = body.Reader()
 		resp, err = p.client.Do(req)
 	}
 	return resp, err
@@ -90,7 +107,7 @@ func (l *Lease) Answered() { l.answered.Store(true) }
 // Release returns the slots. Only the first call counts.
 func (l *Lease) Release() {
 	l.release.Do(func() {
-		l.process.pulse.forget(l)
+		l.upstream.forget(l)
 		l.judge()
 		l.supervisor.send(message{event: Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,

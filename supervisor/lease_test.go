@@ -45,7 +45,7 @@ func TestPayload_RetainsItsMemoryWhileItIsRead(t *testing.T) {
 			var memory countedMemory
 			body := strings.Repeat("abcdefg", tt.size/7+1)[:tt.size]
 			payload := Payload{Pieces: pieces(body), Memory: &memory}
-			first, second := payload.reader(), payload.reader()
+			first, second := payload.Reader(), payload.Reader()
 			if n := memory.retained.Load(); n != tt.readers {
 				t.Errorf("retained %d times, want %d", n, tt.readers)
 			}

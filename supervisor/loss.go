@@ -20,16 +20,19 @@ type LossKind uint8
 
 // The kinds of losses.
 const (
-	Unharmed LossKind = iota // the engine is alive; only this answer broke off
-	Ended                    // the process exited during the request
-	Hung                     // it hung, and is being stopped
-	Deaf                     // it closed its listener, and is being stopped
-	Unloaded                 // the supervisor stopped it for another reason
-	ShutDown                 // the supervisor stopped it because the server shuts down
+	Unharmed    LossKind = iota // the engine is alive; only this answer broke off
+	Ended                       // the process exited during the request
+	Hung                        // it hung, and is being stopped
+	Deaf                        // it closed its listener, and is being stopped
+	Unloaded                    // the supervisor stopped it for another reason
+	ShutDown                    // the supervisor stopped it because the server shuts down
+	Unreachable                 // a remote doesn't answer any more
+	Silent                      // a remote has sent nothing for too long, and the request was given up
 )
 
 var lossNames = [...]string{
 	Unharmed: "unharmed", Ended: "ended", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
+	Unreachable: "unreachable", Silent: "silent",
 }
 
 func (k LossKind) String() string { return lossNames[k] }
@@ -43,8 +46,9 @@ const (
 
 // Lost returns what happened to the engine after a request has failed with err. If the process has exited, the supervisor
 // knows by then, and the next Acquire returns another instance. A live engine that refuses connections is stopped.
-func (l *Lease) Lost(ctx context.Context, err error) Loss {
-	p := l.process
+func (l *Lease) Lost(ctx context.Context, err error) Loss { return l.upstream.lost(ctx, l, err) }
+
+func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 	timer := time.NewTimer(exitGrace)
 	defer timer.Stop()
 	select {

@@ -106,7 +106,7 @@ func TestLoss_OfAProcessThatIsSeenToEndLate(t *testing.T) {
 				if tt.ends > 0 {
 					time.AfterFunc(tt.ends, func() { end(); close(p.exited) })
 				}
-				lease := &Lease{process: p}
+				lease := &Lease{process: p, upstream: p}
 				from := time.Now()
 				if got := lease.Lost(pt.t.Context(), io.ErrUnexpectedEOF); got.Kind != tt.want || time.Since(from) != tt.took {
 					pt.t.Errorf("%s after %v, want %s after %v", got.Kind, time.Since(from), tt.want, tt.took)

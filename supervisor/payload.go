@@ -23,7 +23,8 @@ type RefCounted interface {
 	Release() // one reader fewer
 }
 
-func (p Payload) size() int64 {
+// Size returns the number of bytes.
+func (p Payload) Size() int64 {
 	n := 0
 	for _, piece := range p.Pieces {
 		n += len(piece)
@@ -35,8 +36,9 @@ func (p Payload) size() int64 {
 // in memory together with the headers.
 const copied = 64 << 10
 
-func (p Payload) reader() io.ReadCloser {
-	if p.size() <= copied {
+// Reader returns a reader of all pieces, for one request.
+func (p Payload) Reader() io.ReadCloser {
+	if p.Size() <= copied {
 		return io.NopCloser(bytes.NewReader(bytes.Join(p.Pieces, nil)))
 	}
 	if p.Memory != nil {

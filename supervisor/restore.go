@@ -26,8 +26,11 @@ var errLost = errors.New("the engine ended while the state of a prompt was resto
 
 // warm restores states into the slots of a lease, as far as that pays. The error is that of the context, or errLost.
 func (l *Lease) warm(ctx context.Context, d *Demand) error {
+	if l.process == nil || len(d.Prompt) == 0 {
+		return nil
+	}
 	keeper := l.process.launched.Load().keeper
-	if keeper == nil || len(d.Prompt) == 0 {
+	if keeper == nil {
 		return nil
 	}
 	query := warm.Query{Owner: d.Owner, Private: l.Instance.Spec.Private, Prompt: d.Prompt, Context: l.Instance.Spec.ContextLength}

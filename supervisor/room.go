@@ -19,7 +19,13 @@ func (l Limits) fits(x load) bool {
 	return (l.Instances <= 0 || x.instances <= l.Instances) && (l.Memory <= 0 || x.memory <= l.Memory)
 }
 
-func (in *Instance) load() load { return load{1, in.Claim} }
+// load returns what the instance takes of the limited resources; nothing, if it is a remote's.
+func (in *Instance) load() load {
+	if in.isRemote() {
+		return load{}
+	}
+	return load{1, in.Claim}
+}
 
 // taken returns the load of the instances that match.
 func (s *stepper) taken(which func(*Instance) bool) load {
@@ -42,7 +48,7 @@ func exists(*Instance) bool { return true }
 // figure is capped at what they leave: that load has fitted before. The error says that the load can never fit.
 func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	limits := s.st.Limits
-	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.Spec.Pinned })
+	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
 	if !limits.fits(fixed.plus(load{1, spec.Memory})) {
 		err := neverFits(spec, limits, fixed)
 		return load{}, &err
@@ -118,7 +124,7 @@ func (s *stepper) evict(total load, mayGo func(*Instance) bool) bool {
 func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.Status == Ready && !in.Spec.Pinned && !in.promised && !in.awaited && mayGo(in) {
+		if in.Status == Ready && !in.isKept() && !in.promised && !in.awaited && mayGo(in) {
 			chosen = append(chosen, in)
 		}
 	}
@@ -164,14 +170,14 @@ func (s *stepper) relieve() {
 	}
 	var last *Instance
 	for _, in := range s.st.Instances {
-		if stays(in) && (last == nil || in.LastUsed.After(last.LastUsed)) {
+		if stays(in) && !in.isRemote() && (last == nil || in.LastUsed.After(last.LastUsed)) {
 			last = in
 		}
 	}
 	for !s.st.Limits.fits(staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.wanted && !in.Spec.Pinned && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.wanted && !in.isKept() && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}

@@ -150,7 +150,8 @@ func (w *world) checkRoom(gen uint64) {
 		return // it has its room already
 	}
 	l := w.st.Limits
-	if n := len(w.st.Instances); l.Instances > 0 && n > l.Instances {
+	here := slices.DeleteFunc(slices.Clone(w.st.Instances), (*Instance).isRemote)
+	if n := len(here); l.Instances > 0 && n > l.Instances {
 		w.fail("%d instances, of which there may be %d", n, l.Instances)
 	}
 	var sum int64
@@ -245,7 +246,7 @@ func (w *world) ask() {
 
 // name is that of an instance of a model, which may be there.
 func (w *world) name(key string) string {
-	return key + []string{"", "", ":2", ":3"}[w.rand.IntN(4)]
+	return []string{"", "", "", "", "r/"}[w.rand.IntN(5)] + key + []string{"", "", ":2", ":3"}[w.rand.IntN(4)]
 }
 
 // gens are the processes that live, in order, so that a seed is a schedule.
@@ -261,7 +262,7 @@ func (w *world) gens() []uint64 {
 // anything makes one thing happen.
 func (w *world) anything() {
 	gens := w.gens()
-	switch n := w.rand.IntN(30); {
+	switch n := w.rand.IntN(32); {
 	case n < 9:
 		w.ask()
 	case n < 13 && len(w.leases) > 0:
@@ -285,6 +286,8 @@ func (w *world) anything() {
 		w.endSave(w.rand.IntN(len(w.slots.saves)))
 	case n < 29:
 		w.forget()
+	case n < 31:
+		w.reach()
 	default:
 		w.configure()
 	}
@@ -329,6 +332,26 @@ func (w *world) configure() {
 		}
 	}
 	w.step(Configured{w.limits(), specs})
+}
+
+// reach lets something happen to a remote.
+func (w *world) reach() {
+	remote := []string{"r", "s"}[w.rand.IntN(2)]
+	switch n := w.rand.IntN(10); {
+	case n < 2:
+		w.step(Unreached{remote, "it sleeps"})
+	case n < 5 && len(w.leases) > 0:
+		l := w.leases[w.rand.IntN(len(w.leases))]
+		w.step(Throttled{l.Gen, l.Slots, w.now.Add(time.Duration(w.rand.IntN(5)) * time.Second)})
+	default:
+		var specs []*Spec
+		for _, key := range []string{"a", "b", "c"} {
+			if w.rand.IntN(3) > 0 {
+				specs = append(specs, remoteSpec(remote, key, w.rand.IntN(5)-2, 2))
+			}
+		}
+		w.step(Placed{remote, specs, []string{"", "", "it sleeps"}[w.rand.IntN(3)]})
+	}
 }
 
 func (w *world) exit(gen uint64) {

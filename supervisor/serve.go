@@ -11,6 +11,7 @@ const patience = 2 * time.Second
 
 // serveAll serves every waiter that can be served, and stops what is due to stop.
 func (s *stepper) serveAll() {
+	s.letGo()
 	s.drain()
 	s.sweep()
 	s.mark()
@@ -66,9 +67,10 @@ func (s *stepper) serveInOrder() bool {
 		}
 	}
 	s.decideLoads()
+	s.startBehind()
 	s.grow()
 	s.sweep()
-	return len(s.st.Waiters) < before
+	return len(s.st.Waiters) < before || s.refused
 }
 
 // serve serves a waiter if possible. It reports whether the waiter still waits.
@@ -137,17 +139,32 @@ func (s *stepper) serveUse(w *Waiter) bool {
 	best, hope, leaving := s.look(w)
 	switch {
 	case best != nil:
+		s.loadBehind(w, best)
 		s.grant(w, best)
 		return false
 	case hope:
 		s.promise(w)
+		if s.isOnlyRemote(w) && s.mayLoadHere(w) {
+			s.needs(w) // whichever is first serves it
+		}
 		return true
 	case leaving: // a new one is loaded once it is gone
 		return true
 	}
+	why, isOut := s.out(w)
+	if isOut && s.st.named(w) != nil {
+		s.do(Refuse{w.ID, why})
+		return false
+	}
 	coming := s.st.restart(func(r *Waiter) bool { return r.brings(w) })
 	failure := s.st.Failures[w.Key]
 	switch {
+	case coming == nil && !w.MayLoad && isOut:
+		s.do(Refuse{w.ID, why})
+		return false
+	case coming == nil && !w.MayLoad && w.Spec.Remote != nil:
+		s.do(Refuse{w.ID, notThere(w.Key)})
+		return false
 	case coming == nil && !w.MayLoad:
 		s.do(Refuse{w.ID, notLoaded(w.Key)})
 		return false
@@ -170,6 +187,9 @@ func (s *stepper) look(w *Waiter) (best *Instance, hope, leaving bool) {
 		}
 		if in.Status.IsLeaving() {
 			leaving = true
+			continue
+		}
+		if in.isOut(s.now) {
 			continue
 		}
 		hope = true
@@ -197,9 +217,15 @@ func (s *stepper) promise(w *Waiter) {
 }
 
 func (s *stepper) grant(w *Waiter, in *Instance) {
-	slots := min(w.Slots, in.Spec.Parallel)
+	slots := min(w.Slots, in.slots())
 	in.InUse += slots
 	in.lendSlots(slots, w, s.now)
+	if in.isRemote() && len(w.Prompt) > 0 {
+		if in.sent == nil {
+			in.sent = new(sentPrompts)
+		}
+		in.sent.add(w.Prompt)
+	}
 	in.LastUsed = s.now
 	s.st.learnPace(w, s.now)
 	if in.Next != nil {

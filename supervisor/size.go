@@ -74,7 +74,7 @@ func (s *stepper) isRecent(in *Instance) bool {
 func (s *stepper) shrink(total load) bool {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.isIdle() && !in.promised && !in.awaited && !in.Spec.Pinned && in.Next == nil && len(in.Spec.Smaller) > 0 {
+		if in.isIdle() && !in.promised && !in.awaited && !in.isKept() && in.Next == nil && len(in.Spec.Smaller) > 0 {
 			chosen = append(chosen, in)
 		}
 	}
@@ -116,7 +116,7 @@ func (s *stepper) grow() {
 		if in.Full == nil || in.Next != nil || in.Status != Ready || !in.promised || len(s.loads) > 0 {
 			continue
 		}
-		needed := s.taken(func(o *Instance) bool { return o != in && stays(o) && (o.Spec.Pinned || s.isRecent(o)) })
+		needed := s.taken(func(o *Instance) bool { return o != in && stays(o) && (o.isKept() || s.isRecent(o)) })
 		if s.st.Limits.fits(needed.plus(load{1, s.st.need(in.Full)})) {
 			in.Next, in.LateGrants = in.Full, 0
 		}

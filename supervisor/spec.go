@@ -9,10 +9,10 @@ import (
 
 // Spec says how a model is loaded. Instances of one model may have different ones. A Spec in use is never modified.
 type Spec struct {
-	Engine         string // the name of a Process
+	Engine         string // the name of a Process; empty for a Remote
 	Model          catalog.Model
 	Draft          *catalog.Model // for speculative decoding; nil: none
-	ContextLength  int            // tokens for each request
+	ContextLength  int            // tokens for each request; 0: a Remote doesn't tell
 	Parallel       int            // the engine's slots: requests at the same time
 	BatchSize      int            // tokens of a prompt that are evaluated at a time; 0: the engine's default
 	FlashAttention Toggle
@@ -26,6 +26,10 @@ type Spec struct {
 	Unconfined     bool     // run it without a sandbox
 	NoSandbox      string   // why the engine can't run in a sandbox; empty: it can
 	Readable       []string // further files and folders that it may read and execute in its sandbox
+
+	// Remote says that the model is on a remote, and on which; nil: it is loaded by a process here. None of the fields above but the model,
+	// the context and the slots is used then.
+	Remote *Remote
 
 	// The fields below don't affect the process.
 

@@ -67,6 +67,11 @@ type Instance struct {
 	Savable bool      // the states of its slots can be kept
 	SaveBy  time.Time // when it is stopped although slots are still being saved; zero: none is saved before the stop
 
+	Away      string       // why its remote can't be reached; empty: it can, or there is none
+	Held      int          // the slots that its remote allows until HeldUntil
+	HeldUntil time.Time    // zero: it allows all
+	sent      *sentPrompts // prompts that its remote was sent; nil: none
+
 	book *slotBook // nil: requests don't choose their slots, or none has been used
 
 	promised bool // in this Step: a waiter that was already considered waits for it
@@ -84,7 +89,8 @@ type Applied struct {
 // canServe reports whether the instance has the slots that a waiter wants free now. A waiter that wants more slots than the
 // instance has gets all of them.
 func (in *Instance) canServe(w *Waiter) bool {
-	return in.Status == Ready && in.Spec.Parallel-in.InUse-in.book.saving() >= min(w.Slots, in.Spec.Parallel) &&
+	slots := in.slots()
+	return in.Status == Ready && slots-in.InUse-in.book.saving() >= min(w.Slots, max(1, slots)) && in.Away == "" &&
 		(in.Next == nil || in.LateGrants < maxLateGrants)
 }
 
@@ -296,6 +302,7 @@ func (st *State) Deadline(now time.Time) time.Time {
 	}
 	for _, in := range st.Instances {
 		sooner(in.Expires())
+		sooner(in.HeldUntil)
 		sooner(st.savesAt(in))
 		if in.Status == Draining {
 			sooner(in.SaveBy)

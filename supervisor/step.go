@@ -47,6 +47,12 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.forgot(ev)
 	case Cleared:
 		s.dropSaved(false, ev.Match)
+	case Placed:
+		s.placed(ev)
+	case Unreached:
+		s.unreached(ev)
+	case Throttled:
+		s.throttled(ev)
 	case Closed:
 		s.closed()
 	case Tick: // serveAll finds what is due
@@ -73,7 +79,8 @@ type stepper struct {
 	decided  int       // how many of loads were launched or found to have no room
 	horizon  time.Time // the latest arrival that may pass all undecided loads; zero: none is undecided
 	reserved load      // kept free, or being freed, for loads
-	refused  bool      // a load was refused
+	refused  bool      // a load was refused, or queued behind a remote
+	behind   []*Spec   // models to be loaded here while remotes answer
 }
 
 func (s *stepper) do(e Effect) { s.effects = append(s.effects, e) }
@@ -123,6 +130,10 @@ func (s *stepper) askedToUnload(w *Waiter) bool {
 	}
 	if again := s.st.restart(func(r *Waiter) bool { return r.Instance == w.Instance }); again != nil {
 		again.gone = true
+	}
+	if in.isRemote() {
+		s.do(Refuse{w.ID, notOurs(in)})
+		return false
 	}
 	w.Gen = in.Gen
 	if in.Status.IsLoading() {
@@ -274,7 +285,7 @@ func (s *stepper) configured(ev Configured) {
 	}
 	for _, in := range s.st.Instances {
 		spec := ev.Specs[in.Gen]
-		if spec == nil {
+		if spec == nil || in.isRemote() {
 			continue
 		}
 		if size := spec.sizeOf(in.Spec); size >= 0 {
@@ -325,6 +336,7 @@ func (s *stepper) closed() {
 		w.gone = true
 	}
 	s.refuseIf(errClosing, func(w *Waiter) bool { return w.Kind != WaitUnload })
+	s.st.Instances = slices.DeleteFunc(s.st.Instances, (*Instance).isRemote)
 	for _, in := range s.st.Instances {
 		switch in.Status {
 		case Stopping:

@@ -75,6 +75,9 @@ type Supervisor struct {
 	watched  []watched   // what was last told of the instances, in their order
 
 	processes sync.WaitGroup
+
+	reaching context.Context // of requests to remotes: ends when the supervisor is closed
+	cutOff   context.CancelFunc
 }
 
 // caller is where a waiter's answer goes.
@@ -116,6 +119,7 @@ func New(engines map[string]Process, options Options, log *slog.Logger) *Supervi
 		running: map[uint64]*process{},
 		timer:   time.NewTimer(time.Hour),
 	}
+	s.reaching, s.cutOff = context.WithCancel(context.Background())
 	go s.loop()
 	return s
 }
@@ -166,7 +170,10 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
+	if remote := a.info.Spec.Remote; remote != nil {
+		lease.upstream = &link{supervisor: s, remote: remote}
+	}
 	for i, l := range a.loans {
 		lease.pins[i].loan = l
 	}
@@ -306,6 +313,8 @@ func (s *Supervisor) handle(m message) {
 		delete(s.running, ev.Gen)
 	case Forgot:
 		s.forget(ev)
+	case Closed:
+		s.cutOff()
 	}
 	now := time.Now()
 	for _, effect := range Step(&s.state, m.event, now) {

@@ -1,0 +1,185 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Server is a server of models that this one reaches over the network and hasn't started. Its methods may be called from any goroutine.
+type Server interface {
+	// Post sends a JSON body. The body of the answer breaks off when ctx ends.
+	Post(ctx context.Context, path string, body Payload) (*http.Response, error)
+	// Alive asks whether it answers, and returns why it doesn't.
+	Alive(ctx context.Context) error
+	// Silence returns how long it may send nothing while it answers; 0: for ever.
+	Silence() time.Duration
+}
+
+// Remote is the part of a Spec that says which model of which server an instance is. Such an instance has no process: it is neither
+// loaded nor stopped by the supervisor, takes no memory here, and is never evicted.
+type Remote struct {
+	Server  Server
+	Name    string // of the remote, in the configuration
+	Address string // for administrators; without a secret
+	Kind    string // of the server, such as "vllm"
+	Version string // of the server; empty: unknown
+	Model   string // what the server calls the model
+	Prefer  int    // places with a lower number come first; this machine has 0
+	Loaded  bool   // the server has the model loaded, as far as it tells
+}
+
+// place returns the number by which places are ordered.
+func (s *Spec) place() int {
+	if s.Remote == nil {
+		return 0
+	}
+	return s.Remote.Prefer
+}
+
+// Place sets the models of a remote: an instance each. away is why the remote can't be reached; empty: it can. Without specs the
+// remote is gone; requests under way go on.
+func (s *Supervisor) Place(remote string, specs []*Spec, away string) {
+	s.send(message{event: Placed{remote, specs, away}})
+}
+
+// aliveTimeout bounds how long a remote may take to show that it is alive after a request to it has failed.
+const aliveTimeout = 3 * time.Second
+
+// errSilent is the cause of the end of a request whose answer has stalled.
+var errSilent = errors.New("the remote has sent nothing for too long")
+
+// link is what a lease of a remote's instance sends its requests on.
+type link struct {
+	supervisor *Supervisor
+	remote     *Remote
+	silent     atomic.Bool // an answer has stalled
+}
+
+func (k *link) post(ctx context.Context, _ *Lease, path string, body Payload) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(k.supervisor.reaching, func() { cancel(errClosing) })
+	watch := newWatch(k.remote.Server.Silence(), func() {
+		k.silent.Store(true)
+		cancel(errSilent)
+	})
+	end := func() {
+		watch.pause()
+		detach()
+		cancel(nil)
+	}
+	watch.resume()
+	resp, err := k.remote.Server.Post(ctx, path, body)
+	if err != nil {
+		end()
+		if k.silent.Load() {
+			err = errSilent
+		}
+		return nil, err
+	}
+	watch.pause()
+	resp.Body = &watchedBody{resp.Body, watch, end}
+	return resp, nil
+}
+
+// lost asks the remote whether it is alive. If it isn't, no request is sent to it until it answers again. A remote is never suspected of
+// having been crashed by a request, since it may have ended for reasons that nobody here sees.
+func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
+	switch {
+	case k.supervisor.reaching.Err() != nil:
+		return Loss{Kind: ShutDown}
+	case k.silent.Load():
+		return Loss{Kind: Silent}
+	}
+	asking, cancel := context.WithTimeout(ctx, aliveTimeout)
+	defer cancel()
+	err := k.remote.Server.Alive(asking)
+	if err == nil || ctx.Err() != nil {
+		return Loss{}
+	}
+	k.supervisor.send(message{event: Unreached{k.remote.Name, err.Error()}})
+	return Loss{Kind: Unreachable}
+}
+
+func (k *link) forget(*Lease) {}
+
+// Remote returns the remote that the lease is of; nil: it is of a process.
+func (l *Lease) Remote() *Remote { return l.Instance.Spec.Remote }
+
+// TurnedAway records that a remote wants fewer requests for a time: it gets no more at a time than it is answering now for others.
+func (l *Lease) TurnedAway(rest time.Duration) {
+	l.supervisor.send(message{event: Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest)}})
+}
+
+// watch ends a request to a remote that sends nothing. It counts only while somebody waits for bytes.
+type watch struct {
+	limit time.Duration
+	timer *time.Timer // nil: there is no limit
+}
+
+func newWatch(limit time.Duration, stalled func()) *watch {
+	w := &watch{limit: limit}
+	if limit > 0 {
+		w.timer = time.AfterFunc(limit, stalled)
+		w.timer.Stop()
+	}
+	return w
+}
+
+func (w *watch) resume() {
+	if w.timer != nil {
+		w.timer.Reset(w.limit)
+	}
+}
+
+func (w *watch) pause() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+type watchedBody struct {
+	body interface {
+		Read(p []byte) (int, error)
+		Close() error
+	}
+	watch *watch
+	end   func()
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.watch.resume()
+	n, err := b.body.Read(p)
+	b.watch.pause()
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	err := b.body.Close()
+	b.end()
+	return err
+}
+
+func unreachable(in *Instance) Error {
+	return Error{Kind: RemoteAway, RetryAfter: time.Second, Message: fmt.Sprintf(
+		"The model %s is on the remote %s, which can't be reached now: %s. It is tried again every second.", in.Spec.Model.Key, in.Spec.Remote.Name, in.Away)}
+}
+
+func heldBack(in *Instance, now time.Time) Error {
+	after := max(in.HeldUntil.Sub(now).Round(time.Second), time.Second)
+	return Error{Kind: QueueFull, RetryAfter: after, Message: fmt.Sprintf(
+		"The remote %s takes no more requests for the model %s at the moment. Try again in %s.", in.Spec.Remote.Name, in.Spec.Model.Key, after)}
+}
+
+func notThere(key string) Error {
+	return Error{Kind: RemoteAway, RetryAfter: time.Second, Message: fmt.Sprintf(
+		"The model %s was on a remote, which no longer has it. GET /api/v1/models lists the models that there are.", key)}
+}
+
+func notOurs(in *Instance) Error {
+	return Error{Kind: NotOurs, Message: fmt.Sprintf(
+		"The instance %s is on the remote %s, which loads and unloads its models by itself.", in.ID, in.Spec.Remote.Name)}
+}

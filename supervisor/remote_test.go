@@ -1,0 +1,179 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+)
+
+// farServer is a Server for tests.
+type farServer struct {
+	url     string
+	silence time.Duration
+	dead    error
+}
+
+func (f *farServer) Post(ctx context.Context, path string, body Payload) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.url+path, body.Reader())
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+func (f *farServer) Alive(context.Context) error { return f.dead }
+
+func (f *farServer) Silence() time.Duration { return f.silence }
+
+// remoteLease returns a lease of a model on a remote that answers by a handler.
+func remoteLease(t *testing.T, far *farServer, handler http.HandlerFunc) (*Supervisor, *Lease) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	far.url = server.URL
+	s := New(nil, Options{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(s.Close)
+	spec := &Spec{Model: catalog.Model{Key: "a"}, Parallel: 2, Remote: &Remote{Server: far, Name: "r", Kind: "vllm", Version: "1", Address: server.URL}}
+	s.Place("r", []*Spec{spec}, "")
+	lease, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(lease.Release)
+	return s, lease
+}
+
+func TestRemote_IsSentWhatItsLeaseIsGiven(t *testing.T) {
+	t.Parallel()
+	_, lease := remoteLease(t, &farServer{silence: time.Minute}, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(append([]byte(r.URL.Path+" "), body...))
+	})
+	if in := lease.Instance; in.ID != "r/a" || in.Build.Engine != "vllm" || in.PID != 0 || in.Memory != 0 {
+		t.Errorf("the instance is %+v", in)
+	}
+	resp, err := lease.PostPieces(t.Context(), "/v1/x", Payload{Pieces: [][]byte{[]byte(`{"a":`), []byte(`1}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if said, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(said, []byte(`/v1/x {"a":1}`)) {
+		t.Errorf("the remote got %q, %v", said, err)
+	}
+}
+
+func TestRemote_AnAnswerThatStallsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	for name, begins := range map[string]bool{"before its header": false, "after its header": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, lease := remoteLease(t, &farServer{silence: 50 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.ReadAll(r.Body) // before that, the server doesn't notice that the client disconnects
+				if begins {
+					_ = http.NewResponseController(w).Flush()
+				}
+				<-r.Context().Done()
+			})
+			resp, err := lease.Post(t.Context(), "/", []byte(`{}`))
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+			if err == nil {
+				t.Fatal("the answer never came, but there is no error")
+			}
+			if loss := lease.Lost(t.Context(), err); loss.Kind != Silent {
+				t.Errorf("the loss is %s, want %s", loss.Kind, Silent)
+			}
+		})
+	}
+}
+
+func TestRemote_OneThatIsDeadGetsNoMoreRequests(t *testing.T) {
+	t.Parallel()
+	far := &farServer{dead: errors.New("connection refused")}
+	s, lease := remoteLease(t, far, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, err := lease.Post(t.Context(), "/", []byte(`{}`))
+	if err == nil {
+		t.Fatal("the connection was closed, but there is no error")
+	}
+	if loss := lease.Lost(t.Context(), err); loss.Kind != Unreachable {
+		t.Errorf("the loss is %s, want %s", loss.Kind, Unreachable)
+	}
+	spec := lease.Instance.Spec
+	var refused Error
+	if _, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec}); !errors.As(err, &refused) || refused.Kind != RemoteAway {
+		t.Errorf("the next request gets %v, want that the remote is away", err)
+	}
+	s.Place("r", []*Spec{spec}, "")
+	again, err := s.Acquire(t.Context(), Demand{Key: "a", Spec: spec})
+	if err != nil {
+		t.Fatalf("after it is back: %v", err)
+	}
+	again.Release()
+}
+
+func TestRemote_OneThatIsAliveKeepsItsRequests(t *testing.T) {
+	t.Parallel()
+	s, lease := remoteLease(t, &farServer{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, err := lease.Post(t.Context(), "/", []byte(`{}`))
+	if loss := lease.Lost(t.Context(), err); loss.Kind != Unharmed {
+		t.Errorf("the loss is %s, want %s", loss.Kind, Unharmed)
+	}
+	if in := s.Instances(); len(in) != 1 || in[0].Away != "" {
+		t.Errorf("the instances are %+v", in)
+	}
+}
+
+func TestRemote_TheEndOfTheServerEndsItsRequests(t *testing.T) {
+	t.Parallel()
+	s, lease := remoteLease(t, &farServer{}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	resp, err := lease.Post(t.Context(), "/", []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	s.Close()
+	if _, err = io.ReadAll(resp.Body); err == nil {
+		t.Fatal("the answer goes on after the end")
+	}
+	if loss := lease.Lost(t.Context(), err); loss.Kind != ShutDown {
+		t.Errorf("the loss is %s, want %s", loss.Kind, ShutDown)
+	}
+}
+
+func TestRemote_RemovingItKeepsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	goOn := make(chan struct{})
+	s, lease := remoteLease(t, &farServer{}, func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-goOn
+		_, _ = w.Write([]byte("done"))
+	})
+	resp, err := lease.Post(t.Context(), "/", []byte(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	s.Place("r", nil, "")
+	if left := s.Instances(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	close(goOn)
+	if said, err := io.ReadAll(resp.Body); string(said) != "done" || err != nil {
+		t.Errorf("the answer is %q, %v", said, err)
+	}
+}
