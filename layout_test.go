@@ -43,6 +43,7 @@ var mayImport = []row{
 	{"catalog", []string{"internal/..."}},
 	{"translate/llamaserver", []string{"internal/prefix", "translate/wire", "translate/request", "translate/jsonbody", "translate"}},
 	{"translate/mlxlm", []string{"translate/wire", "translate/request", "translate/jsonbody", "translate"}},
+	{"translate/remote", []string{"internal/prefix", "translate/wire", "translate/request", "translate/jsonbody", "translate"}},
 	{"translate/openai", []string{"translate/wire", "translate/request", "translate/jsonbody", "translate"}},
 	{"translate/anthropic", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/native", []string{"translate/request", "translate/jsonbody", "translate"}},

@@ -1,100 +1,20 @@
 package llamaserver
 
 import (
-	"bytes"
-	"slices"
-
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
 )
 
-// headFields are the fields of a chat that a template may write in front of the messages.
-var headFields = []string{"tools", "chat_template_kwargs", "reasoning_effort"}
-
-// imageWeight stands for an image, which has as many tokens as some kilobytes of text, whatever the size of its file.
-const imageWeight = 1024
-
-// textLink is the distance between the links of a text, in bytes. What follows the last one has none, since the next prompt probably goes on
-// where the text has ended.
-const textLink = 256
-
-// ChatPrompt adds the prompt of a chat to m. It doesn't apply the template: prompts whose messages are the same begin alike, and
-// that is all that the chain has to tell.
+// ChatPrompt adds the prompt of a chat to m.
 func (Wire) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
-	for _, name := range headFields {
-		if value := chat.Edit.Value(body, name); jsonbody.IsGiven(value) {
-			_, _ = m.Write([]byte(name))
-			_, _ = m.Write(value)
-		}
-	}
-	m.End()
-	if chat.Edit.Has("messages") {
-		messages := slices.Collect(jsonbody.Elements(chat.Edit.Value(body, "messages")))
-		for i, message := range messages {
-			addMessage(m, message, false, i == len(messages)-1)
-		}
-		return
-	}
-	for i, message := range body.Messages {
-		addMessage(m, body.Raw[message.From:message.To], message.Plain, i == len(body.Messages)-1)
-	}
-}
-
-// imageURL comes before the data URL of an image, in the form in which all dialects write it. In a text, its quotes are escaped.
-var imageURL = []byte(`"image_url":{"url":"`)
-
-// addMessage adds a message. A plain one has no images. If the last one is the assistant's, the answer goes on with it, so that it has no
-// end yet.
-func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
-	goesOn := isLast && gjson.GetBytes(message, "role").Str == "assistant"
-	for !isPlain {
-		at := bytes.Index(message, imageURL)
-		if at < 0 {
-			break
-		}
-		at += len(imageURL)
-		end := bytes.IndexByte(message[at:], '"')
-		if end < 0 {
-			break
-		}
-		_, _ = m.Write(message[:at])
-		m.Opaque(message[at:at+end], imageWeight)
-		message = message[at+end:]
-	}
-	_, _ = m.Write(message)
-	if !goesOn {
-		m.End()
-	}
+	wire.AddChat(body, chat, m)
 }
 
 // TextPrompt adds a prompt of a text completion to m.
 func (Wire) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
-	if c.Suffix != "" { // a prompt for infilling begins with a token of its own
-		_, _ = m.Write([]byte("infill"))
-		m.End()
-	}
-	text := c.Prompts[prompt]
-	text = text[:len(text)-1] // without the closing quote or bracket
-	isShort := len(text) <= textLink
-	for len(text) > textLink {
-		_, _ = m.Write(text[:textLink])
-		m.End()
-		text = text[textLink:]
-	}
-	switch {
-	case c.Suffix != "":
-		_, _ = m.Write(text)
-		m.End()
-		_, _ = m.Write([]byte(c.Suffix))
-		m.End()
-	case isShort:
-		_, _ = m.Write(text)
-		m.End()
-	}
+	wire.AddText(c, prompt, m)
 }
 
 var _ wire.Prompter = Wire{}

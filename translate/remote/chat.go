@@ -1,0 +1,143 @@
+package remote
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/internal/prefix"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// The endpoints that generate tokens.
+const (
+	chatPath = "/v1/chat/completions"
+	textPath = "/v1/completions"
+)
+
+// Chat always asks for a stream: a server that is asked for one body may not notice that it has been given up.
+func (w *base) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
+	e := w.chatEdit(body, chat, choice)
+	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
+}
+
+func (w *base) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jsonbody.Edit {
+	e := chat.Edit.Only(w.chatFields)
+	w.address(&e)
+	value := func(name string) []byte { return chat.Edit.Value(body, name) }
+	limitName := "max_tokens"
+	if w.strict && jsonbody.IsGiven(value("max_completion_tokens")) { // some models know no other name
+		limitName = "max_completion_tokens"
+	}
+	if n := chat.TokenLimit(body); n > 0 {
+		e.Set(limitName, strconv.Itoa(n))
+	}
+	switch {
+	case chat.HasSeed && chat.Seed < 0:
+		e.Remove("seed")
+	case chat.HasSeed && choice > 0: // choices differ, but are reproducible
+		e.Set("seed", strconv.Itoa((chat.Seed+choice)%(1<<32-1)))
+	}
+	if w.own && chat.OnlyChosen { // for 0 llama-server lists twenty tokens, or gives no log probabilities at all
+		e.Set("top_logprobs", "1")
+	}
+	if penalty := value("repeat_penalty"); w.renames && jsonbody.IsGiven(penalty) {
+		e.Set("repetition_penalty", string(penalty))
+	}
+	if !w.own && jsonbody.Unquote(value("reasoning_effort")) == request.Efforts[0] { // the template is told, where the server knows how
+		e.Remove("reasoning_effort")
+	}
+	if w.progress {
+		e.Set("return_progress", "true")
+	}
+	if messages := value("messages"); w.strict && bytes.Contains(messages, []byte(`"reasoning_content"`)) {
+		e.Set("messages", string(withoutThoughts(messages)))
+	}
+	return e
+}
+
+// address names the model, and asks for a stream with the usage at its end.
+func (w *base) address(e *jsonbody.Edit) {
+	e.Set("model", string(jsonbody.AppendString(nil, w.Name)))
+	e.Set("stream", "true")
+	e.Set("stream_options", `{"include_usage":true}`)
+}
+
+// withoutThoughts returns messages without the assistant's earlier thinking.
+func withoutThoughts(messages []byte) []byte {
+	made := []byte{'['}
+	for message := range jsonbody.Elements(messages) {
+		made = append(jsonbody.AppendComma(made), '{')
+		gjson.ParseBytes(message).ForEach(func(key, v gjson.Result) bool {
+			if key.Str == "reasoning_content" {
+				return true
+			}
+			if made[len(made)-1] != '{' {
+				made = append(made, ',')
+			}
+			made = append(append(append(made, key.Raw...), ':'), v.Raw...)
+			return true
+		})
+		made = append(made, '}')
+	}
+	return append(made, ']')
+}
+
+// Drops returns the names of the fields of a chat that aren't sent.
+func (w *base) Drops(body *jsonbody.Body, chat *request.Chat) []string {
+	known := map[string]bool{"model": true, "stream": true, "stream_options": true, "repeat_penalty": w.renames}
+	for name := range w.chatFields {
+		known[name] = true
+	}
+	for _, name := range request.Limits {
+		known[name] = true
+	}
+	e := chat.Edit.Only(known)
+	return e.Dropped(body)
+}
+
+// CheckChat refuses what the server would refuse or ignore.
+func (w *base) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error {
+	return w.checkBias(gjson.ParseBytes(chat.Edit.Value(body, "logit_bias")))
+}
+
+// checkBias refuses biases in the forms that only llama-server knows.
+func (w *base) checkBias(v gjson.Result) (bad *translate.Error) {
+	if w.own {
+		return nil
+	}
+	refused := translate.Invalid("unsupported_value", "logit_bias", `The remote of the model takes a "logit_bias" only as an object of numbers by token id.`)
+	if v.IsArray() {
+		return refused
+	}
+	v.ForEach(func(token, bias gjson.Result) bool {
+		if _, err := strconv.ParseUint(token.Str, 10, 31); err != nil || bias.Type != gjson.Number {
+			bad = refused
+		}
+		return bad == nil
+	})
+	return bad
+}
+
+// Decoder decodes the answer to a request of Chat.
+func (w *base) Decoder() translate.Decoder { return &decoder{wire: w} }
+
+// Pin is never called: requests don't choose the slots of a remote.
+func (w *base) Pin(body [][]byte, _ int, _ bool) [][]byte { return body }
+
+// Generates reports that no request is pinned.
+func (w *base) Generates(string) bool { return false }
+
+// ChatPrompt adds the prompt of a chat to m.
+func (w *base) ChatPrompt(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
+	wire.AddChat(body, chat, m)
+}
+
+// TextPrompt adds a prompt of a text completion to m.
+func (w *base) TextPrompt(_ *jsonbody.Body, c *request.Completion, prompt int, m *prefix.Maker) {
+	wire.AddText(c, prompt, m)
+}

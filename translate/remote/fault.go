@@ -1,0 +1,125 @@
+package remote
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// Fault parses an error response: {"error":{"message":"…","code":…}}, {"error":"…"}, {"message":"…"} or {"detail":…}. A client is told what
+// is its own fault, and otherwise which remote has failed.
+func (w *base) Fault(status int, body []byte) *translate.Error {
+	said := gjson.ParseBytes(body)
+	if !gjson.ValidBytes(body) {
+		said = gjson.Result{}
+	}
+	return w.faultOf(status, said)
+}
+
+func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
+	e := said.Get("error")
+	message := firstText(e.Get("message"), e, said.Get("message"), said.Get("detail"), said.Get("detail.0.msg"))
+	if overflow := w.overflow(e, message); overflow != nil && (status < 500 || e.Get("type").Str == "exceed_context_size_error") {
+		return overflow
+	}
+	remote := "The remote " + w.Remote
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden: // the message may quote the key
+		return &translate.Error{
+			Kind: translate.KindEngineFailed, Code: "remote_key_refused",
+			Message: remote + " refused the key that it was sent (status " + strconv.Itoa(status) + "). The administrator has to correct it in the block of the remote.",
+		}
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return &translate.Error{
+			Kind: translate.KindUnavailable, Code: "remote_model_missing",
+			Message: remote + " doesn't know the model " + w.Name + " any more, or not this kind of request: " + tidy(message),
+		}
+	case http.StatusTooManyRequests:
+		return &translate.Error{Kind: translate.KindQueueFull, Code: "remote_busy", Message: remote + " takes no more requests at the moment: " + tidy(message)}
+	case http.StatusServiceUnavailable:
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "remote_unavailable", Message: remote + " is not ready: " + tidy(message)}
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return &translate.Error{Kind: translate.KindStalled, Message: remote + " has given up on the request: " + tidy(message)}
+	case http.StatusNotImplemented:
+		return translate.Invalid("not_supported", "", remote+" can't do what the request asks for: "+tidy(message))
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return translate.Invalid(codeOf(e), e.Get("param").Str, remote+" refused the request: "+tidy(message))
+	default:
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
+	}
+}
+
+// codeOf returns the code of an error that is the client's fault.
+func codeOf(e gjson.Result) string {
+	if code := e.Get("code"); code.Type == gjson.String && word.MatchString(code.Str) {
+		return code.Str
+	}
+	return "invalid_value"
+}
+
+var word = regexp.MustCompile(`^[a-z][a-z0-9_]{1,60}$`)
+
+func firstText(values ...gjson.Result) string {
+	for _, v := range values {
+		if v.Type == gjson.String && v.Str != "" {
+			return v.Str
+		}
+	}
+	return ""
+}
+
+// What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio and lmcaddy.
+var (
+	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \()\s*(\d+)`)
+	counts = regexp.MustCompile(`(?i)(?:you requested(?: a total of)?|your request has|input \(|prompt has(?: at least)?|prompt \(length|passed|first) (\d+)|input \((\d+) tokens|\(length (\d+)`)
+)
+
+// overflow returns the error of a prompt that is too long for the context; nil: it is another error.
+func (w *base) overflow(e gjson.Result, message string) *translate.Error {
+	if e.Get("type").Str == "exceed_context_size_error" {
+		return translate.Overflow(countOf(e.Get("n_prompt_tokens")), countOf(e.Get("n_ctx")))
+	}
+	found := limits.FindStringSubmatch(message)
+	if found == nil && e.Get("code").Str != "context_length_exceeded" {
+		return nil
+	}
+	told := &translate.Error{
+		Kind: translate.KindContextOverflow, Param: "messages",
+		Message: "The prompt and the answer are longer than the context of the model on the remote " + w.Remote + ": " + tidy(message),
+	}
+	if found == nil {
+		return told
+	}
+	told.Limit, _ = strconv.Atoi(found[1])
+	for i, n := range counts.FindStringSubmatch(message) {
+		if tokens, err := strconv.Atoi(n); i > 0 && err == nil {
+			told.Tokens = tokens
+		}
+	}
+	if told.Tokens > told.Limit {
+		return translate.Overflow(told.Tokens, told.Limit)
+	}
+	told.Tokens = 0
+	return told
+}
+
+// tidy shortens a message, and removes addresses of the remote's network.
+func tidy(message string) string {
+	message = addresses.ReplaceAllString(strings.ToValidUTF8(message, ""), "…")
+	const enough = 500
+	if len(message) > enough {
+		message = strings.ToValidUTF8(message[:enough], "") + "…"
+	}
+	if message == "" {
+		return "no reason was given."
+	}
+	return message
+}
+
+// addresses matches URLs, and what looks like a key.
+var addresses = regexp.MustCompile(`https?://\S+|\bsk-[\w*-]{6,}`)
