@@ -79,6 +79,7 @@ func (b *Tab) Show(v View) {
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}),
 	)
+	b.Eval(`new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))`, nil)
 }
 
 // Do carries out actions of chromedp.

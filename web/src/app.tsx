@@ -78,7 +78,11 @@ function Shown({ entry, rest }: { entry: ViewEntry; rest: string }) {
 	const Component = entry.component;
 	const shown = <Component key={entry.name} rest={rest} />;
 	if (!entry.scope) return shown;
-	return <Needs scope={entry.scope}>{shown}</Needs>;
+	return (
+		<Needs scope={entry.scope} title={entry.title}>
+			{shown}
+		</Needs>
+	);
 }
 
 function Menu({ current, isOpen }: { current: ViewEntry; isOpen: boolean }) {
@@ -114,11 +118,11 @@ function Connection() {
 	if (!settings || !mayFollow || state === "connecting") return null;
 	return state === "live" ? (
 		<span class="connection live" title="Changes are shown as they happen">
-			Live
+			<span class="wide-only">Live</span>
 		</span>
 	) : (
 		<span class="connection broken" role="status" title="The page tries to connect again">
-			Reconnecting
+			<span class="wide-only">Reconnecting</span>
 		</span>
 	);
 }
@@ -141,8 +145,8 @@ function Who() {
 				</Button>
 			) : (
 				!name && (
-					<Button kind="quiet" small icon="tokens" onClick={() => offerToken()}>
-						Enter a token
+					<Button kind="quiet" small icon="tokens" onClick={() => offerToken()} aria-label="Enter a token">
+						<span class="wide-only">Enter a token</span>
 					</Button>
 				)
 			)}

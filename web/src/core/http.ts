@@ -22,6 +22,8 @@ export interface Options {
 	signal?: AbortSignal;
 	/** A token in place of the session's, for trying one out. */
 	token?: string | null;
+	/** Statuses of errors that are answers, too. */
+	accept?: readonly number[];
 }
 
 /**
@@ -32,7 +34,7 @@ export async function send(method: string, path: string, options: Options = {}):
 	for (;;) {
 		const token = options.token !== undefined ? options.token : session.value.token;
 		const response = await attempt(method, path, options, token);
-		if (response.ok) return response;
+		if (response.ok || options.accept?.includes(response.status)) return response;
 		const error = await errorOf(response);
 		const asks = response.status === 401 && options.token === undefined && session.value.settings?.authentication !== false;
 		if (!asks) throw error;

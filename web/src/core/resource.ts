@@ -20,6 +20,7 @@ export interface ResourceOptions {
 	query?: Options["query"];
 	/** Types of events after which it is fetched anew, such as "download.*". */
 	events?: readonly string[];
+	accept?: Options["accept"];
 	/** Milliseconds after which it is fetched anew without an event; absent: never. */
 	every?: number;
 }
@@ -27,7 +28,7 @@ export interface ResourceOptions {
 const least = 250; // milliseconds between two fetches that events cause
 
 /** Fetches a path of the API, and again after events and after a break. A path of null isn't fetched. */
-export function useResource<T>(path: string | null, { query, events = [], every }: ResourceOptions = {}): Resource<T> {
+export function useResource<T>(path: string | null, { query, events = [], accept, every }: ResourceOptions = {}): Resource<T> {
 	const [state, setState] = useState<{ key: string; data: T | null; error: Error | null }>({ key: "", data: null, error: null });
 	const key = path === null ? "" : path + "?" + JSON.stringify(query ?? {});
 	const { generation } = useStore(session);
@@ -39,7 +40,7 @@ export function useResource<T>(path: string | null, { query, events = [], every 
 	useEffect(() => {
 		if (path === null) return;
 		const ending = new AbortController();
-		get<T>(path, { query, signal: ending.signal }).then(
+		get<T>(path, { query, accept, signal: ending.signal }).then(
 			(data) => !ending.signal.aborted && setState({ key, data, error: null }),
 			(error: Error) => !ending.signal.aborted && !isAbort(error) && setState((s) => ({ key, data: s.key === key ? s.data : null, error })),
 		);

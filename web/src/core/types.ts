@@ -40,3 +40,25 @@ export type Configuration = Schemas["Configuration"];
 export type Setting = Schemas["Setting"];
 export type Token = Schemas["Token"];
 export type LogRecord = Schemas["LogRecord"];
+
+export interface MCPServer {
+	label: string;
+	transport: "stdio" | "http" | "sse";
+	status: "connected" | "idle" | "failed";
+	error?: string;
+	sessions: number;
+	tools?: number | null;
+	url?: string;
+	command?: string;
+}
+
+export interface MCPServers {
+	servers: MCPServer[];
+}
+
+export interface MCPTool {
+	name: string;
+	title?: string;
+	description: string;
+	input_schema: unknown;
+}

@@ -7,7 +7,7 @@ export function View({ title, lead, actions, children }: { title: string; lead?:
 			<header class="view-header">
 				<div>
 					<h1 tabIndex={-1}>{title}</h1>
-					{lead && <p class="lead">{lead}</p>}
+					{lead && <div class="lead">{lead}</div>}
 				</div>
 				{actions && <div class="actions">{actions}</div>}
 			</header>

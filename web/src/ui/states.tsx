@@ -5,6 +5,7 @@ import { offerToken, lacks, session, useCan } from "../core/session";
 import type { Scope } from "../core/types";
 import { Button } from "./Button";
 import { Icon, type IconName } from "./icons";
+import { View } from "./View";
 
 /** What a view shows when there is nothing to show: why, and what to do next. */
 export function Empty({ icon, title, children }: { icon?: IconName; title: string; children?: ComponentChildren }) {
@@ -50,10 +51,11 @@ export function Loading() {
 	);
 }
 
-/** Shows something only to those who may see it. */
-export function Needs({ scope, children }: { scope: Scope; children: ComponentChildren }) {
+/** Shows a view only to those who may see it. */
+export function Needs({ scope, title, children }: { scope: Scope; title: string; children: ComponentChildren }) {
 	if (useCan(scope)) return <>{children}</>;
 	return (
+		<View title={title}>
 		<Empty icon="tokens" title={lacks(scope)}>
 			<p>
 				On the server's machine, <code>lmcaddy token create --name page --scopes {scope}</code> makes one.
@@ -62,6 +64,7 @@ export function Needs({ scope, children }: { scope: Scope; children: ComponentCh
 				<Button onClick={() => offerToken()}>{session.value.token ? "Use another token" : "Enter a token"}</Button>
 			</p>
 		</Empty>
+		</View>
 	);
 }
 

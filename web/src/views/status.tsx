@@ -1,13 +1,169 @@
+import { useState } from "preact/hooks";
+import { baseURL, claudeCode, codex, families, firstRequest, languages, tokenVariable, type Family, type Language } from "../core/firstrequests";
+import { formatBytes, formatNumber } from "../core/format";
+import { useOverview } from "../core/overview";
 import { useResource } from "../core/resource";
-import type { Overview } from "../core/types";
-import { Fetched } from "../ui/states";
-import { View } from "../ui/View";
+import { href } from "../core/router";
+import { session, useCan } from "../core/session";
+import { useStore } from "../core/store";
+import type { Health, Models, OverviewInstance } from "../core/types";
+import { Code } from "../ui/Copy";
+import { Segments, Select } from "../ui/Field";
+import { Badge, Empty, Fetched, Note } from "../ui/states";
+import { Table } from "../ui/Table";
+import { Section, View } from "../ui/View";
+import { InstanceState } from "./instance";
 
 export function Status() {
-	const overview = useResource<Overview>("/api/v1/ps", { events: ["model_*"] });
+	const { settings } = useStore(session);
+	const mayRead = useCan("models.read");
 	return (
-		<View title="Status">
-			<Fetched from={overview}>{(o) => <p>{o.instances.length}</p>}</Fetched>
+		<View title="Status" lead={<HealthLine version={settings?.version} />}>
+			{mayRead && <LoadedNow />}
+			<BaseURLs />
+			<FirstRequests />
+			<Agents />
 		</View>
+	);
+}
+
+const meanings: Record<string, string> = {
+	no_engine: "No engine is installed: lmcaddy runtime get llama.cpp installs one.",
+	store_unavailable: "The store of conversations and tokens can't be used.",
+	disk_full: "The disk is full.",
+	model_failing: "A model fails to load or to answer: Memory says which one and why.",
+	queue_full: "The queue of a model is full: further requests for it are refused.",
+	preloading: "Models that are preloaded aren't ready yet.",
+	starting: "The server is starting.",
+	shutting_down: "The server is shutting down.",
+};
+
+function HealthLine({ version }: { version?: string }) {
+	const health = useResource<Health>("/api/v1/health", { accept: [503], every: 10_000, events: ["model_load.*"] });
+	const { status, reasons, details } = health.data ?? {};
+	return (
+		<>
+			<span class="row">
+				{version && <span>Version {version}</span>}
+				{status && <Badge tone={({ ok: "good", degraded: "warning", failing: "bad" } as const)[status]}>{{ ok: "Healthy", degraded: "Degraded", failing: "Failing" }[status]}</Badge>}
+			</span>
+			{reasons?.map((code) => (
+				<Note key={code} kind={status === "failing" ? "error" : "warning"}>
+					{details?.find((d) => d.code === code)?.message ?? meanings[code] ?? code}
+				</Note>
+			))}
+			{health.error && <Note kind="error">{health.error.message}</Note>}
+		</>
+	);
+}
+
+function LoadedNow() {
+	const overview = useOverview();
+	return (
+		<Section title="Loaded now" actions={<a href={href("models")}>All models</a>}>
+			<Fetched from={overview}>
+				{({ instances }) => (
+					<Table<OverviewInstance>
+						label="Loaded models"
+						rows={instances}
+						rowKey={(i) => i.id}
+						columns={[
+							{ title: "Instance", render: (i) => <a href={href("models", i.model)}>{i.id}</a> },
+							{ title: "State", render: (i) => <InstanceState of={i} /> },
+							{ title: "Requests", numeric: true, render: (i) => `${i.in_use} of ${i.slots}` },
+							{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
+							{ title: "Memory", numeric: true, render: (i) => formatBytes(i.memory_bytes) },
+						]}
+						empty={
+							<Empty icon="models" title="No model is loaded">
+								<p>
+									The first request for a model loads it, or load one under <a href={href("models")}>Models</a>.
+								</p>
+							</Empty>
+						}
+					/>
+				)}
+			</Fetched>
+		</Section>
+	);
+}
+
+const hints: Record<Family, string> = {
+	openai: "OpenAI-style clients",
+	anthropic: "Anthropic-style clients",
+	native: "Native API, as LM Studio's",
+	v0: "Native API, version 0",
+};
+
+function BaseURLs() {
+	return (
+		<Section title="Base URLs">
+			<ul class="urls">
+				{families.map(({ value }) => (
+					<li key={value}>
+						<span>{hints[value]}</span>
+						<Code text={baseURL(value, location.origin)} label={`base URL of ${hints[value]}`} />
+					</li>
+				))}
+			</ul>
+		</Section>
+	);
+}
+
+/** The models that can chat, the loaded ones first. */
+function useModelNames(): string[] {
+	const mayRead = useCan("models.read");
+	const models = useResource<Models>(mayRead ? "/api/v1/models" : null, { events: ["models.changed", "model_load.end"] });
+	return (models.data?.models ?? [])
+		.filter((m) => m.type === "llm")
+		.sort((a, b) => b.loaded_instances.length - a.loaded_instances.length)
+		.map((m) => m.key);
+}
+
+function useSite(model: string) {
+	const { settings } = useStore(session);
+	return { origin: location.origin, model, needsToken: settings?.authentication ?? false };
+}
+
+const placeholder = "publisher/model";
+
+function FirstRequests() {
+	const names = useModelNames();
+	const [family, setFamily] = useState<Family>("openai");
+	const [language, setLanguage] = useState<Language>("curl");
+	const [chosen, setChosen] = useState("");
+	const site = useSite(chosen || names[0] || placeholder);
+	return (
+		<Section title="First requests">
+			<div class="stack">
+				<div class="row choices">
+					<Segments label="API" value={family} onChange={setFamily} choices={families} />
+					<Segments label="Language" value={language} onChange={setLanguage} choices={languages} />
+					{names.length > 0 && <Select label="Model" hideLabel value={site.model} onChange={setChosen} choices={names} />}
+				</div>
+				{site.needsToken && (
+					<p class="hint">
+						Put your token into the environment variable <code>{tokenVariable}</code>.
+					</p>
+				)}
+				<Code block text={firstRequest(family, language, site)} label="first request" />
+			</div>
+		</Section>
+	);
+}
+
+function Agents() {
+	const names = useModelNames();
+	const site = useSite(names[0] ?? placeholder);
+	return (
+		<Section title="Coding agents">
+			<div class="stack">
+				<p class="hint">Their prompts are long: load the model with a context of at least 32,768 tokens.</p>
+				<h3>Claude Code</h3>
+				<Code block text={claudeCode(site)} label="command for Claude Code" />
+				<h3>Codex</h3>
+				<Code block text={codex(site)} label="command for Codex" />
+			</div>
+		</Section>
 	);
 }

@@ -1,0 +1,49 @@
+import { post } from "../core/http";
+import { lacks, useCan } from "../core/session";
+import type { OverviewInstance } from "../core/types";
+import { Button } from "../ui/Button";
+import { Progress } from "../ui/Meter";
+import { Badge, type Tone } from "../ui/states";
+import { toast } from "../ui/toast";
+
+const tones: Record<OverviewInstance["status"], Tone> = { starting: "busy", loading: "busy", ready: "good", draining: "warning", stopping: "warning" };
+const words: Record<OverviewInstance["status"], string> = { starting: "Starting", loading: "Loading", ready: "Ready", draining: "Finishing", stopping: "Stopping" };
+
+/** What an instance is doing. */
+export function InstanceState({ of: i }: { of: OverviewInstance }) {
+	if (i.status === "loading" && i.progress !== undefined) return <Progress label={`Loading ${i.id}`} value={i.progress} />;
+	return (
+		<span class="row tight">
+			<Badge tone={tones[i.status]}>{words[i.status]}</Badge>
+			{i.pinned && <Badge>Pinned</Badge>}
+			{i.smaller && <Badge tone="warning">Reduced</Badge>}
+			{i.renewing && <Badge>New settings soon</Badge>}
+			{i.reason && <span class="hint">{i.reason}</span>}
+		</span>
+	);
+}
+
+/** What can be done with an instance. */
+export function InstanceActions({ of: i, onDone }: { of: OverviewInstance; onDone: () => void }) {
+	const disabledFor = useCan("models.manage") ? null : lacks("models.manage");
+	const pin = async () => {
+		await post("/api/v1/models/pin", { instance_id: i.id, pinned: !i.pinned });
+		toast(i.pinned ? `${i.id} may be unloaded for other models again.` : `${i.id} stays loaded.`);
+		onDone();
+	};
+	const unload = async () => {
+		await post("/api/v1/models/unload", { instance_id: i.id });
+		toast(`${i.id} is unloaded.`);
+		onDone();
+	};
+	return (
+		<span class="actions">
+			<Button small icon="pin" disabledFor={disabledFor} onClick={pin} aria-label={`${i.pinned ? "Unpin" : "Pin"} ${i.id}`}>
+				{i.pinned ? "Unpin" : "Pin"}
+			</Button>
+			<Button small disabledFor={disabledFor} onClick={unload} aria-label={`Unload ${i.id}`}>
+				Unload
+			</Button>
+		</span>
+	);
+}

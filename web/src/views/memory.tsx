@@ -1,0 +1,161 @@
+import type { ComponentChildren } from "preact";
+import { formatBytes, formatNumber, formatUntil } from "../core/format";
+import { useOverview } from "../core/overview";
+import { href } from "../core/router";
+import type { Overview, OverviewInstance } from "../core/types";
+import { Bar, type Part } from "../ui/Meter";
+import { Badge, Empty, Fetched, Note } from "../ui/states";
+import { Table } from "../ui/Table";
+import { Section, View } from "../ui/View";
+import { useNow } from "../ui/useNow";
+import { InstanceActions, InstanceState } from "./instance";
+
+export function Memory() {
+	const overview = useOverview();
+	return (
+		<View title="Memory" lead={overview.data && <Lead of={overview.data} />}>
+			<Fetched from={overview}>
+				{(o) => (
+					<>
+						<Trouble of={o} />
+						<Budget of={o} />
+						<Devices of={o} />
+						<Instances of={o} onDone={overview.reload} />
+					</>
+				)}
+			</Fetched>
+		</View>
+	);
+}
+
+function Lead({ of: o }: { of: Overview }) {
+	const { memory_budget_bytes: budget, max_loaded: most } = o.limits;
+	return (
+		<>
+			{formatBytes(o.memory_bytes)} {budget > 0 ? `of the budget of ${formatBytes(budget)}` : "used, without a budget"}
+			{most > 0 && `, ${o.instances.length} of at most ${most} instances`}
+		</>
+	);
+}
+
+/** What fails, what will be restarted, and what requests wait for. */
+function Trouble({ of: o }: { of: Overview }) {
+	const now = useNow();
+	return (
+		<>
+			{o.failing.map((f) => (
+				<Note key={f.model} kind="error">
+					<span>
+						<a href={href("models", f.model)}>{f.model}</a> has failed {f.failures === 1 ? "once" : `${f.failures} times in a row`}. Next attempt {formatUntil(f.retry_at, now)}. {f.reason}
+					</span>
+				</Note>
+			))}
+			{o.coming.map((c) => (
+				<Note key={c.id} kind="warning">
+					<span>
+						{c.id} is restarted {formatUntil(c.at, now)}. {c.reason}
+					</span>
+				</Note>
+			))}
+			{Object.entries(o.waiting).map(([model, n]) => (
+				<Note key={model}>
+					<span>
+						{n === 1 ? "1 request waits" : `${n} requests wait`} for <a href={href("models", model)}>{model}</a>.
+					</span>
+				</Note>
+			))}
+		</>
+	);
+}
+
+const shadeOf = (o: Overview, id: string): number => Math.max(0, o.instances.findIndex((i) => i.id === id)) % 5;
+const free = 5; // the shade of what others use
+
+function Budget({ of: o }: { of: Overview }) {
+	const { memory_budget_bytes: budget } = o.limits;
+	const parts: Part[] = o.instances.map((i) => ({ name: i.id, amount: i.memory_bytes, shade: shadeOf(o, i.id) }));
+	return (
+		<Section title="Budget">
+			<Measure name={budget > 0 ? "All models" : "All models, without a budget"} used={o.memory_bytes} total={budget || o.memory_bytes} parts={parts} />
+		</Section>
+	);
+}
+
+function Devices({ of: o }: { of: Overview }) {
+	const devices = o.devices ?? [];
+	if (devices.length === 0) return null;
+	return (
+		<Section title="Devices">
+			<div class="stack">
+				{devices.map((d) => {
+					const parts: Part[] = o.instances.flatMap((i) => {
+						const on = i.devices?.find((x) => x.name === d.name);
+						return on && on.memory_bytes > 0 ? [{ name: i.id, amount: on.memory_bytes, shade: shadeOf(o, i.id) }] : [];
+					});
+					const others = d.free_bytes === undefined ? 0 : Math.max(0, d.total_bytes - d.free_bytes - parts.reduce((sum, p) => sum + p.amount, 0));
+					if (others > 0) parts.push({ name: "Everything else", amount: others, shade: free });
+					return (
+						<Measure key={d.name} name={d.name} badge={<Badge>{d.kind === "gpu" ? (d.unified ? "GPU, shared memory" : "GPU") : "CPU"}</Badge>} used={d.free_bytes === undefined ? d.claimed_bytes : d.total_bytes - d.free_bytes} total={d.total_bytes} parts={parts} />
+					);
+				})}
+			</div>
+		</Section>
+	);
+}
+
+function Measure({ name, badge, used, total, parts }: { name: string; badge?: ComponentChildren; used: number; total: number; parts: readonly Part[] }) {
+	return (
+		<div class="card stack">
+			<div class="row between">
+				<span class="row">
+					<strong>{name}</strong>
+					{badge}
+				</span>
+				<span class="tabular muted">
+					{formatBytes(used)} of {formatBytes(total)}
+				</span>
+			</div>
+			<Bar label={name} parts={parts} total={total} format={formatBytes} />
+			{parts.length > 0 && (
+				<ul class="legend">
+					{parts.map((p) => (
+						<li key={p.name}>
+							<span class={`swatch shade-${p.shade}`} />
+							{p.name} <span class="tabular muted">{formatBytes(p.amount)}</span>
+						</li>
+					))}
+				</ul>
+			)}
+		</div>
+	);
+}
+
+function Instances({ of: o, onDone }: { of: Overview; onDone: () => void }) {
+	const now = useNow();
+	return (
+		<Section title="Instances">
+			<Table<OverviewInstance>
+				label="Instances"
+				rows={o.instances}
+				rowKey={(i) => i.id}
+				columns={[
+					{ title: "Instance", render: (i) => <a href={href("models", i.model)}>{i.id}</a> },
+					{ title: "State", render: (i) => <InstanceState of={i} /> },
+					{ title: "Claimed", numeric: true, render: (i) => formatBytes(i.memory_bytes) },
+					{ title: "Resident", numeric: true, minor: true, render: (i) => formatBytes(i.resident_memory_bytes) },
+					{ title: "Requests", numeric: true, render: (i) => `${i.in_use} of ${i.slots}` },
+					{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
+					{ title: "Unloads", minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at, now) : "never") },
+					{ title: "Actions", hideTitle: true, render: (i) => <InstanceActions of={i} onDone={onDone} /> },
+				]}
+				empty={
+					<Empty icon="memory" title="No model is loaded">
+						<p>
+							Memory is used once a model is loaded: by its first request, or under <a href={href("models")}>Models</a>.
+						</p>
+					</Empty>
+				}
+			/>
+		</Section>
+	);
+}

@@ -1,0 +1,178 @@
+import { useMemo, useState } from "preact/hooks";
+import { formatBytes, formatNumber, plural } from "../core/format";
+import { useOverview } from "../core/overview";
+import { useResource } from "../core/resource";
+import { href, setQuery, useRoute } from "../core/router";
+import { lacks, useCan } from "../core/session";
+import type { Model, Models as All, Overview } from "../core/types";
+import { Button } from "../ui/Button";
+import { Checkbox, Select, TextField } from "../ui/Field";
+import { Badge, Empty, Fetched, Note } from "../ui/states";
+import { Table, type Column } from "../ui/Table";
+import { View } from "../ui/View";
+import { InstanceState } from "./instance";
+import { LoadDialog } from "./loaddialog";
+import { ModelDetails } from "./modeldetails";
+
+type SortKey = "name" | "size" | "context";
+
+export function Models({ rest }: { rest: string }) {
+	if (rest) return <ModelDetails name={rest} />;
+	return <ModelList />;
+}
+
+function ModelList() {
+	const models = useResource<All>("/api/v1/models", { events: ["models.changed", "model_load.end", "model_unload.end", "download.completed"], every: 15_000 });
+	const overview = useOverview();
+	const { query } = useRoute();
+	const [loading, setLoading] = useState<Model | null>(null);
+	const mayManage = useCan("models.manage");
+	return (
+		<View
+			title="Models"
+			lead={models.data && summary(models.data)}
+			actions={
+				<a class="button primary" href={href("downloads")}>
+					Download a model
+				</a>
+			}
+		>
+			<Filters query={query} />
+			<Fetched from={models}>
+				{(all) => (
+					<>
+						{all.broken?.map((b) => (
+							<Note key={b.path} kind="warning">
+								<span>
+									<strong>{b.key}</strong> can't be used: {b.error} <span class="mono">{b.path}</span>
+								</span>
+							</Note>
+						))}
+						<List all={all.models} query={query} overview={overview.data} onLoad={setLoading} disabledFor={mayManage ? null : lacks("models.manage")} />
+					</>
+				)}
+			</Fetched>
+			{loading && <LoadDialog model={loading} onClose={() => setLoading(null)} />}
+		</View>
+	);
+}
+
+function summary({ models }: All): string {
+	const size = models.reduce((sum, m) => sum + m.size_bytes, 0);
+	const loaded = models.filter((m) => m.loaded_instances.length > 0).length;
+	return `${plural(models.length, "model")}, ${formatBytes(size)} on disk, ${loaded} loaded`;
+}
+
+function Filters({ query }: { query: URLSearchParams }) {
+	return (
+		<div class="filters" role="search">
+			<TextField label="Search" type="search" placeholder="Name, architecture or quantization" value={query.get("q") ?? ""} onInput={(q) => setQuery({ q })} />
+			<Select
+				label="Type"
+				value={query.get("type") ?? ""}
+				onChange={(type) => setQuery({ type })}
+				choices={[
+					{ value: "", text: "All types" },
+					{ value: "llm", text: "Language models" },
+					{ value: "embedding", text: "Embedding models" },
+				]}
+			/>
+			<Checkbox label="Only loaded" checked={query.get("loaded") === "1"} onChange={(on) => setQuery({ loaded: on ? "1" : null })} />
+		</div>
+	);
+}
+
+function found(m: Model, query: URLSearchParams): boolean {
+	const text = [m.key, m.display_name, m.architecture, m.quantization?.name, m.params_string, ...(m.aliases ?? [])].join(" ").toLowerCase();
+	const words = (query.get("q") ?? "").toLowerCase().split(/\s+/);
+	const type = query.get("type");
+	return words.every((w) => text.includes(w)) && (!type || m.type === type) && (query.get("loaded") !== "1" || m.loaded_instances.length > 0);
+}
+
+const compare: Record<SortKey, (a: Model, b: Model) => number> = {
+	name: (a, b) => a.key.localeCompare(b.key),
+	size: (a, b) => b.size_bytes - a.size_bytes,
+	context: (a, b) => b.max_context_length - a.max_context_length,
+};
+
+function List({ all, query, overview, onLoad, disabledFor }: { all: readonly Model[]; query: URLSearchParams; overview: Overview | null; onLoad: (m: Model) => void; disabledFor: string | null }) {
+	const by = (query.get("sort") ?? "name") as SortKey;
+	const isBack = query.get("order") === "back";
+	const rows = useMemo(() => {
+		const sorted = all.filter((m) => found(m, query)).sort(compare[by] ?? compare.name);
+		return isBack ? sorted.reverse() : sorted;
+	}, [all, query, by, isBack]);
+	const sort = (key: SortKey, first: "ascending" | "descending") => ({
+		direction: by !== key ? null : isBack === (first === "ascending") ? ("descending" as const) : ("ascending" as const),
+		onSort: () => setQuery({ sort: key === "name" ? null : key, order: by === key && !isBack ? "back" : null }),
+	});
+	const columns: Column<Model>[] = [
+		{ title: "Model", sort: sort("name", "ascending"), render: (m) => <Name of={m} /> },
+		{ title: "Quantization", minor: true, render: (m) => m.quantization?.name ?? "–" },
+		{ title: "Parameters", minor: true, numeric: true, render: (m) => m.params_string ?? "–" },
+		{ title: "Size", numeric: true, sort: sort("size", "descending"), render: (m) => formatBytes(m.size_bytes) },
+		{ title: "Context", numeric: true, minor: true, sort: sort("context", "descending"), render: (m) => formatNumber(m.max_context_length) },
+		{ title: "State", render: (m) => <States of={m} overview={overview} /> },
+		{
+			title: "Actions",
+			hideTitle: true,
+			render: (m) => (
+				<span class="actions">
+					<Button small disabledFor={disabledFor} onClick={() => onLoad(m)} aria-label={`Load ${m.key}`}>
+						Load…
+					</Button>
+				</span>
+			),
+		},
+	];
+	return (
+		<Table
+			label="Models"
+			columns={columns}
+			rows={rows}
+			rowKey={(m) => m.key}
+			empty={
+				all.length === 0 ? (
+					<Empty icon="models" title="There are no models yet">
+						<p>
+							<a href={href("downloads")}>Download one</a>, or put GGUF files into the models folder.
+						</p>
+					</Empty>
+				) : (
+					<Empty icon="search" title="No model matches">
+						<p>Change the search, or clear the filters.</p>
+					</Empty>
+				)
+			}
+		/>
+	);
+}
+
+function Name({ of: m }: { of: Model }) {
+	return (
+		<div class="name-cell">
+			<a href={href("models", m.key)}>{m.key}</a>
+			<span class="row tight">
+				{m.type === "embedding" && <Badge>Embeddings</Badge>}
+				{m.capabilities?.vision && <Badge>Vision</Badge>}
+				{m.capabilities?.trained_for_tool_use && <Badge>Tools</Badge>}
+				{m.capabilities?.reasoning && <Badge>Thinking</Badge>}
+				{m.format !== "gguf" && <Badge>{m.format.toUpperCase()}</Badge>}
+			</span>
+		</div>
+	);
+}
+
+function States({ of: m, overview }: { of: Model; overview: Overview | null }) {
+	const instances = overview?.instances.filter((i) => i.model === m.key) ?? [];
+	if (instances.length === 0) return <span class="muted">{m.loaded_instances.length > 0 ? "Loaded" : "Not loaded"}</span>;
+	return (
+		<>
+			{instances.map((i) => (
+				<div key={i.id}>
+					<InstanceState of={i} />
+				</div>
+			))}
+		</>
+	);
+}
