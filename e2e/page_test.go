@@ -19,7 +19,14 @@ var looks = []harness.View{
 
 // pageViews are the views whose looks are checked, with what each shows when it is there.
 var pageViews = map[string]string{
-	"status": "Status", "models": "Models", "models/lmcaddy%2Ftinychat": "lmcaddy/tinychat", "downloads": "Downloads", "memory": "Memory", "warm": "Warm states", "mcp": "MCP servers", "settings": "Settings",
+	"status":                    "Status",
+	"models":                    "Models",
+	"models/lmcaddy%2Ftinychat": harness.Model,
+	"downloads":                 "Downloads",
+	"memory":                    "Memory",
+	"warm":                      "Warm states",
+	"mcp":                       "MCP servers",
+	"settings":                  "Settings",
 }
 
 // TestPage_Looks opens each view in each size and colour, and has axe-core check it.
