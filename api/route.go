@@ -95,6 +95,8 @@ var routes = []route{
 	{http.MethodPost, "/api/show", node.ScopeModelsRead, (*call).ollamaShow},
 	{http.MethodPost, "/api/chat", node.ScopeInference, (*call).ollamaChat},
 	{http.MethodPost, "/api/generate", node.ScopeInference, (*call).ollamaGenerate},
+	{http.MethodPost, "/api/embed", node.ScopeInference, (*call).ollamaEmbed},
+	{http.MethodPost, "/api/embeddings", node.ScopeInference, (*call).ollamaEmbeddings},
 }
 
 // greet is GET /lmstudio-greeting, by which LM Studio's clients recognize its server.

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/base64"
-	"encoding/binary"
 	"math"
 	"strconv"
 
@@ -50,7 +49,7 @@ func EmbeddingBody(e *request.Embedding, model string, got *request.Embedded) ([
 				`"dimensions" is `+strconv.Itoa(e.Dimensions)+`, but the model's vectors have `+strconv.Itoa(have)+`: ask for at most as many.`)
 		}
 		if e.Dimensions > 0 {
-			vector = shortened(vector, e.Dimensions)
+			vector = request.ShortVector(vector, e.Dimensions)
 		}
 		if i > 0 {
 			out = append(out, ',')
@@ -82,37 +81,5 @@ func appendVector(dst, vector []byte, inBase64 bool) []byte {
 		dst = base64.StdEncoding.AppendEncode(dst, vector)
 		return append(dst, '"')
 	}
-	dst = append(dst, '[')
-	for i := 0; i+4 <= len(vector); i += 4 {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendFloat(dst, float64(component(vector, i)), 'g', -1, 32)
-	}
-	return append(dst, ']')
-}
-
-func component(vector []byte, at int) float32 {
-	return math.Float32frombits(binary.LittleEndian.Uint32(vector[at:]))
-}
-
-// shortened returns the first dimensions of a vector, normalized to length 1, as models trained for this expect.
-func shortened(vector []byte, dimensions int) []byte {
-	if len(vector) == dimensions*4 {
-		return vector
-	}
-	sum := 0.0
-	for i := 0; i < dimensions*4; i += 4 {
-		x := float64(component(vector, i))
-		sum += x * x
-	}
-	length := math.Sqrt(sum)
-	if length == 0 {
-		length = 1
-	}
-	short := make([]byte, 0, dimensions*4)
-	for i := 0; i < dimensions*4; i += 4 {
-		short = binary.LittleEndian.AppendUint32(short, math.Float32bits(float32(float64(component(vector, i))/length)))
-	}
-	return short
+	return request.AppendVector(dst, vector)
 }

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// ollamaEmbed is POST /api/embed.
+func (c *call) ollamaEmbed() error { return c.ollamaVectors(ollama.ParseEmbed) }
+
+// ollamaEmbeddings is POST /api/embeddings, which /api/embed has replaced.
+func (c *call) ollamaEmbeddings() error { return c.ollamaVectors(ollama.ParseEmbeddings) }
+
+func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.Embed, *translate.Error)) error {
+	rq, err := c.requestWith(ollama.WithDefaults)
+	if err != nil {
+		return err
+	}
+	asked, bad := parse(rq.body, rq.caps)
+	if bad != nil {
+		return bad
+	}
+	engine, ok := rq.engine.(wire.Embedder)
+	if m := rq.target.Model; !ok || m.Type != catalog.TypeEmbedding || m.Reranker {
+		return ollama.LacksSupport(asked.Model, "embeddings: choose an embedding model")
+	}
+	rq.stream, rq.demand.ContextLength = false, asked.Context
+	keep := c.keeping(asked.KeepAlive)
+	keep.lend(rq)
+	defer keep.done()
+	if err := c.reserveTexts(rq, len(asked.Inputs), len(rq.body.Raw)); err != nil {
+		return err
+	}
+	v := &vectors{call: c, rq: rq, engine: engine, asked: asked}
+	defer func() { c.used(rq, translate.Usage{Prompt: v.got.Prompt}) }()
+	bodies := func() [][]byte { return engine.Embeddings(rq.body, ollama.Part(asked.Inputs)).Body }
+	err = c.onLease(c.r.Context(), rq, 1, bodies, func(lease *supervisor.Lease) error {
+		keep.leased(lease)
+		return v.all(lease)
+	})
+	if err != nil {
+		return err
+	}
+	total, load := c.tookUntilReady()
+	c.writeJSON(http.StatusOK, asked.AppendBody(nil, &v.got, total, load))
+	return nil
+}
+
+// vectors are the embeddings of a request's texts on their way.
+type vectors struct {
+	call   *call
+	rq     *modelRequest
+	engine wire.Embedder
+	asked  *ollama.Embed
+	got    request.Embedded
+}
+
+// all asks for all texts on one lease, so that a text that has to be cut doesn't load the model again.
+func (v *vectors) all(lease *supervisor.Lease) error {
+	v.got = request.Embedded{}
+	if len(v.asked.Inputs) == 0 {
+		return nil
+	}
+	for _, part := range ollama.Part(v.asked.Inputs).Parts() {
+		texts := v.asked.Inputs[len(v.got.Vectors):][:len(part.Inputs)]
+		err := v.some(lease, texts)
+		tooLong, is := overflowOf(err)
+		switch {
+		case err == nil:
+			continue
+		case !is:
+			return err
+		case !v.asked.Truncates:
+			return ollama.TooLong(tooLong)
+		}
+		for _, text := range texts {
+			if err := v.cut(lease, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// overflowOf returns the refusal of a text that is too long.
+func overflowOf(err error) (_ *translate.Error, ok bool) {
+	e, ok := errors.AsType[*translate.Error](err)
+	return e, ok && e.Kind == translate.KindContextOverflow
+}
+
+// cut asks for one text, as much of it as the engine takes.
+func (v *vectors) cut(lease *supervisor.Lease, text string) error {
+	for {
+		err := v.some(lease, []string{text})
+		tooLong, is := overflowOf(err)
+		if !is {
+			return err
+		}
+		if text = ollama.Shorter(text, tooLong); text == "" {
+			return ollama.TooLong(tooLong)
+		}
+	}
+}
+
+// some asks for some texts.
+func (v *vectors) some(lease *supervisor.Lease, texts []string) error {
+	c, ctx := v.call, v.call.r.Context()
+	return c.converse(ctx, lease, v.rq.target, v.engine.Embeddings(v.rq.body, ollama.Part(texts)), func(resp *engineResponse) error {
+		return v.take(ctx, resp, len(texts))
+	})
+}
+
+func (v *vectors) take(ctx context.Context, resp *engineResponse, texts int) error {
+	said, err := resp.all(ctx, v.call.api.maxGathered)
+	if err != nil {
+		return err
+	}
+	part, bad := v.engine.Embedded(said, texts)
+	if bad != nil {
+		return bad
+	}
+	if int64(len(part.Vectors[0])*len(v.asked.Inputs)) > v.call.api.maxGathered {
+		return tooMuch()
+	}
+	v.got.Join(part)
+	return nil
+}
