@@ -56,7 +56,13 @@ func loadOptions(body *jsonbody.Body) (o node.LoadOptions, _ *translate.Error) {
 			*field.to = supervisor.ToggleOf(on)
 		}
 	}
-	var bad *translate.Error
+	pinned, bad := body.Bool("pinned")
+	if bad != nil {
+		return o, bad
+	}
+	if jsonbody.IsGiven(body.Value("pinned")) {
+		o.Pinned = &pinned
+	}
 	if o.TTL, bad = timeToLive(body); bad != nil {
 		return o, bad
 	}

@@ -56,6 +56,7 @@ var routes = []route{
 	{http.MethodGet, "/api/v1/ps", node.ScopeModelsRead, (*call).ps},
 	{http.MethodPost, "/api/v1/models/load", node.ScopeModelsManage, (*call).load},
 	{http.MethodPost, "/api/v1/models/unload", node.ScopeModelsManage, (*call).unload},
+	{http.MethodPost, "/api/v1/models/pin", node.ScopeModelsManage, (*call).pin},
 	{http.MethodGet, "/api/v1/models/", node.ScopeModelsRead, (*call).showModel},
 	{http.MethodGet, "/api/v1/models/search", node.ScopeModelsManage, (*call).search},
 	{http.MethodDelete, "/api/v1/models/", node.ScopeModelsManage, (*call).remove},

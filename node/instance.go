@@ -108,6 +108,21 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 	})
 }
 
+// Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't unloaded
+// for idleness either, unless a ttl was given.
+func (n *Node) Pin(in supervisor.Info, pinned bool) {
+	n.supervisor.Respecify(in.Gen, func(s *supervisor.Spec) {
+		from, ok := s.Recipe.(recipe)
+		if !ok {
+			return
+		}
+		ms := n.settingsOf(from.settings, s.Model.Key)
+		from.options.Pinned, ms.Pinned = &pinned, pinned
+		s.Pinned, s.AutoRestart, s.Recipe = pinned, from.options.ByHand || pinned || ms.Preload, from
+		s.TTL = timeToLive(from.settings, ms, from.options)
+	})
+}
+
 // IDTakenError is returned when a load chooses an identifier that already means something else.
 type IDTakenError struct{ ID string }
 

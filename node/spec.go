@@ -24,6 +24,7 @@ type LoadOptions struct {
 	Draft          string         // the draft model, by any of its names
 	TTL            *time.Duration // 0: never
 	Owner          string         // see [Identity]; empty: none
+	Pinned         *bool          // never evicted
 	ByHand         bool           // explicitly requested: it stays loaded until it is unloaded explicitly
 }
 
@@ -98,6 +99,9 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*supervisor.Spec, error) {
 	s := n.settings.Load()
 	ms := n.settingsOf(s, m.Key)
+	if o.Pinned != nil {
+		ms.Pinned = *o.Pinned
+	}
 	e := n.engineOf(&m)
 	if err := e.runs(&m); err != nil {
 		return nil, translate.Invalid("unsupported_model", "model", err.Error())

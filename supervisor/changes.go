@@ -112,10 +112,15 @@ func (s *Supervisor) tellChanged(w *watched, in *Instance, now time.Time) {
 	case in.Status.IsLeaving() && !w.status.IsLeaving():
 		change.Reason = in.Leaving
 		tell(ChangeUnloadBegun)
-	case in.Status == Ready && w.status.IsLeaving(), w.spec != in.Spec:
+	case in.Status == Ready && w.status.IsLeaving(), !isShownAs(w.spec, in.Spec):
 		tell(ChangeSettings)
 	}
 	w.gen, w.spec, w.status, w.leaving = in.Gen, in.Spec, in.Status, in.Leaving
+}
+
+// isShownAs reports whether a Spec differs from another in nothing that anybody sees.
+func isShownAs(s, o *Spec) bool {
+	return s == o || s.Pinned == o.Pinned && s.TTL == o.TTL && s.isProcessOf(o)
 }
 
 // tellGone tells what has become of an instance that is gone.

@@ -304,9 +304,14 @@ func (s *stepper) configured(ev Configured) {
 				in.Spec = &own
 			}
 		}
-		if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
-			in.Status, in.Leaving, in.SaveBy = Ready, "", time.Time{} // the eviction is cancelled
-		}
+		in.stayIfPinned()
+	}
+}
+
+// stayIfPinned cancels the eviction of an instance that has been pinned meanwhile.
+func (in *Instance) stayIfPinned() {
+	if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
+		in.Status, in.Leaving, in.SaveBy = Ready, "", time.Time{}
 	}
 }
 
@@ -323,6 +328,7 @@ func (s *stepper) respecified(ev Respecified) {
 			*spec = &own
 		}
 	}
+	in.stayIfPinned()
 }
 
 // refuseLoaders refuses the waiters that loaded this very instance.

@@ -73,6 +73,13 @@ type Broken struct {
 	Error string `json:"error"`
 }
 
+// Pinned is the response to POST /api/v1/models/pin.
+type Pinned struct {
+	Model     string   `json:"model"`
+	Instances []string `json:"instance_ids"`
+	Pinned    bool     `json:"pinned"`
+}
+
 // Loaded is the response to POST /api/v1/models/load.
 type Loaded struct {
 	Type     string      `json:"type"`

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// pin is POST /api/v1/models/pin: whether an instance, or all of a model, may be unloaded for other models.
+func (c *call) pin() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	pinned, bad := body.Bool("pinned")
+	if bad != nil {
+		return bad
+	}
+	if !jsonbody.IsGiven(body.Value("pinned")) {
+		return translate.Missing("pinned")
+	}
+	instances, err := c.instancesToPin(body)
+	if err != nil {
+		return err
+	}
+	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: pinned}
+	for _, in := range instances {
+		c.node.Pin(in, pinned)
+		answer.Instances = append(answer.Instances, in.ID)
+	}
+	return c.answer(answer)
+}
+
+// instancesToPin are the instances that a body names, by "model" or by "instance_id": at least one, of one model.
+func (c *call) instancesToPin(body *jsonbody.Body) ([]supervisor.Info, error) {
+	name, bad := body.String("model")
+	if bad != nil {
+		return nil, bad
+	}
+	id, bad := body.String("instance_id")
+	switch {
+	case bad != nil:
+		return nil, bad
+	case name == "" && id == "":
+		return nil, translate.Missing("model")
+	case name != "" && id != "":
+		return nil, translate.Invalid("invalid_value", "instance_id", `Give either "model", which means all its instances, or "instance_id".`)
+	case id != "":
+		return c.instanceToPin(id)
+	}
+	target, err := c.find(name)
+	if err != nil {
+		return nil, err
+	}
+	var found []supervisor.Info
+	for _, in := range c.node.Instances() {
+		isNamed := target.Instance == "" || target.Instance == in.ID
+		if isNamed && in.Spec.Model.Key == target.Model.Key && (!in.Status.IsLeaving() || in.Leaving == supervisor.ForRoom) {
+			found = append(found, in)
+		}
+	}
+	if len(found) == 0 {
+		return nil, &translate.Error{
+			Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model",
+			Message: "The model " + target.Model.Key + ` isn't loaded, so it can't be pinned. Load it with POST /api/v1/models/load, which takes "pinned", too.`,
+		}
+	}
+	return found, nil
+}
+
+// instanceToPin is the instance with an id, a number, or another name that means only this one.
+func (c *call) instanceToPin(name string) ([]supervisor.Info, error) {
+	if c.isRestricted() {
+		_, err := c.find(name)
+		if _, missing := errors.AsType[*catalog.NotFoundError](err); missing {
+			return nil, supervisor.UnknownInstance(name)
+		}
+	}
+	in := c.instance(c.node.InstanceID(c.r.Context(), name))
+	if in.ID == "" || !c.who.MayUse(in.Spec.Model.FullKey()) {
+		return nil, supervisor.UnknownInstance(name)
+	}
+	return []supervisor.Info{in}, nil
+}
