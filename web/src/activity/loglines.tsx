@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { formatTime } from "../core/format";
 import type { LogRecord } from "../core/types";
 import { visible } from "../chat/text";
-import { fieldsText } from "./logtail";
+import { lineOf } from "./logtail";
 
 const height = 24; // pixels of a line; the style has the same
 const beyond = 20; // lines that are rendered above and below those in view
@@ -67,14 +67,13 @@ export function LogLines({ records, dropped, onOpen }: Props) {
 const most = 400; // characters of a line; opening it shows the rest
 
 const Line = memo(function Line({ record, onOpen }: { record: LogRecord; onOpen: (record: LogRecord) => void }) {
-	const text = `${record.message} `;
+	const { text, fields } = lineOf(record);
 	return (
 		<button type="button" class={"log-line " + record.level} onClick={() => onOpen(record)}>
 			<time>{formatTime(record.time)}</time>
 			<span class="log-level">{record.level}</span>
 			<span class="log-text">
-				{visible(text.slice(0, most))}
-				<span class="muted">{visible(fieldsText(record).slice(0, most))}</span>
+				{visible(text.slice(0, most))} <span class="muted">{visible(fields.slice(0, most))}</span>
 			</span>
 		</button>
 	);

@@ -77,15 +77,22 @@ function appended(tail: { records: readonly LogRecord[]; dropped: number }, more
 	return { records: tooMany ? all.slice(tooMany) : all, dropped: tail.dropped + tooMany };
 }
 
-/** Returns the fields of a record in one line. */
-export function fieldsText(record: LogRecord): string {
-	return Object.entries((record.fields ?? {}) as Record<string, unknown>)
-		.map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
-		.join(" ");
+/** Returns a record in a line: what it says, and its fields. */
+export function lineOf(record: LogRecord): { text: string; fields: string } {
+	const all = { ...(record.fields as Record<string, unknown>) };
+	let text = record.message;
+	if (text === "engine" && typeof all["line"] === "string") {
+		text = all["line"]; // its output is what it says
+		delete all["line"];
+		delete all["part"];
+	}
+	const fields = Object.entries(all).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+	return { text, fields: fields.join(" ") };
 }
 
 export function contains(record: LogRecord, text: string): boolean {
 	if (text === "") return true;
 	const wanted = text.toLowerCase();
-	return `${record.level} ${record.logger} ${record.message} ${fieldsText(record)}`.toLowerCase().includes(wanted);
+	const { text: said, fields } = lineOf(record);
+	return `${record.level} ${record.logger} ${said} ${fields}`.toLowerCase().includes(wanted);
 }

@@ -72,6 +72,7 @@ function stacked({ times, series }: Plotted): uPlot.AlignedData {
 function optionsOf({ series }: Plotted, element: HTMLElement, byHour: boolean, onCursor: (at: number | null) => void): uPlot.Options {
 	const colour = colours(element);
 	const text = colour("--muted");
+	const step = byHour ? 3600 : 86_400;
 	const axis = { stroke: text, font: "12px system-ui", ticks: { show: false }, grid: { stroke: colour("--line"), width: 1 } };
 	return {
 		width: element.clientWidth || 600,
@@ -81,7 +82,7 @@ function optionsOf({ series }: Plotted, element: HTMLElement, byHour: boolean, o
 		legend: { show: false },
 		cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
 		hooks: { setCursor: [(u) => onCursor(u.cursor.idx ?? null)] },
-		scales: { y: { range: (_, __, max) => [0, Math.max(max, 1) * 1.05] } },
+		scales: { x: { range: (_, min, max) => [min - step / 2, max + step / 2] }, y: { range: (_, __, max) => [0, Math.max(max, 1) * 1.05] } },
 		axes: [
 			{ ...axis, grid: { show: false } },
 			{ ...axis, size: 56, values: (_, ticks) => ticks.map((v) => formatCompact(v)) },

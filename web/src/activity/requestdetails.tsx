@@ -53,9 +53,7 @@ function Summary({ request: r }: { request: Request }) {
 			</Fact>
 			<Fact name="API">{r.dialect}</Fact>
 			<Fact name="Model">{r.model}</Fact>
-			<Fact name="Instance">
-				{r.instance && <a href={href("logs", "", { instance: r.instance, engine: "true", level: "debug" })}>{r.instance}</a>}
-			</Fact>
+			<Fact name="Instance">{r.instance && <a href={href("logs", "", { instance: r.instance, level: "debug" })}>{r.instance}</a>}</Fact>
 			<Fact name="Token">{r.token_name || r.owner}</Fact>
 			<Fact name="Streamed">{r.stream ? "yes" : "no"}</Fact>
 			<Fact name="Took">{r.duration_seconds !== undefined && formatDuration(r.duration_seconds)}</Fact>

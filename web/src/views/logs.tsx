@@ -108,8 +108,9 @@ function Filters({ filter, text, onText }: { filter: LogFilter; text: string; on
 			)}
 			<Checkbox
 				label="Output of engines"
-				checked={filter.engine}
-				onChange={(engine) => setQuery({ engine: engine ? "true" : null, level: engine ? "debug" : filter.level })}
+				checked={filter.engine || filter.level === "debug"}
+				disabled={filter.level === "debug"}
+				onChange={(engine) => setQuery({ engine: engine ? "true" : null })}
 			/>
 		</div>
 	);
