@@ -4,11 +4,9 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,14 +77,14 @@ func TestAgents_ClaudeCodeAnswers(t *testing.T) {
 // TestAgents_ClaudeCodeRunsATool runs it on the fake engine, whose script calls the tool.
 func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
 	const said = "river-42" // only the command prints this
-	engine := fakeEngine(t, harness.Fields{"Rules": []harness.Fields{
+	engine := harness.StartFake(t, harness.Fields{"Rules": []harness.Fields{
 		{"Contains": said, "Answer": harness.Fields{"Text": "The command says " + said + "."}},
 		{"Answer": harness.Fields{"Reasoning": "I have to run it.", "Text": "I run it.", "Calls": []harness.Fields{
 			{"Name": "Bash", "Arguments": `{"command":"echo river-$((40+2))","description":"Says a number"}`},
 		}}},
 	}})
 	c := withClaude
-	c.Engine = []string{"path " + engine, "sandbox off"} // it writes next to its executable
+	c.Engine = engine.Lines()
 	s := harness.Start(harness.NewHome(t), c)
 	for name, more := range map[string][]string{"with few tools": {"--bare"}, "with all that it has": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -96,31 +94,4 @@ func TestAgents_ClaudeCodeRunsATool(t *testing.T) {
 			}
 		})
 	}
-}
-
-// fakeEngine builds the fake engine, and writes its script next to it.
-func fakeEngine(t *testing.T, script harness.Fields) (path string) {
-	t.Helper()
-	dir := t.TempDir()
-	path = filepath.Join(dir, "llama-server")
-	cmd := exec.Command("go", "build", "-o", path, "./tools/fakeengine")
-	cmd.Dir = ".."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the fake engine: %v\n%s", err, out)
-	}
-	text, err := json.Marshal(script)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string]string{"script.json": string(text), "owner": strconv.Itoa(os.Getpid())} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, folder := range []string{"gates", "starts"} {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return path
 }

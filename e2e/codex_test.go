@@ -133,13 +133,13 @@ func TestAgents_CodexAnswers(t *testing.T) {
 // TestAgents_CodexRunsATool runs it on the fake engine, whose script calls the tool.
 func TestAgents_CodexRunsATool(t *testing.T) {
 	const said = "river-42" // only the command prints this
-	engine := fakeEngine(t, harness.Fields{"Rules": []harness.Fields{
+	engine := harness.StartFake(t, harness.Fields{"Rules": []harness.Fields{
 		{"Contains": said, "Answer": harness.Fields{"Reasoning": "It has run.", "Text": "The command says " + said + "."}},
 		{"Answer": harness.Fields{"Reasoning": "I have to run it.", "Text": "I run it.", "Calls": []harness.Fields{
 			{"Name": "exec_command", "Arguments": `{"cmd":"echo river-$((40+2))"}`},
 		}}},
 	}})
-	eitherWay(t, []string{"path " + engine, "sandbox off"}, func(t *testing.T, s *harness.Server, token string) {
+	eitherWay(t, engine.Lines(), func(t *testing.T, s *harness.Server, token string) {
 		message, _ := codex(t, s, token, "--dangerously-bypass-approvals-and-sandbox", "Run the command.")
 		if message != "The command says "+said+"." {
 			t.Errorf("%q", message)

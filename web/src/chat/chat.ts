@@ -164,7 +164,7 @@ function finish(id: string, answer: Answer): void {
 	const { tree, conversation } = chat.value;
 	if (!tree.turns.has(id)) return; // another conversation was opened
 	change({ running: "", conversation: conversation || (continues(tree, id) ? firstResponse(tree, id) : "") });
-	const said = answer.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ");
+	const said = answer.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ").trim();
 	if (answer.phase === "done") announce("The answer is complete. " + said.slice(0, 2000));
 	else if (answer.phase === "stopped") announce("The answer was stopped.");
 	else announce("The answer failed. " + (answer.failures.at(-1)?.message ?? ""));

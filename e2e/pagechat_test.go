@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/png"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// chatTab is a tab with the chat.
+type chatTab struct{ *harness.Tab }
+
+func openChat(t *testing.T, s *harness.Server) chatTab {
+	t.Helper()
+	tab := chatTab{harness.OpenPage(t, s.Base, harness.View{Path: "#/chat"})}
+	tab.Wait("a model is chosen", `document.querySelector(".model-picker")?.value`)
+	return tab
+}
+
+// signIn has the tab use a token, as after it was typed in.
+func signIn(tab *harness.Tab, token string) {
+	tab.T.Helper()
+	tab.Eval(fmt.Sprintf(`sessionStorage.setItem("lmcaddy.token", %q), true`, token), nil)
+	tab.Do(chromedp.Reload())
+}
+
+// ask types a question and sends it with Enter.
+func (c chatTab) ask(question string) {
+	c.T.Helper()
+	c.Fill("Question", question)
+	c.Press("Enter")
+}
+
+// asked asks, and waits until the nth turn that is shown is complete.
+func (c chatTab) asked(question string, n int) (answer string) {
+	c.T.Helper()
+	c.ask(question)
+	return c.answer(n)
+}
+
+// answer waits until the nth turn that is shown is complete and the last one, and returns its message.
+func (c chatTab) answer(n int) (answer string) {
+	c.T.Helper()
+	c.Wait(fmt.Sprintf("answer %d is complete", n), fmt.Sprintf(`document.querySelectorAll(".turn").length === %[1]d &&
+		document.querySelector(".turn:nth-child(%[1]d) .answer")?.getAttribute("aria-busy") === "false"`, n))
+	c.Eval(fmt.Sprintf(`[...document.querySelectorAll(".turn:nth-child(%d) .md")].map((e) => e.innerText).join("\n").trim()`, n), &answer)
+	return answer
+}
+
+// tuned opens the chat's settings, has them changed, and closes them.
+func (c chatTab) tuned(change func()) {
+	c.T.Helper()
+	c.Click("button", "Settings")
+	c.Wait("there are settings", `document.querySelector("dialog[open]")`)
+	change()
+	c.Click("button", "Done")
+	c.Wait("the settings are closed", `!document.querySelector("dialog[open]")`)
+}
+
+// stored is the conversation that the tab's address names, with all branches.
+func (c chatTab) stored(s *harness.Server) gjson.Result {
+	c.T.Helper()
+	var id string
+	c.Wait("the conversation has an address", `location.hash.startsWith("#/chat/resp_")`)
+	c.Eval(`location.hash.slice("#/chat/".length)`, &id)
+	return gjson.Parse(s.Get("/api/v1/conversations/" + id + "?branches=true").Want(c.T, http.StatusOK).Body)
+}
+
+const (
+	franceIs = "The capital of France is Paris."
+	spainIs  = "The capital of Spain is Madrid."
+)
+
+// TestPageChat_Branches asks a real model, edits the question, asks again, goes from branch to branch, and finds all of it after a reload.
+func TestPageChat_Branches(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(harness.NewHome(t), harness.Config{})
+	tab := openChat(t, s)
+	tab.tuned(func() { tab.Fill("Temperature", "0") })
+	if got := tab.asked(capital, 1); got != franceIs {
+		t.Fatalf("%q", got)
+	}
+	tab.Wait("thoughts are folded", `document.querySelector(".thinking summary")?.innerText === "Thoughts" && !document.querySelector(".thinking").open`)
+	tab.Click("button", "Thoughts")
+	tab.Wait("thoughts are shown", `document.querySelector(".thinking .plain")?.innerText.length > 5`)
+	tab.Wait("there are figures", `/tokens\/s.*first token after.*\d+ tokens in.*\d+ out \(\d+ thoughts\).*loaded in/s.test(document.querySelector(".figures")?.innerText)`)
+	tab.Wait("a screen reader hears of it", `[...document.querySelectorAll("[role=status]")].some((e) => e.textContent.includes("The answer is complete. `+franceIs+`"))`)
+	if got := tab.asked("What is the capital of Spain?", 2); got != spainIs {
+		t.Fatalf("%q", got)
+	}
+	tab.WaitText("cached)")
+
+	tab.Click("button", "Edit question")
+	tab.Press("Escape")
+	tab.Wait("nothing is edited", `!document.querySelector(".editor")`)
+	tab.Click("button", "Edit question")
+	tab.Fill("Edit the question", "My name is Ada.")
+	tab.Click("button", "Ask in a new branch")
+	if got := tab.answer(1); !strings.Contains(got, "Ada") {
+		t.Errorf("%q", got)
+	}
+	tab.WaitText("2 / 2")
+	tab.Click("button", "Ask again")
+	tab.WaitText("3 / 3")
+	tab.answer(1)
+	tab.Click("button", "Previous branch")
+	tab.WaitText("2 / 3")
+	tab.Click("button", "Previous branch")
+	tab.WaitText("1 / 3")
+	tab.WaitText(spainIs)
+
+	stored := tab.stored(s)
+	if n := stored.Get("responses.#").Int(); n != 4 {
+		t.Errorf("%d responses are stored: %s", n, stored.Raw)
+	}
+	tab.Do(chromedp.Reload())
+	tab.WaitText("3 / 3") // the newest branch
+	tab.Click("button", "Previous branch")
+	tab.Click("button", "Previous branch")
+	tab.WaitText(spainIs)
+	if got := tab.asked(capital, 3); got != franceIs {
+		t.Errorf("%q", got)
+	}
+	if last := tab.stored(s).Get("responses.4"); last.Get("previous_response_id").Str != stored.Get("responses.1.response_id").Str {
+		t.Errorf("it continues another response: %s", last.Raw)
+	}
+	tab.Click("button", "New chat")
+	tab.WaitText("Ask a model")
+	tab.Wait("the address names no conversation", `location.hash === "#/chat"`)
+}
+
+// TestPageChat_Settings checks that what is chosen reaches the server.
+func TestPageChat_Settings(t *testing.T) {
+	t.Parallel()
+	preset := []string{"inspect 20", "preset careful {", "\ttemperature 0", "\tsystem_prompt \"Answer briefly.\"", "}"}
+	s := harness.Start(harness.NewHome(t), harness.Config{LM: preset})
+	admin := s.As(created(t, s.Home, "--name", "admin", "--scopes", "admin"))
+	tab := openChat(t, s)
+	tab.tuned(func() {
+		tab.Fill("Temperature", "7")
+		tab.WaitText("Enter 1 or less.")
+		tab.Fill("Temperature", "0")
+		tab.Fill("Seed", "42")
+		tab.Fill("Longest answer", "9")
+		tab.Fill("System prompt", "Be brief.")
+		tab.Fill("Stop strings", "river")
+		tab.Choose("Preset", "careful")
+		tab.Choose("Thinking", "off")
+		tab.Click("checkbox", "Store the conversation")
+	})
+	for _, chip := range []string{"Not stored", "careful", "System prompt", "Thinking off", "4 parameters"} {
+		tab.WaitText(chip)
+	}
+	tab.asked(capital, 1)
+	tab.WaitText("Not stored: later questions")
+	sent := gjson.Parse(lastRequest(t, admin).Get("request.body").Str)
+	for path, want := range map[string]string{
+		"temperature": "0", "seed": "42", "max_output_tokens": "9", "system_prompt": "Be brief.", "stop": `["river"]`, "preset": "careful",
+		"reasoning": "off", "store": "false", "store_partial": "", "model": harness.Model, "input": capital, "stream": "true",
+	} {
+		if got := sent.Get(path).String(); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if n := gjson.Get(s.Get("/api/v1/conversations").Body, "conversations.#").Int(); n != 0 {
+		t.Errorf("%d conversations are stored", n)
+	}
+	tab.tuned(func() { tab.Click("button", "Reset all") })
+	tab.asked(capital, 2)
+	if sent := lastRequest(t, admin).Get("request.body").Str; strings.Contains(sent, "Be brief") || !strings.Contains(sent, `"store_partial":true`) {
+		t.Errorf("%s", sent)
+	}
+	tab.Eval(`URL.createObjectURL = ((make) => (blob) => (globalThis.saved = blob, make.call(URL, blob)))(URL.createObjectURL), true`, nil)
+	tab.Click("button", "Export")
+	tab.Click("button", "Save Markdown")
+	var saved string
+	tab.Eval(`saved.text()`, &saved)
+	if !strings.HasPrefix(saved, "## System prompt\n\nBe brief.\n\n## Question\n\n"+capital+"\n\n## Answer (lmcaddy/tinychat)\n\n") {
+		t.Errorf("%s", saved)
+	}
+	tab.Click("button", "Export")
+	tab.Click("button", "Save JSON")
+	tab.Eval(`saved.text()`, &saved)
+	if turns := gjson.Get(saved, "turns"); turns.Get("#").Int() != 2 || turns.Get("0.question.text").Str != capital {
+		t.Errorf("%s", saved)
+	}
+}
+
+// lastRequest is the newest request that the server keeps, whole.
+func lastRequest(t testing.TB, s *harness.Server) gjson.Result {
+	t.Helper()
+	id := gjson.Get(s.Get("/api/v1/requests?limit=1").Want(t, http.StatusOK).Body, "requests.0.id").Str
+	return gjson.Parse(s.Get("/api/v1/requests/"+id).Want(t, http.StatusOK).Body)
+}
+
+// bringImage pastes or drops a small image into the composer.
+const bringImage = `((kind) => {
+	const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0));
+	const data = new DataTransfer();
+	data.items.add(new File([bytes], "small.png", { type: "image/png" }));
+	const event = kind === "paste"
+		? new ClipboardEvent(kind, { clipboardData: data, bubbles: true, cancelable: true })
+		: new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true });
+	document.querySelector(".composer textarea").dispatchEvent(event);
+	return true;
+})`
+
+// TestPageChat_Images sends images to a model that sees: chosen, pasted and dropped ones. A large one is made smaller.
+func TestPageChat_Images(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(withVision(t), harness.Config{})
+	tab := openChat(t, s)
+	choose := func(name, content string) {
+		tab.Do(chromedp.SetUploadFiles(`input[type=file]`, []string{s.WriteFile(name, content)}, chromedp.ByQuery))
+	}
+	tab.Choose("Model", harness.Model)
+	tab.Wait("images can't be added", `document.querySelector("[aria-label^='Add images']").getAttribute("aria-disabled") === "true"`)
+	tab.Choose("Model", visionModel)
+	tab.Wait("images can be added", `!document.querySelector("[aria-label^='Add images']").getAttribute("aria-disabled")`)
+	choose("large.png", redPicture(t, 3000, 1500))
+	tab.Has("button", "Remove image 1")
+	tab.Eval(bringImage+`("paste")`, nil)
+	tab.Has("button", "Remove image 2")
+	tab.Eval(bringImage+`("drop")`, nil)
+	tab.Has("button", "Remove image 3")
+	tab.Click("button", "Remove image 3")
+	tab.Click("button", "Remove image 2")
+	tab.Do(chromedp.Reload())
+	tab.Has("button", "Remove image 1") // what wasn't sent outlives a reload
+	if got := tab.asked("What colour is this?", 1); !strings.Contains(strings.ToLower(got), "red") {
+		t.Errorf("%q", got)
+	}
+	data := tab.stored(s).Get(`responses.0.input.#(type=="image").data_url`).Str
+	_, encoded, _ := strings.Cut(data, ",")
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, kind, err := image.DecodeConfig(bytes.NewReader(content))
+	if err != nil || config.Width != 2048 || config.Height != 1024 {
+		t.Errorf("%v: %s of %d by %d", err, kind, config.Width, config.Height)
+	}
+	choose("no.png", "this is no image")
+	tab.WaitText("isn’t an image that this browser can read")
+}
+
+func redPicture(t testing.TB, width, height int) string {
+	t.Helper()
+	picture := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for i := range picture.Pix {
+		if i%4 == 0 || i%4 == 3 {
+			picture.Pix[i] = 255
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, picture); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
