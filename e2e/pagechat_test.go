@@ -99,19 +99,20 @@ func TestPageChat_Branches(t *testing.T) {
 	}
 	tab.WaitText("cached)")
 
-	tab.Click("button", "Edit question")
+	tab.ClickIn("What is the capital of Spain?", "Edit question")
+	tab.Wait("it can be edited", `document.activeElement.matches(".editor textarea")`)
 	tab.Press("Escape")
 	tab.Wait("nothing is edited", `!document.querySelector(".editor")`)
-	tab.Click("button", "Edit question")
+	tab.ClickIn("What is the capital of Spain?", "Edit question")
 	tab.Fill("Edit the question", "My name is Ada.")
 	tab.Click("button", "Ask in a new branch")
-	if got := tab.answer(1); !strings.Contains(got, "Ada") {
+	if got := tab.answer(2); !strings.Contains(got, "Ada") {
 		t.Errorf("%q", got)
 	}
 	tab.WaitText("2 / 2")
-	tab.Click("button", "Ask again")
+	tab.ClickIn("My name is Ada.", "Ask again")
 	tab.WaitText("3 / 3")
-	tab.answer(1)
+	tab.answer(2)
 	tab.Click("button", "Previous branch")
 	tab.WaitText("2 / 3")
 	tab.Click("button", "Previous branch")
@@ -132,6 +133,13 @@ func TestPageChat_Branches(t *testing.T) {
 	}
 	if last := tab.stored(s).Get("responses.4"); last.Get("previous_response_id").Str != stored.Get("responses.1.response_id").Str {
 		t.Errorf("it continues another response: %s", last.Raw)
+	}
+
+	// A branch of the first question is a conversation of its own.
+	tab.Click("button", "Ask again")
+	tab.answer(1)
+	if other := tab.stored(s); other.Get("id").Str == stored.Get("id").Str || other.Get("responses.#").Int() != 1 {
+		t.Errorf("%s", other.Raw)
 	}
 	tab.Click("button", "New chat")
 	tab.WaitText("Ask a model")
@@ -236,7 +244,8 @@ func TestPageChat_Images(t *testing.T) {
 	tab.Click("button", "Remove image 2")
 	tab.Do(chromedp.Reload())
 	tab.Has("button", "Remove image 1") // what wasn't sent outlives a reload
-	if got := tab.asked("What colour is this?", 1); !strings.Contains(strings.ToLower(got), "red") {
+	tab.tuned(func() { tab.Fill("Temperature", "0") })
+	if got := tab.asked("Say:", 1); !strings.Contains(strings.ToLower(got), "red") {
 		t.Errorf("%q", got)
 	}
 	data := tab.stored(s).Get(`responses.0.input.#(type=="image").data_url`).Str

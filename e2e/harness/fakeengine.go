@@ -25,21 +25,32 @@ func StartFake(t testing.TB, script Fields) *FakeEngine {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the fake engine: %v\n%s", err, out)
 	}
-	text, err := json.Marshal(script)
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "owner"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"script.json": string(text), "owner": strconv.Itoa(os.Getpid())} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.Set(t, script)
 	for _, folder := range []string{"gates", "starts"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return f
+}
+
+// Set replaces the script, also for what is running.
+func (f *FakeEngine) Set(t testing.TB, script Fields) {
+	t.Helper()
+	text, err := json.Marshal(script)
+	path := filepath.Join(f.dir, "script.json")
+	if err == nil {
+		err = os.WriteFile(path+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Lines are those of the engine's block in a configuration.

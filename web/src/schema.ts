@@ -69,6 +69,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Streams what happens on the server
+         * @description Loads and unloads, changes of models, downloads, and requests to models: those of everybody for administrators, others' own with the scope `inference`. With the header `Last-Event-ID`, the stream goes on after that event. Needs the scope `models.read`.
+         */
+        get: operations["watch"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -918,6 +938,83 @@ export interface components {
             param?: string;
             /** @description What kind of error it is. docs/api/errors.md lists the types. */
             type: string;
+        };
+        /** @description The data of an event of GET /api/v1/events. */
+        Event: {
+            /** @description Those after the event that Last-Event-ID names follow. Otherwise, fetch anew what you show. */
+            resumed: boolean;
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            type: "events.start";
+        } | {
+            /** @description null: unknown. */
+            number: number | null;
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            type: "events.missed";
+        } | {
+            instance_id: string;
+            /** @description At the end. */
+            load_time_seconds?: number;
+            model: string;
+            /** Format: date-time */
+            time: string;
+            /** @enum {string} */
+            type: "model_load.start" | "model_load.end";
+        } | {
+            instance_id: string;
+            model: string;
+            progress: number;
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            type: "model_load.progress";
+        } | {
+            error: components["schemas"]["ErrorObject"];
+            instance_id: string;
+            model: string;
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            type: "model_load.failed";
+        } | {
+            instance_id: string;
+            model: string;
+            /** @description room, ttl, unload, settings, sharing, abandoned, signal, hung or closing; crashed, which has no start. */
+            reason: string;
+            /** Format: date-time */
+            time: string;
+            /** @enum {string} */
+            type: "model_unload.start" | "model_unload.end";
+        } | {
+            /** @description Absent: any of them. */
+            model?: string;
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            type: "models.changed";
+        } | {
+            job: components["schemas"]["DownloadJob"];
+            /** Format: date-time */
+            time: string;
+            /** @enum {string} */
+            type: "download.start" | "download.progress" | "download.paused" | "download.completed" | "download.failed" | "download.cancelled";
+        } | {
+            request: components["schemas"]["Request"];
+            /** Format: date-time */
+            time: string;
+            /** @enum {string} */
+            type: "request.start" | "request.end";
+        } | {
+            record: components["schemas"]["LogRecord"];
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            type: "log.record";
+        } | {
+            error: components["schemas"]["ErrorObject"];
         };
         FoundModel: {
             downloaded: boolean;
@@ -1857,6 +1954,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeletedConversations"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    watch: {
+        parameters: {
+            query?: {
+                /** @description The lowest level of records. Default: info. */
+                level?: "debug" | "info" | "warn" | "error";
+                /** @description Types of events with commas; a type may end in *. Default: all but log.record, which administrators get if they name it. */
+                types?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events, whose data have the type Event, until the client disconnects. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": components["schemas"]["Event"];
                 };
             };
             default: components["responses"]["Error"];

@@ -99,7 +99,7 @@ export function askAgain(turn: Turn, question = turn.question): void {
 }
 
 export function showBranch(turn: Turn): void {
-	change({ tree: choose(chat.value.tree, turn) });
+	show(choose(chat.value.tree, turn));
 }
 
 /** Stops the answer. What there is of it is stored, if it is to be. */
@@ -161,20 +161,20 @@ class Writing {
 }
 
 function finish(id: string, answer: Answer): void {
-	const { tree, conversation } = chat.value;
+	const { tree } = chat.value;
 	if (!tree.turns.has(id)) return; // another conversation was opened
-	change({ running: "", conversation: conversation || (continues(tree, id) ? firstResponse(tree, id) : "") });
+	change({ running: "" });
+	if (answer.phase !== "stopped") show(tree); // otherwise settle finds out what is stored
 	const said = answer.parts.map((p) => (p.kind === "message" ? p.text : "")).join(" ").trim();
 	if (answer.phase === "done") announce("The answer is complete. " + said.slice(0, 2000));
 	else if (answer.phase === "stopped") announce("The answer was stopped.");
 	else announce("The answer failed. " + (answer.failures.at(-1)?.message ?? ""));
 }
 
-/** Returns the id of the conversation that a turn is in: that of its first response. */
-function firstResponse(tree: Tree, id: string): string {
-	let first = "";
-	for (let turn = tree.turns.get(id); turn; turn = tree.turns.get(turn.parent)) first = turn.answer.responseId || first;
-	return first;
+/** Shows a conversation. Its id is that of its first response: a branch of the first question is a conversation of its own. */
+function show(tree: Tree): void {
+	const first = path(tree).find((t) => t.answer.responseId && !isRunning(t.answer));
+	change({ tree, conversation: first?.answer.responseId ?? "" });
 }
 
 function requestOf(question: Question, parent: string, turn: Turn): Record<string, unknown> {
@@ -215,9 +215,9 @@ async function settle(id: string, answer: Answer): Promise<void> {
 	}
 	const kept = stored && treeOf([stored]).turns.get(stored.response_id)?.answer;
 	const responseId = stored?.response_id ?? "";
-	const found = { responseId, stats: kept?.stats ?? null, cachedTokens: kept?.cachedTokens ?? null };
+	const found = { responseId, status: stored?.status ?? "discarded", stats: kept?.stats ?? null, cachedTokens: kept?.cachedTokens ?? null };
 	const tree = withAnswer(chat.value.tree, id, (a) => ({ ...a, ...found }));
-	change({ tree, conversation: chat.value.conversation || (tree.turns.has(id) ? firstResponse(tree, id) : "") });
+	show(tree);
 }
 
 interface Figures {

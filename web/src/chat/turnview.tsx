@@ -5,7 +5,7 @@ import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
 import { Copy } from "../ui/Copy";
 import { isRunning } from "./answer";
-import type { Failure } from "./answer";
+import type { Answer, Failure } from "./answer";
 import { AnswerView, Figures } from "./answerview";
 import { askAgain, chat, showBranch } from "./chat";
 import { edit } from "./draft";
@@ -60,7 +60,7 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 				))}
 				{!isRunning(turn.answer) && (
 					<>
-						{turn.answer.phase !== "failed" && !turn.answer.responseId && <p class="muted hint">Not stored: later questions don’t know of it.</p>}
+						{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don’t know of it.</p>}
 						<div class="turn-actions">
 							<Figures answer={turn.answer} />
 							<Copy text={() => textOf(turn)} label="Copy answer" />
@@ -72,6 +72,11 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 		</li>
 	);
 });
+
+/** Reports whether later questions don't continue an answer. Of one that was stopped, that is found out later. */
+function isForgotten(a: Answer): boolean {
+	return !a.responseId && a.phase !== "failed" && (a.phase !== "stopped" || a.status !== "");
+}
 
 function textOf(turn: Turn): string {
 	return turn.answer.parts

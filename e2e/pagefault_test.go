@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// withFake returns a server with the fake engine.
+func withFake(t *testing.T, lm []string, rules ...harness.Fields) (*harness.Server, *harness.FakeEngine) {
+	t.Helper()
+	engine := harness.StartFake(t, harness.Fields{"Rules": rules})
+	return harness.Start(harness.NewHome(t), harness.Config{Engine: engine.Lines(), LM: lm}), engine
+}
+
+// TestPageChat_Stop: thinking and an answer are seen as they come, an answer that is stopped is kept, and the chat goes on from it.
+func TestPageChat_Stop(t *testing.T) {
+	t.Parallel()
+	s, engine := withFake(t, nil,
+		harness.Fields{"Contains": "think", "Answer": harness.Fields{"Reasoning": "one two three", "Text": "four five six"}, "Cues": []harness.Fields{{"After": 2, "Gate": "thought"}, {"After": 5, "Gate": "never"}}},
+		harness.Fields{"Contains": "wait", "Gate": "never too"},
+	)
+	tab := openChat(t, s)
+	tab.ask("think")
+	tab.Wait("thoughts stream", `document.querySelector(".thinking[open] .plain")?.innerText.trim() === "one two"`)
+	tab.WaitText("Thinking…")
+	engine.Release(t, "thought")
+	tab.Wait("the answer streams", `document.querySelector(".md")?.innerText.trim() === "four five"`)
+	tab.Fill("Question", "kept while it runs")
+	tab.Press("Enter") // does nothing now
+	tab.Press("Escape")
+	tab.answer(1)
+	tab.WaitText("Stopped.")
+	if got := tab.stored(s).Get("responses.0"); got.Get("status").Str != "incomplete" || !strings.HasPrefix(got.Get("output.1.content").Str, "four five") {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := tab.Value("Question"); got != "kept while it runs" {
+		t.Errorf("the draft is %q", got)
+	}
+	engine.Release(t, "never")
+	if got := tab.asked("and now?", 2); got != "four five six" { // the conversation has the word think
+		t.Errorf("%q", got)
+	}
+	stored := tab.stored(s)
+	if first, next := stored.Get("responses.0.response_id").Str, stored.Get("responses.1.previous_response_id").Str; first != next {
+		t.Errorf("%s", stored.Raw)
+	}
+	tab.Click("button", "New chat")
+	tab.ask("wait")
+	tab.WaitText("Reading the prompt")
+	tab.Click("button", "Stop")
+	tab.WaitText("Not stored")
+	if n := gjson.Get(s.Get("/api/v1/conversations").Body, "conversations.#").Int(); n != 1 {
+		t.Errorf("%d conversations", n)
+	}
+}
+
+// TestPageChat_Retry: an error is shown where the answer would be, and its question can be asked again. It outlives a reload.
+func TestPageChat_Retry(t *testing.T) {
+	t.Parallel()
+	s, engine := withFake(t, nil, harness.Fields{"Cues": []harness.Fields{{"After": 1, "Do": "fault", "Message": "Out of luck."}}})
+	tab := openChat(t, s)
+	tab.asked("Hello", 1)
+	tab.Has("button", "Retry")
+	refusal := `{"error":{"code":400,"message":"No such thing.","type":"invalid_request_error"}}`
+	engine.Set(t, harness.Fields{"Rules": []harness.Fields{{"Status": 400, "Body": refusal}}})
+	tab.Click("button", "Retry")
+	tab.WaitText("No such thing.")
+	tab.Do(chromedp.Reload())
+	if got := tab.Value("Question"); got != "Hello" {
+		t.Errorf("the question is lost: %q", got)
+	}
+	engine.Set(t, harness.Fields{})
+	tab.Eval(`document.querySelector(".composer textarea").focus(), true`, nil)
+	tab.Press("Enter")
+	if got := tab.answer(1); got != "Hello from the fake engine." {
+		t.Errorf("%q", got)
+	}
+	s.Kill()
+	tab.ask("Are you there?")
+	tab.WaitText("The server can't be reached")
+}
+
+// hostileAnswers are what a model may be made to say.
+var hostileAnswers = map[string]string{
+	"HTML": `<script>globalThis.ran=1;fetch("http://127.0.0.2:9/script")</script><img src=x onerror="globalThis.ran=1"><img src="http://127.0.0.2:9/image.png">
+<iframe src="javascript:parent.ran=1"></iframe><style>body{display:none}</style><link rel=stylesheet href="http://127.0.0.2:9/s.css"><base href="http://127.0.0.2:9/">
+<meta http-equiv=refresh content="0;url=http://127.0.0.2:9/"><form action="http://127.0.0.2:9/"><button>Send</button></form><svg onload="globalThis.ran=1"><a href="javascript:ran=1">x</a>`,
+	"links": "[a](javascript:globalThis.ran=1) [b](data:text/html,<script>ran=1</script>) [c](vbscript:x) [d]( javascript:ran=1) [e](JaVa&#x0a;ScRiPt:ran=1) " +
+		"[f](//127.0.0.2:9/x) [g](/api/v1/tokens) [h](#/tokens) <javascript:ran=1> ![i](http://127.0.0.2:9/i.png) ![j](data:image/svg+xml,<svg/onload=ran=1>) " +
+		"[![k](http://127.0.0.2:9/k.png)](https://example.com/ok)\n\n[l]: javascript:ran=1\n[l]\n",
+	"tricks": "| a |\n|---|\n| <img src=http://127.0.0.2:9/t onerror=ran=1> |\n\n```html\n<script>ran=1</script>\n```\n\n    <script>ran=1</script>\n\n`<script>ran=1</script>`\n\n" +
+		"- [x] <b onclick=ran=1>b</b>\n\n1. &lt;script&gt;ran=1&lt;/script&gt;\n\n> <img src=x onerror=ran=1>\n",
+	"reordering":      "\u202Etxt.exe\u202C \u2066x\u2069 \u200F\u0000\uFFFE" + strings.Repeat("\u0300", 5000) + "\n\n```\n/*\u202E } \u2066if (isAdmin)\u2069 \u2066 begin admins only */\n```",
+	"a long line":     strings.Repeat("a", 1<<20),
+	"long words":      strings.Repeat("word ", 1<<18),
+	"brackets":        strings.Repeat("[", 200_000) + strings.Repeat("](x)", 50_000),
+	"quotes":          strings.Repeat(">", 200_000) + "x",
+	"lists":           strings.Repeat("- ", 100_000) + "x",
+	"stars":           strings.Repeat("*a **b ", 30_000),
+	"many paragraphs": strings.Repeat("*a*\n\n", 50_000),
+	"a long table":    "| a | b |\n|---|---|\n" + strings.Repeat("| `x` | **y** |\n", 20_000),
+	"a long block":    "```js\n" + strings.Repeat("const x = 1;\n", 80_000),
+}
+
+// TestPageChat_Hostile: whatever an answer says, nothing of it runs, nothing is loaded from elsewhere (which the tab's own checks find),
+// and the page can be used.
+func TestPageChat_Hostile(t *testing.T) {
+	t.Parallel()
+	var rules []harness.Fields
+	for name, text := range hostileAnswers {
+		pieces := []string{}
+		for len(text) > 0 { // as tokens come, only larger, cut anywhere
+			n := min(len(text), 20_000)
+			pieces, text = append(pieces, strings.ToValidUTF8(text[:n], "")), text[n:]
+		}
+		rules = append(rules, harness.Fields{"Contains": "say " + name + ".", "Answer": harness.Fields{"Pieces": pieces, "Reasoning": pieces[0]}})
+	}
+	s, _ := withFake(t, nil, rules...)
+	tab := openChat(t, s)
+	for name, text := range hostileAnswers {
+		tab.Eval(`globalThis.longest = 0, globalThis.before = performance.now(), (function tick() {
+			const now = performance.now(); longest = Math.max(longest, now - before); before = now; globalThis.ticking = setTimeout(tick, 5); })(), true`, nil)
+		tab.asked("say "+name+".", 1)
+		var seen struct {
+			Ran               bool
+			Longest, Elements float64
+			Bad, Text         string
+		}
+		tab.Eval(`clearTimeout(ticking), ({
+			Ran: "ran" in globalThis, Longest: longest, Elements: document.querySelectorAll(".turn *").length, Text: document.querySelector(".turn .md").textContent.slice(0, 200),
+			Bad: [...document.querySelectorAll(".turn script, .turn img, .turn iframe, .turn style, .turn link, .turn base, .turn meta, .turn form, .turn svg:not(.icon), .turn object, .turn [style*=url]")]
+				.concat([...document.querySelectorAll(".turn a")].filter((a) => !/^(https?|mailto):$/.test(a.protocol) || (a.origin === location.origin && !a.hash.startsWith("#/requests")) || (a.origin !== location.origin && (a.rel !== "noopener noreferrer" || a.target !== "_blank"))))
+				.map((e) => e.outerHTML.slice(0, 200)).join("\n"),
+		})`, &seen)
+		t.Logf("%s: %d bytes, %.0f elements, the longest pause was %.0f ms", name, len(text), seen.Elements, seen.Longest)
+		if seen.Ran || seen.Bad != "" {
+			t.Errorf("%s: ran %v; %s", name, seen.Ran, seen.Bad)
+		}
+		if seen.Text == "" {
+			t.Errorf("%s: nothing is shown", name)
+		}
+		if seen.Elements > 100_000 || seen.Longest > 5000 {
+			t.Errorf("%s: %.0f elements, a pause of %.0f ms", name, seen.Elements, seen.Longest)
+		}
+		tab.Click("button", "New chat")
+		tab.WaitText("Ask a model")
+	}
+	if got := tab.asked("Hello", 1); got != "Hello from the fake engine." {
+		t.Errorf("%q", got)
+	}
+	if status := s.Get("/api/v1/health").Status; status != http.StatusOK {
+		t.Errorf("%d", status)
+	}
+}
