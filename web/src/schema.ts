@@ -337,6 +337,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pins instances, or unpins them
+         * @description A pinned instance isn't unloaded for other models, nor after `idle_ttl`. It stays pinned until it is unloaded. Needs the scope `models.manage`.
+         */
+        post: operations["pinModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models/search": {
         parameters: {
             query?: never;
@@ -1200,6 +1220,8 @@ export interface components {
             offload_kv_cache_to_gpu?: boolean | null;
             /** @description Requests that the instance answers at a time. */
             parallel?: number | null;
+            /** @description Whether it is never unloaded for other models. */
+            pinned?: boolean | null;
             /** @description Seconds without a request after which it is unloaded; 0 or -1: never. */
             ttl?: number | null;
         };
@@ -1447,6 +1469,18 @@ export interface components {
             status: "starting" | "loading" | "ready" | "draining" | "stopping";
             /** @description How long it may be idle; 0: it stays loaded. */
             ttl_seconds: number;
+        };
+        Pinned: {
+            instance_ids: string[];
+            model: string;
+            pinned: boolean;
+        };
+        PinRequest: {
+            /** @description One instance. */
+            instance_id?: string | null;
+            /** @description All instances of a model, by any of its names. */
+            model?: string | null;
+            pinned: boolean;
         };
         PreviewFile: {
             /** @description Below the models folder. */
@@ -2337,6 +2371,31 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Loaded"] | components["schemas"]["LoadEstimate"];
                     "text/event-stream": components["schemas"]["LoadEvent"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    pinModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PinRequest"];
+            };
+        };
+        responses: {
+            /** @description They are pinned, or no longer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pinned"];
                 };
             };
             default: components["responses"]["Error"];

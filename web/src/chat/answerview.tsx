@@ -19,6 +19,7 @@ export function AnswerView({ answer }: { answer: Answer }) {
 			})}
 			{isGoing && <Waiting answer={answer} />}
 			{answer.phase === "done" && answer.parts.length === 0 && <p class="muted">The model answered with nothing.</p>}
+			{answer.phase === "failed" && answer.failures.length === 0 && <p class="muted">The answer failed before it was complete.</p>}
 			{answer.phase === "stopped" && <p class="muted">Stopped{answer.status === "cancelled" ? " by the server" : ""}.</p>}
 		</div>
 	);
