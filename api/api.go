@@ -42,8 +42,8 @@ type Config struct {
 	// Families are the API families that the site serves; none: all of them.
 	Families []Family
 
-	// Page is whether the site serves the page for people at the path /.
-	Page bool
+	// Root is what the site answers at the path /.
+	Root Root
 
 	// CORS are the origins whose web pages may use the API from a browser, such as https://app.example; "*": all.
 	CORS []string
@@ -138,8 +138,8 @@ type call struct {
 
 // ServeHTTP answers a request, also one for the page. A path that isn't the API's is answered with 404.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if a.IsPage(r) {
-		ServePage(w, r)
+	if a.Root.Has(r) {
+		a.Root.ServeHTTP(w, r)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())

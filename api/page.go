@@ -8,20 +8,40 @@ import (
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
-// IsPage reports whether a request is for the page: for the path / of a site that has it.
-func (a *API) IsPage(r *http.Request) bool { return a.Page && IsPage(r) }
+// Root is what a site answers at the path /. It is the same for everybody, so it needs no token and no node.
+type Root struct {
+	Page   bool // the page for people
+	Ollama bool // what Ollama answers there, by which its clients recognize it. Browsers get the page nevertheless, if there is one
+}
 
-// IsPage reports whether a request would be for the page, if its site has it.
-func IsPage(r *http.Request) bool {
-	return r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+// Has reports whether a request is for the path / of a site that answers it.
+func (t Root) Has(r *http.Request) bool {
+	return (t.Page || t.Ollama) && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+// ServeHTTP answers a request for the path /.
+func (t Root) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if t.Ollama {
+		w.Header().Add("Vary", "Accept")
+	}
+	if !t.Ollama || t.Page && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		servePage(w, r)
+		return
+	}
+	const text = "Ollama is running"
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write([]byte(text))
+	}
 }
 
 // permissions are what the page doesn't need of a browser.
 const permissions = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
 
-// ServePage answers a request with the page. It is the same for everybody, so it needs no token and no node: what it shows, it gets
-// from the API.
-func ServePage(w http.ResponseWriter, r *http.Request) {
+// servePage answers a request with the page. What it shows, it gets from the API.
+func servePage(w http.ResponseWriter, r *http.Request) {
 	page := web.Get()
 	h := w.Header()
 	h.Set("Content-Security-Policy", page.Policy)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/web"
 )
 
-func withPage(c *Config, _ *node.Settings) { c.Page = true }
+func withPage(c *Config, _ *node.Settings) { c.Root.Page = true }
 
 func TestPage(t *testing.T) {
 	t.Parallel()
@@ -69,6 +70,33 @@ func TestSettings_Identity(t *testing.T) {
 	for name, s := range map[string]*server{"open": open, "guarded": guarded(open)} {
 		if got := s.with(secret, "GET", "/api/v1/settings", ""); gjson.Get(got.body, "identity").Raw != want {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
+// TestRoot_Ollama: browsers get the page, and all others Ollama's greeting.
+func TestRoot_Ollama(t *testing.T) {
+	t.Parallel()
+	const html, greeting = "text/html,application/xhtml+xml,*/*;q=0.8", "Ollama is running"
+	for _, tt := range []struct {
+		root   Root
+		method string
+		accept string
+		want   string // a part
+		status int
+	}{
+		{Root{Page: true, Ollama: true}, "GET", html, "<html", 200},
+		{Root{Page: true, Ollama: true}, "GET", "*/*", greeting, 200},
+		{Root{Page: true, Ollama: true}, "GET", "application/json", greeting, 200},
+		{Root{Ollama: true}, "GET", html, greeting, 200},
+		{Root{Ollama: true}, "HEAD", "", "", 200},
+		{Root{Ollama: true}, "POST", "", "Unexpected endpoint", 404},
+		{Root{}, "GET", "", "Unexpected endpoint", 404},
+	} {
+		s := serve(t, nil, func(c *Config, _ *node.Settings) { c.Root = tt.root })
+		got := s.do(tt.method, "/", "", "Accept", tt.accept, "Accept-Encoding", "identity")
+		if got.status != tt.status || !strings.Contains(got.body, tt.want) || tt.root.Ollama && tt.status == 200 && !slices.Contains(got.header.Values("Vary"), "Accept") {
+			t.Errorf("%+v, %s, %s: %d %.100s %v", tt.root, tt.method, tt.accept, got.status, got.body, got.header)
 		}
 	}
 }

@@ -89,9 +89,11 @@ func (h *Auth) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.
 		address = r.RemoteAddr
 	}
 	trusted := h.trusted(r)
-	if trusted == nil && !api.HasToken(r) && api.IsPage(r) && hasPage(r) {
-		api.ServePage(w, r) // by itself: what another handler has at this path isn't for everybody
-		return nil
+	if trusted == nil && !api.HasToken(r) && r.URL.Path == "/" {
+		if root := rootOf(r); root.Has(r) {
+			root.ServeHTTP(w, r) // by itself: what another handler has at this path isn't for everybody
+			return nil
+		}
 	}
 	admitted, ok := h.api.Admit(w, r, trusted, address)
 	if !ok {

@@ -222,6 +222,7 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 //		max_body <size>
 //		cors <origin...>                  # *: all
 //		page on|off
+//		greeting ollama
 //	}
 func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	handler := new(Handler)
@@ -255,6 +256,13 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 				return nil, err
 			}
 			handler.Page = &on
+		case "greeting":
+			if !h.Args(&handler.Greeting) {
+				return nil, h.ArgErr()
+			}
+			if handler.Greeting != greetingOllama || h.NextArg() {
+				return nil, h.Errf("greeting: the only one is %s", greetingOllama)
+			}
 		default:
 			return nil, unknownOption(h.Dispenser, "lm_api", handlerOptions)
 		}
@@ -289,7 +297,7 @@ var (
 	hubOptions     = []string{"stall_timeout", "token"}
 	storeOptions   = []string{"max_age", "max_turns", "token_grace"}
 	warmOptions    = []string{"daily", "max_age", "min_tokens", "save_after", "size"}
-	handlerOptions = []string{"cors", "dialects", "max_body", "page"}
+	handlerOptions = []string{"cors", "dialects", "greeting", "max_body", "page"}
 )
 
 // unknownOption returns an error about the current word, with the options that exist.

@@ -30,9 +30,19 @@ type Handler struct {
 	// that. Default: on, if the site serves the family "native", which the page needs.
 	Page *bool `json:"page,omitempty"`
 
+	// What the path / answers to clients that aren't browsers: "ollama" makes it say "Ollama is running", by which clients of Ollama's API
+	// recognize a server. Default: nothing else than to browsers.
+	Greeting string `json:"greeting,omitempty"`
+
 	api *api.API
 	app *App
 }
+
+// greetingOllama is the only greeting.
+const greetingOllama = "ollama"
+
+// root is what the site answers at the path /.
+func (h *Handler) root() api.Root { return api.Root{Page: h.hasPage(), Ollama: h.Greeting == greetingOllama} }
 
 // hasPage reports whether the site serves the page.
 func (h *Handler) hasPage() bool {
@@ -58,7 +68,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	c := configOf(ctx, app)
-	c.MaxBody, c.CORS, c.Families, c.Page = h.MaxBody, h.CORS, h.Dialects, h.hasPage()
+	c.MaxBody, c.CORS, c.Families, c.Root = h.MaxBody, h.CORS, h.Dialects, h.root()
 	h.api, h.app = api.New(c), app
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		app.countConnections(server)
@@ -75,6 +85,9 @@ func (h *Handler) Validate() error {
 		if !slices.Contains(api.Families, d) {
 			return fmt.Errorf("lm_api: dialects: %q is not one of %v", d, api.Families)
 		}
+	}
+	if h.Greeting != "" && h.Greeting != greetingOllama {
+		return fmt.Errorf("lm_api: greeting: %q is not %s", h.Greeting, greetingOllama)
 	}
 	if h.Page != nil && *h.Page && !h.servesNative() {
 		return errors.New(`lm_api: page on: the page needs the native API: add native to dialects`)

@@ -21,6 +21,9 @@ func TestAuth_LeavesThePageOpen(t *testing.T) {
 	}{
 		"the page":                {"lm_auth\nlm_api", "GET", "http://a.example/", 200, page},
 		"HEAD":                    {"lm_auth\nlm_api", "HEAD", "http://a.example/", 200, ""},
+		"Ollama's greeting":       {"lm_auth\nlm_api {\ngreeting ollama\n}", "GET", "http://a.example/", 200, "Ollama is running"},
+		"and HEAD":                {"lm_auth\nlm_api {\ngreeting ollama\n}", "HEAD", "http://a.example/", 200, ""},
+		"without the page":        {"lm_auth\nlm_api {\npage off\ngreeting ollama\n}", "GET", "http://a.example/", 200, "Ollama is running"},
 		"another method":          {"lm_auth\nlm_api", "POST", "http://a.example/", 401, denied},
 		"another path":            {"lm_auth\nlm_api", "GET", "http://a.example/index.html", 401, denied},
 		"the API":                 {"lm_auth\nlm_api", "GET", "http://a.example/api/v1/models", 401, denied},

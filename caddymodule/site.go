@@ -114,11 +114,11 @@ func isOpen(routes caddyhttp.RouteList, guarded bool) bool {
 	return false
 }
 
-// hasPage reports whether an lm_api that serves the request's host has the page.
-func hasPage(r *http.Request) (has bool) {
+// rootOf is what the lm_api that serves the request's host answers at the path /.
+func rootOf(r *http.Request) (root api.Root) {
 	server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
-		return false
+		return root
 	}
 	eachHandler(server.Routes, nil, func(h *Handler, hosts []string) {
 		if len(hosts) > 0 {
@@ -127,9 +127,10 @@ func hasPage(r *http.Request) (has bool) {
 				return
 			}
 		}
-		has = has || h.hasPage()
+		own := h.root()
+		root.Page, root.Ollama = root.Page || own.Page, root.Ollama || own.Ollama
 	})
-	return has
+	return root
 }
 
 // corsOf returns the origins that a request's server allows on any of its sites.

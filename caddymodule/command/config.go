@@ -139,7 +139,7 @@ func readConfig(file string) ([]byte, error) {
 
 // defaultConfig is the configuration of `lmcaddy serve` without flags.
 func defaultConfig() *caddy.Config {
-	return serveConfig(defaultListen, new(caddymodule.App), caddyconfig.JSONModuleObject(caddymodule.Handler{}, "handler", "lm_api", nil))
+	return serveConfig(new(caddymodule.App), sites{"lmcaddy": newSite(defaultListen, caddymodule.Handler{}, false)})
 }
 
 // writeConfiguration shows a configuration to people.

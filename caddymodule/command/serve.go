@@ -19,10 +19,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/machine"
 )
 
-const defaultListen = "127.0.0.1:1234"
+const (
+	defaultListen = "127.0.0.1:1234"
+	ollamaListen  = "127.0.0.1:11434"
+)
 
 func defineServe(cmd *cobra.Command) {
 	cmd.Flags().StringP("listen", "l", defaultListen, "The address to serve on")
+	cmd.Flags().Bool("ollama", false, "Also serve on "+ollamaListen+", where clients of Ollama look for it")
 	cmd.Flags().StringArray("models-dir", nil, "An additional models folder (may be repeated)")
 	cmd.Flags().Bool("require-auth", false, "Require a token (lmcaddy token create)")
 	cmd.Flags().StringArray("cors", nil, "An origin whose web pages may use the API, such as https://app.example (may be repeated)")
@@ -47,11 +51,11 @@ func serve(flags caddycmd.Flags) error {
 	if err != nil {
 		return err
 	}
-	site, err := siteFlags(flags)
+	sites, err := siteFlags(flags)
 	if err != nil {
 		return err
 	}
-	config := serveConfig(listen, app, site...)
+	config := serveConfig(app, sites)
 	encoded, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -96,8 +100,8 @@ func appFlags(flags caddycmd.Flags) (*caddymodule.App, error) {
 	return app, nil
 }
 
-// siteFlags returns the handlers of the site that the flags ask for.
-func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, _ error) {
+// siteFlags returns the sites that the flags ask for.
+func siteFlags(flags caddycmd.Flags) (sites, error) {
 	origins, err := flags.GetStringArray("cors")
 	if err != nil {
 		return nil, err
@@ -107,24 +111,37 @@ func siteFlags(flags caddycmd.Flags) (site []json.RawMessage, _ error) {
 			return nil, fmt.Errorf("--%w", err)
 		}
 	}
-	if flags.Bool("require-auth") {
-		site = append(site, caddyconfig.JSONModuleObject(caddymodule.Auth{}, "handler", "lm_auth", nil))
+	all := sites{"lmcaddy": newSite(flags.String("listen"), caddymodule.Handler{CORS: origins}, flags.Bool("require-auth"))}
+	if flags.Bool("ollama") {
+		name := "ollama"
+		if flags.String("listen") == ollamaListen {
+			name = "lmcaddy"
+		}
+		all[name] = newSite(ollamaListen, caddymodule.Handler{CORS: origins, Greeting: "ollama"}, flags.Bool("require-auth"))
 	}
-	return append(site, caddyconfig.JSONModuleObject(caddymodule.Handler{CORS: origins}, "handler", "lm_api", nil)), nil
+	return all, nil
 }
 
-// serveConfig returns a configuration with one plain HTTP site that serves the API.
-func serveConfig(listen string, app *caddymodule.App, handlers ...json.RawMessage) *caddy.Config {
-	site := caddyhttp.App{
-		GracePeriod: caddy.Duration(caddymodule.DefaultGrace),
-		Servers: map[string]*caddyhttp.Server{
-			"lmcaddy": {
-				Listen:    []string{listen},
-				AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
-				Routes:    caddyhttp.RouteList{{HandlersRaw: handlers}},
-			},
-		},
+// sites are plain HTTP servers, by name.
+type sites map[string]*caddyhttp.Server
+
+// newSite returns a site that serves the API.
+func newSite(listen string, handler caddymodule.Handler, needsToken bool) *caddyhttp.Server {
+	var handlers []json.RawMessage
+	if needsToken {
+		handlers = append(handlers, caddyconfig.JSONModuleObject(caddymodule.Auth{}, "handler", "lm_auth", nil))
 	}
+	handlers = append(handlers, caddyconfig.JSONModuleObject(handler, "handler", "lm_api", nil))
+	return &caddyhttp.Server{
+		Listen:    []string{listen},
+		AutoHTTPS: &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:    caddyhttp.RouteList{{HandlersRaw: handlers}},
+	}
+}
+
+// serveConfig returns a configuration with sites that serve the API.
+func serveConfig(app *caddymodule.App, all sites) *caddy.Config {
+	site := caddyhttp.App{GracePeriod: caddy.Duration(caddymodule.DefaultGrace), Servers: all}
 	noPersist := false
 	return &caddy.Config{
 		Admin:   &caddy.AdminConfig{Listen: caddy.DefaultAdminListen, Config: &caddy.ConfigSettings{Persist: &noPersist}},
