@@ -35,6 +35,8 @@ type Config struct {
 	Logs *logs.Log
 	// Describe returns the configuration, for administrators; nil: they aren't told.
 	Describe func() resource.Configuration
+	// Version is the server's; empty: unknown.
+	Version string
 	// Exiting is closed when the server begins to shut down. Streams of events that would not end by themselves then end; nil:
 	// they go on.
 	Exiting <-chan struct{}

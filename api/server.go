@@ -2,7 +2,9 @@ package api
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/lmcaddy/lmcaddy/internal/resource"
@@ -24,7 +26,9 @@ type (
 		Queue          int         `json:"queue"`            // 0: no bound
 		ListModels     string      `json:"list_models"`
 		ReasoningField string      `json:"reasoning_field"`
+		Version        string      `json:"version"` // of the server
 
+		Presets       []presetAnswer          `json:"presets"`
 		Identity      *identityAnswer         `json:"identity"`                // null: the request has no token
 		Configuration *resource.Configuration `json:"configuration,omitempty"` // for administrators
 	}
@@ -33,6 +37,11 @@ type (
 		Name   string       `json:"name"`
 		Scopes []node.Scope `json:"scopes"`
 		Models []string     `json:"models"` // patterns; none: all
+	}
+	// presetAnswer is a preset, by which requests may be completed.
+	presetAnswer struct {
+		Name   string      `json:"name"`
+		Fields node.Preset `json:"fields,omitempty"` // for administrators
 	}
 	gatesAnswer struct {
 		EphemeralMCP bool `json:"ephemeral_mcp"`
@@ -56,6 +65,8 @@ func (c *call) settings() error {
 		Queue:          s.Queue,
 		ListModels:     "loaded",
 		ReasoningField: string(openai.ReasoningPlain),
+		Version:        c.api.Version,
+		Presets:        []presetAnswer{},
 	}
 	if s.ListAll {
 		a.ListModels = "all"
@@ -70,7 +81,15 @@ func (c *call) settings() error {
 	if who != nil {
 		a.Identity = &identityAnswer{who.Name, who.Scopes, append([]string{}, who.Models...)}
 	}
-	if who != nil && who.May(node.ScopeAdmin) && c.api.Describe != nil {
+	isAdmin := who != nil && who.May(node.ScopeAdmin)
+	for _, name := range slices.Sorted(maps.Keys(s.Presets)) {
+		preset := presetAnswer{Name: name}
+		if isAdmin {
+			preset.Fields = s.Presets[name]
+		}
+		a.Presets = append(a.Presets, preset)
+	}
+	if isAdmin && c.api.Describe != nil {
 		a.Configuration = new(c.api.Describe())
 	}
 	return c.answer(a)

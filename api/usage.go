@@ -36,13 +36,16 @@ const usageDays = 30
 // usage is GET /api/v1/usage?from=2026-01-01&to=2026-01-31, or ?since=7d: everybody's for an administrator, otherwise the
 // identity's own. With by=day, by=model or by=token, it is summed up.
 func (c *call) usage() error {
+	by := c.r.URL.Query().Get("by")
+	if by == byHour {
+		return c.hourlyUsage()
+	}
 	from, to, bad := usagePeriod(c.r.URL.Query(), time.Now().UTC())
 	if bad != nil {
 		return bad
 	}
-	by := c.r.URL.Query().Get("by")
 	if _, ok := usageGroups[by]; !ok && by != "" {
-		return translate.Invalid("invalid_value", "by", `"by" must be day, model or token.`)
+		return translate.Invalid("invalid_value", "by", `"by" must be hour, day, model or token.`)
 	}
 	used, err := c.usedBetween(from, to)
 	if err != nil {
@@ -63,11 +66,15 @@ func (c *call) usage() error {
 
 // usedBetween is the usage that the request's identity may see, between two days.
 func (c *call) usedBetween(from, to time.Time) (map[store.UsageKey]store.UsageCount, error) {
-	var owner *string
-	if !c.isAdmin() {
-		owner = new(c.owner())
+	return c.node.Usage(c.r.Context(), c.usageOwner(), from, to)
+}
+
+// usageOwner is the owner whose usage the request's identity may see; nil: everybody's.
+func (c *call) usageOwner() *string {
+	if c.isAdmin() {
+		return nil
 	}
-	return c.node.Usage(c.r.Context(), owner, from, to)
+	return new(c.owner())
 }
 
 func dayOf(key store.UsageKey) string {

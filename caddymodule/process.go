@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -41,7 +40,7 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 	w.Header().Set("Content-Type", "application/json")
 	engines := activeEngines()
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
-		Version: cmp.Or(program().Version, moduleVersion()), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
+		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
 		Sandbox: sandboxOf(engines), Engines: engines,
 	})
 }

@@ -172,7 +172,7 @@ func isReachable(listen string) bool {
 // configOf returns the configuration of a site's API.
 func configOf(ctx caddy.Context, a *App) api.Config {
 	return api.Config{
-		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing,
+		Node: a.Node, Log: recordedRequests(ctx, "http.handlers.lm_api"), Logs: recent, Describe: a.describing, Version: versionOf(),
 		Exiting: exiting, Underway: a.requests.counted, Ended: tellCaddy, Hosts: a.Hosts, ServesHost: servesHost,
 		RootCertificate: rootCertificate(ctx),
 	}

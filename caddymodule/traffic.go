@@ -1,7 +1,6 @@
 package caddymodule
 
 import (
-	"cmp"
 	"runtime"
 	"strings"
 	"time"
@@ -102,7 +101,7 @@ type serverFigures struct {
 }
 
 func figuresOf(n *node.Node) serverFigures {
-	f := serverFigures{version: cmp.Or(program().Version, moduleVersion()), goVersion: runtime.Version(), began: n.Began(), latency: n.StoreLatency()}
+	f := serverFigures{version: versionOf(), goVersion: runtime.Version(), began: n.Began(), latency: n.StoreLatency()}
 	f.downloads, f.left = n.DownloadCounts()
 	return f
 }

@@ -51,7 +51,13 @@ func (n *Node) openStore(s *StoreSettings) error {
 // prune removes conversations that exceed the bounds.
 func (n *Node) prune() {
 	s, bounds := n.store.Load(), n.settings.Load().Store.Bounds
-	if s == nil || bounds == (store.Bounds{}) {
+	if s == nil {
+		return
+	}
+	if err := s.PruneHours(n.ctx, time.Now()); err != nil && n.ctx.Err() == nil {
+		n.log.Error("removing the usage of old hours failed", "error", err)
+	}
+	if bounds == (store.Bounds{}) {
 		return
 	}
 	switch removed, err := s.Prune(n.ctx, bounds); {

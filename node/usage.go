@@ -20,11 +20,11 @@ func (e *LimitError) Error() string { return e.Message }
 // meter counts usage and enforces the limits of tokens. A crash loses the last few seconds, which haven't been saved.
 type meter struct {
 	mu      sync.Mutex
-	pending map[store.UsageKey]store.UsageCount // not yet saved
-	total   map[usageKey]store.UsageCount       // since the start
-	running map[string]int                      // requests in progress, by owner
-	recent  map[string][]time.Time              // start times of requests in the last minute, by owner
-	today   map[string]spent                    // by owner
+	pending map[store.HourKey]store.UsageCount // not yet saved
+	total   map[usageKey]store.UsageCount      // since the start
+	running map[string]int                     // requests in progress, by owner
+	recent  map[string][]time.Time             // start times of requests in the last minute, by owner
+	today   map[string]spent                   // by owner
 
 	reserved map[string]int64 // tokens reserved for requests in progress, by owner
 	settled  chan struct{}    // closed when a reservation is settled; nil if no request waits for that
@@ -40,7 +40,7 @@ type spent struct {
 
 func newMeter() *meter {
 	return &meter{
-		pending: map[store.UsageKey]store.UsageCount{}, total: map[usageKey]store.UsageCount{},
+		pending: map[store.HourKey]store.UsageCount{}, total: map[usageKey]store.UsageCount{},
 		running: map[string]int{}, recent: map[string][]time.Time{}, today: map[string]spent{}, reserved: map[string]int64{},
 	}
 }
@@ -108,7 +108,7 @@ func (n *Node) recall(ctx context.Context, owner string) error {
 		s.tokens += count.TokensIn + count.TokensOut
 	}
 	for key, count := range m.pending {
-		if key.Day == day && key.Owner == owner {
+		if key.Hour/24 == day && key.Owner == owner {
 			s.tokens += count.TokensIn + count.TokensOut
 		}
 	}
@@ -120,13 +120,14 @@ func (n *Node) recall(ctx context.Context, owner string) error {
 func (n *Node) Used(who *Identity, model string, u translate.Usage) {
 	m, owner := n.meter, who.ID()
 	count := store.UsageCount{Requests: 1, TokensIn: int64(u.Prompt), TokensOut: int64(u.Completion)}
-	key := store.UsageKey{Day: store.Day(time.Now()), Owner: owner, Model: model}
+	now := time.Now()
+	key := store.HourKey{Hour: store.Hour(now), Owner: owner, Model: model}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pending[key] = sum(m.pending[key], count)
 	total := usageKey{owner, model}
 	m.total[total] = sum(m.total[total], count)
-	if s := m.today[owner]; s.day == key.Day {
+	if s := m.today[owner]; s.day == store.Day(now) {
 		s.tokens += count.TokensIn + count.TokensOut
 		m.today[owner] = s
 	}
@@ -156,6 +157,14 @@ func (n *Node) Usage(ctx context.Context, owner *string, from, to time.Time) (ma
 	return n.Conversations().Usage(ctx, store.Day(from), store.Day(to))
 }
 
+// HourlyUsage returns the usage between two times, of whole hours: of all owners together, or of the given one. It is known for 31 days.
+func (n *Node) HourlyUsage(ctx context.Context, owner *string, from, to time.Time) (map[store.HourKey]store.UsageCount, error) {
+	if err := n.noteUsed(ctx); err != nil {
+		return nil, err
+	}
+	return n.Conversations().HourlyUsage(ctx, owner, store.Hour(from), store.Hour(to))
+}
+
 // note saves the usage that hasn't been saved, and logs errors.
 func (n *Node) note() {
 	if err := n.noteUsed(n.ctx); err != nil && n.ctx.Err() == nil {
@@ -175,7 +184,7 @@ func (n *Node) noteUsed(ctx context.Context) error {
 	n.tokens.mu.Unlock()
 	n.meter.mu.Lock()
 	pending := n.meter.pending
-	n.meter.pending = map[store.UsageKey]store.UsageCount{}
+	n.meter.pending = map[store.HourKey]store.UsageCount{}
 	n.meter.mu.Unlock()
 	if len(used) > 0 {
 		if err := s.TouchTokens(ctx, used); err != nil {

@@ -25,7 +25,7 @@ func TestLatency(t *testing.T) {
 	if _, err := s.Token(t.Context(), "unknown"); err == nil {
 		t.Error("a token that nobody has made")
 	}
-	if err := s.AddUsage(t.Context(), map[UsageKey]UsageCount{{Day: 1, Owner: "o", Model: "m"}: {Requests: 1}}); err != nil {
+	if err := s.AddUsage(t.Context(), map[HourKey]UsageCount{{Hour: 24, Owner: "o", Model: "m"}: {Requests: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -83,13 +83,15 @@ func TestUsage(t *testing.T) {
 		s, other := open(t, at), open(t, at)
 		ctx := t.Context()
 		key := func(day int, owner string) UsageKey { return UsageKey{day, owner, "a/b"} }
+		hour := func(hour int, owner string) HourKey { return HourKey{hour, owner, "a/b"} }
 		const rounds = 20
 		var all sync.WaitGroup
 		for _, s := range []*Store{s, other} { // as two processes
 			all.Go(func() {
 				for range rounds {
-					err := s.AddUsage(ctx, map[UsageKey]UsageCount{
-						key(10, "ann"): {1, 20, 3}, key(10, "bob"): {1, 0, 1}, key(11, "ann"): {2, 5, 5}, key(12, ""): {1, 1, 1},
+					err := s.AddUsage(ctx, map[HourKey]UsageCount{
+						hour(10*24, "ann"): {0, 20, 1}, hour(10*24+23, "ann"): {1, 0, 2}, hour(10*24, "bob"): {1, 0, 1},
+						hour(11*24, "ann"): {2, 5, 5}, hour(12*24+1, ""): {1, 1, 1},
 					})
 					if err != nil {
 						t.Error(err)
@@ -117,6 +119,27 @@ func TestUsage(t *testing.T) {
 		}
 		if n := rows(t, s, "token_usage"); n != 4 {
 			t.Error(fmt.Sprint(n, " rows"))
+		}
+		for name, tt := range map[string]struct {
+			owner    *string
+			from, to int
+			want     map[HourKey]UsageCount
+		}{
+			"all owners together": {nil, 10 * 24, 11*24 - 1, map[HourKey]UsageCount{hour(10*24, ""): {n, 20 * n, 2 * n}, hour(10*24+23, ""): {n, 0, 2 * n}}},
+			"one owner":           {new("ann"), 10*24 + 1, 99 * 24, map[HourKey]UsageCount{hour(10*24+23, "ann"): {n, 0, 2 * n}, hour(11*24, "ann"): {2 * n, 5 * n, 5 * n}}},
+			"nobody's":            {new(""), 0, 99 * 24, map[HourKey]UsageCount{hour(12*24+1, ""): {n, n, n}}},
+			"no hours":            {nil, 0, 9 * 24, map[HourKey]UsageCount{}},
+		} {
+			got, err := s.HourlyUsage(ctx, tt.owner, tt.from, tt.to)
+			if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+				t.Errorf("hours, %s: %v (-want +got):\n%s", name, err, diff)
+			}
+		}
+		if err := s.PruneHours(ctx, time.Unix(int64(11*24+hoursKept)*60*60, 0)); err != nil {
+			t.Error(err)
+		}
+		if hours, days := rows(t, s, "hourly_usage"), rows(t, s, "token_usage"); hours != 2 || days != 4 {
+			t.Errorf("%d hours and %d days are left", hours, days)
 		}
 	})
 }

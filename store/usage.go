@@ -38,17 +38,32 @@ const (
 )
 
 // AddUsage adds to the stored usage. After an error it may have been added.
-func (s *Store) AddUsage(ctx context.Context, used map[UsageKey]UsageCount) error {
-	keys := slices.SortedFunc(maps.Keys(used), func(a, b UsageKey) int { // in the same order everywhere, or two writers might deadlock
+func (s *Store) AddUsage(ctx context.Context, used map[HourKey]UsageCount) error {
+	days := map[UsageKey]UsageCount{}
+	for k, n := range used {
+		d := days[k.day()]
+		days[k.day()] = UsageCount{d.Requests + n.Requests, d.TokensIn + n.TokensIn, d.TokensOut + n.TokensOut}
+	}
+	// in the same order everywhere, or two writers might deadlock
+	inDays := slices.SortedFunc(maps.Keys(days), func(a, b UsageKey) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model))
+	})
+	inHours := slices.SortedFunc(maps.Keys(used), func(a, b HourKey) int {
+		return cmp.Or(cmp.Compare(a.Hour, b.Hour), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Model, b.Model))
 	})
 	return s.write(ctx, 0, func(t *tx) error {
 		if t.again {
 			return nil // counting it twice would be worse than not at all
 		}
-		for _, k := range keys {
-			n := used[k]
+		for _, k := range inDays {
+			n := days[k]
 			if _, err := t.exec(addUsage, k.Day, k.Owner, k.Model, n.Requests, n.TokensIn, n.TokensOut); err != nil {
+				return err
+			}
+		}
+		for _, k := range inHours {
+			n := used[k]
+			if _, err := t.exec(addHourly, k.Hour, k.Owner, k.Model, n.Requests, n.TokensIn, n.TokensOut); err != nil {
 				return err
 			}
 		}

@@ -1,5 +1,7 @@
 package resource
 
+import "time"
+
 // Usage is the response to GET /api/v1/usage with the parameter by.
 type Usage struct {
 	From  string     `json:"from"` // days in UTC, both included
@@ -7,6 +9,22 @@ type Usage struct {
 	By    string     `json:"by"`
 	Usage []UsageRow `json:"usage"`
 	Total UsageCount `json:"total"`
+}
+
+// HourlyUsage is the response to GET /api/v1/usage with by=hour.
+type HourlyUsage struct {
+	From  *Time      `json:"from"` // the first hour
+	To    *Time      `json:"to"`   // the last one, which is not over
+	By    string     `json:"by"`
+	Usage []UsedHour `json:"usage"` // sorted by hour and model
+	Total UsageCount `json:"total"`
+}
+
+// UsedHour is the usage of a model in an hour.
+type UsedHour struct {
+	Hour  time.Time `json:"hour"` // its beginning
+	Model string    `json:"model"`
+	UsageCount
 }
 
 // UsageCount is an amount of usage.
