@@ -172,6 +172,10 @@ type Model struct {
 	// Whether the states of its conversations may be kept in files. Default: true.
 	Warm *bool `json:"warm,omitempty"`
 
+	// The addresses of workers on other machines that the model is spread over, with this one: hosts and ports. Each runs
+	// `lmcaddy rpc-worker`, and computes for one model at a time. Only for llama_server. Default: none.
+	RPC []string `json:"rpc,omitempty"`
+
 	// Arguments appended to the engine's.
 	Args []string `json:"args,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/api"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func init() {
@@ -100,6 +101,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			pin
 //			ttl <duration>
 //			warm on|off
+//			rpc <host:port...>            # may be repeated
 //			args <argument...>
 //		}
 //		hub <url> {                       # may be repeated
@@ -199,6 +201,8 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 			var on bool
 			on, err = onOff(d)
 			m.Warm = &on
+		case "rpc":
+			err = workerArgs(d, &m.RPC)
 		case "args":
 			err = someArgs(d, &m.Args)
 		default:
@@ -270,6 +274,25 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	return handler, nil
 }
 
+// workerArgs reads addresses of workers.
+func workerArgs(d *caddyfile.Dispenser, to *[]string) error {
+	from := len(*to)
+	if err := someArgs(d, to); err != nil {
+		return err
+	}
+	for i, address := range (*to)[from:] {
+		normal, err := supervisor.WorkerAddress(address)
+		if err != nil {
+			return d.Errf("rpc: %v", err)
+		}
+		if slices.Contains((*to)[:from+i], normal) {
+			return d.Errf("rpc: the worker %s is named twice", normal)
+		}
+		(*to)[from+i] = normal
+	}
+	return nil
+}
+
 // dialectArgs reads the names of API families.
 func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 	var names []string
@@ -293,7 +316,7 @@ var (
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
 		"prompt_cache", "queue", "reasoning_field", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
 	}
-	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "ttl", "warm"}
+	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
 	hubOptions     = []string{"stall_timeout", "token"}
 	storeOptions   = []string{"max_age", "max_turns", "token_grace"}
 	warmOptions    = []string{"daily", "max_age", "min_tokens", "save_after", "size"}

@@ -86,6 +86,7 @@ type ModelSettings struct {
 	Pinned        bool           // never evicted
 	TTL           *time.Duration // overrides IdleTTL, even if it was loaded by hand
 	Warm          *bool          // whether states of its prompts may be kept; nil: they may
+	RPC           []string       // addresses of workers on other machines that it computes on, see [supervisor.WorkerAddress]
 	Args          []string       // appended to the engine's arguments
 }
 
@@ -142,6 +143,9 @@ func (s Settings) Validate() error {
 				return fmt.Errorf("alias %s: it is given to two models, %s and %s", alias, min(key, other), max(key, other))
 			}
 			names[alias] = key
+		}
+		if err := m.checkWorkers(); err != nil {
+			return fmt.Errorf("model %s: rpc: %w", key, err)
 		}
 		if m.ContextLength < 0 || m.Parallel < 0 {
 			return fmt.Errorf("model %s: context_length and parallel must not be negative", key)

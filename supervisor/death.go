@@ -25,10 +25,13 @@ type death struct {
 func (d *death) begin(reason string, kill func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.reason == "" {
+		d.reason = reason
+	}
 	if d.timer != nil || d.ended {
 		return
 	}
-	d.reason, d.until = reason, time.Now().Add(deathDelay)
+	d.until = time.Now().Add(deathDelay)
 	d.timer = time.AfterFunc(deathPause, kill)
 }
 

@@ -11,6 +11,7 @@ const CPU = "CPU"
 // Allocation is memory that an engine has allocated in the buffers of one name.
 type Allocation struct {
 	Buffer string // its name, such as CUDA0, CPU_Mapped or CUDA_Host
+	Worker string // the address of the worker that has it; empty: it is on this machine
 	Bytes  int64
 }
 
@@ -18,18 +19,20 @@ type Allocation struct {
 const mostAllocations = 64
 
 // allocated counts a buffer that an engine has reported. Readers may share the list, so it isn't changed in place.
-func (a *Applied) allocated(buffer string, bytes int64) {
-	a.Buffers += bytes
-	i := slices.IndexFunc(a.Allocations, func(known Allocation) bool { return known.Buffer == buffer })
+func (a *Applied) allocated(sig Signal) {
+	if sig.Worker == "" {
+		a.Buffers += sig.Bytes
+	}
+	i := slices.IndexFunc(a.Allocations, func(known Allocation) bool { return known.Buffer == sig.Text && known.Worker == sig.Worker })
 	if i < 0 && len(a.Allocations) == mostAllocations {
 		i = mostAllocations - 1
 	}
 	a.Allocations = slices.Clone(a.Allocations)
 	if i < 0 {
-		a.Allocations = append(a.Allocations, Allocation{buffer, bytes})
+		a.Allocations = append(a.Allocations, Allocation{sig.Text, sig.Worker, sig.Bytes})
 		return
 	}
-	a.Allocations[i].Bytes += bytes
+	a.Allocations[i].Bytes += sig.Bytes
 }
 
 // DeviceMemory is what an instance takes of a device's memory, in bytes.
@@ -38,7 +41,22 @@ type DeviceMemory struct {
 	Bytes  int64
 }
 
-// Devices returns how the Memory of the instance is spread over devices, the CPU first; nil: it isn't known, or not yet. What the engine
+// Workers returns what the instance takes of the memory of its workers, in the order of its Spec; while that isn't known, without figures.
+func (i Info) Workers() []DeviceMemory {
+	var all []DeviceMemory
+	for n, address := range i.Spec.RPC {
+		taken := DeviceMemory{Device: address}
+		for _, a := range i.applied.Allocations {
+			if a.Worker != "" && (a.Worker == address || n < len(i.workers) && a.Worker == i.workers[n]) {
+				taken.Bytes += a.Bytes
+			}
+		}
+		all = append(all, taken)
+	}
+	return all
+}
+
+// Devices returns how the Memory of the instance is spread over the devices of this machine, the CPU first; nil: it isn't known, or not yet. What the engine
 // didn't report by device is counted for the CPU.
 func (i Info) Devices() []DeviceMemory {
 	hasOthers := slices.ContainsFunc(i.Build.Devices, func(d Device) bool { return !d.IsCPU() })
@@ -48,7 +66,7 @@ func (i Info) Devices() []DeviceMemory {
 	all := []DeviceMemory{{Device: CPU, Bytes: i.Memory}}
 	for _, a := range i.applied.Allocations {
 		name := deviceOf(a.Buffer, i.Build.Devices)
-		if name == CPU || a.Bytes == 0 {
+		if name == CPU || a.Bytes == 0 || a.Worker != "" {
 			continue
 		}
 		at := slices.IndexFunc(all, func(d DeviceMemory) bool { return d.Device == name })

@@ -11,7 +11,7 @@ import (
 func TestInfo_Devices(t *testing.T) {
 	t.Parallel()
 	gpus := []Device{{Name: "CUDA0", Memory: 8 << 30}, {Name: "CUDA1", Memory: 8 << 30}, {Name: "BLAS"}}
-	buffers := []Allocation{{"CPU_Mapped", 100}, {"CUDA0", 500}, {"CUDA_Host", 30}, {"CUDA1", 40}, {"CUDA0", 7}, {"CUDA0_Split", 3}, {"CUDA01", 1}, {"", 2}}
+	buffers := []Allocation{{"CPU_Mapped", "", 100}, {"CUDA0", "", 500}, {"CUDA_Host", "", 30}, {"CUDA1", "", 40}, {"CUDA0", "", 7}, {"CUDA0_Split", "", 3}, {"CUDA01", "", 1}, {"", "", 2}, {"CUDA0", "10.0.0.3:1", 1000}}
 	loaded := time.Now()
 	for name, tt := range map[string]struct {
 		info      Info
@@ -28,7 +28,7 @@ func TestInfo_Devices(t *testing.T) {
 		"more than is counted":    {Info{Memory: 90, LoadedAt: loaded, Build: Build{Devices: gpus}}, buffers[1:2], []DeviceMemory{{CPU, 0}, {"CUDA0", 500}}},
 	} {
 		for _, a := range tt.allocated {
-			tt.info.applied.allocated(a.Buffer, a.Bytes)
+			tt.info.applied.allocated(Signal{Text: a.Buffer, Worker: a.Worker, Bytes: a.Bytes})
 		}
 		if diff := cmp.Diff(tt.want, tt.info.Devices()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -40,11 +40,11 @@ func TestInfo_Devices(t *testing.T) {
 func TestApplied_Allocated(t *testing.T) {
 	t.Parallel()
 	var a Applied
-	a.allocated("one", 1)
+	a.allocated(Signal{Text: "one", Bytes: 1})
 	before := a
 	for i := range 10 * mostAllocations {
-		a.allocated(fmt.Sprint("CUDA", i), 1)
-		a.allocated("one", 1)
+		a.allocated(Signal{Text: fmt.Sprint("CUDA", i), Bytes: 1})
+		a.allocated(Signal{Text: "one", Bytes: 1})
 	}
 	sum := int64(0)
 	for _, one := range a.Allocations {
@@ -53,7 +53,7 @@ func TestApplied_Allocated(t *testing.T) {
 	if len(a.Allocations) != mostAllocations || sum != a.Buffers || a.Buffers != 20*mostAllocations+1 {
 		t.Errorf("%d names, %d of %d bytes", len(a.Allocations), sum, a.Buffers)
 	}
-	if diff := cmp.Diff([]Allocation{{"one", 1}}, before.Allocations); diff != "" {
+	if diff := cmp.Diff([]Allocation{{"one", "", 1}}, before.Allocations); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -88,7 +88,7 @@ func (w *world) checkFirst(waiter *Waiter) {
 			return
 		}
 	}
-	sum := load{1, w.st.need(waiter.Spec)}
+	sum := w.st.loadOf(waiter.Spec)
 	for _, in := range w.st.Instances {
 		sum = sum.plus(in.load())
 	}

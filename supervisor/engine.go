@@ -33,6 +33,11 @@ type (
 		// doesn't report its state.
 		Health() string
 	}
+	// Preparer is a Process that has something to find out before a launch.
+	Preparer interface {
+		// Prepare sets Launch.Workers, or returns why the launch would fail, for clients. It takes a bounded time.
+		Prepare(ctx context.Context, l *Launch) error
+	}
 	// Trier is a Process that doesn't say when its model is loaded. Once it listens, it is sent a small request, which it answers
 	// when it is ready.
 	Trier interface {
@@ -76,13 +81,14 @@ type (
 // Launch is a Spec with the values that are chosen for each process.
 type Launch struct {
 	*Spec
-	Cache    string // a folder for files shared between launches, such as compiled shaders; empty: none
-	Instance string // the model's name, for the engine
-	Folder   string // for this launch alone; empty: none
-	Socket   string // the Unix socket in Folder to listen on; empty: the engine listens on Port
-	Port     int    // on 127.0.0.1
-	APIKey   string // the key that the engine has to require, if it can
-	States   string // the folder for the states of slots; empty: none are saved
+	Cache    string   // a folder for files shared between launches, such as compiled shaders; empty: none
+	Instance string   // the model's name, for the engine
+	Folder   string   // for this launch alone; empty: none
+	Socket   string   // the Unix socket in Folder to listen on; empty: the engine listens on Port
+	Port     int      // on 127.0.0.1
+	APIKey   string   // the key that the engine has to require, if it can
+	Workers  []string // Spec.RPC with addresses instead of names
+	States   string   // the folder for the states of slots; empty: none are saved
 }
 
 // SlotState is what was saved of a slot, or restored.
@@ -126,6 +132,7 @@ type Signal struct {
 	Kind     SignalKind
 	Progress float64 // 0 to 1, with SignalProgress
 	Text     string  // the engine's message, with SignalTrouble; what has happened, with SignalDead; the buffer's name, with SignalBuffer
+	Worker   string  // the address of the worker that has the buffer, with SignalBuffer; empty: it is on this machine
 	Bytes    int64   // with SignalBuffer
 	Toggle   Toggle  // with SignalFlashAttention
 }

@@ -31,6 +31,7 @@ type Info struct {
 	Held     time.Time // until when its remote wants fewer requests; zero: it doesn't
 	Smaller  bool      // it was loaded in a smaller size to leave room for other models
 	applied  Applied
+	workers  []string // the addresses that Spec.RPC stands for; nil before it is launched
 }
 
 // batchSize returns how many tokens of a prompt an engine evaluates at a time, or 0 if that is unknown.
@@ -151,6 +152,7 @@ func (s *Supervisor) info(in *Instance) Info {
 	if p := s.running[in.Gen]; p != nil {
 		if launched := p.launched.Load(); launched != nil {
 			info.PID, info.Address, info.Build, info.Sandbox = launched.pid, launched.address, launched.build, launched.sandbox
+			info.workers = launched.workers
 		}
 	}
 	return info

@@ -28,11 +28,12 @@ const (
 	ShutDown                    // the supervisor stopped it because the server shuts down
 	Unreachable                 // a remote doesn't answer any more
 	Silent                      // a remote has sent nothing for too long, and the request was given up
+	Severed                     // it has workers on other machines, and one of them was lost or it hung, which no request causes
 )
 
 var lossNames = [...]string{
 	Unharmed: "unharmed", Ended: "ended", Hung: "hung", Deaf: "deaf", Unloaded: "unloaded", ShutDown: "shut down",
-	Unreachable: "unreachable", Silent: "silent",
+	Unreachable: "unreachable", Silent: "silent", Severed: "severed from a worker",
 }
 
 func (k LossKind) String() string { return lossNames[k] }
@@ -74,6 +75,11 @@ func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 	switch {
 	case why == nil:
 		<-p.exited // follows at once
+		if p.hasWorkers() && p.death.why() != "" {
+			loss.Kind = Severed
+		}
+	case *why == ForSilence && p.hasWorkers():
+		loss.Kind = Severed
 	case *why == ForSilence && p.pulse.isDeaf():
 		loss.Kind = Deaf
 	case *why == ForSilence:
@@ -84,6 +90,12 @@ func (p *process) lost(ctx context.Context, l *Lease, err error) Loss {
 		loss.Kind = Unloaded
 	}
 	return loss
+}
+
+// hasWorkers reports whether the process computes on workers.
+func (p *process) hasWorkers() bool {
+	l := p.launched.Load()
+	return l != nil && len(l.workers) > 0
 }
 
 // diesLate checks the health of a process. If it doesn't answer, diesLate waits for its exit, at most lateExitGrace, and

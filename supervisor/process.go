@@ -61,6 +61,7 @@ type launched struct {
 	sandbox string
 	build   Build
 	stdin   io.WriteCloser
+	workers []string // that it computes on
 	steps   []StopStep
 	keeper  *keeper   // nil: states of its slots can't be saved
 	at      time.Time // when it was started
@@ -111,6 +112,11 @@ func (p *process) execute(engine Process, l Launch) error {
 	if err != nil {
 		return err
 	}
+	if preparer, ok := engine.(Preparer); ok {
+		if err := preparer.Prepare(p.ctx, &l); err != nil {
+			return err
+		}
+	}
 	if err := p.settle(&l, build); err != nil {
 		return err
 	}
@@ -151,7 +157,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	now := &launched{
 		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port, apiKey: l.APIKey,
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(), keeper: p.keeper,
-		at: time.Now(),
+		workers: l.Workers, at: time.Now(),
 	}
 	record := mark.Record(now.pid, p.log)
 	p.launched.Store(now) // before its output is read, which may say at once that it is ready
@@ -218,6 +224,9 @@ func (p *process) monitor(engine Process, out *outputs) func() {
 	ctx, cancel := context.WithCancel(p.ctx)
 	var monitors sync.WaitGroup
 	monitors.Go(func() { p.sample(ctx) })
+	for _, address := range p.launched.Load().workers {
+		monitors.Go(func() { p.watchWorker(ctx, address) })
+	}
 	if trier, ok := engine.(Trier); ok {
 		monitors.Go(func() { p.watch(ctx) })
 		monitors.Go(func() { p.try(ctx, trier) })

@@ -9,14 +9,52 @@ import (
 type load struct {
 	instances int
 	memory    int64
+	workers   []string // the addresses of workers, each of which serves one instance
 }
 
-func (l load) plus(o load) load  { return load{l.instances + o.instances, l.memory + o.memory} }
-func (l load) minus(o load) load { return load{l.instances - o.instances, l.memory - o.memory} }
+func (l load) plus(o load) load {
+	return load{l.instances + o.instances, l.memory + o.memory, join(l.workers, o.workers)}
+}
+
+func (l load) minus(o load) load {
+	return load{l.instances - o.instances, l.memory - o.memory, without(l.workers, o.workers)}
+}
+
+// join returns the elements of both lists, and changes neither.
+func join(a, b []string) []string {
+	if len(b) == 0 {
+		return a
+	}
+	return slices.Concat(a, b)
+}
+
+// without returns all without one occurrence of each element of some.
+func without(all, some []string) []string {
+	if len(some) == 0 {
+		return all
+	}
+	all = slices.Clone(all)
+	for _, s := range some {
+		if i := slices.Index(all, s); i >= 0 {
+			all = slices.Delete(all, i, i+1)
+		}
+	}
+	return all
+}
 
 // fits reports whether a load is within the limits.
 func (l Limits) fits(x load) bool {
-	return (l.Instances <= 0 || x.instances <= l.Instances) && (l.Memory <= 0 || x.memory <= l.Memory)
+	return (l.Instances <= 0 || x.instances <= l.Instances) && (l.Memory <= 0 || x.memory <= l.Memory) && x.overbooked() == ""
+}
+
+// overbooked returns a worker that several instances would use; empty: there is none.
+func (l load) overbooked() string {
+	for i, w := range l.workers {
+		if slices.Contains(l.workers[:i], w) {
+			return w
+		}
+	}
+	return ""
 }
 
 // load returns what the instance takes of the limited resources; nothing, if it is a remote's.
@@ -24,8 +62,11 @@ func (in *Instance) load() load {
 	if in.isRemote() {
 		return load{}
 	}
-	return load{1, in.Claim}
+	return load{1, in.Claim, in.Spec.RPC}
 }
+
+// loadOf returns what a load of a Spec is counted with.
+func (st *State) loadOf(spec *Spec) load { return load{1, st.need(spec), spec.RPC} }
 
 // taken returns the load of the instances that match.
 func (s *stepper) taken(which func(*Instance) bool) load {
@@ -49,11 +90,11 @@ func exists(*Instance) bool { return true }
 func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	limits := s.st.Limits
 	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
-	if !limits.fits(fixed.plus(load{1, spec.Memory})) {
+	if !limits.fits(fixed.plus(load{1, spec.Memory, spec.RPC})) {
 		err := neverFits(spec, limits, fixed)
 		return load{}, &err
 	}
-	need := load{1, s.st.need(spec)}
+	need := s.st.loadOf(spec)
 	if limits.Memory > 0 {
 		need.memory = min(need.memory, limits.Memory-fixed.memory)
 	}

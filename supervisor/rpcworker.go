@@ -97,7 +97,7 @@ func (w *RPCWorker) wait(ctx context.Context, cmd *exec.Cmd, guard *child.Guard,
 		return err
 	}
 	detach := context.AfterFunc(ctx, group.Kill)
-	err = cmd.Wait()
+	_ = cmd.Wait() // cmd.ProcessState says how it ended
 	detach()
 	group.Kill()
 	out.drain()

@@ -11,6 +11,7 @@ type Size struct {
 	PromptCache int64
 	Checkpoints int
 	Memory      int64 // estimated memory of the model in this size, in bytes
+	Elsewhere   int64 // on its workers
 	Reserve     int64 // the part of Memory that is allocated gradually
 }
 
@@ -24,7 +25,7 @@ func (s *Spec) smaller(n int) *Spec {
 	}
 	own, size := *s, s.Smaller[n-1]
 	own.Parallel, own.PromptCache, own.Checkpoints = size.Parallel, size.PromptCache, size.Checkpoints
-	own.Memory, own.Reserve, own.Smaller = size.Memory, size.Reserve, s.Smaller[n:]
+	own.Memory, own.Elsewhere, own.Reserve, own.Smaller = size.Memory, size.Elsewhere, size.Reserve, s.Smaller[n:]
 	return &own
 }
 
@@ -84,7 +85,7 @@ func (s *stepper) shrink(total load) bool {
 		rest := total.minus(in.load())
 		for n := range in.Spec.Smaller {
 			spec := in.Spec.smaller(n + 1)
-			if need := (load{1, s.st.need(spec)}); need.memory < in.Claim {
+			if need := s.st.loadOf(spec); need.memory < in.Claim {
 				to[in], total = spec, rest.plus(need)
 			}
 			if s.st.Limits.fits(total) {
@@ -103,7 +104,7 @@ func (s *stepper) shrink(total load) bool {
 			s.leave(in, ForSharing)
 			again := s.again(in.ID, spec, s.now)
 			again.Full = in.fullSpec()
-			s.reserved = s.reserved.plus(load{1, s.st.need(spec)})
+			s.reserved = s.reserved.plus(s.st.loadOf(spec))
 		}
 	}
 	return true
@@ -117,7 +118,7 @@ func (s *stepper) grow() {
 			continue
 		}
 		needed := s.taken(func(o *Instance) bool { return o != in && stays(o) && (o.isKept() || s.isRecent(o)) })
-		if s.st.Limits.fits(needed.plus(load{1, s.st.need(in.Full)})) {
+		if s.st.Limits.fits(needed.plus(s.st.loadOf(in.Full))) {
 			in.Next, in.LateGrants = in.Full, 0
 		}
 	}

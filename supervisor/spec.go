@@ -22,6 +22,7 @@ type Spec struct {
 	Checkpoints    int      // context checkpoints for each slot, for a context that can't be truncated; 0: the engine's default
 	Slotted        bool     // requests choose their slots
 	Private        bool     // isolate owners: requests of different owners share no cached prompts
+	RPC            []string // the addresses of the workers on other machines that it computes on, see [WorkerAddress]
 	Args           []string // further arguments, from the configuration
 	Unconfined     bool     // run it without a sandbox
 	NoSandbox      string   // why the engine can't run in a sandbox; empty: it can
@@ -34,7 +35,8 @@ type Spec struct {
 	// The fields below don't affect the process.
 
 	ID          string        // of a new instance that is loaded by Load; empty: the key, or key:2 and so on
-	Memory      int64         // estimated memory of the instance, in bytes
+	Memory      int64         // estimated memory of the instance on this machine, in bytes
+	Elsewhere   int64         // estimated memory of the instance on its workers, in bytes
 	Reserve     int64         // the part of Memory that is allocated gradually: the prompt cache and the checkpoints
 	TTL         time.Duration // unload it after that long without a request; 0: never
 	Pinned      bool          // never evict it
@@ -47,7 +49,7 @@ type Spec struct {
 func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
-		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.Args, o.Args) &&
+		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.RPC, o.RPC) && slices.Equal(s.Args, o.Args) &&
 		s.Unconfined == o.Unconfined && slices.Equal(s.Readable, o.Readable) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
 }
@@ -59,7 +61,7 @@ func isSameFile(a, b *catalog.Model) bool {
 // withPolicyOf returns s with those fields of o that don't affect the process.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
-	n.Memory, n.Reserve, n.Smaller = o.Memory, o.Reserve, o.Smaller
+	n.Memory, n.Elsewhere, n.Reserve, n.Smaller = o.Memory, o.Elsewhere, o.Reserve, o.Smaller
 	n.TTL, n.Pinned, n.AutoRestart, n.Recipe = o.TTL, o.Pinned, o.AutoRestart, o.Recipe
 	return &n
 }

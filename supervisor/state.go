@@ -82,8 +82,8 @@ type Instance struct {
 // Applied is what a process reports about its load.
 type Applied struct {
 	FlashAttention Toggle
-	Buffers        int64        // bytes of weights, caches and scratch buffers on all devices; 0: not reported
-	Allocations    []Allocation // the same by name
+	Buffers        int64        // bytes of weights, caches and scratch buffers on all devices of this machine; 0: not reported
+	Allocations    []Allocation // the same by name, and those on workers
 }
 
 // canServe reports whether the instance has the slots that a waiter wants free now. A waiter that wants more slots than the

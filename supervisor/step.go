@@ -222,7 +222,7 @@ func (s *stepper) signalled(ev Signalled) {
 	case SignalOutOfMemory:
 		in.OutOfMemory = true
 	case SignalBuffer:
-		in.Applied.allocated(sig.Text, sig.Bytes)
+		in.Applied.allocated(sig)
 	case SignalFlashAttention:
 		in.Applied.FlashAttention = sig.Toggle
 	}

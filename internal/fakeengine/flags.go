@@ -90,6 +90,7 @@ func commonFlags() []Flag {
 		flag("-ts, --tensor-split N0,N1,N2,...",
 			"fraction of the model to offload to each GPU, comma-separated list of proportions, e.g. 3,1", "LLAMA_ARG_TENSOR_SPLIT"),
 		flag("-mg, --main-gpu INDEX", "the GPU to use for the model (default: 0)", "LLAMA_ARG_MAIN_GPU"),
+		flag("--rpc SERVERS", "comma-separated list of RPC servers (host:port)", "LLAMA_ARG_RPC"),
 		flag("-fit, --fit [on|off]", "whether to adjust unset arguments to fit in device memory ('on' or 'off', default: 'on')", "LLAMA_ARG_FIT"),
 		flag("--override-kv KEY=TYPE:VALUE,...",
 			"advanced option to override model metadata by key. to specify multiple overrides, use comma-separated values.\n"+

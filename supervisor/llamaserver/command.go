@@ -3,6 +3,7 @@ package llamaserver
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,6 +50,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 	if l.Model.Projector != "" {
 		args = append(args, "--mmproj", l.Model.Projector)
 	}
+	args = append(args, onWorkers(&l, known)...)
 	args = append(args, kindArgs(l.Spec)...)
 	args = append(args, tuning(l.Spec, known)...)
 	env := append(engine.Environment(b.Script),
@@ -56,7 +58,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 		"LLAMA_SERVER_ROUTER_PORT=0", // any value will do
 		"GGML_NO_BACKTRACE=1",        // a failed assertion would start a debugger
 	)
-	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: sandbox.Rules{Connect: machines(l.Args)}}
+	return supervisor.Cmd{Path: b.Path, Args: append(args, l.Args...), Env: env, Needs: sandbox.Rules{Connect: machines(slices.Concat(args, l.Args))}}
 }
 
 // kindArgs returns the arguments for a model that doesn't chat. Such a model processes each input in one physical batch.

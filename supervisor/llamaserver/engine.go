@@ -20,6 +20,7 @@ func Engine() supervisor.Engine {
 		Choices:        choices,
 		Estimate:       estimate,
 		Fixed:          fixed,
+		Workers:        true,
 		ContextStep:    256,
 		MaxCheckpoints: 32, // llama-server's default
 	}

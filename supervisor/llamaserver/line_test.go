@@ -42,11 +42,23 @@ func TestProcess_Line(t *testing.T) {
 		"0.00.090.000 I load_tensors:   CPU_Mapped model buffer size =   772.00 MiB": {{Kind: supervisor.SignalBuffer, Text: "CPU_Mapped", Bytes: 772 << 20}},
 		"0.00.090.000 I llama_kv_cache:      CUDA0 KV buffer size =     1.50 MiB":    {{Kind: supervisor.SignalBuffer, Text: "CUDA0", Bytes: 3 << 19}},
 		"0.00.090.000 I buffer size = 2.00 MiB":                                      {{Kind: supervisor.SignalBuffer, Bytes: 2 << 20}},
-		"0.00.090.000 I load_tensors: buffer size is a mystery":                      nil,
-		"llama_context: Flash Attention was auto, set to enabled":                    {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.On}},
-		"llama_context: flash_attn    = disabled":                                    {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.Off}},
-		"llama_context: flash_attn    = auto":                                        nil,
-		"0.00.000.838 I srv  llama_server: initializing ...":                         nil,
+		"0.00.143.647 I load_tensors: RPC0[127.0.0.1:21952] model buffer size =     1.50 MiB": {
+			{Kind: supervisor.SignalBuffer, Text: "RPC0", Worker: "127.0.0.1:21952", Bytes: 3 << 19},
+		},
+		"./src/ggml-rpc/ggml-rpc.cpp:682: Remote RPC server crashed or returned malformed response": {
+			{Kind: supervisor.SignalDead, Text: "a worker has ended, or its version doesn't fit this engine"},
+		},
+		"0.00.030.000 E RPC server version mismatch: 7.0.0": {
+			{Kind: supervisor.SignalTrouble, Text: "a worker's version doesn't fit this engine: install the same release of llama.cpp on all machines"},
+		},
+		"error: Failed to find RPC backend": {
+			{Kind: supervisor.SignalTrouble, Text: `this build of llama-server can't use workers: get one that can with "lmcaddy runtime get llama.cpp"`},
+		},
+		"0.00.090.000 I load_tensors: buffer size is a mystery":   nil,
+		"llama_context: Flash Attention was auto, set to enabled": {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.On}},
+		"llama_context: flash_attn    = disabled":                 {{Kind: supervisor.SignalFlashAttention, Toggle: supervisor.Off}},
+		"llama_context: flash_attn    = auto":                     nil,
+		"0.00.000.838 I srv  llama_server: initializing ...":      nil,
 		"\xef\xbf\xbd": nil,
 	} {
 		if diff := cmp.Diff(want, (&Process{}).Line(line)); diff != "" {
