@@ -72,7 +72,7 @@ func (c chatTab) stored(s *harness.Server) gjson.Result {
 	var id string
 	c.Wait("the conversation has an address", `location.hash.startsWith("#/chat/resp_")`)
 	c.Eval(`location.hash.slice("#/chat/".length)`, &id)
-	return gjson.Parse(s.Get("/api/v1/conversations/" + id + "?branches=true").Want(c.T, http.StatusOK).Body)
+	return gjson.Parse(s.Get("/api/v1/conversations/"+id+"?branches=true").Want(c.T, http.StatusOK).Body)
 }
 
 const (
@@ -258,7 +258,7 @@ func TestPageChat_Images(t *testing.T) {
 		t.Errorf("%v: %s of %d by %d", err, kind, config.Width, config.Height)
 	}
 	choose("no.png", "this is no image")
-	tab.WaitText("isn’t an image that this browser can read")
+	tab.WaitText("isn't an image that this browser can read")
 }
 
 func redPicture(t testing.TB, width, height int) string {

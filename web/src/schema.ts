@@ -1073,6 +1073,33 @@ export interface components {
              */
             status: "ok" | "degraded" | "failing";
         };
+        HourlyUsage: {
+            /** @constant */
+            by: "hour";
+            /**
+             * Format: date-time
+             * @description The first hour.
+             */
+            from: string;
+            /**
+             * Format: date-time
+             * @description The current hour.
+             */
+            to: string;
+            total: components["schemas"]["UsageTotal"];
+            /** @description Sorted by hour and model. Hours without requests are absent. */
+            usage: {
+                /**
+                 * Format: date-time
+                 * @description Its beginning.
+                 */
+                hour: string;
+                input_tokens: number;
+                model: string;
+                output_tokens: number;
+                requests: number;
+            }[];
+        };
         /** @description A request or a response. Secrets in it are masked. */
         HTTPMessage: {
             /** @description The body, or its beginning. */
@@ -1581,10 +1608,17 @@ export interface components {
             max_body_bytes: number;
             /** @description 0: as many as memory holds. */
             max_loaded: number;
+            presets: {
+                /** @description For administrators: what the preset adds to requests. */
+                fields?: Record<string, never>;
+                name: string;
+            }[];
             /** @description 0: no bound. */
             queue: number;
             /** @enum {string} */
             reasoning_field: "reasoning" | "reasoning_content";
+            /** @description Of the server; empty: unknown. */
+            version: string;
         };
         SettingsBlock: {
             name: string;
@@ -2737,11 +2771,11 @@ export interface operations {
     usage: {
         parameters: {
             query?: {
-                /** @description What to sum up by. The response is then UsageSums. */
-                by?: "day" | "model" | "token";
+                /** @description What to sum up by. The response is then UsageSums, or with hour, HourlyUsage. */
+                by?: "hour" | "day" | "model" | "token";
                 /** @description The first day, in UTC. Default: 29 days before the last one. */
                 from?: string;
-                /** @description A number of days, such as 7d, in place of from and to. Today counts as one. */
+                /** @description A number of days, such as 7d, in place of from and to. Today counts as one. With by=hour: of hours, such as 24h (the default), up to 7d. */
                 since?: string;
                 /** @description The last day. Default: today. */
                 to?: string;
@@ -2758,7 +2792,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Usage"] | components["schemas"]["UsageSums"];
+                    "application/json": components["schemas"]["Usage"] | components["schemas"]["UsageSums"] | components["schemas"]["HourlyUsage"];
                 };
             };
             default: components["responses"]["Error"];

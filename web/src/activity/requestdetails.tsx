@@ -18,7 +18,7 @@ export function RequestDetails({ id, request, onClose }: { id: string; request: 
 	const isAdmin = useCan("admin");
 	return (
 		<Dialog title="Request" wide onClose={onClose}>
-			{request ? <Summary request={request} /> : <p class="muted">This request isn’t among the newest ones any more.</p>}
+			{request ? <Summary request={request} /> : <p class="muted">This request isn't among the newest ones any more.</p>}
 			{isAdmin && (
 				<p>
 					<a class="button small" href={href("logs", "", { request: id, level: "debug" })}>
@@ -84,7 +84,7 @@ function Bodies({ id, isDone }: { id: string; isDone: boolean }) {
 		);
 	}
 	if (whole.error instanceof ApiError && whole.error.code === "request_not_found")
-		return <p class="muted">It isn’t among the requests that are kept whole.</p>;
+		return <p class="muted">It isn't among the requests that are kept whole.</p>;
 	if (whole.error) return <Failure error={whole.error} retry={whole.reload} />;
 	if (!whole.data) return <Loading />;
 	return (
@@ -109,9 +109,9 @@ function Part({ name, message }: { name: string; message: Message }) {
 			<summary>
 				{name} <span class="muted">{formatNumber(message.body_bytes)} bytes</span>
 			</summary>
-			{headers.length > 0 && <Plain text={headers.join("\n")} class="call-text" />}
+			{headers.length > 0 && <Plain text={headers.join("\n")} class="call-text" label={`Header: ${name}`} />}
 			<div class="body-text">
-				<Plain text={pretty(message.body)} class="call-text" />
+				<Plain text={pretty(message.body)} class="call-text" label={name} />
 				<Copy text={message.body} label={`Copy: ${name}`} />
 			</div>
 			{shown < message.body_bytes && <p class="muted">Only the beginning is kept.</p>}

@@ -12,7 +12,7 @@ const scopes: readonly { name: Scope; hint: string }[] = [
 	{ name: "inference", hint: "ask models; its own conversations" },
 	{ name: "mcp.plugin", hint: "let models use the tools of mcp.json" },
 	{ name: "mcp.ephemeral", hint: "let models use tools of servers that the request names" },
-	{ name: "admin", hint: "everything, also tokens, logs and everybody’s usage" },
+	{ name: "admin", hint: "everything, also tokens, logs and everybody's usage" },
 ];
 
 const usual: Scope[] = ["models.read", "models.manage", "inference", "mcp.plugin", "mcp.ephemeral"];

@@ -81,7 +81,7 @@ export function isRunning(a: Answer): boolean {
 export function step(a: Answer, event: ServerEvent): Answer {
 	if (!isRunning(a)) return a; // nothing follows chat.end
 	const data = parse(event.data);
-	if (!data) return event.event === "error" ? failed(a, { message: "The server sent an error that can’t be read." }) : a;
+	if (!data) return event.event === "error" ? failed(a, { message: "The server sent an error that can't be read." }) : a;
 	switch (event.event) {
 		case "chat.start":
 			return { ...a, instance: text(data.model_instance_id), responseId: text(data.response_id) };

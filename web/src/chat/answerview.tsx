@@ -62,7 +62,7 @@ function Thinking({ part, isLast }: { part: TextPart; isLast: boolean }) {
 			>
 				{part.done ? "Thoughts" : "Thinking…"}
 			</summary>
-			{isOpen && <Plain text={part.text} />}
+			{isOpen && <Plain text={part.text} label="Thoughts" />}
 		</details>
 	);
 }
@@ -95,7 +95,7 @@ function Detail({ name, text }: { name: string; text: string }) {
 		<>
 			<dt>{name}</dt>
 			<dd>
-				<Plain text={text} class="call-text" />
+				<Plain text={text} class="call-text" label={name} />
 			</dd>
 		</>
 	);

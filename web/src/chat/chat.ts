@@ -68,7 +68,7 @@ export async function openConversation(id: string, owner: string | null, signal?
 	edit.set(null);
 	const tree = treeOf(stored.responses ?? []);
 	let isReadOnly = "";
-	if (owner !== null) isReadOnly = "This is another owner’s conversation. You can read it here.";
+	if (owner !== null) isReadOnly = "This is another owner's conversation. You can read it here.";
 	else if (stored.dialect !== "native") isReadOnly = "This conversation was held with /v1/responses, which alone can continue it.";
 	chat.set({ ...empty, tree, conversation: stored.id, isReadOnly, model: chat.value.model || stored.model });
 	if (!isReadOnly) changeOptions({ systemPrompt: systemPromptOf(tree, path(tree).at(-1)?.id ?? "") });

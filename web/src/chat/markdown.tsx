@@ -54,10 +54,10 @@ const Shown = memo(function Shown({ block }: { block: Block }) {
 const piece = 16 << 10;
 const mostShown = 8 << 20;
 
-/** Text as it is. */
-export function Plain({ text, class: name = "plain" }: { text: string; class?: string }) {
+/** Text as it is. One with a label may be long, and is scrolled by itself. */
+export function Plain({ text, class: name = "plain", label }: { text: string; class?: string; label?: string }) {
 	return (
-		<div class={name}>
+		<div class={name} {...(label && { role: "group", "aria-label": label, tabIndex: 0 })}>
 			<Pieces text={text} />
 		</div>
 	);
@@ -79,7 +79,7 @@ function Pieces({ text }: { text: string }) {
 			{pieces.map((p, i) => (
 				<Piece key={i} text={p} />
 			))}
-			{text.length > mostShown && <span class="piece">… The rest isn’t shown. Copy has all of it.</span>}
+			{text.length > mostShown && <span class="piece">… The rest isn't shown. Copy has all of it.</span>}
 		</>
 	);
 }

@@ -28,7 +28,7 @@ export function ChatSettings({ model, onClose }: { model: Model | undefined; onC
 				</>
 			}
 		>
-			<p class="muted">Changes apply from the next question on. Empty fields mean the server’s defaults.</p>
+			<p class="muted">Changes apply from the next question on. Empty fields mean the server's defaults.</p>
 			<Presets />
 			<TextArea
 				label="System prompt"
@@ -48,7 +48,7 @@ export function ChatSettings({ model, onClose }: { model: Model | undefined; onC
 			/>
 			<Checkbox
 				label="Store the conversation on the server"
-				hint="Without it, later questions don’t know of the answer."
+				hint="Without it, later questions don't know of the answer."
 				checked={o.isStored}
 				onChange={(isStored) => changeOptions({ isStored })}
 			/>
@@ -132,7 +132,7 @@ function Servers() {
 	if (!isOpen) {
 		content = (
 			<p class="muted">
-				The server’s configuration doesn’t allow MCP tools: <code>allow plugin_mcp</code> among its options does.
+				The server's configuration doesn't allow MCP tools: <code>allow plugin_mcp</code> among its options does.
 			</p>
 		);
 	} else if (!may) content = <p class="muted">{lacks("mcp.plugin")}</p>;
@@ -141,7 +141,7 @@ function Servers() {
 	else if (list.data.servers.length === 0) {
 		content = (
 			<p class="muted">
-				No server is configured. <code>mcp.json</code> in the server’s home lists them.
+				No server is configured. <code>mcp.json</code> in the server's home lists them.
 			</p>
 		);
 	} else content = list.data.servers.map((s) => <ServerChoice key={s.label} server={s} />);

@@ -60,7 +60,7 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 				))}
 				{!isRunning(turn.answer) && (
 					<>
-						{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don’t know of it.</p>}
+						{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don't know of it.</p>}
 						<div class="turn-actions">
 							<Figures answer={turn.answer} />
 							<Copy text={() => textOf(turn)} label="Copy answer" />

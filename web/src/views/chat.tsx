@@ -59,7 +59,7 @@ export function ChatView({ rest }: { rest: string }) {
 					<Composer
 						isRunning={state.running !== ""}
 						refuses={refusal(models.data !== null, all.length, state.model)}
-						refusesImages={model && !model.capabilities?.vision ? `${model.display_name} can’t see images. Choose a model with vision.` : null}
+						refusesImages={model && !model.capabilities?.vision ? `${model.display_name} can't see images. Choose a model with vision.` : null}
 						chips={chipsOf(o)}
 					/>
 				)}

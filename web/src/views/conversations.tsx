@@ -44,7 +44,7 @@ export function Conversations() {
 	const remove = async (c: Conversation) => {
 		const isSure = await confirm({
 			title: "Delete this conversation?",
-			text: <p>“{c.title || "Untitled"}”, with all of its branches and saved states. This can’t be undone.</p>,
+			text: <p>“{c.title || "Untitled"}”, with all of its branches and saved states. This can't be undone.</p>,
 			action: "Delete",
 			danger: true,
 		});
@@ -146,7 +146,7 @@ function List({ all, owner, onRemove }: { all: Conversation[]; owner: string | n
 			empty={
 				<Empty icon="conversations" title="No conversations are stored">
 					<p>
-						<a href={href("chat")}>Ask a model something</a>. Requests with <code>"store": false</code> aren’t stored.
+						<a href={href("chat")}>Ask a model something</a>. Requests with <code>"store": false</code> aren't stored.
 					</p>
 				</Empty>
 			}
@@ -217,7 +217,7 @@ function Cleaning({ owner, onClose, onDone }: { owner: string | null; onClose: (
 			}
 		>
 			<Select label="Not continued for" value={days} onChange={setDays} choices={ages} />
-			<p class="muted">Their branches and saved states are deleted as well. This can’t be undone.</p>
+			<p class="muted">Their branches and saved states are deleted as well. This can't be undone.</p>
 			{error && <Failure error={error} />}
 		</Dialog>
 	);

@@ -37,7 +37,7 @@ export function Logs() {
 	return (
 		<View
 			title="Logs"
-			lead="What the server and its engines say. Prompts, answers and tokens aren’t in it."
+			lead="What the server and its engines say. Prompts, answers and tokens aren't in it."
 			actions={
 				<>
 					<State tail={tail} />
@@ -127,10 +127,10 @@ function Record({ record, onClose }: { record: LogRecord; onClose: () => void })
 				<Fact name="Level">{record.level}</Fact>
 				<Fact name="Logger">{record.logger}</Fact>
 			</Facts>
-			<Plain text={record.message} class="call-text" />
+			<Plain text={record.message} class="call-text" label="Message" />
 			{Object.keys(fields).length > 0 && (
 				<div class="body-text">
-					<Plain text={JSON.stringify(fields, null, 2)} class="call-text" />
+					<Plain text={JSON.stringify(fields, null, 2)} class="call-text" label="Fields" />
 					<Copy text={() => JSON.stringify(record, null, 2)} label="Copy the line" />
 				</div>
 			)}

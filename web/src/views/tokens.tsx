@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { TokenForm } from "../activity/tokenform";
-import { formatAgo, formatCompact, formatNumber, formatTime, formatUntil } from "../core/format";
+import { formatAgo, formatCompact, formatNumber, formatTime, formatUntil, plural } from "../core/format";
 import { call, segment } from "../core/http";
 import { useResource } from "../core/resource";
 import { href } from "../core/router";
@@ -47,7 +47,7 @@ export function Tokens() {
 			}
 		>
 			{session.value.settings?.authentication === false && (
-				<Note>This site doesn’t ask for tokens. They are used on sites with lm_auth, and for MCP plugins.</Note>
+				<Note>This site doesn't ask for tokens. They are used on sites with lm_auth, and for MCP plugins.</Note>
 			)}
 			<Fetched from={tokens}>
 				{(data) => <List tokens={data.tokens} used={used} onEdit={setEditing} onRevoke={(t) => revoke(t).then((done) => done && tokens.reload())} />}
@@ -138,7 +138,7 @@ function Usage({ used, token }: { used: Used | undefined; token: Token }) {
 	return (
 		<span class="stacked">
 			<a href={href("usage", "", { token: token.id })}>
-				{formatCompact(used.input_tokens + used.output_tokens)} tokens, {formatCompact(used.requests)} requests
+				{formatCompact(used.input_tokens + used.output_tokens)} tokens, {plural(used.requests, "request")}
 			</a>
 			{perDay && used.tokens_today !== undefined && (
 				<small class="muted">
@@ -166,7 +166,7 @@ function Secret({ name, token, onClose }: { name: string; token: string; onClose
 				</Button>
 			}
 		>
-			<p>Copy it now: the server doesn’t keep it, and it can’t be shown again.</p>
+			<p>Copy it now: the server doesn't keep it, and it can't be shown again.</p>
 			<Code text={token} label="token" />
 			<p class="muted">
 				Programs send it as <code>Authorization: Bearer …</code> or as their API key.

@@ -62,7 +62,7 @@ export function Usage() {
 	return (
 		<View
 			title="Usage"
-			lead={isAdmin ? "What everybody has used. Refused requests don’t count." : "What you have used. Refused requests don’t count."}
+			lead={isAdmin ? "What everybody has used. Refused requests don't count." : "What you have used. Refused requests don't count."}
 		>
 			<div class="filters">
 				<Segments label="Range" value={range.value} onChange={(r) => setQuery({ range: r })} choices={ranges} />
