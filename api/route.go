@@ -61,6 +61,8 @@ var routes = []route{
 	{http.MethodGet, "/api/v1/models/variants", node.ScopeModelsManage, (*call).variants},
 	{http.MethodGet, "/api/v1/models/search", node.ScopeModelsManage, (*call).search},
 	{http.MethodDelete, "/api/v1/models/", node.ScopeModelsManage, (*call).remove},
+	{http.MethodGet, "/api/v1/mcp", node.ScopeMCPPlugin, (*call).listMCP},
+	{http.MethodGet, "/api/v1/mcp/", node.ScopeMCPPlugin, (*call).getMCP},
 	{http.MethodGet, "/api/v1/warm", node.ScopeModelsManage, (*call).listWarm},
 	{http.MethodDelete, "/api/v1/warm", node.ScopeModelsManage, (*call).clearWarm},
 	{http.MethodPost, "/api/v1/models/download", node.ScopeModelsManage, (*call).download},
