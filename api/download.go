@@ -62,7 +62,13 @@ func (c *call) download() error {
 		return err
 	}
 	request := fetch.Request{
-		Model: name, Quantization: quantization, Owner: c.owner(), May: c.mayFetch(name),
+		Model: name, Quantization: quantization, Owner: c.owner(),
+		May: func(folder, quantization string, isChosen bool) error {
+			if !c.who.MayFetch(folder, quantization, isChosen) {
+				return notAllowed(name)
+			}
+			return nil
+		},
 		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
 	}
 	if estimate {

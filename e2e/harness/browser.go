@@ -67,7 +67,8 @@ func startBrowser() *browser {
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-backgrounding-occluded-windows", true),
 	)
-	ctx, end := chromedp.NewContext(ctx)
+	// What chromedp says of events that it doesn't know is of no use.
+	ctx, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	b := &browser{ctx: ctx, folder: folder, end: end, endExec: endExec}
 	b.err = chromedp.Run(ctx)
 	return b

@@ -182,7 +182,8 @@ func (b *Tab) hear(event any) {
 
 func (b *Tab) request(address string) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme == "data" || u.Scheme == "blob" || strings.HasPrefix(b.Base, u.Scheme+"://") && strings.HasSuffix(b.Base, "//"+u.Host) {
+	base, bad := url.Parse(b.Base)
+	if err != nil || bad != nil || u.Scheme == "data" || u.Scheme == "blob" || u.Scheme == base.Scheme && u.Host == base.Host {
 		return
 	}
 	b.mu.Lock()

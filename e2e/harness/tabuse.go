@@ -37,8 +37,11 @@ func element(role, name, within string) string {
 	if within == "" {
 		return fmt.Sprintf("%s(%s, %s)", find, js(role), js(name))
 	}
-	return fmt.Sprintf(`((row) => row && [...row.querySelectorAll("button, a[href], input, select, summary")].find((e) =>
-		e.checkVisibility() && (e.getAttribute("aria-label") ?? e.textContent).replace(/\s+/g, " ").trim().startsWith(%s)))(%s("row", %s))`, js(name), find, js(within))
+	return fmt.Sprintf(`[...(document.querySelector("dialog[open]") ?? document).querySelectorAll("tr, li")]
+		.filter((row) => row.innerText.includes(%s))
+		.map((row) => [...row.querySelectorAll("button, a[href], input, select, summary")].find((e) =>
+			e.checkVisibility() && (e.getAttribute("aria-label") ?? e.textContent).replace(/\s+/g, " ").trim().startsWith(%s)))
+		.findLast((e) => e)`, js(within), js(name))
 }
 
 // Click clicks on what has a role (button, link, radio, checkbox, ...) and a name, as soon as it is there.
@@ -57,13 +60,14 @@ func (b *Tab) click(role, name, row string) {
 	b.T.Helper()
 	e := element(role, name, row)
 	what := strings.TrimSpace(fmt.Sprintf("there is a %s %q %s", role, name, row))
-	b.Wait(what+", which can be used", e+` && `+e+`.getAttribute("aria-disabled") !== "true"`)
+	b.Wait(what+", which can be used", e+` && `+e+`.getAttribute("aria-disabled") !== "true" && !document.querySelector(".loading")`)
 	var at struct {
 		X, Y   float64
 		Hidden string
 	}
-	b.Eval(fmt.Sprintf(`((e) => {
+	b.Eval(fmt.Sprintf(`(async (e) => {
 		e.scrollIntoView({ block: "center", inline: "center" });
+		await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
 		const r = (e.matches("input[type=radio]") ? e.closest("label") ?? e : e).getBoundingClientRect();
 		const x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
 		const covered = top && top !== e && !e.contains(top) && !top.contains(e) && !top.closest("label")?.contains(e);

@@ -40,7 +40,7 @@ export function DownloadDialog({ model, onClose }: { model: string; onClose: () 
 		isReady ? post<DownloadPreview>("/api/v1/models/download", { ...body, estimate_only: true }, { signal }) : new Promise<never>(() => undefined),
 	);
 	const p = preview.data;
-	const reason = !p ? "What it takes isn't known yet." : p.status === "already_downloaded" ? "It is downloaded already." : p.fits_disk ? null : "There isn't enough room on the disk.";
+	const reason = reasonAgainst(p);
 	const start = async () => {
 		if (reason) return;
 		const started = await post<{ status: string }>("/api/v1/models/download", body);
@@ -56,7 +56,7 @@ export function DownloadDialog({ model, onClose }: { model: string; onClose: () 
 				<>
 					<Button onClick={onClose}>Cancel</Button>
 					<Button kind="primary" disabledFor={reason} onClick={start}>
-						{p?.job_id && p.status !== "already_downloaded" ? "Continue" : "Download"}
+						{p?.status === "paused" ? "Resume" : "Download"}
 					</Button>
 				</>
 			}
@@ -67,6 +67,14 @@ export function DownloadDialog({ model, onClose }: { model: string; onClose: () 
 			{preview.error ? <Failure error={preview.error} /> : isReady && (p ? <Preview of={p} /> : <Loading />)}
 		</Dialog>
 	);
+}
+
+/** Why a download can't be begun; null: it can. */
+function reasonAgainst(p: DownloadPreview | null): string | null {
+	if (!p) return "What it takes isn't known yet.";
+	if (p.status === "already_downloaded") return "It is downloaded already.";
+	if (p.status === "downloading") return "It is being downloaded.";
+	return p.fits_disk ? null : "There isn't enough room on the disk.";
 }
 
 function Choices({ all, chosen, onChoose }: { all: readonly Variant[]; chosen: string; onChoose: (quantization: string) => void }) {

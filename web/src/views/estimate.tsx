@@ -3,19 +3,20 @@ import type { LoadEstimate } from "../core/types";
 import { Bar } from "../ui/Meter";
 import { Badge, Note } from "../ui/states";
 
+/** The parts of the estimate, with their colours. */
 const parts = [
-	["weights_bytes", "Weights"],
-	["kv_cache_bytes", "Context (KV cache)"],
-	["prompt_cache_bytes", "Prompt cache"],
-	["compute_bytes", "Compute"],
-	["projector_bytes", "Projector"],
-	["draft_model_bytes", "Draft model"],
-	["engine_bytes", "Engine"],
+	["weights_bytes", "Weights", 0],
+	["kv_cache_bytes", "Context (KV cache)", 1],
+	["prompt_cache_bytes", "Prompt cache", 2],
+	["compute_bytes", "Compute", 3],
+	["projector_bytes", "Projector", 4],
+	["draft_model_bytes", "Draft model", 4],
+	["engine_bytes", "Engine", 5],
 ] as const;
 
 /** What a load would take, and what it would do to other models. */
 export function Estimate({ of: e }: { of: LoadEstimate }) {
-	const shown = parts.map(([field, name], shade) => ({ name, amount: e.memory[field], shade })).filter((p) => p.amount > 0);
+	const shown = parts.map(([field, name, shade]) => ({ name, amount: e.memory[field], shade })).filter((p) => p.amount > 0);
 	const confidence = { measured: "as an earlier load took", high: "estimated", low: "roughly estimated: the file lacks figures" }[e.memory.confidence];
 	return (
 		<div class="estimate stack">
@@ -29,7 +30,7 @@ export function Estimate({ of: e }: { of: LoadEstimate }) {
 			<ul class="legend">
 				{shown.map((p) => (
 					<li key={p.name}>
-						<span class={`swatch shade-${p.shade % 6}`} />
+						<span class={`swatch shade-${p.shade}`} />
 						{p.name} <span class="tabular muted">{formatBytes(p.amount)}</span>
 					</li>
 				))}

@@ -25,7 +25,7 @@ export function Jobs({ disabledFor }: { disabledFor: string | null }) {
 	});
 	useEffect(() => setNewer({}), [jobs.data]);
 	return (
-		<Fetched from={jobs}>
+		<Fetched from={{ ...jobs, isLoading: false }}>
 			{({ jobs: all }) =>
 				all.length > 0 && (
 					<Section title="Current and recent">

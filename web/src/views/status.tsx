@@ -136,7 +136,7 @@ function FirstRequests() {
 	return (
 		<Section title="First requests">
 			<div class="stack">
-				<div class="row choices">
+				<div class="row pickers">
 					<Segments label="API" value={family} onChange={setFamily} choices={families} />
 					<Segments label="Language" value={language} onChange={setLanguage} choices={languages} />
 					{names.length > 0 && <Select label="Model" hideLabel value={site.model} onChange={setChosen} choices={names} />}
