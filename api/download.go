@@ -62,13 +62,7 @@ func (c *call) download() error {
 		return err
 	}
 	request := fetch.Request{
-		Model: name, Quantization: quantization, Owner: c.owner(),
-		May: func(folder, quantization string, isChosen bool) error {
-			if !c.who.MayFetch(folder, quantization, isChosen) {
-				return notAllowed(name)
-			}
-			return nil
-		},
+		Model: name, Quantization: quantization, Owner: c.owner(), May: c.mayFetch(name),
 		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
 	}
 	if estimate {

@@ -20,6 +20,7 @@ var parameters = map[string][]string{
 	"DELETE /api/v1/conversations":   {"updated_before", "owner"},
 	"GET /api/v1/conversations/*":    {"responses", "branches", "owner"},
 	"DELETE /api/v1/conversations/*": {"owner"},
+	"GET /api/v1/models/variants":    {"model"},
 	"GET /api/v1/models/search":      {"query", "limit"},
 	"DELETE /api/v1/warm":            {"model"},
 }

@@ -62,7 +62,7 @@ func pageModels(t *testing.T, s *harness.Server, _ *hub) {
 
 	tab.Click("link", harness.Model)
 	tab.Has("heading", harness.Model)
-	details := s.Get("/api/v1/models/" + harness.Model).Want(t, http.StatusOK)
+	details := s.Get("/api/v1/models/"+harness.Model).Want(t, http.StatusOK)
 	for _, path := range []string{"architecture", "quantization.name", "author", "engine", "files.0.path", "description"} {
 		tab.WaitText(details.Get(path).Str)
 	}

@@ -132,7 +132,7 @@ func pageServerGone(t *testing.T, s *harness.Server) {
 	tab.WaitText("Reconnecting")
 	tab.WaitText("The server can't be reached.")
 	tab.Has("button", "Try again")
-	again := s.Home.Launch(portOf(t, s), "run", "--config", s.Work+"/Caddyfile")
+	again := s.Launch(portOf(t, s), "run", "--config", s.Work+"/Caddyfile")
 	tab.WaitText("Live")
 	again.Post("/api/v1/models/load", harness.Fields{"model": harness.Model}).Want(t, 200)
 	tab.Has("row", harness.Model)

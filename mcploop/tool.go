@@ -8,6 +8,7 @@ import (
 // Tool is a tool of an MCP server.
 type Tool struct {
 	Name        string
+	Title       string // for people; may be empty
 	Description string
 	Schema      json.RawMessage // JSON schema of the arguments, an object; empty if there is none
 }

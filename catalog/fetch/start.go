@@ -143,13 +143,7 @@ func (s *Jobs) machine() machine {
 
 // plan chooses the files of a new job.
 func (s *Jobs) plan(request Request, r ref, l listing) (*record, error) {
-	if r.fromURL || r.folder == r.repo {
-		r.folder = l.repo + r.folder[len(r.repo):] // the hub's spelling, so that a repository has one folder
-	}
-	folders := []string{r.folder}
-	if r.revision == "" { // it may have been downloaded by another of its names
-		folders = append(folders, namesOf(l.repo)...)
-	}
+	folders := r.foldersIn(&l)
 	folder, elsewhere := r.folder, ""
 	m := s.machine()
 	m.have = func(files []remoteFile) bool {

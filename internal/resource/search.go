@@ -43,3 +43,23 @@ type PreviewFile struct {
 	Path      string `json:"path"` // below the models folder
 	SizeBytes int64  `json:"size_bytes"`
 }
+
+// Offer is the response to GET /api/v1/models/variants.
+type Offer struct {
+	Model      string    `json:"model"` // by which it can be downloaded, with @ and a quantization, or with the field "quantization" if it is a URL
+	Repository string    `json:"repository"`
+	URL        string    `json:"url"`
+	Variants   []Variant `json:"variants"` // best first
+}
+
+// Variant is one of the models of a repository.
+type Variant struct {
+	Quantization string `json:"quantization"` // empty: it has no name
+	Format       string `json:"format"`
+	Bits         int    `json:"bits,omitempty"` // nominal, of a weight
+	SizeBytes    int64  `json:"size_bytes"`
+	FitsMemory   bool   `json:"fits_memory"`
+	FitsDisk     bool   `json:"fits_disk"`
+	Downloaded   bool   `json:"downloaded"`
+	Recommended  bool   `json:"recommended"`
+}

@@ -65,6 +65,7 @@ type Pool struct {
 	byKey    map[string]*slot
 	all      map[*slot]struct{} // also those that are retired but in use
 	counts   map[string]Count   // by the label under which a server is counted
+	outcomes map[string]outcome // of servers of mcp.json, by label
 	closed   bool
 }
 
@@ -77,6 +78,7 @@ func NewPool(o Options) *Pool {
 		byKey:    make(map[string]*slot),
 		all:      make(map[*slot]struct{}),
 		counts:   make(map[string]Count),
+		outcomes: make(map[string]outcome),
 	}
 	p.life, p.cancel = context.WithCancel(context.Background())
 	c := &connector{
@@ -161,6 +163,7 @@ func (p *Pool) Plugins() ([]Config, error) {
 func (p *Pool) retireChanged(configs []Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	clear(p.outcomes) // they may be of other entries
 	for s := range p.all {
 		same := func(c Config) bool { return reflect.DeepEqual(c, s.target.Config) }
 		if !s.target.isRemote && !slices.ContainsFunc(configs, same) {
@@ -189,10 +192,13 @@ func (p *Pool) Plugin(ctx context.Context, label string) (*Session, error) {
 	}
 	config := configs[i]
 	if config.Err != nil {
-		message := fmt.Sprintf("The entry of the MCP server '%s' in mcp.json is not valid; the server's log says why.", clip(config.Label))
-		return nil, &ConnectionError{Message: message, Cause: config.Err}
+		return nil, &ConnectionError{Message: notValid(config.Label), Cause: config.Err}
 	}
 	return p.session(ctx, target{Config: config}, keyOf("plugin", config))
+}
+
+func notValid(label string) string {
+	return fmt.Sprintf("The entry of the MCP server '%s' in mcp.json is not valid; the server's log says why.", clip(label))
 }
 
 // Remote connects to a server that a request names. Nobody but the owner gets the connection, and nobody with other headers. The

@@ -32,6 +32,9 @@ func (s *Session) Tools(ctx context.Context) (tools []mcploop.Tool, err error) {
 	}
 	for again := false; ; again = true {
 		if err = s.use(ctx, list); err == nil || again || !s.isLost() {
+			if err == nil {
+				s.pool.listed(s.target, len(tools))
+			}
 			return tools, err
 		}
 		// Its end wasn't known yet, and listing changes nothing.

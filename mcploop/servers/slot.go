@@ -108,6 +108,9 @@ func (p *Pool) started(s *slot, st *start) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.starting, s.conn, s.failed, s.failedAt = nil, st.conn, st.err, time.Now()
+	if !s.retired {
+		p.note(s.target, st.err)
+	}
 	switch {
 	case st.err != nil && !p.closed:
 		level := slog.LevelWarn

@@ -107,6 +107,9 @@ func readTool(raw json.RawMessage) (tool mcploop.Tool, problem string) {
 	if json.Unmarshal(members["description"], &tool.Description) != nil {
 		tool.Description = ""
 	}
+	if json.Unmarshal(members["title"], &tool.Title) != nil || len(tool.Title) > maxName {
+		tool.Title = ""
+	}
 	schema := members["inputSchema"]
 	if schema == nil {
 		return tool, ""

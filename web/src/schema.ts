@@ -129,6 +129,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the MCP servers of mcp.json
+         * @description It connects to none. Needs the scope `mcp.plugin`, also on a site without authentication, and the gate `plugin_mcp`.
+         */
+        get: operations["listMCPServers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/mcp/{label}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns an MCP server of mcp.json with its tools
+         * @description It connects to the server if need be. Needs the scope `mcp.plugin`, also on a site without authentication, and the gate `plugin_mcp`.
+         */
+        get: operations["getMCPServer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models": {
         parameters: {
             query?: never;
@@ -391,6 +431,26 @@ export interface paths {
          * @description A busy instance finishes its requests first. Needs the scope `models.manage`.
          */
         post: operations["unloadModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/models/variants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists what can be downloaded of a model, and what of it fits the server
+         * @description Needs the scope `models.manage`.
+         */
+        get: operations["listVariants"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1267,6 +1327,47 @@ export interface components {
             /** @description The oldest first. */
             records: components["schemas"]["LogRecord"][];
         };
+        MCPServers: {
+            servers: {
+                /** @description For administrators; without arguments. */
+                command?: string;
+                /** @description Why it has failed. */
+                error?: string;
+                label: string;
+                /** @description In progress. */
+                sessions: number;
+                /** @enum {string} */
+                status: "connected" | "idle" | "failed";
+                /** @description How many, if that is known. */
+                tools?: number;
+                /** @enum {string} */
+                transport: "stdio" | "http" | "sse";
+                /** @description For administrators; without secrets. */
+                url?: string;
+            }[];
+        };
+        MCPServerWithTools: {
+            /** @description For administrators; without arguments. */
+            command?: string;
+            /** @description Why it has failed. */
+            error?: string;
+            label: string;
+            /** @description In progress. */
+            sessions: number;
+            /** @enum {string} */
+            status: "connected" | "idle" | "failed";
+            /** @description None if it has failed. */
+            tools: {
+                description: string;
+                input_schema: Record<string, never>;
+                name: string;
+                title?: string;
+            }[];
+            /** @enum {string} */
+            transport: "stdio" | "http" | "sse";
+            /** @description For administrators; without secrets. */
+            url?: string;
+        };
         /** @description Bytes on all devices together. */
         MemoryEstimate: {
             compute_bytes: number;
@@ -1397,6 +1498,25 @@ export interface components {
             ttl_seconds: number;
             /** @description States of its conversations are saved. */
             warm: boolean;
+        };
+        Offer: {
+            /** @description By which it can be downloaded: with @ and a quantization, or with the field quantization if it is a URL. */
+            model: string;
+            repository: string;
+            url: string;
+            variants: {
+                /** @description Nominal, of a weight. Absent: unknown. */
+                bits?: number;
+                downloaded: boolean;
+                fits_disk: boolean;
+                fits_memory: boolean;
+                format: string;
+                /** @description Empty: it has no name. */
+                quantization: string;
+                /** @description It is chosen if no quantization is given. */
+                recommended: boolean;
+                size_bytes: number;
+            }[];
         };
         Overview: {
             /** @description Instances that will be restarted. */
@@ -2125,6 +2245,51 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    listMCPServers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The servers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MCPServers"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    getMCPServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The label of the server. */
+                label: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server, perhaps with the reason why it can't be used. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MCPServerWithTools"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     listModels: {
         parameters: {
             query?: never;
@@ -2481,6 +2646,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Unloaded"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listVariants: {
+        parameters: {
+            query: {
+                /** @description A name publisher/repository, an identifier of the catalog, or the URL of a repository on a hub. */
+                model: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The variants, best first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Offer"];
                 };
             };
             default: components["responses"]["Error"];

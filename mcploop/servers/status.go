@@ -1,0 +1,100 @@
+package servers
+
+import "net/url"
+
+// Status is what is known of a server of mcp.json.
+type Status struct {
+	Label     string
+	Transport string // stdio, http or sse
+	Command   string // the program, without its arguments, which may have secrets; empty: it has a URL
+	URL       string // without what may be a secret: only scheme and host
+	Connected bool
+	Sessions  int    // in progress
+	Tools     int    // when they were last listed; -1: unknown
+	Failure   string // why it could not be used the last time; empty: it could, or that hasn't been tried
+}
+
+// outcome is how the last use of a server went.
+type outcome struct {
+	failure string
+	tools   int // -1: unknown
+}
+
+// Status returns what is known of the servers of mcp.json, sorted by label. It connects to none. The error is that of [Pool.Plugins].
+func (p *Pool) Status() ([]Status, error) {
+	configs, err := p.Plugins()
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]Status, 0, len(configs))
+	for i := range configs {
+		all = append(all, p.statusOf(&configs[i]))
+	}
+	return all, nil
+}
+
+// statusOf is what is known of a server. The caller holds the lock.
+func (p *Pool) statusOf(c *Config) Status {
+	s := Status{Label: c.Label, Transport: c.transport(), Command: c.Command, Tools: -1}
+	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
+		s.URL = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	}
+	if c.Err != nil {
+		s.Failure = notValid(c.Label)
+		return s
+	}
+	for slot := range p.all {
+		if slot.target.isRemote || slot.target.Label != c.Label {
+			continue
+		}
+		s.Sessions += slot.users
+		s.Connected = s.Connected || slot.alive() != nil && !slot.retired
+	}
+	if last, ok := p.outcomes[c.Label]; ok {
+		s.Tools, s.Failure = last.tools, last.failure
+	}
+	if s.Connected {
+		s.Failure = ""
+	}
+	return s
+}
+
+// transport is how the server is talked to.
+func (c *Config) transport() string {
+	switch {
+	case c.Command != "" || c.URL == "":
+		return "stdio"
+	case c.Type == typeSSE:
+		return typeSSE
+	default:
+		return typeHTTP
+	}
+}
+
+// note remembers how a use of a server of mcp.json went, for its status. The caller holds the lock.
+func (p *Pool) note(t target, err error) {
+	if t.isRemote {
+		return
+	}
+	last, ok := p.outcomes[t.Label]
+	if !ok {
+		last.tools = -1
+	}
+	last.failure = ""
+	if err != nil {
+		last.failure = t.describe(err, false).Message
+	}
+	p.outcomes[t.Label] = last
+}
+
+// listed remembers how many tools a server has.
+func (p *Pool) listed(t target, tools int) {
+	if t.isRemote {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outcomes[t.Label] = outcome{tools: tools}
+}
