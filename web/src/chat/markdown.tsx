@@ -6,6 +6,7 @@ import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
 import { useRef } from "preact/hooks";
 import { Copy } from "../ui/Copy";
+import { Icon } from "../ui/icons";
 import { Blocks } from "./blocks";
 import type { Block } from "./blocks";
 import { safeLink, textOf, visible } from "./text";
@@ -147,7 +148,11 @@ function node(token: Token): ComponentChildren {
 		case "link":
 			return <Link href={t.href}>{within()}</Link>;
 		case "image":
-			return <Link href={t.href}>🖼 {visible(textOf(t.text)) || "image"}</Link>;
+			return (
+				<Link href={t.href}>
+					<Icon name="image" /> {visible(textOf(t.text)) || "image"}
+				</Link>
+			);
 		default:
 			return visible(t.raw); // HTML, and whatever else there may be
 	}
