@@ -275,3 +275,55 @@ func redPicture(t testing.TB, width, height int) string {
 	}
 	return b.String()
 }
+
+// TestPageChat_Tools has a model use tools of an MCP server: all of them, then only some. A call that fails is shown, too.
+func TestPageChat_Tools(t *testing.T) {
+	t.Parallel()
+	home := harness.NewHome(t)
+	home.WriteMCP(harness.Fields{
+		"everything": harness.Fields{"command": "node", "args": []string{harness.MCPScript(t, harness.Everything)}},
+		"nowhere":    harness.Fields{"command": "/nonexistent/server"},
+	})
+	s := harness.Start(home, harness.Config{LM: []string{"allow plugin_mcp"}})
+	token := created(t, home, "--name", "tools", "--scopes", "models.read,inference,mcp.plugin")
+	tab := openChat(t, s)
+	tab.tuned(func() { tab.WaitText("This needs a token with the scope mcp.plugin.") })
+	signIn(tab.Tab, token)
+	tab.Wait("a model is chosen", `document.querySelector(".model-picker")?.value`)
+	tab.tuned(func() {
+		tab.Fill("Temperature", "0")
+		tab.Choose("Thinking", "off")
+		tab.Click("checkbox", "everything")
+	})
+	tab.WaitText("everything")
+	if got := tab.asked(useEchoTool, 1); !strings.Contains(got, "hello world") {
+		t.Errorf("%q", got)
+	}
+	tab.Wait("the call is shown", `/echo\s+mcp\/everything\s+\{"message":"hello world"\}\s+done/.test(document.querySelector(".call summary").innerText)`)
+	tab.Click("button", "echo")
+	tab.WaitText("Echo: hello world")
+	tab.CheckAccess("a call")
+	tab.Screenshot("call")
+
+	tab.Click("button", "New chat")
+	tab.tuned(func() {
+		tab.Click("button", "All tools")
+		tab.Wait("its tools are listed", `document.querySelectorAll(".tools input").length > 5`)
+		tab.Eval(`document.querySelectorAll(".tools input:checked").forEach((e) => e.closest(".checkbox").querySelector("label").textContent === "get-sum" || e.click()), true`, nil)
+		tab.WaitText("1 tool")
+	})
+	tab.asked(useSum, 1)
+	tab.Wait("the call is shown", `/get-sum.*"a":20.*done/s.test(document.querySelector(".call summary").innerText)`)
+
+	tab.Click("button", "New chat")
+	tab.tuned(func() {
+		tab.Click("checkbox", "everything")
+		tab.Click("checkbox", "nowhere")
+	})
+	tab.ask(useEchoTool)
+	tab.Has("button", "Retry")
+	tab.WaitText("could not be started")
+	if got := tab.Value("Question"); got != "" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { plural } from "../core/format";
 import { useResource } from "../core/resource";
 import { lacks, session, useCan } from "../core/session";
 import { useStore } from "../core/store";
@@ -167,7 +168,7 @@ function ServerChoice({ server }: { server: ServerEntry }) {
 				<Checkbox label={server.label} checked={isChosen} onChange={choose} />
 				{isChosen && (
 					<Button small kind="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-						{servers[server.label] ? `${servers[server.label]?.length} tools` : "All tools"}
+						{servers[server.label] ? plural(servers[server.label]?.length ?? 0, "tool") : "All tools"}
 					</Button>
 				)}
 				{server.error && <span class="error-text">{server.error}</span>}
@@ -185,7 +186,8 @@ function Tools({ label }: { label: string }) {
 	const all = (server.data.tools ?? []).map((t) => t.name);
 	const allowed = servers[label] ?? all;
 	const allow = (name: string, yes: boolean) => {
-		const chosen = all.filter((n) => (n === name ? yes : allowed.includes(n)));
+		const before = options.value.servers[label] ?? all;
+		const chosen = all.filter((n) => (n === name ? yes : before.includes(n)));
 		changeOptions({ servers: { ...options.value.servers, [label]: chosen.length === all.length ? null : chosen } });
 	};
 	return (

@@ -63,7 +63,7 @@ export const TurnView = memo(function TurnView({ turn, siblings, isReadOnly, isB
 						{isForgotten(turn.answer) && <p class="muted hint">Not stored: later questions don't know of it.</p>}
 						<div class="turn-actions">
 							<Figures answer={turn.answer} />
-							<Copy text={() => textOf(turn)} label="Copy answer" />
+							{textOf(turn) && <Copy text={() => textOf(turn)} label="Copy answer" />}
 							{!isReadOnly && <Button kind="quiet" small icon="refresh" label="Ask again" disabledFor={wait} onClick={() => askAgain(turn)} />}
 						</div>
 					</>
