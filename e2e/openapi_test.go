@@ -85,7 +85,7 @@ func TestOpenAPI(t *testing.T) {
 	body := s.Post("/api/v1/chat", harness.NativeAsk(capital)).Want(t, http.StatusOK).Body
 	d.check(t, http.MethodPost, "/api/v1/chat", body)
 	for _, path := range []string{
-		"/api/v1/models", "/api/v1/ps", "/api/v1/logs", "/api/v1/conversations", "/api/v1/settings", "/api/v1/health", "/api/v1/usage", "/api/v1/warm",
+		"/api/v1/models", "/api/v1/ps", "/api/v1/logs", "/api/v1/conversations", "/api/v1/settings", "/api/v1/health", "/api/v1/usage", "/api/v1/warm", "/api/v1/requests",
 	} {
 		d.check(t, http.MethodGet, path, s.Get(path).Want(t, http.StatusOK).Body)
 	}

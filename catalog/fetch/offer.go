@@ -94,7 +94,7 @@ func allChoices(l listing, dir string, m machine) (all []offered, _ error) {
 		}
 	}
 	l.files = files
-	if len(all) > 0 && !(m.prefersMLX() && l.isSurelyMLX()) {
+	if isMLX := m.prefersMLX() && l.isSurelyMLX(); len(all) > 0 && !isMLX {
 		return all, nil
 	}
 	mlx, err := chooseMLX(l, wish{}, m)
