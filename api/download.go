@@ -61,10 +61,7 @@ func (c *call) download() error {
 	if err != nil {
 		return err
 	}
-	request := fetch.Request{
-		Model: name, Quantization: quantization, Owner: c.owner(), May: c.mayFetch(name),
-		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
-	}
+	request := c.fetching(name, name, quantization)
 	if estimate {
 		return c.previewDownload(jobs, request)
 	}
@@ -80,6 +77,15 @@ func (c *call) download() error {
 		answer.TotalBytes, answer.StartedAt = &job.TotalBytes, when(job.StartedAt)
 	}
 	return c.answer(answer)
+}
+
+// fetching is the request for a download of a model, by the name that the client gave and the one that hubs know.
+func (c *call) fetching(name, model, quantization string) fetch.Request {
+	return fetch.Request{
+		Model: model, Quantization: quantization, Owner: c.owner(),
+		May:       c.mayFetch(name),
+		MayResume: func(j fetch.Job) bool { return c.mayChange(j) == nil || j.State == fetch.Failed && c.maySee(j) },
+	}
 }
 
 // previewDownload answers a download with estimate_only: what it would fetch. Nothing is downloaded.

@@ -81,6 +81,7 @@ func (c *call) translated(err error) *translate.Error {
 		kept    *catalog.RemoveError
 		used    *node.InUseError
 		taken   *node.IDTakenError
+		tooMany *node.TooManyError
 		unknown *store.NotFound
 		none    *store.NoConversation
 		tooDeep *store.TooDeep
@@ -116,6 +117,8 @@ func (c *call) translated(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindConflict, Code: "model_in_use", Param: "model", Message: used.Error()}
 	case errors.As(err, &taken):
 		return idTaken(taken.Error())
+	case errors.As(err, &tooMany):
+		return &translate.Error{Kind: translate.KindConflict, Code: "too_many_names", Message: tooMany.Error()}
 	case errors.As(err, &unknown):
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &none) && none.IsAmbiguous:

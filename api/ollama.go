@@ -140,9 +140,9 @@ func fillsGaps(metadata map[string]any) bool {
 // findOllama is find for a name in the form of Ollama's. It takes as long for a model that the identity may not use as for one that
 // isn't there.
 func (c *call) findOllama(name string) (node.Target, error) {
-	names := ollama.Synonyms(name)
-	if entry, ok := libraryModel(name); ok {
-		names = append(names, entry.ID)
+	names := append([]string{ollama.Canonical(name)}, ollama.Synonyms(name)...)
+	if id, ok := libraryModel(name); ok {
+		names = append(names, id)
 	}
 	var first error
 	for _, synonym := range names {
@@ -158,11 +158,12 @@ func (c *call) findOllama(name string) (node.Target, error) {
 	return node.Target{}, first
 }
 
-// libraryModel is the entry of the built-in list of models that a name of Ollama's own library stands for.
-func libraryModel(name string) (fetch.Entry, bool) {
-	wanted := ollama.ParseName(name).Squashed()
+// libraryModel is the identifier in the built-in list of models that a name of Ollama's own library stands for.
+func libraryModel(name string) (id string, ok bool) {
+	parsed := ollama.ParseName(name)
+	wanted := parsed.Squashed()
 	if wanted == "" {
-		return fetch.Entry{}, false
+		return "", false
 	}
 	all := fetch.WellKnown()
 	i := slices.IndexFunc(all, func(e fetch.Entry) bool {
@@ -170,9 +171,12 @@ func libraryModel(name string) (fetch.Entry, bool) {
 		return ollama.Squash(bare) == wanted
 	})
 	if i < 0 {
-		return fetch.Entry{}, false
+		return "", false
 	}
-	return all[i], true
+	if _, quantization := parsed.Split(); quantization != "" {
+		return all[i].ID + "@" + quantization, true
+	}
+	return all[i].ID, true
 }
 
 // unknownToOllama is the error of a name of no model, or of several.
@@ -182,6 +186,16 @@ func unknownToOllama(missing *catalog.NotFoundError) *translate.Error {
 		e.Message = "model " + quoted(missing.Name) + " not found: the name is ambiguous, it may be " + strings.Join(missing.Ambiguous, ", ")
 	}
 	return e
+}
+
+// nameField is ollamaName of a body that is still to be read.
+func (c *call) nameField() (*jsonbody.Body, string, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, "", err
+	}
+	name, err := ollamaName(body)
+	return body, name, err
 }
 
 // ollamaName is the name of the model in a body: in "model", or in "name", as older clients have it.

@@ -99,6 +99,13 @@ var routes = []route{
 	{http.MethodPost, "/api/show", node.ScopeModelsRead, (*call).ollamaShow},
 	{http.MethodPost, "/api/chat", node.ScopeInference, (*call).ollamaChat},
 	{http.MethodPost, "/api/generate", node.ScopeInference, (*call).ollamaGenerate},
+	{http.MethodPost, "/api/pull", node.ScopeModelsManage, (*call).ollamaPull},
+	{http.MethodPost, "/api/push", node.ScopeModelsManage, (*call).ollamaPush},
+	{http.MethodPost, "/api/copy", node.ScopeModelsManage, (*call).ollamaCopy},
+	{http.MethodPost, "/api/create", node.ScopeModelsManage, (*call).ollamaCreate},
+	{http.MethodDelete, "/api/delete", node.ScopeModelsManage, (*call).ollamaDelete},
+	{http.MethodGet, "/api/blobs/*", node.ScopeModelsManage, (*call).ollamaBlob},
+	{http.MethodPost, "/api/blobs/*", node.ScopeModelsManage, (*call).ollamaCreateBlob},
 	{http.MethodPost, "/api/embed", node.ScopeInference, (*call).ollamaEmbed},
 	{http.MethodPost, "/api/embeddings", node.ScopeInference, (*call).ollamaEmbeddings},
 }

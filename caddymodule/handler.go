@@ -42,7 +42,9 @@ type Handler struct {
 const greetingOllama = "ollama"
 
 // root is what the site answers at the path /.
-func (h *Handler) root() api.Root { return api.Root{Page: h.hasPage(), Ollama: h.Greeting == greetingOllama} }
+func (h *Handler) root() api.Root {
+	return api.Root{Page: h.hasPage(), Ollama: h.Greeting == greetingOllama}
+}
 
 // hasPage reports whether the site serves the page.
 func (h *Handler) hasPage() bool {

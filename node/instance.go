@@ -154,7 +154,8 @@ func (n *Node) checkID(id, key string) error {
 // isModelName reports whether a model has a name, in any case: identifiers are found in any case.
 func (n *Node) isModelName(name string) bool {
 	_, unknown := n.known(name)
-	return unknown == nil || n.settings.Load().isAlias(name)
+	_, custom := n.custom.get(name)
+	return unknown == nil || custom || n.settings.Load().isAlias(name)
 }
 
 // identify records an identifier that a load has chosen, so that it goes before the names of models that are added later. It forgets

@@ -44,7 +44,7 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 	if in, ok := n.identified(name); ok && !n.isAliasOfAnother(name, in) {
 		return Target{in.Spec.Model, in.ID}, nil
 	}
-	resolved := n.settings.Load().resolve(name)
+	resolved := n.resolve(name)
 	if _, unknown := n.known(resolved); unknown != nil {
 		if in, ok := n.instance(name); ok { // a second instance, whose id isn't a key, or one whose model was deleted
 			return Target{in.Spec.Model, in.ID}, nil

@@ -42,6 +42,12 @@ func (n *Node) aliases() map[string][]string {
 			aliases[key] = append(aliases[key], ms.Aliases...)
 		}
 	}
+	for _, m := range n.custom.list() {
+		if s.resolve(m.Name) == m.Name {
+			key := n.means(m.Model)
+			aliases[key] = append(aliases[key], m.Name)
+		}
+	}
 	return aliases
 }
 

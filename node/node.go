@@ -58,6 +58,8 @@ type Node struct {
 
 	preloading preloading
 
+	custom customModels // names that clients have given models
+
 	inspections inspections
 
 	warm     *warm.Store   // saved states of prompts
@@ -106,6 +108,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		suspects: newSuspects(),
 	}
 	n.catalog.SetSummary(dir.Catalog())
+	n.custom.file = dir.Names()
 	n.catalog.SetChanged(n.modelsChanged)
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())

@@ -57,7 +57,7 @@ type sums struct {
 const database = "lmcaddy.db"
 
 // replaced are the files and folders that a restored home has from the archive, or not at all.
-var replaced = []string{database, "mcp.json", "caddy", "Caddyfile", "environment"}
+var replaced = []string{database, "mcp.json", "names.json", "caddy", "Caddyfile", "environment"}
 
 // derived are those that belong to the replaced database, and must not outlive it.
 var derived = []string{database + "-wal", database + "-shm", database + "-journal", "warm"}

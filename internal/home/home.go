@@ -136,6 +136,9 @@ func (d Dir) WorkerCache() string { return filepath.Join(string(d), "cache", "wo
 // MCP is the file that lists the MCP servers.
 func (d Dir) MCP() string { return filepath.Join(string(d), "mcp.json") }
 
+// Names is the file with the names that clients have given models.
+func (d Dir) Names() string { return filepath.Join(string(d), "names.json") }
+
 // MCPServers is the folder that lists the running MCP servers, so that they can be ended after a crash.
 func (d Dir) MCPServers() string { return filepath.Join(d.Run(), "mcp") }
 

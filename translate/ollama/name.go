@@ -171,3 +171,26 @@ func Listed(key string) string {
 	}
 	return key
 }
+
+// validName matches a name that a client may give a model: at most three parts and a tag.
+var validName = regexp.MustCompile(`^(?:[a-z0-9_][a-z0-9_.-]{0,79}/){0,2}[a-z0-9_][a-z0-9_.-]{0,79}(?::[a-z0-9_][a-z0-9_.-]{0,79})?$`)
+
+// Canonical returns the one spelling of a name: in lower case, and without what every name has, the registry and "latest".
+func Canonical(name string) string {
+	n := ParseName(strings.ToLower(name))
+	out := n.Model
+	switch {
+	case n.IsPlain():
+	case n.isOfLibrary():
+		out = n.Namespace + "/" + n.Model
+	case n.Host != "":
+		out = n.Host + "/" + n.Namespace + "/" + n.Model
+	}
+	if n.Tag != "" && n.Tag != latest {
+		out += ":" + n.Tag
+	}
+	return out
+}
+
+// IsValid reports whether a client may give a model a name.
+func IsValid(name string) bool { return validName.MatchString(Canonical(name)) }

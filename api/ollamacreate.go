@@ -1,0 +1,145 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
+)
+
+// ollamaCreate is POST /api/create: a name for a model, with defaults. What is made under that name before is replaced.
+func (c *call) ollamaCreate() error {
+	body, name, err := c.nameField()
+	if err != nil {
+		return err
+	}
+	asked, bad := ollama.ParseCreate(body)
+	if bad != nil {
+		return bad
+	}
+	stream, bad := ollama.Streams(body)
+	if bad != nil {
+		return bad
+	}
+	if err := c.saveCustom(asked.From, name, asked.Defaults); err != nil {
+		return err
+	}
+	if !stream {
+		return c.answer(ollama.Progress{Status: "success"})
+	}
+	s := c.newStream()
+	defer s.close()
+	for _, status := range []string{"using existing layer", "writing manifest", "success"} {
+		s.send(ollama.Progress{Status: status}.AppendLine(nil))
+	}
+	return nil
+}
+
+// ollamaCopy is POST /api/copy: another name for a model, with the defaults of the first.
+func (c *call) ollamaCopy() error {
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	var names [2]string
+	for i, field := range []string{"source", "destination"} {
+		name, bad := body.String(field)
+		switch {
+		case bad != nil:
+			return bad
+		case name == "":
+			return translate.Missing(field)
+		}
+		names[i] = name
+	}
+	if err := c.saveCustom(names[0], names[1], nil); err != nil {
+		return err
+	}
+	c.writeJSON(http.StatusOK, nil)
+	return nil
+}
+
+// saveCustom gives a model a name. Defaults are added to those that it has already.
+func (c *call) saveCustom(from, name string, defaults map[string]json.RawMessage) error {
+	target, err := c.findOllama(from)
+	if err != nil {
+		return err
+	}
+	m := node.CustomModel{Name: ollama.Canonical(name), Model: target.Model.FullKey(), Defaults: node.Preset{}}
+	if !ollama.IsValid(name) {
+		return translate.Invalid("invalid_value", "model", "name "+quoted(name)+" is invalid: it may have letters, digits and _ . - in at most three parts, which / separates, and a tag after :")
+	}
+	if before, ok := c.custom(from); ok {
+		maps.Copy(m.Defaults, before.Defaults)
+	}
+	maps.Copy(m.Defaults, defaults)
+	return c.node.SaveCustomModel(c.r.Context(), m, c.mayReplace)
+}
+
+// mayReplace returns an error if the request's identity may not use the model behind a name.
+func (c *call) mayReplace(before node.CustomModel) error {
+	if c.who.MayUse(before.Model) {
+		return nil
+	}
+	return &node.IDTakenError{ID: before.Name}
+}
+
+// ollamaDelete is DELETE /api/delete: it deletes a name that a client has given, or else the model's files. A model that is loaded
+// is unloaded before.
+func (c *call) ollamaDelete() error {
+	_, name, err := c.nameField()
+	if err != nil {
+		return err
+	}
+	if custom, ok := c.custom(name); ok && c.who.MayUse(custom.Model) {
+		if err := c.node.DeleteCustomModel(custom.Name, c.mayReplace); err != nil {
+			return err
+		}
+		c.writeJSON(http.StatusOK, nil)
+		return nil
+	}
+	target, err := c.findOllama(name)
+	var broken *node.BrokenModelError
+	if err != nil && !errors.As(err, &broken) {
+		return err
+	}
+	key := target.Model.Key
+	if broken != nil {
+		key = broken.Key
+	} else if err := c.unloadModel(node.Target{Model: target.Model}); err != nil {
+		return err
+	}
+	_, err = c.node.Remove(c.r.Context(), cmp.Or(key, name), func(key string) error {
+		if !c.who.MayUse(key) {
+			return c.notAmongTheirs(name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.writeJSON(http.StatusOK, nil)
+	return nil
+}
+
+// ollamaPush is POST /api/push.
+func (c *call) ollamaPush() error {
+	return &translate.Error{Kind: translate.KindNotImplemented, Message: "models can't be pushed from here: use the tools of the hub that they are for"}
+}
+
+// ollamaBlob is HEAD and GET /api/blobs/{digest}: there are none, so a client that asks offers to send its own.
+func (c *call) ollamaBlob() error {
+	return &translate.Error{Kind: translate.KindModelNotFound, Code: "blob_not_found", Message: "blob " + quoted(c.param) + " not found"}
+}
+
+// ollamaCreateBlob is POST /api/blobs/{digest}.
+func (c *call) ollamaCreateBlob() error {
+	return &translate.Error{
+		Kind: translate.KindNotImplemented, Message: "files can't be sent here: put a GGUF file into the models folder, as models/<publisher>/<name>/<file>.gguf",
+	}
+}

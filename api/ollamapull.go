@@ -1,0 +1,113 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/translate/ollama"
+)
+
+// ollamaPull is POST /api/pull. A download goes on if the client disconnects; the next pull joins it.
+func (c *call) ollamaPull() error {
+	body, name, err := c.nameField()
+	if err != nil {
+		return err
+	}
+	streams, bad := ollama.Streams(body)
+	if bad != nil {
+		return bad
+	}
+	jobs, err := c.node.Downloads()
+	if err != nil {
+		return err
+	}
+	id, known := hubName(name)
+	if !known {
+		if _, err := c.findOllama(name); err != nil {
+			return ollama.NotFound(presentable(name, maxParam))
+		}
+		return c.pulled(streams, nil) // it is here, and nothing is known of where it came from
+	}
+	job, err := jobs.Start(c.r.Context(), c.fetching(name, id, ""))
+	if err != nil {
+		return err
+	}
+	if !c.maySee(job) { // another identity began it, under another name for the same files
+		return notAllowed(name)
+	}
+	if job.ID == "" { // it is on disk
+		return c.pulled(streams, nil)
+	}
+	updates, stop, err := jobs.Subscribe(job.ID)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return c.pulled(streams, updates)
+}
+
+// hubName is the name by which a model can be downloaded that a client calls by a name of Ollama's. There is none for a plain name that the
+// built-in list of models doesn't have.
+func hubName(name string) (id string, ok bool) {
+	if id, ok := libraryModel(name); ok {
+		return id, true
+	}
+	n := ollama.ParseName(name)
+	switch {
+	case strings.Contains(name, "://") && !n.IsOfHub():
+		return name, true
+	case n.IsPlain(), n.Namespace == "", !n.IsOfHub() && n.Host != "":
+		return "", false
+	}
+	id = n.Namespace + "/" + n.Model
+	if kind, quantization := n.Split(); kind != "" || quantization != "" {
+		id += "@" + n.Tag
+	}
+	return id, true
+}
+
+// pulled tells of a download until it ends; nil: the model is here.
+func (c *call) pulled(streams bool, updates <-chan fetch.Job) error {
+	tell := func(ollama.Progress) {}
+	if streams {
+		s := c.newStream()
+		defer s.close()
+		tell = func(p ollama.Progress) { s.send(p.AppendLine(nil)) }
+	}
+	tell(ollama.Progress{Status: "pulling manifest"})
+	for updates != nil {
+		select {
+		case <-c.r.Context().Done():
+			return c.r.Context().Err()
+		case <-c.api.Exiting:
+			return shuttingDown("The server is shutting down. The download goes on when it runs again.")
+		case job, ok := <-updates:
+			switch {
+			case !ok, job.State == fetch.Completed:
+				updates = nil
+			case job.State == fetch.Failed:
+				return c.asFetched(&fetch.Error{Kind: job.Kind, Message: job.Reason})
+			default:
+				tell(pulling(job))
+			}
+		}
+	}
+	for _, status := range []string{"verifying sha256 digest", "writing manifest"} {
+		tell(ollama.Progress{Status: status})
+	}
+	if !streams {
+		return c.answer(ollama.Progress{Status: "success"})
+	}
+	tell(ollama.Progress{Status: "success"})
+	return nil
+}
+
+// pulling is the progress of a download, all of whose files are one to clients.
+func pulling(j fetch.Job) ollama.Progress {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s", j.Hub, j.Repo, j.Revision, strings.Join(j.Files, "\n")))
+	digest := hex.EncodeToString(sum[:])
+	return ollama.Progress{Status: "pulling " + digest[:12], Digest: "sha256:" + digest, Total: j.TotalBytes, Completed: j.DownloadedBytes}
+}

@@ -1,0 +1,199 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
+)
+
+// CustomModel is a name that a client has given a model, with defaults for requests that use the name. It outlives a restart.
+type CustomModel struct {
+	Name     string // in lower case
+	Model    string // the model's key, with its variant
+	Defaults Preset // of requests; empty: it is only another name
+}
+
+// customModels are kept in a file of the home. Few are expected: it is written as a whole.
+type customModels struct {
+	file string
+	mu   sync.RWMutex
+	all  map[string]CustomModel // by name; nil: the file hasn't been read
+}
+
+// Limits of the file, so that it stays quick to read.
+const (
+	maxCustomModels = 1000
+	maxCustomBytes  = 256 << 10 // of the defaults of one
+)
+
+// customFile is the content of the file.
+type customFile struct {
+	Models []customRecord `json:"models"`
+}
+
+type customRecord struct {
+	Name     string                     `json:"name"`
+	Model    string                     `json:"model"`
+	Defaults map[string]json.RawMessage `json:"defaults,omitempty"`
+}
+
+// read reads the file. A file that can't be read is an error each time, so that it isn't replaced.
+func (c *customModels) read() error {
+	if c.all != nil {
+		return nil
+	}
+	text, err := os.ReadFile(c.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		c.all = map[string]CustomModel{}
+		return nil
+	}
+	var content customFile
+	if err == nil {
+		err = json.Unmarshal(text, &content)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the names of models: %w", err)
+	}
+	c.all = map[string]CustomModel{}
+	for _, r := range content.Models {
+		name := strings.ToLower(r.Name)
+		c.all[name] = CustomModel{name, r.Model, r.Defaults}
+	}
+	return nil
+}
+
+// change changes the models and writes them to the file. On error they are as they were.
+func (c *customModels) change(do func(map[string]CustomModel) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.read(); err != nil {
+		return err
+	}
+	changed := maps.Clone(c.all)
+	if err := do(changed); err != nil {
+		return err
+	}
+	content := customFile{Models: []customRecord{}}
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		m := changed[name]
+		content.Models = append(content.Models, customRecord{m.Name, m.Model, m.Defaults})
+	}
+	err := atomicfile.WriteFile(c.file, 0o600, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "\t")
+		return e.Encode(content)
+	})
+	if err != nil {
+		return fmt.Errorf("writing the names of models: %w", err)
+	}
+	c.all = changed
+	return nil
+}
+
+// get returns the model with a name.
+func (c *customModels) get(name string) (CustomModel, bool) {
+	c.mu.RLock()
+	all := c.all
+	c.mu.RUnlock()
+	if all == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.read() != nil {
+			return CustomModel{}, false
+		}
+		all = c.all
+	}
+	m, ok := all[strings.ToLower(strings.TrimSpace(name))]
+	return m, ok
+}
+
+// list returns all models, sorted by name.
+func (c *customModels) list() []CustomModel {
+	c.get("") // reads the file
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(c.all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// CustomModel returns the model that a client has made under a name, in any case. A name of the settings goes before it.
+func (n *Node) CustomModel(name string) (CustomModel, bool) {
+	if n.settings.Load().resolve(name) != name {
+		return CustomModel{}, false
+	}
+	return n.custom.get(name)
+}
+
+// CustomModels returns the models that clients have made, sorted by name.
+func (n *Node) CustomModels() []CustomModel { return n.custom.list() }
+
+// SaveCustomModel gives a model another name, which replaces what a client has made under it before, if may allows that. The errors are an
+// [*IDTakenError], may's, that of the defaults and the file system's.
+func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(before CustomModel) error) error {
+	m.Name = strings.ToLower(m.Name)
+	if err := m.Defaults.validate(m.Name); err != nil {
+		return err
+	}
+	size := 0
+	for field, value := range m.Defaults {
+		size += len(field) + len(value)
+	}
+	if size > maxCustomBytes {
+		return &TooManyError{fmt.Sprintf("The defaults of %q are larger than %d bytes.", m.Name, maxCustomBytes)}
+	}
+	if _, replaces := n.custom.get(m.Name); !replaces {
+		if _, err := n.Find(ctx, m.Name); err == nil || n.checkID(m.Name, "") != nil {
+			return &IDTakenError{m.Name}
+		}
+	}
+	return n.custom.change(func(all map[string]CustomModel) error {
+		before, replaces := all[m.Name]
+		switch {
+		case replaces:
+			if err := may(before); err != nil {
+				return err
+			}
+		case len(all) >= maxCustomModels:
+			return &TooManyError{fmt.Sprintf("There are %d names for models, which is the most there can be. Delete some.", len(all))}
+		}
+		all[m.Name] = m
+		return nil
+	})
+}
+
+// DeleteCustomModel deletes what a client has made under a name, if may allows it. The model itself stays.
+func (n *Node) DeleteCustomModel(name string, may func(CustomModel) error) error {
+	return n.custom.change(func(all map[string]CustomModel) error {
+		name = strings.ToLower(name)
+		if err := may(all[name]); err != nil {
+			return err
+		}
+		delete(all, name)
+		return nil
+	})
+}
+
+// TooManyError is returned when there is no room for another name of a model.
+type TooManyError struct{ Message string }
+
+func (e *TooManyError) Error() string { return e.Message }
+
+// resolve returns the key for an alias of the settings, or for a name that a client has given, or else the name itself.
+func (n *Node) resolve(name string) string {
+	if resolved := n.settings.Load().resolve(name); resolved != name {
+		return resolved
+	}
+	if m, ok := n.custom.get(name); ok {
+		return m.Model
+	}
+	return name
+}
