@@ -267,6 +267,10 @@ func TestPageActivity_Usage(t *testing.T) {
 	tab.Click("radio", "Requests")
 	tab.Wait("requests are counted", `document.querySelector(".plot [role=img]").getAttribute("aria-label").startsWith("Requests of the last 30 days: 3 in all")`)
 	tab.Screenshot("days")
+	tab.Click("radio", "24 hours")
+	drawn("a bar is drawn by hour")
+	tab.Wait("the hour is listed", `/lmcaddy\/tinychat\s+3\s+57\s+93\s+150/.test(document.querySelector("main").innerText) && document.querySelector("main").innerText.includes("By hour")`)
+	tab.Screenshot("hours")
 	for _, look := range looks {
 		tab.Show(look)
 		tab.CheckAccess(fmt.Sprint(look))

@@ -161,17 +161,18 @@ func TestPageChat_Settings(t *testing.T) {
 		tab.Fill("Longest answer", "9")
 		tab.Fill("System prompt", "Be brief.")
 		tab.Fill("Stop strings", "river")
+		tab.Choose("Preset", "careful")
 		tab.Choose("Thinking", "off")
 		tab.Click("checkbox", "Store the conversation")
 	})
-	for _, chip := range []string{"Not stored", "System prompt", "Thinking off", "4 parameters"} {
+	for _, chip := range []string{"Not stored", "careful", "System prompt", "Thinking off", "4 parameters"} {
 		tab.WaitText(chip)
 	}
 	tab.asked(capital, 1)
 	tab.WaitText("Not stored: later questions")
 	sent := gjson.Parse(lastRequest(t, admin).Get("request.body").Str)
 	for path, want := range map[string]string{
-		"temperature": "0", "seed": "42", "max_output_tokens": "9", "system_prompt": "Be brief.", "stop": `["river"]`,
+		"temperature": "0", "seed": "42", "max_output_tokens": "9", "system_prompt": "Be brief.", "stop": `["river"]`, "preset": "careful",
 		"reasoning": "off", "store": "false", "store_partial": "", "model": harness.Model, "input": capital, "stream": "true",
 	} {
 		if got := sent.Get(path).String(); got != want {

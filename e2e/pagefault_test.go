@@ -76,9 +76,9 @@ func TestPageChat_Retry(t *testing.T) {
 		t.Errorf("the question is lost: %q", got)
 	}
 	engine.Set(t, harness.Fields{})
+	tab.WaitText("The answer failed before it was complete.") // the first one, of which a part is stored
 	tab.Eval(`document.querySelector(".composer textarea").focus(), true`, nil)
 	tab.Press("Enter")
-	tab.WaitText("The answer failed before it was complete.") // the first one, of which a part is stored
 	if got := tab.answer(2); got != "Hello from the fake engine." {
 		t.Errorf("%q", got)
 	}

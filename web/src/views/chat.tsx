@@ -58,7 +58,7 @@ export function ChatView({ rest }: { rest: string }) {
 				) : (
 					<Composer
 						isRunning={state.running !== ""}
-						refuses={refusal(models.data !== null, all.length, state.model)}
+						refuses={opening.isLoading ? "Wait until the conversation is shown." : refusal(models.data !== null, all.length, state.model)}
 						refusesImages={model && !model.capabilities?.vision ? `${model.display_name} can't see images. Choose a model with vision.` : null}
 						chips={chipsOf(o)}
 					/>
