@@ -44,7 +44,7 @@ func ofModels(o supervisor.Overview, may func(key string) bool) supervisor.Overv
 func (c *call) narrow(o *resource.Overview) {
 	for i := range o.Instances {
 		in := &o.Instances[i]
-		in.PID, in.Address, in.Sandbox, in.EngineVersion = 0, "", "", ""
+		in.PID, in.Address, in.Sandbox, in.EngineVersion, in.Workers = 0, "", "", "", nil
 		if in.Owner != c.owner() {
 			in.Owner = ""
 		}
@@ -123,6 +123,9 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	}
 	for _, d := range in.Devices() {
 		r.Devices = append(r.Devices, resource.DeviceMemory{Name: d.Device, Memory: d.Bytes})
+	}
+	for _, w := range in.Workers() {
+		r.Workers = append(r.Workers, resource.DeviceMemory{Name: w.Device, Memory: w.Bytes})
 	}
 	if in.Status.IsLoading() {
 		r.Progress = &in.Progress

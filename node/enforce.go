@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -80,6 +82,7 @@ func (n *Node) apply() {
 		}
 	}
 	n.supervisor.Configure(s.limits(budget), specs)
+	n.background.Go(func() { n.askAllWorkers(s) })
 }
 
 // renewed returns the Spec that an instance would be loaded with now. It is nil if the settings haven't changed, or if the
@@ -111,14 +114,46 @@ func (n *Node) catchUp(spec *supervisor.Spec) {
 
 func (n *Node) preload(key string) {
 	defer n.preloading.end(key)
-	target, err := n.Find(n.ctx, key)
-	if err == nil {
-		var spec *supervisor.Spec
-		if spec, err = n.spec(n.ctx, target.Model, LoadOptions{ByHand: true}); err == nil {
-			_, err = n.supervisor.Ensure(n.ctx, spec)
-		}
-	}
+	err := n.ensure(key)
 	if err != nil && n.ctx.Err() == nil {
 		n.log.Error("preloading a model failed", "model", key, "error", err)
 	}
+	settings := n.settings.Load()
+	if err == nil || len(n.settingsOf(settings, key).RPC) == 0 {
+		return
+	}
+	n.background.Go(func() { n.awaitWorkers(key, settings) })
+}
+
+// awaitEvery is how often a preloaded model is tried again whose workers weren't there.
+const awaitEvery = 15 * time.Second
+
+// awaitWorkers loads a preloaded model once its workers are there, unless the settings change before.
+func (n *Node) awaitWorkers(key string, s *Settings) {
+	for {
+		timer := time.NewTimer(awaitEvery)
+		select {
+		case <-n.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if n.settings.Load() != s || n.ensure(key) == nil {
+			return
+		}
+	}
+}
+
+// ensure loads a model unless it is loaded.
+func (n *Node) ensure(key string) error {
+	target, err := n.Find(n.ctx, key)
+	if err != nil {
+		return err
+	}
+	spec, err := n.spec(n.ctx, target.Model, LoadOptions{ByHand: true})
+	if err != nil {
+		return err
+	}
+	_, err = n.supervisor.Ensure(n.ctx, spec)
+	return err
 }

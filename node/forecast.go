@@ -18,6 +18,8 @@ type Forecast struct {
 	Parts catalog.Memory
 	Draft int64 // bytes that the draft model takes
 	Rough bool  // the estimate is a guess
+
+	Workers []WorkerForecast // that a part of the model would be on
 }
 
 // Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.
@@ -26,6 +28,7 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 	if err := n.checkID(o.ID, m.Key); err != nil {
 		return Forecast{}, err
 	}
+	n.askWorkers(ctx, n.engineOf(&m), n.settingsOf(n.settings.Load(), m.Key).RPC)
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return Forecast{}, err
@@ -43,6 +46,7 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 	if spec.Draft != nil {
 		f.Draft = n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: spec.ContextLength, Parallel: spec.Parallel})
 	}
+	f.Workers = n.forecastWorkers(spec)
 	f.Outlook = n.supervisor.Outlook(spec)
 	return f, nil
 }

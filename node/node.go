@@ -78,6 +78,7 @@ type Node struct {
 	specs    sync.Map                            // key to madeSpec
 	longest  sync.Map                            // key to longestToken
 	chosen   sync.Map                            // identifiers that loads have chosen, in lower case
+	workers  sync.Map                            // what workers on other machines have: by address, a workerState
 	applying sync.Mutex
 
 	background sync.WaitGroup // goroutines of the node, such as preloads

@@ -59,6 +59,7 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 // fill sets the checkpoints, the prompt cache and the memory of a Spec whose context and slots are set.
 func (n *Node) fill(spec *supervisor.Spec, budget int64) {
 	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
+	spec.Elsewhere = n.onWorkers(spec)
 	n.checkpoints(spec, budget)
 	e := n.engines[spec.Engine]
 	if e.choices(&spec.Model).PromptCache && !spec.Private { // all slots share that cache, and requests pinned to a slot don't use it
@@ -78,7 +79,7 @@ func (n *Node) smaller(spec *supervisor.Spec, fewerSlots bool) {
 	own := *spec
 	add := func() {
 		spec.Smaller = append(spec.Smaller, supervisor.Size{
-			Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints, Memory: own.Memory, Reserve: own.Reserve,
+			Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints, Memory: own.Memory, Elsewhere: own.Elsewhere, Reserve: own.Reserve,
 		})
 	}
 	for fewerSlots && own.Parallel > 1 {
@@ -145,7 +146,8 @@ func (n *Node) memoryOf(spec *supervisor.Spec) int64 {
 	if e := n.engines[spec.Engine]; e.Estimate != nil {
 		memory, err := e.Estimate(spec)
 		if err == nil {
-			return memory.Total()
+			here, _ := n.spread(spec, memory)
+			return here
 		}
 		n.log.Warn("the memory of a model can't be estimated", "model", m.Key, "error", err)
 	}

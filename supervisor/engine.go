@@ -38,6 +38,12 @@ type (
 		// Prepare sets Launch.Workers, or returns why the launch would fail, for clients. It takes a bounded time.
 		Prepare(ctx context.Context, l *Launch) error
 	}
+	// WorkerAsker is a Process that can ask a worker on another machine what it has.
+	WorkerAsker interface {
+		// AskWorker asks a worker that computes for nobody. It takes a bounded time. The error is a sentence without a capital and
+		// full stop, for operators.
+		AskWorker(ctx context.Context, address string) (WorkerMemory, error)
+	}
 	// Trier is a Process that doesn't say when its model is loaded. Once it listens, it is sent a small request, which it answers
 	// when it is ready.
 	Trier interface {
@@ -117,6 +123,9 @@ type Device struct {
 	Memory  int64 // bytes
 	Unified bool  // it shares the machine's memory
 }
+
+// WorkerMemory is the memory of a worker's devices together, in bytes.
+type WorkerMemory struct{ Total, Free int64 }
 
 // Cmd is a command to run.
 type Cmd struct {

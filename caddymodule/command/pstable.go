@@ -41,9 +41,23 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 	for _, key := range slices.Sorted(maps.Keys(r.Waiting)) {
 		sentence(text, "%s waiting for %s", count(r.Waiting[key], "request"), key)
 	}
+	for _, in := range r.Instances {
+		if len(in.Workers) > 0 {
+			sentence(text, "%s takes in addition: %s", in.ID, onWorkers(in.Workers))
+		}
+	}
 	sentence(text, "Memory counted: %s%s", size(r.Memory), of(r.Limits.Memory > 0, size(r.Limits.Memory)))
 	sentence(text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
 	return text.Flush()
+}
+
+// onWorkers lists what an instance takes of its workers.
+func onWorkers(workers []resource.DeviceMemory) string {
+	var parts []string
+	for _, w := range workers {
+		parts = append(parts, fmt.Sprintf("%s of the worker %s", size(w.Memory), w.Name))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func sentence(text io.StringWriter, format string, values ...any) {

@@ -74,6 +74,7 @@ var checks = []struct {
 	{"server", checkServer},
 	{"configuration", checkConfiguration},
 	{"engine", checkEngines},
+	{"workers", checkWorkers},
 	{"gpu", checkGPU},
 	{"memory", checkMemory},
 	{"models", checkModels},

@@ -289,3 +289,20 @@ func TestCheckCertificate(t *testing.T) {
 	write(t, string(s.Home), "caddy/pki/authorities/local/root.crt", "x")
 	wantFound(t, checkCertificate(t.Context(), s), Problem, "is no certificate")
 }
+
+func TestCheckWorkers(t *testing.T) {
+	t.Parallel()
+	s := healthy(t)
+	if found := checkWorkers(t.Context(), s); len(found) > 0 {
+		t.Errorf("without workers: %v", found)
+	}
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	withEngine(s, fakeengine.Install(t, nil).Path)
+	s.Config.Models = []resource.Block{{Name: "a/b", Settings: []resource.Setting{{Name: "rpc", Value: address, Source: resource.FromFile}}}}
+	wantFound(t, checkWorkers(t.Context(), s), Problem, "No worker listens at "+address)
+}

@@ -58,6 +58,7 @@ type OverviewInstance struct {
 	Resident      int64  `json:"resident_memory_bytes,omitempty"`
 
 	Devices []DeviceMemory `json:"devices,omitempty"` // how memory_bytes are spread, as far as that is known
+	Workers []DeviceMemory `json:"workers,omitempty"` // what it takes of workers on other machines, by their addresses; only an administrator sees them
 
 	LoadedAt    time.Time `json:"loaded_at,omitzero"`
 	LoadSeconds float64   `json:"load_time_seconds,omitempty"`

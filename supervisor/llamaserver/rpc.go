@@ -32,7 +32,7 @@ func (p *Process) Prepare(ctx context.Context, l *supervisor.Launch) error {
 	for i, address := range l.RPC {
 		go func() {
 			var err error
-			l.Workers[i], err = findWorker(ctx, address)
+			l.Workers[i], err = findWorker(ctx, address, freeTimeout)
 			results <- err
 		}()
 	}
@@ -49,8 +49,8 @@ func (p *Process) Prepare(ctx context.Context, l *supervisor.Launch) error {
 	return nil
 }
 
-// findWorker returns the IPv4 address of a worker that is free. The engine can't ask for it by itself in its sandbox.
-func findWorker(ctx context.Context, address string) (string, error) {
+// findWorker returns the IPv4 address of a worker that is free, or will be before its patience ends. The engine can't ask for it by itself in its sandbox.
+func findWorker(ctx context.Context, address string, patience time.Duration) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
@@ -62,13 +62,13 @@ func findWorker(ctx context.Context, address string) (string, error) {
 		return "", fmt.Errorf("the worker %s can't be found, because its name has no IPv4 address here: correct the name, or give an address", address)
 	}
 	at := net.JoinHostPort(found[0].Unmap().String(), port)
-	return at, checkWorker(ctx, address, at)
+	return at, checkWorker(ctx, address, at, patience)
 }
 
 // checkWorker connects to a worker and sends a byte that begins no message. One that is free closes the connection at once, without an
 // answer; one that is busy does so later. Nothing else may be sent to a worker that may be busy: it may be ended by SIGPIPE when it
 // answers somebody who has given up.
-func checkWorker(ctx context.Context, name, at string) error {
+func checkWorker(ctx context.Context, name, at string, patience time.Duration) error {
 	dialer := net.Dialer{Timeout: reachTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp4", at)
 	switch {
@@ -81,7 +81,7 @@ func checkWorker(ctx context.Context, name, at string) error {
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(freeTimeout))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err = conn.Write([]byte{0xff}); err == nil {
 		var n int
 		if n, err = conn.Read(make([]byte, 1)); n > 0 {

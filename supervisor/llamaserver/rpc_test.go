@@ -129,3 +129,30 @@ func TestCommand_OnWorkers(t *testing.T) {
 		t.Errorf("without workers: %v, %v", cmd.Args, cmd.Needs.Connect)
 	}
 }
+
+func TestMemoryAt(t *testing.T) {
+	t.Parallel()
+	const list = `Available devices:
+  RPC0: 10.0.0.3:5 (24105 MiB, 24000 MiB free)
+  RPC1: 10.0.0.3:5 (100 MiB, 10 MiB free)
+  RPC0: 10.0.0.4:5 (7 MiB, 7 MiB free)
+  CUDA0: NVIDIA (24135 MiB, 23880 MiB free)
+`
+	if got, want := memoryAt(list, "10.0.0.3:5"), (supervisor.WorkerMemory{Total: 24205 << 20, Free: 24010 << 20}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := memoryAt(list, "10.0.0.9:5"); got != (supervisor.WorkerMemory{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A worker that is busy isn't asked, so that it can't be disturbed.
+func TestAskWorker_ABusyOne(t *testing.T) {
+	t.Parallel()
+	held := make(chan struct{})
+	defer close(held)
+	p := &Process{Locate: func() (string, error) { return "/nowhere/llama-server", nil }}
+	if _, err := p.AskWorker(t.Context(), listen(t, func(net.Conn) { <-held })); err == nil || !strings.Contains(err.Error(), "computes for another program") {
+		t.Errorf("%v", err)
+	}
+}
