@@ -127,8 +127,11 @@ func wantDenied(t *testing.T, path string, got answer, status int, code, challen
 
 func TestAccess_EveryRoute(t *testing.T) {
 	t.Parallel()
-	open := serve(t, nil)
-	s := guarded(open)
+	ended := make(chan struct{})
+	close(ended) // streams of events end at once
+	exiting := func(c *Config, _ *node.Settings) { c.Exiting = ended }
+	open := serve(t, nil, withMCP, exiting)
+	s := guarded(open, exiting)
 	expired := s.expired()
 	revoked, gone := s.token(node.Token{Scopes: node.Scopes})
 	if got := s.with(revoked, "GET", "/v1/models", ""); got.status != 200 {
@@ -160,7 +163,7 @@ func TestAccess_EveryRoute(t *testing.T) {
 				"basic":             {"Authorization", "Basic " + all},
 			}
 			want := open.do(r.method, path, body) // what the endpoint itself says
-			if r.scope == node.ScopeAdmin {
+			if r.scope == node.ScopeAdmin || r.scope == node.ScopeMCPPlugin {
 				wantDenied(t, path, want, 401, "invalid_api_key", unauthorized) // also where there is no authentication
 				want = open.with(all, r.method, path, body)
 			}

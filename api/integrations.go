@@ -65,19 +65,13 @@ var (
 // mayUseServers refuses MCP servers that the settings or the request's token don't permit.
 func (c *call) mayUseServers(all []mcpServer, needed gates) error {
 	isNamed := func(m mcpServer) bool { return m.plugin == "" }
-	open := c.node.Settings().Gates
 	for _, m := range all {
 		through := needed.plugin
 		if isNamed(m) {
 			through = needed.named
 		}
-		for _, g := range through {
-			if !g.isOpen(open) {
-				return &translate.Error{
-					Kind: translate.KindForbidden, Code: "gate_closed", Param: m.param,
-					Message: g.closed + `: its Caddyfile must have "allow ` + g.name + `" among the options of lm.`,
-				}
-			}
+		if err := c.passGates(through, m.param); err != nil {
+			return err
 		}
 	}
 	if slices.ContainsFunc(all, isNamed) {
@@ -88,6 +82,20 @@ func (c *call) mayUseServers(all []mcpServer, needed gates) error {
 	}
 	if slices.ContainsFunc(all, func(m mcpServer) bool { return !isNamed(m) }) {
 		return c.mayUsePlugins()
+	}
+	return nil
+}
+
+// passGates returns an error if one of some gates is closed, about a field of the request.
+func (c *call) passGates(through []gate, param string) error {
+	open := c.node.Settings().Gates
+	for _, g := range through {
+		if !g.isOpen(open) {
+			return &translate.Error{
+				Kind: translate.KindForbidden, Code: "gate_closed", Param: param,
+				Message: g.closed + `: its Caddyfile must have "allow ` + g.name + `" among the options of lm.`,
+			}
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -78,13 +79,20 @@ func schemaOrEmpty(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// mayListMCP refuses a request that may not use the servers of mcp.json.
+// mayListMCP refuses a request that may not use the servers of mcp.json. On a site without authentication, too, it needs a token.
 func (c *call) mayListMCP() error {
-	if err := c.mayUseServers([]mcpServer{{plugin: "*"}}, nativeGates); err != nil {
+	if err := c.passGates(nativeGates.plugin, ""); err != nil || c.who != nil {
 		return err
 	}
-	c.recognizeAdmin()
-	return nil
+	who, err := c.authenticate(nil, c.r.RemoteAddr)
+	if err == nil {
+		err = c.authorize(who, node.ScopeMCPPlugin)
+	}
+	if err == nil {
+		c.who = who
+		c.follow(who, node.ScopeMCPPlugin)
+	}
+	return err
 }
 
 func unreadable() *translate.Error {
