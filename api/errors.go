@@ -118,7 +118,7 @@ func (c *call) translated(err error) *translate.Error {
 	case errors.As(err, &taken):
 		return idTaken(taken.Error())
 	case errors.As(err, &tooMany):
-		return &translate.Error{Kind: translate.KindConflict, Code: "too_many_names", Message: tooMany.Error()}
+		return &translate.Error{Kind: translate.KindConflict, Message: tooMany.Error()}
 	case errors.As(err, &unknown):
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &none) && none.IsAmbiguous:

@@ -134,7 +134,7 @@ func (c *call) ollamaPush() error {
 
 // ollamaBlob is HEAD and GET /api/blobs/{digest}: there are none, so a client that asks offers to send its own.
 func (c *call) ollamaBlob() error {
-	return &translate.Error{Kind: translate.KindModelNotFound, Code: "blob_not_found", Message: "blob " + quoted(c.param) + " not found"}
+	return &translate.Error{Kind: translate.KindModelNotFound, Message: "blob " + quoted(c.param) + " not found"}
 }
 
 // ollamaCreateBlob is POST /api/blobs/{digest}.
