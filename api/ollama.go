@@ -70,11 +70,21 @@ func (c *call) ollamaPS() error {
 		}
 		list.Models = append(list.Models, ollama.Process{
 			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: ollamaDetails(m), ExpiresAt: expiryOf(&in, now),
-			ContextLength: in.Spec.ContextLength,
+			SizeVRAM: outsideCPU(in.Devices()), ContextLength: in.Spec.ContextLength,
 		})
 	}
 	slices.SortStableFunc(list.Models, func(a, b ollama.Process) int { return b.ExpiresAt.Compare(a.ExpiresAt) })
 	return c.answer(list)
+}
+
+// outsideCPU is the memory on devices other than the processor, in bytes.
+func outsideCPU(devices []supervisor.DeviceMemory) (bytes int64) {
+	for _, d := range devices {
+		if d.Device != supervisor.CPU {
+			bytes += d.Bytes
+		}
+	}
+	return bytes
 }
 
 // expiryOf is when an instance is unloaded if it isn't used any more.
