@@ -15,9 +15,13 @@ import (
 func TestPage_Operator(t *testing.T) {
 	models := newHub(t, 0)
 	c := models.config()
-	c.LM = append(c.LM, "preset short {", "\tmax_tokens 20", "}", "inspect 3")
+	c.LM = append(c.LM, "preset short {", "\tmax_tokens 20", "}", "inspect 3", "allow plugin_mcp", "warm {", "\tsave_after 100ms", "\tmin_tokens 256", "}")
 	home := harness.NewHome(t)
 	home.AddRandom("acme/random", randommodel.Dense, 1)
+	home.WriteMCP(harness.Fields{
+		"everything": everything(home),
+		"missing":    harness.Fields{"command": filepath.Join(home.Dir, "not-there")},
+	})
 	s := harness.Start(home, c)
 	for _, test := range []struct {
 		name string
@@ -29,7 +33,9 @@ func TestPage_Operator(t *testing.T) {
 		{"delete", pageDelete},
 		{"downloads", pageDownloads},
 		{"a download that fails", pageDownloadFails},
+		{"warm states", pageWarm},
 		{"settings", pageSettings},
+		{"MCP servers", pageMCP},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, s.In(t), models) }) {
 			return
@@ -160,6 +166,7 @@ func pageDelete(t *testing.T, s *harness.Server, _ *hub) {
 	tab.Press("Escape")
 	tab.Wait("the dialog is closed", `!document.querySelector("dialog[open]")`)
 	tab.Click("button", "Delete…")
+	tab.Has("heading", "Delete the model")
 	tab.Wait("it can't be deleted yet", `[...document.querySelectorAll("dialog button")].find((b) => b.textContent === "Delete")?.ariaDisabled === "true"`)
 	tab.Fill("Type acme/random to confirm", "acme/random")
 	tab.Click("button", "Delete")
@@ -177,6 +184,8 @@ func pageDownloads(t *testing.T, s *harness.Server, h *hub) {
 	tab.Click("button", "Search")
 	tab.ClickIn(tinyRepo, "Download")
 	tab.Has("heading", "Download ")
+	tab.Wait("there is a quantization", `document.querySelector("dialog input[type=radio][value='Q8_0']")`)
+	tab.WaitText("Fits")
 	tab.WaitText("It becomes " + tiny)
 	tab.CheckAccess("the dialog of a download")
 	tab.Screenshot("download")
@@ -258,4 +267,68 @@ func pageSettings(t *testing.T, s *harness.Server, _ *hub) {
 	tab.WaitText(`"max_tokens": 20`)
 	tab.CheckAccess("settings of an administrator")
 	tab.Screenshot("settings")
+}
+
+// pageWarm lists the saved states of conversations, and deletes them.
+func pageWarm(t *testing.T, s *harness.Server, _ *hub) {
+	tab := harness.OpenPage(t, s.Base, harness.View{Path: "#/warm"})
+	tab.WaitText("No states are saved")
+	save := func(text string) {
+		s.Chat(harness.Ask(strings.Repeat(text, 120)))
+		s.Post("/api/v1/models/unload", harness.Fields{"instance_id": harness.Model}).Want(t, http.StatusOK)
+		harness.Eventually(t, harness.Patience, "a state is saved", func() bool { return len(s.Get("/api/v1/warm").Get("states").Array()) > 0 })
+	}
+	save("My name is Ada. ")
+	tab.Has("row", harness.Model)
+	tab.CheckAccess("warm states")
+	tab.Screenshot("warm")
+	tab.ClickIn(harness.Model, "Delete the states of")
+	tab.Has("heading", "Delete the states of")
+	tab.Click("button", "Delete")
+	tab.WaitText("1 state of")
+	tab.WaitText("No states are saved")
+	if left := s.Get("/api/v1/warm").Get("states").Raw; left != "[]" {
+		t.Errorf("%s", left)
+	}
+	save("My name is Grace. ")
+	tab.Click("button", "Delete all…")
+	tab.Click("button", "Cancel")
+	tab.Click("button", "Delete all…")
+	tab.Has("heading", "Delete all states")
+	tab.Click("button", "Delete")
+	tab.WaitText("No states are saved")
+	if left := s.Get("/api/v1/warm").Get("states").Raw; left != "[]" {
+		t.Errorf("%s", left)
+	}
+}
+
+// pageMCP shows the servers of mcp.json, and the tools of one with their schemas.
+func pageMCP(t *testing.T, s *harness.Server, _ *hub) {
+	tab := harness.OpenPage(t, s.Base, harness.View{Path: "#/mcp"})
+	tab.WaitText("This needs a token with the scope mcp.plugin.")
+	tab.Eval(`[...document.querySelectorAll("main button")].find((b) => b.textContent === "Enter a token").click(), true`, nil)
+	token := created(t, s.Home, "--name", "tools", "--scopes", "mcp.plugin,models.read")
+	tab.Fill("Token", token)
+	tab.Press("Enter")
+	tab.Has("row", "everything")
+	tab.CheckAccess("MCP servers")
+	tab.Click("link", "everything")
+	tab.Has("heading", "everything")
+	servers := s.As(token).Get("/api/v1/mcp/everything").Want(t, http.StatusOK)
+	tools := servers.Get("tools").Array()
+	if len(tools) == 0 {
+		t.Fatalf("%s", servers.Body)
+	}
+	for _, tool := range tools {
+		tab.Has("heading", tool.Get("name").Str)
+	}
+	tab.ClickIn(tools[0].Get("name").Str, "Arguments")
+	tab.Wait("its schema is shown", `document.querySelector("details[open] pre").innerText.includes('"type"')`)
+	tab.CheckAccess("the tools of a server")
+	tab.Screenshot("mcp")
+	tab.Click("link", "MCP servers")
+	tab.Has("row", "Connected")
+	tab.Click("link", "missing")
+	tab.WaitText("Failed")
+	tab.Wait("the reason is shown", `document.querySelector("main .note.error")?.innerText.length > 10`)
 }

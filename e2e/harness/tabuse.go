@@ -60,7 +60,7 @@ func (b *Tab) click(role, name, row string) {
 	b.T.Helper()
 	e := element(role, name, row)
 	what := strings.TrimSpace(fmt.Sprintf("there is a %s %q %s", role, name, row))
-	b.Wait(what+", which can be used", e+` && `+e+`.getAttribute("aria-disabled") !== "true" && !document.querySelector(".loading")`)
+	b.Wait(what+", which can be used", e+` && `+e+`.getAttribute("aria-disabled") !== "true" && (document.querySelector("dialog[open]") || !document.querySelector(".loading"))`)
 	var at struct {
 		X, Y   float64
 		Hidden string

@@ -1,26 +1,13 @@
-import type { components } from "../schema";
+import type { components, operations } from "../schema";
 
 type Schemas = components["schemas"];
 
 export type Scope = "models.read" | "models.manage" | "inference" | "mcp.plugin" | "mcp.ephemeral" | "admin";
 
 /** The identity of whoever uses the page. */
-export interface Identity {
-	name: string;
-	scopes: Scope[];
-	models: string[];
-}
-
-export interface Preset {
-	name: string;
-	fields?: Record<string, unknown>;
-}
-
-export type Settings = Omit<Schemas["Settings"], "identity" | "presets" | "version"> & {
-	identity?: Identity | null;
-	presets?: Preset[];
-	version?: string;
-};
+export type Identity = NonNullable<Schemas["Settings"]["identity"]>;
+export type Preset = NonNullable<Schemas["Settings"]["presets"]>[number];
+export type Settings = Schemas["Settings"];
 
 export type Model = Schemas["Model"];
 export type Models = Schemas["Models"];
@@ -41,24 +28,9 @@ export type Setting = Schemas["Setting"];
 export type Token = Schemas["Token"];
 export type LogRecord = Schemas["LogRecord"];
 
-export interface MCPServer {
-	label: string;
-	transport: "stdio" | "http" | "sse";
-	status: "connected" | "idle" | "failed";
-	error?: string;
-	sessions: number;
-	tools?: number | null;
-	url?: string;
-	command?: string;
-}
+export type MCPServers = Schemas["MCPServers"];
+export type MCPServer = MCPServers["servers"][number];
+export type MCPServerWithTools = Schemas["MCPServerWithTools"];
 
-export interface MCPServers {
-	servers: MCPServer[];
-}
-
-export interface MCPTool {
-	name: string;
-	title?: string;
-	description: string;
-	input_schema: unknown;
-}
+export type Variants = operations["listVariants"]["responses"]["200"]["content"]["application/json"];
+export type Variant = Variants["variants"][number];

@@ -18,7 +18,8 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
 	children?: ComponentChildren;
 }
 
-export function Button({ onClick, kind = "plain", icon, label, disabledFor, small, type = "button", children, class: extra, ...rest }: ButtonProps) {
+export function Button({ onClick, kind = "plain", icon, label, disabledFor, small, type = "button", children, class: extra, "aria-label": spoken, ...rest }: ButtonProps) {
+	const name = label ?? spoken;
 	const [isBusy, setBusy] = useState(false);
 	const click = (event: MouseEvent) => {
 		if (disabledFor || isBusy) return event.preventDefault();
@@ -34,7 +35,7 @@ export function Button({ onClick, kind = "plain", icon, label, disabledFor, smal
 			type={type}
 			class={classes}
 			onClick={click}
-			aria-label={label && disabledFor ? `${label}. ${disabledFor}` : label}
+			aria-label={name && disabledFor ? `${name}. ${disabledFor}` : name}
 			title={disabledFor || (children ? undefined : label)}
 			aria-disabled={disabledFor ? "true" : undefined}
 			aria-busy={isBusy ? "true" : undefined}

@@ -1,8 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { formatBytes } from "../core/format";
 import { get, isAbort, post } from "../core/http";
-import type { DownloadPreview } from "../core/types";
-import type { Variant, Variants } from "../core/variants";
+import type { DownloadPreview, Variant, Variants } from "../core/types";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { Badge, Failure, Loading, Note } from "../ui/states";
@@ -34,7 +33,7 @@ export function DownloadDialog({ model, onClose }: { model: string; onClose: () 
 	const [chosen, setChosen] = useState<string | null>(null);
 	const all = variants.data?.variants ?? [];
 	const quantization = chosen ?? (all.find((v) => v.recommended) ?? all.find((v) => v.fits_memory !== false) ?? all[0])?.quantization ?? "";
-	const body = { model, ...(quantization ? { quantization } : {}) };
+	const body = withQuantization(model, quantization);
 	const isReady = variants.data !== null || variants.error !== null;
 	const preview = useFetched<DownloadPreview>(JSON.stringify([body, isReady]), (signal) =>
 		isReady ? post<DownloadPreview>("/api/v1/models/download", { ...body, estimate_only: true }, { signal }) : new Promise<never>(() => undefined),
@@ -67,6 +66,13 @@ export function DownloadDialog({ model, onClose }: { model: string; onClose: () 
 			{preview.error ? <Failure error={preview.error} /> : isReady && (p ? <Preview of={p} /> : <Loading />)}
 		</Dialog>
 	);
+}
+
+/** The body of a request for one quantization. URLs have it in a field of its own, names after an @. */
+function withQuantization(model: string, quantization: string): { model: string; quantization?: string } {
+	if (!quantization) return { model };
+	if (/^https?:/i.test(model)) return { model, quantization };
+	return { model: `${model.replace(/@.*$/, "")}@${quantization}` };
 }
 
 /** Why a download can't be begun; null: it can. */

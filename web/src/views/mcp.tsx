@@ -4,7 +4,7 @@ import { useResource } from "../core/resource";
 import { href } from "../core/router";
 import { session } from "../core/session";
 import { useStore } from "../core/store";
-import type { MCPServer, MCPServers, MCPTool } from "../core/types";
+import type { MCPServer, MCPServers, MCPServerWithTools } from "../core/types";
 import { Code } from "../ui/Copy";
 import { Badge, Empty, Fact, Facts, Fetched, Note, type Tone } from "../ui/states";
 import { Section, View } from "../ui/View";
@@ -61,10 +61,8 @@ function AllServers() {
 	);
 }
 
-type Whole = Omit<MCPServer, "tools"> & { tools: MCPTool[] };
-
 function OneServer({ label }: { label: string }) {
-	const server = useResource<Whole>("/api/v1/mcp/" + segment(label));
+	const server = useResource<MCPServerWithTools>("/api/v1/mcp/" + segment(label));
 	return (
 		<View title={label} lead={<a href={href("mcp")}>MCP servers</a>}>
 			<Fetched from={server}>

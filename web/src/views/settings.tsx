@@ -82,7 +82,7 @@ function Gates({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) 
 						hideTitle: true,
 						render: (g) => (
 							<span class="actions">
-								<Button small onClick={() => onChange({ title: `Change ${g.name}`, text: gateLines(g.name) })} aria-label={`How to change ${g.name}`}>
+								<Button small onClick={() => onChange({ title: `Change ${g.name}`, text: gateLines(g.name) })} aria-label={`Change ${g.name}`}>
 									Change…
 								</Button>
 							</span>
@@ -122,7 +122,7 @@ function SettingTable({ label, rows, onChange }: { label: string; rows: readonly
 								render: (s: Setting) =>
 									options[s.name] && (
 										<span class="actions">
-											<Button small onClick={() => onChange({ title: `Change ${s.name}`, text: lines(s.name) })} aria-label={`How to change ${s.name}`}>
+											<Button small onClick={() => onChange({ title: `Change ${s.name}`, text: lines(s.name) })} aria-label={`Change ${s.name}`}>
 												Change…
 											</Button>
 										</span>
@@ -228,7 +228,7 @@ function Part({ of: s, onChange }: { of: All; onChange: (c: Change) => void }) {
 						hideTitle: true,
 						render: (r) => (
 							<span class="actions">
-								<Button small onClick={() => onChange({ title: `Change ${r.name}`, text: lines(r.name) })} aria-label={`How to change ${r.name}`}>
+								<Button small onClick={() => onChange({ title: `Change ${r.name}`, text: lines(r.name) })} aria-label={`Change ${r.name}`}>
 									Change…
 								</Button>
 							</span>
