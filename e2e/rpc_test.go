@@ -58,9 +58,8 @@ func (w *rpcWorker) kill() {
 // process is the worker itself.
 func (w *rpcWorker) process() harness.Process {
 	w.home.T.Helper()
-	_, port, _ := strings.Cut(w.address, ":")
 	for _, p := range w.home.Family() {
-		if strings.Contains(strings.Join(p.Args, " "), "ggml-rpc-server -H 127.0.0.1 -p "+port) && !strings.HasSuffix(p.Args[0], "sh") {
+		if strings.Contains(strings.Join(p.Args, " "), "ggml-rpc-server -H 127.0.0.1 -p ") && p.Parent() == w.cmd.Process.Pid {
 			return p
 		}
 	}

@@ -43,10 +43,17 @@ func (w *RPCWorker) Sandbox() string {
 
 // Run runs the worker until ctx ends, which is no error, or the worker does. It passes each line of its output to emit. It is called once in
 // a process, in which SIGPIPE is ignored from then on: a worker inherits that, and would else be ended by a llama-server that disconnects
-// while it is being answered.
+// while it is being answered. The worker listens on this machine alone, behind a workerFront.
 func (w *RPCWorker) Run(ctx context.Context, emit func(line string), log *slog.Logger) error {
 	signal.Ignore(syscall.SIGPIPE)
-	if err := w.tryAddress(); err != nil {
+	listening := net.ListenConfig{KeepAliveConfig: clientAlive}
+	listener, err := listening.Listen(ctx, "tcp4", net.JoinHostPort(w.Host, strconv.Itoa(w.Port)))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	inner, err := freePort()
+	if err != nil {
 		return err
 	}
 	mark := workers.Mark("", rand.Text())
@@ -55,7 +62,7 @@ func (w *RPCWorker) Run(ctx context.Context, emit func(line string), log *slog.L
 		log.Warn("the worker has no guard: if this process is killed, it may be left behind", "error", err)
 	}
 	defer guard.End()
-	cmd := exec.Command(w.Path, w.args()...)
+	cmd := exec.Command(w.Path, w.args(inner)...)
 	cmd.Env = append(engine.Environment(engine.IsScript(w.Path)), mark.Env(), "GGML_NO_BACKTRACE=1")
 	if w.Cache != "" {
 		cmd.Env = append(cmd.Env, "LLAMA_CACHE="+w.Cache)
@@ -70,7 +77,7 @@ func (w *RPCWorker) Run(ctx context.Context, emit func(line string), log *slog.L
 		return err
 	}
 	defer out.close()
-	box, err := w.box()
+	box, err := w.box(inner)
 	if err != nil {
 		return fmt.Errorf("the worker's sandbox: %w", err)
 	}
@@ -82,11 +89,21 @@ func (w *RPCWorker) Run(ctx context.Context, emit func(line string), log *slog.L
 	if err != nil {
 		return fmt.Errorf("%s can't be started: %w", w.Path, err)
 	}
-	return w.wait(ctx, cmd, guard, out, emit)
+	ctx, cancel := context.WithCancel(ctx)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		(&workerFront{listener, workerAt(inner)}).serve(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-served
+	}()
+	return wait(ctx, cmd, guard, out, emit)
 }
 
 // wait waits for the end of ctx or of the worker, and ends what is left of the worker.
-func (w *RPCWorker) wait(ctx context.Context, cmd *exec.Cmd, guard *child.Guard, out *outputs, emit func(string)) error {
+func wait(ctx context.Context, cmd *exec.Cmd, guard *child.Guard, out *outputs, emit func(string)) error {
 	var ring logRing
 	out.read(func(line string) {
 		ring.add(line)
@@ -111,8 +128,13 @@ func (w *RPCWorker) wait(ctx context.Context, cmd *exec.Cmd, guard *child.Guard,
 	return ended
 }
 
-func (w *RPCWorker) args() []string {
-	args := []string{"-H", w.Host, "-p", strconv.Itoa(w.Port)}
+// workerAt returns where the worker itself listens.
+func workerAt(port int) string { return net.JoinHostPort(workerHost, strconv.Itoa(port)) }
+
+const workerHost = "127.0.0.1"
+
+func (w *RPCWorker) args(port int) []string {
+	args := []string{"-H", workerHost, "-p", strconv.Itoa(port)}
 	if w.Threads > 0 {
 		args = append(args, "-t", strconv.Itoa(w.Threads))
 	}
@@ -125,21 +147,12 @@ func (w *RPCWorker) args() []string {
 	return args
 }
 
-// tryAddress returns an error if the worker can't listen on its address. It says less itself.
-func (w *RPCWorker) tryAddress() error {
-	l, err := net.Listen("tcp4", net.JoinHostPort(w.Host, strconv.Itoa(w.Port)))
-	if err != nil {
-		return err
-	}
-	return l.Close()
-}
-
 // box returns the worker's sandbox: it reads its libraries and devices, writes its cache, and listens on its port; nil: it gets none.
-func (w *RPCWorker) box() (*sandbox.Box, error) {
+func (w *RPCWorker) box(port int) (*sandbox.Box, error) {
 	if _, err := sandbox.State(); err != nil || w.Unconfined {
 		return nil, nil //nolint:nilerr // the system has no sandbox
 	}
-	rules := sandbox.Rules{Bind: []int{w.Port}}
+	rules := sandbox.Rules{Bind: []int{port}}
 	allowSystem(&rules)
 	allowExecutable(&rules, w.Path, w.Root)
 	allowGPU(&rules)

@@ -43,6 +43,19 @@ func TestStep_AWorkerThatIsInUse(t *testing.T) {
 	p.on(Returned{Gen: 2, Slots: 1, Answered: true, Key: "b", Waiter: 1}, Stop{2, ForRoom})
 }
 
+// A model with workers is tried again every 15 seconds at least.
+func TestStep_AWorkerThatIsMissedIsSoonTriedAgain(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	spec := on(specOf("a", 1), "x:1")
+	for range 8 {
+		(&stepper{st: &p.st, now: p.now}).failed(spec, "it is away")
+	}
+	if wait := p.st.Failures["a"].Until.Sub(p.now); wait != maxWorkerDelay {
+		t.Errorf("it is tried again after %s", wait)
+	}
+}
+
 // The second instance of a model takes the place of the first: they have the same worker.
 func TestStep_ASecondInstanceOnTheSameWorker(t *testing.T) {
 	t.Parallel()
