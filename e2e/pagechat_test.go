@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/tidwall/gjson"
 
@@ -183,7 +184,13 @@ func TestPageChat_Settings(t *testing.T) {
 		t.Errorf("%d conversations are stored", n)
 	}
 	tab.tuned(func() { tab.Click("button", "Reset all") })
-	tab.asked(capital, 2)
+	tab.Fill("Question", "What is the")
+	tab.Do(chromedp.KeyEvent("\r", chromedp.KeyModifiers(input.ModifierShift)), input.InsertText("capital of France?"))
+	if got := tab.Value("Question"); got != "What is the\ncapital of France?" {
+		t.Errorf("%q", got)
+	}
+	tab.Press("Enter")
+	tab.answer(2)
 	if sent := lastRequest(t, admin).Get("request.body").Str; strings.Contains(sent, "Be brief") || !strings.Contains(sent, `"store_partial":true`) {
 		t.Errorf("%s", sent)
 	}
@@ -324,7 +331,13 @@ func TestPageChat_Tools(t *testing.T) {
 	tab.ask(useEchoTool)
 	tab.Has("button", "Retry")
 	tab.WaitText("could not be started")
+
+	// Whoever signs out leaves nothing behind.
+	tab.Fill("Question", "a secret")
+	tab.Click("button", "Sign out")
+	tab.WaitText("Ask a model")
 	if got := tab.Value("Question"); got != "" {
 		t.Errorf("%q", got)
 	}
+	tab.WaitNoText("nowhere")
 }

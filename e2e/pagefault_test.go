@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,12 +22,17 @@ func withFake(t *testing.T, lm []string, rules ...harness.Fields) (*harness.Serv
 // TestPageChat_Stop: thinking and an answer are seen as they come, an answer that is stopped is kept, and the chat goes on from it.
 func TestPageChat_Stop(t *testing.T) {
 	t.Parallel()
-	s, engine := withFake(t, nil,
-		harness.Fields{"Contains": "think", "Answer": harness.Fields{"Reasoning": "one two three", "Text": "four five six"}, "Cues": []harness.Fields{{"After": 2, "Gate": "thought"}, {"After": 5, "Gate": "never"}}},
-		harness.Fields{"Contains": "wait", "Gate": "never too"},
-	)
+	rules := []harness.Fields{
+		{"Contains": "think", "Answer": harness.Fields{"Reasoning": "one two three", "Text": "four five six"}, "Cues": []harness.Fields{{"After": 2, "Gate": "thought"}, {"After": 5, "Gate": "never"}}},
+		{"Contains": "wait", "Gate": "never too"},
+	}
+	s, engine := withFake(t, nil)
+	engine.Set(t, harness.Fields{"Rules": rules, "Load": harness.Fields{"Steps": 4, "Gate": "load"}})
 	tab := openChat(t, s)
 	tab.ask("think")
+	tab.WaitText("Loading " + harness.Model)
+	tab.Has("progress", "Loading "+harness.Model)
+	engine.Release(t, "load")
 	tab.Wait("thoughts stream", `document.querySelector(".thinking[open] .plain")?.innerText.trim() === "one two"`)
 	tab.WaitText("Thinking…")
 	engine.Release(t, "thought")
@@ -58,6 +64,25 @@ func TestPageChat_Stop(t *testing.T) {
 	if n := gjson.Get(s.Get("/api/v1/conversations").Body, "conversations.#").Int(); n != 1 {
 		t.Errorf("%d conversations", n)
 	}
+}
+
+// TestPageChat_Scroll: the page stays at the end of an answer that grows, unless its reader scrolls up.
+func TestPageChat_Scroll(t *testing.T) {
+	t.Parallel()
+	s, engine := withFake(t, nil, harness.Fields{
+		"Answer": harness.Fields{"Pieces": []string{"A paragraph.\n\n"}, "Chunks": 240}, "Cues": []harness.Fields{{"After": 80, "Gate": "more"}, {"After": 160, "Gate": "rest"}},
+	})
+	tab := openChat(t, s)
+	paragraphs := func(n int) string { return fmt.Sprintf(`document.querySelectorAll(".md p").length >= %d`, n) }
+	const isAtEnd = `innerHeight + scrollY >= document.documentElement.scrollHeight - 2`
+	tab.ask("Write.")
+	tab.Wait("it is at the end", paragraphs(80)+" && scrollY > 500 && "+isAtEnd)
+	engine.Release(t, "more")
+	tab.Wait("it is at the end", paragraphs(160)+" && "+isAtEnd)
+	tab.Eval(`scrollTo(0, 300), new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, nil)
+	engine.Release(t, "rest")
+	tab.answer(1)
+	tab.Wait("it is where its reader was", paragraphs(240)+" && Math.round(scrollY) === 300")
 }
 
 // TestPageChat_Retry: an error is shown where the answer would be, and its question can be asked again. It outlives a reload.

@@ -9,7 +9,7 @@ import { announce } from "../ui/toast";
 import { cut, failed, isRunning, newAnswer, step } from "./answer";
 import type { Answer } from "./answer";
 import { clearDraft, draft, edit, keepAsked } from "./draft";
-import { changeOptions, fieldsOf, options } from "./options";
+import { changeOptions, fieldsOf, options, resetOptions } from "./options";
 import { choose, continues, emptyTree, path, treeOf, withAnswer, without, withTurn } from "./tree";
 import type { Question, StoredResponse, Tree, Turn } from "./tree";
 
@@ -50,6 +50,9 @@ session.follow((s) => {
 	if (s.token !== null || s.settings !== null || s.asking !== null || s.generation === 0) return;
 	newChat();
 	clearDraft();
+	keepAsked(null);
+	announce(""); // it may have said an answer
+	resetOptions();
 });
 
 interface StoredConversation {
