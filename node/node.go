@@ -79,6 +79,7 @@ type Node struct {
 	longest  sync.Map                            // key to longestToken
 	chosen   sync.Map                            // identifiers that loads have chosen, in lower case
 	workers  sync.Map                            // what workers on other machines have: by address, a workerState
+	asking   sync.Mutex
 	applying sync.Mutex
 
 	background sync.WaitGroup // goroutines of the node, such as preloads

@@ -39,6 +39,8 @@ func (n *Node) askWorkers(ctx context.Context, e *engine, addresses []string) {
 	if !ok || len(addresses) == 0 {
 		return
 	}
+	n.asking.Lock() // many requests may want to know it at once
+	defer n.asking.Unlock()
 	var used []string
 	for _, in := range n.supervisor.Instances() {
 		used = append(used, in.Spec.RPC...)

@@ -2,10 +2,8 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
-	"syscall"
 	"time"
 )
 
@@ -69,7 +67,7 @@ func (f *workerFront) dial(ctx context.Context) (net.Conn, error) {
 	defer cancel()
 	for {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp4", f.worker)
-		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil {
 			return conn, err
 		}
 		pause(ctx, frontPause)

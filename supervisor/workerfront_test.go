@@ -12,10 +12,24 @@ import (
 func TestWorkerFront_OneAtATime(t *testing.T) {
 	t.Parallel()
 	served := make(chan struct{}, 9)
-	echo := worker(t, func(conn net.Conn) {
-		served <- struct{}{}
-		_, _ = io.Copy(conn, conn)
-	})
+	echo, err := net.Listen("tcp4", "127.0.0.1:0") // serves many at a time, unlike a real worker
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = echo.Close() }()
+	go func() {
+		for {
+			conn, err := echo.Accept()
+			if err != nil {
+				return
+			}
+			served <- struct{}{}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				_ = conn.Close()
+			}()
+		}
+	}()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +38,7 @@ func TestWorkerFront_OneAtATime(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		(&workerFront{l, echo}).serve(ctx)
+		(&workerFront{l, echo.Addr().String()}).serve(ctx)
 	}()
 	first, second := dialed(t, l), dialed(t, l)
 	echoes(t, first, "one")
