@@ -88,14 +88,14 @@ var replacing = How{Check: func(context.Context, string) error { return nil }, R
 
 // full is a home with everything, and what a backup of it restores.
 var full = files{
-	"lmcaddy.db": "conversations", "lmcaddy.db-wal": "log", "mcp.json": "{}", "Caddyfile": "lm", "environment": "HF_TOKEN=x", "catalog.json": "cache",
+	"lmcaddy.db": "conversations", "lmcaddy.db-wal": "log", "mcp.json": "{}", "names.json": "{}", "Caddyfile": "lm", "environment": "HF_TOKEN=x", "catalog.json": "cache",
 	"caddy/certificates/local/a/a.key": "secret", "caddy/locks/l": "lock", "caddy/autosave.json": "{}", "run/lock": "1", "warm/key": "k",
 	"runtimes/selected": "llama.cpp-b1-cpu\n", "runtimes/llama.cpp-b1-cpu/bin/llama-server": "engine",
 	"models/p/m/a.gguf": "weights", "models/p/m/b.gguf.part": "half", "models/.hidden/c.gguf": "x",
 }
 
 var kept = files{
-	"lmcaddy.db": "conversations", "mcp.json": "{}", "Caddyfile": "lm", "environment": "HF_TOKEN=x", "caddy/certificates/local/a/a.key": "secret",
+	"lmcaddy.db": "conversations", "mcp.json": "{}", "names.json": "{}", "Caddyfile": "lm", "environment": "HF_TOKEN=x", "caddy/certificates/local/a/a.key": "secret",
 	"caddy/autosave.json": "{}",
 }
 
