@@ -64,7 +64,7 @@ func (c chatTab) tuned(change func()) {
 	c.Wait("there are settings", `document.querySelector("dialog[open]")`)
 	change()
 	c.Click("button", "Done")
-	c.Wait("the settings are closed", `!document.querySelector("dialog[open]")`)
+	c.Wait("the settings are closed, and the focus is back", `!document.querySelector("dialog[open]") && document.activeElement.textContent.trim() === "Settings"`)
 }
 
 // stored is the conversation that the tab's address names, with all branches.
