@@ -39,7 +39,7 @@ run: build ## Installs the engine and serves the shipped model on http://127.0.0
 	@home="$${LMCADDY_HOME:-$$HOME/.lmcaddy}" && mkdir -p -m 700 "$$home" && mkdir -p "$$home/models/lmcaddy" && \
 	{ test -e "$$home/models/lmcaddy/tinychat" || ln -sfn "$(CURDIR)/$(SHIPPED)" "$$home/models/lmcaddy/tinychat"; } && \
 	$(BIN) runtime get llama.cpp --if-missing && \
-	echo "Ctrl-C stops the server. make run PORT=8080 serves on another port. The README has a first request." && \
+	echo "Open http://127.0.0.1:$(PORT) in a browser. Ctrl-C stops the server. make run PORT=8080 serves on another port." && \
 	LMCADDY_PORT="$(PORT)" exec $(BIN) run --config Caddyfile
 
 .PHONY: page

@@ -182,6 +182,9 @@ func writeSite(text *terminal.Page, s *resource.Site) {
 		from = "from other machines"
 	}
 	fmt.Fprintf(text, "\nSite %s\n  usable %s, %s\n", strings.Join(s.Addresses, ", "), from, access)
+	if s.Page { // an older server doesn't say
+		text.WriteString("  page on\n")
+	}
 	for _, line := range []struct {
 		name   string
 		values []string

@@ -64,7 +64,7 @@ func TestConfig(t *testing.T) {
 		"engines":[{"name":"llama_server","settings":[{"name":"parallel","value":"2","source":"file"}]}],
 		"models":[{"name":"a/b","settings":[{"name":"pin","value":"on","source":"file"}]}],
 		"sites":[{"server":"srv0","addresses":["https://:443"],"hosts":["lm.lan"],"tls":true,"authentication":true,"reachable":true,"dialects":["openai"],"cors":[]},
-			{"server":"srv1","addresses":["http://127.0.0.1:80"]}]}}`}
+			{"server":"srv1","addresses":["http://127.0.0.1:80"],"page":true}]}}`}
 	out, _, err := talkTo(t, defineConfig, full)
 	wantTalk(t, `Caddyfile  /etc/lm/Caddyfile
 Home       /srv/lm
@@ -76,6 +76,7 @@ Site https://:443
 
 Site http://127.0.0.1:80
   usable on this machine, for anybody
+  page on
 
 SETTING   VALUE  FROM
 idle_ttl  1h     default
