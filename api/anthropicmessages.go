@@ -66,7 +66,7 @@ type messagesRun struct {
 // is told by a status, unless the wait was so long that a ping had to keep the connection alive.
 func (r *messagesRun) begin(_ context.Context, resp *engineResponse, recorder *wire.Recorder) (wire.Rewriter, error) {
 	in, chat := resp.lease.Instance, &r.messages.Chat
-	decoder := wire.DecoderOf(r.rq.engine, chat, recorder)
+	decoder := wire.DecoderOf(resp.engine, chat, recorder)
 	if r.stream == nil {
 		r.answer = &anthropic.Answer{
 			ID: r.id, Model: in.ID, ContextLength: in.Spec.ContextLength, Thinking: r.messages.Thinking, SingleCall: chat.SingleCall,
@@ -98,14 +98,20 @@ func (c *call) countChat(rq *modelRequest, body *jsonbody.Body, chat *request.Ch
 	if bounder, ok := rq.engine.(wire.Bounder); ok {
 		return c.countByAsking(rq, bounder, rq.engine.Chat(body, chat, 0))
 	}
-	counter, ok := rq.engine.(wire.Counter)
-	if !ok {
-		return 0, wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
+	ask := func(engine wire.Engine, _ int) (wire.Upstream, *translate.Error) {
+		counter, ok := engine.(wire.Counter)
+		if !ok {
+			return wire.Upstream{}, wrongEngine(rq.target.Model, "counts no tokens without answering: choose another model.")
+		}
+		return counter.Count(body, chat), nil
+	}
+	if _, bad := ask(rq.engine, 0); bad != nil {
+		return 0, bad
 	}
 	rq.demand.Priority = true // it takes no time, and agents ask before they ask for more
-	_, err := c.inParts(rq, 1, func(int) wire.Upstream { return counter.Count(body, chat) }, func(_ int, said []byte) error {
+	_, err := c.inParts(rq, 1, ask, func(engine wire.Engine, _ int, said []byte) error {
 		var bad *translate.Error
-		if tokens, bad = counter.Counted(said); bad != nil {
+		if tokens, bad = engine.(wire.Counter).Counted(said); bad != nil {
 			return bad
 		}
 		return nil

@@ -55,7 +55,7 @@ func (c *call) only() (string, error) {
 	}
 	var keys []string
 	for _, in := range c.node.Instances() {
-		if m := in.Spec.Model; m.Type == kind && c.who.MayUse(m.Key) && !in.Status.IsLeaving() {
+		if m := in.Spec.Model; m.Type == kind && c.who.MayUse(m.Key) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
 			keys = append(keys, m.Key)
 		}
 	}

@@ -115,7 +115,7 @@ func (c *call) promptLength(ctx context.Context, lease *supervisor.Lease, target
 		if c.counting != nil {
 			counter.progress = func(ev translate.Prompt) { c.counting(resp, ev) }
 		}
-		return counter.read(ctx, resp, c.node.Wire(target.Model).Decoder())
+		return counter.read(ctx, resp, resp.engine.Decoder())
 	})
 	if err != nil {
 		return promptLength{}, err

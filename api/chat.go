@@ -90,7 +90,7 @@ type chatReply struct {
 // begin passes the engine's chunks on where its stream allows that and the answer doesn't have to be looked into.
 func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
 	r.chatRun.begin(resp.lease.Instance)
-	engine, chat := r.rq.engine, r.chat
+	engine, chat := resp.engine, r.chat
 	if r.stream == nil {
 		gathered := new(openai.ChatChoice)
 		r.gathered[r.choice] = gathered
@@ -109,7 +109,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 
 // resume goes on by events where the chunks of another engine were passed on.
 func (r *chatReply) resume(resp *engineResponse, decoder *wire.Recorder) wire.Rewriter {
-	return r.byEvents(resp, wire.DecoderOf(r.rq.engine, r.chat, decoder), openai.ResumeChatStream(r.chunks, r.chat.SingleCall))
+	return r.byEvents(resp, wire.DecoderOf(resp.engine, r.chat, decoder), openai.ResumeChatStream(r.chunks, r.chat.SingleCall))
 }
 
 func (r *chatReply) isSeen(sent bool) bool { return sent }

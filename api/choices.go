@@ -16,14 +16,22 @@ import (
 func (r *run) choices(n int, anew func(), choice func(i int) part) error {
 	ctx := r.call.r.Context()
 	for first := 0; first < n; {
+		t, err := r.newTelling(choice(first))
+		if err != nil {
+			return err
+		}
 		var batch []*telling
-		err := r.onLease(ctx, n-first, nil, func() wire.Upstream { return choice(first).upstream }, func(lease *supervisor.Lease) error {
+		err = r.onLease(ctx, n-first, nil, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
 			if first == 0 && (r.stream == nil || !r.stream.sent) {
 				anew()
 			}
 			slots := max(1, lease.Instance.Spec.Parallel)
 			for len(batch) < min(n-first, slots) {
-				batch = append(batch, newTelling(choice(first+len(batch))))
+				t, err := r.newTelling(choice(first + len(batch)))
+				if err != nil {
+					return err
+				}
+				batch = append(batch, t)
 			}
 			return r.batch(ctx, lease, batch, slots)
 		})

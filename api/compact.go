@@ -103,7 +103,7 @@ type compactRun struct {
 
 func (r *compactRun) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
 	r.answer.Add(translate.Round{Number: 1})
-	return r.byEvents(resp, wire.DecoderOf(r.rq.engine, r.chat, decoder), gatherer(r.answer.Add)), nil
+	return r.byEvents(resp, wire.DecoderOf(resp.engine, r.chat, decoder), gatherer(r.answer.Add)), nil
 }
 
 func (r *compactRun) isSeen(bool) bool { return false }

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -24,7 +26,6 @@ const choicesAtOnce = 4
 type completionRun struct {
 	*run
 
-	completer  wire.Completer
 	completion *request.Completion
 	chains     []prefix.Chain // of the prompts
 
@@ -39,15 +40,10 @@ func (r *completionRun) candidate(ctx context.Context, i int) error {
 	reply := &candidateReply{completionRun: r, index: i}
 	p := part{
 		index: i, prompt: i / of.BestOf, isFree: of.MaxTokens == 0, chain: r.chains[i/of.BestOf], reply: reply,
-		upstream: r.completer.Completion(r.rq.body, of, i/of.BestOf, i%of.BestOf),
-		decoder:  func() translate.Decoder { return r.completer.CompletionDecoder(of) },
-		limit:    func() int { return of.MaxTokens },
-		likely:   func() bool { return wire.RepeatsText(r.rq.engine, r.rq.body, of) },
-	}
-	if c, ok := r.completer.(wire.TextContinuer); ok {
-		p.goOn = func(said *wire.Said) (wire.Upstream, bool) {
-			return c.ContinueText(r.rq.body, of, i/of.BestOf, i%of.BestOf, said)
-		}
+		by: func(engine wire.Engine) (asking, *translate.Error) {
+			return r.askText(engine, r.rq.body, of, i/of.BestOf, i%of.BestOf)
+		},
+		limit: func() int { return of.MaxTokens },
 	}
 	err := r.exchange(ctx, p)
 	if err == nil {
@@ -58,6 +54,33 @@ func (r *completionRun) candidate(ctx context.Context, i int) error {
 		})
 	}
 	return err
+}
+
+// askText is how an engine is asked for a candidate of a prompt.
+func (r *run) askText(engine wire.Engine, body *jsonbody.Body, of *request.Completion, prompt, candidate int) (asking, *translate.Error) {
+	completer, ok := engine.(wire.Completer)
+	if !ok {
+		return asking{}, completesNothing(r.rq.target.Model)
+	}
+	if checker, ok := engine.(wire.CompletionChecker); ok {
+		if bad := checker.CheckCompletion(body, of); bad != nil {
+			return asking{}, bad
+		}
+	}
+	a := asking{
+		upstream: completer.Completion(body, of, prompt, candidate),
+		decoder:  func() translate.Decoder { return completer.CompletionDecoder(of) },
+		likely:   func() bool { return wire.RepeatsText(engine, body, of) },
+	}
+	if c, ok := engine.(wire.TextContinuer); ok {
+		a.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.ContinueText(body, of, prompt, candidate, said) }
+	}
+	return a, nil
+}
+
+// completesNothing is the error of a request for text completions by an engine that has only chats.
+func completesNothing(m catalog.Model) *translate.Error {
+	return wrongEngine(m, "completes no texts: use /v1/chat/completions, or choose another model.")
 }
 
 // appendFinish tells a client that streams that a candidate is complete.
@@ -122,7 +145,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 	if json.Unmarshal(prompt, &text) == nil {
 		return text, nil
 	}
-	tokens, ok := r.completer.(wire.Detokenizer)
+	tokens, ok := resp.engine.(wire.Detokenizer)
 	if !ok {
 		return "", wrongEngine(r.rq.target.Model, "takes no token ids: send the prompt as text.")
 	}

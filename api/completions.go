@@ -14,9 +14,8 @@ func (c *call) completions() error {
 	if err != nil {
 		return err
 	}
-	completer, ok := rq.engine.(wire.Completer)
-	if !ok {
-		return wrongEngine(rq.target.Model, "completes no texts: use /v1/chat/completions, or choose another model.")
+	if _, ok := rq.engine.(wire.Completer); !ok {
+		return completesNothing(rq.target.Model)
 	}
 	completion, bad := openai.ParseCompletion(rq.body, rq.caps)
 	if bad != nil {
@@ -25,7 +24,7 @@ func (c *call) completions() error {
 	if err := c.reserveCompletion(rq, completion); err != nil {
 		return err
 	}
-	r := &completionRun{run: c.newRun(rq), completer: completer, completion: completion}
+	r := &completionRun{run: c.newRun(rq), completion: completion}
 	defer r.close()
 	r.chains = make([]prefix.Chain, len(completion.Prompts))
 	for i := range r.chains {

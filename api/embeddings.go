@@ -23,18 +23,12 @@ func (c *call) embeddings() error {
 	case m.Reranker:
 		return wrongModel(m, "ranks documents, and makes no embeddings: choose an embedding model.")
 	}
-	engine, ok := rq.engine.(wire.Embedder)
-	if !ok {
-		return wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
-	}
 	e, bad := openai.ParseEmbedding(rq.body)
 	if bad != nil {
 		return bad
 	}
-	if checker, ok := engine.(wire.EmbeddingChecker); ok {
-		if bad := checker.CheckEmbedding(e); bad != nil {
-			return bad
-		}
+	if _, bad := embedderOf(rq, rq.engine, e); bad != nil {
+		return bad
 	}
 	if err := c.reserveTexts(rq, len(e.Inputs), len(rq.body.Raw)); err != nil {
 		return err
@@ -42,8 +36,15 @@ func (c *call) embeddings() error {
 	parts := e.Parts()
 	got := &request.Embedded{}
 	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
-	instance, err := c.inParts(rq, len(parts), func(i int) wire.Upstream { return engine.Embeddings(rq.body, parts[i]) }, func(i int, said []byte) error {
-		part, bad := engine.Embedded(said, len(parts[i].Inputs))
+	ask := func(engine wire.Engine, i int) (wire.Upstream, *translate.Error) {
+		embedder, bad := embedderOf(rq, engine, parts[i])
+		if bad != nil {
+			return wire.Upstream{}, bad
+		}
+		return embedder.Embeddings(rq.body, parts[i]), nil
+	}
+	instance, err := c.inParts(rq, len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
+		part, bad := engine.(wire.Embedder).Embedded(said, len(parts[i].Inputs))
 		if bad != nil {
 			return bad
 		}
@@ -67,6 +68,20 @@ func (c *call) embeddings() error {
 	return nil
 }
 
+// embedderOf returns what asks an engine for embeddings. The error says that it can't be asked for these.
+func embedderOf(rq *modelRequest, engine wire.Engine, e *request.Embedding) (wire.Embedder, *translate.Error) {
+	embedder, ok := engine.(wire.Embedder)
+	if !ok {
+		return nil, wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
+	}
+	if checker, ok := engine.(wire.EmbeddingChecker); ok {
+		if bad := checker.CheckEmbedding(e); bad != nil {
+			return nil, bad
+		}
+	}
+	return embedder, nil
+}
+
 // rerank is POST /v1/rerank.
 func (c *call) rerank() error {
 	rq, err := c.request()
@@ -76,9 +91,8 @@ func (c *call) rerank() error {
 	if m := rq.target.Model; !m.Reranker {
 		return wrongModel(m, "is no reranker: choose a model that ranks documents.")
 	}
-	engine, ok := rq.engine.(wire.Ranker)
-	if !ok {
-		return wrongEngine(rq.target.Model, "ranks no documents: choose another model.")
+	if _, bad := rankerOf(rq, rq.engine); bad != nil {
+		return bad
 	}
 	r, bad := openai.ParseRerank(rq.body)
 	if bad != nil {
@@ -90,8 +104,15 @@ func (c *call) rerank() error {
 	parts := r.Parts()
 	got := &request.Reranked{}
 	defer func() { c.used(rq, translate.Usage{Prompt: got.Prompt}) }()
-	instance, err := c.inParts(rq, len(parts), func(i int) wire.Upstream { return engine.Rerank(rq.body, parts[i]) }, func(i int, said []byte) error {
-		part, bad := engine.Reranked(said, len(parts[i].Documents))
+	ask := func(engine wire.Engine, i int) (wire.Upstream, *translate.Error) {
+		ranker, bad := rankerOf(rq, engine)
+		if bad != nil {
+			return wire.Upstream{}, bad
+		}
+		return ranker.Rerank(rq.body, parts[i]), nil
+	}
+	instance, err := c.inParts(rq, len(parts), ask, func(engine wire.Engine, i int, said []byte) error {
+		part, bad := engine.(wire.Ranker).Reranked(said, len(parts[i].Documents))
 		if bad != nil {
 			return bad
 		}
@@ -108,26 +129,41 @@ func (c *call) rerank() error {
 	return nil
 }
 
+// rankerOf returns what asks an engine for ranks. The error says that it can't be asked.
+func rankerOf(rq *modelRequest, engine wire.Engine) (wire.Ranker, *translate.Error) {
+	ranker, ok := engine.(wire.Ranker)
+	if !ok {
+		return nil, wrongEngine(rq.target.Model, "ranks no documents: choose another model.")
+	}
+	return ranker, nil
+}
+
 // inParts asks the engine for what can't be streamed, part by part on one lease, so that the engine shows progress, and a
 // client that disconnects leaves little work behind. It returns the instance that answered. If the engine is lost, it begins
 // with the first part again.
-func (c *call) inParts(rq *modelRequest, n int, part func(int) wire.Upstream, answered func(i int, said []byte) error) (instance string, _ error) {
+func (c *call) inParts(rq *modelRequest, n int, part func(wire.Engine, int) (wire.Upstream, *translate.Error), answered func(engine wire.Engine, i int, said []byte) error) (instance string, _ error) {
 	ctx := c.r.Context()
 	all := func() (bodies [][]byte) {
 		for i := range n {
-			bodies = append(bodies, part(i).Body...)
+			asked, _ := part(rq.engine, i)
+			bodies = append(bodies, asked.Body...)
 		}
 		return bodies
 	}
 	err := c.onLease(ctx, rq, 1, all, func(lease *supervisor.Lease) error {
 		instance = lease.Instance.ID
+		engine := c.node.WireOf(&lease.Instance)
 		for i := range n {
-			err := c.converse(ctx, lease, rq.target, part(i), func(resp *engineResponse) error {
+			asked, bad := part(engine, i)
+			if bad != nil {
+				return bad
+			}
+			err := c.converse(ctx, lease, rq.target, asked, func(resp *engineResponse) error {
 				said, err := resp.all(ctx, c.api.maxGathered)
 				if err != nil {
 					return err
 				}
-				return answered(i, said)
+				return answered(engine, i, said)
 			})
 			if err != nil {
 				return err

@@ -27,7 +27,7 @@ func (e *encodedModels) append(dst []byte, models []node.ModelState) ([]byte, er
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		keeps := m.Listed != nil && len(m.Instances) == 0
+		keeps := m.Listed != nil && len(m.Instances) == 0 && len(m.Places) == 0
 		if known, ok := e.json[m.Listed]; ok && keeps {
 			dst = append(dst, known...)
 			continue

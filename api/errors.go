@@ -88,6 +88,8 @@ func (c *call) translated(err error) *translate.Error {
 		limit   *node.LimitError
 		busy    *node.BusyError
 		ended   *node.EndedError
+		alone   *node.NotManagedError
+		far     *node.RemoteError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -119,6 +121,10 @@ func (c *call) translated(err error) *translate.Error {
 		return idTaken(taken.Error())
 	case errors.As(err, &tooMany):
 		return &translate.Error{Kind: translate.KindConflict, Message: tooMany.Error()}
+	case errors.As(err, &alone):
+		return translate.Invalid("not_supported", "model", alone.Error())
+	case errors.As(err, &far):
+		return &translate.Error{Kind: translate.KindEngineFailed, Code: "remote_failed", Param: "model", Message: far.Error()}
 	case errors.As(err, &unknown):
 		return &translate.Error{Kind: translate.KindResponseNotFound, Message: "There is no stored response " + unknown.ID + ": it was never stored, or has been deleted."}
 	case errors.As(err, &none) && none.IsAmbiguous:
@@ -191,6 +197,10 @@ func (c *call) asRefused(e supervisor.Error, about *notLeased) *translate.Error 
 		return &translate.Error{Kind: translate.KindModelNotFound, Code: "model_not_loaded", Param: "model", Message: e.Message}
 	case supervisor.NoInstance:
 		return &translate.Error{Kind: translate.KindModelNotFound, Param: "instance_id", Message: e.Message}
+	case supervisor.NotOurs:
+		return translate.Invalid("not_supported", "instance_id", e.Message)
+	case supervisor.RemoteAway:
+		return &translate.Error{Kind: translate.KindUnavailable, Code: "remote_unreachable", Param: "model", Message: e.Message, RetryAfter: e.RetryAfter}
 	case supervisor.IDTaken:
 		return idTaken(e.Message)
 	case supervisor.Closing:

@@ -21,9 +21,10 @@ const maxFault = 64 << 10
 type engineResponse struct {
 	io.Reader
 
-	call  *call
-	lease *supervisor.Lease
-	body  supervisor.Payload // of the request
+	call   *call
+	lease  *supervisor.Lease
+	engine wire.Engine        // of the instance that answers
+	body   supervisor.Payload // of the request
 	bound
 }
 
@@ -61,7 +62,7 @@ func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies 
 func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target node.Target, request wire.Upstream, read func(*engineResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	engine := c.node.Wire(target.Model)
+	engine := c.node.WireOf(&lease.Instance)
 	request, bound, err := c.bounded(ctx, lease, target, engine, request)
 	if err != nil {
 		return err
@@ -87,16 +88,22 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 	if resp.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		fault := engine.Fault(resp.StatusCode, said)
+		if remote := lease.Remote(); remote != nil {
+			return c.refusedByRemote(lease, remote, resp, fault)
+		}
 		if fault.Kind == translate.KindContextOverflow {
 			return &outgrown{fault, lease.Instance}
 		}
 		return fault
 	}
 	c.answered.Store(true)
-	if err := read(&engineResponse{resp.Body, c, lease, payload, bound}); err != nil {
+	if err := read(&engineResponse{resp.Body, c, lease, engine, payload, bound}); err != nil {
 		return err
 	}
 	lease.Answered()
+	if on := lease.Remote(); on != nil && !on.Loaded {
+		c.node.RecheckRemote(on.Name) // it has just loaded the model
+	}
 	return nil
 }
 
@@ -120,6 +127,12 @@ func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err err
 		return c.noFiles(err) // the engine wasn't even asked
 	}
 	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
+	if remote := lease.Remote(); remote != nil {
+		return &brokenOff{again: true, cause: err, told: &translate.Error{
+			Kind:    translate.KindEngineFailed,
+			Message: "The remote " + remote.Name + " didn't answer the request to the end. Send it again.",
+		}}
+	}
 	return &brokenOff{again: true, cause: err, told: &translate.Error{
 		Kind:    translate.KindEngineFailed,
 		Message: "The engine of " + lease.Instance.ID + " ended before it answered. Its log says more.",

@@ -83,6 +83,10 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 			Kind: translate.KindUnavailable, Code: "worker_lost",
 			Message: "The model " + lease.Instance.ID + " runs on several machines, and one of them was lost or hangs. Try again: the model is loaded again as soon as all of them are there.",
 		}
+	case supervisor.Silent:
+		found.told = silentRemote(lease)
+	case supervisor.Unreachable:
+		found.told = lostRemote(lease)
 	case supervisor.ShutDown:
 		found.told = shuttingDown("The server is shutting down.")
 	}
@@ -99,7 +103,8 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := target.Model.Key
 	known := c.node.Suspicion(key, body)
-	for isFirst := true; ; {
+	var turned *turnedAway
+	for isFirst, turns := true, 0; ; {
 		switch known {
 		case node.Convicted:
 			return crashesEngine()
@@ -107,6 +112,14 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 			demand.Slots = everySlot
 		}
 		err := try(demand)
+		if refused, ok := errors.AsType[*turnedAway](err); ok && turns < maxTurns && ctx.Err() == nil {
+			turned = refused // the next place, or the same one a little later
+			turns++
+			continue
+		}
+		if turned != nil && isNoPlace(err) {
+			return turned.told
+		}
 		if long, ok := errors.AsType[*outgrown](err); ok && c.node.Outgrown(target, &demand, long.by) {
 			continue
 		}
@@ -121,7 +134,7 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 		if loss.Kind == supervisor.Ended || loss.Kind == supervisor.Hung {
 			known = c.node.Blame(key, body, loss.Alone)
 		}
-		isCulprit := loss.Kind == supervisor.Hung && loss.Alone // it would only hang again
+		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
 		switch {
 		case broken.again && known == node.Convicted:
 			return crashesEngine()

@@ -62,7 +62,7 @@ func (c *call) load() error {
 		return c.estimate(target.Model, options)
 	}
 	load := func(progress *supervisor.Notifier) (*resource.Loaded, error) {
-		loaded, err := c.node.Load(c.r.Context(), target.Model, options, progress)
+		loaded, err := c.node.LoadAt(c.r.Context(), target, options, progress)
 		if err != nil {
 			return nil, err
 		}

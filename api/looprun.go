@@ -122,7 +122,7 @@ func (p *loopReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 		l.teller.add(begun)
 		p.pass = l.teller.add
 	}
-	return l.byEvents(resp, wire.DecoderOf(l.rq.engine, p.chat, decoder), p), nil
+	return l.byEvents(resp, wire.DecoderOf(resp.engine, p.chat, decoder), p), nil
 }
 
 // Append appends what the client sees of an event of the engine.

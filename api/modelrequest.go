@@ -109,7 +109,7 @@ func wrongModel(m catalog.Model, why string) error {
 }
 
 // wrongEngine is the error of a request whose model is run by an engine that can't do what the endpoint is for.
-func wrongEngine(m catalog.Model, why string) error {
+func wrongEngine(m catalog.Model, why string) *translate.Error {
 	return translate.Invalid("unsupported_model", "model", "The engine of the model "+m.Key+" "+why)
 }
 

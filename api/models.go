@@ -63,7 +63,7 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 
 func describe(m node.ModelState) resource.Model {
 	d := DescribeModel(&m.Model)
-	d.Aliases = m.Aliases
+	d.Aliases, d.Places = m.Aliases, placesOf(&m)
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
 	}
@@ -82,7 +82,7 @@ func DescribeModel(m *catalog.Model) resource.Model {
 		Params:           orNull(m.ParamsString()),
 		Instances:        []resource.Instance{},
 		MaxContextLength: m.MaxContextLength,
-		Format:           string(m.Format),
+		Format:           resource.Word(m.Format),
 	}
 	if m.Type == catalog.TypeLLM {
 		d.Architecture = m.Architecture

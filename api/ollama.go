@@ -61,7 +61,7 @@ func (c *call) ollamaPS() error {
 	list := ollama.Processes{Models: []ollama.Process{}}
 	for _, in := range c.node.Instances() {
 		m := &in.Spec.Model
-		if in.Status.IsLoading() || in.Status == supervisor.Stopping || !c.who.MayUse(m.FullKey()) {
+		if in.Status.IsLoading() || in.Status == supervisor.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.who.MayUse(m.FullKey()) {
 			continue
 		}
 		name := ollama.Listed(m.Key)

@@ -72,9 +72,8 @@ func (c *call) tookUntilReady() (total, load time.Duration) {
 type ollamaRun struct {
 	*run
 
-	asked     *ollama.Request
-	body      *jsonbody.Body // as engines take it
-	completer wire.Completer // of a text without a template; nil: it is a chat
+	asked *ollama.Request
+	body  *jsonbody.Body // as engines take it
 
 	answer  ollama.Answer // as it begins
 	current ollama.Answer
@@ -90,8 +89,7 @@ func (r *ollamaRun) prepare(c *call, rq *modelRequest) error {
 	if r.asked.Completion == nil {
 		return refined(c.reserveChat(rq, r.body, &r.asked.Chat, 0), ollamaFields.refine)
 	}
-	var ok bool
-	if r.completer, ok = rq.engine.(wire.Completer); !ok {
+	if _, ok := rq.engine.(wire.Completer); !ok {
 		return wrongEngine(rq.target.Model, `completes no texts: leave out "raw" and "suffix", or choose another model.`)
 	}
 	rq.body = r.body
@@ -105,23 +103,17 @@ func (r *ollamaRun) part() part {
 	if of == nil {
 		return r.chatPart(part{reply: r}, r.body, &r.asked.Chat, 0)
 	}
-	p := part{
-		reply: r, upstream: r.completer.Completion(r.body, of, 0, 0),
-		decoder: func() translate.Decoder { return r.completer.CompletionDecoder(of) },
-		limit:   func() int { return of.MaxTokens },
-		likely:  func() bool { return wire.RepeatsText(r.rq.engine, r.body, of) },
+	return part{
+		reply: r, limit: func() int { return of.MaxTokens },
+		by: func(engine wire.Engine) (asking, *translate.Error) { return r.askText(engine, r.body, of, 0, 0) },
 	}
-	if c, ok := r.completer.(wire.TextContinuer); ok {
-		p.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.ContinueText(r.body, of, 0, 0, said) }
-	}
-	return p
 }
 
 func (r *ollamaRun) begin(_ context.Context, resp *engineResponse, recorder *wire.Recorder) (wire.Rewriter, error) {
 	r.current, r.whole = r.answer, nil
 	var decoder translate.Decoder = recorder
-	if r.completer == nil {
-		decoder = wire.DecoderOf(r.rq.engine, &r.asked.Chat, recorder)
+	if r.asked.Completion == nil {
+		decoder = wire.DecoderOf(resp.engine, &r.asked.Chat, recorder)
 	}
 	if r.stream == nil {
 		return r.byEvents(resp, decoder, gatherer(func(ev translate.Event) { r.whole = r.current.Append(r.whole, ev) })), nil

@@ -45,6 +45,9 @@ func (c *call) ollamaVectors(parse func(*jsonbody.Body, request.Caps) (*ollama.E
 	bodies := func() [][]byte { return engine.Embeddings(rq.body, ollama.Part(asked.Inputs)).Body }
 	err = c.onLease(c.r.Context(), rq, 1, bodies, func(lease *supervisor.Lease) error {
 		keep.leased(lease)
+		if v.engine, ok = c.node.WireOf(&lease.Instance).(wire.Embedder); !ok {
+			return wrongEngine(rq.target.Model, "makes no embeddings: choose another model.")
+		}
 		return v.all(lease)
 	})
 	if err != nil {

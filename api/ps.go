@@ -24,6 +24,7 @@ func (c *call) ps() error {
 		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
+	described.Remotes = c.remotes()
 	if c.who == nil || !c.who.May(node.ScopeAdmin) {
 		c.narrow(&described)
 	}
@@ -52,6 +53,9 @@ func (c *call) narrow(o *resource.Overview) {
 			in.DraftModel = ""
 		}
 	}
+	for i := range o.Remotes {
+		o.Remotes[i].URL = ""
+	}
 	for i := range o.Coming {
 		o.Coming[i].Why = c.node.HidePaths(o.Coming[i].Why)
 	}
@@ -72,7 +76,9 @@ func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Tim
 	}
 	for _, in := range o.Instances {
 		r.Memory += in.Memory
-		r.Instances = append(r.Instances, overviewInstance(in))
+		if in.Spec.Remote == nil || in.IsLoaded() || in.InUse > 0 {
+			r.Instances = append(r.Instances, overviewInstance(in))
+		}
 	}
 	for _, c := range o.Coming {
 		r.Coming = append(r.Coming, resource.OverviewComing{ID: c.ID, Model: c.Key, At: c.At, Why: c.Why})
@@ -83,6 +89,9 @@ func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Tim
 	maps.Copy(r.Waiting, o.Waiting)
 	if len(devices) == 1 { // there is nowhere else
 		for i := range r.Instances {
+			if r.Instances[i].Remote != "" {
+				continue
+			}
 			r.Instances[i].Devices = []resource.DeviceMemory{{Name: devices[0].Name, Memory: r.Instances[i].Memory}}
 		}
 	}
@@ -116,6 +125,12 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 		Memory: in.Memory, Resident: in.Resident, LoadedAt: in.LoadedAt, LoadSeconds: in.LoadTime.Seconds(),
 		TTLSeconds: in.Spec.TTL.Seconds(), Expires: in.Expires, PID: in.PID, Address: in.Address, Sandbox: in.Sandbox,
 		Engine: in.Build.Engine, EngineVersion: in.Build.Version,
+	}
+	if on := in.Spec.Remote; on != nil {
+		r.Remote = on.Name
+		if in.Away != "" {
+			r.Status = resource.RemoteUnreachable
+		}
 	}
 	r.Owner = node.OwnerOf(in)
 	if in.Spec.Draft != nil {

@@ -32,16 +32,23 @@ type run struct {
 
 // part is one upstream request of a run: for the whole answer, for one of its choices, or for a round of it.
 type part struct {
-	index    int // among the run's parts
-	prompt   int // the number of its prompt; parts with the same prompt share its tokens
-	isFree   bool
-	chain    prefix.Chain // of its prompt; nil: that of the demand
+	index  int // among the run's parts
+	prompt int // the number of its prompt; parts with the same prompt share its tokens
+	isFree bool
+	chain  prefix.Chain // of its prompt; nil: that of the demand
+	reply  reply
+	by     func(engine wire.Engine) (asking, *translate.Error) // how it is asked for; one model may be run by several engines
+
+	// What is needed to go on with an answer that the client has seen a part of. It may be nil.
+	limit func() int // of its tokens; negative: there is none
+}
+
+// asking is how one engine is asked for a part.
+type asking struct {
 	upstream wire.Upstream
 	decoder  func() translate.Decoder // of the engine's answer
-	reply    reply
 
 	// What is needed to go on with an answer that the client has seen a part of. Each may be nil.
-	limit  func() int                                       // of its tokens; negative: there is none
 	likely func() bool                                      // whether an engine probably answers the same again
 	goOn   func(said *wire.Said) (_ wire.Upstream, ok bool) // as [wire.Continuer]
 }
@@ -94,8 +101,11 @@ func (r *run) close() {
 // exchange sends a part's upstream request, and has the answer told. A request whose engine is lost is sent once more; the
 // supervisor has a fresh instance for it by then. If the client has seen something of the answer, it goes on.
 func (r *run) exchange(ctx context.Context, p part) error {
-	t := newTelling(p)
-	err := r.onLease(ctx, 1, p.chain, func() wire.Upstream { return p.upstream }, func(lease *supervisor.Lease) error {
+	t, err := r.newTelling(p)
+	if err != nil {
+		return err
+	}
+	err = r.onLease(ctx, 1, p.chain, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
 		return r.converse(ctx, lease, t)
 	})
 	if err != nil {
@@ -123,6 +133,9 @@ func (r *run) onLease(ctx context.Context, slots int, chain prefix.Chain, upstre
 
 // converse sends a part's upstream request on a lease, which may be one of several on it.
 func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling) error {
+	if err := r.use(t, &lease.Instance); err != nil {
+		return err
+	}
 	ask := func() error {
 		return r.call.converse(ctx, lease, r.rq.target, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) })
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -56,7 +57,13 @@ func BenchmarkChatStream(b *testing.B) {
 	b.ResetTimer()
 	chunks := openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, false, nil)})
 	rewriter := llamaserver.Wire{}.Rewriter(&request.Chat{N: 1}, chunks)
-	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, call: c}, newTelling(part{reply: passed{rewriter}, decoder: llamaserver.Wire{}.Decoder})); err != nil {
+	t, err := r.newTelling(part{reply: passed{rewriter}, by: func(wire.Engine) (asking, *translate.Error) {
+		return asking{decoder: llamaserver.Wire{}.Decoder}, nil
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := r.read(c.r.Context(), &engineResponse{Reader: &chunkReader{head, end, b.N + 1}, call: c}, t); err != nil {
 		b.Fatal(err)
 	}
 }

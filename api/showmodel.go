@@ -28,6 +28,9 @@ func (c *call) showModel() error {
 		}
 	}
 	c.addDetails(&d, m, &details)
+	if m.IsRemote {
+		return c.answer(d)
+	}
 	switch f, err := c.node.Forecast(c.r.Context(), *m, node.LoadOptions{}); {
 	case err == nil:
 		d.Load = new(c.loadEstimate(&f, node.LoadOptions{}))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -19,7 +20,9 @@ const repeatable = 10 * time.Second
 // engine takes the place of the first: it repeats what the client has, which is left out, or goes on after it.
 type telling struct {
 	part
+	asking
 
+	place    string        // whose engine is asked, as [placeOf]
 	next     wire.Upstream // what the next engine is asked
 	way      way
 	rewriter wire.Rewriter  // nil: no engine has begun to answer
@@ -45,15 +48,62 @@ const (
 
 func (w way) String() string { return [...]string{"anew", "repeated", "continued", "lost"}[w] }
 
-func newTelling(p part) *telling { return &telling{part: p, next: p.upstream} }
+// newTelling begins with the engine that the model has here. Another may be leased.
+func (r *run) newTelling(p part) (*telling, error) {
+	t := &telling{part: p}
+	if r.rq.target.Model.IsRemote {
+		t.place = anyPlace
+	}
+	asked, bad := t.by(r.rq.engine)
+	if bad != nil {
+		return nil, bad
+	}
+	t.asking, t.next = asked, asked.upstream
+	return t, nil
+}
+
+// anyPlace is the place of a model of which it isn't known yet which remote answers.
+const anyPlace = "?"
+
+// placeOf tells places apart by how their engines are asked; empty: this machine.
+func placeOf(in *supervisor.Info) string {
+	if on := in.Spec.Remote; on != nil {
+		return on.Name + " " + on.Model
+	}
+	return ""
+}
+
+// use has the engine of an instance asked. The way of an answer that goes on may be another then.
+func (r *run) use(t *telling, in *supervisor.Info) error {
+	place := placeOf(in)
+	if place == t.place {
+		return nil
+	}
+	asked, bad := t.by(r.call.node.WireOf(in))
+	if bad != nil {
+		return bad
+	}
+	t.place, t.asking = place, asked
+	if !t.plan(true) {
+		return notContinued()
+	}
+	return nil
+}
 
 // chatPart completes a part that is a choice of a chat.
 func (r *run) chatPart(p part, body *jsonbody.Body, chat *request.Chat, choice int) part {
-	engine := r.rq.engine
-	p.upstream, p.decoder = engine.Chat(body, chat, choice), engine.Decoder
-	p.likely = func() bool { return wire.Repeats(engine, body, chat) }
-	if c, ok := engine.(wire.Continuer); ok {
-		p.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.Continue(body, chat, choice, said) }
+	p.by = func(engine wire.Engine) (asking, *translate.Error) {
+		if checker, ok := engine.(wire.ChatChecker); ok {
+			if bad := checker.CheckChat(body, chat); bad != nil {
+				return asking{}, bad
+			}
+		}
+		a := asking{upstream: engine.Chat(body, chat, choice), decoder: engine.Decoder}
+		a.likely = func() bool { return wire.Repeats(engine, body, chat) }
+		if c, ok := engine.(wire.Continuer); ok {
+			a.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.Continue(body, chat, choice, said) }
+		}
+		return a, nil
 	}
 	p.limit = func() int { return chat.TokenLimit(body) }
 	return p

@@ -78,9 +78,10 @@ func describeV0(m node.ModelState, instances []supervisor.Info) v0Model {
 	for _, in := range instances {
 		switch {
 		case in.Spec.Model.Key != m.Key:
-		case !in.Status.IsLoading():
+		case in.IsLoaded(), in.Spec.Remote == nil && !in.Status.IsLoading():
 			d.State = "loaded"
 			d.LoadedContextLength = max(d.LoadedContextLength, in.Spec.ContextLength)
+		case in.Spec.Remote != nil:
 		case d.State == "not-loaded":
 			d.State = "loading"
 		}

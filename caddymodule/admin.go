@@ -56,7 +56,9 @@ func activeOverview() (resource.Overview, error) {
 	if n == nil {
 		return resource.Overview{}, errNotServing
 	}
-	return api.DescribeOverview(n.Overview(), n.Devices(), time.Now()), nil
+	o := api.DescribeOverview(n.Overview(), n.Devices(), time.Now())
+	o.Remotes = api.DescribeRemotes(n.Remotes(), func(string) bool { return true })
+	return o, nil
 }
 
 func servePS(w http.ResponseWriter, r *http.Request, overview func() (resource.Overview, error)) error {

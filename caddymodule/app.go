@@ -119,6 +119,9 @@ type App struct {
 	// variable HF_ENDPOINT, else huggingface.co, with the token in HF_TOKEN.
 	Hubs []Hub `json:"hubs,omitempty"`
 
+	// Servers of models that are reached over the network.
+	Remotes []Remote `json:"remotes,omitempty"`
+
 	// Additional names and addresses of this machine. Sites without authentication accept requests for them, and TLS on
 	// demand issues certificates for them. Default: none.
 	Hosts []string `json:"hosts,omitempty"`
@@ -225,7 +228,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
 	noEngine := a.engines(node.Engines(), resolve)
-	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
+	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.remotes(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app

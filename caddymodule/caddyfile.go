@@ -108,6 +108,22 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			token <token>
 //			stall_timeout <duration>
 //		}
+//		remote <url> {                    # may be repeated
+//			name <name>
+//			key <key>
+//			kind lmcaddy|vllm|sglang|lmstudio|ollama|llama_server|openai
+//			models <pattern...>
+//			parallel <n>
+//			prefer <n>
+//			vision <pattern...>
+//			embeddings <pattern...>
+//			rerankers <pattern...>
+//			context_length <tokens>
+//			stall_timeout <duration>
+//			tls_ca <file>
+//			tls_pin <sha256>
+//			tls_insecure
+//		}
 //		preset <name> {
 //			system_prompt <text>
 //			<field> <value...>
@@ -165,6 +181,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		return a.preset(d)
 	case "hub":
 		return a.hub(d)
+	case "remote":
+		return a.remote(d)
 	default:
 		return unknownOption(d, "lm", appOptions)
 	}
@@ -314,10 +332,14 @@ var (
 	appOptions = []string{
 		"abandoned_loads", "allow", "body_memory", "engine", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
-		"prompt_cache", "queue", "reasoning_field", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
+		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
 	}
-	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
-	hubOptions     = []string{"stall_timeout", "token"}
+	modelOptions  = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
+	hubOptions    = []string{"stall_timeout", "token"}
+	remoteOptions = []string{
+		"context_length", "embeddings", "key", "kind", "models", "name", "parallel", "prefer", "rerankers", "stall_timeout", "tls_ca", "tls_insecure",
+		"tls_pin", "vision",
+	}
 	storeOptions   = []string{"max_age", "max_turns", "token_grace"}
 	warmOptions    = []string{"daily", "max_age", "min_tokens", "save_after", "size"}
 	handlerOptions = []string{"cors", "dialects", "greeting", "max_body", "page"}

@@ -79,6 +79,9 @@ func (a *App) inForce() resource.Configuration {
 	for _, described := range node.Engines() {
 		c.Engines = append(c.Engines, resource.Block{Name: described.Name, Settings: a.Engines[described.Name].inForce(described)})
 	}
+	for i := range a.Remotes {
+		c.Remotes = append(c.Remotes, resource.Block{Name: a.Remotes[i].name(), Settings: a.Remotes[i].inForce()})
+	}
 	for _, key := range slices.Sorted(maps.Keys(a.Models)) {
 		c.Models = append(c.Models, resource.Block{Name: key, Settings: a.Models[key].inForce()})
 	}

@@ -178,7 +178,7 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 		m.inFlight += in.InUse
 		m.resident += in.Resident
 		m.claim += in.Memory
-		if in.Status == supervisor.Ready || in.Status == supervisor.Draining {
+		if in.IsLoaded() {
 			m.loaded++
 			m.slots += in.Spec.Parallel
 		}

@@ -12,7 +12,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +53,7 @@ type config struct {
 	roots   []string
 	formats []Format // that are listed
 	files   []Files  // that are looked for, beside those that are known
+	others  *[]Model // models that aren't on this machine; nil: none
 }
 
 // New makes a catalog of no folders, which lists models of some formats: those that there is an engine for.
@@ -69,12 +72,24 @@ func (c *Catalog) SetRoots(roots []string) {
 	c.change(func(to *config) { to.roots = slices.Clone(roots) })
 }
 
+// SetOthers sets models that aren't on this machine, which are listed beside the others. One with the key of a model on disk isn't.
+// The order of the models doesn't matter. It reports whether they have changed, so that a Refresh is due.
+func (c *Catalog) SetOthers(models []Model) (changed bool) {
+	models = slices.Clone(models)
+	slices.SortFunc(models, func(a, b Model) int { return strings.Compare(a.Key, b.Key) })
+	if old := c.config.Load().others; old == nil && len(models) == 0 || old != nil && reflect.DeepEqual(*old, models) {
+		return false
+	}
+	c.change(func(to *config) { to.others = &models })
+	return true
+}
+
 func (c *Catalog) change(do func(*config)) {
 	for {
 		old := c.config.Load()
 		next := *old
 		do(&next)
-		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) && len(old.files) == len(next.files) || c.config.CompareAndSwap(old, &next) {
+		if slices.Equal(old.roots, next.roots) && slices.Equal(old.formats, next.formats) && len(old.files) == len(next.files) && old.others == next.others || c.config.CompareAndSwap(old, &next) {
 			return
 		}
 	}

@@ -39,6 +39,21 @@ func newListing(models []Model) *listing {
 	return l
 }
 
+// withOthers adds models that aren't on this machine to those that are, and returns all, sorted by key.
+func withOthers(models []Model, others *[]Model) []Model {
+	if others == nil {
+		return models
+	}
+	here := len(models)
+	for _, m := range *others {
+		if _, ok := slices.BinarySearchFunc(models[:here], m.Key, func(m Model, key string) int { return strings.Compare(m.Key, key) }); !ok {
+			models = append(models, m)
+		}
+	}
+	slices.SortStableFunc(models, func(a, b Model) int { return strings.Compare(a.Key, b.Key) })
+	return models
+}
+
 // otherNames returns the names of a model besides its key: without the publisher, and with each of its variants or none.
 func otherNames(m Model) []string {
 	repo, _, _ := strings.Cut(m.Key, "@")
@@ -176,6 +191,9 @@ func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string)
 
 // isAsItWas reports whether the model's file is unchanged since it was read.
 func (m Model) isAsItWas() bool {
+	if m.IsRemote {
+		return true
+	}
 	info, err := os.Stat(m.Path)
 	return err == nil && (m.Format == FormatMLX || info.ModTime().Equal(m.Changed))
 }

@@ -38,6 +38,8 @@ type Model struct {
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
 	HasCode     bool    // it names a program of its own (model_file) that its engine would run to build it
 
+	IsRemote bool // it is on a remote, and not on this machine: it has no file
+
 	// Err says why the file can't be used. The fields that come from its header are then empty.
 	Err error `json:"-"`
 }

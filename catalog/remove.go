@@ -28,6 +28,9 @@ func (e *RemoveError) Error() string {
 // make sure that the model isn't in use. The error is a [*RemoveError], or that of the context or of the file system.
 func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
 	refuse := func(format string, args ...any) error { return &RemoveError{m.Key, fmt.Sprintf(format, args...)} }
+	if m.IsRemote {
+		return refuse("it is on a remote; delete it there if you want to")
+	}
 	rel, err := filepath.Rel(models, m.Path)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return refuse("%s is not in lmcaddy's own folder of models; delete it there if you want to", m.Path)

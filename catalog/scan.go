@@ -52,7 +52,7 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 		same := *l
 		l = &same
 	} else {
-		l = newListing(c.assemble(walks, config.formats))
+		l = newListing(withOthers(c.assemble(walks, config.formats), config.others))
 		if c.starved != nil {
 			return nil, fmt.Errorf("reading models: %w", c.starved)
 		}

@@ -21,6 +21,9 @@ type ModelDetails struct {
 
 // Details reads what is known of a model that can be used.
 func (n *Node) Details(m *catalog.Model) (ModelDetails, error) {
+	if m.IsRemote {
+		return ModelDetails{Engine: remoteEngine.Name, Settings: n.settingsOf(n.settings.Load(), m.Key)}, nil
+	}
 	read, err := m.Details()
 	if err != nil {
 		return ModelDetails{}, &BrokenModelError{m.Key, m.Path, err}

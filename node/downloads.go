@@ -248,7 +248,7 @@ func (n *Node) Remove(ctx context.Context, name string, may func(key string) err
 		return "", err
 	}
 	for _, in := range n.supervisor.Instances() {
-		if in.Spec.Model.Path == m.Path || in.Spec.Draft != nil && in.Spec.Draft.Path == m.Path {
+		if !m.IsRemote && in.Spec.Model.Path == m.Path || in.Spec.Draft != nil && in.Spec.Draft.Path == m.Path {
 			return "", &InUseError{fmt.Sprintf("The model %s is in use by the instance %s (%s). Unload that first.", m.Key, in.ID, in.Status)}
 		}
 	}

@@ -28,6 +28,7 @@ func (n *Node) enforce() {
 	n.inspections.forget(s.Inspect)
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
 	n.mcp.Set(s.MCP.ofPool())
+	n.setRemotes(s.Remotes)
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	n.warm.Configure(s.Warm.ofStore())

@@ -114,11 +114,24 @@ func formatsOf(engines []Engine) []catalog.Format {
 }
 
 // engineOf returns the engine that runs a model. The catalog lists no model without one.
-func (n *Node) engineOf(m *catalog.Model) *engine { return n.ofFormat[m.Format] }
+func (n *Node) engineOf(m *catalog.Model) *engine {
+	if m.IsRemote {
+		return remoteEngine
+	}
+	return n.ofFormat[m.Format]
+}
+
+// engineOfSpec returns the engine that a Spec is for.
+func (n *Node) engineOfSpec(spec *supervisor.Spec) *engine {
+	if spec.Remote != nil {
+		return remoteEngine
+	}
+	return n.engines[spec.Engine]
+}
 
 // Choices returns the options that were available when an instance was loaded.
 func (n *Node) Choices(in supervisor.Info) supervisor.Choices {
-	return n.engines[in.Spec.Engine].choices(&in.Spec.Model)
+	return n.engineOfSpec(in.Spec).choices(&in.Spec.Model)
 }
 
 func (n *Node) processes() map[string]supervisor.Process {

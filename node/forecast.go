@@ -5,6 +5,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // Forecast is what a load would take and do if it were requested now.
@@ -24,6 +25,9 @@ type Forecast struct {
 
 // Forecast returns what a load of a model would take and do. It loads nothing. The errors are those of Load.
 func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Forecast, error) {
+	if m.IsRemote {
+		return Forecast{}, translate.Invalid("not_supported", "model", "The model "+m.Key+" is on a remote: what a load takes there isn't known.")
+	}
 	o.ByHand = true
 	if err := n.checkID(o.ID, m.Key); err != nil {
 		return Forecast{}, err

@@ -34,14 +34,15 @@ type Trouble struct {
 
 // The codes of troubles.
 const (
-	TroubleNoEngine     = "no_engine"         // no engine is installed
-	TroubleStore        = "store_unavailable" // conversations and tokens can't be read
-	TroubleDisk         = "disk_full"         // there is no room in the home
-	TroubleModels       = "model_failing"     // a model has failed, and hasn't worked since
-	TroubleQueue        = "queue_full"        // requests for a model are refused
-	TroublePreloading   = "preloading"        // a model that is loaded at the start isn't loaded yet
-	TroubleStarting     = "starting"          // the node doesn't serve yet
-	TroubleShuttingDown = "shutting_down"     // the node is about to end
+	TroubleNoEngine     = "no_engine"          // no engine is installed
+	TroubleStore        = "store_unavailable"  // conversations and tokens can't be read
+	TroubleDisk         = "disk_full"          // there is no room in the home
+	TroubleModels       = "model_failing"      // a model has failed, and hasn't worked since
+	TroubleQueue        = "queue_full"         // requests for a model are refused
+	TroublePreloading   = "preloading"         // a model that is loaded at the start isn't loaded yet
+	TroubleStarting     = "starting"           // the node doesn't serve yet
+	TroubleShuttingDown = "shutting_down"      // the node is about to end
+	TroubleRemote       = "remote_unreachable" // a remote can't be reached
 )
 
 // health remembers what was found out slowly.
@@ -55,7 +56,7 @@ type health struct {
 func (n *Node) Health(preloads bool) []Trouble {
 	o := n.supervisor.Overview()
 	found := slices.Clone(n.lastingTroubles())
-	hasReady := slices.ContainsFunc(o.Instances, func(in supervisor.Info) bool { return in.Status == supervisor.Ready })
+	hasReady := slices.ContainsFunc(o.Instances, func(in supervisor.Info) bool { return in.Status == supervisor.Ready && in.Away == "" })
 	for i := range found {
 		if found[i].Code == TroubleNoEngine {
 			found[i].Fatal = !hasReady
@@ -67,6 +68,11 @@ func (n *Node) Health(preloads bool) []Trouble {
 	for key, waiting := range o.Waiting {
 		if o.Limits.Queue > 0 && waiting >= o.Limits.Queue {
 			found = append(found, Trouble{Code: TroubleQueue, Message: fmt.Sprintf("%d requests wait for the model %s, and more are refused.", waiting, key)})
+		}
+	}
+	for _, r := range n.Remotes() {
+		if r.Away != "" {
+			found = append(found, Trouble{Code: TroubleRemote, Message: fmt.Sprintf("The remote %s can't be reached: %s.", r.Name, strings.TrimRight(r.Away, "."))})
 		}
 	}
 	if preloads {

@@ -28,11 +28,11 @@ func (n Need) context() supervisor.ContextNeed {
 // instance with a longer context, which the next Acquire will prefer.
 func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	length := by.Spec.ContextLength
-	if t.Instance != "" || length < d.context.Likely && d.outgrown {
+	if t.Instance != "" || length == 0 || length < d.context.Likely && d.outgrown {
 		return false
 	}
 	for _, in := range n.supervisor.Instances() {
-		if in.Spec.Model.Key == t.Model.Key && in.Spec.ContextLength > length && !in.Status.IsLeaving() {
+		if in.Spec.Model.Key == t.Model.Key && in.Spec.ContextLength > length && !in.Status.IsLeaving() && in.Away == "" {
 			d.context.Likely, d.outgrown = length+1, true
 			return true
 		}

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,9 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 		}
 	}
 	m, err := n.lookup(ctx, resolved)
+	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.awaitRemotes(ctx) {
+		return n.Find(ctx, name)
+	}
 	switch {
 	case err != nil:
 		return Target{}, err
@@ -117,6 +121,9 @@ func (n *Node) LongestTTL(key string) time.Duration {
 
 // Wire returns the wire format of the engine that runs a model.
 func (n *Node) Wire(m catalog.Model) wire.Engine {
+	if m.IsRemote {
+		return n.wireOnRemotes(&m)
+	}
 	engine := n.engineOf(&m).Wire
 	if specific, ok := engine.(wire.Specific); ok {
 		caps := n.Caps(m)
@@ -127,6 +134,9 @@ func (n *Node) Wire(m catalog.Model) wire.Engine {
 
 // Caps returns a model's capabilities, as far as they are known without loading it.
 func (n *Node) Caps(m catalog.Model) request.Caps {
+	if m.IsRemote {
+		return n.remoteCaps(&m)
+	}
 	caps := request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
 		Reasoning: append([]string{}, m.Reasoning.Options...),
@@ -164,7 +174,7 @@ func (d *Demand) Needs(need Need) { d.context = need.context() }
 func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lease, error) {
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
-		MayLoad: n.settings.Load().JIT, Context: d.context,
+		MayLoad: n.settings.Load().JIT && !t.Model.IsRemote, Context: d.context,
 		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved,
 	}
 	var err error
@@ -203,8 +213,22 @@ func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifie
 	return info, err
 }
 
+// LoadAt is Load of a target. A place on a remote is told to load the model, if it can be; the error may be a [*NotManagedError] or a
+// [*RemoteError].
+func (n *Node) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
+	if t.Model.IsRemote {
+		return n.loadRemote(ctx, t, o)
+	}
+	return n.Load(ctx, t.Model, o, notifier)
+}
+
 // Unload unloads an instance once its requests have been answered.
-func (n *Node) Unload(ctx context.Context, id string) error { return n.supervisor.Unload(ctx, id) }
+func (n *Node) Unload(ctx context.Context, id string) error {
+	if in, ok := n.instance(id); ok && in.Spec.Remote != nil {
+		return n.unloadRemote(ctx, &in)
+	}
+	return n.supervisor.Unload(ctx, id)
+}
 
 // Instances returns the instances, in the order in which they were loaded.
 func (n *Node) Instances() []supervisor.Info { return n.supervisor.Instances() }
@@ -221,6 +245,7 @@ type ModelState struct {
 	Instances []supervisor.Info  // those that are loaded
 	Choices   supervisor.Choices // the options that their engine offers
 	Aliases   []string           // other names that the settings give it
+	Places    []supervisor.Info  // on remotes, loaded or not
 
 	// Listed points to the model in the catalog's list, and stays the same until the model changes; nil if it was deleted.
 	Listed *catalog.Model
@@ -275,7 +300,10 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 			i = len(all)
 			all = append(all, ModelState{Model: in.Spec.Model})
 		}
-		if in.Status == supervisor.Ready || in.Status == supervisor.Draining {
+		if in.Spec.Remote != nil {
+			all[i].Places = append(all[i].Places, in)
+		}
+		if in.IsLoaded() {
 			all[i].Instances, all[i].Choices = append(all[i].Instances, in), n.Choices(in)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop/servers"
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
@@ -61,6 +63,7 @@ type Node struct {
 	custom customModels // names that clients have given models
 
 	inspections inspections
+	remotes     remotes
 
 	warm     *warm.Store   // saved states of prompts
 	sweeping chan struct{} // wakes sweep
@@ -162,6 +165,11 @@ func (n *Node) Push(gen uint64, s Settings) error {
 	if err := n.checkEngines(&s); err != nil {
 		return err
 	}
+	for _, c := range s.Remotes {
+		if _, err := remote.NewServer(c); err != nil {
+			return fmt.Errorf("remote %s: %w", c.Name, err)
+		}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.openStore(&s.Store); err != nil {
@@ -192,6 +200,7 @@ func (n *Node) Close() error {
 	n.cancel()
 	err := n.closeDownloads()
 	n.mcp.Close()
+	n.closeRemotes()
 	n.supervisor.Close()
 	n.background.Wait()
 	n.warm.Close()

@@ -16,6 +16,9 @@ type longestToken struct {
 // LeastTokens returns the minimum number of tokens of a prompt of the given number of bytes, and the longest context that
 // it can get. Both are 0 if unknown. The errors are those of [Node.Acquire] for a model that can't be loaded.
 func (n *Node) LeastTokens(ctx context.Context, t Target, d Demand, bytes int) (least, limit int, _ error) {
+	if t.Model.IsRemote {
+		return 0, 0, nil
+	}
 	longest := n.longestToken(t.Model)
 	if longest == 0 {
 		return 0, 0, nil
@@ -44,7 +47,7 @@ func (n *Node) longestContext(t Target) (longest int, known bool) {
 		if in.Spec.Model.Key != t.Model.Key || t.Instance != "" && in.ID != t.Instance {
 			continue
 		}
-		if n.engines[in.Spec.Engine].fixed(in.Spec.Args).Context {
+		if in.Spec.Remote != nil && in.Spec.ContextLength == 0 || n.engineOfSpec(in.Spec).fixed(in.Spec.Args).Context {
 			return 0, false
 		}
 		longest = max(longest, in.Spec.ContextLength)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
 
@@ -49,6 +50,8 @@ type Settings struct {
 	Engines map[string]EngineSettings // by name
 	Models  map[string]ModelSettings  // by key or another name of the model, in lower case
 	Presets map[string]Preset         // by name
+
+	Remotes []remote.Config // each with a name
 }
 
 // Gates are risky features that a configuration may enable.
@@ -133,6 +136,9 @@ func (s Settings) Validate() error {
 			return err
 		}
 	}
+	if err := checkRemotes(s.Remotes); err != nil {
+		return err
+	}
 	names := map[string]string{}
 	for key, m := range s.Models {
 		for _, alias := range m.Aliases {
@@ -190,3 +196,19 @@ func (s *Settings) isAlias(name string) bool {
 
 // isPattern reports whether an alias is a pattern.
 func isPattern(alias string) bool { return strings.ContainsAny(alias, "*?[") }
+
+// checkRemotes returns an error if a remote is invalid, or if two have the same name.
+func checkRemotes(all []remote.Config) error {
+	seen := map[string]bool{}
+	for i := range all {
+		c := &all[i]
+		if err := c.Validate(); err != nil {
+			return fmt.Errorf("remote %s: %w", c.Name, err)
+		}
+		if c.Name == "" || seen[c.Name] {
+			return fmt.Errorf("remote %s: another one has this name: give each a name of its own", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}

@@ -103,6 +103,9 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 	if o.Pinned != nil {
 		ms.Pinned = *o.Pinned
 	}
+	if m.IsRemote {
+		return &supervisor.Spec{Model: m, Parallel: 1, Remote: new(supervisor.Remote)}, nil
+	}
 	e := n.engineOf(&m)
 	if err := e.runs(&m); err != nil {
 		return nil, translate.Invalid("unsupported_model", "model", err.Error())

@@ -95,6 +95,13 @@ func (s *Supervisor) tellChanged(w *watched, in *Instance, now time.Time) {
 		change.Kind = kind
 		s.options.Changed(change)
 	}
+	if in.isRemote() {
+		if w.gen != in.Gen || w.spec != in.Spec {
+			tell(ChangeSettings)
+		}
+		w.gen, w.spec, w.status = in.Gen, in.Spec, in.Status
+		return
+	}
 	if w.gen == 0 {
 		tell(ChangeLoadBegun)
 		w.spec, w.at = in.Spec, now
@@ -126,7 +133,10 @@ func isShownAs(s, o *Spec) bool {
 // tellGone tells what has become of an instance that is gone.
 func (s *Supervisor) tellGone(w *watched, now time.Time) {
 	change := Change{Kind: ChangeUnloaded, Instance: w.id, Spec: w.spec, Reason: w.leaving}
-	if w.status.IsLoading() {
+	switch {
+	case w.spec.Remote != nil:
+		change.Kind = ChangeSettings
+	case w.status.IsLoading():
 		change.Kind, change.Reason, change.Why = ChangeLoadFailed, "", s.whyFailed(w, now)
 	}
 	s.options.Changed(change)

@@ -34,6 +34,15 @@ type Info struct {
 	workers  []string // the addresses that Spec.RPC stands for; nil before it is launched
 }
 
+// IsLoaded reports whether the instance can answer, or did until it was told to end. One of a remote also has to be loaded there, as far as
+// the remote tells.
+func (i *Info) IsLoaded() bool {
+	if remote := i.Spec.Remote; remote != nil {
+		return remote.Loaded && i.Away == ""
+	}
+	return i.Status == Ready || i.Status == Draining
+}
+
 // batchSize returns how many tokens of a prompt an engine evaluates at a time, or 0 if that is unknown.
 func batchSize(engine Process, spec *Spec) int {
 	if b, ok := engine.(Batcher); ok {

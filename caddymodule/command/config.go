@@ -156,6 +156,9 @@ func writeConfiguration(out io.Writer, c *resource.Configuration) error {
 	for _, e := range c.Engines {
 		writeSettings(text, "ENGINE "+e.Name, e.Settings)
 	}
+	for _, r := range c.Remotes {
+		writeSettings(text, "REMOTE "+r.Name, r.Settings)
+	}
 	for _, m := range c.Models {
 		writeSettings(text, "MODEL "+m.Name, m.Settings)
 	}

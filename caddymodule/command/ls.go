@@ -137,8 +137,27 @@ func modelRow(m *resource.Model) []string {
 	default:
 		loaded = fmt.Sprintf("loaded (%d)", n)
 	}
+	if where := placesInWords(m.Places); where != "" {
+		loaded = strings.TrimPrefix(loaded+", "+where, "-, ")
+	}
 	return []string{
 		m.Key, m.Type, orDash(params), orDash(quantization), size(m.SizeBytes),
 		strconv.Itoa(m.MaxContextLength), loaded,
 	}
+}
+
+// placesInWords names the remotes that have a model; empty: none has.
+func placesInWords(places []resource.Place) string {
+	var names []string
+	for _, p := range places {
+		if name := p.Remote; p.Reachable {
+			names = append(names, name)
+		} else {
+			names = append(names, name+" (unreachable)")
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "on " + strings.Join(names, ", ")
 }

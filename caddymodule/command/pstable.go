@@ -46,6 +46,9 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 			sentence(text, "%s takes in addition: %s", in.ID, onWorkers(in.Workers))
 		}
 	}
+	for i := range r.Remotes {
+		text.WriteString(remoteInWords(&r.Remotes[i], r.Time) + "\n")
+	}
 	sentence(text, "Memory counted: %s%s", size(r.Memory), of(r.Limits.Memory > 0, size(r.Limits.Memory)))
 	sentence(text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
 	return text.Flush()
@@ -75,7 +78,12 @@ var psColumns = []struct {
 	{"IN USE", false, func(in *resource.OverviewInstance, _ time.Time) string {
 		return fmt.Sprintf("%d/%d", in.InUse, in.Slots)
 	}},
-	{"CONTEXT", false, func(in *resource.OverviewInstance, _ time.Time) string { return strconv.Itoa(in.ContextLength) }},
+	{"CONTEXT", false, func(in *resource.OverviewInstance, _ time.Time) string {
+		if in.ContextLength == 0 {
+			return "-" // a remote doesn't tell
+		}
+		return strconv.Itoa(in.ContextLength)
+	}},
 	{"MEMORY", false, func(in *resource.OverviewInstance, _ time.Time) string { return size(in.Memory) }},
 	{"RESIDENT", true, func(in *resource.OverviewInstance, _ time.Time) string {
 		if in.Resident == 0 {
@@ -118,6 +126,22 @@ func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
 		row(func(column int) string { return psColumns[column].cell(&r.Instances[i], r.Time) })
 	}
 	_ = table.Flush() // to memory
+}
+
+// remoteInWords describes a remote in a sentence.
+func remoteInWords(r *resource.OverviewRemote, now time.Time) string {
+	kind := strings.TrimSpace(r.Kind + " " + r.Version)
+	if kind != "" {
+		kind = " (" + kind + ")"
+	}
+	switch r.Status {
+	case resource.RemoteConnected:
+		return fmt.Sprintf("Remote %s%s: connected, %s.", r.Name, kind, count(r.Models, "model"))
+	case resource.RemoteUnreachable:
+		return fmt.Sprintf("Remote %s%s: unreachable since %s: %s.", r.Name, kind, ago(r.Since, now), strings.TrimRight(r.Error, "."))
+	default:
+		return fmt.Sprintf("Remote %s: connecting.", r.Name)
+	}
 }
 
 func statusOf(in *resource.OverviewInstance) string {

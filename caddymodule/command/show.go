@@ -99,10 +99,15 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	f.add("Type", "%s", typeInWords(m))
 	f.add("Architecture", "%s", architectureInWords(m))
 	f.add("Quantization", "%s", quantizationInWords(m.Quantization))
-	f.add("Size", "%s (%s)", size(m.SizeBytes), count(len(m.Files), "file"))
+	if len(m.Files) > 0 || len(m.Places) == 0 {
+		f.add("Size", "%s (%s)", size(m.SizeBytes), count(len(m.Files), "file"))
+	}
 	f.add("Context", "up to %d tokens", m.MaxContextLength)
 	f.add("Can", "%s", abilities(m))
 	f.add("Engine", "%s", m.Engine)
+	for _, p := range m.Places {
+		f.add("Place", "%s", placeInWords(p))
+	}
 	f.add("Aliases", "%s", strings.Join(m.Aliases, ", "))
 	if m.ChatTemplate != nil {
 		f.add("Chat template", "%s", inWords(fmt.Sprintf("%d characters (\"lmcaddy show %s --template\" prints it)", len(*m.ChatTemplate), m.Key)))
@@ -111,12 +116,16 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 		f.add("Description", "%s", strings.Join(strings.Fields(*m.Description.Description), " "))
 	}
 	writeOrigin(&f, m)
-	fmt.Fprintln(&f, "\nFiles")
+	if len(m.Files) > 0 {
+		fmt.Fprintln(&f, "\nFiles")
+	}
 	for _, file := range m.Files {
 		fmt.Fprintf(&f, "  %-10s %-10s %s\n", file.Role, size(file.SizeBytes), printable(file.Path))
 	}
 	writeModelSettings(&f, &m.Settings)
-	fmt.Fprintln(&f, "\nA load now")
+	if m.Load != nil || m.LoadError != "" {
+		fmt.Fprintln(&f, "\nA load now")
+	}
 	if m.Load != nil {
 		writeEstimate(&f, m.Load)
 	} else {
@@ -232,4 +241,15 @@ func writeModelSettings(f *facts, s *resource.ModelSettings) {
 		}
 	}
 	f.add("Arguments", "%s", strings.Join(s.Args, " "))
+}
+
+func placeInWords(p resource.Place) string {
+	state := "not loaded"
+	switch {
+	case !p.Reachable:
+		state = "unreachable"
+	case p.Loaded:
+		state = "loaded"
+	}
+	return fmt.Sprintf("the remote %s, %s; by name: %s", p.Remote, state, p.Instance)
 }

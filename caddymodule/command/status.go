@@ -21,6 +21,8 @@ type serverStatus struct {
 	Server    string               `json:"server"` // where it was asked
 	Process   *caddymodule.Process `json:"process,omitempty"`
 	Instances []resource.Instance  `json:"instances"`
+
+	Remotes []resource.OverviewRemote `json:"remotes,omitempty"`
 }
 
 // statusPatience bounds how long a server may take to say that it runs, which costs it nothing.
@@ -66,6 +68,10 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 		return err
 	}
 	s.Running = true
+	var o resource.Overview
+	if c.Get(ctx, "/api/v1/ps", &o) == nil { // an older server has none
+		s.Remotes = o.Remotes
+	}
 	for _, m := range models.Models {
 		for _, in := range m.Instances {
 			in.Config = resource.LoadConfig{ContextLength: in.Config.ContextLength} // ls --json has the rest
@@ -96,6 +102,9 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	}
 	if len(s.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
+	}
+	for i := range s.Remotes {
+		fmt.Fprintf(text, "%s\n", remoteInWords(&s.Remotes[i], now))
 	}
 	if s.Process != nil && len(s.Process.Engines) > 0 {
 		writeEngines(text, s.Process.Engines)

@@ -78,6 +78,7 @@ var checks = []struct {
 	{"gpu", checkGPU},
 	{"memory", checkMemory},
 	{"models", checkModels},
+	{"remotes", checkRemotes},
 	{"store", checkStore},
 	{"tokens", checkTokens},
 	{"ports", checkPorts},

@@ -9,6 +9,7 @@ type Configuration struct {
 	Settings   []Setting `json:"settings"`    // of the app, sorted by name
 	Engines    []Block   `json:"engines"`
 	Models     []Block   `json:"models"` // that have settings of their own
+	Remotes    []Block   `json:"remotes,omitempty"`
 	Sites      []Site    `json:"sites"`
 }
 

@@ -2,6 +2,8 @@
 // Fields follow the API's specification unless a comment says otherwise.
 package resource
 
+import "encoding/json"
+
 // Models is the response to GET /api/v1/models.
 type Models struct {
 	Models []Model  `json:"models"`
@@ -20,10 +22,30 @@ type Model struct {
 	Params           *string       `json:"params_string"`
 	Instances        []Instance    `json:"loaded_instances"`
 	MaxContextLength int           `json:"max_context_length"`
-	Format           string        `json:"format"`
+	Format           Word          `json:"format"`
 	Aliases          []string      `json:"aliases,omitempty"` // beyond the specification
+	Places           []Place       `json:"places,omitempty"`  // beyond the specification: the remotes that have it
 	Capabilities     *Capabilities `json:"capabilities,omitempty"`
 	*Description
+}
+
+// Word is a text that is null if it is empty.
+type Word string
+
+// MarshalJSON writes null for an empty word.
+func (w Word) MarshalJSON() ([]byte, error) {
+	if w == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(w))
+}
+
+// Place is a remote that has a model.
+type Place struct {
+	Remote    string `json:"remote"`
+	Instance  string `json:"instance_id"` // the name of the model there alone
+	Loaded    bool   `json:"loaded"`      // as far as the remote tells
+	Reachable bool   `json:"reachable"`
 }
 
 // Description is null unless a language model's author wrote one.

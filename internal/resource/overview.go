@@ -13,7 +13,28 @@ type Overview struct {
 	Failing   []OverviewFault    `json:"failing"`      // models that have failed and haven't worked since, sorted by key
 	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
 	Devices   []OverviewDevice   `json:"devices"`      // the CPU first
+	Remotes   []OverviewRemote   `json:"remotes,omitempty"`
 }
+
+// OverviewRemote is a server that this one reaches.
+type OverviewRemote struct {
+	Name    string    `json:"name"`
+	Status  string    `json:"status"`          // connecting, connected or unreachable
+	Error   string    `json:"error,omitempty"` // why it is unreachable
+	Since   time.Time `json:"since,omitzero"`  // of the status
+	Kind    string    `json:"kind,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Models  int       `json:"models"` // that it has, or had when it was reached
+	Prefer  int       `json:"prefer"`
+	URL     string    `json:"url,omitempty"` // only an administrator sees it
+}
+
+// The statuses of a remote.
+const (
+	RemoteConnecting  = "connecting"
+	RemoteConnected   = "connected"
+	RemoteUnreachable = "unreachable"
+)
 
 // OverviewLimits are the limits in effect; 0: unlimited.
 type OverviewLimits struct {
@@ -51,6 +72,7 @@ type OverviewInstance struct {
 
 	InUse         int    `json:"in_use"`
 	Slots         int    `json:"slots"`
+	Remote        string `json:"remote,omitempty"` // that it is on; it takes no memory here then
 	ContextLength int    `json:"context_length"`
 	DraftModel    string `json:"draft_model,omitempty"`
 	Owner         string `json:"owner,omitempty"` // who loaded it: a token's id, or a user of another authentication; only that owner and an administrator see it

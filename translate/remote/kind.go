@@ -86,9 +86,9 @@ func New(m Model) wire.Engine {
 		}
 	}
 	switch m.Kind {
-	case VLLM, LlamaServer:
+	case VLLM, LlamaServer, Lmcaddy:
 		return &counting{ranking{w}}
-	case Lmcaddy, SGLang:
+	case SGLang:
 		return &ranking{w}
 	default:
 		return &w

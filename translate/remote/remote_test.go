@@ -74,7 +74,7 @@ func TestChat_LeavesOutWhatMeansNothing(t *testing.T) {
 
 func TestKinds_CanDoWhatTheyCan(t *testing.T) {
 	t.Parallel()
-	counts, ranks := map[Kind]bool{VLLM: true, LlamaServer: true}, map[Kind]bool{VLLM: true, LlamaServer: true, Lmcaddy: true, SGLang: true}
+	counts, ranks := map[Kind]bool{VLLM: true, LlamaServer: true, Lmcaddy: true}, map[Kind]bool{VLLM: true, LlamaServer: true, Lmcaddy: true, SGLang: true}
 	for _, kind := range Kinds {
 		_, doesCount := wireOf(kind).(wire.Counter)
 		_, doesRank := wireOf(kind).(wire.Ranker)
@@ -126,8 +126,10 @@ data: [DONE]
 
 `,
 		[]translate.Event{
-			translate.Reasoning{Text: "hm"}, translate.Text{Text: "Paris"},
-			translate.Usage{Prompt: 9, Completion: 3, Reasoning: 1}, translate.Finish{Reason: translate.FinishStop},
+			translate.Reasoning{Text: "hm"},
+			translate.Text{Text: "Paris"},
+			translate.Usage{Prompt: 9, Completion: 3, Reasoning: 1},
+			translate.Finish{Reason: translate.FinishStop},
 		},
 	},
 	"SGLang, thinking in reasoning_content, reason matched_stop": {
@@ -143,8 +145,10 @@ data: [DONE]
 
 `,
 		[]translate.Event{
-			translate.Reasoning{Text: "hm"}, translate.Text{Text: "Hi"},
-			translate.Usage{Prompt: 5, Cached: 4, Completion: 2, Reasoning: 1}, translate.Finish{Reason: translate.FinishStop},
+			translate.Reasoning{Text: "hm"},
+			translate.Text{Text: "Hi"},
+			translate.Usage{Prompt: 5, Cached: 4, Completion: 2, Reasoning: 1},
+			translate.Finish{Reason: translate.FinishStop},
 		},
 	},
 	"mixed calls": {
@@ -160,9 +164,14 @@ data: [DONE]
 
 `,
 		[]translate.Event{
-			translate.CallStart{ID: "a", Name: "one"}, translate.CallStart{Index: 1, ID: "b", Name: "two"},
-			translate.CallArgs{Text: "{}"}, translate.CallArgs{Index: 1, Text: "[]"}, translate.CallDone{}, translate.CallDone{Index: 1},
-			translate.Usage{Completion: 4}, translate.Finish{Reason: translate.FinishToolCalls},
+			translate.CallStart{ID: "a", Name: "one"},
+			translate.CallStart{Index: 1, ID: "b", Name: "two"},
+			translate.CallArgs{Text: "{}"},
+			translate.CallArgs{Index: 1, Text: "[]"},
+			translate.CallDone{},
+			translate.CallDone{Index: 1},
+			translate.Usage{Completion: 4},
+			translate.Finish{Reason: translate.FinishToolCalls},
 		},
 	},
 	"Ollama, whole calls under one index": {
@@ -172,10 +181,14 @@ data: {"choices":[{"index":0,"delta":{"tool_calls":[{"id":"call_2","index":0,"ty
 
 `,
 		[]translate.Event{
-			translate.CallStart{ID: "call_1", Name: "f"}, translate.CallArgs{Text: `{"a":1}`},
-			translate.CallStart{Index: 1, ID: "call_2", Name: "f"}, translate.CallArgs{Index: 1, Text: `{"a":2}`},
-			translate.CallDone{}, translate.CallDone{Index: 1},
-			translate.Usage{Completion: 6}, translate.Finish{Reason: translate.FinishToolCalls},
+			translate.CallStart{ID: "call_1", Name: "f"},
+			translate.CallArgs{Text: `{"a":1}`},
+			translate.CallStart{Index: 1, ID: "call_2", Name: "f"},
+			translate.CallArgs{Index: 1, Text: `{"a":2}`},
+			translate.CallDone{},
+			translate.CallDone{Index: 1},
+			translate.Usage{Completion: 6},
+			translate.Finish{Reason: translate.FinishToolCalls},
 		},
 	},
 	"it breaks off": {
@@ -193,7 +206,8 @@ data: [DONE]
 
 `,
 		[]translate.Event{
-			translate.Text{Text: "Hi"}, translate.Usage{Completion: 1},
+			translate.Text{Text: "Hi"},
+			translate.Usage{Completion: 1},
 			translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote gpu1 answered with status 500: CUDA out of memory"}},
 		},
 	},
@@ -213,8 +227,10 @@ data: [DONE]
 
 `,
 		[]translate.Event{
-			translate.Prompt{Total: 20, Cached: 5, Processed: 20}, translate.Text{Text: "Hi"},
-			translate.Usage{Prompt: 20, Cached: 5, Completion: 1}, translate.Timings{PromptMillis: 2.5, PredictedMillis: 4, PredictedPerSecond: 250},
+			translate.Prompt{Total: 20, Cached: 5, Processed: 20},
+			translate.Text{Text: "Hi"},
+			translate.Usage{Prompt: 20, Cached: 5, Completion: 1},
+			translate.Timings{PromptMillis: 2.5, PredictedMillis: 4, PredictedPerSecond: 250},
 			translate.Finish{Reason: translate.FinishLength},
 		},
 	},

@@ -1,0 +1,385 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/fakeremote"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+)
+
+// withRemotes has the server reach remotes, called a, b and so on, in this order.
+func withRemotes(all ...*fakeremote.Server) option {
+	return func(_ *Config, s *node.Settings) {
+		for i, r := range all {
+			s.Remotes = append(s.Remotes, remoteConfig(string(rune('a'+i)), r, i+1))
+		}
+	}
+}
+
+func remoteConfig(name string, r *fakeremote.Server, prefer int) remote.Config {
+	return remote.Config{Name: name, URL: r.URL, Prefer: prefer, Insecure: strings.HasPrefix(r.URL, "https:"), Key: "the remote's key"}
+}
+
+// await waits until the server knows a model.
+func (s *server) await(model string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if s.do("GET", "/v1/models/"+model, "").status == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the model %s isn't known", model)
+		}
+	}
+}
+
+func (s *server) say(model, prompt, more string) answer {
+	s.t.Helper()
+	return s.do("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"`+prompt+`"}]`+more+`}`, "Authorization", "Bearer the client's token")
+}
+
+func TestRemote_AnswersInEveryDialect(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"vllm", "sglang"} {
+		far := fakeremote.Start(t, kind, kind == "sglang", "Org/Far", "bge-embed")
+		s := serve(t, &fakeengine.Script{}, withRemotes(far))
+		s.await("org/far")
+		const messages = `"messages":[{"role":"user","content":"hi"}]`
+		for path, body := range map[string]string{
+			"/v1/chat/completions":      `{"model":"org/far",` + messages + `}`,
+			"/api/v0/chat/completions":  `{"model":"far",` + messages + `}`,
+			"/v1/messages":              `{"model":"org/far","max_tokens":50,` + messages + `}`,
+			"/v1/responses":             `{"model":"org/far","input":"hi"}`,
+			"/api/v1/chat":              `{"model":"a/org/far","input":"hi"}`,
+			"/api/chat":                 `{"model":"org/far","stream":false,` + messages + `}`,
+			"/v1/completions":           `{"model":"org/far","prompt":"hi"}`,
+			"/v1/embeddings":            `{"model":"bge-embed","input":"hi"}`,
+			"/v1/messages/count_tokens": `{"model":"org/far",` + messages + `}`,
+		} {
+			got := s.do("POST", path, body)
+			want := map[string]string{"/v1/embeddings": "-0.5", "/v1/messages/count_tokens": "7", "/v1/completions": `"choices"`}[path]
+			if want == "" {
+				want = "Hello from afar."
+			}
+			switch {
+			case kind == "sglang" && strings.HasSuffix(path, "count_tokens"):
+				if got.status != http.StatusBadRequest {
+					t.Errorf("%s %s: %d %s", kind, path, got.status, got.body)
+				}
+			case got.status != http.StatusOK || !strings.Contains(got.body, want):
+				t.Errorf("%s %s: %d %s", kind, path, got.status, got.body)
+			}
+		}
+	}
+}
+
+func TestRemote_IsSentNothingOfTheClient(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "Org/Far")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far))
+	s.await("org/far")
+	s.do("POST", "/v1/chat/completions", `{"model":"org/far","messages":[{"role":"user","content":"hi"}],"user":"ada","metadata":{"a":"b"},"store":true,"grammar":"x"}`,
+		"Authorization", "Bearer the client's token", "Cookie", "c=1", "X-Forwarded-For", "10.0.0.9", "User-Agent", "the client")
+	asked := far.Asked()
+	if len(asked) != 1 {
+		t.Fatalf("the remote got %d requests", len(asked))
+	}
+	for name, values := range asked[0].Header {
+		switch name {
+		case "Content-Type", "Content-Length", "Accept":
+		case "User-Agent":
+			if values[0] != "lmcaddy" {
+				t.Errorf("the user agent is %q", values[0])
+			}
+		case "Authorization":
+			if values[0] != "Bearer the remote's key" {
+				t.Errorf("the key is %q", values[0])
+			}
+		default:
+			t.Errorf("the remote got the header %s: %q", name, values)
+		}
+	}
+	var sent map[string]any
+	if err := json.Unmarshal([]byte(asked[0].Body), &sent); err != nil {
+		t.Fatal(err)
+	}
+	for name := range sent {
+		switch name {
+		case "model", "messages", "stream", "stream_options":
+		default:
+			t.Errorf("the remote got the field %s", name)
+		}
+	}
+	if sent["model"] != "Org/Far" {
+		t.Errorf("the model is %q", sent["model"])
+	}
+}
+
+func TestRemote_CallsOfTools(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{}, withRemotes(fakeremote.Start(t, "vllm", false, "Org/Far")))
+	s.await("org/far")
+	const tools = `,"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]`
+	for _, stream := range []string{"", `,"stream":true`} {
+		got := s.say("org/far", fakeremote.Call, tools+stream)
+		if got.status != http.StatusOK || !strings.Contains(got.body, `"name":"get_weather"`) || !strings.Contains(got.body, `"finish_reason":"tool_calls"`) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+}
+
+func TestRemote_AnotherPlaceAnswersBeforeTheFirstByte(t *testing.T) {
+	t.Parallel()
+	for name, break1 := range map[string]func(first *fakeremote.Server){
+		"it has ended": func(first *fakeremote.Server) { first.SetDown(true) },
+		"too many requests": func(first *fakeremote.Server) {
+			first.Refuse(fakeremote.Refusal{Status: 429, RetryAfter: "30", Times: 9})
+		},
+		"it isn't ready":    func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 503, Times: 9}) },
+		"a proxy's error":   func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 502, Times: 9}) },
+		"it lost the model": func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 404, Times: 9}) },
+		"its key changed":   func(first *fakeremote.Server) { first.SetKey("another") },
+	} {
+		for _, http2 := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				first, second := fakeremote.Start(t, "vllm", http2, "Org/Far"), fakeremote.Start(t, "sglang", http2, "org/far")
+				second.Text = "Hello from the second."
+				s := serve(t, &fakeengine.Script{}, withRemotes(first, second))
+				s.await("a/org/far")
+				s.await("b/org/far")
+				break1(first)
+				for _, stream := range []string{"", `,"stream":true`} {
+					if got := s.say("org/far", "hi", stream); got.status != http.StatusOK || !strings.Contains(got.body, "second.") {
+						t.Errorf("%d %s", got.status, got.body)
+					}
+				}
+				if got := s.say("b/org/far", "hi", ""); got.status != http.StatusOK {
+					t.Errorf("by its name: %d %s", got.status, got.body)
+				}
+			})
+		}
+	}
+}
+
+func TestRemote_AConnectionThatBreaksIsTriedOnceMore(t *testing.T) {
+	t.Parallel()
+	first, second := fakeremote.Start(t, "vllm", true, "org/far"), fakeremote.Start(t, "vllm", false, "org/far")
+	s := serve(t, &fakeengine.Script{}, withRemotes(first, second))
+	s.await("a/org/far")
+	s.await("b/org/far")
+	got := s.say("org/far", fakeremote.Reset, "")
+	if got.status != http.StatusBadGateway || len(first.Asked()) != 2 || len(second.Asked()) != 0 {
+		t.Errorf("%d %s, after %d and %d requests", got.status, got.body, len(first.Asked()), len(second.Asked()))
+	}
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusOK { // nothing is held against the remote, which is alive
+		t.Errorf("the next request: %d %s", got.status, got.body)
+	}
+}
+
+func TestRemote_ThisMachineStandsIn(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "lmcaddy/tinychat")
+	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) {
+		settings.Remotes = []remote.Config{remoteConfig("a", far, -1)}
+	})
+	s.await("a/lmcaddy/tinychat")
+	if got := s.chat(""); got.status != http.StatusOK || !strings.Contains(got.body, "from afar") {
+		t.Errorf("from afar: %d %s", got.status, got.body)
+	}
+	far.SetDown(true)
+	if got := s.chat(""); got.status != http.StatusOK || !strings.Contains(got.body, "fake engine") {
+		t.Errorf("from here: %d %s", got.status, got.body)
+	}
+	if got := s.chat(`,"top_n_sigma":2`); got.status != http.StatusOK {
+		t.Errorf("with a field of this machine's engine: %d %s", got.status, got.body)
+	}
+}
+
+func TestRemote_ErrorsAreTheClientsOwn(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "org/far")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far))
+	s.await("org/far")
+	for prompt, want := range map[string]struct {
+		status int
+		code   string
+	}{
+		fakeremote.TooLong: {400, "context_length_exceeded"},
+		fakeremote.Fail:    {502, "engine_failed"},
+		fakeremote.Reset:   {502, "engine_failed"},
+	} {
+		if got := s.say("org/far", prompt, ""); got.status != want.status || got.code() != want.code {
+			t.Errorf("%s: %d %s", prompt, got.status, got.body)
+		}
+	}
+	got := s.do("POST", "/v1/messages", `{"model":"org/far","max_tokens":9,"messages":[{"role":"user","content":"too long"}]}`)
+	if got.status != http.StatusBadRequest || !strings.Contains(got.body, `"type":"invalid_request_error"`) || !strings.Contains(got.body, "5000") {
+		t.Errorf("Anthropic-style: %d %s", got.status, got.body)
+	}
+	for _, prompt := range []string{fakeremote.BreakOff, fakeremote.LateFail} {
+		if got := s.say("org/far", prompt, `,"stream":true`); !strings.Contains(got.body, `"error"`) || strings.Contains(got.body, `"finish_reason":"stop"`) {
+			t.Errorf("%s amid a stream: %s", prompt, got.body)
+		}
+	}
+	far.Refuse(fakeremote.Refusal{Status: 429, RetryAfter: "30", Body: `{"error":{"message":"slow down"}}`, Times: 9})
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" || got.code() != "remote_busy" {
+		t.Errorf("429: %d %v %s", got.status, got.header, got.body)
+	}
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" || len(far.Asked()) > 20 {
+		t.Errorf("429 again: %d %s", got.status, got.body)
+	}
+}
+
+func TestRemote_TellsNoSecret(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "org/far")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far))
+	s.await("org/far")
+	far.SetKey("another")
+	refused := s.say("org/far", "hi", "")
+	if refused.status != http.StatusBadGateway || refused.code() != "remote_key_refused" {
+		t.Errorf("%d %s", refused.status, refused.body)
+	}
+	far.SetDown(true)
+	for _, said := range []string{refused.body, s.say("org/far", "hi", "").body, s.do("GET", "/api/v1/models", "").body, s.do("GET", "/v1/models", "").body} {
+		if strings.Contains(said, "the remote's key") || strings.Contains(said, far.URL) || strings.Contains(said, "127.0.0.1") {
+			t.Errorf("said: %s", said)
+		}
+	}
+}
+
+func TestRemote_ASilentAnswerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "org/far")
+	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) {
+		c := remoteConfig("a", far, 1)
+		c.Stall = 100 * time.Millisecond
+		settings.Remotes = []remote.Config{c}
+	})
+	s.await("org/far")
+	if got := s.say("org/far", fakeremote.Silent, ""); got.status != http.StatusGatewayTimeout || len(far.Asked()) != 1 {
+		t.Errorf("%d %s, after %d requests", got.status, got.body, len(far.Asked()))
+	}
+	far.Cancelled(t)
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusOK { // nothing was done to the remote
+		t.Errorf("the next request: %d %s", got.status, got.body)
+	}
+}
+
+func TestRemote_IsToldThatTheClientDisconnected(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		far := fakeremote.Start(t, "vllm", http2, "org/far")
+		s := serve(t, &fakeengine.Script{}, withRemotes(far))
+		s.await("org/far")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/chat/completions", strings.NewReader(`{"model":"org/far","stream":true,"messages":[{"role":"user","content":"be silent"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		far.Cancelled(t)
+	}
+}
+
+func TestRemote_OfALimitedToken(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "org/far", "org/hidden")
+	other := fakeremote.Start(t, "vllm", false, "org/hidden")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far, other))
+	s.await("b/org/hidden")
+	s = guarded(s)
+	secret, _ := s.token(node.Token{Models: []string{"org/far"}})
+	as := []string{"Authorization", "Bearer " + secret}
+	for _, path := range []string{"/api/v1/models", "/v1/models", "/api/v0/models", "/api/v1/ps", "/api/tags"} {
+		if got := s.do("GET", path, "", as...); got.status != http.StatusOK || strings.Contains(got.body, "hidden") || !strings.Contains(got.body, "org/far") || strings.Contains(got.body, `"name":"b"`) {
+			t.Errorf("GET %s: %d %s", path, got.status, got.body)
+		}
+	}
+	for _, name := range []string{"org/hidden", "a/org/hidden", "b/org/hidden", "hidden"} {
+		none := s.do("POST", "/v1/chat/completions", `{"model":"x`+name+`","messages":[]}`, as...)
+		if got := s.do("POST", "/v1/chat/completions", `{"model":"`+name+`","messages":[]}`, as...); got.status != none.status || got.code() != none.code() {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+		if got := s.do("POST", "/api/v1/models/unload", `{"instance_id":"`+name+`"}`, as...); got.status != http.StatusNotFound {
+			t.Errorf("an unload of %s: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
+func TestRemote_IsListed(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "Org/Far", "lmcaddy/tinychat")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far))
+	s.await("org/far")
+	native := s.do("GET", "/api/v1/models", "").body
+	for _, want := range []string{`"key":"org/far"`, `"places":[{"remote":"a","instance_id":"a/org/far","loaded":true,"reachable":true}]`, `"instance_id":"a/lmcaddy/tinychat"`, `"format":null`} {
+		if !strings.Contains(native, want) {
+			t.Errorf("GET /api/v1/models lacks %s: %s", want, native)
+		}
+	}
+	for path, want := range map[string]string{
+		"/v1/models": `"id":"a/org/far"`, "/api/v0/models": `"id":"org/far"`, "/api/v1/ps": `"remote":"a"`, "/api/v1/models/org/far": `"engine":"remote"`, "/api/tags": "org/far",
+	} {
+		if got := s.do("GET", path, ""); got.status != http.StatusOK || !strings.Contains(got.body, want) {
+			t.Errorf("GET %s: %d %s", path, got.status, got.body)
+		}
+	}
+	if got := s.do("POST", "/api/v1/models/load", `{"model":"org/far"}`); got.status != http.StatusBadRequest || got.code() != "not_supported" {
+		t.Errorf("a load: %d %s", got.status, got.body)
+	}
+	if got := s.do("POST", "/api/v1/models/unload", `{"instance_id":"a/org/far"}`); got.status != http.StatusBadRequest || got.code() != "not_supported" {
+		t.Errorf("an unload: %d %s", got.status, got.body)
+	}
+	if got := s.do("DELETE", "/api/v1/models/org/far", ""); got.status != http.StatusForbidden {
+		t.Errorf("a deletion: %d %s", got.status, got.body)
+	}
+}
+
+func TestRemote_AReloadKeepsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "org/far")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far))
+	s.await("org/far")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/chat/completions", strings.NewReader(`{"model":"org/far","stream":true,"messages":[{"role":"user","content":"be silent"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	settings := s.node.Settings()
+	settings.Remotes = nil
+	if err := s.node.Push(2, settings); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.do("GET", "/v1/models/org/far", ""); got.status == http.StatusOK {
+		for deadline := time.Now().Add(10 * time.Second); s.do("GET", "/v1/models/org/far", "").status == http.StatusOK; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the models of the remote are still there")
+			}
+		}
+	}
+	settings.Remotes = []remote.Config{remoteConfig("again", far, 1)}
+	if err := s.node.Push(3, settings); err != nil {
+		t.Fatal(err)
+	}
+	s.await("again/org/far")
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusOK {
+		t.Errorf("after it was added again: %d %s", got.status, got.body)
+	}
+	resp.Body.Close()
+	far.Cancelled(t)
+}

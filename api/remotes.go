@@ -1,0 +1,133 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+const (
+	// maxTurns is how often a request is sent again that a remote has turned away.
+	maxTurns = 3
+	// usualRest is how long a remote that turns requests away gets fewer of them, if it doesn't say for how long, and unfitRest the same for
+	// one that doesn't know the model or the key.
+	usualRest = time.Second
+	unfitRest = 10 * time.Second
+	// maxRest bounds what a remote may ask for.
+	maxRest = 5 * time.Minute
+)
+
+// turnedAway is the refusal of a request by a remote that may take it later, or that another place may take.
+type turnedAway struct{ told *translate.Error }
+
+func (e *turnedAway) Error() string { return e.told.Error() }
+
+// Unwrap returns what the client is told if no other place takes the request.
+func (e *turnedAway) Unwrap() error { return e.told }
+
+// refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault.
+func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remote, resp *http.Response, fault *translate.Error) error {
+	if fault.Kind == translate.KindContextOverflow {
+		return &outgrown{fault, lease.Instance}
+	}
+	rest := usualRest
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		if rest = restOf(resp.Header.Get("Retry-After"), time.Now()); fault.RetryAfter == 0 {
+			fault.RetryAfter = rest
+		}
+	case http.StatusBadGateway: // of a proxy in front of it
+	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
+		rest = unfitRest
+		c.node.RecheckRemote(remote.Name)
+	default:
+		return fault
+	}
+	c.api.Log.Warn("a remote turned a request away", "request", c.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
+	lease.TurnedAway(rest)
+	return &turnedAway{fault}
+}
+
+// restOf parses a Retry-After header: seconds, or a time.
+func restOf(header string, now time.Time) time.Duration {
+	rest := usualRest
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		rest = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(header); err == nil {
+		rest = at.Sub(now)
+	}
+	return min(max(rest, usualRest), maxRest)
+}
+
+// isNoPlace reports whether a request got no place at all.
+func isNoPlace(err error) bool {
+	_, wasNotLeased := errors.AsType[*notLeased](err)
+	refused, _ := errors.AsType[supervisor.Error](err)
+	return wasNotLeased && (refused.Kind == supervisor.QueueFull || refused.Kind == supervisor.RemoteAway)
+}
+
+// silentRemote is the error of a request to a remote that has sent nothing for too long.
+func silentRemote(lease *supervisor.Lease) *translate.Error {
+	remote := lease.Remote()
+	return &translate.Error{
+		Kind:    translate.KindStalled,
+		Message: "The remote " + remote.Name + " has sent nothing for " + remote.Server.Silence().String() + ", so the request was given up. Send a shorter one, or raise stall_timeout in the block of the remote.",
+	}
+}
+
+// lostRemote is the error of a request to a remote that can't be reached any more.
+func lostRemote(lease *supervisor.Lease) *translate.Error {
+	return &translate.Error{
+		Kind: translate.KindUnavailable, Code: "remote_unreachable", RetryAfter: usualRest,
+		Message: "The remote " + lease.Remote().Name + " can't be reached any more, and no other place has the model " + lease.Instance.Spec.Model.Key + ". Send the request again later.",
+	}
+}
+
+// DescribeRemotes returns what the native API says of remotes. may reports whether a model may be used by who asks.
+func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resource.OverviewRemote {
+	var described []resource.OverviewRemote
+	for i := range all {
+		r := &all[i]
+		d := resource.OverviewRemote{
+			Name: r.Name, Status: resource.RemoteConnected, Error: r.Away, Since: r.Since, Kind: r.Kind, Version: r.Version, Prefer: r.Prefer, URL: r.Address,
+		}
+		switch {
+		case !r.IsAsked:
+			d.Status = resource.RemoteConnecting
+		case r.Away != "":
+			d.Status = resource.RemoteUnreachable
+		}
+		for j := range r.Models {
+			if may(r.Models[j].FullKey()) {
+				d.Models++
+			}
+		}
+		described = append(described, d)
+	}
+	return described
+}
+
+// placesOf describes the remotes that have a model.
+func placesOf(m *node.ModelState) []resource.Place {
+	var places []resource.Place
+	for _, in := range m.Places {
+		places = append(places, resource.Place{Remote: in.Spec.Remote.Name, Instance: in.ID, Loaded: in.Spec.Remote.Loaded, Reachable: in.Away == ""})
+	}
+	return places
+}
+
+// remotes describes the remotes. A restricted token sees those that have a model which it may use.
+func (c *call) remotes() []resource.OverviewRemote {
+	all := DescribeRemotes(c.node.Remotes(), c.who.MayUse)
+	if !c.isRestricted() {
+		return all
+	}
+	return slices.DeleteFunc(all, func(r resource.OverviewRemote) bool { return r.Models == 0 })
+}

@@ -1,0 +1,358 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+	llamawire "github.com/lmcaddy/lmcaddy/translate/llamaserver"
+	remotewire "github.com/lmcaddy/lmcaddy/translate/remote"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// remotes are the servers that this one reaches, with what is known of them.
+type remotes struct {
+	mu    sync.Mutex
+	all   map[string]*reached           // by name
+	told  chan struct{}                 // closed and replaced when a remote has answered or failed for the first time
+	byKey map[string][]*supervisor.Spec // the first place first
+}
+
+// reached is a remote.
+type reached struct {
+	config remote.Config
+	watch  *remote.Watch // nil: it can't be used as it is configured
+	state  remote.State
+	asked  bool
+	specs  []*supervisor.Spec
+}
+
+// placed is the note of a remote's Spec.
+type placed struct {
+	engine wire.Engine
+	model  remote.Model
+}
+
+// remoteDefaults are the numbers of requests that a model of a kind is sent at a time.
+var remoteDefaults = map[string]int{
+	remote.KindLmcaddy: 16, remote.KindVLLM: 256, remote.KindSGLang: 256, remote.KindLMStudio: 4, remote.KindOllama: 4,
+	remote.KindLlamaServer: 4, remote.KindOpenAI: 64,
+}
+
+// remoteEngine stands for the engine of models that are only on remotes. Nothing can be chosen of their loads.
+var remoteEngine = &engine{Engine: Engine{Engine: supervisor.Engine{Name: "remote"}}}
+
+// setRemotes watches the remotes of new settings, and no others. Those whose configuration is the same stay as they are.
+func (n *Node) setRemotes(configs []remote.Config) {
+	r := &n.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all, r.told = map[string]*reached{}, make(chan struct{})
+	}
+	left := maps.Clone(r.all)
+	for _, c := range configs {
+		if old := r.all[c.Name]; old != nil && remote.Same(old.config, c) {
+			delete(left, c.Name)
+			continue
+		}
+		at := &reached{config: c}
+		server, err := remote.NewServer(c)
+		if err != nil {
+			n.log.Error("a remote can't be used", "remote", c.Name, "error", err)
+			at.state, at.asked = remote.State{Away: err.Error()}, true
+		} else {
+			at.watch = remote.NewWatch(server, func(s remote.State) { n.remoteChanged(at, s) })
+		}
+		if old := r.all[c.Name]; old != nil {
+			n.background.Go(old.close)
+			delete(left, c.Name)
+			if old.config.Kind == c.Kind { // its models stay until the new one has answered
+				at.specs = old.specs
+			}
+		}
+		r.all[c.Name] = at
+	}
+	for name, old := range left {
+		delete(r.all, name)
+		n.background.Go(old.close)
+		n.supervisor.Place(name, nil, "")
+	}
+	n.listRemotes()
+}
+
+func (a *reached) close() {
+	if a.watch != nil {
+		a.watch.Close()
+	}
+}
+
+// closeRemotes ends all watches.
+func (n *Node) closeRemotes() {
+	n.remotes.mu.Lock()
+	all := slices.Collect(maps.Values(n.remotes.all))
+	n.remotes.all = nil
+	n.remotes.mu.Unlock()
+	for _, at := range all {
+		at.close()
+	}
+}
+
+// remoteChanged is called by the watch of a remote.
+func (n *Node) remoteChanged(at *reached, s remote.State) {
+	r := &n.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all[at.config.Name] != at {
+		return
+	}
+	n.logRemote(at, s)
+	wasAsked, isSame := at.asked, at.asked && reflect.DeepEqual(at.state.Found, s.Found)
+	at.state, at.asked = s, true
+	if !isSame && (s.Away == "" || len(s.Models) > 0) {
+		at.specs = n.remoteSpecs(at)
+	}
+	n.supervisor.Place(at.config.Name, at.specs, s.Away)
+	if !isSame {
+		n.listRemotes()
+	}
+	if !wasAsked {
+		close(r.told)
+		r.told = make(chan struct{})
+	}
+}
+
+func (n *Node) logRemote(at *reached, s remote.State) {
+	name := at.config.Name
+	switch {
+	case s.Away != "" && (!at.asked || at.state.Away == ""):
+		n.log.Warn("a remote can't be reached", "remote", name, "reason", s.Away)
+	case s.Away == "" && !at.asked:
+		n.log.Info("a remote is reached", "remote", name, "kind", s.Kind, "version", s.Version, "models", len(s.Models))
+	case s.Away == "" && at.state.Away != "":
+		n.log.Info("a remote is reached again", "remote", name, "kind", s.Kind, "models", len(s.Models))
+	}
+}
+
+// remoteSpecs makes the Specs of a remote's models.
+func (n *Node) remoteSpecs(at *reached) []*supervisor.Spec {
+	c, s := &at.config, &at.state
+	specs := make([]*supervisor.Spec, 0, len(s.Models))
+	for _, m := range s.Models {
+		caps := request.Caps{}
+		llamawire.Wire{}.Describe(&caps)
+		engine := remotewire.New(remotewire.Model{
+			Kind: remotewire.Kind(s.Kind), Remote: c.Name, Name: m.ID, ChatFields: caps.ChatFields, TextFields: caps.TextFields,
+		})
+		parallel := cmp.Or(c.Parallel, m.Slots, remoteDefaults[s.Kind], 16)
+		specs = append(specs, &supervisor.Spec{
+			Model: m.Model, ContextLength: m.Context, Parallel: parallel, Recipe: placed{engine, m},
+			Remote: &supervisor.Remote{
+				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded,
+			},
+		})
+	}
+	return specs
+}
+
+// listRemotes puts the models of all remotes into the catalog. It needs the lock.
+func (n *Node) listRemotes() {
+	byKey := map[string][]*supervisor.Spec{}
+	for _, name := range slices.Sorted(maps.Keys(n.remotes.all)) {
+		for _, spec := range n.remotes.all[name].specs {
+			byKey[spec.Model.Key] = append(byKey[spec.Model.Key], spec)
+		}
+	}
+	models := make([]catalog.Model, 0, len(byKey))
+	for _, specs := range byKey {
+		slices.SortStableFunc(specs, func(a, b *supervisor.Spec) int { return cmp.Compare(a.Remote.Prefer, b.Remote.Prefer) })
+		models = append(models, specs[0].Model)
+	}
+	n.remotes.byKey = byKey
+	if n.catalog.SetOthers(models) && n.ctx.Err() == nil {
+		n.background.Go(func() { _ = n.catalog.Refresh(n.ctx) })
+	}
+}
+
+// remotePatience is how long a request for a model that nobody knows waits for remotes that haven't answered yet.
+const remotePatience = 3 * time.Second
+
+// awaitRemotes waits until all remotes have answered or failed once, but not for long. It reports whether it has waited.
+func (n *Node) awaitRemotes(ctx context.Context) (waited bool) {
+	ctx, cancel := context.WithTimeout(ctx, remotePatience)
+	defer cancel()
+	for {
+		n.remotes.mu.Lock()
+		told, isPending := n.remotes.told, false
+		for _, at := range n.remotes.all {
+			isPending = isPending || !at.asked
+		}
+		n.remotes.mu.Unlock()
+		if !isPending {
+			return waited
+		}
+		waited = true
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return waited
+		}
+	}
+}
+
+// onRemotes returns the Specs of the remotes that have the model with a key, the first place first.
+func (n *Node) onRemotes(key string) []*supervisor.Spec {
+	n.remotes.mu.Lock()
+	defer n.remotes.mu.Unlock()
+	return n.remotes.byKey[key]
+}
+
+// wireOnRemotes returns the wire of a model that is on no disk here.
+func (n *Node) wireOnRemotes(m *catalog.Model) wire.Engine {
+	for _, spec := range n.onRemotes(m.Key) {
+		return spec.Recipe.(placed).engine
+	}
+	return remotewire.New(remotewire.Model{Kind: remotewire.OpenAI, Name: m.Key}) // it has just gone; nothing is sent
+}
+
+// WireOf returns the wire format of an instance.
+func (n *Node) WireOf(in *supervisor.Info) wire.Engine {
+	if on, ok := in.Spec.Recipe.(placed); ok {
+		return on.engine
+	}
+	return n.Wire(in.Spec.Model)
+}
+
+// remoteCaps returns what is known of a model that is on no disk here.
+func (n *Node) remoteCaps(m *catalog.Model) request.Caps {
+	caps := request.Caps{Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar}
+	kind := remotewire.OpenAI
+	for _, spec := range n.onRemotes(m.Key) {
+		kind = remotewire.Kind(spec.Remote.Kind)
+		break
+	}
+	switch {
+	case kind.HasOwnFields():
+		llamawire.Wire{}.Describe(&caps)
+	case kind == remotewire.OpenAI:
+		caps.Reasoning = []string{} // it may refuse what it doesn't know
+	}
+	if kind == remotewire.Lmcaddy || kind == remotewire.LMStudio || len(m.Reasoning.Options) > 0 {
+		caps.Reasoning = append([]string{}, m.Reasoning.Options...)
+	}
+	return caps
+}
+
+// RecheckRemote has a remote asked for its models soon, since it doesn't know one of them any more.
+func (n *Node) RecheckRemote(name string) {
+	n.remotes.mu.Lock()
+	defer n.remotes.mu.Unlock()
+	if at := n.remotes.all[name]; at != nil && at.watch != nil {
+		at.watch.Recheck()
+	}
+}
+
+// RemoteState is what is known of a remote.
+type RemoteState struct {
+	remote.State
+	Name, Address string
+	Key           bool // it is sent a key
+	InClear       bool // and others on the network can read it
+	Prefer        int
+	IsAsked       bool // it has answered or failed
+}
+
+// Remotes returns what is known of the remotes, by name.
+func (n *Node) Remotes() []RemoteState {
+	n.remotes.mu.Lock()
+	defer n.remotes.mu.Unlock()
+	var all []RemoteState
+	for _, name := range slices.Sorted(maps.Keys(n.remotes.all)) {
+		at := n.remotes.all[name]
+		all = append(all, RemoteState{
+			State: at.state, Name: name, Address: at.config.URL, Key: at.config.Key != "", InClear: at.config.SendsKeyInClear(),
+			Prefer: at.config.Prefer, IsAsked: at.asked,
+		})
+	}
+	return all
+}
+
+// NotManagedError is returned for a load or unload of a model on a remote that does so by itself.
+type NotManagedError struct{ Key, Remote, Kind string }
+
+func (e *NotManagedError) Error() string {
+	return fmt.Sprintf("The model %s is on the remote %s (%s), which loads and unloads its models by itself.", e.Key, e.Remote, e.Kind)
+}
+
+// RemoteError is returned when a remote doesn't carry out what it was asked for.
+type RemoteError struct {
+	Remote string
+	Cause  error
+}
+
+func (e *RemoteError) Error() string {
+	return fmt.Sprintf("The remote %s has failed: %v.", e.Remote, e.Cause)
+}
+
+// Unwrap returns what the remote said.
+func (e *RemoteError) Unwrap() error { return e.Cause }
+
+// loadRemote has a remote load a model: the remote of an instance, or else the first that can.
+func (n *Node) loadRemote(ctx context.Context, t Target, o LoadOptions) (supervisor.Info, error) {
+	var chosen, first *supervisor.Spec
+	for _, in := range n.supervisor.Instances() {
+		if in.Spec.Remote == nil || in.Spec.Model.Key != t.Model.Key || t.Instance != "" && in.ID != t.Instance {
+			continue
+		}
+		first = cmp.Or(first, in.Spec)
+		if remote.Manages(in.Spec.Remote.Kind) && in.Away == "" && (chosen == nil || in.Spec.Remote.Prefer < chosen.Remote.Prefer) {
+			chosen = in.Spec
+		}
+	}
+	switch {
+	case first == nil:
+		return supervisor.Info{}, &catalog.NotFoundError{Name: t.Model.Key}
+	case chosen == nil:
+		return supervisor.Info{}, &NotManagedError{t.Model.Key, first.Remote.Name, first.Remote.Kind}
+	}
+	watch, note, begun := chosen.Remote.Server.(*remote.Watch), chosen.Recipe.(placed), time.Now()
+	if _, err := watch.Load(ctx, &note.model, o.ContextLength); err != nil {
+		return supervisor.Info{}, &RemoteError{chosen.Remote.Name, err}
+	}
+	watch.Refresh(ctx)
+	for _, in := range n.supervisor.Instances() {
+		if in.Spec.Remote != nil && in.Spec.Remote.Name == chosen.Remote.Name && in.Spec.Model.Key == t.Model.Key {
+			in.LoadTime = time.Since(begun)
+			return in, nil
+		}
+	}
+	return supervisor.Info{}, &RemoteError{chosen.Remote.Name, fmt.Errorf("it has no model %s any more", note.model.ID)}
+}
+
+// unloadRemote has a remote unload all its instances of a model.
+func (n *Node) unloadRemote(ctx context.Context, in *supervisor.Info) error {
+	on := in.Spec.Remote
+	if !remote.Manages(on.Kind) {
+		return &NotManagedError{in.Spec.Model.Key, on.Name, on.Kind}
+	}
+	watch, note := on.Server.(*remote.Watch), in.Spec.Recipe.(placed)
+	if len(note.model.Instances) == 0 {
+		return supervisor.UnknownInstance(in.ID)
+	}
+	for _, id := range note.model.Instances {
+		if err := watch.Unload(ctx, id); err != nil {
+			return &RemoteError{on.Name, err}
+		}
+	}
+	watch.Refresh(ctx)
+	return nil
+}

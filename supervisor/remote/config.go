@@ -1,0 +1,159 @@
+package remote
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says how a remote is reached, and what is used of it.
+type Config struct {
+	Name string // for people, and in front of its models' keys; empty: the address's host and port
+	URL  string // the address; its paths, such as /v1/models, are below it
+	Key  string // sent as a bearer token; empty: none
+	Kind string // of the server, one of Kinds; empty: it is asked
+
+	Models        []string // patterns of the keys that are used of its models; none: all
+	Vision        []string // patterns of models that accept images, where the server doesn't tell
+	Embeddings    []string // patterns of embedding models, where the server doesn't tell
+	Rerankers     []string // patterns of rerankers, where the server doesn't tell
+	ContextLength int      // of models of which the server doesn't tell it, in tokens; 0: unknown
+	Parallel      int      // requests to each model at a time; 0: depends on the kind
+	Prefer        int      // places with a lower number come first; this machine has 0
+
+	Stall time.Duration // how long an answer may send nothing; 0: ten minutes
+
+	CA       string // a file with certificates of authorities beside the system's; empty: none
+	Pin      string // the SHA-256 of the server's certificate, in hex, which is trusted instead of any authority; empty: none
+	Insecure bool   // any certificate is accepted
+}
+
+// The kinds of servers.
+const (
+	KindLmcaddy     = "lmcaddy"
+	KindVLLM        = "vllm"
+	KindSGLang      = "sglang"
+	KindLMStudio    = "lmstudio"
+	KindOllama      = "ollama"
+	KindLlamaServer = "llama_server"
+	KindOpenAI      = "openai"
+)
+
+// Kinds lists them.
+var Kinds = []string{KindLmcaddy, KindVLLM, KindSGLang, KindLMStudio, KindOllama, KindLlamaServer, KindOpenAI}
+
+// DefaultStall is used where Config.Stall is 0. Servers may be silent through a long prompt.
+const DefaultStall = 10 * time.Minute
+
+// MaxPrefer bounds Config.Prefer, either way.
+const MaxPrefer = 1000
+
+// NameOf returns the name of a remote whose configuration has none.
+func NameOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host)
+}
+
+// Validate returns an error if the configuration is invalid. It does no I/O.
+func (c *Config) Validate() error {
+	if err := checkURL(c.URL); err != nil {
+		return err
+	}
+	if strings.ContainsAny(c.Name, "/ \t@") || len(c.Name) > 100 {
+		return fmt.Errorf("name %q: it must have no slash, space or @, and at most 100 bytes", c.Name)
+	}
+	if c.Kind != "" && !slices.Contains(Kinds, c.Kind) {
+		return fmt.Errorf("kind: %q is not one of: %s", c.Kind, strings.Join(Kinds, ", "))
+	}
+	for _, pattern := range slices.Concat(c.Models, c.Vision, c.Embeddings, c.Rerankers) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%q is not a pattern: use * for any characters but a slash", pattern)
+		}
+	}
+	switch {
+	case c.Parallel < 0 || c.ContextLength < 0 || c.Stall < 0:
+		return errors.New("parallel, context_length and stall_timeout must not be negative")
+	case c.Prefer < -MaxPrefer || c.Prefer > MaxPrefer:
+		return fmt.Errorf("prefer %d: it must be from %d to %d", c.Prefer, -MaxPrefer, MaxPrefer)
+	case c.Pin != "" && c.Insecure:
+		return errors.New("tls_pin and tls_insecure contradict each other: leave one of them out")
+	case c.Pin != "":
+		if sum, err := hex.DecodeString(strings.ReplaceAll(c.Pin, ":", "")); err != nil || len(sum) != 32 {
+			return errors.New("tls_pin: it must be the SHA-256 of the server's certificate in hex, 64 digits")
+		}
+	}
+	if (c.CA != "" || c.Pin != "" || c.Insecure) && strings.HasPrefix(c.URL, "http:") {
+		return errors.New("the options tls_ca, tls_pin and tls_insecure are for addresses that begin with https://")
+	}
+	return nil
+}
+
+func checkURL(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return errors.New("the address is not a URL") // it may contain a secret
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("the address must begin with http:// or https://, and name a host")
+	case u.User != nil:
+		return errors.New("the address must have no user name or password: use the option key")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("the address must have no ? and no #")
+	}
+	return nil
+}
+
+// isSame reports whether two configurations are the same.
+func (c *Config) isSame(o *Config) bool { return reflect.DeepEqual(c, o) }
+
+// Same reports whether two configurations are the same.
+func Same(a, b Config) bool { return a.isSame(&b) }
+
+// base returns the address without a slash or /v1 at its end: many write the latter.
+func (c *Config) base() string {
+	return strings.TrimSuffix(strings.TrimRight(c.URL, "/"), "/v1")
+}
+
+// SendsKeyInClear reports whether others on the network can read the key.
+func (c *Config) SendsKeyInClear() bool {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" || c.Key == "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// authorities reads the file of Config.CA.
+func (c *Config) authorities() ([]byte, error) {
+	if c.CA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.CA)
+	if err != nil {
+		return nil, fmt.Errorf("tls_ca: %w", err)
+	}
+	return pem, nil
+}
+
+// fits reports whether a key fits one of the patterns.
+func fits(patterns []string, key string) bool {
+	key = strings.ToLower(key)
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		pattern = strings.ToLower(pattern)
+		ok, _ := path.Match(pattern, key)
+		bare, _ := path.Match(pattern, path.Base(key))
+		return ok || bare || pattern == "*"
+	})
+}

@@ -1,0 +1,337 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+)
+
+// openAIList is the answer to GET /v1/models, with what some servers add.
+type openAIList struct {
+	Data []struct {
+		ID      string `json:"id"`
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+		Context int    `json:"max_model_len"` // vLLM, SGLang
+		Meta    struct {
+			Context  int   `json:"n_ctx"` // llama-server
+			Trained  int   `json:"n_ctx_train"`
+			Size     int64 `json:"size"`
+			Elements int64 `json:"n_params"`
+		} `json:"meta"`
+	} `json:"data"`
+}
+
+// nativeList is the answer of lmcaddy and LM Studio to GET /api/v1/models.
+type nativeList struct {
+	Models []struct {
+		Type         string `json:"type"`
+		Publisher    string `json:"publisher"`
+		Key          string `json:"key"`
+		DisplayName  string `json:"display_name"`
+		Architecture string `json:"architecture"`
+		Quantization *struct {
+			Name *string  `json:"name"`
+			Bits *float64 `json:"bits_per_weight"`
+		} `json:"quantization"`
+		SizeBytes int64   `json:"size_bytes"`
+		Params    *string `json:"params_string"`
+		Instances []struct {
+			ID     string `json:"id"`
+			Config struct {
+				Context int `json:"context_length"`
+			} `json:"config"`
+		} `json:"loaded_instances"`
+		Context      int     `json:"max_context_length"`
+		Format       *string `json:"format"`
+		Capabilities *struct {
+			Vision    bool `json:"vision"`
+			ToolUse   bool `json:"trained_for_tool_use"`
+			Reasoning *struct {
+				Options []string `json:"allowed_options"`
+				Default *string  `json:"default"`
+			} `json:"reasoning"`
+		} `json:"capabilities"`
+	} `json:"models"`
+}
+
+// Discover asks the server what it is and which models it has. The error says why it can't be used.
+func (s *Server) Discover(ctx context.Context) (Found, error) {
+	kind := s.config.Kind
+	var err error
+	if kind == "" {
+		if kind, err = s.detect(ctx); err != nil {
+			return Found{}, err
+		}
+	}
+	s.kind.Store(kind)
+	found := Found{Kind: kind, Version: s.version(ctx, kind)}
+	var models []Model
+	switch kind {
+	case KindLmcaddy, KindLMStudio:
+		models, err = s.native(ctx, kind)
+	case KindOllama:
+		models, err = s.ollama(ctx)
+	default:
+		models, err = s.openAI(ctx, kind)
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	seen := map[string]bool{}
+	for i := range models {
+		m := &models[i]
+		s.config.describe(m)
+		if s.config.takes(m) && !seen[m.Key] {
+			seen[m.Key] = true
+			found.Models = append(found.Models, *m)
+		}
+	}
+	slices.SortFunc(found.Models, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
+	return found, nil
+}
+
+// detect returns the kind of the server.
+func (s *Server) detect(ctx context.Context) (string, error) {
+	var native nativeList
+	err := s.get(ctx, "/api/v1/models", &native)
+	var status *statusError
+	if err != nil && !errors.As(err, &status) && !errors.Is(err, errNotJSON) {
+		return "", err // it can't be reached
+	}
+	if err == nil && native.Models != nil {
+		var health struct {
+			Status string `json:"status"`
+		}
+		if err := s.get(ctx, "/api/v1/health", &health); err == nil && health.Status != "" || errors.As(err, &status) && status.status == http.StatusServiceUnavailable {
+			return KindLmcaddy, nil
+		}
+		return KindLMStudio, nil // it has status 200 for what it doesn't know
+	}
+	var list openAIList
+	if err := s.get(ctx, "/v1/models", &list); err != nil {
+		return "", err
+	}
+	for _, m := range list.Data {
+		switch m.OwnedBy {
+		case "vllm":
+			return KindVLLM, nil
+		case "sglang":
+			return KindSGLang, nil
+		case "llamacpp":
+			return KindLlamaServer, nil
+		}
+	}
+	var version struct {
+		Version string `json:"version"`
+	}
+	if err := s.get(ctx, "/api/version", &version); err == nil && version.Version != "" {
+		return KindOllama, nil
+	}
+	return KindOpenAI, nil
+}
+
+// version returns the version of the server; empty: it doesn't tell.
+func (s *Server) version(ctx context.Context, kind string) string {
+	path := map[string]string{KindLmcaddy: "/api/v1/settings", KindVLLM: "/version", KindOllama: "/api/version", KindLlamaServer: "/props"}[kind]
+	if path == "" {
+		return ""
+	}
+	var said struct {
+		Version string `json:"version"`
+		Build   string `json:"build_info"`
+	}
+	if s.get(ctx, path, &said) != nil {
+		return ""
+	}
+	return cmp.Or(said.Version, said.Build)
+}
+
+// openAI lists the models of a server with an OpenAI-style API.
+func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
+	var list openAIList
+	if err := s.get(ctx, "/v1/models", &list); err != nil {
+		return nil, err
+	}
+	var props struct {
+		Slots      int `json:"total_slots"`
+		Modalities struct {
+			Vision bool `json:"vision"`
+		} `json:"modalities"`
+		Caps struct {
+			Tools bool `json:"supports_tools"`
+		} `json:"chat_template_caps"`
+	}
+	if kind == KindLlamaServer {
+		_ = s.get(ctx, "/props", &props) // a router has none
+	}
+	models := make([]Model, 0, len(list.Data))
+	for _, told := range list.Data {
+		m := Model{ID: told.ID, Loaded: true, Context: cmp.Or(told.Context, told.Meta.Context), Slots: props.Slots}
+		m.MaxContextLength = cmp.Or(told.Meta.Trained, m.Context)
+		m.SizeBytes, m.Parameters = max(0, told.Meta.Size), max(0, told.Meta.Elements)
+		m.ToolUse, m.Vision = kind != KindLlamaServer || props.Caps.Tools, props.Modalities.Vision
+		if told.Created > 0 {
+			m.Changed = time.Unix(told.Created, 0)
+		}
+		models = append(models, m)
+	}
+	return models, nil
+}
+
+// native lists the models of lmcaddy or LM Studio.
+func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
+	var list nativeList
+	if err := s.get(ctx, "/api/v1/models", &list); err != nil {
+		return nil, err
+	}
+	if list.Models == nil {
+		return nil, errors.New("it has no GET /api/v1/models: correct the option kind")
+	}
+	models := make([]Model, 0, len(list.Models))
+	for _, told := range list.Models {
+		m := Model{ID: told.Key, Loaded: len(told.Instances) > 0}
+		m.Publisher, m.DisplayName, m.Architecture = told.Publisher, told.DisplayName, told.Architecture
+		m.SizeBytes, m.MaxContextLength = max(0, told.SizeBytes), max(0, told.Context)
+		if told.Type == string(catalog.TypeEmbedding) {
+			m.Type = catalog.TypeEmbedding
+		} else {
+			m.Type = catalog.TypeLLM
+		}
+		if q := told.Quantization; q != nil {
+			m.Quantization = catalog.Quantization{Name: valueOf(q.Name), BitsPerWeight: valueOf(q.Bits)}
+		}
+		m.SizeLabel, m.Format = valueOf(told.Params), catalog.Format(valueOf(told.Format))
+		if c := told.Capabilities; c != nil {
+			m.Vision, m.ToolUse = c.Vision, c.ToolUse
+			if c.Reasoning != nil {
+				m.Reasoning.Options, m.Reasoning.Default = c.Reasoning.Options, valueOf(c.Reasoning.Default)
+			}
+		}
+		for _, in := range told.Instances {
+			m.Instances = append(m.Instances, in.ID)
+			m.Context = max(m.Context, in.Config.Context)
+		}
+		if kind == KindLmcaddy && m.Type == catalog.TypeEmbedding {
+			m.Reranker = s.isReranker(ctx, told.Key)
+		}
+		models = append(models, m)
+	}
+	return models, nil
+}
+
+// isReranker asks another lmcaddy about a model, whose type doesn't tell.
+func (s *Server) isReranker(ctx context.Context, key string) bool {
+	var details struct {
+		Reranker bool `json:"reranker"`
+	}
+	return s.get(ctx, "/api/v1/models/"+escaped(key), &details) == nil && details.Reranker
+}
+
+// escaped returns a key as a part of a path.
+func escaped(key string) string {
+	parts := strings.Split(key, "/")
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return strings.Join(parts, "/")
+}
+
+// ollama lists the models of Ollama.
+func (s *Server) ollama(ctx context.Context) ([]Model, error) {
+	var list struct {
+		Models []struct {
+			Name    string    `json:"name"`
+			Size    int64     `json:"size"`
+			Changed time.Time `json:"modified_at"`
+			Details struct {
+				Format string `json:"format"`
+				Family string `json:"family"`
+				Params string `json:"parameter_size"`
+				Quant  string `json:"quantization_level"`
+			} `json:"details"`
+		} `json:"models"`
+	}
+	var running struct {
+		Models []struct {
+			Name    string `json:"name"`
+			Context int    `json:"context_length"`
+		} `json:"models"`
+	}
+	if err := s.get(ctx, "/api/tags", &list); err != nil {
+		return nil, err
+	}
+	_ = s.get(ctx, "/api/ps", &running)
+	models := make([]Model, 0, len(list.Models))
+	for _, told := range list.Models {
+		m := Model{ID: told.Name}
+		m.SizeBytes, m.Changed, m.Architecture, m.SizeLabel = max(0, told.Size), told.Changed, told.Details.Family, told.Details.Params
+		m.Quantization.Name, m.Format = told.Details.Quant, catalog.Format(told.Details.Format)
+		for _, in := range running.Models {
+			if in.Name == told.Name {
+				m.Loaded, m.Context = true, in.Context
+			}
+		}
+		s.showOllama(ctx, &m)
+		models = append(models, m)
+	}
+	return models, nil
+}
+
+// showOllama asks Ollama what a model can do.
+func (s *Server) showOllama(ctx context.Context, m *Model) {
+	var said struct {
+		Capabilities []string       `json:"capabilities"`
+		Info         map[string]any `json:"model_info"`
+	}
+	if s.post(ctx, "/api/show", map[string]string{"model": m.ID}, &said) != nil {
+		return
+	}
+	has := func(word string) bool { return slices.Contains(said.Capabilities, word) }
+	m.Vision, m.ToolUse = has("vision"), has("tools")
+	if m.Type = catalog.TypeLLM; has("embedding") && !has("completion") {
+		m.Type = catalog.TypeEmbedding
+	}
+	for name, value := range said.Info {
+		if n, ok := value.(float64); ok && strings.HasSuffix(name, ".context_length") && n > 0 && n < 1<<30 {
+			m.MaxContextLength = int(n)
+		}
+	}
+}
+
+// Load has the server load a model, and returns its id of the instance.
+func (s *Server) Load(ctx context.Context, m *Model, contextLength int) (string, error) {
+	body := map[string]any{"model": m.ID}
+	if contextLength > 0 {
+		body["context_length"] = contextLength
+	}
+	var said struct {
+		Instance string `json:"instance_id"`
+	}
+	err := s.post(ctx, "/api/v1/models/load", body, &said)
+	return said.Instance, err
+}
+
+// Unload has the server unload an instance, by its own id.
+func (s *Server) Unload(ctx context.Context, instance string) error {
+	return s.post(ctx, "/api/v1/models/unload", map[string]string{"instance_id": instance}, nil)
+}
+
+// Manages reports whether a kind of server loads and unloads models on demand.
+func Manages(kind string) bool { return kind == KindLmcaddy || kind == KindLMStudio }
+
+// valueOf returns what p points to, or the zero value.
+func valueOf[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,248 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// pingAfter is how long a connection of HTTP/2 may be silent before it is asked whether it is alive, and pingTimeout how long it may
+	// take to answer. Connections of HTTP/1 have the system's probes.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 10 * time.Second
+	// maxHeader bounds the header of an answer, and maxList what a server may say of itself, in bytes.
+	maxHeader = 64 << 10
+	maxList   = 16 << 20
+)
+
+// Server is the connection to a remote.
+type Server struct {
+	config Config
+	base   string
+	client *http.Client
+	kind   atomic.Value // a string, once it is known
+}
+
+// NewServer returns the connection to a remote. It connects when it is first used.
+func NewServer(c Config) (*Server, error) {
+	secure, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 2, Count: 3}}
+	return &Server{config: c, base: c.base(), client: &http.Client{
+		// The key must not reach another server.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{ // without the environment's proxy
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        secure,
+			TLSHandshakeTimeout:    dialTimeout,
+			ForceAttemptHTTP2:      true,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+			MaxIdleConnsPerHost:    64,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: maxHeader,
+			DisableCompression:     true,
+			ReadBufferSize:         32 << 10,
+		},
+	}}, nil
+}
+
+func (c *Config) tls() (*tls.Config, error) {
+	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+	pem, err := c.authorities()
+	if err != nil {
+		return nil, err
+	}
+	if pem != nil {
+		if secure.RootCAs, err = x509.SystemCertPool(); err != nil {
+			secure.RootCAs = x509.NewCertPool()
+		}
+		if !secure.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls_ca: the file %s has no certificate in the PEM format", c.CA)
+		}
+	}
+	if c.Insecure || c.Pin != "" {
+		secure.InsecureSkipVerify = true // the operator has chosen this, or the pin is checked instead
+	}
+	if c.Pin != "" {
+		want, _ := hex.DecodeString(strings.ReplaceAll(c.Pin, ":", "")) // was validated
+		secure.VerifyConnection = func(state tls.ConnectionState) error {
+			if sum := sha256.Sum256(state.PeerCertificates[0].Raw); !bytes.Equal(sum[:], want) {
+				return fmt.Errorf("its certificate isn't the one of tls_pin: its SHA-256 is %x", sum)
+			}
+			return nil
+		}
+	}
+	return secure, nil
+}
+
+// Close closes the connections that aren't used.
+func (s *Server) Close() { s.client.CloseIdleConnections() }
+
+// Post sends a JSON body. Nothing of a client's request but the body is sent.
+func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
+	req, err := s.request(ctx, http.MethodPost, path)
+	if err != nil {
+		return nil, err
+	}
+	req.Body, req.ContentLength = body.Reader(), body.Size()
+	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
+	req.Header["Content-Type"] = []string{"application/json"}
+	req.Header["X-Idempotency-Key"] = nil // not sent: it lets the transport send the request again if an idle connection was closed
+	resp, err := s.client.Do(req)
+	return resp, s.withoutURL(err)
+}
+
+func (s *Server) request(ctx context.Context, method, path string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{"User-Agent": {"lmcaddy"}, "Accept": {"application/json, text/event-stream"}}
+	if s.config.Key != "" {
+		req.Header["Authorization"] = []string{"Bearer " + s.config.Key}
+	}
+	return req, nil
+}
+
+// withoutURL removes the address from an error, which may be shown to clients.
+func (s *Server) withoutURL(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		err = of.Err
+	}
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &dns):
+		return &reachError{"its host name can't be resolved", err}
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return &reachError{"connecting to it takes too long", err}
+	case errors.As(err, &op) && op.Op == "dial":
+		return &reachError{innermost(op.Err), err}
+	default:
+		return err
+	}
+}
+
+// reachError is a failure to connect. Its text has no address.
+type reachError struct {
+	told  string
+	cause error
+}
+
+func (e *reachError) Error() string { return e.told }
+
+// Unwrap returns the error of the network.
+func (e *reachError) Unwrap() error { return e.cause }
+
+func innermost(err error) string {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err.Error()
+}
+
+// Silence returns how long an answer may send nothing.
+func (s *Server) Silence() time.Duration {
+	if s.config.Stall > 0 {
+		return s.config.Stall
+	}
+	return DefaultStall
+}
+
+// Alive asks whether the server answers.
+func (s *Server) Alive(ctx context.Context) error {
+	kind, _ := s.kind.Load().(string)
+	path := "/v1/models"
+	switch kind {
+	case KindVLLM, KindSGLang, KindLlamaServer:
+		path = "/health"
+	case KindLmcaddy:
+		path = "/api/v1/health"
+	case KindOllama:
+		path = "/api/version"
+	}
+	return s.get(ctx, path, nil)
+}
+
+// statusError is an answer with another status than 200.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	switch e.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Sprintf("it refuses the key (status %d): correct the option key", e.status)
+	default:
+		return fmt.Sprintf("it answers with status %d", e.status)
+	}
+}
+
+// errNotJSON is the error of an answer that is of no server of models.
+var errNotJSON = errors.New("its answer isn't JSON: the address may be that of another program")
+
+// get asks for a document. If into isn't nil, the answer is parsed.
+func (s *Server) get(ctx context.Context, path string, into any) error {
+	req, err := s.request(ctx, http.MethodGet, path)
+	if err != nil {
+		return err
+	}
+	return s.fetch(req, into)
+}
+
+// post sends a document to an endpoint that manages models.
+func (s *Server) post(ctx context.Context, path string, body, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := s.request(ctx, http.MethodPost, path)
+	if err != nil {
+		return err
+	}
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	req.Header["Content-Type"] = []string{"application/json"}
+	return s.fetch(req, into)
+}
+
+func (s *Server) fetch(req *http.Request, into any) error {
+	resp, err := s.client.Do(req) //nolint:gosec // the operator has given the address
+	if err != nil {
+		return s.withoutURL(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxList+1))
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		return &statusError{resp.StatusCode}
+	case err != nil:
+		return s.withoutURL(err)
+	case len(text) > maxList:
+		return errors.New("its answer is too large")
+	case into == nil:
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return errNotJSON
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package remote
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+)
+
+const (
+	// checkEvery is the interval at which a remote is asked whether it is alive, and retryEvery the one while it can't be reached.
+	checkEvery = 10 * time.Second
+	retryEvery = time.Second
+	// listEvery is the interval at which it is asked for its models.
+	listEvery = 30 * time.Second
+	// askTimeout bounds a check, and listTimeout the list.
+	askTimeout  = 5 * time.Second
+	listTimeout = 20 * time.Second
+)
+
+// State is what is known of a remote.
+type State struct {
+	Found        // as last told; zero: it could never be reached
+	Away  string // why it can't be reached; empty: it can
+	Since time.Time
+}
+
+// Watch watches a remote until it is closed.
+type Watch struct {
+	*Server
+
+	changed func(State)
+	wake    chan struct{}
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+
+	mu    sync.Mutex
+	state State
+	asked bool
+}
+
+// NewWatch begins to watch a remote. changed is called with each state that differs from the last, from one goroutine, and with the first.
+func NewWatch(s *Server, changed func(State)) *Watch {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &Watch{Server: s, changed: changed, wake: make(chan struct{}, 1), cancel: cancel}
+	w.ended.Go(func() { w.loop(ctx) })
+	return w
+}
+
+// Close ends the watch. Requests under way go on.
+func (w *Watch) Close() {
+	w.cancel()
+	w.ended.Wait()
+	w.Server.Close()
+}
+
+// Recheck asks the remote for its models soon.
+func (w *Watch) Recheck() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // already requested
+	}
+}
+
+// Config returns how it is reached.
+func (w *Watch) Config() Config { return w.config }
+
+// State returns what is known now. It is false before the first answer or failure.
+func (w *Watch) State() (State, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state, w.asked
+}
+
+// loop is the goroutine of the watch.
+func (w *Watch) loop(ctx context.Context) {
+	var listed time.Time
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		woken := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			woken = true
+		case <-timer.C:
+		}
+		if state, ok := w.State(); woken || !ok || state.Away != "" || time.Since(listed) >= listEvery {
+			w.list(ctx)
+			listed = time.Now()
+		} else {
+			w.check(ctx)
+		}
+		next := checkEvery
+		if state, _ := w.State(); state.Away != "" {
+			next = retryEvery
+		}
+		timer.Reset(next)
+	}
+}
+
+// list asks for the models.
+func (w *Watch) list(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	found, err := w.Discover(asking)
+	if ctx.Err() != nil {
+		return
+	}
+	state, _ := w.State()
+	if err != nil {
+		state.Away = err.Error()
+	} else {
+		state.Found, state.Away = found, ""
+	}
+	w.set(state, true)
+}
+
+// check asks whether the remote is alive.
+func (w *Watch) check(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := w.Alive(asking)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	state, _ := w.State()
+	state.Away = err.Error()
+	w.set(state, false)
+}
+
+// set sets the state, and tells of it if it has changed or if always is set: whoever is told may think otherwise by now.
+func (w *Watch) set(state State, always bool) {
+	w.mu.Lock()
+	isNew := !w.asked || !reflect.DeepEqual(state.Found, w.state.Found) || state.Away != w.state.Away
+	if !w.asked || (state.Away == "") != (w.state.Away == "") {
+		state.Since = time.Now()
+	}
+	w.state, w.asked = state, true
+	w.mu.Unlock()
+	if isNew || always {
+		w.changed(state)
+	}
+}
+
+// Refresh asks for the models now.
+func (w *Watch) Refresh(ctx context.Context) { w.list(ctx) }
