@@ -861,6 +861,8 @@ export interface components {
             home: string;
             models: components["schemas"]["SettingsBlock"][];
             models_dirs: string[];
+            /** @description Absent: none. */
+            remotes?: components["schemas"]["SettingsBlock"][];
             settings: components["schemas"]["Setting"][];
             sites: components["schemas"]["Site"][];
         };
@@ -1126,7 +1128,7 @@ export interface components {
                 message: string;
             }[];
             /** @description What is wrong; absent if nothing is. */
-            reasons?: ("no_engine" | "store_unavailable" | "disk_full" | "model_failing" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
+            reasons?: ("no_engine" | "store_unavailable" | "disk_full" | "model_failing" | "remote_unreachable" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
             /**
              * @description degraded: some requests can't be served; failing: none can.
              * @enum {string}
@@ -1407,8 +1409,8 @@ export interface components {
             /** @description Of language models only. */
             description?: string | null;
             display_name: string;
-            /** @enum {string} */
-            format: "gguf" | "mlx";
+            /** @description gguf, mlx, or another one that a remote tells. Null: unknown. */
+            format: string | null;
             /**
              * @description The model's name in every API.
              * @example qwen/qwen3-4b
@@ -1419,6 +1421,15 @@ export interface components {
             max_context_length: number;
             /** @example 4B */
             params_string: string | null;
+            /** @description The remotes that have the model. */
+            places?: {
+                /** @description The name of the model on this remote alone. */
+                instance_id: string;
+                /** @description As far as the remote tells. */
+                loaded: boolean;
+                reachable: boolean;
+                remote: string;
+            }[];
             publisher: string;
             quantization: components["schemas"]["Quantization"] | null;
             size_bytes: number;
@@ -1449,8 +1460,8 @@ export interface components {
                 used: number;
             };
             files: components["schemas"]["ModelFile"][];
-            /** @enum {string} */
-            format: "gguf" | "mlx";
+            /** @description gguf, mlx, or another one that a remote tells. Null: unknown. */
+            format: string | null;
             /**
              * @description The model's name in every API.
              * @example qwen/qwen3-4b
@@ -1466,6 +1477,15 @@ export interface components {
             parameters: number | null;
             /** @example 4B */
             params_string: string | null;
+            /** @description The remotes that have the model. */
+            places?: {
+                /** @description The name of the model on this remote alone. */
+                instance_id: string;
+                /** @description As far as the remote tells. */
+                loaded: boolean;
+                reachable: boolean;
+                remote: string;
+            }[];
             publisher: string;
             quantization: components["schemas"]["Quantization"] | null;
             quantized_by: string | null;
@@ -1578,6 +1598,26 @@ export interface components {
             };
             /** @description Of all instances, counted against the budget. */
             memory_bytes: number;
+            /** @description The servers that this one reaches. Absent if there are none. */
+            remotes?: {
+                /** @description Why it is unreachable. */
+                error?: string;
+                kind?: string;
+                /** @description How many it has, or had when it was reached. */
+                models: number;
+                name: string;
+                prefer: number;
+                /**
+                 * Format: date-time
+                 * @description When the status began.
+                 */
+                since?: string;
+                /** @enum {string} */
+                status: "connecting" | "connected" | "unreachable";
+                /** @description For administrators only. */
+                url?: string;
+                version?: string;
+            }[];
             /** Format: date-time */
             time: string;
             /** @description Waiting requests, by the model's key. */
@@ -1617,6 +1657,8 @@ export interface components {
             progress?: number;
             /** @description Why it is draining or stopping. */
             reason?: string;
+            /** @description That it is on. It takes no memory here then. */
+            remote?: string;
             /** @description It will be restarted with other settings once it is idle. */
             renewing: boolean;
             resident_memory_bytes?: number;
@@ -1625,7 +1667,7 @@ export interface components {
             /** @description It has fewer slots, or a smaller prompt cache, than it would have alone. */
             smaller?: boolean;
             /** @enum {string} */
-            status: "starting" | "loading" | "ready" | "draining" | "stopping";
+            status: "starting" | "loading" | "ready" | "draining" | "stopping" | "unreachable";
             /** @description How long it may be idle; 0: it stays loaded. */
             ttl_seconds: number;
             /** @description What it takes of workers on other machines, by their addresses. Only for administrators. */

@@ -1,4 +1,4 @@
-import { formatDuration, formatNumber, formatTime } from "../core/format";
+import { formatDuration, formatNumber, formatRate, formatTime } from "../core/format";
 import { ApiError, segment } from "../core/http";
 import { useResource } from "../core/resource";
 import { href } from "../core/router";
@@ -61,7 +61,7 @@ function Summary({ request: r }: { request: Request }) {
 			<Fact name="Loaded the model in">{r.load_seconds && formatDuration(r.load_seconds)}</Fact>
 			<Fact name="Restored a saved state in">{r.restore_seconds && formatDuration(r.restore_seconds)}</Fact>
 			<Fact name="First token after">{r.time_to_first_token_seconds && formatDuration(r.time_to_first_token_seconds)}</Fact>
-			<Fact name="Tokens/s">{tokensPerSecond && tokensPerSecond.toFixed(1)}</Fact>
+			<Fact name="Tokens/s">{tokensPerSecond && formatRate(tokensPerSecond)}</Fact>
 			<Fact name="Tokens in">{r.input_tokens !== undefined && formatNumber(r.input_tokens)}</Fact>
 			<Fact name="of these cached">{r.cached_tokens && formatNumber(r.cached_tokens)}</Fact>
 			<Fact name="Tokens out">{r.output_tokens !== undefined && formatNumber(r.output_tokens)}</Fact>

@@ -1,4 +1,4 @@
-import { formatDuration, formatNumber } from "../core/format";
+import { formatDuration, formatNumber, formatRate } from "../core/format";
 import { href } from "../core/router";
 import { Progress } from "../ui/Meter";
 import { Badge } from "../ui/states";
@@ -118,7 +118,7 @@ export function Figures({ answer }: { answer: Answer }) {
 	const { stats, cachedTokens, queueSeconds } = answer;
 	if (!stats) return null;
 	const facts: string[] = [];
-	if (stats.tokens_per_second > 0) facts.push(`${stats.tokens_per_second < 10 ? stats.tokens_per_second.toFixed(1) : formatNumber(Math.round(stats.tokens_per_second))} tokens/s`);
+	if (stats.tokens_per_second > 0) facts.push(`${formatRate(stats.tokens_per_second)} tokens/s`);
 	if (stats.time_to_first_token_seconds > 0) facts.push(`first token after ${formatDuration(stats.time_to_first_token_seconds)}`);
 	const cached = cachedTokens ? ` (${formatNumber(cachedTokens)} cached)` : "";
 	facts.push(`${formatNumber(stats.input_tokens)} tokens in${cached}`);

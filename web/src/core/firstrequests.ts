@@ -1,6 +1,6 @@
 /** What the first requests to a server look like. */
 
-export type Family = "openai" | "anthropic" | "native" | "v0";
+export type Family = "openai" | "anthropic" | "native" | "v0" | "ollama";
 export type Language = "curl" | "python" | "node" | "go";
 
 export const families: readonly { value: Family; text: string }[] = [
@@ -8,6 +8,7 @@ export const families: readonly { value: Family; text: string }[] = [
 	{ value: "anthropic", text: "Anthropic" },
 	{ value: "native", text: "Native" },
 	{ value: "v0", text: "Native v0" },
+	{ value: "ollama", text: "Ollama" },
 ];
 
 export const languages: readonly { value: Language; text: string }[] = [
@@ -31,7 +32,7 @@ const question = "What is the capital of France?";
 
 /** The base URL for clients of a family. */
 export function baseURL(family: Family, origin: string): string {
-	return { openai: origin + "/v1", anthropic: origin, native: origin + "/api/v1", v0: origin + "/api/v0" }[family];
+	return { openai: origin + "/v1", anthropic: origin, native: origin + "/api/v1", v0: origin + "/api/v0", ollama: origin }[family];
 }
 
 /** A first request, ready to be run. */
@@ -39,6 +40,7 @@ export function firstRequest(family: Family, language: Language, site: Site): st
 	if (language === "curl") return curl(family, site);
 	if (family === "openai" || family === "v0") return { python: openAIPython, node: openAINode, go: openAIGo }[language](baseURL(family, site.origin), site);
 	if (family === "anthropic") return { python: anthropicPython, node: anthropicNode, go: anthropicGo }[language](site);
+	if (family === "ollama") return { python: ollamaPython, node: ollamaNode, go: ollamaGo }[language](site);
 	return { python: nativePython, node: nativeNode, go: nativeGo }[language](site);
 }
 
@@ -73,6 +75,7 @@ function curl(family: Family, { origin, model, needsToken }: Site): string {
 		v0: ["/api/v0/chat/completions", { model, messages }] as const,
 		anthropic: ["/v1/messages", { model, max_tokens: 200, messages }] as const,
 		native: ["/api/v1/chat", { model, input: question }] as const,
+		ollama: ["/api/chat", { model, messages, stream: false }] as const,
 	}[family];
 	const lines = [`curl ${quoted(origin + path)}`, `-H "Content-Type: application/json"`];
 	if (needsToken) lines.push(family === "anthropic" ? `-H "X-Api-Key: $${tokenVariable}"` : `-H "Authorization: Bearer $${tokenVariable}"`);
@@ -224,5 +227,60 @@ ${needsToken ? `	request.Header.Set("Authorization", "Bearer "+os.Getenv("${toke
 		panic(err)
 	}
 	fmt.Println(answer.Output[len(answer.Output)-1].Content)
+}
+`;
+
+const ollamaPython = ({ origin, model, needsToken }: Site): string => `# pip install ollama
+${needsToken ? "import os\n\n" : ""}from ollama import Client
+
+client = Client(host=${json(origin)}${needsToken ? `, headers={"Authorization": "Bearer " + os.environ["${tokenVariable}"]}` : ""})
+response = client.chat(
+    model=${json(model)},
+    messages=[{"role": "user", "content": ${json(question)}}],
+)
+print(response.message.content)
+`;
+
+const ollamaNode = ({ origin, model, needsToken }: Site): string => `// npm install ollama
+import { Ollama } from "ollama";
+
+const client = new Ollama({ host: ${json(origin)}${needsToken ? `, headers: { Authorization: "Bearer " + process.env.${tokenVariable} }` : ""} });
+const response = await client.chat({
+  model: ${json(model)},
+  messages: [{ role: "user", content: ${json(question)} }],
+});
+console.log(response.message.content);
+`;
+
+const ollamaGo = ({ origin, model, needsToken }: Site): string => `package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+${needsToken ? `	"os"\n` : ""})
+
+func main() {
+	body, _ := json.Marshal(map[string]any{
+		"model":    ${json(model)},
+		"messages": []map[string]string{{"role": "user", "content": ${json(question)}}},
+		"stream":   false,
+	})
+	request, err := http.NewRequest("POST", ${json(origin + "/api/chat")}, bytes.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+${needsToken ? `	request.Header.Set("Authorization", "Bearer "+os.Getenv("${tokenVariable}"))\n` : ""}	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		panic(err)
+	}
+	defer response.Body.Close()
+	var answer struct{ Message struct{ Content string } }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Message.Content)
 }
 `;

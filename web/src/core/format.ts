@@ -34,6 +34,9 @@ const numbers = new Intl.NumberFormat("en");
 /** A number, such as "32,768". */
 export const formatNumber = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : numbers.format(n));
 
+/** A number for each second, such as "7.4" or "2,913". */
+export const formatRate = (n: number | null | undefined): string => (!n ? "–" : n < 10 ? n.toFixed(1) : numbers.format(Math.round(n)));
+
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /** A large number, such as "1.2M". */

@@ -7,7 +7,7 @@ import { toast } from "./toast";
 export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, "onClick" | "title"> {
 	/** What it does. If it returns a promise, the button is busy until that ends, and a failure is shown as a message. */
 	onClick?: (event: MouseEvent) => unknown;
-	kind?: "primary" | "danger" | "quiet" | "plain";
+	kind?: "primary" | "danger" | "quiet";
 	icon?: IconName;
 	/** Its name, if it shows an icon alone. */
 	label?: string;
@@ -18,7 +18,7 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
 	children?: ComponentChildren;
 }
 
-export function Button({ onClick, kind = "plain", icon, label, disabledFor, small, type = "button", children, class: extra, "aria-label": spoken, ...rest }: ButtonProps) {
+export function Button({ onClick, kind, icon, label, disabledFor, small, type = "button", children, class: extra, "aria-label": spoken, ...rest }: ButtonProps) {
 	const name = label ?? spoken;
 	const [isBusy, setBusy] = useState(false);
 	const click = (event: MouseEvent) => {

@@ -85,7 +85,7 @@ function reasonAgainst(p: DownloadPreview | null): string | null {
 
 function Choices({ all, chosen, onChoose }: { all: readonly Variant[]; chosen: string; onChoose: (quantization: string) => void }) {
 	return (
-		<fieldset class="plain">
+		<fieldset class="bare">
 			<legend class="visually-hidden">Quantization</legend>
 			<ul class="variants">
 				{all.map((v) => (

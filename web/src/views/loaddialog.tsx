@@ -87,7 +87,7 @@ export function LoadDialog({ model, onClose }: { model: Model; onClose: () => vo
 		>
 			{isLoading ? <Progress label={`Loading ${model.key}`} value={progress ?? null} /> : <EstimateOf state={estimate} />}
 			{error && !(error.param in input) && <Failure error={error} />}
-			<fieldset class="plain fields" disabled={isLoading}>
+			<fieldset class="bare fields" disabled={isLoading}>
 				<legend class="visually-hidden">Settings of the load</legend>
 				<TextField label="Context length" inputMode="numeric" placeholder="Longest that fits, up to 32768" hint={`Tokens for one request; at most ${formatNumber(model.max_context_length)}`} {...field("context_length")} />
 				<TextField label="Requests at a time" inputMode="numeric" placeholder="Chosen by memory" hint="Each has a context of its own" {...field("parallel")} />

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { RequestDetails } from "../activity/requestdetails";
 import { hasFailed, isRunning, keyOf, speed, useRequests, type Request } from "../activity/requestlist";
-import { formatDuration, formatNumber, formatTime } from "../core/format";
+import { formatDuration, formatNumber, formatRate, formatTime } from "../core/format";
 import { href, setQuery, useRoute } from "../core/router";
 import { useCan } from "../core/session";
 import { Button } from "../ui/Button";
@@ -112,7 +112,7 @@ function List({ requests, isFiltered }: { requests: Request[]; isFiltered: boole
 				{ title: "Queue", numeric: true, minor: true, render: (r) => seconds(r.queue_seconds) },
 				{ title: "Load", numeric: true, minor: true, render: (r) => seconds(r.load_seconds) },
 				{ title: "First token", numeric: true, minor: true, render: (r) => seconds(r.time_to_first_token_seconds) },
-				{ title: "Tokens/s", numeric: true, minor: true, render: (r) => speed(r)?.toFixed(1) ?? "–" },
+				{ title: "Tokens/s", numeric: true, minor: true, render: (r) => formatRate(speed(r)) },
 				{ title: "In", numeric: true, minor: true, render: (r) => formatNumber(r.input_tokens) },
 				{ title: "Out", numeric: true, minor: true, render: (r) => formatNumber(r.output_tokens) },
 				{

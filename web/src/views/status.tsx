@@ -93,6 +93,7 @@ const hints: Record<Family, string> = {
 	anthropic: "Anthropic-style clients",
 	native: "Native API, as LM Studio's",
 	v0: "Native API, version 0",
+	ollama: "Ollama's clients",
 };
 
 function BaseURLs() {
