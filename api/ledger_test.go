@@ -229,6 +229,11 @@ func TestSummary_EveryKindIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofRemotes, err := filepath.Glob("../translate/remote/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, ofRemotes...)
 	named, found := regexp.MustCompile(`KindUnavailable, Code: ("?)(\w+)`), 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -20,7 +20,7 @@ func TestOptions_AreAllOfTheApp(t *testing.T) {
 	for _, o := range options {
 		described = append(described, o.name)
 	}
-	blocks := []string{"engine", "model"} // which are described by themselves
+	blocks := []string{"engine", "model", "remote"} // which are described by themselves
 	for _, name := range appOptions {
 		if !slices.Contains(described, name) && !slices.Contains(blocks, name) {
 			t.Errorf("%s isn't described", name)
@@ -136,8 +136,8 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	sites := []resource.Site{
-		{Server: "srv0", Addresses: []string{"https://127.0.0.1:7001"}, Hosts: []string{"127.0.0.1"}, TLS: true, Dialects: []string{}, CORS: []string{}, MaxBodyBytes: 64 << 20},
-		{Server: "srv1", Addresses: []string{"http://:7002"}, Hosts: []string{"lm.lan"}, Authentication: true, Reachable: true, Dialects: []string{"openai", "native"}, CORS: []string{"https://app.example"}, MaxBodyBytes: 1 << 20},
+		{Server: "srv0", Addresses: []string{"https://127.0.0.1:7001"}, Hosts: []string{"127.0.0.1"}, TLS: true, Dialects: []string{}, CORS: []string{}, MaxBodyBytes: 64 << 20, Page: true},
+		{Server: "srv1", Addresses: []string{"http://:7002"}, Hosts: []string{"lm.lan"}, Authentication: true, Reachable: true, Dialects: []string{"openai", "native"}, CORS: []string{"https://app.example"}, MaxBodyBytes: 1 << 20, Page: true},
 	}
 	if diff := cmp.Diff(sites, d.Sites); diff != "" {
 		t.Error(diff)

@@ -12,7 +12,7 @@ func TestAuth_LeavesThePageOpen(t *testing.T) {
 	const (
 		page   = `<html lang="en">`
 		denied = "An API token is required"
-		mine   = "handle / {\nrespond mine\n}\n"
+		mine   = "handle / {\nrespond \"the other handler\"\n}\n"
 	)
 	for name, tt := range map[string]struct {
 		site, method, url string
@@ -38,7 +38,7 @@ func TestAuth_LeavesThePageOpen(t *testing.T) {
 			site, _ := serverOf(t, "http://a.example {\n"+tt.site+"\n}")
 			w := httptest.NewRecorder()
 			site.ServeHTTP(w, httptest.NewRequest(tt.method, tt.url, http.NoBody))
-			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) || strings.Contains(w.Body.String(), "mine") {
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) || strings.Contains(w.Body.String(), "the other handler") {
 				t.Errorf("%d %s, want %d %s", w.Code, w.Body, tt.status, tt.body)
 			}
 		})

@@ -34,7 +34,10 @@ type ErrorKey struct{ Dialect, Kind string }
 var Dialects = []string{"anthropic", "native", "ollama", "openai", "responses", "v0"}
 
 // unavailable are the kinds of errors that have the code of their cause in place of a word of their own.
-var unavailable = []string{"model_load_failed", "model_too_large", "server_busy", "shutting_down", "store_busy", "store_unavailable", "too_many_open_files", "worker_lost"}
+var unavailable = []string{
+	"model_load_failed", "model_too_large", "remote_model_missing", "remote_unavailable", "remote_unreachable", "server_busy", "shutting_down",
+	"store_busy", "store_unavailable", "too_many_open_files", "worker_lost",
+}
 
 // ErrorKinds returns all kinds of errors.
 func ErrorKinds() []string {

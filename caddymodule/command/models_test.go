@@ -126,8 +126,6 @@ func TestShow_IsSafeToPrint(t *testing.T) {
   Can            chat
   Chat template  1 characters ("lmcaddy show a/b --template" prints it)
 
-Files
-
 Settings
   Context        as memory allows
   Parallel       as memory allows

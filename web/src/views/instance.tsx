@@ -6,8 +6,8 @@ import { Progress } from "../ui/Meter";
 import { Badge, type Tone } from "../ui/states";
 import { toast } from "../ui/toast";
 
-const tones: Record<OverviewInstance["status"], Tone> = { starting: "busy", loading: "busy", ready: "good", draining: "warning", stopping: "warning" };
-const words: Record<OverviewInstance["status"], string> = { starting: "Starting", loading: "Loading", ready: "Ready", draining: "Finishing", stopping: "Stopping" };
+const tones: Record<OverviewInstance["status"], Tone> = { starting: "busy", loading: "busy", ready: "good", draining: "warning", stopping: "warning", unreachable: "bad" };
+const words: Record<OverviewInstance["status"], string> = { starting: "Starting", loading: "Loading", ready: "Ready", draining: "Finishing", stopping: "Stopping", unreachable: "Unreachable" };
 
 /** What an instance is doing. */
 export function InstanceState({ of: i }: { of: OverviewInstance }) {

@@ -142,7 +142,7 @@ function About({ of: m }: { of: Details }) {
 					<Fact name="Size">{formatBytes(m.size_bytes)}</Fact>
 					<Fact name="Longest context">{formatNumber(m.max_context_length)} tokens</Fact>
 					<Fact name="Vocabulary">{m.vocabulary_size && formatNumber(m.vocabulary_size)}</Fact>
-					<Fact name="Format">{m.format.toUpperCase()}</Fact>
+					<Fact name="Format">{m.format?.toUpperCase()}</Fact>
 					<Fact name="Engine">{m.engine}</Fact>
 					<Fact name="Aliases">{m.aliases?.join(", ")}</Fact>
 					<Fact name="License">{m.license && (m.license.name ?? m.license.id)}</Fact>

@@ -157,7 +157,7 @@ function Name({ of: m }: { of: Model }) {
 				{m.capabilities?.vision && <Badge>Vision</Badge>}
 				{m.capabilities?.trained_for_tool_use && <Badge>Tools</Badge>}
 				{m.capabilities?.reasoning && <Badge>Thinking</Badge>}
-				{m.format !== "gguf" && <Badge>{m.format.toUpperCase()}</Badge>}
+				{m.format && m.format !== "gguf" && <Badge>{m.format.toUpperCase()}</Badge>}
 			</span>
 		</div>
 	);
