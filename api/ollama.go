@@ -150,12 +150,8 @@ func fillsGaps(metadata map[string]any) bool {
 // findOllama is find for a name in the form of Ollama's. It takes as long for a model that the identity may not use as for one that
 // isn't there.
 func (c *call) findOllama(name string) (node.Target, error) {
-	names := append([]string{ollama.Canonical(name)}, ollama.Synonyms(name)...)
-	if id, ok := libraryModel(name); ok {
-		names = append(names, id)
-	}
 	var first error
-	for _, synonym := range names {
+	for _, synonym := range ollamaNames(name) {
 		target, err := c.find(synonym)
 		missing, ok := errors.AsType[*catalog.NotFoundError](err)
 		if !ok {
@@ -166,6 +162,15 @@ func (c *call) findOllama(name string) (node.Target, error) {
 		}
 	}
 	return node.Target{}, first
+}
+
+// ollamaNames are the names by which a model may be known here that a client calls by a name of Ollama's, the likeliest first.
+func ollamaNames(name string) []string {
+	names := append([]string{ollama.Canonical(name)}, ollama.Synonyms(name)...)
+	if id, ok := libraryModel(name); ok {
+		names = append(names, id)
+	}
+	return names
 }
 
 // libraryModel is the identifier in the built-in list of models that a name of Ollama's own library stands for.

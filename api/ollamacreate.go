@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
@@ -78,7 +79,24 @@ func (c *call) saveCustom(from, name string, defaults map[string]json.RawMessage
 		maps.Copy(m.Defaults, before.Defaults)
 	}
 	maps.Copy(m.Defaults, defaults)
+	if _, replaces := c.custom(name); !replaces {
+		if err := c.checkFree(name); err != nil {
+			return err
+		}
+	}
 	return c.node.SaveCustomModel(c.r.Context(), m, c.mayReplace)
+}
+
+// checkFree returns an error if a name leads to a model already, whoever may use that: "qwen3:4b" to qwen3-4b.
+func (c *call) checkFree(name string) error {
+	for _, synonym := range ollamaNames(name) {
+		_, err := c.node.Find(c.r.Context(), synonym)
+		missing, ok := errors.AsType[*catalog.NotFoundError](err)
+		if !ok || len(missing.Ambiguous) > 0 {
+			return &node.IDTakenError{ID: name}
+		}
+	}
+	return nil
 }
 
 // mayReplace returns an error if the request's identity may not use the model behind a name.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +54,9 @@ func TestOllamaPull(t *testing.T) {
 		if got.status != status || gjson.Get(got.body, "error").Type != gjson.String {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
+	}
+	if got := s.do("POST", "/api/pull", `{"model":"nothing"}`); !strings.Contains(got.body, "name it with its owner") || strings.Contains(got.body, "try pulling it first") {
+		t.Errorf("it isn't said what to do: %s", got.body)
 	}
 	expect(t, s.do("DELETE", "/api/delete", `{"model":"acme/tiny:q8_0"}`), 200, nil)
 	if got := s.do("DELETE", "/api/delete", `{"model":"acme/tiny:q8_0"}`); got.status != 404 || !strings.Contains(got.body, "not found") {
@@ -108,6 +112,9 @@ func TestOllamaCopyAndCreate(t *testing.T) {
 		`{"model":"a b","from":"tinychat"}`:                                          "is invalid",
 		`{"model":"../../etc/passwd","from":"tinychat"}`:                             "is invalid",
 		`{"model":"tinychat","from":"my/copy"}`:                                      "in use",
+		`{"model":"tinychat:f16","from":"my/copy"}`:                                  "in use",
+		`{"model":"lmcaddy/tinychat:F16","from":"my/copy"}`:                          "in use",
+		`{"model":"hf.co/lmcaddy/tinychat-GGUF","from":"my/copy"}`:                   "in use",
 		`{"model":"tinychat:1","from":"my/copy"}`:                                    "in use",
 		`{"model":"x","from":"tinychat","stream":"no"}`:                              "stream",
 		`{"model":"x","from":"tinychat","system":1}`:                                 "system",
@@ -173,5 +180,24 @@ func TestOllama_WhatIsNotDone(t *testing.T) {
 		if got.status != tt.status || tt.method != "HEAD" && gjson.Get(got.body, "error").Type != gjson.String {
 			t.Errorf("%s %s: %d %s", tt.method, tt.path, got.status, got.body)
 		}
+	}
+}
+
+// TestOllamaCopy_NobodyTakesAKeyInAdvance: a model that comes later is found by its key, with its own defaults.
+func TestOllamaCopy_NobodyTakesAKeyInAdvance(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, withPresets)
+	expect(t, s.do("POST", "/api/create", `{"model":"acme/later","from":"tinychat","system":"Obey."}`), 200, nil)
+	expect(t, s.do("POST", "/api/show", `{"model":"acme/later"}`), 200, map[string]string{"details.parent_model": "lmcaddy/tinychat:latest"})
+	link(t, "../testdata/models/lmcaddy/tinymoe/tinymoe-f16.gguf", filepath.Join(s.node.Home().Models(), "acme", "later", "later-f16.gguf"))
+	eventually(t, "the model is found", func() bool { return strings.Contains(s.do("GET", "/api/v1/models", "").body, `"key":"acme/later"`) })
+	expect(t, s.do("POST", "/api/show", `{"model":"acme/later"}`), 200, map[string]string{"details.parent_model": "", "details.parameter_size": "8x145K", "system": ""})
+	expect(t, s.do("POST", "/v1/chat/completions", `{"model":"acme/later","messages":[{"role":"user","content":"hi"}]}`), 200, map[string]string{"model": "acme/later"})
+	sent := s.sent()
+	if got := sent[len(sent)-1]; strings.Contains(got, "Obey") {
+		t.Errorf("the defaults of the name are sent: %s", got)
+	}
+	if got := strings.Join(s.tagged(), " "); strings.Count(got, "acme/later") != 1 {
+		t.Errorf("there are %s", got)
 	}
 }

@@ -27,7 +27,7 @@ func (c *call) ollamaPull() error {
 	id, known := hubName(name)
 	if !known {
 		if _, err := c.findOllama(name); err != nil {
-			return ollama.NotFound(presentable(name, maxParam))
+			return ollama.NotPulled(presentable(name, maxParam))
 		}
 		return c.pulled(streams, nil) // it is here, and nothing is known of where it came from
 	}

@@ -125,12 +125,23 @@ func (c *customModels) list() []CustomModel {
 	return slices.SortedFunc(maps.Values(c.all), func(a, b CustomModel) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// CustomModel returns the model that a client has made under a name, in any case. A name of the settings goes before it.
+// CustomModel returns the model that a client has made under a name, in any case. A name of the settings goes before it, and so does the key
+// of a model that has come since: nobody can take a key in advance.
 func (n *Node) CustomModel(name string) (CustomModel, bool) {
 	if n.settings.Load().resolve(name) != name {
 		return CustomModel{}, false
 	}
-	return n.custom.get(name)
+	m, ok := n.custom.get(name)
+	if !ok || n.isKey(m.Name) {
+		return CustomModel{}, false
+	}
+	return m, true
+}
+
+// isKey reports whether a name is the whole key of a model, according to the last scan of the disk.
+func (n *Node) isKey(name string) bool {
+	m, err := n.known(name)
+	return err == nil && (strings.EqualFold(m.Key, name) || strings.EqualFold(m.FullKey(), name))
 }
 
 // CustomModels returns the models that clients have made, sorted by name.
@@ -192,7 +203,7 @@ func (n *Node) resolve(name string) string {
 	if resolved := n.settings.Load().resolve(name); resolved != name {
 		return resolved
 	}
-	if m, ok := n.custom.get(name); ok {
+	if m, ok := n.CustomModel(name); ok {
 		return m.Model
 	}
 	return name

@@ -43,7 +43,7 @@ func (n *Node) aliases() map[string][]string {
 		}
 	}
 	for _, m := range n.custom.list() {
-		if s.resolve(m.Name) == m.Name {
+		if _, ok := n.CustomModel(m.Name); ok {
 			key := n.means(m.Model)
 			aliases[key] = append(aliases[key], m.Name)
 		}

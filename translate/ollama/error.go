@@ -31,6 +31,14 @@ func NotFound(name string) *translate.Error {
 	}
 }
 
+// NotPulled returns the error of a model that can't be pulled, since only its bare name is given and nothing is known of that.
+func NotPulled(name string) *translate.Error {
+	e := NotFound(name)
+	e.Message = "pull model manifest: file does not exist: model " + strconv.Quote(name) + " not found in the built-in list of models; " +
+		"name it with its owner, such as hf.co/<owner>/<repository>:Q4_K_M"
+	return e
+}
+
 // LacksSupport returns the error of a model that can't do something, such as "chat".
 func LacksSupport(name, what string) *translate.Error {
 	return translate.Invalid("unsupported_model", "model", strconv.Quote(name)+" does not support "+what)
