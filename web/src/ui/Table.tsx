@@ -5,8 +5,10 @@ export interface Column<T> {
 	render: (row: T) => ComponentChildren;
 	/** Numbers stand at the right. */
 	numeric?: boolean;
-	/** Left out where there is little room. */
-	minor?: boolean;
+	/** It has names, which may be long: they are broken into lines. */
+	name?: boolean;
+	/** Left out where there is little room; "phone": only where there is very little. */
+	minor?: boolean | "phone";
 	/** Read by screen readers only. */
 	hideTitle?: boolean;
 	/** For sorting by it. */
@@ -24,7 +26,7 @@ export interface TableProps<T> {
 
 export function Table<T>({ label, columns, rows, rowKey, rowClass, empty }: TableProps<T>) {
 	if (rows.length === 0 && empty) return <>{empty}</>;
-	const classOf = (c: Column<T>) => [c.numeric && "numeric", c.minor && "minor"].filter(Boolean).join(" ") || undefined;
+	const classOf = (c: Column<T>) => [c.numeric && "numeric", c.name && "name", c.minor && (c.minor === "phone" ? "minor-phone" : "minor")].filter(Boolean).join(" ") || undefined;
 	return (
 		<div class="table" role="region" aria-label={label} tabIndex={0}>
 			<table>

@@ -46,7 +46,7 @@ function Search() {
 					else setQuery({ q: input.trim() });
 				}}
 			>
-				<TextField label="Search or name" type="search" placeholder="qwen3 4b, or publisher/repository" value={input} onInput={setInput} hint="A name of a repository or its URL can be downloaded at once" />
+				<TextField label="Search or name" type="search" placeholder="qwen3 4b" value={input} onInput={setInput} hint="The name of a repository, publisher/repository, or its URL can be downloaded directly" />
 				<div class="actions with-hint">
 					<Button type="submit" kind="primary" icon="search">
 						Search
@@ -98,6 +98,7 @@ function Results({ models, onChoose }: { models: FoundModel[]; onChoose: (m: Fou
 			columns={[
 				{
 					title: "Model",
+					name: true,
 					render: (m) => (
 						<div class="name-cell">
 							<a href={m.url} target="_blank" rel="noopener noreferrer">
@@ -112,7 +113,7 @@ function Results({ models, onChoose }: { models: FoundModel[]; onChoose: (m: Fou
 					),
 				},
 				{ title: "Best quantization here", minor: true, render: (m) => m.quantization || "–" },
-				{ title: "Size", numeric: true, render: (m) => formatBytes(m.size_bytes) },
+				{ title: "Size", numeric: true, minor: "phone", render: (m) => formatBytes(m.size_bytes) },
 				{ title: "This machine", render: (m) => <Fits fits={m.fits_memory} /> },
 				{ title: "Downloads", numeric: true, minor: true, render: (m) => formatCompact(m.downloads) },
 				{ title: "Updated", minor: true, render: (m) => formatDay(m.updated_at) },

@@ -1,7 +1,10 @@
+import { formatBytes } from "../core/format";
 import { post } from "../core/http";
+import { href } from "../core/router";
 import { lacks, useCan } from "../core/session";
 import type { OverviewInstance } from "../core/types";
 import { Button } from "../ui/Button";
+import { Key } from "../ui/Key";
 import { Progress } from "../ui/Meter";
 import { Badge, type Tone } from "../ui/states";
 import { toast } from "../ui/toast";
@@ -9,12 +12,25 @@ import { toast } from "../ui/toast";
 const tones: Record<OverviewInstance["status"], Tone> = { starting: "busy", loading: "busy", ready: "good", draining: "warning", stopping: "warning", unreachable: "bad" };
 const words: Record<OverviewInstance["status"], string> = { starting: "Starting", loading: "Loading", ready: "Ready", draining: "Finishing", stopping: "Stopping", unreachable: "Unreachable" };
 
+/** The id of an instance, with a link to its model. */
+export function InstanceLink({ of: i }: { of: OverviewInstance }) {
+	return (
+		<a href={href("models", i.model)}>
+			<Key of={i.id} />
+		</a>
+	);
+}
+
+/** The memory that an instance takes of this machine. */
+export const formatClaim = (i: OverviewInstance): string => (i.remote ? "–" : formatBytes(i.memory_bytes));
+
 /** What an instance is doing. */
 export function InstanceState({ of: i }: { of: OverviewInstance }) {
 	if (i.status === "loading" && i.progress !== undefined) return <Progress label={`Loading ${i.id}`} value={i.progress} />;
 	return (
 		<span class="row tight">
 			<Badge tone={tones[i.status]}>{words[i.status]}</Badge>
+			{i.remote && <Badge>On {i.remote}</Badge>}
 			{i.pinned && <Badge>Pinned</Badge>}
 			{i.smaller && <Badge tone="warning">Reduced</Badge>}
 			{i.renewing && <Badge>New settings soon</Badge>}

@@ -1,13 +1,13 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, isAbort, messageOf, post, send } from "../core/http";
-import { formatDuration, formatNumber } from "../core/format";
+import { formatBytes, formatDuration, formatNumber } from "../core/format";
 import { readEvents } from "../core/sse";
 import type { LoadEstimate, Loaded, Model } from "../core/types";
 import { Button } from "../ui/Button";
 import { Dialog } from "../ui/Dialog";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Progress } from "../ui/Meter";
-import { Failure, Loading } from "../ui/states";
+import { Failure, Loading, Note } from "../ui/states";
 import { announce, toast } from "../ui/toast";
 import { Estimate } from "./estimate";
 
@@ -89,7 +89,7 @@ export function LoadDialog({ model, onClose }: { model: Model; onClose: () => vo
 			{error && !(error.param in input) && <Failure error={error} />}
 			<fieldset class="bare fields" disabled={isLoading}>
 				<legend class="visually-hidden">Settings of the load</legend>
-				<TextField label="Context length" inputMode="numeric" placeholder="Longest that fits, up to 32768" hint={`Tokens for one request; at most ${formatNumber(model.max_context_length)}`} {...field("context_length")} />
+				<TextField label="Context length" inputMode="numeric" placeholder="Longest that fits, up to 32768" hint={`Tokens for one request${model.max_context_length > 0 ? `; at most ${formatNumber(model.max_context_length)}` : ""}`} {...field("context_length")} />
 				<TextField label="Requests at a time" inputMode="numeric" placeholder="Chosen by memory" hint="Each has a context of its own" {...field("parallel")} />
 				<TextField label="Unload after" inputMode="numeric" placeholder="Never" hint="Seconds without a request; 0 or -1: never" {...field("ttl")} />
 				<TextField label="Identifier" placeholder={model.key} hint="The id for requests, if you load it more than once" {...field("identifier")} />
@@ -134,7 +134,7 @@ function useEstimate(body: Record<string, unknown>, isWanted: boolean): Estimate
 			post<LoadEstimate>("/api/v1/models/load", { ...asked, estimate_only: true }, { signal: ending.signal }).then(
 				(estimate) => {
 					setState({ estimate, error: null });
-					announce(`It would take ${estimate.memory.total_bytes >> 20} mebibytes of memory${estimate.fits ? "" : ", which doesn't fit"}.`);
+					announce(`It would take ${formatBytes(estimate.memory.total_bytes)} of memory${estimate.fits ? "" : ", which doesn't fit"}.`);
 				},
 				(error: Error) => !isAbort(error) && setState((s) => ({ ...s, error })),
 			);
@@ -148,6 +148,7 @@ function useEstimate(body: Record<string, unknown>, isWanted: boolean): Estimate
 }
 
 function EstimateOf({ state: { estimate, error } }: { state: Estimated }) {
+	if (error instanceof ApiError && error.code === "not_supported") return <Note>{error.message}</Note>; // such as of another server's model
 	if (error) return <Failure error={error} />;
 	return estimate ? <Estimate of={estimate} /> : <Loading />;
 }

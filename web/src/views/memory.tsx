@@ -8,7 +8,7 @@ import { Badge, Empty, Fetched, Note } from "../ui/states";
 import { Table } from "../ui/Table";
 import { Section, View } from "../ui/View";
 import { useNow } from "../ui/useNow";
-import { InstanceActions, InstanceState } from "./instance";
+import { formatClaim, InstanceActions, InstanceLink, InstanceState } from "./instance";
 
 export function Memory() {
 	const overview = useOverview();
@@ -68,12 +68,13 @@ function Trouble({ of: o }: { of: Overview }) {
 	);
 }
 
-const shadeOf = (o: Overview, id: string): number => Math.max(0, o.instances.findIndex((i) => i.id === id)) % 5;
+const here = (o: Overview): OverviewInstance[] => o.instances.filter((i) => !i.remote);
+const shadeOf = (o: Overview, id: string): number => Math.max(0, here(o).findIndex((i) => i.id === id)) % 5;
 const free = 5; // the shade of what others use
 
 function Budget({ of: o }: { of: Overview }) {
 	const { memory_budget_bytes: budget } = o.limits;
-	const parts: Part[] = o.instances.map((i) => ({ name: i.id, amount: i.memory_bytes, shade: shadeOf(o, i.id) }));
+	const parts: Part[] = here(o).map((i) => ({ name: i.id, amount: i.memory_bytes, shade: shadeOf(o, i.id) }));
 	return (
 		<Section title="Budget">
 			<Measure name={budget > 0 ? "All models" : "All models, without a budget"} used={o.memory_bytes} total={budget || o.memory_bytes} parts={parts} />
@@ -88,7 +89,7 @@ function Devices({ of: o }: { of: Overview }) {
 		<Section title="Devices">
 			<div class="stack">
 				{devices.map((d) => {
-					const parts: Part[] = o.instances.flatMap((i) => {
+					const parts: Part[] = here(o).flatMap((i) => {
 						const on = i.devices?.find((x) => x.name === d.name);
 						return on && on.memory_bytes > 0 ? [{ name: i.id, amount: on.memory_bytes, shade: shadeOf(o, i.id) }] : [];
 					});
@@ -139,11 +140,11 @@ function Instances({ of: o, onDone }: { of: Overview; onDone: () => void }) {
 				rows={o.instances}
 				rowKey={(i) => i.id}
 				columns={[
-					{ title: "Instance", render: (i) => <a href={href("models", i.model)}>{i.id}</a> },
+					{ title: "Instance", name: true, render: (i) => <InstanceLink of={i} /> },
 					{ title: "State", render: (i) => <InstanceState of={i} /> },
-					{ title: "Claimed", numeric: true, render: (i) => formatBytes(i.memory_bytes) },
+					{ title: "Claimed", numeric: true, minor: "phone", render: (i) => formatClaim(i) },
 					{ title: "Resident", numeric: true, minor: true, render: (i) => formatBytes(i.resident_memory_bytes) },
-					{ title: "Requests", numeric: true, render: (i) => `${i.in_use} of ${i.slots}` },
+					{ title: "Requests", numeric: true, minor: true, render: (i) => `${i.in_use} of ${i.slots}` },
 					{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
 					{ title: "Unloads", minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at, now) : "never") },
 					{ title: "Actions", hideTitle: true, render: (i) => <InstanceActions of={i} onDone={onDone} /> },

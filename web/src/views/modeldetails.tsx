@@ -9,13 +9,15 @@ import type { ModelDetails as Details, OverviewInstance } from "../core/types";
 import { Button } from "../ui/Button";
 import { confirm } from "../ui/confirm";
 import { Code } from "../ui/Copy";
+import { Key } from "../ui/Key";
 import { Badge, Empty, Fact, Facts, Fetched, Note } from "../ui/states";
 import { Table } from "../ui/Table";
 import { toast } from "../ui/toast";
 import { Section, View } from "../ui/View";
 import { Estimate } from "./estimate";
-import { InstanceActions, InstanceState } from "./instance";
+import { formatClaim, InstanceActions, InstanceState } from "./instance";
 import { LoadDialog } from "./loaddialog";
+import { Places } from "./remotes";
 
 /** Everything that is known of a model. */
 export function ModelDetails({ name }: { name: string }) {
@@ -41,9 +43,11 @@ export function ModelDetails({ name }: { name: string }) {
 						<Button kind="primary" disabledFor={disabledFor} onClick={() => setLoading(true)}>
 							Load…
 						</Button>
-						<Button icon="trash" disabledFor={disabledFor} onClick={() => remove(key)}>
-							Delete…
-						</Button>
+						{model.data.files.length > 0 && (
+							<Button icon="trash" disabledFor={disabledFor} onClick={() => remove(key)}>
+								Delete…
+							</Button>
+						)}
 					</>
 				)
 			}
@@ -54,8 +58,9 @@ export function ModelDetails({ name }: { name: string }) {
 						{m.description && <p class="prose">{m.description}</p>}
 						<Instances of={m} onDone={model.reload} />
 						<About of={m} />
-						<NextLoad of={m} />
-						<Files of={m} />
+						{m.files.length > 0 && <LocalSettings of={m.settings} />}
+						{(m.load || m.load_error) && <NextLoad of={m} />}
+						{m.files.length > 0 && <Files of={m} />}
 						{m.chat_template && (
 							<details class="section">
 								<summary>
@@ -103,34 +108,36 @@ function Instances({ of: m, onDone }: { of: Details; onDone: () => void }) {
 	const instances = overview.data?.instances.filter((i) => i.model === m.key) ?? [];
 	const failing = overview.data?.failing.find((f) => f.model === m.key);
 	return (
-		<Section title="Instances">
-			{failing && (
-				<Note kind="error">
-					It has failed {failing.failures} times in a row. Next attempt {formatUntil(failing.retry_at)}. {failing.reason}
-				</Note>
-			)}
-			<Table<OverviewInstance>
-				label="Instances"
-				rows={instances}
-				rowKey={(i) => i.id}
-				columns={[
-					{ title: "Instance", render: (i) => <span class="mono">{i.id}</span> },
-					{ title: "State", render: (i) => <InstanceState of={i} /> },
-					{ title: "Requests", numeric: true, render: (i) => `${i.in_use} of ${i.slots}` },
-					{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
-					{ title: "Memory", numeric: true, render: (i) => formatBytes(i.memory_bytes) },
-					{ title: "Loaded", minor: true, render: (i) => formatTime(i.loaded_at) },
-					{ title: "Unloads", minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at) : "never") },
-					{ title: "Actions", hideTitle: true, render: (i) => <InstanceActions of={i} onDone={() => (overview.reload(), onDone())} /> },
-				]}
-				empty={<Empty title="It isn't loaded">The first request loads it.</Empty>}
-			/>
-		</Section>
+		<>
+			<Section title="Instances">
+				{failing && (
+					<Note kind="error">
+						It has failed {failing.failures === 1 ? "once" : `${failing.failures} times in a row`}. Next attempt {formatUntil(failing.retry_at)}. {failing.reason}
+					</Note>
+				)}
+				<Table<OverviewInstance>
+					label="Instances"
+					rows={instances}
+					rowKey={(i) => i.id}
+					columns={[
+						{ title: "Instance", name: true, render: (i) => <Key of={i.id} /> },
+						{ title: "State", render: (i) => <InstanceState of={i} /> },
+						{ title: "Requests", numeric: true, minor: true, render: (i) => `${i.in_use} of ${i.slots}` },
+						{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
+						{ title: "Memory", numeric: true, minor: "phone", render: (i) => formatClaim(i) },
+						{ title: "Loaded", minor: true, render: (i) => formatTime(i.loaded_at) },
+						{ title: "Unloads", minor: true, render: (i) => (i.expires_at ? formatUntil(i.expires_at) : "never") },
+						{ title: "Actions", hideTitle: true, render: (i) => <InstanceActions of={i} onDone={() => (overview.reload(), onDone())} /> },
+					]}
+					empty={<Empty title="It isn't loaded">The first request loads it.</Empty>}
+				/>
+			</Section>
+			<Places of={m} instances={instances} />
+		</>
 	);
 }
 
 function About({ of: m }: { of: Details }) {
-	const s = m.settings;
 	return (
 		<Section title="About">
 			<div class="card">
@@ -139,8 +146,8 @@ function About({ of: m }: { of: Details }) {
 					<Fact name="Parameters">{m.parameters ? `${m.params_string ?? ""} (${formatNumber(m.parameters)})` : m.params_string}</Fact>
 					<Fact name="Experts">{m.experts && `${m.experts.total}, ${m.experts.used} used for each token`}</Fact>
 					<Fact name="Quantization">{m.quantization?.name && `${m.quantization.name}${m.quantization.bits_per_weight ? `, ${m.quantization.bits_per_weight} bits` : ""}`}</Fact>
-					<Fact name="Size">{formatBytes(m.size_bytes)}</Fact>
-					<Fact name="Longest context">{formatNumber(m.max_context_length)} tokens</Fact>
+					<Fact name="Size">{m.size_bytes > 0 && formatBytes(m.size_bytes)}</Fact>
+					<Fact name="Longest context">{m.max_context_length > 0 && `${formatNumber(m.max_context_length)} tokens`}</Fact>
 					<Fact name="Vocabulary">{m.vocabulary_size && formatNumber(m.vocabulary_size)}</Fact>
 					<Fact name="Format">{m.format?.toUpperCase()}</Fact>
 					<Fact name="Engine">{m.engine}</Fact>
@@ -153,7 +160,13 @@ function About({ of: m }: { of: Details }) {
 					<Fact name="Revision">{m.revision && <span class="mono">{m.revision}</span>}</Fact>
 				</Facts>
 			</div>
-			<h3 class="gap">Settings</h3>
+		</Section>
+	);
+}
+
+function LocalSettings({ of: s }: { of: Details["settings"] }) {
+	return (
+		<Section title="Settings">
 			<div class="card">
 				<Facts>
 					<Fact name="Context length">{s.context_length ? `${formatNumber(s.context_length)} tokens` : "Chosen by memory"}</Fact>
@@ -204,7 +217,7 @@ function Files({ of: m }: { of: Details }) {
 				rows={m.files}
 				rowKey={(f) => f.path}
 				columns={[
-					{ title: "Path", render: (f) => <span class="mono">{f.path}</span> },
+					{ title: "Path", name: true, render: (f) => <span class="mono">{f.path}</span> },
 					{ title: "Role", minor: true, render: (f) => ({ model: "Model", projector: "Projector" })[f.role] },
 					{ title: "Size", numeric: true, render: (f) => formatBytes(f.size_bytes) },
 				]}

@@ -7,6 +7,7 @@ import { lacks, useCan } from "../core/session";
 import type { Model, Models as All, Overview } from "../core/types";
 import { Button } from "../ui/Button";
 import { Checkbox, Select, TextField } from "../ui/Field";
+import { Key } from "../ui/Key";
 import { Badge, Empty, Fetched, Note } from "../ui/states";
 import { Table, type Column } from "../ui/Table";
 import { View } from "../ui/View";
@@ -107,11 +108,11 @@ function List({ all, query, overview, onLoad, disabledFor }: { all: readonly Mod
 		onSort: () => setQuery({ sort: key === "name" ? null : key, order: by === key && !isBack ? "back" : null }),
 	});
 	const columns: Column<Model>[] = [
-		{ title: "Model", sort: sort("name", "ascending"), render: (m) => <Name of={m} /> },
+		{ title: "Model", name: true, sort: sort("name", "ascending"), render: (m) => <Name of={m} /> },
 		{ title: "Quantization", minor: true, render: (m) => m.quantization?.name ?? "–" },
 		{ title: "Parameters", minor: true, numeric: true, render: (m) => m.params_string ?? "–" },
-		{ title: "Size", numeric: true, sort: sort("size", "descending"), render: (m) => formatBytes(m.size_bytes) },
-		{ title: "Context", numeric: true, minor: true, sort: sort("context", "descending"), render: (m) => formatNumber(m.max_context_length) },
+		{ title: "Size", numeric: true, minor: "phone", sort: sort("size", "descending"), render: (m) => formatBytes(m.size_bytes || null) },
+		{ title: "Context", numeric: true, minor: true, sort: sort("context", "descending"), render: (m) => formatNumber(m.max_context_length || null) },
 		{ title: "State", render: (m) => <States of={m} overview={overview} /> },
 		{
 			title: "Actions",
@@ -151,7 +152,9 @@ function List({ all, query, overview, onLoad, disabledFor }: { all: readonly Mod
 function Name({ of: m }: { of: Model }) {
 	return (
 		<div class="name-cell">
-			<a href={href("models", m.key)}>{m.key}</a>
+			<a href={href("models", m.key)}>
+				<Key of={m.key} />
+			</a>
 			<span class="row tight">
 				{m.type === "embedding" && <Badge>Embeddings</Badge>}
 				{m.capabilities?.vision && <Badge>Vision</Badge>}

@@ -7,6 +7,7 @@ import { useCan } from "../core/session";
 import { Button } from "../ui/Button";
 import { Segments, Select } from "../ui/Field";
 import { Badge, Empty, Failure, Loading } from "../ui/states";
+import { Key } from "../ui/Key";
 import { Table } from "../ui/Table";
 import { useNow } from "../ui/useNow";
 import { View } from "../ui/View";
@@ -106,7 +107,7 @@ function List({ requests, isFiltered }: { requests: Request[]; isFiltered: boole
 					),
 				},
 				{ title: "Outcome", render: (r) => <Outcome request={r} /> },
-				{ title: "Model", render: (r) => r.model ?? "–" },
+				{ title: "Model", name: true, render: (r) => (r.model ? <Key of={r.model} /> : "–") },
 				{ title: "API", minor: true, render: (r) => r.dialect },
 				{ title: "Token", minor: true, render: (r) => r.token_name || r.owner || "–" },
 				{ title: "Queue", numeric: true, minor: true, render: (r) => seconds(r.queue_seconds) },
@@ -118,6 +119,7 @@ function List({ requests, isFiltered }: { requests: Request[]; isFiltered: boole
 				{
 					title: "Took",
 					numeric: true,
+					minor: "phone",
 					render: (r) =>
 						isRunning(r) ? (
 							<span class="muted">{formatDuration(Math.max(0, (now - Date.parse(r.arrived_at)) / 1000))}</span>

@@ -112,7 +112,7 @@ function SettingTable({ label, rows, onChange }: { label: string; rows: readonly
 						</>
 					),
 				},
-				{ title: "Value", render: (s) => s.value || <span class="muted">none</span> },
+				{ title: "Value", name: true, render: (s) => s.value || <span class="muted">none</span> },
 				{ title: "Source", minor: true, render: (s) => <Badge tone={s.source === "default" ? "neutral" : "busy"}>{sources[s.source]}</Badge> },
 				...(onChange
 					? [

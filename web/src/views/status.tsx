@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { baseURL, claudeCode, codex, families, firstRequest, languages, tokenVariable, type Family, type Language } from "../core/firstrequests";
-import { formatBytes, formatNumber } from "../core/format";
+import { formatNumber } from "../core/format";
 import { useOverview } from "../core/overview";
 import { useResource } from "../core/resource";
 import { href } from "../core/router";
@@ -12,7 +12,8 @@ import { Segments, Select } from "../ui/Field";
 import { Badge, Empty, Fetched, Note } from "../ui/states";
 import { Table } from "../ui/Table";
 import { Section, View } from "../ui/View";
-import { InstanceState } from "./instance";
+import { formatClaim, InstanceLink, InstanceState } from "./instance";
+import { Remotes } from "./remotes";
 
 export function Status() {
 	const { settings } = useStore(session);
@@ -20,6 +21,7 @@ export function Status() {
 	return (
 		<View title="Status" lead={<HealthLine version={settings?.version} />}>
 			{mayRead && <LoadedNow />}
+			{mayRead && <Remotes />}
 			<BaseURLs />
 			<FirstRequests />
 			<Agents />
@@ -68,11 +70,11 @@ function LoadedNow() {
 						rows={instances}
 						rowKey={(i) => i.id}
 						columns={[
-							{ title: "Instance", render: (i) => <a href={href("models", i.model)}>{i.id}</a> },
+							{ title: "Instance", name: true, render: (i) => <InstanceLink of={i} /> },
 							{ title: "State", render: (i) => <InstanceState of={i} /> },
-							{ title: "Requests", numeric: true, render: (i) => `${i.in_use} of ${i.slots}` },
+							{ title: "Requests", numeric: true, minor: "phone", render: (i) => `${i.in_use} of ${i.slots}` },
 							{ title: "Context", numeric: true, minor: true, render: (i) => formatNumber(i.context_length) },
-							{ title: "Memory", numeric: true, render: (i) => formatBytes(i.memory_bytes) },
+							{ title: "Memory", numeric: true, render: (i) => formatClaim(i) },
 						]}
 						empty={
 							<Empty icon="models" title="No model is loaded">
@@ -111,13 +113,13 @@ function BaseURLs() {
 	);
 }
 
-/** The models that can chat, the loaded ones first. */
+/** The models that can chat: the loaded ones first, and those of other servers last. */
 function useModelNames(): string[] {
 	const mayRead = useCan("models.read");
 	const models = useResource<Models>(mayRead ? "/api/v1/models" : null, { events: ["models.changed", "model_load.end"] });
 	return (models.data?.models ?? [])
 		.filter((m) => m.type === "llm")
-		.sort((a, b) => b.loaded_instances.length - a.loaded_instances.length)
+		.sort((a, b) => b.loaded_instances.length - a.loaded_instances.length || Number(Boolean(a.places)) - Number(Boolean(b.places)))
 		.map((m) => m.key);
 }
 

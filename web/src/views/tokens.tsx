@@ -91,7 +91,7 @@ function List({ tokens, used, onEdit, onRevoke }: ListProps) {
 				</Empty>
 			}
 			columns={[
-				{ title: "Name", render: (t) => <strong title={t.id}>{t.name || t.id}</strong> },
+				{ title: "Name", name: true, render: (t) => <strong title={t.id}>{t.name || t.id}</strong> },
 				{
 					title: "May",
 					render: (t) => (
@@ -106,7 +106,7 @@ function List({ tokens, used, onEdit, onRevoke }: ListProps) {
 				},
 				{ title: "Models", minor: true, render: (t) => (t.models.length === 0 ? <span class="muted">all</span> : t.models.join(", ")) },
 				{ title: "Limits", minor: true, render: limitsOf },
-				{ title: "Used in 30 days", render: (t) => <Usage used={used.get(t.id)} token={t} /> },
+				{ title: "Used in 30 days", minor: "phone", render: (t) => <Usage used={used.get(t.id)} token={t} /> },
 				{ title: "Last used", minor: true, render: (t) => <time title={formatTime(t.last_used_at)}>{formatAgo(t.last_used_at, now)}</time> },
 				{ title: "Expires", minor: true, render: (t) => <Expiry at={t.expires_at} now={now} /> },
 				{

@@ -153,11 +153,11 @@ function Sums({ rows, title, nameOf = (r) => r.name }: { rows: UsageRow[]; title
 			rows={rows}
 			rowKey={(r) => r.name}
 			columns={[
-				{ title, render: nameOf },
+				{ title, name: true, render: nameOf },
 				{ title: "Requests", numeric: true, render: (r) => formatNumber(r.requests) },
-				{ title: "Tokens in", numeric: true, render: (r) => formatNumber(r.input_tokens) },
-				{ title: "Tokens out", numeric: true, render: (r) => formatNumber(r.output_tokens) },
-				{ title: "Tokens", numeric: true, minor: true, render: (r) => formatNumber(r.input_tokens + r.output_tokens) },
+				{ title: "Tokens in", numeric: true, minor: "phone", render: (r) => formatNumber(r.input_tokens) },
+				{ title: "Tokens out", numeric: true, minor: "phone", render: (r) => formatNumber(r.output_tokens) },
+				{ title: "Tokens", numeric: true, render: (r) => formatNumber(r.input_tokens + r.output_tokens) },
 			]}
 		/>
 	);

@@ -6,6 +6,7 @@ import type { WarmStates } from "../core/types";
 import { Button } from "../ui/Button";
 import { confirm } from "../ui/confirm";
 import { Empty, Fetched } from "../ui/states";
+import { Key } from "../ui/Key";
 import { Table } from "../ui/Table";
 import { toast } from "../ui/toast";
 import { useNow } from "../ui/useNow";
@@ -72,8 +73,8 @@ function ByModel({ states, onDone }: { states: readonly State[]; onDone: () => v
 				rows={[...sums.values()]}
 				rowKey={(s) => s.model}
 				columns={[
-					{ title: "Model", render: (s) => <a href={href("models", s.model)}>{s.model}</a> },
-					{ title: "States", numeric: true, render: (s) => formatNumber(s.n) },
+					{ title: "Model", name: true, render: (s) => <a href={href("models", s.model)}><Key of={s.model} /></a> },
+					{ title: "States", numeric: true, minor: "phone", render: (s) => formatNumber(s.n) },
 					{ title: "Tokens", numeric: true, render: (s) => formatNumber(s.tokens) },
 					{ title: "Size", numeric: true, render: (s) => formatBytes(s.bytes) },
 					{
@@ -102,7 +103,7 @@ function All({ states }: { states: readonly State[] }) {
 				rows={states}
 				rowKey={(s) => `${s.model} ${s.owner} ${s.created_at} ${s.tokens} ${s.size_bytes}`}
 				columns={[
-					{ title: "Model", render: (s) => s.model },
+					{ title: "Model", name: true, render: (s) => <Key of={s.model} /> },
 					{ title: "Owner", minor: true, render: (s) => s.owner || <span class="muted">anybody</span> },
 					{ title: "Tokens", numeric: true, render: (s) => formatNumber(s.tokens) },
 					{ title: "Size", numeric: true, render: (s) => formatBytes(s.size_bytes) },
