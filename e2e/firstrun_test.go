@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -153,13 +154,18 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 	for name, text := range all {
 		t.Run(name, func(t *testing.T) {
 			h := harness.NewHome(t)
-			h.Env = []string{"HF_TOKEN=hf_x"}
+			h.Env = []string{"HF_TOKEN=hf_x", "GPU1_KEY=x"}
 			for _, key := range []string{"qwen/qwen3-4b", "qwen/qwen3-32b", "qwen/qwen3-0.6b"} {
 				h.AddModel(key, "model-f16.gguf", harness.ShippedModel(t))
 			}
 			here := []string{"/srv/models", h.User, "/usr/lib/lmcaddy", h.User, "{$LMCADDY_PORT:1234}", "1234"}
 			if strings.Contains(text, "/opt/llama/llama-server") {
 				here = append(here, "/opt/llama/llama-server", h.OwnRuntimes())
+			}
+			if strings.Contains(text, "remote ") {
+				for _, url := range []string{"https://gpu1.example:8000", "http://192.168.1.7:1234"} {
+					here = append(here, url, serverOfModels(t))
+				}
 			}
 			text = strings.NewReplacer(here...).Replace(text)
 			for _, port := range []string{":1234", ":8443"} {
@@ -181,6 +187,21 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 			}
 		})
 	}
+}
+
+// serverOfModels starts a server with an OpenAI-style API that has one model, and returns its URL.
+func serverOfModels(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"object":"list","data":[{"id":"a/b","object":"model"}]}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // When one of Caddy's own commands fails, it prints a sentence, like ours, without log lines before it.

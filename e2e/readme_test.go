@@ -163,7 +163,7 @@ func (n *newUser) make() string {
 	})
 	var said strings.Builder
 	for line := range strings.Lines(n.server.Log()) {
-		if strings.HasPrefix(line, "Serving on ") || strings.HasPrefix(line, "Ctrl-C ") {
+		if strings.HasPrefix(line, "Serving on ") || strings.HasPrefix(line, "Open ") {
 			said.WriteString(line)
 		}
 	}

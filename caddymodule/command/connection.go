@@ -12,11 +12,13 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lmcaddy/lmcaddy/internal/client"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/node"
 )
 
 // apiTokenVariable is the environment variable that has the token for other servers.
@@ -66,18 +68,31 @@ func (c *connection) talk(cmd *cobra.Command, do func(context.Context, *client.C
 	return err
 }
 
-// talkOrAtHome calls do like talk, or atHome with the home's folder if no server runs on it.
+// startPatience is how long a command waits for the server of a home that is in use without one that answers: it starts or ends.
+const startPatience = 10 * time.Second
+
+// talkOrAtHome calls do like talk, or atHome with the home's folder if no server runs on it. A server that starts or ends is waited for.
 func (c *connection) talkOrAtHome(cmd *cobra.Command, do func(context.Context, *client.Client) error, atHome func(context.Context, home.Dir) error) error {
 	return c.talk(cmd, func(ctx context.Context, to *client.Client) error {
-		err := do(ctx, to)
-		if _, isDown := errors.AsType[*client.DownError](err); c.host != "" || !isDown {
-			return err
+		for deadline := time.Now().Add(startPatience); ; {
+			err := do(ctx, to)
+			if _, isDown := errors.AsType[*client.DownError](err); c.host != "" || !isDown {
+				return err
+			}
+			dir, err := home.FromEnvironment()
+			if err != nil {
+				return err
+			}
+			err = atHome(ctx, dir)
+			if _, isInUse := errors.AsType[*node.InUse](err); !isInUse || time.Now().After(deadline) {
+				return err
+			}
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+				return err
+			}
 		}
-		dir, err := home.FromEnvironment()
-		if err != nil {
-			return err
-		}
-		return atHome(ctx, dir)
 	})
 }
 
