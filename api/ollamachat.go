@@ -40,7 +40,7 @@ func (c *call) ollamaText(what string, parse func(*jsonbody.Body, request.Caps) 
 	r := &ollamaRun{asked: asked}
 	r.answer = ollama.Answer{
 		Model: asked.Model, Generates: what == "generate", IsWhole: !asked.Streams, Logprobs: asked.Chat.Logprobs, OnlyChosen: asked.Chat.OnlyChosen,
-		Now: time.Now, Took: c.tookUntilReady,
+		Now: time.Now, Took: c.tookUntilReady, Memory: asked.Memory,
 	}
 	if asked.IsEmpty {
 		return c.ollamaLoad(rq, keep, &r.answer)

@@ -225,3 +225,36 @@ func TestOllama_KeepAliveOfOthersModels(t *testing.T) {
 		t.Errorf("its own token doesn't unload it: %d %s", got.status, got.body)
 	}
 }
+
+// TestOllamaGenerate_Remembers: a request with the context of an answer continues the conversation.
+func TestOllamaGenerate_Remembers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Answer: fakeengine.Answer{Reasoning: "A greeting.", Text: "Hello Ada."}}}}, withPresets)
+	ask := func(more string) (context string) {
+		t.Helper()
+		got := s.do("POST", "/api/generate", `{"model":"tinychat",`+more+`}`)
+		lines := strings.Split(strings.TrimSpace(got.body), "\n")
+		if got.status != 200 || strings.Count(got.body, `"context"`) > 1 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		return gjson.Get(lines[len(lines)-1], "context").Raw
+	}
+	first := ask(`"prompt":"I am Ada.","system":"Be short."`)
+	second := ask(`"stream":false,"prompt":"Who?","preset":"careful","context":` + first)
+	third := ask(`"prompt":"Why?","system":"Be kind.","context":` + second)
+	want := `[{"role":"system","content":"Be kind."},{"role":"user","content":"I am Ada."},{"role":"assistant","content":"Hello Ada."},{"role":"user","content":"Who?"},` +
+		`{"role":"assistant","content":"Hello Ada."},{"role":"user","content":"Why?"}]`
+	sent := s.sent()
+	if got := gjson.Get(sent[len(sent)-1], "messages").Raw; got != want {
+		t.Errorf("the engine is sent\n%s, want\n%s", got, want)
+	}
+	if got := gjson.Get(sent[len(sent)-2], "messages.0.content").Str; got != "Be short." {
+		t.Errorf("the conversation that began with its own system prompt gets %q", got)
+	}
+	if ask(`"prompt":"And?","context":` + third); len(s.sent()) != 4 {
+		t.Errorf("%d requests", len(s.sent()))
+	}
+	if got := ask(`"prompt":"a","raw":true`) + ask(`"prompt":""`); got != "" {
+		t.Errorf("there is a context: %s", got)
+	}
+}

@@ -103,7 +103,8 @@ var ollamaBodies = []string{
 	`{"model":"m","messages":[{"role":"user","content":"hi","images":["aGk="]}],"options":{"temperature":0.5,"stop":["a"],"seed":-5,"num_predict":-2,"num_ctx":4096.0,"mirostat":1},"format":"json","think":"low","keep_alive":"5m"}`,
 	`{"model":"m","messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":[1]}}}]},{"role":"tool","tool_name":"f","content":"1"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]}`,
 	`{"model":"m","prompt":"a","suffix":"b","raw":true,"options":{"top_k":1e2},"logprobs":true,"top_logprobs":3,"keep_alive":-1}`,
-	`{"prompt":"a","system":"s","format":{"type":"object"},"context":[1],"stream":null,"options":null,"tools":null,"messages":null,"keep_alive":1e300}`,
+	`{"prompt":"a","system":"s","format":{"type":"object"},"context":[5000449,5972258],"stream":null,"options":null,"tools":null,"messages":null,"keep_alive":1e300}`,
+	`{"prompt":"a","context":[5000449,5972514,2892322,6366754,2892322,6431322]}`,
 }
 
 // FuzzOllama checks that what an engine is sent of a request is JSON, and has no field that isn't one of a chat's.

@@ -64,6 +64,14 @@ const checks = {
     assert.ok(raw.response.includes('Paris'), raw.response);
   },
 
+  async 'a context continues a conversation'() {
+    const told = await client.generate({ model, prompt: 'My name is Ada.', options });
+    const asked = await client.generate({ model, prompt: 'What is my name?', context: told.context, options });
+    assert.match(asked.response, /Ada/);
+    assert.doesNotMatch((await client.generate({ model, prompt: 'What is my name?', options })).response, /Ada/);
+    await assert.rejects(client.generate({ model, prompt: 'What is my name?', context: [1, 2, 3] }), /can't read "context"/);
+  },
+
   async 'a tool and its result'() {
     const messages = [useEcho];
     const called = await client.chat({ model, messages, tools: [echo], options });

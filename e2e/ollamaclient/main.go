@@ -112,7 +112,25 @@ func generate(ctx context.Context, c *api.Client) error {
 		text += part.Response
 		return nil
 	})
-	return errors.Join(err, expect(text == answer, "%q", text))
+	return errors.Join(err, expect(text == answer, "%q", text), remember(ctx, c))
+}
+
+// remember continues a conversation by the context of an answer.
+func remember(ctx context.Context, c *api.Client) error {
+	var memory []int
+	var said string
+	for _, prompt := range []string{"My name is Ada.", "What is my name?"} {
+		said = ""
+		err := c.Generate(ctx, &api.GenerateRequest{Model: model, Prompt: prompt, Context: memory, Options: options}, func(part api.GenerateResponse) error {
+			said += part.Response
+			memory = part.Context
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return expect(strings.Contains(said, "Ada"), "%q", said)
 }
 
 // echo is a tool.

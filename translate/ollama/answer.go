@@ -23,6 +23,7 @@ type Answer struct {
 	OnlyChosen bool   // of the chosen tokens only
 	Now        func() time.Time
 	Took       func() (total, load time.Duration) // since the request arrived, and until the model was ready
+	Memory     *Memory                            // what its context holds, without the answer; nil: it has none
 
 	serial  translate.Serial
 	outcome translate.Outcome
@@ -34,6 +35,7 @@ type Answer struct {
 	content, thinking []byte // gathered, or held back until their log probabilities come
 	called            []byte // calls that are gathered, separated by commas
 	logprobs          []byte // gathered, separated by commas
+	said              []byte // the whole text, for the context
 }
 
 // Append encodes an event.
@@ -48,6 +50,9 @@ func (a *Answer) append(dst []byte, ev translate.Event) []byte {
 	case translate.Text:
 		dst = a.release(dst)
 		a.content = append(a.content, ev.Text...)
+		if a.Memory != nil && len(a.said) <= maxMemory {
+			a.said = append(a.said, ev.Text...)
+		}
 		return a.tell(dst, a.Logprobs)
 	case translate.Reasoning:
 		dst = a.release(dst)
@@ -175,6 +180,9 @@ func (a *Answer) end(dst []byte) []byte {
 		reason = "length"
 	}
 	dst = append(append(dst, reason...), '"')
+	if a.Memory != nil {
+		dst = a.Memory.Append(append(dst, `,"context":`...), a.said)
+	}
 	total, load := a.Took()
 	usage, timings := a.outcome.Usage, a.outcome.Timings
 	if usage == (translate.Usage{}) {

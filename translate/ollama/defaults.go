@@ -64,7 +64,7 @@ func setSystem(b *jsonbody.Body, e *jsonbody.Edit, prompt json.RawMessage) {
 	messages := b.Get("messages")
 	switch {
 	case !messages.IsArray():
-		if jsonbody.Unquote(b.Value("system")) == "" {
+		if jsonbody.Unquote(b.Value("system")) == "" && !hasElements(b.Get("context")) { // a context has the one that it began with
 			e.Set("system", string(prompt))
 		}
 	case len(b.Messages) > 0 && messages.Get("0.role").Str != "system":

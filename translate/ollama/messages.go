@@ -50,13 +50,19 @@ func parseMessages(messages gjson.Result, caps request.Caps) ([]byte, *translate
 	return c.out.Array(), nil
 }
 
-// promptMessages returns the messages of a chat that a prompt stands for.
-func promptMessages(system, prompt string, images gjson.Result, caps request.Caps) ([]byte, *translate.Error) {
+// promptMessages returns the messages of a chat that a prompt stands for, with what was said before.
+func promptMessages(before *Memory, prompt string, images gjson.Result, caps request.Caps) ([]byte, *translate.Error) {
 	c := &conversation{caps: caps}
-	if system != "" {
-		c.out.Begin(translate.RoleSystem)
-		c.out.Text(inside(system))
+	say := func(role translate.Role, text string) {
+		c.out.Begin(role)
+		c.out.Text(inside(text))
 		c.out.End()
+	}
+	if before.System != "" {
+		say(translate.RoleSystem, before.System)
+	}
+	for i, text := range before.Turns {
+		say([]translate.Role{translate.RoleUser, translate.RoleAssistant}[i%2], text)
 	}
 	parts, err := c.parts("", prompt, images)
 	if err != nil {

@@ -21,6 +21,7 @@ type Request struct {
 
 	Chat       request.Chat        // for the wire of the engine
 	Completion *request.Completion // of a text without a template, or with a gap; nil: it is a chat
+	Memory     *Memory             // what the answer's context has to hold, without the answer; nil: it has none
 
 	caps     request.Caps
 	edit     jsonbody.Edit // fields of the engine's request, without the messages
@@ -73,9 +74,7 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 		return nil, err
 	case template != "":
 		return nil, unsupported("template", "a template in the request is not supported: the model's own is used; set \"raw\" to true to send a prompt as it is")
-	case hasElements(body.Get("context")):
-		return nil, unsupported("context", `"context" is not supported: send the earlier messages to /api/chat`)
-	case raw && system != "":
+	case raw && (system != "" || hasElements(body.Get("context"))):
 		return nil, unsupported("raw", "raw mode does not support template, system, or context")
 	case prompt == "" && suffix == "":
 		r.IsEmpty = true
@@ -88,12 +87,33 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 			return nil, err
 		}
 	}
-	r.messages, err = promptMessages(system, prompt, body.Get("images"), caps)
-	return r, err
+	before, err := parseContext(body.Get("context"))
+	if err != nil {
+		return nil, err
+	}
+	if system != "" {
+		before.System = system
+	}
+	if r.messages, err = promptMessages(before, prompt, body.Get("images"), caps); err != nil {
+		return nil, err
+	}
+	before.Turns = append(before.Turns, prompt)
+	if before.size() <= maxMemory {
+		r.Memory = before
+	}
+	return r, nil
 }
 
 func hasElements(v gjson.Result) bool {
-	return v.Exists() && v.Type != gjson.Null && v.Raw != "[]" && len(v.Array()) > 0
+	if v.Type == gjson.Null {
+		return false
+	}
+	has := false
+	v.ForEach(func(_, _ gjson.Result) bool {
+		has = true
+		return false
+	})
+	return has
 }
 
 func unsupported(param, message string) *translate.Error {
@@ -128,7 +148,7 @@ func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 
 // parseText makes a text completion of the request.
 func (r *Request) parseText(body *jsonbody.Body, prompt, suffix string) *translate.Error {
-	for _, name := range []string{"format", "images"} {
+	for _, name := range []string{"format", "images", "context"} {
 		if v := body.Get(name); v.Exists() && v.Type != gjson.Null && v.String() != "" && v.Raw != "[]" {
 			return unsupported(name, `"`+name+`" can't be combined with "raw" or "suffix"`)
 		}
