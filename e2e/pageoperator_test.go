@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -262,11 +263,46 @@ func pageSettings(t *testing.T, s *harness.Server, _ *hub) {
 	tab.WaitText("lmcaddy reload --config")
 	tab.CheckAccess("how to change a setting")
 	tab.Click("button", "Close")
+	tab.Fill("Search the options", "")
+	tab.Has("row", "idle_ttl")
+	pageSuggestions(t, s, tab)
 	tab.WaitText("Sites")
 	tab.WaitText("short")
 	tab.WaitText(`"max_tokens": 20`)
 	tab.CheckAccess("settings of an administrator")
 	tab.Screenshot("settings")
+}
+
+// pageSuggestions checks that each suggestion of how to change a setting is a valid Caddyfile.
+func pageSuggestions(t *testing.T, s *harness.Server, tab *harness.Tab) {
+	t.Helper()
+	var texts []string
+	tab.Eval(`(async () => {
+		const until = async (found) => {
+			for (;;) {
+				const it = found();
+				if (it) return it;
+				await new Promise((done) => setTimeout(done, 5));
+			}
+		};
+		const texts = [];
+		for (const button of [...document.querySelectorAll("main button")].filter((b) => b.textContent === "Change…")) {
+			button.click();
+			texts.push((await until(() => document.querySelector("dialog pre"))).textContent);
+			document.querySelector("dialog footer button").click();
+			await until(() => !document.querySelector("dialog"));
+		}
+		return texts;
+	})()`, &texts)
+	if settings := s.As(created(t, s.Home, "--name", "lines", "--scopes", "admin")).Get("/api/v1/settings").Get("configuration.settings.#").Int(); len(texts) < int(settings) {
+		t.Errorf("%d settings have %d suggestions", settings, len(texts))
+	}
+	for i, text := range texts {
+		file := s.Home.WriteFile(fmt.Sprintf("suggested-%d", i), text+"\nhttp://:1234 {\n\tlm_api\n}\n")
+		if adapted := s.Home.Command("adapt", "--adapter", "caddyfile", "--config", file); adapted.Status != 0 {
+			t.Errorf("%s\n%s", text, adapted.Output)
+		}
+	}
 }
 
 // pageWarm lists the saved states of conversations, and deletes them.

@@ -52,7 +52,8 @@ func policy(html string) string {
 
 // hashOf returns the source expression for what is in the page's only element of a name.
 func hashOf(html, element string) string {
-	_, after, _ := strings.Cut(html, "<"+element+">")
+	_, after, _ := strings.Cut(html, "<"+element)
+	_, after, _ = strings.Cut(after, ">")
 	content, _, _ := strings.Cut(after, "</"+element+">")
 	sum := sha256.Sum256([]byte(content))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -29,34 +29,40 @@ function two(n: number, unit: string, rest: number, smaller: string): string {
 	return rest ? `${n} ${unit} ${rest} ${smaller}` : `${n} ${unit}`;
 }
 
-const numbers = new Intl.NumberFormat("en");
+/** Makes something when it is first needed. What formats takes milliseconds to make, which the first view shouldn't wait for. */
+function lazy<T>(make: () => T): () => T {
+	let made: T | undefined;
+	return () => (made ??= make());
+}
+
+const numbers = lazy(() => new Intl.NumberFormat("en"));
 
 /** A number, such as "32,768". */
-export const formatNumber = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : numbers.format(n));
+export const formatNumber = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : numbers().format(n));
 
 /** A number for each second, such as "7.4" or "2,913". */
-export const formatRate = (n: number | null | undefined): string => (!n ? "–" : n < 10 ? n.toFixed(1) : numbers.format(Math.round(n)));
+export const formatRate = (n: number | null | undefined): string => (!n ? "–" : n < 10 ? n.toFixed(1) : numbers().format(Math.round(n)));
 
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const compact = lazy(() => new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 }));
 
 /** A large number, such as "1.2M". */
-export const formatCompact = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : compact.format(n));
+export const formatCompact = (n: number | null | undefined): string => (n === null || n === undefined ? "–" : compact().format(n));
 
 export const formatPercent = (share: number): string => `${Math.round(Math.min(Math.max(share, 0), 1) * 100)} %`;
 
-const times = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const days = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+const times = lazy(() => new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }));
+const days = lazy(() => new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" }));
 
 /** A time of today, or a day and a time. */
 export function formatTime(at: string | number | Date | null | undefined): string {
 	const date = toDate(at);
 	if (!date) return "–";
-	return date.toDateString() === new Date().toDateString() ? times.format(date) : `${days.format(date)}, ${times.format(date)}`;
+	return date.toDateString() === new Date().toDateString() ? times().format(date) : `${days().format(date)}, ${times().format(date)}`;
 }
 
 export function formatDay(at: string | number | Date | null | undefined): string {
 	const date = toDate(at);
-	return date ? days.format(date) : "–";
+	return date ? days().format(date) : "–";
 }
 
 /** How long ago something was, such as "5 min ago". */

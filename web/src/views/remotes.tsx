@@ -1,5 +1,4 @@
 import { formatNumber, formatTime } from "../core/format";
-import { useOverview } from "../core/overview";
 import type { ModelDetails, OverviewInstance, OverviewRemote, Place } from "../core/types";
 import { Badge, type Tone } from "../ui/states";
 import { Table } from "../ui/Table";
@@ -9,14 +8,13 @@ const tones: Record<OverviewRemote["status"], Tone> = { connected: "good", conne
 const words: Record<OverviewRemote["status"], string> = { connected: "Connected", connecting: "Connecting", unreachable: "Unreachable" };
 
 /** The servers whose models this one serves, if there are any. */
-export function Remotes() {
-	const remotes = useOverview().data?.remotes ?? [];
-	if (remotes.length === 0) return null;
+export function Remotes({ all }: { all: readonly OverviewRemote[] }) {
+	if (all.length === 0) return null;
 	return (
 		<Section title="Remotes">
 			<Table<OverviewRemote>
 				label="Remotes"
-				rows={remotes}
+				rows={all}
 				rowKey={(r) => r.name}
 				columns={[
 					{

@@ -157,9 +157,24 @@ function Whole({ of: c, onChange }: { of: Configuration; onChange: (c: Change) =
 				{found.length === 0 && <p class="hint">No option matches.</p>}
 			</Section>
 			<Sites of={c} />
-			{[...c.engines, ...c.models].map((block) => (
-				<Section key={block.name} title={c.engines.includes(block) ? `Engine ${block.name}` : `Model ${block.name}`}>
-					<SettingTable label={block.name} rows={block.settings} />
+			<Blocks word="engine" all={c.engines} />
+			<Blocks word="model" all={c.models} />
+			<Blocks word="remote" all={c.remotes ?? []} />
+		</>
+	);
+}
+
+/** The options of engines, models or remotes, which have blocks of their own. */
+function Blocks({ word, all }: { word: "engine" | "model" | "remote"; all: Configuration["engines"] }) {
+	const title = { engine: "Engine", model: "Model", remote: "Remote" }[word];
+	return (
+		<>
+			{all.map(({ name, settings }) => (
+				<Section key={name} title={`${title} ${name}`}>
+					<SettingTable label={`${title} ${name}`} rows={settings} />
+					<p class="hint gap">
+						They are set in the block <code>{`${word} ${(word === "remote" && settings.find((s) => s.name === "url")?.value) || name}`}</code> of the Caddyfile.
+					</p>
 				</Section>
 			))}
 		</>

@@ -2,11 +2,11 @@ import { useState } from "preact/hooks";
 import { baseURL, claudeCode, codex, families, firstRequest, languages, tokenVariable, type Family, type Language } from "../core/firstrequests";
 import { formatNumber } from "../core/format";
 import { useOverview } from "../core/overview";
-import { useResource } from "../core/resource";
+import { useResource, type Resource } from "../core/resource";
 import { href } from "../core/router";
 import { session, useCan } from "../core/session";
 import { useStore } from "../core/store";
-import type { Health, Models, OverviewInstance } from "../core/types";
+import type { Health, Models, Overview, OverviewInstance } from "../core/types";
 import { Code } from "../ui/Copy";
 import { Segments, Select } from "../ui/Field";
 import { Badge, Empty, Fetched, Note } from "../ui/states";
@@ -18,13 +18,13 @@ import { Remotes } from "./remotes";
 export function Status() {
 	const { settings } = useStore(session);
 	const mayRead = useCan("models.read");
+	const names = useModelNames();
 	return (
 		<View title="Status" lead={<HealthLine version={settings?.version} />}>
-			{mayRead && <LoadedNow />}
-			{mayRead && <Remotes />}
+			{mayRead && <Now />}
 			<BaseURLs />
-			<FirstRequests />
-			<Agents />
+			<FirstRequests names={names} />
+			<Agents names={names} />
 		</View>
 	);
 }
@@ -59,8 +59,17 @@ function HealthLine({ version }: { version?: string }) {
 	);
 }
 
-function LoadedNow() {
+function Now() {
 	const overview = useOverview();
+	return (
+		<>
+			<LoadedNow overview={overview} />
+			<Remotes all={overview.data?.remotes ?? []} />
+		</>
+	);
+}
+
+function LoadedNow({ overview }: { overview: Resource<Overview> }) {
 	return (
 		<Section title="Loaded now" actions={<a href={href("models")}>All models</a>}>
 			<Fetched from={overview}>
@@ -130,8 +139,7 @@ function useSite(model: string) {
 
 const placeholder = "publisher/model";
 
-function FirstRequests() {
-	const names = useModelNames();
+function FirstRequests({ names }: { names: readonly string[] }) {
 	const [family, setFamily] = useState<Family>("openai");
 	const [language, setLanguage] = useState<Language>("curl");
 	const [chosen, setChosen] = useState("");
@@ -155,8 +163,7 @@ function FirstRequests() {
 	);
 }
 
-function Agents() {
-	const names = useModelNames();
+function Agents({ names }: { names: readonly string[] }) {
 	const site = useSite(names[0] ?? placeholder);
 	return (
 		<Section title="Coding agents">
