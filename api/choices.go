@@ -20,7 +20,7 @@ func (r *run) choices(n int, anew func(), choice func(i int) part) error {
 		if err != nil {
 			return err
 		}
-		var batch []*telling
+		batch := []*telling{t}
 		err = r.onLease(ctx, n-first, nil, func() wire.Upstream { return t.upstream }, func(lease *supervisor.Lease) error {
 			if first == 0 && (r.stream == nil || !r.stream.sent) {
 				anew()
