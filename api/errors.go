@@ -89,6 +89,7 @@ func (c *call) translated(err error) *translate.Error {
 		busy    *node.BusyError
 		ended   *node.EndedError
 		alone   *node.NotManagedError
+		chosen  *node.NotChosenError
 		far     *node.RemoteError
 	)
 	switch {
@@ -123,6 +124,8 @@ func (c *call) translated(err error) *translate.Error {
 		return &translate.Error{Kind: translate.KindConflict, Message: tooMany.Error()}
 	case errors.As(err, &alone):
 		return translate.Invalid("not_supported", "model", alone.Error())
+	case errors.As(err, &chosen):
+		return translate.Invalid("not_supported", "", chosen.Error())
 	case errors.As(err, &far):
 		return &translate.Error{Kind: translate.KindEngineFailed, Code: "remote_failed", Param: "model", Message: far.Error()}
 	case errors.As(err, &unknown):

@@ -127,11 +127,8 @@ func (c *call) notAnswered(ctx context.Context, lease *supervisor.Lease, err err
 		return c.noFiles(err) // the engine wasn't even asked
 	}
 	c.api.Log.Warn("a request was not answered", "request", c.id, "instance", lease.Instance.ID, "error", err)
-	if remote := lease.Remote(); remote != nil {
-		return &brokenOff{again: true, cause: err, told: &translate.Error{
-			Kind:    translate.KindEngineFailed,
-			Message: "The remote " + remote.Name + " didn't answer the request to the end. Send it again.",
-		}}
+	if lease.Remote() != nil {
+		return &brokenOff{again: true, cause: err, told: brokenRemote(lease)}
 	}
 	return &brokenOff{again: true, cause: err, told: &translate.Error{
 		Kind:    translate.KindEngineFailed,

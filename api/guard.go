@@ -89,6 +89,10 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 		found.told = lostRemote(lease)
 	case supervisor.ShutDown:
 		found.told = shuttingDown("The server is shutting down.")
+	default:
+		if lease.Remote() != nil {
+			found.told = brokenRemote(lease)
+		}
 	}
 	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
 	return &found

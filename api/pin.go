@@ -5,6 +5,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
+	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -26,6 +27,11 @@ func (c *call) pin() error {
 	instances, err := c.instancesToPin(body)
 	if err != nil {
 		return err
+	}
+	for i := range instances {
+		if on := instances[i].Spec.Remote; on != nil {
+			return &node.NotManagedError{Key: instances[i].Spec.Model.Key, Remote: on.Name, Kind: on.Kind}
+		}
 	}
 	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: pinned}
 	for _, in := range instances {
@@ -59,7 +65,8 @@ func (c *call) instancesToPin(body *jsonbody.Body) ([]supervisor.Info, error) {
 	var found []supervisor.Info
 	for _, in := range c.node.Instances() {
 		isNamed := target.Instance == "" || target.Instance == in.ID
-		if isNamed && in.Spec.Model.Key == target.Model.Key && (!in.Status.IsLeaving() || in.Leaving == supervisor.ForRoom) {
+		isHere := in.Spec.Remote == nil || target.Model.IsRemote || target.Instance != ""
+		if isNamed && isHere && in.Spec.Model.Key == target.Model.Key && (!in.Status.IsLeaving() || in.Leaving == supervisor.ForRoom) {
 			found = append(found, in)
 		}
 	}

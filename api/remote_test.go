@@ -383,3 +383,45 @@ func TestRemote_AReloadKeepsWhatIsUnderWay(t *testing.T) {
 	resp.Body.Close()
 	far.Cancelled(t)
 }
+
+// TestRemote_SaysWhyItIsNotAsked: after a refusal of the key or the model, requests get the reason for as long as the remote isn't asked.
+func TestRemote_SaysWhyItIsNotAsked(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]string{http.StatusUnauthorized: "refused the key", http.StatusNotFound: "doesn't know the model"} {
+		far := fakeremote.Start(t, "vllm", false, "Org/Far")
+		s := serve(t, &fakeengine.Script{}, withRemotes(far))
+		s.await("org/far")
+		far.Refuse(fakeremote.Refusal{Status: status, Body: `{"error":{"message":"There are: secret/model."}}`, Times: 1})
+		first, second := s.say("org/far", "hi", ""), s.say("org/far", "hi", "")
+		if !strings.Contains(first.body, want) || strings.Contains(first.body, "secret") {
+			t.Errorf("%d: %d %s", status, first.status, first.body)
+		}
+		if second.status != http.StatusServiceUnavailable || !strings.Contains(second.body, want) || !strings.Contains(second.body, "It is tried again in 10s.") {
+			t.Errorf("%d: %d %s", status, second.status, second.body)
+		}
+	}
+}
+
+// TestRemote_RefusesWhatIsOnlyPossibleHere: nothing is said to be done that isn't.
+func TestRemote_RefusesWhatIsOnlyPossibleHere(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &fakeengine.Script{}, withRemotes(fakeremote.Start(t, "vllm", false, "Org/Far", "lmcaddy/tinychat")))
+	s.await("org/far")
+	for body, path := range map[string]string{
+		`{"model":"org/far","pinned":true}`:         "/api/v1/models/pin",
+		`{"instance_id":"a/org/far","pinned":true}`: "/api/v1/models/pin",
+		`{"model":"org/far"}`:                       "/api/v1/models/load",
+		`{"model":"a/lmcaddy/tinychat"}`:            "/api/v1/models/load",
+	} {
+		if got := s.do("POST", path, body); got.status != http.StatusBadRequest || !strings.Contains(got.body, "not_supported") {
+			t.Errorf("%s %s: %d %s", path, body, got.status, got.body)
+		}
+	}
+	if got := s.do("POST", "/api/v1/models/load", `{"model":"lmcaddy/tinychat"}`); got.status != http.StatusOK {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	got := s.do("POST", "/api/v1/models/pin", `{"model":"lmcaddy/tinychat","pinned":true}`)
+	if got.status != http.StatusOK || !strings.Contains(got.body, `"instance_ids":["lmcaddy/tinychat"]`) {
+		t.Errorf("a model that is here, too: %d %s", got.status, got.body)
+	}
+}

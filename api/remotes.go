@@ -37,7 +37,7 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remot
 	if fault.Kind == translate.KindContextOverflow {
 		return &outgrown{fault, lease.Instance}
 	}
-	rest := usualRest
+	rest, why := usualRest, ""
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if rest = restOf(resp.Header.Get("Retry-After"), time.Now()); fault.RetryAfter == 0 {
@@ -45,13 +45,13 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remot
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		rest = unfitRest
+		rest, why = unfitRest, fault.Message
 		c.node.RecheckRemote(remote.Name)
 	default:
 		return fault
 	}
 	c.api.Log.Warn("a remote turned a request away", "request", c.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
-	lease.TurnedAway(rest)
+	lease.TurnedAway(rest, why)
 	return &turnedAway{fault}
 }
 
@@ -79,6 +79,14 @@ func silentRemote(lease *supervisor.Lease) *translate.Error {
 	return &translate.Error{
 		Kind:    translate.KindStalled,
 		Message: "The remote " + remote.Name + " has sent nothing for " + remote.Server.Silence().String() + ", so the request was given up. Send a shorter one, or raise stall_timeout in the block of the remote.",
+	}
+}
+
+// brokenRemote is the error of a request to a remote that is alive, and hasn't answered it to the end.
+func brokenRemote(lease *supervisor.Lease) *translate.Error {
+	return &translate.Error{
+		Kind:    translate.KindEngineFailed,
+		Message: "The remote " + lease.Remote().Name + " didn't answer the request to the end. Send it again.",
 	}
 }
 

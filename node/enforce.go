@@ -47,12 +47,12 @@ func (n *Node) enforce() {
 	n.background.Go(func() {
 		n.apply()
 		n.forgetCold(&s)
-		n.warnIdle(&s)
 		for key, m := range s.Models {
 			if m.Preload {
 				n.background.Go(func() { n.preload(key) })
 			}
 		}
+		n.warnIdle(&s) // may wait for remotes
 	})
 }
 

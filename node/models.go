@@ -216,7 +216,7 @@ func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifie
 // LoadAt is Load of a target. A place on a remote is told to load the model, if it can be; the error may be a [*NotManagedError] or a
 // [*RemoteError].
 func (n *Node) LoadAt(ctx context.Context, t Target, o LoadOptions, notifier *supervisor.Notifier) (supervisor.Info, error) {
-	if t.Model.IsRemote {
+	if in, ok := n.instance(t.Instance); t.Model.IsRemote || ok && in.Spec.Remote != nil {
 		return n.loadRemote(ctx, t, o)
 	}
 	return n.Load(ctx, t.Model, o, notifier)

@@ -293,6 +293,13 @@ func (e *NotManagedError) Error() string {
 	return fmt.Sprintf("The model %s is on the remote %s (%s), which loads and unloads its models by itself.", e.Key, e.Remote, e.Kind)
 }
 
+// NotChosenError is returned for a load on a remote with options that only loads on this machine have.
+type NotChosenError struct{ Remote string }
+
+func (e *NotChosenError) Error() string {
+	return fmt.Sprintf(`The remote %s is told "context_length" only: leave out what else is to be chosen of the load.`, e.Remote)
+}
+
 // RemoteError is returned when a remote doesn't carry out what it was asked for.
 type RemoteError struct {
 	Remote string
@@ -323,6 +330,9 @@ func (n *Node) loadRemote(ctx context.Context, t Target, o LoadOptions) (supervi
 		return supervisor.Info{}, &catalog.NotFoundError{Name: t.Model.Key}
 	case chosen == nil:
 		return supervisor.Info{}, &NotManagedError{t.Model.Key, first.Remote.Name, first.Remote.Kind}
+	}
+	if o.isMoreThanContext() {
+		return supervisor.Info{}, &NotChosenError{chosen.Remote.Name}
 	}
 	watch, note, begun := chosen.Remote.Server.(*remote.Watch), chosen.Recipe.(placed), time.Now()
 	if _, err := watch.Load(ctx, &note.model, o.ContextLength); err != nil {

@@ -85,6 +85,7 @@ type (
 		Gen   uint64
 		Slots int
 		Until time.Time
+		Why   string // a sentence; empty: it is busy
 	}
 	// Tick says that the Deadline has passed.
 	Tick struct{}

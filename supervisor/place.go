@@ -59,7 +59,7 @@ func (s *stepper) throttled(ev Throttled) {
 	}
 	in.Held = slots
 	if ev.Until.After(in.HeldUntil) {
-		in.HeldUntil = ev.Until
+		in.HeldUntil, in.HeldWhy = ev.Until, ev.Why
 	}
 }
 
@@ -67,7 +67,7 @@ func (s *stepper) throttled(ev Throttled) {
 func (s *stepper) letGo() {
 	for _, in := range s.st.Instances {
 		if !in.HeldUntil.IsZero() && !s.now.Before(in.HeldUntil) {
-			in.Held, in.HeldUntil = 0, time.Time{}
+			in.Held, in.HeldUntil, in.HeldWhy = 0, time.Time{}, ""
 		}
 	}
 }

@@ -123,7 +123,7 @@ func TestPlace_ATurnedAwayRequestLowersTheSlotsForATime(t *testing.T) {
 	p.on(placed("r", remoteSpec("r", "a", 1, 3)))
 	p.on(stranger(1, "a"), Grant{1, 1, 1, false})
 	p.on(stranger(2, "a"), Grant{2, 1, 1, false})
-	p.at(Throttled{1, 1, p.now.Add(4 * time.Second)})
+	p.at(Throttled{1, 1, p.now.Add(4 * time.Second), ""})
 	p.at(back(1)) // the one that was turned away
 	p.at(stranger(3, "a"))
 	p.on(back(1), Grant{3, 1, 1, false})
@@ -137,7 +137,7 @@ func TestPlace_AWaitThatIsTooLongIsRefused(t *testing.T) {
 	p := newPlay(t, Limits{})
 	p.on(placed("r", remoteSpec("r", "a", 1, 3)))
 	p.on(stranger(1, "a"), Grant{1, 1, 1, false})
-	p.at(Throttled{1, 1, p.now.Add(time.Minute)})
+	p.at(Throttled{1, 1, p.now.Add(time.Minute), ""})
 	p.at(back(1))
 	p.on(stranger(2, "a"), Refuse{2, Error{Kind: QueueFull, RetryAfter: 59 * time.Second, Message: "The remote r takes no more requests for the model a at the moment. Try again in 59s."}})
 	p.on(placed("s", remoteSpec("s", "a", 2, 1)))

@@ -109,9 +109,10 @@ func (k *link) forget(*Lease) {}
 // Remote returns the remote that the lease is of; nil: it is of a process.
 func (l *Lease) Remote() *Remote { return l.Instance.Spec.Remote }
 
-// TurnedAway records that a remote wants fewer requests for a time: it gets no more at a time than it is answering now for others.
-func (l *Lease) TurnedAway(rest time.Duration) {
-	l.supervisor.send(message{event: Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest)}})
+// TurnedAway records that a remote wants fewer requests for a time: it gets no more at a time than it is answering now for others. why is
+// a sentence for clients; empty: it is busy.
+func (l *Lease) TurnedAway(rest time.Duration, why string) {
+	l.supervisor.send(message{event: Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest), why}})
 }
 
 // watch ends a request to a remote that sends nothing. It counts only while somebody waits for bytes.
@@ -170,6 +171,9 @@ func unreachable(in *Instance) Error {
 
 func heldBack(in *Instance, now time.Time) Error {
 	after := max(in.HeldUntil.Sub(now).Round(time.Second), time.Second)
+	if in.HeldWhy != "" {
+		return Error{Kind: RemoteAway, RetryAfter: after, Message: fmt.Sprintf("%s It is tried again in %s.", in.HeldWhy, after)}
+	}
 	return Error{Kind: QueueFull, RetryAfter: after, Message: fmt.Sprintf(
 		"The remote %s takes no more requests for the model %s at the moment. Try again in %s.", in.Spec.Remote.Name, in.Spec.Model.Key, after)}
 }

@@ -352,7 +352,7 @@ func (w *world) reach() {
 		w.step(Unreached{remote, "it sleeps"})
 	case n < 5 && len(w.leases) > 0:
 		l := w.leases[w.rand.IntN(len(w.leases))]
-		w.step(Throttled{l.Gen, l.Slots, w.now.Add(time.Duration(w.rand.IntN(5)) * time.Second)})
+		w.step(Throttled{l.Gen, l.Slots, w.now.Add(time.Duration(w.rand.IntN(5)) * time.Second), ""})
 	default:
 		var specs []*Spec
 		for _, key := range []string{"a", "b", "c"} {

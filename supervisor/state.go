@@ -70,6 +70,7 @@ type Instance struct {
 	Away      string       // why its remote can't be reached; empty: it can, or there is none
 	Held      int          // the slots that its remote allows until HeldUntil
 	HeldUntil time.Time    // zero: it allows all
+	HeldWhy   string       // a sentence; empty: its remote is busy
 	sent      *sentPrompts // prompts that its remote was sent; nil: none
 
 	book *slotBook // nil: requests don't choose their slots, or none has been used

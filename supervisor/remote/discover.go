@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,14 +18,14 @@ import (
 type openAIList struct {
 	Data []struct {
 		ID      string `json:"id"`
-		Created int64  `json:"created"`
+		Created number `json:"created"`
 		OwnedBy string `json:"owned_by"`
-		Context int    `json:"max_model_len"` // vLLM, SGLang
+		Context number `json:"max_model_len"` // vLLM, SGLang
 		Meta    struct {
-			Context  int   `json:"n_ctx"` // llama-server
-			Trained  int   `json:"n_ctx_train"`
-			Size     int64 `json:"size"`
-			Elements int64 `json:"n_params"`
+			Context  number `json:"n_ctx"` // llama-server
+			Trained  number `json:"n_ctx_train"`
+			Size     number `json:"size"`
+			Elements number `json:"n_params"`
 		} `json:"meta"`
 	} `json:"data"`
 }
@@ -62,6 +63,9 @@ type nativeList struct {
 	} `json:"models"`
 }
 
+// mostModels is how many models of a remote are used.
+const mostModels = 2000
+
 // Discover asks the server what it is and which models it has. The error says why it can't be used.
 func (s *Server) Discover(ctx context.Context) (Found, error) {
 	kind := s.config.Kind
@@ -85,6 +89,7 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
+	found.Version = printable(found.Version)
 	seen := map[string]bool{}
 	for i := range models {
 		m := &models[i]
@@ -93,6 +98,9 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 			seen[m.Key] = true
 			found.Models = append(found.Models, *m)
 		}
+	}
+	if len(found.Models) > mostModels {
+		return Found{}, fmt.Errorf("it has %d models, more than %d: choose some of them with the option models", len(found.Models), mostModels)
 	}
 	slices.SortFunc(found.Models, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
 	return found, nil
@@ -174,12 +182,12 @@ func (s *Server) openAI(ctx context.Context, kind string) ([]Model, error) {
 	}
 	models := make([]Model, 0, len(list.Data))
 	for _, told := range list.Data {
-		m := Model{ID: told.ID, Loaded: true, Context: cmp.Or(told.Context, told.Meta.Context), Slots: props.Slots}
-		m.MaxContextLength = cmp.Or(told.Meta.Trained, m.Context)
-		m.SizeBytes, m.Parameters = max(0, told.Meta.Size), max(0, told.Meta.Elements)
+		m := Model{ID: told.ID, Loaded: true, Context: cmp.Or(told.Context.tokens(), told.Meta.Context.tokens()), Slots: props.Slots}
+		m.MaxContextLength = cmp.Or(told.Meta.Trained.tokens(), m.Context)
+		m.SizeBytes, m.Parameters = int64(told.Meta.Size), int64(told.Meta.Elements)
 		m.ToolUse, m.Vision = kind != KindLlamaServer || props.Caps.Tools, props.Modalities.Vision
 		if told.Created > 0 {
-			m.Changed = time.Unix(told.Created, 0)
+			m.Changed = time.Unix(int64(told.Created), 0)
 		}
 		models = append(models, m)
 	}
@@ -271,7 +279,7 @@ func (s *Server) ollama(ctx context.Context) ([]Model, error) {
 	_ = s.get(ctx, "/api/ps", &running)
 	models := make([]Model, 0, len(list.Models))
 	for _, told := range list.Models {
-		m := Model{ID: told.Name}
+		m := Model{ID: strings.TrimSuffix(told.Name, ":latest")} // which means the same
 		m.SizeBytes, m.Changed, m.Architecture, m.SizeLabel = max(0, told.Size), told.Changed, told.Details.Family, told.Details.Params
 		m.Quantization.Name, m.Format = told.Details.Quant, catalog.Format(told.Details.Format)
 		for _, in := range running.Models {

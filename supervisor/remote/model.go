@@ -2,7 +2,10 @@ package remote
 
 import (
 	"path"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 )
@@ -44,6 +47,12 @@ func (c *Config) describe(m *Model) {
 	if !ok {
 		publisher, bare = c.Name, m.Key
 	}
+	for _, text := range []*string{&m.Publisher, &m.DisplayName, &m.Architecture, &m.Quantization.Name, &m.SizeLabel} {
+		*text = printable(*text)
+	}
+	if m.Changed.IsZero() {
+		m.Changed = time.Unix(0, 0) // what lists say of a time that isn't known
+	}
 	if m.Publisher == "" {
 		m.Publisher = publisher
 	}
@@ -75,5 +84,45 @@ func (c *Config) describe(m *Model) {
 
 // takes reports whether a model is used.
 func (c *Config) takes(m *Model) bool {
-	return m.Key != "" && len(m.Key) <= 256 && (len(c.Models) == 0 || fits(c.Models, m.Key))
+	return isKey(m.Key) && (len(c.Models) == 0 || fits(c.Models, m.Key))
+}
+
+// isKey reports whether a model may have a name: a path without dots as its parts, which people can read.
+func isKey(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return len(name) <= 256 && printable(name) == name
+}
+
+// printable returns a text without what a terminal may obey, and not too long.
+func printable(text string) string {
+	const most = 256
+	text = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// number is a whole number that a server tells. Some write it as 4096.0 or 1e9. Anything else is 0.
+type number int64
+
+// UnmarshalJSON reads any value.
+func (n *number) UnmarshalJSON(text []byte) error {
+	const most = 1 << 50
+	if v, err := strconv.ParseFloat(string(text), 64); err == nil && v > 0 && v <= most {
+		*n = number(v)
+	}
+	return nil
+}
+
+// tokens returns a length of context.
+func (n number) tokens() int {
+	const most = 1 << 30
+	return int(min(n, most))
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -200,6 +201,16 @@ func (e *statusError) Error() string {
 // errNotJSON is the error of an answer that is of no server of models.
 var errNotJSON = errors.New("its answer isn't JSON: the address may be that of another program")
 
+// formError is the error of an answer in JSON with a field that isn't what it is in the API.
+type formError struct{ field, is string }
+
+func (e *formError) Error() string {
+	return "its answer has an unexpected form: " + e.field + " is of the type " + e.is
+}
+
+// Is reports that it is an answer of another program, too.
+func (e *formError) Is(target error) bool { return target == errNotJSON }
+
 // get asks for a document. If into isn't nil, the answer is parsed.
 func (s *Server) get(ctx context.Context, path string, into any) error {
 	req, err := s.request(ctx, http.MethodGet, path)
@@ -241,7 +252,11 @@ func (s *Server) fetch(req *http.Request, into any) error {
 	case into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	err = json.Unmarshal(text, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return &formError{cmp.Or(printable(wrong.Field), "it"), printable(wrong.Value)}
+	}
+	if err != nil {
 		return errNotJSON
 	}
 	return nil

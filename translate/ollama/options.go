@@ -90,7 +90,8 @@ func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
 	if v.Type != gjson.String && !v.IsArray() {
 		return jsonbody.WrongType(path, "an array of strings", v)
 	}
-	for _, s := range v.Array() {
+	stops := atMost(request.MaxStops, v) // a text stands for itself
+	for _, s := range stops {
 		if s.Type != gjson.String {
 			return jsonbody.WrongType(path, "an array of strings", s)
 		}
@@ -98,7 +99,7 @@ func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
 			r.Chat.Stops = append(r.Chat.Stops, s.Str)
 		}
 	}
-	if !request.AreStops(r.Chat.Stops) {
+	if len(stops) > request.MaxStops || !request.AreStops(r.Chat.Stops) {
 		return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxStops)+` strings, of `+strconv.Itoa(request.MaxStopBytes)+` bytes in all.`)
 	}
 	return nil

@@ -2,9 +2,7 @@ package openai
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -16,32 +14,23 @@ import (
 // error, an empty string isn't.
 func texts(body *jsonbody.Body, key string) ([]json.RawMessage, *translate.Error) {
 	raw := body.Value(key)
-	v := gjson.ParseBytes(raw)
 	switch {
-	case v.Type == gjson.Null:
+	case !jsonbody.IsGiven(raw):
 		return nil, translate.Missing(key)
-	case v.Type == gjson.String:
+	case isText(raw), areTokens(raw):
 		return []json.RawMessage{raw}, nil
-	case !v.IsArray():
-		return nil, jsonbody.WrongType(key, "a string or an array", v)
+	case jsonbody.TypeOf(raw) != jsonbody.AnArray:
+		return nil, jsonbody.WrongType(key, "a string or an array", gjson.ParseBytes(raw))
 	}
-	items := v.Array()
-	if len(items) == 0 {
+	var all []json.RawMessage
+	for item := range jsonbody.Elements(raw) {
+		if !isText(item) && !areTokens(item) || len(all) > 0 && isText(item) != isText(all[0]) {
+			return nil, mixed(key)
+		}
+		all = append(all, item)
+	}
+	if len(all) == 0 {
 		return nil, translate.Invalid("invalid_value", key, `"`+key+`" must not be empty.`)
-	}
-	if isToken(items[0]) {
-		if !areTokens(items) {
-			return nil, mixed(key)
-		}
-		return []json.RawMessage{raw}, nil
-	}
-	all := make([]json.RawMessage, len(items))
-	for i, item := range items {
-		isText := item.Type == gjson.String
-		if item.Type != items[0].Type || !isText && (!item.IsArray() || !areTokens(item.Array())) {
-			return nil, mixed(key)
-		}
-		all[i] = json.RawMessage(item.Raw)
 	}
 	return all, nil
 }
@@ -50,17 +39,18 @@ func mixed(key string) *translate.Error {
 	return translate.Invalid("invalid_type", key, `"`+key+`" must be a string, an array of strings, an array of token ids, or an array of such arrays.`)
 }
 
-func areTokens(items []gjson.Result) bool {
-	for _, item := range items {
-		if !isToken(item) {
+func isText(value []byte) bool { return jsonbody.TypeOf(value) == jsonbody.AString }
+
+// areTokens reports whether a value is an array of token ids. It keeps none of them: there may be millions.
+func areTokens(value []byte) bool {
+	has := false
+	for item := range jsonbody.Elements(value) {
+		if _, err := strconv.ParseUint(string(item), 10, 31); err != nil {
 			return false
 		}
+		has = true
 	}
-	return len(items) > 0
-}
-
-func isToken(v gjson.Result) bool {
-	return v.Type == gjson.Number && v.Num >= 0 && v.Num <= math.MaxInt32 && !strings.ContainsAny(v.Raw, ".eE-")
+	return has
 }
 
 // count parses a whole number that is at least least. most is for the message only: the caller rejects larger numbers.

@@ -42,7 +42,7 @@ func (w *counting) Counted(answer []byte) (int, *translate.Error) {
 	default:
 	}
 	if !jsonbody.IsObject(answer) || tokens.Type != gjson.Number {
-		return 0, translate.Nonsense()
+		return 0, w.nonsense()
 	}
 	return countOf(tokens), nil
 }

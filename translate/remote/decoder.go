@@ -40,7 +40,7 @@ func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	}
 	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
 	if err == nil && !ok && !d.ended {
-		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
+		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
 	}
 	return err
 }
@@ -76,7 +76,7 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 	case bytes.Equal(data, jsonbody.DoneMark):
 		return d.finish(emit)
 	case !jsonbody.IsObject(data):
-		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
+		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
 	}
 	var c chunk
 	all := gjson.ParseBytes(data)

@@ -39,7 +39,7 @@ func (w *base) CheckEmbedding(e *request.Embedding) *translate.Error {
 // Embedded parses {"data":[{"embedding":[…],"index":0}],"usage":{"prompt_tokens":3}}.
 func (w *base) Embedded(answer []byte, inputs int) (*request.Embedded, *translate.Error) {
 	if !jsonbody.IsObject(answer) {
-		return nil, translate.Nonsense()
+		return nil, w.nonsense()
 	}
 	got := &request.Embedded{Vectors: make([][]byte, inputs)}
 	ok := true
@@ -55,7 +55,7 @@ func (w *base) Embedded(answer []byte, inputs int) (*request.Embedded, *translat
 		ok = ok && vector != nil
 	}
 	if !ok {
-		return nil, translate.Nonsense()
+		return nil, w.nonsense()
 	}
 	got.Prompt = countOf(gjson.GetBytes(answer, "usage.prompt_tokens"))
 	return got, nil
@@ -102,7 +102,7 @@ func (w *ranking) Rerank(body *jsonbody.Body, r *request.Rerank) wire.Upstream {
 // Reranked parses {"results":[{"index":0,"relevance_score":0.81}],"usage":{"prompt_tokens":3}}, or SGLang's [{"index":0,"score":0.81}].
 func (w *ranking) Reranked(answer []byte, documents int) (*request.Reranked, *translate.Error) {
 	if !gjson.ValidBytes(answer) {
-		return nil, translate.Nonsense()
+		return nil, w.nonsense()
 	}
 	results, field := gjson.GetBytes(answer, "results"), "relevance_score"
 	if all := gjson.ParseBytes(answer); all.IsArray() {
@@ -120,7 +120,7 @@ func (w *ranking) Reranked(answer []byte, documents int) (*request.Reranked, *tr
 		return ok
 	})
 	if !ok || count != documents {
-		return nil, translate.Nonsense()
+		return nil, w.nonsense()
 	}
 	got.Prompt = countOf(gjson.GetBytes(answer, "usage.prompt_tokens"))
 	return got, nil

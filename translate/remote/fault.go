@@ -37,7 +37,7 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return &translate.Error{
 			Kind: translate.KindUnavailable, Code: "remote_model_missing",
-			Message: remote + " doesn't know the model " + w.Name + " any more, or not this kind of request: " + tidy(message),
+			Message: remote + " doesn't know the model " + w.Name + " any more, or not this kind of request.", // its message may list other models
 		}
 	case http.StatusTooManyRequests:
 		return &translate.Error{Kind: translate.KindQueueFull, Code: "remote_busy", Message: remote + " takes no more requests at the moment: " + tidy(message)}
@@ -52,6 +52,11 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	default:
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
 	}
+}
+
+// nonsense returns the error of an answer that can't be parsed.
+func (w *base) nonsense() *translate.Error {
+	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The answer of the remote " + w.Remote + " can't be read: it is not what servers of its kind send."}
 }
 
 // codeOf returns the code of an error that is the client's fault.

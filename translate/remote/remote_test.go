@@ -319,7 +319,7 @@ func TestFault(t *testing.T) {
 		},
 		"a model that is gone": {
 			404, `{"object":"error","message":"The model ` + "`x`" + ` does not exist.","code":404}`,
-			translate.Error{Kind: translate.KindUnavailable, Code: "remote_model_missing", Message: "The remote gpu1 doesn't know the model Org/Model any more, or not this kind of request: The model `x` does not exist."},
+			translate.Error{Kind: translate.KindUnavailable, Code: "remote_model_missing", Message: "The remote gpu1 doesn't know the model Org/Model any more, or not this kind of request."},
 		},
 		"too many": {
 			429, `{"error":{"message":"Too many requests, see http://10.0.0.7:9000/limits"}}`,

@@ -12,7 +12,7 @@ import (
 
 // Limits of all images of a request.
 const (
-	maxImages      = 64
+	MaxImages      = 64
 	maxImagePixels = 256_000_000
 )
 
@@ -35,8 +35,8 @@ func (m *Images) Read(where, dataURL string) (*translate.Image, *translate.Error
 
 // Decode is like [Images.Read] for plain base64.
 func (m *Images) Decode(where, encoded string) (*translate.Image, *translate.Error) {
-	if m.number++; m.number > maxImages {
-		return nil, badImage(where, "is one of more than "+strconv.Itoa(maxImages)+" images: send fewer in one request.")
+	if m.number++; m.number > MaxImages {
+		return nil, badImage(where, "is one of more than "+strconv.Itoa(MaxImages)+" images: send fewer in one request.")
 	}
 	// A line break may follow every 64 characters or so.
 	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/32*33 {
