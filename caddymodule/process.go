@@ -23,6 +23,7 @@ type Process struct {
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
 	Addresses []string  `json:"addresses"` // of its sites, as URLs; none while it is starting
+	Pages     []string  `json:"pages"`     // of those, where browsers get the page, as URLs to open
 	Sandbox   string    `json:"sandbox"`   // of new engines: its mechanism, "off", or "not available" and why
 	// Engines are what would be started for a model that is loaded now; none while the server is starting.
 	Engines []node.FoundEngine `json:"engines"`
@@ -38,9 +39,9 @@ func serveStatus(w http.ResponseWriter, r *http.Request, socket string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	engines := activeEngines()
+	engines, ctx := activeEngines(), caddy.ActiveContext()
 	_ = json.NewEncoder(w).Encode(Process{ // an error means that the client disconnected
-		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(caddy.ActiveContext()),
+		Version: versionOf(), Home: filepath.Dir(filepath.Dir(socket)), PID: os.Getpid(), StartedAt: processStarted, Addresses: addressesOf(ctx), Pages: pagesOf(sitesOf(ctx)),
 		Sandbox: sandboxOf(engines), Engines: engines,
 	})
 }

@@ -2,6 +2,8 @@ package caddymodule
 
 import (
 	"maps"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -44,6 +46,31 @@ func sitesOf(ctx caddy.Context) []resource.Site {
 		}
 	}
 	return sites
+}
+
+// pagesOf returns the URLs of the sites that have the page, as a browser on this machine can open them.
+func pagesOf(sites []resource.Site) []string {
+	pages := []string{}
+	for _, s := range sites {
+		for _, address := range s.Addresses {
+			u, err := url.Parse(address)
+			if !s.Page || err != nil || u.Scheme != "http" && u.Scheme != "https" {
+				continue
+			}
+			host := u.Hostname()
+			if len(s.Hosts) > 0 && !strings.ContainsAny(s.Hosts[0], "*{") {
+				host = s.Hosts[0]
+			}
+			if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+				host = "localhost"
+			}
+			if port := u.Port(); strings.Contains(host, ":") || port != map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+				host = net.JoinHostPort(host, port)
+			}
+			pages = append(pages, u.Scheme+"://"+host)
+		}
+	}
+	return pages
 }
 
 // eachHandler calls do with each lm_api in routes, and the hosts that it serves.

@@ -77,6 +77,9 @@ func pageModels(t *testing.T, s *harness.Server, _ *hub) {
 	tab.Click("button", "Chat template")
 	tab.Has("button", "Copy chat template")
 	tab.CheckAccess("details")
+	tab.Go("#/models/acme%2Frandom")
+	tab.Click("link", "Chat")
+	tab.Wait("the chat is with this model", `document.querySelector("[aria-label=Model]")?.value === "acme/random"`)
 }
 
 // pageLoad loads models with the settings of the dialog, whose estimate follows what is typed.
@@ -298,8 +301,8 @@ func pageSuggestions(t *testing.T, s *harness.Server, tab *harness.Tab) {
 		t.Errorf("%d settings have %d suggestions", settings, len(texts))
 	}
 	for i, text := range texts {
-		file := s.Home.WriteFile(fmt.Sprintf("suggested-%d", i), text+"\nhttp://:1234 {\n\tlm_api\n}\n")
-		if adapted := s.Home.Command("adapt", "--adapter", "caddyfile", "--config", file); adapted.Status != 0 {
+		file := s.WriteFile(fmt.Sprintf("suggested-%d", i), text+"\nhttp://:1234 {\n\tlm_api\n}\n")
+		if adapted := s.Command("adapt", "--adapter", "caddyfile", "--config", file); adapted.Status != 0 {
 			t.Errorf("%s\n%s", text, adapted.Output)
 		}
 	}

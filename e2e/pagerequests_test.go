@@ -32,7 +32,7 @@ func TestPage_FirstRequests(t *testing.T) {
 				tab.Press("Enter")
 			}
 			tab.Wait("a model is chosen", `document.querySelector("main select")?.value === "`+harness.Model+`"`)
-			for _, family := range []string{"OpenAI", "Anthropic", "Native", "Native v0"} {
+			for _, family := range []string{"OpenAI", "Anthropic", "Native", "Native v0", "Ollama"} {
 				tab.Click("radio", family)
 				for _, language := range []string{"curl", "Python", "Node", "Go"} {
 					if name == "open" && language != "curl" && family != "Native" {

@@ -89,6 +89,9 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 		if len(p.Addresses) > 0 {
 			fmt.Fprintf(text, "It serves on %s.\n", strings.Join(p.Addresses, ", "))
 		}
+		if len(p.Pages) > 0 { // an older server doesn't have it
+			fmt.Fprintf(text, "Its page for browsers is at %s.\n", p.Pages[0])
+		}
 		if p.Sandbox != "" { // an older server doesn't have it
 			fmt.Fprintf(text, "Engines' sandbox: %s.\n", p.Sandbox)
 		}

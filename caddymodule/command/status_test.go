@@ -16,14 +16,14 @@ func TestStatus_ForPeople(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(0, 0)
 	process := caddymodule.Process{
-		Version: "v1", Home: "/h", PID: 7, StartedAt: start, Addresses: []string{"http://a"}, Sandbox: "Landlock",
+		Version: "v1", Home: "/h", PID: 7, StartedAt: start, Addresses: []string{"http://a"}, Pages: []string{"http://a", "http://b"}, Sandbox: "Landlock",
 		Engines: []node.FoundEngine{
 			{Name: "llama_server", Executable: "/bin/llama-server", Sandbox: "Landlock"},
 			{Name: "mlx_lm", Executable: "/bin/python3", Sandbox: "off: because"},
 			{Name: "other", Problem: "there is none", Sandbox: "off: why not"},
 		},
 	}
-	const begin = "lmcaddy v1 is running on /h, as process 7, for 3s.\nIt serves on http://a.\nEngines' sandbox: Landlock.\n"
+	const begin = "lmcaddy v1 is running on /h, as process 7, for 3s.\nIt serves on http://a.\nIts page for browsers is at http://a.\nEngines' sandbox: Landlock.\n"
 	const engines = "\nENGINE        EXECUTABLE\nllama_server  /bin/llama-server\nmlx_lm        /bin/python3\nother         -\n"
 	older := process
 	older.Engines = nil

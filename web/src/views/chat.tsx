@@ -8,7 +8,8 @@ import { branches, path } from "../chat/tree";
 import { TurnView } from "../chat/turnview";
 import { isAbort } from "../core/http";
 import { useResource } from "../core/resource";
-import { href, useRoute } from "../core/router";
+import { href, setQuery, useRoute } from "../core/router";
+import { lacks, useCan } from "../core/session";
 import { useStore } from "../core/store";
 import type { Model, Models } from "../core/types";
 import { Button } from "../ui/Button";
@@ -19,7 +20,8 @@ import { View } from "../ui/View";
 export function ChatView({ rest }: { rest: string }) {
 	const state = useStore(chat);
 	const o = useStore(options);
-	const models = useResource<Models>("/api/v1/models", { events: ["model_*", "models.changed"] });
+	const mayList = useCan("models.read");
+	const models = useResource<Models>(mayList ? "/api/v1/models" : null, { events: ["model_*", "models.changed"] });
 	const opening = useOpening(rest);
 	const [isSettingUp, setSettingUp] = useState(false);
 	const all = (models.data?.models ?? []).filter((m) => m.type === "llm");
@@ -35,7 +37,7 @@ export function ChatView({ rest }: { rest: string }) {
 				title="Chat"
 				actions={
 					<>
-						<ModelPicker models={all} value={state.model} isKnown={model !== undefined} />
+						{mayList ? <ModelPicker models={all} value={state.model} isKnown={model !== undefined} /> : <ModelName value={state.model} />}
 						<Button icon="settings" onClick={() => setSettingUp(true)}>
 							Settings
 						</Button>
@@ -112,8 +114,14 @@ function useOpening(id: string) {
 	return { error: state.id === id ? state.error : null, isLoading: isWanted && state.id !== id, retry: () => setAttempt(attempt + 1) };
 }
 
-/** Chooses a model if none is: a loaded one, if there is one. */
+/** Chooses the model that the address names. Otherwise, if none is chosen: a loaded one, if there is one. */
 function useModel(all: Model[] | null, model: Model | undefined): void {
+	const asked = useRoute().query.get("model");
+	useEffect(() => {
+		if (!asked) return;
+		setModel(asked);
+		setQuery({ model: null });
+	}, [asked]);
 	useEffect(() => {
 		if (!all || all.length === 0) return;
 		if (!model) setModel((all.find((m) => m.loaded_instances.length > 0) ?? all[0])?.key ?? "");
@@ -156,6 +164,11 @@ function ModelPicker({ models, value, isKnown }: { models: Model[]; value: strin
 			{others.length > 0 && <optgroup label="Loaded when asked">{others.map(option)}</optgroup>}
 		</select>
 	);
+}
+
+/** Takes the name of a model from somebody who may use models, but not list them. */
+function ModelName({ value }: { value: string }) {
+	return <input class="model-picker" aria-label="Model" placeholder="Name of a model" title={lacks("models.read")} value={value} spellcheck={false} autocomplete="off" onInput={(e) => setModel(e.currentTarget.value.trim())} />;
 }
 
 function Export({ state }: { state: Chat }) {

@@ -37,9 +37,11 @@ export function ModelDetails({ name }: { name: string }) {
 			actions={
 				model.data && (
 					<>
-						<a class="button" href={href("chat", "", { model: key })}>
-							Chat
-						</a>
+						{model.data.type === "llm" && (
+							<a class="button" href={href("chat", "", { model: key })}>
+								Chat
+							</a>
+						)}
 						<Button kind="primary" disabledFor={disabledFor} onClick={() => setLoading(true)}>
 							Load…
 						</Button>

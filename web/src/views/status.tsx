@@ -38,6 +38,7 @@ const meanings: Record<string, string> = {
 	preloading: "Models that are preloaded aren't ready yet.",
 	starting: "The server is starting.",
 	shutting_down: "The server is shutting down.",
+	remote_unreachable: "A remote can't be reached: its models can't be used unless another place has them.",
 };
 
 function HealthLine({ version }: { version?: string }) {
