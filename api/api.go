@@ -188,6 +188,9 @@ func (c *call) serve() error {
 	if c.node, err = c.api.Node(c.r.Context()); err != nil {
 		return err
 	}
+	if refused := c.refuseLoop(); refused != nil {
+		return refused
+	}
 	if err := c.identify(found.scope); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
@@ -63,7 +64,7 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 
 func describe(m node.ModelState) resource.Model {
 	d := DescribeModel(&m.Model)
-	d.Aliases, d.Places = m.Aliases, placesOf(&m)
+	d.Aliases, d.Places, d.Via = m.Aliases, placesOf(&m), viaOf(&m)
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
 	}
@@ -107,13 +108,23 @@ func (c *call) listOpenAI() error {
 	return c.answer(openAIModels{Object: "list", Data: listed(c, models, openAIObject)})
 }
 
-// listed are the objects of the loaded instances, and of the other models if the settings say so.
+// listed are the objects of the loaded instances, and of the other models if the settings say so. Instances of remotes are listed once, by the
+// model's key: clients ask for what is listed, and a name of one place would keep them from the others.
 func listed[T any](c *call, models []node.ModelState, object func(id string, m catalog.Model, in supervisor.Info) T) []T {
 	objects := []T{}
 	all := c.node.Settings().ListAll
 	for _, m := range models {
+		isKey := func(in supervisor.Info) bool { return in.ID == m.Key }
+		isListed := slices.ContainsFunc(m.Instances, isKey)
 		for _, in := range m.Instances {
-			objects = append(objects, object(in.ID, m.Model, in))
+			id := in.ID
+			if in.Spec.Remote != nil {
+				if isListed {
+					continue
+				}
+				id, isListed = m.Key, true
+			}
+			objects = append(objects, object(id, m.Model, in))
 		}
 		if all && len(m.Instances) == 0 {
 			objects = append(objects, object(m.Key, m.Model, supervisor.Info{}))

@@ -275,8 +275,8 @@ func TestSettings(t *testing.T) {
 		c.CORS, c.MaxBody = []string{"https://app.example"}, 5000
 		settings.Gates.PluginMCP, settings.Queue = true, 7
 	})
-	const want = `{"authentication":false,"allow":{"ephemeral_mcp":false,"plugin_mcp":true,"remote_mcp":false,"raw_grammar":false},"cors":["https://app.example"],` +
-		`"max_body_bytes":5000,"jit":true,"idle_ttl_seconds":0,"max_loaded":0,"queue":7,"list_models":"loaded","reasoning_field":"reasoning","version":"","presets":[],"identity":null}`
+	want := `{"authentication":false,"allow":{"ephemeral_mcp":false,"plugin_mcp":true,"remote_mcp":false,"raw_grammar":false},"cors":["https://app.example"],` +
+		`"max_body_bytes":5000,"jit":true,"idle_ttl_seconds":0,"max_loaded":0,"queue":7,"list_models":"loaded","reasoning_field":"reasoning","version":"","id":"` + s.node.ID() + `","presets":[],"identity":null}`
 	if got := s.do("GET", "/api/v1/settings", ""); got.body != want {
 		t.Errorf("%s", got.body)
 	}

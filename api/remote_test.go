@@ -93,6 +93,10 @@ func TestRemote_IsSentNothingOfTheClient(t *testing.T) {
 	for name, values := range asked[0].Header {
 		switch name {
 		case "Content-Type", "Content-Length", "Accept":
+		case "Via":
+			if !strings.HasPrefix(values[0], "1.1 lmcaddy-") || strings.Contains(values[0], ",") {
+				t.Errorf("the servers that it has passed are %q", values[0])
+			}
 		case "User-Agent":
 			if values[0] != "lmcaddy" {
 				t.Errorf("the user agent is %q", values[0])
@@ -329,7 +333,7 @@ func TestRemote_IsListed(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/v1/models": `"id":"a/org/far"`, "/api/v0/models": `"id":"org/far"`, "/api/v1/ps": `"remote":"a"`, "/api/v1/models/org/far": `"engine":"remote"`, "/api/tags": "org/far",
+		"/v1/models": `"id":"org/far"`, "/api/v0/models": `"id":"org/far"`, "/api/v1/ps": `"remote":"a"`, "/api/v1/models/org/far": `"engine":"remote"`, "/api/tags": "org/far",
 	} {
 		if got := s.do("GET", path, ""); got.status != http.StatusOK || !strings.Contains(got.body, want) {
 			t.Errorf("GET %s: %d %s", path, got.status, got.body)
@@ -423,5 +427,29 @@ func TestRemote_RefusesWhatIsOnlyPossibleHere(t *testing.T) {
 	got := s.do("POST", "/api/v1/models/pin", `{"model":"lmcaddy/tinychat","pinned":true}`)
 	if got.status != http.StatusOK || !strings.Contains(got.body, `"instance_ids":["lmcaddy/tinychat"]`) {
 		t.Errorf("a model that is here, too: %d %s", got.status, got.body)
+	}
+}
+
+// TestRemote_GoesNotRound: a request that has been here before is refused, as is one that has passed too many servers. Others tell what they have
+// passed.
+func TestRemote_GoesNotRound(t *testing.T) {
+	t.Parallel()
+	far := fakeremote.Start(t, "vllm", false, "Org/Far")
+	s := serve(t, &fakeengine.Script{}, withRemotes(far))
+	s.await("org/far")
+	const body = `{"model":"org/far","messages":[{"role":"user","content":"hi"}]}`
+	for _, via := range []string{"1.1 proxy, 1.1 lmcaddy-" + s.node.ID(), strings.Repeat("1.1 lmcaddy-x, ", 9)} {
+		if got := s.do("POST", "/v1/chat/completions", body, "Via", via); got.status != http.StatusServiceUnavailable || got.code() != "remote_loop" {
+			t.Errorf("%s: %d %s", via, got.status, got.body)
+		}
+		if got := s.do("GET", "/api/v1/models", "", "Via", via); got.status != http.StatusOK {
+			t.Errorf("a list: %d %s", got.status, got.body)
+		}
+	}
+	if got := s.do("POST", "/v1/chat/completions", body, "Via", "1.0 fred, 1.1 lmcaddy-other"); got.status != http.StatusOK {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if via := far.Asked()[0].Header.Get("Via"); via != "1.1 lmcaddy-other, 1.1 lmcaddy-"+s.node.ID() {
+		t.Errorf("the remote is told %q", via)
 	}
 }

@@ -122,6 +122,36 @@ func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resour
 	return described
 }
 
+// viaOf returns the ids of the servers that every request to a model passes after this one. They are told to those whose remote this server
+// is, so that a model which leads back to them isn't listed there.
+func viaOf(m *node.ModelState) (via []string) {
+	if !m.IsRemote || len(m.Places) == 0 {
+		return nil
+	}
+	via = slices.Clone(m.Places[0].Spec.Remote.Via)
+	for i := range m.Places[1:] {
+		other := m.Places[1+i].Spec.Remote.Via
+		via = slices.DeleteFunc(via, func(id string) bool { return !slices.Contains(other, id) })
+	}
+	return via
+}
+
+// refuseLoop refuses a request that has passed this server before, or too many others, on its way through remotes.
+func (c *call) refuseLoop() *translate.Error {
+	via := supervisor.ParseVia(c.r.Header)
+	if len(via) == 0 {
+		return nil
+	}
+	c.r = c.r.WithContext(supervisor.WithVia(c.r.Context(), via))
+	if c.r.Method == http.MethodGet || len(via) <= supervisor.MostHops && !slices.Contains(via, c.node.ID()) {
+		return nil
+	}
+	return &translate.Error{
+		Kind: translate.KindUnavailable, Code: "remote_loop",
+		Message: "This request has been here before, or has passed too many servers: their remotes lead in a circle. The administrator has to remove one of them.",
+	}
+}
+
 // placesOf describes the remotes that have a model.
 func placesOf(m *node.ModelState) []resource.Place {
 	var places []resource.Place

@@ -27,6 +27,7 @@ type (
 		ListModels     string      `json:"list_models"`
 		ReasoningField string      `json:"reasoning_field"`
 		Version        string      `json:"version"` // of the server
+		ID             string      `json:"id"`      // of its process
 
 		Presets       []presetAnswer          `json:"presets"`
 		Identity      *identityAnswer         `json:"identity"`                // null: the request has no token
@@ -66,6 +67,7 @@ func (c *call) settings() error {
 		ListModels:     "loaded",
 		ReasoningField: string(openai.ReasoningPlain),
 		Version:        c.api.Version,
+		ID:             c.node.ID(),
 		Presets:        []presetAnswer{},
 	}
 	if s.ListAll {

@@ -7,10 +7,12 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +66,7 @@ type Node struct {
 
 	inspections inspections
 	remotes     remotes
+	id          string // see ID
 
 	warm     *warm.Store   // saved states of prompts
 	sweeping chan struct{} // wakes sweep
@@ -97,7 +100,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	dir, logs := l.home, newLogSwitch(first.Handler())
 	log := slog.New(logs)
 	n := &Node{
-		home: dir, log: log, logs: logs, lock: l,
+		home: dir, log: log, logs: logs, lock: l, id: strings.ToLower(rand.Text()),
 		catalog:  NewCatalog(log.With("part", "catalog"), engines),
 		live:     map[uint64]Settings{},
 		stores:   map[string]*store.Store{},
@@ -166,7 +169,7 @@ func (n *Node) Push(gen uint64, s Settings) error {
 		return err
 	}
 	for _, c := range s.Remotes {
-		if _, err := remote.NewServer(c); err != nil {
+		if _, err := remote.NewServer(c, n.id); err != nil {
 			return fmt.Errorf("remote %s: %w", c.Name, err)
 		}
 	}

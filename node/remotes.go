@@ -27,6 +27,9 @@ type remotes struct {
 	byKey map[string][]*supervisor.Spec // the first place first
 }
 
+// ID returns an id of this process, by which servers that are remotes of each other notice that.
+func (n *Node) ID() string { return n.id }
+
 // reached is a remote.
 type reached struct {
 	config remote.Config
@@ -66,7 +69,7 @@ func (n *Node) setRemotes(configs []remote.Config) {
 			continue
 		}
 		at := &reached{config: c}
-		server, err := remote.NewServer(c)
+		server, err := remote.NewServer(c, n.id)
 		if err != nil {
 			n.log.Error("a remote can't be used", "remote", c.Name, "error", err)
 			at.state, at.asked = remote.State{Away: err.Error()}, true
@@ -157,7 +160,7 @@ func (n *Node) remoteSpecs(at *reached) []*supervisor.Spec {
 		specs = append(specs, &supervisor.Spec{
 			Model: m.Model, ContextLength: m.Context, Parallel: parallel, Recipe: placed{engine, m},
 			Remote: &supervisor.Remote{
-				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded,
+				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded, Via: m.Via,
 			},
 		})
 	}

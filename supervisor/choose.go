@@ -88,9 +88,9 @@ func (c *choice) prefersRemote(in, other *Instance) bool {
 }
 
 // matches reports whether an instance has the model and the draft model that the waiter wants. An instance with a draft model
-// that neither the request nor the settings ask for doesn't match.
+// that neither the request nor the settings ask for doesn't match, nor does a place that the request has come from.
 func (in *Instance) matches(w *Waiter) bool {
-	return in.Spec.Model.Key == w.Key && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
+	return in.Spec.Model.Key == w.Key && !in.leadsTo(w.Via) && (w.takesDraft(in.Spec.draft()) || in.Next != nil && w.takesDraft(in.Next.draft()))
 }
 
 // takesDraft reports whether an instance with that draft model will do. An empty key means no draft model.

@@ -221,3 +221,22 @@ func TestSentPrompts_ForgetsTheOldest(t *testing.T) {
 		t.Errorf("%d places are remembered, in a ring of %d", len(m.at), len(m.ring))
 	}
 }
+
+func TestPlace_NoneThatTheRequestHasPassedIsTaken(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	through := func(remote string, prefer int, ids ...string) Placed {
+		return placed(remote, with(remoteSpec(remote, "a", prefer, 5), func(s *Spec) { s.Remote.Via = ids }))
+	}
+	p.on(through("first", 1, "one", "two"))
+	p.on(through("second", 2, "two"))
+	p.on(through("third", 3))
+	passed := func(id uint64, ids ...string) Asked {
+		asked := stranger(id, "a")
+		asked.Waiter.Via = ids
+		return asked
+	}
+	p.on(passed(1), Grant{1, 1, 1, false})
+	p.on(passed(2, "one"), Grant{2, 2, 1, false})
+	p.on(passed(3, "none", "two"), Grant{3, 3, 1, false})
+}

@@ -23,13 +23,14 @@ type Server interface {
 // loaded nor stopped by the supervisor, takes no memory here, and is never evicted.
 type Remote struct {
 	Server  Server
-	Name    string // of the remote, in the configuration
-	Address string // for administrators; without a secret
-	Kind    string // of the server, such as "vllm"
-	Version string // of the server; empty: unknown
-	Model   string // what the server calls the model
-	Prefer  int    // places with a lower number come first; this machine has 0
-	Loaded  bool   // the server has the model loaded, as far as it tells
+	Name    string   // of the remote, in the configuration
+	Address string   // for administrators; without a secret
+	Kind    string   // of the server, such as "vllm"
+	Version string   // of the server; empty: unknown
+	Model   string   // what the server calls the model
+	Prefer  int      // places with a lower number come first; this machine has 0
+	Loaded  bool     // the server has the model loaded, as far as it tells
+	Via     []string // the ids of the servers like this one that every request to it passes, itself included
 }
 
 // place returns the number by which places are ordered.

@@ -149,14 +149,15 @@ type Waiter struct {
 	ID           uint64
 	Kind         WaitKind
 	Key          string
-	Instance     string // WaitSlots: only this one; empty: any of the key. WaitLoad, WaitUnload, WaitRestart: the one in question.
-	Draft        string // WaitSlots: the key of the draft model that the instance must have; empty: none, or that of the Spec
-	Slots        int    // WaitSlots: the number of slots
-	Owner        string // WaitSlots: of the request; owners share the queue fairly, and isolated instances give each its own slots
-	Spec         *Spec  // how to load the model, if it has to be loaded
-	MayLoad      bool   // WaitSlots: whether to load the model if it isn't loaded
-	Priority     bool   // WaitSlots: goes before requests without priority, within bounds
-	Gen          uint64 // WaitUnload: of the instance; another may take over its name
+	Instance     string   // WaitSlots: only this one; empty: any of the key. WaitLoad, WaitUnload, WaitRestart: the one in question.
+	Draft        string   // WaitSlots: the key of the draft model that the instance must have; empty: none, or that of the Spec
+	Slots        int      // WaitSlots: the number of slots
+	Owner        string   // WaitSlots: of the request; owners share the queue fairly, and isolated instances give each its own slots
+	Spec         *Spec    // how to load the model, if it has to be loaded
+	MayLoad      bool     // WaitSlots: whether to load the model if it isn't loaded
+	Via          []string // WaitSlots: the ids of the servers that it has passed
+	Priority     bool     // WaitSlots: goes before requests without priority, within bounds
+	Gen          uint64   // WaitUnload: of the instance; another may take over its name
 	Since        time.Time
 	Context      ContextNeed  // WaitSlots: context that the request needs
 	Prompt       prefix.Chain // WaitSlots: of the request

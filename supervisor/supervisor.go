@@ -140,6 +140,8 @@ type Demand struct {
 	Prompt       prefix.Chain // by which the slot with the best state is found; nil: any slot
 	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
 	Unsaved      bool         // the state of its slot is never saved
+
+	Via []string // the ids of the servers that it has passed, as [Via]
 }
 
 // Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
@@ -165,7 +167,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	a, err := s.wait(ctx, d.Notify, Waiter{
 		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
 		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via,
 	})
 	if err != nil {
 		return nil, err

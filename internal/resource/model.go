@@ -25,6 +25,7 @@ type Model struct {
 	Format           Word          `json:"format"`
 	Aliases          []string      `json:"aliases,omitempty"` // beyond the specification
 	Places           []Place       `json:"places,omitempty"`  // beyond the specification: the remotes that have it
+	Via              []string      `json:"via,omitempty"`     // beyond the specification: ids of the servers that every request to it passes
 	Capabilities     *Capabilities `json:"capabilities,omitempty"`
 	*Description
 }

@@ -50,8 +50,9 @@ type nativeList struct {
 				Context int `json:"context_length"`
 			} `json:"config"`
 		} `json:"loaded_instances"`
-		Context      int     `json:"max_context_length"`
-		Format       *string `json:"format"`
+		Context      int      `json:"max_context_length"`
+		Format       *string  `json:"format"`
+		Via          []string `json:"via"`
 		Capabilities *struct {
 			Vision    bool `json:"vision"`
 			ToolUse   bool `json:"trained_for_tool_use"`
@@ -76,7 +77,11 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 		}
 	}
 	s.kind.Store(kind)
-	found := Found{Kind: kind, Version: s.version(ctx, kind)}
+	found := Found{Kind: kind}
+	var id string
+	if found.Version, id = s.version(ctx, kind); id != "" && id == s.self {
+		return Found{}, errors.New("it is this server itself: delete the remote")
+	}
 	var models []Model
 	switch kind {
 	case KindLmcaddy, KindLMStudio:
@@ -94,7 +99,10 @@ func (s *Server) Discover(ctx context.Context) (Found, error) {
 	for i := range models {
 		m := &models[i]
 		s.config.describe(m)
-		if s.config.takes(m) && !seen[m.Key] {
+		if id != "" {
+			m.Via = append([]string{id}, m.Via...)
+		}
+		if s.config.takes(m) && !seen[m.Key] && !slices.Contains(m.Via, s.self) {
 			seen[m.Key] = true
 			found.Models = append(found.Models, *m)
 		}
@@ -146,20 +154,24 @@ func (s *Server) detect(ctx context.Context) (string, error) {
 	return KindOpenAI, nil
 }
 
-// version returns the version of the server; empty: it doesn't tell.
-func (s *Server) version(ctx context.Context, kind string) string {
+// version returns the version of the server, and its id if it is one like this; empty: it doesn't tell.
+func (s *Server) version(ctx context.Context, kind string) (version, id string) {
 	path := map[string]string{KindLmcaddy: "/api/v1/settings", KindVLLM: "/version", KindOllama: "/api/version", KindLlamaServer: "/props"}[kind]
 	if path == "" {
-		return ""
+		return "", ""
 	}
 	var said struct {
 		Version string `json:"version"`
+		ID      string `json:"id"`
 		Build   string `json:"build_info"`
 	}
 	if s.get(ctx, path, &said) != nil {
-		return ""
+		return "", ""
 	}
-	return cmp.Or(said.Version, said.Build)
+	if kind != KindLmcaddy {
+		said.ID = ""
+	}
+	return cmp.Or(said.Version, said.Build), said.ID
 }
 
 // openAI lists the models of a server with an OpenAI-style API.
@@ -205,7 +217,7 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 	}
 	models := make([]Model, 0, len(list.Models))
 	for _, told := range list.Models {
-		m := Model{ID: told.Key, Loaded: len(told.Instances) > 0}
+		m := Model{ID: told.Key, Loaded: len(told.Instances) > 0, Via: told.Via}
 		m.Publisher, m.DisplayName, m.Architecture = told.Publisher, told.DisplayName, told.Architecture
 		m.SizeBytes, m.MaxContextLength = max(0, told.SizeBytes), max(0, told.Context)
 		if told.Type == string(catalog.TypeEmbedding) {

@@ -72,3 +72,26 @@ func TestDiscover_OfOllamasLatest(t *testing.T) {
 		t.Errorf("%+v, %v", found.Models, err)
 	}
 }
+
+func TestDiscover_OfACircle(t *testing.T) {
+	t.Parallel()
+	far := map[string]string{
+		"/api/v1/models":   `{"models":[{"key":"its/own"},{"key":"far/away","via":["third"]},{"key":"our/own","via":["third","self"]}]}`,
+		"/api/v1/health":   `{"status":"ok"}`,
+		"/api/v1/settings": `{"version":"1","id":"other"}`,
+	}
+	found, err := shapes(t, far).Discover(t.Context())
+	if err != nil || len(found.Models) != 2 {
+		t.Fatalf("%+v, %v", found.Models, err)
+	}
+	if via := found.Models[0].Via; found.Models[0].Key != "far/away" || !slices.Equal(via, []string{"other", "third"}) {
+		t.Errorf("%+v", found.Models[0])
+	}
+	if via := found.Models[1].Via; !slices.Equal(via, []string{"other"}) {
+		t.Errorf("%+v", found.Models[1])
+	}
+	far["/api/v1/settings"] = `{"id":"self"}`
+	if _, err = shapes(t, far).Discover(t.Context()); err == nil || err.Error() != "it is this server itself: delete the remote" {
+		t.Errorf("this server itself: %v", err)
+	}
+}

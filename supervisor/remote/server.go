@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,19 +37,20 @@ const (
 // Server is the connection to a remote.
 type Server struct {
 	config Config
+	self   string // the id of this server, as [supervisor.Via]
 	base   string
 	client *http.Client
 	kind   atomic.Value // a string, once it is known
 }
 
-// NewServer returns the connection to a remote. It connects when it is first used.
-func NewServer(c Config) (*Server, error) {
+// NewServer returns the connection to a remote. It connects when it is first used. self is the id of this server, as [supervisor.Via].
+func NewServer(c Config, self string) (*Server, error) {
 	secure, err := c.tls()
 	if err != nil {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 2, Count: 3}}
-	return &Server{config: c, base: c.base(), client: &http.Client{
+	return &Server{config: c, self: self, base: c.base(), client: &http.Client{
 		// The key must not reach another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{ // without the environment's proxy
@@ -98,7 +100,7 @@ func (c *Config) tls() (*tls.Config, error) {
 // Close closes the connections that aren't used.
 func (s *Server) Close() { s.client.CloseIdleConnections() }
 
-// Post sends a JSON body. Nothing of a client's request but the body is sent.
+// Post sends a JSON body. Nothing of a client's request but the body is sent, and which servers like this one it has passed.
 func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
 	req, err := s.request(ctx, http.MethodPost, path)
 	if err != nil {
@@ -117,7 +119,10 @@ func (s *Server) request(ctx context.Context, method, path string) (*http.Reques
 	if err != nil {
 		return nil, err
 	}
-	req.Header = http.Header{"User-Agent": {"lmcaddy"}, "Accept": {"application/json, text/event-stream"}}
+	req.Header = http.Header{
+		"User-Agent": {"lmcaddy"}, "Accept": {"application/json, text/event-stream"},
+		"Via": {supervisor.FormatVia(append(slices.Clip(supervisor.Via(ctx)), s.self))},
+	}
 	if s.config.Key != "" {
 		req.Header["Authorization"] = []string{"Bearer " + s.config.Key}
 	}

@@ -39,7 +39,7 @@ func shapes(t *testing.T, answers map[string]string) *Server {
 
 func serverOf(t *testing.T, c Config) *Server {
 	t.Helper()
-	s, err := NewServer(c)
+	s, err := NewServer(c, "self")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,12 +190,12 @@ func TestServer_SendsNothingElse(t *testing.T) {
 	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() }))
 	t.Cleanup(far.Close)
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	resp, err := serverOf(t, Config{URL: far.URL + "/v1/", Key: "k"}).Post(t.Context(), "/v1/chat/completions", supervisor.Payload{Pieces: [][]byte{[]byte("{}")}})
+	resp, err := serverOf(t, Config{URL: far.URL + "/v1/", Key: "k"}).Post(supervisor.WithVia(t.Context(), []string{"first"}), "/v1/chat/completions", supervisor.Payload{Pieces: [][]byte{[]byte("{}")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	want := http.Header{"Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer k"}, "Content-Length": {"2"}, "Content-Type": {"application/json"}, "User-Agent": {"lmcaddy"}}
+	want := http.Header{"Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer k"}, "Content-Length": {"2"}, "Content-Type": {"application/json"}, "User-Agent": {"lmcaddy"}, "Via": {"1.1 lmcaddy-first, 1.1 lmcaddy-self"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the header (-want +got):\n%s", diff)
 	}
@@ -257,7 +257,7 @@ func TestServer_Certificates(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := NewServer(Config{URL: far.URL, CA: authority + "x"}); err == nil {
+	if _, err := NewServer(Config{URL: far.URL, CA: authority + "x"}, "self"); err == nil {
 		t.Error("a file that isn't there is accepted")
 	}
 }
