@@ -1435,6 +1435,8 @@ export interface components {
             size_bytes: number;
             /** @enum {string} */
             type: "llm" | "embedding";
+            /** @description If the model is only on remotes that are such servers themselves: the ids of those that every request to it passes. */
+            via?: string[];
         };
         /** @description A model as it is listed, and more. */
         ModelDetails: {
@@ -1499,6 +1501,8 @@ export interface components {
             source_url: string | null;
             /** @enum {string} */
             type: "llm" | "embedding";
+            /** @description If the model is only on remotes that are such servers themselves: the ids of those that every request to it passes. */
+            via?: string[];
             vocabulary_size?: number;
         };
         ModelFile: {
@@ -1772,6 +1776,8 @@ export interface components {
             authentication: boolean;
             configuration?: components["schemas"]["Configuration"];
             cors: string[];
+            /** @description Of the server's process: by it, servers that are remotes of each other notice that. */
+            id: string;
             /** @description Whose request it is. null: it has no valid token, and no other authentication has named a user. */
             identity: {
                 /** @description Keys of models, in which * matches any characters but a slash; none: all. */
