@@ -93,6 +93,8 @@ func pageLoad(t *testing.T, s *harness.Server, _ *hub) {
 	tab.Eval(amount, &before)
 	tab.Fill("Context length", "x")
 	tab.WaitText("Enter a whole number of at least 1.")
+	tab.Fill("Context length", "99999999999999999999")
+	tab.WaitText("Enter at most 2,147,483,647.")
 	tab.Fill("Context length", "512")
 	tab.Fill("Requests at a time", "2")
 	tab.Wait("the estimate follows", `document.querySelector("dialog").innerText.includes("512 tokens, 2 at a time")`)

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { formatBytes, formatCompact, formatDay } from "../core/format";
+import { formatBytes, formatCompact, formatDay, plural } from "../core/format";
 import { get, isAbort } from "../core/http";
 import { setQuery, useRoute } from "../core/router";
 import { lacks, useCan } from "../core/session";
@@ -80,7 +80,7 @@ function useSearch(query: string): [Answer, () => void] {
 		get<FoundModels>("/api/v1/models/search", { query: { query, limit: 30 }, signal: now.signal }).then(
 			({ models }) => {
 				setAnswer({ ...nothing, models });
-				announce(`${models.length} models found`);
+				announce(`${plural(models.length, "model")} found`);
 			},
 			(error: Error) => !isAbort(error) && setAnswer({ ...nothing, error }),
 		);
@@ -114,7 +114,7 @@ function Results({ models, onChoose }: { models: FoundModel[]; onChoose: (m: Fou
 				},
 				{ title: "Best quantization here", minor: true, render: (m) => m.quantization || "–" },
 				{ title: "Size", numeric: true, minor: "phone", render: (m) => formatBytes(m.size_bytes) },
-				{ title: "This machine", render: (m) => <Fits fits={m.fits_memory} /> },
+				{ title: "Memory", render: (m) => <Fits fits={m.fits_memory} /> },
 				{ title: "Downloads", numeric: true, minor: true, render: (m) => formatCompact(m.downloads) },
 				{ title: "Updated", minor: true, render: (m) => formatDay(m.updated_at) },
 				{

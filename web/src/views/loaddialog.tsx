@@ -11,12 +11,16 @@ import { Failure, Loading, Note } from "../ui/states";
 import { announce, toast } from "../ui/toast";
 import { Estimate } from "./estimate";
 
+const usual = 32_768; // tokens: what the server chooses at most
+
 /** What is typed into the dialog; empty: as the server chooses. */
 const unset = { context_length: "", parallel: "", eval_batch_size: "", num_experts: "", ttl: "", identifier: "", flash_attention: "", offload: "" };
 type Input = typeof unset;
 type NumberName = "context_length" | "parallel" | "eval_batch_size" | "num_experts" | "ttl";
 
 const numbers: readonly NumberName[] = ["context_length", "parallel", "eval_batch_size", "num_experts", "ttl"];
+
+const most = 2 ** 31 - 1;
 
 /** The body of a load, and what is wrong with the input. */
 function read(model: Model, input: Input, pinned: boolean) {
@@ -27,6 +31,7 @@ function read(model: Model, input: Input, pinned: boolean) {
 		if (!text) continue;
 		const least = name === "ttl" ? -1 : 1;
 		if (!/^-?\d+$/.test(text) || Number(text) < least) wrong[name] = `Enter a whole number of at least ${least}.`;
+		else if (Number(text) > most) wrong[name] = `Enter at most ${formatNumber(most)}.`;
 		else body[name] = Number(text);
 	}
 	if (input.flash_attention) body["flash_attention"] = input.flash_attention === "on";
@@ -89,7 +94,7 @@ export function LoadDialog({ model, onClose }: { model: Model; onClose: () => vo
 			{error && !(error.param in input) && <Failure error={error} />}
 			<fieldset class="bare fields" disabled={isLoading}>
 				<legend class="visually-hidden">Settings of the load</legend>
-				<TextField label="Context length" inputMode="numeric" placeholder="Longest that fits, up to 32768" hint={`Tokens for one request${model.max_context_length > 0 ? `; at most ${formatNumber(model.max_context_length)}` : ""}`} {...field("context_length")} />
+				<TextField label="Context length" inputMode="numeric" placeholder={`Longest that fits, up to ${formatNumber(Math.min(model.max_context_length || usual, usual))}`} hint={`Tokens for one request${model.max_context_length > 0 ? `; at most ${formatNumber(model.max_context_length)}` : ""}`} {...field("context_length")} />
 				<TextField label="Requests at a time" inputMode="numeric" placeholder="Chosen by memory" hint="Each has a context of its own" {...field("parallel")} />
 				<TextField label="Unload after" inputMode="numeric" placeholder="Never" hint="Seconds without a request; 0 or -1: never" {...field("ttl")} />
 				<TextField label="Identifier" placeholder={model.key} hint="The id for requests, if you load it more than once" {...field("identifier")} />
