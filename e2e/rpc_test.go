@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,5 +208,29 @@ func TestRPC_TheWorkerItself(t *testing.T) {
 	harness.Eventually(t, 10*time.Second, "the worker has ended", func() bool { return !process.Alive() })
 	if r := h.Command("rpc-worker", "--listen", "203.0.113.1"); r.Status != 1 || !strings.Contains(r.Output, "isn't a private address") {
 		t.Errorf("%d: %s", r.Status, r.Output)
+	}
+}
+
+// TestRPC_Images: a model that sees pictures says the same of one on a worker as here.
+func TestRPC_Images(t *testing.T) {
+	t.Parallel()
+	h := withVision(t)
+	for _, file := range []string{"tinyvision-q4_0.gguf", "mmproj-tinyvision-f16.gguf"} {
+		content, err := os.ReadFile(filepath.Join(h.Dir, "models", filepath.FromSlash(visionModel), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.AddModel("lmcaddy/local", file, content)
+	}
+	w := newWorker(h)
+	w.start()
+	s := harness.Start(h, harness.Config{LM: []string{fmt.Sprintf("model %s {\n\t\t\trpc %s\n\t\t}", visionModel, w.address)}})
+	picture := "data:image/png;base64," + base64.StdEncoding.EncodeToString(red(t)["png"])
+	ask := harness.Fields{"temperature": 0, "max_tokens": 24, "messages": []harness.Fields{{"role": "user", "content": []harness.Fields{
+		{"type": "text", "text": "Describe"}, {"type": "image_url", "image_url": harness.Fields{"url": picture}},
+	}}}}
+	there, here := s.Chat(ask.With("model", visionModel)), s.Chat(ask.With("model", "lmcaddy/local"))
+	if there.Content != here.Content || there.Reasoning != here.Reasoning || there.Usage.Prompt != here.Usage.Prompt || there.Content == "" {
+		t.Errorf("%+v on a worker, %+v here", there, here)
 	}
 }
