@@ -25,8 +25,12 @@ type decoder struct {
 	timings *translate.Timings
 	pieces  int // about the number of generated tokens
 	think   int // those of them that are thinking
+	bytes   int // of the stream
 	ended   bool
 }
+
+// maxAnswer bounds the stream of an answer, in bytes: a server may ignore the limit of tokens, and an answer in one piece is kept until its end.
+const maxAnswer = 1 << 30
 
 // call is a call of a tool that has begun.
 type call struct {
@@ -37,6 +41,9 @@ type call struct {
 func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if d.ended {
 		return nil
+	}
+	if d.bytes += len(p); d.bytes > maxAnswer {
+		return d.end(translate.Fault{Err: d.wire.endless()}, emit)
 	}
 	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
 	if err == nil && !ok && !d.ended {

@@ -59,6 +59,11 @@ func (w *base) nonsense() *translate.Error {
 	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The answer of the remote " + w.Remote + " can't be read: it is not what servers of its kind send."}
 }
 
+// endless returns the error of an answer that is longer than any that was asked for.
+func (w *base) endless() *translate.Error {
+	return &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote " + w.Remote + " went on answering without an end."}
+}
+
 // codeOf returns the code of an error that is the client's fault.
 func codeOf(e gjson.Result) string {
 	if code := e.Get("code"); code.Type == gjson.String && word.MatchString(code.Str) {
