@@ -11,6 +11,7 @@ import (
 
 // TestPage_Remotes shows the servers that this one reaches, and where their models are.
 func TestPage_Remotes(t *testing.T) {
+	t.Parallel()
 	far := harness.NewHome(t)
 	far.AddRandom("far/away", randommodel.Dense, 1)
 	attic := harness.Start(far, harness.Config{})

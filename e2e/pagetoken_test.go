@@ -10,6 +10,7 @@ import (
 
 // TestPage_Token: a site with authentication asks for a token, keeps it in the tab alone, and asks again when it is revoked.
 func TestPage_Token(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	s := harness.Start(home, harness.Config{Site: []string{"lm_auth"}})
 	admin := s.As(created(t, home, "--name", "admin", "--scopes", "admin"))
@@ -88,6 +89,7 @@ func TestPage_Token(t *testing.T) {
 
 // TestPage_Trusted: somebody whom another authentication has let in needs no token.
 func TestPage_Trusted(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	hash := strings.TrimSpace(home.Command("hash-password", "--plaintext", "hiccup", "--algorithm", "bcrypt", "--bcrypt-cost", "4").Output)
 	s := harness.Start(home, harness.Config{Site: []string{"basic_auth {", "\tada " + hash, "}", "lm_auth {", "\ttrust {http.auth.user.id}", "}"}})
@@ -99,6 +101,7 @@ func TestPage_Trusted(t *testing.T) {
 
 // TestPage_Hosts: the page is the same for everybody and shows nothing by itself: under a foreign name, the API refuses it.
 func TestPage_OtherName(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Base+"/", nil)
 	if err != nil {
