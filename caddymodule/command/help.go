@@ -10,7 +10,7 @@ import (
 
 // description is the beginning of the program's help, before the commands.
 const description = `lmcaddy turns a machine into a model server: it runs an engine for each loaded
-model, and serves OpenAI-style, Anthropic-style and LM Studio's native APIs.
+model, and serves OpenAI-style, Anthropic-style, Ollama's and LM Studio's APIs.
 
 The first steps:
   lmcaddy runtime get llama.cpp    downloads an engine

@@ -27,7 +27,7 @@ func (m *scm) commands() [][]string {
 	start := quoted(m.of.Program) + " run --config " + quoted(m.of.Config)
 	return [][]string{
 		{"sc.exe", "create", Name, "binPath=", start, "start=", "auto", "obj=", virtualAccount, "DisplayName=", "lmcaddy model server"},
-		{"sc.exe", "description", Name, "Serves models over OpenAI-style, Anthropic-style and LM Studio's APIs."},
+		{"sc.exe", "description", Name, "Serves models over OpenAI-style, Anthropic-style, Ollama's and LM Studio's APIs."},
 		// Three restarts five seconds after a failure; a day without one forgets them. A failure is any exit with an error.
 		{"sc.exe", "failure", Name, "reset=", "86400", "actions=", "restart/5000/restart/5000/restart/60000"},
 		{"sc.exe", "failureflag", Name, "1"},

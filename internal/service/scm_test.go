@@ -21,7 +21,7 @@ func TestInstall_Windows(t *testing.T) {
 	want := []string{
 		`sc.exe query lmcaddy`,
 		`sc.exe create lmcaddy binPath= "C:\Program Files\lmcaddy\lmcaddy.exe" run --config C:\ProgramData\lmcaddy\Caddyfile start= auto obj= NT SERVICE\lmcaddy DisplayName= lmcaddy model server`,
-		`sc.exe description lmcaddy Serves models over OpenAI-style, Anthropic-style and LM Studio's APIs.`,
+		`sc.exe description lmcaddy Serves models over OpenAI-style, Anthropic-style, Ollama's and LM Studio's APIs.`,
 		`sc.exe failure lmcaddy reset= 86400 actions= restart/5000/restart/5000/restart/60000`,
 		`sc.exe failureflag lmcaddy 1`,
 		`reg.exe add HKLM\SYSTEM\CurrentControlSet\Services\lmcaddy /v Environment /t REG_MULTI_SZ /d LMCADDY_HOME=C:\ProgramData\lmcaddy /f`,
