@@ -13,8 +13,7 @@ const (
 	renewEvery = 10 * time.Second
 	// renewTimeout bounds the time that the store may take.
 	renewTimeout = 5 * time.Second
-	// unrenewed is after which time a turn in progress is considered that of a server that crashed. The clocks of servers that share a
-	// database may differ.
+	// unrenewed is after which time a turn in progress is considered that of a server that crashed, by the database's clock.
 	unrenewed = 2 * time.Minute
 )
 
@@ -51,7 +50,7 @@ func renew(ctx context.Context, s *store.Store, runs map[string]*Run) error {
 func (n *Node) failUnfinished(s *store.Store, unrenewed time.Duration) {
 	ctx, cancel := context.WithTimeout(n.ctx, renewTimeout)
 	defer cancel()
-	switch failed, err := s.FailUnfinished(ctx, time.Now().Add(-unrenewed)); {
+	switch failed, err := s.FailUnfinished(ctx, unrenewed); {
 	case err != nil && n.ctx.Err() == nil:
 		n.log.Warn("can't look for background responses that a server left when it crashed", "error", err)
 	case failed > 0:

@@ -87,7 +87,7 @@ func (p *postgres) once(ctx context.Context, do func(*tx) error, again bool) err
 	if err != nil {
 		return err
 	}
-	if err := do(&tx{ctx: ctx, q: began, skip: " FOR UPDATE SKIP LOCKED", again: again}); err != nil {
+	if err := do(&tx{ctx: ctx, q: began, clock: p.clock(), skip: " FOR UPDATE SKIP LOCKED", again: again}); err != nil {
 		_ = began.Rollback() // otherwise the server does it
 		return err
 	}
@@ -183,6 +183,11 @@ func (p *postgres) close() error            { return p.db.Close() }
 func (p *postgres) lock(t *tx) error {
 	_, err := t.exec("SELECT pg_advisory_xact_lock($1)", int64(migrationLock))
 	return err
+}
+
+// clock counts from 1970, like the clocks of this machine.
+func (p *postgres) clock() string {
+	return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000000)::BIGINT"
 }
 
 func (p *postgres) schema(script string) string {

@@ -118,7 +118,7 @@ func (p *put) run(t *tx) error {
 		}
 	}
 	if p.Status == InProgress {
-		if _, err := t.exec(insertUnfinished, p.ID, time.Now().UnixNano()); err != nil {
+		if _, err := t.exec(t.timed(insertUnfinished), p.ID); err != nil {
 			return err
 		}
 	}

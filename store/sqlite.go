@@ -153,7 +153,7 @@ func (s *sqliteFile) uri(access string, pragmas ...string) string {
 // transact must not be called concurrently.
 func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
 	// For a context that can be canceled, the driver starts a goroutine for each statement. These statements are short.
-	t := &tx{ctx: context.Background(), q: s.session}
+	t := &tx{ctx: context.Background(), q: s.session, clock: s.clock()}
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return s.explain(err)
 	}
@@ -217,6 +217,8 @@ func (s *sqliteFile) group() int              { return groupJobs }
 func (s *sqliteFile) writers() int            { return 1 }
 func (s *sqliteFile) lock(*tx) error          { return nil } // BEGIN IMMEDIATE locks
 func (s *sqliteFile) name() string            { return s.path }
+
+func (s *sqliteFile) clock() string { return "CAST(unixepoch('subsec') * 1000000000 AS INTEGER)" }
 
 func (s *sqliteFile) schema(script string) string {
 	return strings.NewReplacer("{id}", "TEXT", "{bytes}", "BLOB", "{keyed}", " WITHOUT ROWID").Replace(script)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -52,6 +53,7 @@ type database interface {
 	writers() int            // the most concurrent transactions
 	lock(*tx) error          // prevents migrations by other processes until the transaction ends
 	schema(string) string    // translates a migration to its SQL
+	clock() string           // an SQL expression for the time, in nanoseconds since 1970
 	name() string            // for messages
 	close() error
 }
@@ -119,6 +121,9 @@ func (s *Store) read(ctx context.Context, do func(q querier) error) (err error) 
 	}
 	return s.db.explain(err)
 }
+
+// timed returns a query with the database's clock in place of {now}.
+func (s *Store) timed(query string) string { return strings.ReplaceAll(query, "{now}", s.db.clock()) }
 
 func (s *Store) isClosed() bool {
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 )
 
 // querier runs SQL, with cached prepared statements.
@@ -14,9 +15,10 @@ type querier interface {
 
 // tx is a running transaction.
 type tx struct {
-	ctx  context.Context
-	q    querier
-	skip string // suffix for SELECT that locks rows and skips those that are locked
+	ctx   context.Context
+	q     querier
+	clock string // an SQL expression for the database's time
+	skip  string // suffix for SELECT that locks rows and skips those that are locked
 	// deletes is set when data is deleted that must disappear from the disk.
 	deletes bool
 	again   bool // the connection broke, so the transaction may have been committed before
@@ -30,6 +32,9 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 	}
 	return result.RowsAffected()
 }
+
+// timed returns a query with the database's clock in place of {now}.
+func (t *tx) timed(query string) string { return strings.ReplaceAll(query, "{now}", t.clock) }
 
 // row scans the only row of a result into dest, and reports whether there was one.
 func (t *tx) row(query string, args []any, dest ...any) (bool, error) {

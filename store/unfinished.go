@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	insertUnfinished = `INSERT INTO unfinished (id, alive) VALUES ($1, $2)`
+	insertUnfinished = `INSERT INTO unfinished (id, alive) VALUES ($1, {now})`
 
 	deleteUnfinished = `DELETE FROM unfinished WHERE id = $1`
 
-	renewUnfinished = `UPDATE unfinished SET alive = $2 WHERE id = $1`
+	renewUnfinished = `UPDATE unfinished SET alive = {now} WHERE id = $1`
 
-	selectUnfinished = `SELECT id FROM unfinished WHERE alive < $1 ORDER BY id`
+	selectUnfinished = `SELECT id FROM unfinished WHERE alive <= {now} - $1 ORDER BY id`
 
 	failTurn = `UPDATE turns SET status = 'failed' WHERE id = $1 AND status = 'in_progress'`
 
@@ -112,9 +112,8 @@ func (s *Store) Renew(ctx context.Context, ids []string) (gone []string, err err
 	ids = slices.Sorted(slices.Values(ids)) // always locked in the same order
 	err = s.write(ctx, 0, func(t *tx) error {
 		gone = nil
-		now := time.Now().UnixNano()
 		for _, id := range ids {
-			n, err := t.exec(renewUnfinished, id, now)
+			n, err := t.exec(t.timed(renewUnfinished), id)
 			if err != nil {
 				return err
 			}
@@ -127,19 +126,19 @@ func (s *Store) Renew(ctx context.Context, ids []string) (gone []string, err err
 	return gone, err
 }
 
-// FailUnfinished gives the status [Failed] to the turns in progress that were last renewed before a time: the servers that made their
-// answers have crashed. It returns the number of these turns. If there are none, nothing is written.
-func (s *Store) FailUnfinished(ctx context.Context, before time.Time) (failed int, err error) {
+// FailUnfinished gives the status [Failed] to the turns in progress that were not renewed for some time, by the database's clock: the
+// servers that made their answers have crashed. It returns the number of these turns. If there are none, nothing is written.
+func (s *Store) FailUnfinished(ctx context.Context, age time.Duration) (failed int, err error) {
 	var ids []string
 	if err := s.read(ctx, func(q querier) (err error) {
-		ids, err = unfinished(ctx, q, selectUnfinished, before)
+		ids, err = unfinished(ctx, q, s.timed(selectUnfinished), age)
 		return err
 	}); err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	err = s.write(ctx, 0, func(t *tx) error {
 		failed = 0
-		ids, err := unfinished(t.ctx, t.q, selectUnfinished+t.skip, before)
+		ids, err := unfinished(t.ctx, t.q, t.timed(selectUnfinished)+t.skip, age)
 		if err != nil {
 			return err
 		}
@@ -158,8 +157,8 @@ func (s *Store) FailUnfinished(ctx context.Context, before time.Time) (failed in
 	return failed, err
 }
 
-func unfinished(ctx context.Context, q querier, query string, before time.Time) (ids []string, err error) {
-	err = each(ctx, q, query, []any{before.UnixNano()}, func(scan func(...any) error) error {
+func unfinished(ctx context.Context, q querier, query string, age time.Duration) (ids []string, err error) {
+	err = each(ctx, q, query, []any{age.Nanoseconds()}, func(scan func(...any) error) error {
 		ids = append(ids, "")
 		return scan(&ids[len(ids)-1])
 	})

@@ -13,6 +13,12 @@ type choice struct {
 	named   *Instance
 	away    bool // the one that it names is being restarted
 	longest int  // the longest context of the instances that fit otherwise, in tokens
+
+	// In a cluster:
+	self    string // this node; empty: there is no cluster
+	key     uint64 // by which nodes are ranked for the model
+	here    bool   // this machine would load the model if there were no other node
+	settled bool   // no further node needs to load it: it is being loaded here, or the instances that there are suffice
 }
 
 func (st *State) choice(w *Waiter) choice {
@@ -23,11 +29,12 @@ func (st *State) choice(w *Waiter) choice {
 	if w.Instance != "" {
 		c.away = st.restart(func(r *Waiter) bool { return r.isNamedBy(w) }) != nil
 	}
+	st.lookAround(&c)
 	if w.Context == (ContextNeed{}) {
 		return c
 	}
 	for _, in := range st.Instances {
-		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 {
+		if in.matches(w) && (!in.Status.IsLeaving() || in.Leaving == ForSettings) && in.Away == "" && in.slots() > 0 && !in.isUnloadedPeer() {
 			c.longest = max(c.longest, in.context())
 		}
 	}
@@ -45,7 +52,7 @@ func (c *choice) has(in *Instance) bool {
 		return in == c.named
 	}
 	w := c.waiter
-	if in.isRemote() && w.Kind != WaitSlots {
+	if in.isRemote() && (w.Kind != WaitSlots || w.Local || c.isNeedless(in)) {
 		return false
 	}
 	return w.uses() && !c.away && in.matches(w) && in.context() >= min(w.Context.Likely, c.longest)
@@ -56,6 +63,9 @@ func (c *choice) has(in *Instance) bool {
 func (c *choice) prefers(in, other *Instance) bool {
 	if first, second := in.Spec.place(), other.Spec.place(); first != second {
 		return first < second
+	}
+	if in.isPeer() || other.isPeer() {
+		return c.prefersNode(in, other)
 	}
 	safe := min(c.waiter.Context.Safe, c.longest)
 	if fits := in.context() >= safe; fits != (other.context() >= safe) {

@@ -23,6 +23,7 @@ type Lease struct {
 	upstream   upstream
 	process    *process // nil: the lease is of a remote's instance
 	grant      Grant
+	owner      string // of the request
 	answered   atomic.Bool
 	release    sync.Once
 

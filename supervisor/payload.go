@@ -13,6 +13,8 @@ type Payload struct {
 	Pieces [][]byte   // sent one after the other
 	Memory RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
+	Owner string // of the request; only other nodes of a cluster are told
+
 	pin *pin // the slot that it is pinned to; nil: none
 }
 

@@ -31,6 +31,7 @@ type Remote struct {
 	Prefer  int      // places with a lower number come first; this machine has 0
 	Loaded  bool     // the server has the model loaded, as far as it tells
 	Via     []string // the ids of the servers like this one that every request to it passes, itself included
+	Peer    bool     // the server is another node of this machine's cluster
 }
 
 // place returns the number by which places are ordered.
@@ -60,7 +61,7 @@ type link struct {
 	silent     atomic.Bool // an answer has stalled
 }
 
-func (k *link) post(ctx context.Context, _ *Lease, path string, body Payload) (*http.Response, error) {
+func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(k.supervisor.reaching, func() { cancel(errClosing) })
 	watch := newWatch(k.remote.Server.Silence(), func() {
@@ -73,6 +74,7 @@ func (k *link) post(ctx context.Context, _ *Lease, path string, body Payload) (*
 		cancel(nil)
 	}
 	watch.resume()
+	body.Owner = l.owner
 	resp, err := k.remote.Server.Post(ctx, path, body)
 	if err != nil {
 		end()

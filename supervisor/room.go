@@ -89,7 +89,7 @@ func exists(*Instance) bool { return true }
 // figure is capped at what they leave: that load has fitted before. The error says that the load can never fit.
 func (s *stepper) needOf(spec *Spec) (load, *Error) {
 	limits := s.st.Limits
-	fixed := s.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
+	fixed := s.st.kept()
 	if !limits.fits(fixed.plus(load{1, spec.Memory, spec.RPC})) {
 		err := neverFits(spec, limits, fixed)
 		return load{}, &err

@@ -43,7 +43,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // limits are such that every single model fits, but for a few that never do.
 func (w *world) limits() Limits {
-	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)]}
+	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)], Node: []string{"", "here"}[w.rand.IntN(2)]}
 }
 
 // spec is of a model of 40 to 100 units of memory.
@@ -357,7 +357,9 @@ func (w *world) reach() {
 		var specs []*Spec
 		for _, key := range []string{"a", "b", "c"} {
 			if w.rand.IntN(3) > 0 {
-				specs = append(specs, remoteSpec(remote, key, w.rand.IntN(5)-2, 2))
+				spec := remoteSpec(remote, key, w.rand.IntN(5)-2, 2)
+				spec.Remote.Peer, spec.Remote.Loaded = w.rand.IntN(2) == 0, w.rand.IntN(3) > 0
+				specs = append(specs, spec)
 			}
 		}
 		w.step(Placed{remote, specs, []string{"", "", "it sleeps"}[w.rand.IntN(3)]})

@@ -89,6 +89,7 @@ func (s *stepper) serve(w *Waiter) bool {
 
 // mark sets wanted for the instances that can serve a waiter, and clears promised.
 func (s *stepper) mark() {
+	s.st.countCrowd()
 	for _, in := range s.st.Instances {
 		in.promised, in.awaited, in.wanted = false, false, false
 	}
@@ -144,7 +145,7 @@ func (s *stepper) serveUse(w *Waiter) bool {
 		return false
 	case hope:
 		s.promise(w)
-		if s.isOnlyRemote(w) && s.mayLoadHere(w) {
+		if s.isOnlyRemote(w) && s.mayLoadHere(w) && !s.isSettled(w) {
 			s.needs(w) // whichever is first serves it
 		}
 		return true
@@ -220,11 +221,14 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	slots := min(w.Slots, in.slots())
 	in.InUse += slots
 	in.lendSlots(slots, w, s.now)
-	if in.isRemote() && len(w.Prompt) > 0 {
+	if in.isRemote() && !in.isPeer() && len(w.Prompt) > 0 {
 		if in.sent == nil {
 			in.sent = new(sentPrompts)
 		}
 		in.sent.add(w.Prompt)
+	}
+	if s.st.crowd != nil && w.Kind == WaitSlots {
+		s.st.crowd[w.Key]--
 	}
 	in.LastUsed = s.now
 	s.st.learnPace(w, s.now)

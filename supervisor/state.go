@@ -21,15 +21,18 @@ type State struct {
 	Closing   bool
 	LastGen   uint64
 
+	crowd map[string]int // the requests that wait for each model, by key; counted only in a cluster
+
 	lead time.Duration // overrides leadOf in tests; 0: it doesn't
 }
 
 // Limits bound what is loaded and how many requests wait. A zero field means no limit.
 type Limits struct {
-	Instances int   // loaded at the same time
-	Memory    int64 // bytes, for all instances together
-	Queue     int   // waiting requests for each model
-	Abandon   bool  // stop a load when its last waiter is gone
+	Instances int    // loaded at the same time
+	Memory    int64  // bytes, for all instances together
+	Queue     int    // waiting requests for each model
+	Abandon   bool   // stop a load when its last waiter is gone
+	Node      string // this machine in its cluster; empty: it is in none
 
 	SaveTokens int           // the least number of tokens of a slot whose state is saved
 	SaveAfter  time.Duration // once the instance has been idle for that long; 0: none are saved
@@ -163,6 +166,8 @@ type Waiter struct {
 	Prompt       prefix.Chain // WaitSlots: of the request
 	Conversation string       // WaitSlots: see Demand
 	Unsaved      bool         // WaitSlots: see Demand
+	Head         uint64       // WaitSlots: see Demand
+	Local        bool         // WaitSlots: see Demand
 	Turn         time.Time    // its position in line: its arrival, unless owners took turns or it has priority
 
 	NotBefore time.Time // WaitRestart: the earliest time

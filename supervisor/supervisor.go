@@ -142,6 +142,9 @@ type Demand struct {
 	Unsaved      bool         // the state of its slot is never saved
 
 	Via []string // the ids of the servers that it has passed, as [Via]
+
+	Head  uint64 // by which the nodes of a cluster are ranked, the same for all requests of a conversation, see HeadOf; 0: any node will do
+	Local bool   // only this machine may serve it
 }
 
 // Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
@@ -167,12 +170,12 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	a, err := s.wait(ctx, d.Notify, Waiter{
 		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
 		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via, Head: d.Head, Local: d.Local,
 	})
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, owner: d.Owner, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
 	if remote := a.info.Spec.Remote; remote != nil {
 		lease.upstream = &link{supervisor: s, remote: remote}
 	}
