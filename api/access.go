@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,9 @@ func (c *call) authenticate(trusted *node.Identity, address string) (*node.Ident
 	if err != nil {
 		return nil, err
 	}
+	if node.LooksLikePeerKey(given) {
+		return c.peer(n, given)
+	}
 	who, err := n.Verify(ctx, given)
 	var expired *node.ExpiredError
 	switch {
@@ -109,6 +113,14 @@ func (c *call) authenticate(trusted *node.Identity, address string) (*node.Ident
 	default:
 		return nil, err
 	}
+}
+
+// peer is the identity of a request of another node of the cluster.
+func (c *call) peer(n *node.Node, key string) (*node.Identity, error) {
+	if who := n.Peer(key, c.r.Header); who != nil {
+		return who, nil
+	}
+	return nil, unauthorized("The key is of no node of this cluster: it changes when a node starts again.")
 }
 
 // slowedDown is the error of a wrong token. It is returned late if many came from the same address.
@@ -137,9 +149,10 @@ func (c *call) authorize(who *node.Identity, needed node.Scope) error {
 	}
 }
 
-// identify sets the request's identity. An administrator's endpoints take a token also on a site without authentication.
+// identify sets the request's identity. On a site without authentication, an administrator's endpoints take a token, and all take the key of
+// another node.
 func (c *call) identify(needed node.Scope) error {
-	if c.who = identity(c.r.Context()); c.who != nil || needed != node.ScopeAdmin {
+	if c.who = identity(c.r.Context()); c.who != nil || needed != node.ScopeAdmin && !node.LooksLikePeerKey(bearer(c.r)) {
 		return c.authorize(c.who, needed)
 	}
 	who, err := c.authenticate(nil, c.r.RemoteAddr)
@@ -179,6 +192,8 @@ func (c *call) find(name string) (node.Target, error) {
 		return node.Target{}, c.notAmongTheirs(name)
 	case errors.As(err, &missing) && c.isRestricted():
 		return target, c.notAmongTheirs(name)
+	case err == nil && target.Model.IsRemote && c.who.IsNode():
+		return node.Target{}, &catalog.NotFoundError{Name: name}
 	}
 	if err == nil {
 		c.running.Uses(target.Model.FullKey())
@@ -213,6 +228,9 @@ func notAllowed(name string) *translate.Error {
 // models are the models that the request's identity may use.
 func (c *call) models() ([]node.ModelState, error) {
 	all, err := c.node.Models(c.r.Context())
+	if err == nil && c.who.IsNode() {
+		all = ofThisMachine(all)
+	}
 	if err != nil || !c.isRestricted() {
 		return all, err
 	}
@@ -223,6 +241,20 @@ func (c *call) models() ([]node.ModelState, error) {
 		}
 	}
 	return may, nil
+}
+
+// ofThisMachine returns the models that are on this machine, without their places elsewhere.
+func ofThisMachine(all []node.ModelState) []node.ModelState {
+	var here []node.ModelState
+	for _, m := range all {
+		if m.IsRemote {
+			continue
+		}
+		m.Places = nil
+		m.Instances = slices.DeleteFunc(slices.Clone(m.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
+		here = append(here, m)
+	}
+	return here
 }
 
 // admit counts the request against its token's limits, until it ends.
@@ -238,7 +270,7 @@ func (c *call) admit() error {
 // used counts the tokens of the request, if an engine has begun to answer it.
 func (c *call) used(rq *modelRequest, u translate.Usage) {
 	c.ledger.of.Usage = u
-	if c.answered.Load() {
+	if c.answered.Load() && !c.who.IsNode() { // the node that sends the request counts it
 		c.node.Used(c.who, rq.target.Model.Key, u)
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -62,6 +63,9 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 		chat.LimitTokens(each)
 	}
 	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
+	if c.node.IsClustered() {
+		rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), wire.ChatHead(body, chat)...)
+	}
 	return err
 }
 
@@ -78,12 +82,19 @@ func (c *call) reserveCompletion(rq *modelRequest, ask *request.Completion) erro
 	}
 	candidates := len(ask.Prompts) * ask.BestOf
 	need := node.Need{Bytes: len(rq.body.Raw), Prompts: len(ask.Prompts), Choices: candidates, Completion: ask.MaxTokens}
+	if c.node.IsClustered() && len(ask.Prompts) > 0 {
+		text := ask.Prompts[0]
+		rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), text[:min(len(text), textHead)])
+	}
 	each, err := c.reserve(rq, need, min(candidates, choicesAtOnce)*len(rq.body.Raw))
 	if err == nil && each >= 0 {
 		ask.LimitTokens(each)
 	}
 	return err
 }
+
+// textHead is how many bytes of a text tell which texts it belongs with.
+const textHead = 256
 
 // fits refuses a prompt that is longer than any context it can get, however it is tokenized. An engine would first tokenize all of
 // it, which takes up to a minute. Short bodies aren't checked.

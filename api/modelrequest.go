@@ -67,7 +67,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	if rq.demand, err = demand(body); err != nil {
 		return nil, err
 	}
-	rq.demand.Owner, rq.demand.Unsaved = c.owner(), isUnsaved(body)
+	rq.demand.Owner, rq.demand.Unsaved, rq.demand.Local = c.owner(), isUnsaved(body), c.who.IsNode()
 	if rq.target, err = c.asked(body); err != nil {
 		return nil, err
 	}

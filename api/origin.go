@@ -72,7 +72,7 @@ func allows(origins []string, origin string) bool {
 // A site without authentication also refuses other host names: a page's own name may resolve to this machine (DNS rebinding), which
 // makes the page one of the same origin.
 func (c *call) refuseForeign() *translate.Error {
-	if c.who == node.Local || c.who == node.Nobody || c.who != nil && c.who.Token != "" {
+	if c.who == node.Local || c.who == node.Nobody || c.who != nil && c.who.Token != "" || c.who.IsNode() {
 		return nil
 	}
 	if c.who == nil && !c.isForThisMachine() {

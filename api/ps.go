@@ -17,6 +17,9 @@ func (c *call) ps() error {
 	if c.isRestricted() {
 		o = ofModels(o, c.who.MayUse)
 	}
+	if c.who.IsNode() {
+		o.Instances = slices.DeleteFunc(slices.Clone(o.Instances), func(in supervisor.Info) bool { return in.Spec.Remote != nil })
+	}
 	devices := c.node.Devices()
 	if c.isRestricted() { // what is free tells of the models of others
 		for i := range devices {
@@ -24,7 +27,7 @@ func (c *call) ps() error {
 		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes = c.remotes()
+	described.Remotes, described.Nodes = c.remotes(), c.nodes()
 	if c.who == nil || !c.who.May(node.ScopeAdmin) {
 		c.narrow(&described)
 	}
@@ -55,6 +58,9 @@ func (c *call) narrow(o *resource.Overview) {
 	}
 	for i := range o.Remotes {
 		o.Remotes[i].URL = ""
+	}
+	for i := range o.Nodes {
+		o.Nodes[i].URL = ""
 	}
 	for i := range o.Coming {
 		o.Coming[i].Why = c.node.HidePaths(o.Coming[i].Why)

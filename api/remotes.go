@@ -45,7 +45,9 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remot
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		rest, why = unfitRest, fault.Message
+		if rest, why = unfitRest, fault.Message; remote.Peer { // it may just have started again
+			rest = usualRest
+		}
 		c.node.RecheckRemote(remote.Name)
 	default:
 		return fault
@@ -103,6 +105,9 @@ func DescribeRemotes(all []node.RemoteState, may func(key string) bool) []resour
 	var described []resource.OverviewRemote
 	for i := range all {
 		r := &all[i]
+		if r.IsPeer {
+			continue // it is among the nodes
+		}
 		d := resource.OverviewRemote{
 			Name: r.Name, Status: resource.RemoteConnected, Error: r.Away, Since: r.Since, Kind: r.Kind, Version: r.Version, Prefer: r.Prefer, URL: r.Address,
 		}

@@ -58,6 +58,7 @@ func activeOverview() (resource.Overview, error) {
 	}
 	o := api.DescribeOverview(n.Overview(), n.Devices(), time.Now())
 	o.Remotes = api.DescribeRemotes(n.Remotes(), func(string) bool { return true })
+	o.Nodes = api.DescribeNodes(n)
 	return o, nil
 }
 

@@ -122,6 +122,9 @@ type App struct {
 	// Servers of models that are reached over the network.
 	Remotes []Remote `json:"remotes,omitempty"`
 
+	// The cluster that this server is a node of. It needs a PostgreSQL store, which the nodes share. Default: none.
+	Cluster *Cluster `json:"cluster,omitempty"`
+
 	// Additional names and addresses of this machine. Sites without authentication accept requests for them, and TLS on
 	// demand issues certificates for them. Default: none.
 	Hosts []string `json:"hosts,omitempty"`
@@ -218,6 +221,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		ReasoningField: openai.ReasoningField(a.ReasoningField),
 		Models:         map[string]node.ModelSettings{},
 		Presets:        a.Presets,
+		Version:        versionOf(),
 	}
 	a.settings.Gates, a.settings.MCP = a.gates(), a.mcp(resolve)
 	a.settings.Store, a.settings.Warm = a.Store.settings(resolve), a.Warm.settings()
@@ -228,7 +232,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		a.settings.Models[strings.ToLower(key)] = m.settings()
 	}
 	noEngine := a.engines(node.Engines(), resolve)
-	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.remotes(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
+	if err := errors.Join(err, noEngine, a.loading(), a.hubs(replace), a.remotes(replace), a.clustered(replace), onEvent(ctx, "stopping", a.stopping), onServing(ctx)); err != nil {
 		return err
 	}
 	return ctx.GetMetricsRegistry().Register(collector{a}) // each configuration has a registry, and one app

@@ -124,6 +124,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			tls_pin <sha256>
 //			tls_insecure
 //		}
+//		cluster <url> {
+//			tls_ca <file>
+//			tls_insecure
+//		}
 //		preset <name> {
 //			system_prompt <text>
 //			<field> <value...>
@@ -183,6 +187,8 @@ func (a *App) option(d *caddyfile.Dispenser) error {
 		return a.hub(d)
 	case "remote":
 		return a.remote(d)
+	case "cluster":
+		return a.cluster(d)
 	default:
 		return unknownOption(d, "lm", appOptions)
 	}
@@ -330,13 +336,14 @@ func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 // The options, as errors list them.
 var (
 	appOptions = []string{
-		"abandoned_loads", "allow", "body_memory", "engine", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
+		"abandoned_loads", "allow", "body_memory", "cluster", "engine", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
 		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
 	}
-	modelOptions  = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
-	hubOptions    = []string{"stall_timeout", "token"}
-	remoteOptions = []string{
+	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
+	clusterOptions = []string{"tls_ca", "tls_insecure"}
+	hubOptions     = []string{"stall_timeout", "token"}
+	remoteOptions  = []string{
 		"context_length", "embeddings", "key", "kind", "models", "name", "parallel", "prefer", "rerankers", "stall_timeout", "tls_ca", "tls_insecure",
 		"tls_pin", "vision",
 	}

@@ -26,7 +26,7 @@ func TestOptions_AreAllOfTheApp(t *testing.T) {
 			t.Errorf("%s isn't described", name)
 		}
 	}
-	for block, words := range map[string][]string{"store": storeOptions, "warm": warmOptions} {
+	for block, words := range map[string][]string{"store": storeOptions, "warm": warmOptions, "cluster": clusterOptions} {
 		for _, word := range words {
 			if !slices.Contains(described, block+" "+word) {
 				t.Errorf("%s %s isn't described", block, word)

@@ -52,7 +52,7 @@ var sections = []section{
 
 // blockTypes are the types of blocks within blocks.
 var blockTypes = map[string]string{
-	"store": "Store", "warm": "Warm", "engine": "Engine", "model": "Model", "hub": "Hub", "remote": "Remote", "preset": "Preset", "trust": "Trusted",
+	"store": "Store", "warm": "Warm", "engine": "Engine", "model": "Model", "hub": "Hub", "remote": "Remote", "cluster": "Cluster", "preset": "Preset", "trust": "Trusted",
 }
 
 // otherNames are the words whose fields in JSON have another name, other than a plural.
@@ -275,7 +275,7 @@ func TestReference_IsUpToDate(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
 	}
-	inJSONOnly := map[string][]string{"Engine": {"options"}, "Hub": {"url"}, "Remote": {"url"}, "Store": {"postgres_url"}, "Trusted": {"user", "scopes"}, "Warm": {"off"}}
+	inJSONOnly := map[string][]string{"Engine": {"options"}, "Hub": {"url"}, "Remote": {"url"}, "Cluster": {"url"}, "Store": {"postgres_url"}, "Trusted": {"user", "scopes"}, "Warm": {"off"}}
 	for typ := range used {
 		for _, field := range slices.Sorted(maps.Keys(from.fields[typ])) {
 			if !used[typ][field] && !slices.Contains(inJSONOnly[typ], field) {
@@ -291,7 +291,7 @@ func TestReference_HasEveryWord(t *testing.T) {
 	from := readSource(t)
 	lm := syntaxOf(t, from.syntax["UnmarshalCaddyfile App"])
 	known := map[string][]string{
-		"lm": appOptions, "model": modelOptions, "hub": hubOptions, "remote": remoteOptions, "store": storeOptions, "warm": warmOptions,
+		"lm": appOptions, "model": modelOptions, "hub": hubOptions, "remote": remoteOptions, "cluster": clusterOptions, "store": storeOptions, "warm": warmOptions,
 	}
 	for _, e := range node.Engines() {
 		known["engine "+e.Name] = engineOptions(e)

@@ -57,6 +57,9 @@ func (n *Node) prune() {
 	if err := s.PruneHours(n.ctx, time.Now()); err != nil && n.ctx.Err() == nil {
 		n.log.Error("removing the usage of old hours failed", "error", err)
 	}
+	if err := s.PruneLimits(n.ctx, sharedKept); err != nil && n.ctx.Err() == nil {
+		n.log.Error("removing what was counted of tokens' limits failed", "error", err)
+	}
 	if bounds == (store.Bounds{}) {
 		return
 	}

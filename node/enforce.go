@@ -29,6 +29,7 @@ func (n *Node) enforce() {
 	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
 	n.mcp.Set(s.MCP.ofPool())
 	n.setRemotes(s.Remotes)
+	n.cluster.touch()
 	n.openDownloads(&s)
 	n.store.Store(n.stores[s.Store.PostgresURL])
 	n.warm.Configure(s.Warm.ofStore())
@@ -57,7 +58,7 @@ func (n *Node) enforce() {
 }
 
 func (s *Settings) limits(budget int64) supervisor.Limits {
-	l := supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads}
+	l := supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name()}
 	if !s.Warm.Off {
 		l.SaveTokens, l.SaveAfter = s.Warm.MinTokens, s.Warm.SaveAfter
 	}

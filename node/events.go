@@ -63,6 +63,9 @@ const (
 // instanceChanged is called by the supervisor.
 func (n *Node) instanceChanged(c supervisor.Change) {
 	m := &c.Spec.Model
+	if c.Spec.Remote == nil {
+		n.cluster.touch()
+	}
 	n.events.add(&Event{Type: changeEvents[c.Kind], Model: m.Key, FullKey: m.FullKey(), Change: &c}, changeEventSize+len(c.Why))
 }
 
@@ -71,6 +74,7 @@ const mostModelsChanged = 32
 
 // modelsChanged is called by the catalog.
 func (n *Node) modelsChanged(models []catalog.Model) {
+	n.cluster.touch()
 	if len(models) > mostModelsChanged {
 		n.events.add(&Event{Type: EventModelsChanged}, changeEventSize)
 		return

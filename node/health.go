@@ -43,6 +43,7 @@ const (
 	TroubleStarting     = "starting"           // the node doesn't serve yet
 	TroubleShuttingDown = "shutting_down"      // the node is about to end
 	TroubleRemote       = "remote_unreachable" // a remote can't be reached
+	TroubleNode         = "node_unreachable"   // another node of the cluster can't be reached
 )
 
 // health remembers what was found out slowly.
@@ -71,7 +72,11 @@ func (n *Node) Health(preloads bool) []Trouble {
 		}
 	}
 	for _, r := range n.Remotes() {
-		if r.Away != "" {
+		switch {
+		case r.Away == "":
+		case r.IsPeer:
+			found = append(found, Trouble{Code: TroubleNode, Message: fmt.Sprintf("The node %s of the cluster can't be reached from here: %s.", r.Name, strings.TrimRight(r.Away, "."))})
+		default:
 			found = append(found, Trouble{Code: TroubleRemote, Message: fmt.Sprintf("The remote %s can't be reached: %s.", r.Name, strings.TrimRight(r.Away, "."))})
 		}
 	}

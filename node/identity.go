@@ -33,7 +33,11 @@ type Identity struct {
 	Scopes []Scope  // its permissions
 	Models []string // keys of the models that it may use, * for any characters but a slash; empty: all
 	Limits Limits
+	Node   string // the node of the cluster that sends the request for the owner; empty: the client itself does
 }
+
+// IsNode reports whether another node of the cluster sends the request. It is served by this machine or not at all, so none goes in circles.
+func (i *Identity) IsNode() bool { return i != nil && i.Node != "" }
 
 // Limits bound the use of a token. A zero field means unlimited.
 type Limits struct {
@@ -44,6 +48,9 @@ type Limits struct {
 
 // Local is the identity of clients on the home's socket: the user that the server runs as.
 var Local = &Identity{Name: "local", Scopes: Scopes}
+
+// nodeScopes are what the other nodes of a cluster may do.
+var nodeScopes = []Scope{ScopeModelsRead, ScopeModelsManage, ScopeInference}
 
 // Nobody is the identity of a request without a token for a public endpoint, on a site with authentication.
 var Nobody = new(Identity)

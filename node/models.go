@@ -161,6 +161,8 @@ type Demand struct {
 	Prompt       prefix.Chain // made with [Node.PromptKey]; nil: any slot will do
 	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
 	Unsaved      bool         // the state of its slot is never written to a file
+	Head         uint64       // see [supervisor.Demand]
+	Local        bool         // only this machine may serve it, since another node of the cluster has sent it
 
 	context  supervisor.ContextNeed // see Needs
 	outgrown bool                   // an instance has refused the prompt as too long
@@ -175,7 +177,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
 		MayLoad: n.settings.Load().JIT && !t.Model.IsRemote, Context: d.context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx),
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Head: d.Head, Local: d.Local,
 	}
 	var err error
 	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {

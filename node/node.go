@@ -67,6 +67,8 @@ type Node struct {
 	inspections inspections
 	remotes     remotes
 	id          string // see ID
+	cluster     *cluster
+	sharing     sharing
 
 	warm     *warm.Store   // saved states of prompts
 	sweeping chan struct{} // wakes sweep
@@ -111,6 +113,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		events:   newEventLog(),
 		running:  running{of: map[string]map[*Running]struct{}{}, again: make(chan struct{}, 1)},
 		runs:     newRuns(),
+		cluster:  newCluster(),
 		pruning:  make(chan struct{}, 1),
 		sweeping: make(chan struct{}, 1),
 		suspects: newSuspects(),
@@ -137,6 +140,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
 	n.background.Go(func() { n.every(renewEvery, nil, n.renewRuns) })
+	n.background.Go(n.keepBeating)
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
 	return n
 }
@@ -173,6 +177,16 @@ func (n *Node) Push(gen uint64, s Settings) error {
 			return fmt.Errorf("remote %s: %w", c.Name, err)
 		}
 	}
+	if err := n.push(gen, s); err != nil {
+		return err
+	}
+	if s.Cluster.URL != "" {
+		n.join() // so that the first request finds the other nodes
+	}
+	return nil
+}
+
+func (n *Node) push(gen uint64, s Settings) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.openStore(&s.Store); err != nil {
@@ -194,14 +208,17 @@ func (n *Node) Pop(gen uint64) {
 
 // BeginEnd announces that Close will be called once the requests in progress have ended or timed out. The node keeps
 // working until then, and no longer reacts to engines that receive the same termination signal.
-func (n *Node) BeginEnd() { n.ending.Store(true) }
+func (n *Node) BeginEnd() {
+	n.ending.Store(true)
+	n.cluster.touch()
+}
 
 // Close stops all runs, engines, MCP servers and downloads, and unlocks the home. It returns when all processes have ended. Downloads
 // resume when the node is opened again.
 func (n *Node) Close() error {
 	n.runs.close()
 	n.cancel()
-	err := n.closeDownloads()
+	err := errors.Join(n.leave(), n.closeDownloads())
 	n.mcp.Close()
 	n.closeRemotes()
 	n.supervisor.Close()

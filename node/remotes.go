@@ -21,10 +21,12 @@ import (
 
 // remotes are the servers that this one reaches, with what is known of them.
 type remotes struct {
-	mu    sync.Mutex
-	all   map[string]*reached           // by name
-	told  chan struct{}                 // closed and replaced when a remote has answered or failed for the first time
-	byKey map[string][]*supervisor.Spec // the first place first
+	mu         sync.Mutex
+	all        map[string]*reached           // by name
+	peers      []remote.Config               // the other nodes of the cluster
+	configured []remote.Config               // the remotes of the settings
+	told       chan struct{}                 // closed and replaced when a remote has answered or failed for the first time
+	byKey      map[string][]*supervisor.Spec // the first place first
 }
 
 // ID returns an id of this process, by which servers that are remotes of each other notice that.
@@ -37,6 +39,13 @@ type reached struct {
 	state  remote.State
 	asked  bool
 	specs  []*supervisor.Spec
+	news   peerNews // if it is a node of the cluster
+}
+
+// peerNews is what a node tells of itself through the store.
+type peerNews struct {
+	revision  uint64 // of its models and instances
+	isLeaving bool   // it is shutting down
 }
 
 // placed is the note of a remote's Spec.
@@ -59,6 +68,56 @@ func (n *Node) setRemotes(configs []remote.Config) {
 	r := &n.remotes
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.configured = configs
+	n.watchRemotes()
+}
+
+// setPeers reaches the other nodes of the cluster, and no others. news are by name.
+func (n *Node) setPeers(peers []remote.Config, news map[string]peerNews) {
+	r := &n.remotes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.ctx.Err() != nil {
+		return
+	}
+	if !slices.EqualFunc(r.peers, peers, remote.Same) {
+		r.peers = peers
+		n.watchRemotes()
+	}
+	for name, told := range news {
+		at := r.all[name]
+		if at == nil || at.watch == nil || at.news == told || at.config.Peer == "" {
+			continue
+		}
+		if told.isLeaving != at.news.isLeaving {
+			n.supervisor.Place(name, at.specs, at.away(told))
+		}
+		if told.revision != at.news.revision {
+			at.watch.Recheck()
+		}
+		at.news = told
+	}
+}
+
+// away returns why a remote isn't sent requests; empty: it is.
+func (a *reached) away(news peerNews) string {
+	if a.state.Away == "" && news.isLeaving {
+		return "it is shutting down"
+	}
+	return a.state.Away
+}
+
+// watchRemotes watches the configured remotes and the other nodes of the cluster. It needs the lock.
+func (n *Node) watchRemotes() {
+	r := &n.remotes
+	configs := slices.Clone(r.configured)
+	for _, p := range r.peers {
+		if slices.ContainsFunc(configs, func(c remote.Config) bool { return c.Name == p.Name }) {
+			n.log.Error("a node of the cluster isn't asked, because a remote has its name: give the remote another", "remote", p.Name)
+			continue
+		}
+		configs = append(configs, p)
+	}
 	if r.all == nil {
 		r.all, r.told = map[string]*reached{}, make(chan struct{})
 	}
@@ -124,7 +183,7 @@ func (n *Node) remoteChanged(at *reached, s remote.State) {
 	if !isSame && (s.Away == "" || len(s.Models) > 0) {
 		at.specs = n.remoteSpecs(at)
 	}
-	n.supervisor.Place(at.config.Name, at.specs, s.Away)
+	n.supervisor.Place(at.config.Name, at.specs, at.away(at.news))
 	if !isSame {
 		n.listRemotes()
 	}
@@ -161,6 +220,7 @@ func (n *Node) remoteSpecs(at *reached) []*supervisor.Spec {
 			Model: m.Model, ContextLength: m.Context, Parallel: parallel, Recipe: placed{engine, m},
 			Remote: &supervisor.Remote{
 				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded, Via: m.Via,
+				Peer: c.Peer != "",
 			},
 		})
 	}
@@ -261,6 +321,9 @@ func (n *Node) RecheckRemote(name string) {
 	defer n.remotes.mu.Unlock()
 	if at := n.remotes.all[name]; at != nil && at.watch != nil {
 		at.watch.Recheck()
+		if at.config.Peer != "" {
+			n.cluster.wakeUp() // its key may have changed
+		}
 	}
 }
 
@@ -271,6 +334,7 @@ type RemoteState struct {
 	Key           bool // it is sent a key
 	InClear       bool // and others on the network can read it
 	Prefer        int
+	IsPeer        bool // it is another node of the cluster
 	IsAsked       bool // it has answered or failed
 }
 
@@ -283,7 +347,7 @@ func (n *Node) Remotes() []RemoteState {
 		at := n.remotes.all[name]
 		all = append(all, RemoteState{
 			State: at.state, Name: name, Address: at.config.URL, Key: at.config.Key != "", InClear: at.config.SendsKeyInClear(),
-			Prefer: at.config.Prefer, IsAsked: at.asked,
+			Prefer: at.config.Prefer, IsAsked: at.asked, IsPeer: at.config.Peer != "",
 		})
 	}
 	return all

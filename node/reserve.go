@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,8 +46,14 @@ func (n *Node) Reserve(ctx context.Context, who *Identity, m *catalog.Model, d D
 			length = max(length, in.Spec.ContextLength)
 		}
 	}
-	if err := n.recall(ctx, who.Owner); err != nil {
+	if err := n.recall(ctx, who.Owner); err != nil && !n.goesOn(err) {
 		return 0, nil, err
+	}
+	if n.isSharing() {
+		each, done, err = n.reserveShared(ctx, who.Owner, int64(who.Limits.TokensPerDay), need.within(length))
+		if !errors.Is(err, errNotShared) {
+			return each, done, err
+		}
 	}
 	return n.meter.reserve(ctx, who.Owner, int64(who.Limits.TokensPerDay), need.within(length))
 }
@@ -83,10 +90,7 @@ func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Nee
 		select {
 		case <-settled:
 		case <-timeout.C:
-			return 0, nil, &LimitError{
-				"The rest of this token's daily limit (UTC) is reserved for its requests in progress. Wait until one has been answered, or ask for fewer tokens with max_tokens.",
-				time.Second,
-			}
+			return 0, nil, restIsReserved()
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		}
@@ -98,29 +102,45 @@ func (m *meter) reserve(ctx context.Context, owner string, limit int64, need Nee
 func (m *meter) tryReserve(owner string, limit int64, need Need) (each int, tokens int64, settled <-chan struct{}, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	left := limit - m.today[owner].tokens
 	held, isHeld := m.reserved[owner]
+	each, tokens, waits, err := need.fit(limit-m.today[owner].tokens, held, isHeld)
 	switch {
-	case left <= 0:
-		return 0, 0, nil, dayIsOver()
-	case need.tokens() <= left-held:
-		each, tokens = need.Completion, need.tokens()
-	case isHeld:
+	case err != nil:
+		return 0, 0, nil, err
+	case waits:
 		if m.settled == nil {
 			m.settled = make(chan struct{})
 		}
 		return 0, 0, m.settled, nil
-	case int64(need.Choices+need.Spent) > left:
-		return 0, 0, nil, &LimitError{
-			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. Ask for fewer.", left, need.Choices), untilTomorrow(),
-		}
-	default:
-		prompt := int64(need.Bytes/bytesPerToken + need.Spent)
-		each = min(need.Completion, int(max(1, (left-prompt)/int64(max(1, need.Choices)))))
-		tokens = left
 	}
 	m.reserved[owner] = held + tokens
 	return each, tokens, nil, nil
+}
+
+// fit returns how many tokens are reserved of those that are left of a day, of which other requests hold some, and how many a choice may
+// have. If waits is set, it depends on what the others need.
+func (n Need) fit(left, held int64, isHeld bool) (each int, tokens int64, waits bool, _ error) {
+	switch {
+	case left <= 0:
+		return 0, 0, false, dayIsOver()
+	case n.tokens() <= left-held:
+		return n.Completion, n.tokens(), false, nil
+	case isHeld:
+		return 0, 0, true, nil
+	case int64(n.Choices+n.Spent) > left:
+		return 0, 0, false, &LimitError{
+			fmt.Sprintf("This token may use %d more tokens today (UTC), fewer than the %d choices that the request asks for. Ask for fewer.", left, n.Choices), untilTomorrow(),
+		}
+	}
+	prompt := int64(n.Bytes/bytesPerToken + n.Spent)
+	return min(n.Completion, int(max(1, (left-prompt)/int64(max(1, n.Choices))))), left, false, nil
+}
+
+func restIsReserved() *LimitError {
+	return &LimitError{
+		"The rest of this token's daily limit (UTC) is reserved for its requests in progress. Wait until one has been answered, or ask for fewer tokens with max_tokens.",
+		time.Second,
+	}
 }
 
 // settle releases a reservation.

@@ -52,6 +52,8 @@ type Settings struct {
 	Presets map[string]Preset         // by name
 
 	Remotes []remote.Config // each with a name
+	Cluster ClusterSettings
+	Version string // of the program; empty: unknown
 }
 
 // Gates are risky features that a configuration may enable.
@@ -137,6 +139,9 @@ func (s Settings) Validate() error {
 		}
 	}
 	if err := checkRemotes(s.Remotes); err != nil {
+		return err
+	}
+	if err := s.Cluster.validate(&s.Store); err != nil {
 		return err
 	}
 	names := map[string]string{}

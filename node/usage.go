@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -50,11 +51,34 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 	if who == nil || who.Limits == (Limits{}) {
 		return func() {}, nil
 	}
+	isShared := n.isSharing()
 	if who.Limits.TokensPerDay > 0 {
-		if err := n.recall(ctx, who.Owner); err != nil {
+		if err := n.recall(ctx, who.Owner); err != nil && !n.goesOn(err) {
 			return nil, err
 		}
 	}
+	alone, err := n.admitAlone(who, !isShared)
+	if err != nil || !isShared {
+		return alone, err
+	}
+	together, err := n.admitShared(ctx, who)
+	switch {
+	case err == nil:
+		return func() { together(); alone() }, nil
+	case errors.Is(err, errNotShared):
+		alone()
+		return n.admitAlone(who, true)
+	default:
+		alone()
+		return nil, err
+	}
+}
+
+// goesOn reports whether a request is admitted by what this node knows, since the store that the cluster shares is away.
+func (n *Node) goesOn(err error) bool { return n.IsClustered() && errors.Is(err, store.ErrAway) }
+
+// admitAlone counts the start of a request on this node. If the limits aren't enforced, it only counts.
+func (n *Node) admitAlone(who *Identity, isEnforced bool) (done func(), _ error) {
 	m, l, now := n.meter, who.Limits, time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,10 +88,11 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 	}
 	m.recent[who.Owner] = recent
 	switch {
+	case !isEnforced:
 	case l.Concurrent > 0 && m.running[who.Owner] >= l.Concurrent:
-		return nil, &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
+		return nil, tooManyAtOnce()
 	case l.RequestsPerMinute > 0 && len(recent) >= l.RequestsPerMinute:
-		return nil, &LimitError{"This token has reached its limit of requests per minute.", time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute])}
+		return nil, tooManyAMinute(time.Minute - now.Sub(recent[len(recent)-l.RequestsPerMinute]))
 	case l.TokensPerDay > 0 && m.today[who.Owner].tokens >= int64(l.TokensPerDay):
 		return nil, dayIsOver()
 	}
@@ -82,6 +107,24 @@ func (n *Node) Admit(ctx context.Context, who *Identity) (done func(), _ error) 
 			delete(m.running, who.Owner)
 		}
 	}), nil
+}
+
+func tooManyAtOnce() *LimitError {
+	return &LimitError{"This token has reached its limit of concurrent requests. Wait until one has been answered.", time.Second}
+}
+
+func tooManyAMinute(rest time.Duration) *LimitError {
+	return &LimitError{"This token has reached its limit of requests per minute.", rest}
+}
+
+// spentOn returns the tokens that an owner has used on a day, as far as this node knows.
+func (m *meter) spentOn(owner string, day int) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.today[owner]; s.day == day {
+		return s.tokens
+	}
+	return 0
 }
 
 // recall loads an owner's usage of today, unless it is known.
@@ -120,6 +163,9 @@ func (n *Node) recall(ctx context.Context, owner string) error {
 func (n *Node) Used(who *Identity, model string, u translate.Usage) {
 	m, owner := n.meter, who.ID()
 	count := store.UsageCount{Requests: 1, TokensIn: int64(u.Prompt), TokensOut: int64(u.Completion)}
+	if who != nil && who.Limits.TokensPerDay > 0 && n.IsClustered() {
+		n.sharing.change(owner, func(o *own) { o.unsaid += count.TokensIn + count.TokensOut })
+	}
 	now := time.Now()
 	key := store.HourKey{Hour: store.Hour(now), Owner: owner, Model: model}
 	m.mu.Lock()

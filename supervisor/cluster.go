@@ -14,8 +14,17 @@ func rank(node string, of uint64) uint64 {
 	return d.Sum64()
 }
 
-// HeadOf returns the number by which nodes are ranked for something; never 0.
-func HeadOf(text []byte) uint64 { return max(1, xxhash.Sum64(text)) }
+// HeadOf returns the number by which nodes are ranked for something that texts identify; never 0.
+func HeadOf(first []byte, more ...[]byte) uint64 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.Write(first)
+	for _, text := range more {
+		_, _ = d.Write([]byte{0})
+		_, _ = d.Write(text)
+	}
+	return max(1, d.Sum64())
+}
 
 // isPeer reports whether the instance is of another node of the cluster.
 func (in *Instance) isPeer() bool { return in.isRemote() && in.Spec.Remote.Peer }

@@ -46,6 +46,9 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 			sentence(text, "%s takes in addition: %s", in.ID, onWorkers(in.Workers))
 		}
 	}
+	for i := range r.Nodes {
+		text.WriteString(nodeInWords(&r.Nodes[i]) + "\n")
+	}
 	for i := range r.Remotes {
 		text.WriteString(remoteInWords(&r.Remotes[i], r.Time) + "\n")
 	}
@@ -126,6 +129,24 @@ func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
 		row(func(column int) string { return psColumns[column].cell(&r.Instances[i], r.Time) })
 	}
 	_ = table.Flush() // to memory
+}
+
+// nodeInWords describes a node of the cluster in a sentence.
+func nodeInWords(n *resource.OverviewNode) string {
+	name := n.Name
+	if n.Self {
+		name += " (this one)"
+	}
+	switch n.Status {
+	case resource.RemoteUnreachable:
+		return fmt.Sprintf("Node %s: unreachable: %s.", name, strings.TrimRight(n.Error, "."))
+	case resource.NodeLeaving:
+		return fmt.Sprintf("Node %s: shutting down.", name)
+	case resource.NodeLate:
+		return fmt.Sprintf("Node %s: connected, but it has told nothing of itself lately: it can't reach the store.", name)
+	default:
+		return fmt.Sprintf("Node %s: connected, %s, %s in progress, %d waiting.", name, count(n.Loaded, "loaded model"), count(n.InUse, "request"), n.Waiting)
+	}
 }
 
 // remoteInWords describes a remote in a sentence.

@@ -23,6 +23,7 @@ type serverStatus struct {
 	Instances []resource.Instance  `json:"instances"`
 
 	Remotes []resource.OverviewRemote `json:"remotes,omitempty"`
+	Nodes   []resource.OverviewNode   `json:"nodes,omitempty"`
 }
 
 // statusPatience bounds how long a server may take to say that it runs, which costs it nothing.
@@ -70,7 +71,7 @@ func (s *serverStatus) ask(ctx context.Context, c *client.Client, atHome bool) e
 	s.Running = true
 	var o resource.Overview
 	if c.Get(ctx, "/api/v1/ps", &o) == nil { // an older server has none
-		s.Remotes = o.Remotes
+		s.Remotes, s.Nodes = o.Remotes, o.Nodes
 	}
 	for _, m := range models.Models {
 		for _, in := range m.Instances {
@@ -105,6 +106,9 @@ func (s *serverStatus) write(out io.Writer, now time.Time) error {
 	}
 	if len(s.Instances) == 0 {
 		text.WriteString("No model is loaded.\n")
+	}
+	for i := range s.Nodes {
+		fmt.Fprintf(text, "%s\n", nodeInWords(&s.Nodes[i]))
 	}
 	for i := range s.Remotes {
 		fmt.Fprintf(text, "%s\n", remoteInWords(&s.Remotes[i], now))

@@ -79,6 +79,7 @@ var checks = []struct {
 	{"memory", checkMemory},
 	{"models", checkModels},
 	{"remotes", checkRemotes},
+	{"cluster", checkCluster},
 	{"store", checkStore},
 	{"tokens", checkTokens},
 	{"ports", checkPorts},

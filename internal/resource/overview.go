@@ -14,7 +14,30 @@ type Overview struct {
 	Waiting   map[string]int     `json:"waiting"`      // requests, by key of the model
 	Devices   []OverviewDevice   `json:"devices"`      // the CPU first
 	Remotes   []OverviewRemote   `json:"remotes,omitempty"`
+	Nodes     []OverviewNode     `json:"nodes,omitempty"` // of the cluster, by name
 }
+
+// OverviewNode is a node of the cluster, as the one sees it that answers.
+type OverviewNode struct {
+	Name    string    `json:"name"`
+	Self    bool      `json:"self"`            // it answers
+	Status  string    `json:"status"`          // connected, unreachable, leaving or late
+	Error   string    `json:"error,omitempty"` // why it is unreachable
+	Version string    `json:"version,omitempty"`
+	Started time.Time `json:"started_at,omitzero"`
+	Loaded  int       `json:"loaded"` // instances
+	InUse   int       `json:"in_use"`
+	Waiting int       `json:"waiting"`
+	Memory  int64     `json:"memory_bytes"`
+	Budget  int64     `json:"memory_budget_bytes"` // 0: unlimited
+	URL     string    `json:"url,omitempty"`       // only an administrator sees it
+}
+
+// The further statuses of a node. One that is late hasn't told of itself for some time, but can be reached: it can't reach the store.
+const (
+	NodeLeaving = "leaving"
+	NodeLate    = "late"
+)
 
 // OverviewRemote is a server that this one reaches.
 type OverviewRemote struct {

@@ -34,6 +34,8 @@ type Config struct {
 	CA       string // a file with certificates of authorities beside the system's; empty: none
 	Pin      string // the SHA-256 of the server's certificate, in hex, which is trusted instead of any authority; empty: none
 	Insecure bool   // any certificate is accepted
+
+	Peer string // this machine's name in the cluster that the server is another node of; empty: it is none
 }
 
 // The kinds of servers.

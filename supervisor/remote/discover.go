@@ -244,6 +244,9 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		}
 		models = append(models, m)
 	}
+	if s.config.Peer != "" {
+		s.countSlots(ctx, models)
+	}
 	return models, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,9 @@ type Server struct {
 	base   string
 	client *http.Client
 	kind   atomic.Value // a string, once it is known
+
+	mu      sync.Mutex
+	severed chan struct{} // closed and replaced when requests under way are given up
 }
 
 // NewServer returns the connection to a remote. It connects when it is first used. self is the id of this server, as [supervisor.Via].
@@ -50,7 +54,7 @@ func NewServer(c Config, self string) (*Server, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 2, Count: 3}}
-	return &Server{config: c, self: self, base: c.base(), client: &http.Client{
+	return &Server{config: c, self: self, base: c.base(), severed: make(chan struct{}), client: &http.Client{
 		// The key must not reach another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{ // without the environment's proxy
@@ -102,9 +106,19 @@ func (s *Server) Close() { s.client.CloseIdleConnections() }
 
 // Post sends a JSON body. Nothing of a client's request but the body is sent, and which servers like this one it has passed.
 func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
+	if s.config.Peer != "" {
+		return s.postPeer(ctx, path, body)
+	}
+	return s.send(ctx, path, body)
+}
+
+func (s *Server) send(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
 	req, err := s.request(ctx, http.MethodPost, path)
 	if err != nil {
 		return nil, err
+	}
+	if s.config.Peer != "" {
+		req.Header[OwnerHeader] = []string{url.QueryEscape(body.Owner)}
 	}
 	req.Body, req.ContentLength = body.Reader(), body.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
@@ -125,6 +139,9 @@ func (s *Server) request(ctx context.Context, method, path string) (*http.Reques
 	}
 	if s.config.Key != "" {
 		req.Header["Authorization"] = []string{"Bearer " + s.config.Key}
+	}
+	if s.config.Peer != "" {
+		req.Header[NodeHeader] = []string{s.config.Peer}
 	}
 	return req, nil
 }
@@ -188,7 +205,11 @@ func (s *Server) Alive(ctx context.Context) error {
 	case KindOllama:
 		path = "/api/version"
 	}
-	return s.get(ctx, path, nil)
+	err := s.get(ctx, path, nil)
+	if status, ok := errors.AsType[*statusError](err); ok && s.config.Peer != "" && status.status == http.StatusServiceUnavailable {
+		return nil // it has no engine, or can't reach the store; what it is sent needs no store
+	}
+	return err
 }
 
 // statusError is an answer with another status than 200.

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"time"
@@ -37,6 +38,8 @@ type Watch struct {
 	mu    sync.Mutex
 	state State
 	asked bool
+
+	missed int // questions in a row that another node hasn't answered; of the loop alone
 }
 
 // NewWatch begins to watch a remote. changed is called with each state that differs from the last, from one goroutine, and with the first.
@@ -93,6 +96,9 @@ func (w *Watch) loop(ctx context.Context) {
 			w.check(ctx)
 		}
 		next := checkEvery
+		if w.config.Peer != "" {
+			next = checkPeerEvery
+		}
 		if state, _ := w.State(); state.Away != "" {
 			next = retryEvery
 		}
@@ -119,15 +125,38 @@ func (w *Watch) list(ctx context.Context) {
 
 // check asks whether the remote is alive.
 func (w *Watch) check(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	timeout := askTimeout
+	if w.config.Peer != "" {
+		timeout = askPeerTimeout
+	}
+	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := w.Alive(asking)
-	if err == nil || ctx.Err() != nil {
+	if w.isMissed(ctx, err) {
 		return
 	}
 	state, _ := w.State()
 	state.Away = err.Error()
 	w.set(state, false)
+}
+
+// isMissed reports whether nothing follows from an answer, or from its absence.
+func (w *Watch) isMissed(ctx context.Context, err error) bool {
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case err == nil:
+		w.missed = 0
+		return true
+	case w.config.Peer == "" || !errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	if w.missed++; w.missed < mostMissed {
+		return true
+	}
+	w.missed = 0
+	w.sever()
+	return false
 }
 
 // set sets the state, and tells of it if it has changed or if always is set: whoever is told may think otherwise by now.

@@ -1602,6 +1602,30 @@ export interface components {
             };
             /** @description Of all instances, counted against the budget. */
             memory_bytes: number;
+            /** @description The nodes of the cluster, by name. Absent if there is none. */
+            nodes?: {
+                /** @description Why it is unreachable. */
+                error?: string;
+                /** @description How many requests its instances are answering. */
+                in_use: number;
+                /** @description How many instances it has. */
+                loaded: number;
+                /** @description 0: unlimited. */
+                memory_budget_bytes: number;
+                memory_bytes: number;
+                name: string;
+                /** @description Whether it is the one that answers. */
+                self: boolean;
+                /** Format: date-time */
+                started_at?: string;
+                /** @enum {string} */
+                status: "connected" | "unreachable" | "leaving" | "late";
+                /** @description For administrators only. */
+                url?: string;
+                version?: string;
+                /** @description How many requests wait there. */
+                waiting: number;
+            }[];
             /** @description The servers that this one reaches. Absent if there are none. */
             remotes?: {
                 /** @description Why it is unreachable. */

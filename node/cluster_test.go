@@ -1,0 +1,59 @@
+package node
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/supervisor/remote"
+)
+
+func TestCluster_Settings(t *testing.T) {
+	t.Parallel()
+	postgres := StoreSettings{PostgresURL: "postgres://host/db"}
+	for name, tt := range map[string]struct {
+		s    Settings
+		want string // empty: it is valid
+	}{
+		"none":              {Settings{}, ""},
+		"with a store":      {Settings{Cluster: ClusterSettings{URL: "https://a:1"}, Store: postgres}, ""},
+		"without one":       {Settings{Cluster: ClusterSettings{URL: "https://a:1"}}, "store postgres"},
+		"no URL":            {Settings{Cluster: ClusterSettings{URL: "a:1"}, Store: postgres}, "http://"},
+		"with a password":   {Settings{Cluster: ClusterSettings{URL: "https://u:p@a:1"}, Store: postgres}, "password"},
+		"TLS without https": {Settings{Cluster: ClusterSettings{URL: "http://a:1", TLS: remote.Config{Insecure: true}}, Store: postgres}, ""},
+	} {
+		if err := tt.s.Validate(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+func TestPeer_NeedsTheKeyOfThisStart(t *testing.T) {
+	t.Parallel()
+	n := &Node{cluster: newCluster()}
+	n.settings.Store(&Settings{Cluster: ClusterSettings{URL: "https://a:1"}})
+	header := func(node, owner string) http.Header {
+		return http.Header{remote.NodeHeader: {node}, remote.OwnerHeader: {owner}}
+	}
+	who := n.Peer(n.cluster.key, header("b:1", "user%3Aann"))
+	if who == nil || who.Owner != "user:ann" || !who.IsNode() || who.May(ScopeAdmin) || !who.May(ScopeInference) {
+		t.Fatalf("%+v", who)
+	}
+	for name, got := range map[string]*Identity{
+		"the key of another start": n.Peer(newCluster().key, header("b:1", "")),
+		"no key":                   n.Peer("", header("b:1", "")),
+		"no node":                  n.Peer(n.cluster.key, header("", "")),
+		"a broken owner":           n.Peer(n.cluster.key, header("b:1", "%zz")),
+	} {
+		if got != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	n.settings.Store(&Settings{})
+	if got := n.Peer(n.cluster.key, header("b:1", "")); got != nil {
+		t.Errorf("without a cluster: %+v", got)
+	}
+	if !LooksLikePeerKey(n.cluster.key) || LooksLikePeerKey("sk-lm-abcdefgh:aaaaaaaaaaaaaaaaaaaa") {
+		t.Error("keys of nodes and tokens are mistaken for each other")
+	}
+}

@@ -1,0 +1,101 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// The headers of requests between the nodes of a cluster, beside the key.
+const (
+	NodeHeader  = "Lm-Node"  // the name of the node that sends the request
+	OwnerHeader = "Lm-Owner" // who has sent it to that node, escaped as in a query
+)
+
+const (
+	// checkPeerEvery is the interval at which another node of the cluster is asked whether it is alive, and askPeerTimeout how long it may take
+	// to answer.
+	checkPeerEvery = 2 * time.Second
+	askPeerTimeout = 3 * time.Second
+	// mostMissed is how many of these questions in a row may go unanswered before the node is given up, with the requests that it hasn't answered. A
+	// node that is busy may answer late, and one behind a broken network never.
+	mostMissed = 2
+)
+
+// errSevered is the error of requests to a node that has stopped answering.
+var errSevered = errors.New("it has stopped answering")
+
+// postPeer sends a body to another node. The answer breaks off when the node is given up.
+func (s *Server) postPeer(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	s.mu.Lock()
+	severed := s.severed
+	s.mu.Unlock()
+	go func() {
+		select {
+		case <-severed:
+			cancel(errSevered)
+		case <-ended:
+			cancel(nil)
+		}
+	}()
+	resp, err := s.send(ctx, path, body)
+	if err != nil {
+		close(ended)
+		if errors.Is(context.Cause(ctx), errSevered) {
+			err = errSevered
+		}
+		return nil, err
+	}
+	resp.Body = &peerBody{resp.Body, ended}
+	return resp, nil
+}
+
+// sever gives up the requests under way.
+func (s *Server) sever() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.severed)
+	s.severed = make(chan struct{})
+	s.client.CloseIdleConnections()
+}
+
+type peerBody struct {
+	io.ReadCloser
+	ended chan struct{}
+}
+
+func (b *peerBody) Close() error {
+	err := b.ReadCloser.Close()
+	select {
+	case <-b.ended:
+	default:
+		close(b.ended)
+	}
+	return err
+}
+
+// countSlots asks another node how many requests its instances answer at a time.
+func (s *Server) countSlots(ctx context.Context, models []Model) {
+	var said struct {
+		Instances []struct {
+			Model string `json:"model"`
+			Slots int    `json:"slots"`
+		} `json:"instances"`
+	}
+	if s.get(ctx, "/api/v1/ps", &said) != nil {
+		return
+	}
+	slots := map[string]int{}
+	for _, in := range said.Instances {
+		slots[in.Model] += max(0, in.Slots)
+	}
+	for i := range models {
+		models[i].Slots = slots[models[i].ID]
+	}
+}

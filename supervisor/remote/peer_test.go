@@ -1,0 +1,79 @@
+package remote
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// Another node is told who sends the request for whom; any other server isn't.
+func TestPeer_IsToldTheOwner(t *testing.T) {
+	t.Parallel()
+	headers := make(chan http.Header, 1)
+	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { headers <- r.Header }))
+	defer far.Close()
+	for peer, want := range map[string][2]string{"a:1": {"a:1", "user%3A+ann"}, "": {}} {
+		s, err := NewServer(Config{URL: far.URL, Kind: KindLmcaddy, Peer: peer}, "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Owner: "user: ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		h := <-headers
+		if got := [2]string{h.Get(NodeHeader), h.Get(OwnerHeader)}; got != want {
+			t.Errorf("%q gets %q, want %q", peer, got, want)
+		}
+	}
+}
+
+// A node that is given up answers nothing more, neither before nor after the header.
+func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
+	t.Parallel()
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/late" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+		}
+		begun <- struct{}{}
+		<-release
+	}))
+	defer far.Close()
+	defer close(release)
+	s, err := NewServer(Config{URL: far.URL, Kind: KindLmcaddy, Peer: "a:1"}, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	failed := make(chan error, 1)
+	go func() {
+		resp, err := s.Post(t.Context(), "/early", supervisor.Payload{})
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		failed <- err
+	}()
+	<-begun
+	s.sever()
+	if err := <-failed; !errors.Is(err, errSevered) {
+		t.Errorf("before the header: %v", err)
+	}
+	resp, err := s.Post(t.Context(), "/late", supervisor.Payload{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-begun
+	s.sever()
+	if _, err := io.ReadAll(resp.Body); err == nil {
+		t.Error("the answer goes on after the header")
+	}
+}
