@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// killing is what became of the requests of a test that kills nodes.
+type killing struct {
+	mu       sync.Mutex
+	answered map[string]string // the text of each stored answer, by its id
+	streams  atomic.Int64      // all requests
+	unasked  atomic.Int64      // requests to a node that wasn't there
+	lost     atomic.Int64      // streams that ended without an answer
+	refused  atomic.Int64      // requests that got an error instead of an answer
+}
+
+// TestCluster_NodesAreKilled kills a random node again and again while conversations are held with all of them: what was answered is
+// stored, and can be continued on every node.
+func TestCluster_NodesAreKilled(t *testing.T) {
+	talkers, rounds, pause := 24, 3, 3*time.Second
+	if os.Getenv("LMCADDY_WHOLE") != "" {
+		talkers, rounds, pause = 200, 12, 5*time.Second
+	}
+	nodes, database := newCluster(t, 3, "")
+	var current [3]atomic.Pointer[node]
+	for i, n := range nodes {
+		current[i].Store(n)
+	}
+	k := &killing{answered: map[string]string{}}
+	stop := make(chan struct{})
+	var talking sync.WaitGroup
+	for i := range talkers {
+		talking.Go(func() { k.talk(t, &current, i, stop) })
+	}
+	for range rounds {
+		time.Sleep(pause) // of the schedule, not of a proof
+		i := rand.IntN(len(nodes))
+		n := current[i].Load()
+		n.Kill()
+		current[i].Store(launchNode(n.Home, n.port, database, ""))
+	}
+	close(stop)
+	talking.Wait()
+	last := []*node{current[0].Load(), current[1].Load(), current[2].Load()}
+	awaitNodes(t, last)
+	t.Logf("%d requests: %d answered, %d cut off, %d refused, %d to nodes that weren't there",
+		k.streams.Load(), len(k.answered), k.lost.Load(), k.refused.Load(), k.unasked.Load())
+	if len(k.answered) < talkers/2 {
+		t.Errorf("only %d were answered", len(k.answered))
+	}
+	for id, text := range k.answered {
+		got := last[rand.IntN(3)].Get("/api/v1/responses/" + id)
+		if got.Status != http.StatusOK || harness.NativeText(gjson.Parse(got.Body), "message") != text {
+			t.Fatalf("%s is lost: %d %.300s, want %q", id, got.Status, got.Body, text)
+		}
+	}
+	continued := 0
+	for id := range k.answered {
+		if continued++; continued > 12 {
+			break
+		}
+		last[continued%3].NativeChat(harness.NativeAsk("Hello").After(id).With("max_output_tokens", 2))
+	}
+}
+
+// talk asks random nodes, one question after the other.
+func (k *killing) talk(t *testing.T, nodes *[3]atomic.Pointer[node], talker int, stop <-chan struct{}) {
+	for turn := 0; ; turn++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		n := nodes[rand.IntN(3)].Load()
+		k.streams.Add(1)
+		body := harness.NativeAsk(fmt.Sprintf("I am talker %d, this is turn %d. Count to 5.", talker, turn)).With("max_output_tokens", 24).With("stream", true)
+		status, raw := ask(n.Base+"/api/v1/chat", body)
+		stream, err := harness.CheckNative(raw)
+		switch {
+		case status == 0: // as clients do before they try again
+			k.unasked.Add(1)
+			time.Sleep(100 * time.Millisecond)
+		case status == http.StatusOK && err != nil: // the node was killed, or the one that it had asked
+			k.lost.Add(1)
+		case status != http.StatusOK || err == nil && stream.Result.Get("response_id").Str == "":
+			k.refused.Add(1)
+			t.Logf("%d %.300s", status, raw)
+		default:
+			k.mu.Lock()
+			k.answered[stream.Result.Get("response_id").Str] = harness.NativeText(stream.Result, "message")
+			k.mu.Unlock()
+		}
+	}
+}
+
+// ask sends a request, and returns the status and the body; the status is 0 if there is none, and the body may be cut off.
+func ask(url string, body harness.Fields) (status int, raw string) {
+	text, _ := json.Marshal(body)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return 0, ""
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(said)
+}
