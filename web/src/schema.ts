@@ -1128,7 +1128,7 @@ export interface components {
                 message: string;
             }[];
             /** @description What is wrong; absent if nothing is. */
-            reasons?: ("no_engine" | "store_unavailable" | "disk_full" | "model_failing" | "remote_unreachable" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
+            reasons?: ("no_engine" | "store_unavailable" | "disk_full" | "model_failing" | "remote_unreachable" | "node_unreachable" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
             /**
              * @description degraded: some requests can't be served; failing: none can.
              * @enum {string}

@@ -39,6 +39,7 @@ const meanings: Record<string, string> = {
 	starting: "The server is starting.",
 	shutting_down: "The server is shutting down.",
 	remote_unreachable: "A remote can't be reached: its models can't be used unless another place has them.",
+	node_unreachable: "Another node of the cluster can't be reached from this one.",
 };
 
 function HealthLine({ version }: { version?: string }) {
