@@ -93,7 +93,12 @@ func (n *Node) warnIdle(s *Settings) {
 // warnUnknown warns if no model has a name. Otherwise it returns the model's key.
 func (n *Node) warnUnknown(what, name string) (key string) {
 	m, err := n.lookup(n.ctx, name)
-	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok {
+	missing, ok := errors.AsType[*catalog.NotFoundError](err)
+	if ok && n.awaitRemotes(n.ctx) {
+		m, err = n.lookup(n.ctx, name)
+		missing, ok = errors.AsType[*catalog.NotFoundError](err)
+	}
+	if ok {
 		n.log.Warn(what, "model", name, "reason", missing.Error())
 	}
 	return m.Key
