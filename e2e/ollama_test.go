@@ -54,19 +54,22 @@ func TestOllama_NamesSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestServe_Ollama: with --ollama the server also listens where Ollama does.
+// TestServe_Ollama: with --ollama the server also listens where Ollama does, unless another program has that port: then it says so.
 func TestServe_Ollama(t *testing.T) {
-	if l, err := net.Listen("tcp", "127.0.0.1:11434"); err != nil {
-		t.Fatalf("this test needs the port of Ollama: %v", err)
-	} else if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
 	port := harness.FreePort(t)
-	s := harness.NewHome(t).Launch(port, "serve", "--ollama", "--listen", harness.Address(port)).On(11434)
-	if got := s.Get("/"); got.Status != 200 || got.Body != "Ollama is running" {
-		t.Errorf("%d %s", got.Status, got.Body)
+	home := harness.NewHome(t)
+	if l, err := net.Listen("tcp", "127.0.0.1:11434"); err == nil {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := home.Launch(port, "serve", "--ollama", "--listen", harness.Address(port)).On(11434)
+		if got := s.Get("/"); got.Status != 200 || got.Body != "Ollama is running" {
+			t.Errorf("%d %s", got.Status, got.Body)
+		}
+		if got := s.Get("/api/tags").Want(t, 200); !strings.Contains(got.Body, "lmcaddy/tinychat:latest") {
+			t.Errorf("%s", got.Body)
+		}
 	}
-	if got := s.Get("/api/tags").Want(t, 200); !strings.Contains(got.Body, "lmcaddy/tinychat:latest") {
-		t.Errorf("%s", got.Body)
-	}
+	r := harness.NewHome(t).Command("serve", "--ollama", "--listen", harness.Address(harness.FreePort(t)))
+	wantFailed(t, r, "127.0.0.1:11434", "the address of Ollama", "without --ollama")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,16 +67,33 @@ func TestPageMemory_OfABusyServer(t *testing.T) {
 		settle(tab, s.As(admin), view)
 		before[view] = holds(tab)
 	}
-	flood(t, s.As(admin), 2500)
+	// A view that missed events fetches its list anew, and may hold it in addition, but once: what leaks grows again.
+	once := grown(t, s.As(admin), tabs, before)
+	if len(once) == 0 {
+		return
+	}
+	for _, view := range grown(t, s.As(admin), tabs, before) {
+		if slices.Contains(once, view) {
+			t.Errorf("%s takes more and more memory", view)
+		}
+	}
+}
+
+// grown sends 2500 requests, and returns the views that then hold more than before. It updates before.
+func grown(t *testing.T, s *harness.Server, tabs map[string]*harness.Tab, before map[string]held) (grows []string) {
+	t.Helper()
+	flood(t, s, 2500)
 	for view, tab := range tabs {
-		settle(tab, s.As(admin), view)
+		settle(tab, s, view)
 		was, is := before[view], holds(tab)
+		before[view] = is
 		t.Logf("%s: %.1f MB, %d nodes, %d listeners, and after 2500 more requests %.1f MB, %d, %d", view, was.heap/1e6, was.nodes, was.listeners, is.heap/1e6, is.nodes, is.listeners)
 		// Views that kept all requests or lines took 1.0 and 1.7 MB more.
 		if is.heap > was.heap+6e5 || is.nodes > was.nodes*11/10+200 || is.listeners > was.listeners*11/10+20 || is.doc > was.doc {
-			t.Errorf("%s: %+v, then %+v", view, was, is)
+			grows = append(grows, view)
 		}
 	}
+	return grows
 }
 
 // flood sends requests, several at a time.

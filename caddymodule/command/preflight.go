@@ -96,6 +96,8 @@ func checkUnused(address string) error {
 // explainListen says why listening on an address failed, and what to do; nil: it didn't, or Caddy says it.
 func explainListen(at string, err error) error {
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && at == ollamaListen:
+		return fmt.Errorf("%s, the address of Ollama, is already in use: stop the program that uses it, or serve without it (without --ollama)", at)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s is already in use by another program: stop that program, or choose another address", at)
 	case errors.Is(err, syscall.EACCES):
