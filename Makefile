@@ -13,6 +13,8 @@ GREMLINS    := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 NFPM        := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+KUSTOMIZE   := sigs.k8s.io/kustomize/kustomize/v5@v5.8.3
+VALIDATE    := sigs.k8s.io/kubectl-validate@v0.0.4
 
 # The end-to-end tests take their engine from this home.
 TEST_HOME   := $(CACHE)/home
@@ -112,6 +114,14 @@ release-test: build ## Makes a release twice, installs it into new systems, buil
 		go test -count 1 -timeout 0 -tags release ./packages
 	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -run '^TestFirstRun_TheReadme$$' . -whole-first-run
+
+.PHONY: manifests
+manifests: ## Checks the example for Kubernetes against its schema; builds two large tools the first time
+	@mkdir -p $(CACHE)
+	test -x $(CACHE)/kustomize || GOBIN=$(CACHE) go install $(KUSTOMIZE)
+	test -x $(CACHE)/kubectl-validate || GOBIN=$(CACHE) go install $(VALIDATE)
+	$(CACHE)/kustomize build examples/kubernetes >$(CACHE)/manifests.yaml
+	$(CACHE)/kubectl-validate $(CACHE)/manifests.yaml
 
 .PHONY: mlx
 mlx: build ## Runs the tests of MLX models with a real mlx_lm.server, which it installs if there is none; ten minutes

@@ -82,12 +82,18 @@ func indent(t *testing.T, adapted []byte) string {
 // TestCaddyfile_ExamplesAreValid runs what is given to users through all but the start.
 func TestCaddyfile_ExamplesAreValid(t *testing.T) {
 	t.Setenv("LMCADDY_HOME", t.TempDir())
-	files, err := filepath.Glob("../examples/*.Caddyfile")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no examples: %v", err)
+	t.Setenv("DATABASE_URL", "postgres://lm@db.example/lm")
+	t.Setenv("NODE_URL", "http://10.0.0.2:1234")
+	files := []string{"../Caddyfile"}
+	for _, pattern := range []string{"../examples/*.Caddyfile", "../examples/kubernetes/*.Caddyfile"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no examples at %s: %v", pattern, err)
+		}
+		files = append(files, found...)
 	}
-	for _, file := range append(files, "../Caddyfile") {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
 			body, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
