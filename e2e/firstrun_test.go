@@ -162,10 +162,11 @@ func TestFirstRun_NoCaddyfileStartsWithAWarning(t *testing.T) {
 			if strings.Contains(text, "/opt/llama/llama-server") {
 				here = append(here, "/opt/llama/llama-server", h.OwnRuntimes())
 			}
-			if strings.Contains(text, "remote ") {
-				for _, url := range []string{"https://gpu1.example:8000", "http://192.168.1.7:1234"} {
-					here = append(here, url, serverOfModels(t))
-				}
+			if strings.Contains(text, "store postgres ") {
+				here = append(here, "postgres://lm@db.example/lm", harness.Postgres(t), "http://10.0.0.2:1234", "http://127.0.0.1:1234")
+			}
+			for _, url := range regexp.MustCompile(`(?m)^\s*remote (\S+)`).FindAllStringSubmatch(text, -1) {
+				here = append(here, url[1], serverOfModels(t))
 			}
 			text = strings.NewReplacer(here...).Replace(text)
 			for _, port := range []string{":1234", ":8443"} {
