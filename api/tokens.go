@@ -160,6 +160,9 @@ func scopesOf(words []string) []node.Scope {
 	return scopes
 }
 
+// maxWords is the maximum number of a token's scopes, or of its patterns.
+const maxWords = 1024
+
 // stringsOf reads an array of strings.
 func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ *translate.Error) {
 	v := body.Get(name)
@@ -170,7 +173,11 @@ func stringsOf(body *jsonbody.Body, name string) (words []string, given bool, _ 
 	if !v.IsArray() {
 		return nil, false, bad
 	}
-	for _, w := range v.Array() {
+	all := jsonbody.AtMost(maxWords, v)
+	if len(all) > maxWords {
+		return nil, false, translate.Invalid("invalid_value", name, fmt.Sprintf("%q must hold at most %d strings.", name, maxWords))
+	}
+	for _, w := range all {
 		if w.Type != gjson.String {
 			return nil, false, bad
 		}

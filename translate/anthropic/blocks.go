@@ -131,7 +131,11 @@ func (c *conversation) toolResult(path string, block gjson.Result) *translate.Er
 
 // inlineAll reads the blocks of a user or of a tool's result.
 func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []request.Content, err *translate.Error) {
-	for i, block := range blocks.Array() {
+	list := jsonbody.AtMost(request.MaxParts, blocks)
+	if len(list) > request.MaxParts {
+		return nil, tooManyBlocks(path)
+	}
+	for i, block := range list {
 		at := path + "." + strconv.Itoa(i)
 		if !block.IsObject() {
 			return nil, wrongPlace(at, "an object", block)

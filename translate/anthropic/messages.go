@@ -115,15 +115,21 @@ func (m *Messages) parseStops(body *jsonbody.Body) *translate.Error {
 	case !given.IsArray():
 		return jsonbody.WrongType(name, "an array", given)
 	}
-	for i, stop := range given.Array() {
+	var err *translate.Error
+	i := 0
+	given.ForEach(func(_, stop gjson.Result) bool {
 		if stop.Type != gjson.String {
-			return wrongPlace(name+"."+strconv.Itoa(i), "a string", stop)
-		}
-		if stop.Str != "" {
+			err = wrongPlace(name+"."+strconv.Itoa(i), "a string", stop)
+		} else if stop.Str != "" {
 			m.Chat.Stops = append(m.Chat.Stops, stop.Str)
 		}
-	}
-	if !request.AreStops(m.Chat.Stops) {
+		i++
+		return err == nil && len(m.Chat.Stops) <= request.MaxStops
+	})
+	switch {
+	case err != nil:
+		return err
+	case !request.AreStops(m.Chat.Stops):
 		return badPlace(name, "must hold at most "+strconv.Itoa(request.MaxStops)+" strings, of "+strconv.Itoa(request.MaxStopBytes)+" bytes in all.")
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // headerLine matches a line by which a client identifies itself to Anthropic, such as "x-anthropic-billing-header:
@@ -32,7 +33,11 @@ func parseSystem(system gjson.Result) ([]string, *translate.Error) {
 
 // textBlocks reads blocks that must be texts.
 func textBlocks(path string, blocks gjson.Result) (texts []string, err *translate.Error) {
-	for i, block := range blocks.Array() {
+	all := jsonbody.AtMost(request.MaxParts, blocks)
+	if len(all) > request.MaxParts {
+		return nil, tooManyBlocks(path)
+	}
+	for i, block := range all {
 		at := path + "." + strconv.Itoa(i)
 		text := block.Get("text")
 		switch kind := block.Get("type"); {
@@ -46,6 +51,10 @@ func textBlocks(path string, blocks gjson.Result) (texts []string, err *translat
 		texts = append(texts, inside(text))
 	}
 	return texts, nil
+}
+
+func tooManyBlocks(path string) *translate.Error {
+	return badPlace(path, "must hold at most "+strconv.Itoa(request.MaxParts)+" blocks.")
 }
 
 func withoutHeader(texts []string) []string {

@@ -60,16 +60,17 @@ func listed(tools []string) string {
 
 // functionsOf returns the tools as functions, or only the wanted one if it isn't empty, and the names of all.
 func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, offered []string, _ *translate.Error) {
+	all := jsonbody.AtMost(request.MaxTools, tools)
 	switch {
 	case !tools.Exists(), tools.Type == gjson.Null:
 		return nil, nil, nil
 	case !tools.IsArray():
 		return nil, nil, wrongPlace("tools", "an array", tools)
-	case len(tools.Array()) > request.MaxTools:
+	case len(all) > request.MaxTools:
 		return nil, nil, badPlace("tools", "must hold at most "+strconv.Itoa(request.MaxTools)+" tools.")
 	}
 	var work request.SchemaWork
-	for i, tool := range tools.Array() {
+	for i, tool := range all {
 		path := "tools." + strconv.Itoa(i)
 		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
 		switch {

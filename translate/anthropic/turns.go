@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
@@ -113,8 +114,8 @@ func (c *conversation) message(path, role string, message gjson.Result, begun bo
 		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(content)})
 		return nil
 	}
-	if len(content.Array()) > request.MaxParts {
-		return badPlace(path+".content", "must hold at most "+strconv.Itoa(request.MaxParts)+" blocks.")
+	if len(jsonbody.AtMost(request.MaxParts, content)) > request.MaxParts {
+		return tooManyBlocks(path + ".content")
 	}
 	read := c.userBlock
 	if role == "assistant" {

@@ -18,6 +18,9 @@ const (
 	MaxFields = 256
 )
 
+// MaxMessages is the maximum number of messages in a request, far above what clients need. Scan notes at most one more.
+const MaxMessages = 16384
+
 // Body is the JSON object of a request: validated, with its top-level fields located.
 type Body struct {
 	Raw      []byte

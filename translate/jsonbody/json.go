@@ -52,6 +52,22 @@ func Unquote(value []byte) string {
 	return gjson.ParseBytes(value).Str
 }
 
+// AtMost returns the elements of an array, but no more than one above the most that there may be: a hostile array has millions. null has
+// none, and any other value is its own only element.
+func AtMost(most int, v gjson.Result) (elements []gjson.Result) {
+	switch {
+	case v.Type == gjson.Null:
+		return nil
+	case !v.IsArray():
+		return []gjson.Result{v}
+	}
+	v.ForEach(func(_, element gjson.Result) bool {
+		elements = append(elements, element)
+		return len(elements) <= most
+	})
+	return elements
+}
+
 // Elements returns the JSON of the elements of an array, in order. They are parts of it.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {

@@ -28,7 +28,9 @@ func (s *Scanner) messages() *translate.Error {
 			return err
 		}
 		m.To = s.Pos
-		list = append(list, m)
+		if len(list) <= MaxMessages {
+			list = append(list, m)
+		}
 		s.Space()
 		if s.Take(']') {
 			return nil

@@ -69,7 +69,7 @@ func shortStrings(name string, v gjson.Result, most, longest int) *translate.Err
 	if !v.IsArray() {
 		return jsonbody.WrongType(name, "an array", v)
 	}
-	items := v.Array()
+	items := jsonbody.AtMost(most, v)
 	for _, s := range items {
 		if s.Type != gjson.String || len(s.Str) > longest {
 			return translate.Invalid("invalid_value", name, `"`+name+`" must hold strings of at most `+strconv.Itoa(longest)+` bytes.`)

@@ -75,6 +75,10 @@ func parseInput(input gjson.Result, caps request.Caps) (translate.Item, *transla
 	var bad *translate.Error
 	var all request.Images
 	input.ForEach(func(_, part gjson.Result) bool {
+		if len(item.Parts) == request.MaxParts {
+			bad = translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxParts)+` items.`)
+			return false
+		}
 		var p translate.Part
 		p, bad = parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
 		item.Parts = append(item.Parts, p)

@@ -45,7 +45,7 @@ func (c *Chat) parseIntegrations(body *jsonbody.Body) *translate.Error {
 	case !v.IsArray():
 		return jsonbody.WrongType(name, "an array", v)
 	}
-	all := v.Array()
+	all := jsonbody.AtMost(request.MaxServers, v)
 	if len(all) > request.MaxServers {
 		return translate.Invalid("invalid_value", name, `"`+name+`" must hold at most `+strconv.Itoa(request.MaxServers)+` integrations.`)
 	}

@@ -56,7 +56,7 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 	case !input.IsArray():
 		return nil, translate.Invalid("invalid_type", "input", "invalid input type: \"input\" must be a string or an array of strings")
 	}
-	for i, text := range atMost(maxInputs, input) {
+	for i, text := range jsonbody.AtMost(maxInputs, input) {
 		switch at := "input[" + strconv.Itoa(i) + "]"; {
 		case text.Type != gjson.String:
 			return nil, translate.Invalid("invalid_type", at, "invalid input type: \""+at+"\" must be a string")

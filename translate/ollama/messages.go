@@ -122,7 +122,7 @@ func (c *conversation) parts(path, text string, images gjson.Result) ([]request.
 	case !images.IsArray():
 		return nil, jsonbody.WrongType(path+"images", "an array", images)
 	}
-	for i, image := range atMost(request.MaxImages, images) {
+	for i, image := range jsonbody.AtMost(request.MaxImages, images) {
 		at := path + "images[" + strconv.Itoa(i) + "]"
 		switch {
 		case image.Type != gjson.String:
@@ -152,14 +152,14 @@ func (c *conversation) assistant(path string, message gjson.Result) *translate.E
 		return jsonbody.WrongType(path+".thinking", "a string", thinking)
 	case calls.Type != gjson.Null && !calls.IsArray():
 		return jsonbody.WrongType(path+".tool_calls", "an array", calls)
-	case len(atMost(request.MaxCalls, calls)) > request.MaxCalls:
+	case len(jsonbody.AtMost(request.MaxCalls, calls)) > request.MaxCalls:
 		return translate.Invalid("invalid_value", path+".tool_calls", `"`+path+`.tool_calls" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
 	}
 	if thinking.Str != "" {
 		c.out.Member("reasoning_content", []byte(thinking.Raw))
 	}
 	list := []byte{'['}
-	for i, v := range atMost(request.MaxCalls, calls) {
+	for i, v := range jsonbody.AtMost(request.MaxCalls, calls) {
 		var err *translate.Error
 		if list, err = c.call(jsonbody.AppendComma(list), path+".tool_calls["+strconv.Itoa(i)+"]", v); err != nil {
 			return err

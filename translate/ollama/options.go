@@ -90,7 +90,7 @@ func (r *Request) parseStops(path string, v gjson.Result) *translate.Error {
 	if v.Type != gjson.String && !v.IsArray() {
 		return jsonbody.WrongType(path, "an array of strings", v)
 	}
-	stops := atMost(request.MaxStops, v) // a text stands for itself
+	stops := jsonbody.AtMost(request.MaxStops, v) // a text stands for itself
 	for _, s := range stops {
 		if s.Type != gjson.String {
 			return jsonbody.WrongType(path, "an array of strings", s)

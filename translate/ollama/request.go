@@ -116,16 +116,6 @@ func hasElements(v gjson.Result) bool {
 	return has
 }
 
-// atMost returns the elements of an array, but no more than one above the most that there may be: a hostile one has millions. Another value
-// is its own element.
-func atMost(most int, array gjson.Result) (elements []gjson.Result) {
-	array.ForEach(func(_, v gjson.Result) bool {
-		elements = append(elements, v)
-		return len(elements) <= most
-	})
-	return elements
-}
-
 func unsupported(param, message string) *translate.Error {
 	return translate.Invalid("unsupported_value", param, message)
 }
@@ -206,7 +196,7 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 	case !given.IsArray():
 		return jsonbody.WrongType("tools", "an array", given)
 	}
-	items := atMost(request.MaxTools, given)
+	items := jsonbody.AtMost(request.MaxTools, given)
 	if len(items) > request.MaxTools {
 		return translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
 	}

@@ -34,7 +34,7 @@ const maxChoices = 4096
 type completionParser struct{ *request.Completion }
 
 func (c *completionParser) parsePrompt(body *jsonbody.Body) (err *translate.Error) {
-	if c.Prompts, err = texts(body, "prompt"); err != nil {
+	if c.Prompts, err = texts(body, "prompt", maxChoices); err != nil {
 		return err
 	}
 	if c.Echo, err = body.Bool("echo"); err != nil {

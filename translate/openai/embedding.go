@@ -12,7 +12,7 @@ import (
 
 // ParseEmbedding parses a request for embeddings.
 func ParseEmbedding(body *jsonbody.Body) (*request.Embedding, *translate.Error) {
-	inputs, err := texts(body, "input")
+	inputs, err := texts(body, "input", maxInputs)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (r *messageRewriter) content(m gjson.Result, role string) *translate.Error 
 		r.dst = jsonbody.AppendString(append(r.dst, `,"content":`...), content.Str)
 		return nil
 	case content.IsArray():
-		return r.parts(path, content.Array())
+		return r.parts(path, jsonbody.AtMost(request.MaxParts, content))
 	case content.Type != gjson.Null:
 		return jsonbody.WrongType(path, "a string or an array", content)
 	case role == "assistant":
@@ -216,7 +216,7 @@ func (r *messageRewriter) reasoning(m gjson.Result) *translate.Error {
 // calls reads the calls of a message of the assistant.
 func (r *messageRewriter) calls(v gjson.Result) *translate.Error {
 	path := r.path + ".tool_calls"
-	calls := v.Array()
+	calls := jsonbody.AtMost(request.MaxCalls, v)
 	switch {
 	case v.Type == gjson.Null:
 		return nil

@@ -59,7 +59,7 @@ func parseDocuments(v gjson.Result) (documents []string, _ *translate.Error) {
 	case !v.IsArray():
 		return nil, jsonbody.WrongType("documents", "an array", v)
 	}
-	for _, item := range v.Array() {
+	for _, item := range jsonbody.AtMost(maxInputs, v) {
 		if item.IsObject() {
 			item = item.Get("text")
 		}

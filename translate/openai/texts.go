@@ -11,8 +11,8 @@ import (
 )
 
 // texts parses a field of prompts or inputs: a string, an array of token ids, or an array of either. An empty array is an
-// error, an empty string isn't.
-func texts(body *jsonbody.Body, key string) ([]json.RawMessage, *translate.Error) {
+// error, an empty string isn't. Of more than most, one more is returned: the caller rejects them.
+func texts(body *jsonbody.Body, key string, most int) ([]json.RawMessage, *translate.Error) {
 	raw := body.Value(key)
 	switch {
 	case !jsonbody.IsGiven(raw):
@@ -27,7 +27,9 @@ func texts(body *jsonbody.Body, key string) ([]json.RawMessage, *translate.Error
 		if !isText(item) && !areTokens(item) || len(all) > 0 && isText(item) != isText(all[0]) {
 			return nil, mixed(key)
 		}
-		all = append(all, item)
+		if all = append(all, item); len(all) > most {
+			break
+		}
 	}
 	if len(all) == 0 {
 		return nil, translate.Invalid("invalid_value", key, `"`+key+`" must not be empty.`)

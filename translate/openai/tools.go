@@ -74,7 +74,7 @@ func readTools(v gjson.Result) ([]request.Tool, *translate.Error) {
 	if v.Type == gjson.Null {
 		return nil, nil
 	}
-	items := v.Array()
+	items := jsonbody.AtMost(request.MaxTools, v)
 	if len(items) > request.MaxTools {
 		return nil, translate.Invalid("invalid_value", "tools", `"tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
 	}
@@ -123,7 +123,10 @@ func (c *chatParser) chooseTools(body *jsonbody.Body, tools []request.Tool, choi
 		wanted = []gjson.Result{choice}
 	case "allowed_tools":
 		allowed := choice.Get("allowed_tools")
-		wanted, mode = allowed.Get("tools").Array(), allowed.Get("mode").Str
+		wanted, mode = jsonbody.AtMost(request.MaxTools, allowed.Get("tools")), allowed.Get("mode").Str
+		if len(wanted) > request.MaxTools {
+			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.tools" must hold at most `+strconv.Itoa(request.MaxTools)+` tools.`)
+		}
 		if mode != "auto" && mode != "required" {
 			return translate.Invalid("invalid_value", "tool_choice", `"tool_choice.allowed_tools.mode" must be "auto" or "required".`)
 		}

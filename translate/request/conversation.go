@@ -11,7 +11,7 @@ import (
 
 // Limits of a conversation, far above what clients need.
 const (
-	MaxMessages = 16384
+	MaxMessages = jsonbody.MaxMessages
 	MaxParts    = 4096 // in the content of one message
 	MaxCalls    = 256  // in one message
 )

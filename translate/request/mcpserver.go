@@ -44,7 +44,7 @@ func AllowedTools(where string, v gjson.Result) ([]string, *translate.Error) {
 		return nil, jsonbody.WrongType(where, "an array of strings", v)
 	}
 	var allowed []string
-	names := v.Array()
+	names := jsonbody.AtMost(maxAllowedTools, v)
 	if len(names) > maxAllowedTools {
 		return nil, translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(maxAllowedTools)+` names.`)
 	}

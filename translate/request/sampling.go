@@ -85,7 +85,7 @@ func parseLogitBias(v gjson.Result, _ *Caps, _ *jsonbody.Edit) (bad *translate.E
 	count := 0
 	v.ForEach(func(token, bias gjson.Result) bool {
 		if v.IsArray() {
-			pair := bias.Array()
+			pair := jsonbody.AtMost(2, bias)
 			if !bias.IsArray() || len(pair) != 2 {
 				bad = wrong
 				return false

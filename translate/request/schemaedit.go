@@ -9,9 +9,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// WithoutNulls returns a schema without the keywords that are null. Few schemas need a copy.
+// WithoutNulls returns a schema without the keywords that are null. Few schemas need a copy. One that is too large is left as it is.
 func WithoutNulls(schema gjson.Result) gjson.Result {
-	if !schema.IsObject() || !strings.Contains(schema.Raw, "null") {
+	if !schema.IsObject() || len(schema.Raw) > maxSchemaBytes || !strings.Contains(schema.Raw, "null") {
 		return schema
 	}
 	return gjson.ParseBytes(schemaEdit{}.append(nil, schema))

@@ -24,15 +24,19 @@ func ParseStops(body *jsonbody.Body) (stops []string, _ *translate.Error) {
 	if v.Type != gjson.String && !v.IsArray() {
 		return nil, jsonbody.WrongType("stop", "a string or an array", v)
 	}
-	for _, s := range v.Array() {
+	var bad *translate.Error
+	v.ForEach(func(_, s gjson.Result) bool { // a string is its own only element
 		if s.Type != gjson.String {
-			return nil, translate.Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has `+jsonbody.TypeName(s)+`.`)
-		}
-		if s.Str != "" {
+			bad = translate.Invalid("invalid_type", "stop", `"stop" must be a string or an array of strings; it has `+jsonbody.TypeName(s)+`.`)
+		} else if s.Str != "" {
 			stops = append(stops, s.Str)
 		}
-	}
-	if !AreStops(stops) {
+		return bad == nil && len(stops) <= MaxStops
+	})
+	switch {
+	case bad != nil:
+		return nil, bad
+	case !AreStops(stops):
 		return nil, translate.Invalid("invalid_value", "stop", `"stop" must hold at most `+strconv.Itoa(MaxStops)+` strings, of `+strconv.Itoa(MaxStopBytes)+` bytes in all.`)
 	}
 	return stops, nil

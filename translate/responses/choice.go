@@ -97,7 +97,11 @@ func (r *Request) chooseTools(where string, choice gjson.Result) *translate.Erro
 		return badChoice(`must have the "mode" "auto" or "required".`)
 	}
 	allowed := echoedAllowed{Type: "allowed_tools", Mode: mode}
-	for i, tool := range choice.Get("tools").Array() {
+	tools := jsonbody.AtMost(request.MaxTools, choice.Get("tools"))
+	if len(tools) > request.MaxTools {
+		return badChoice("must hold at most " + strconv.Itoa(request.MaxTools) + " tools.")
+	}
+	for i, tool := range tools {
 		if kind := tool.Get("type").Str; kind != "function" && kind != "mcp" && kind != "" {
 			continue // it is skipped among the tools as well
 		}

@@ -168,9 +168,9 @@ func (p *inputParser) content(where string, v gjson.Result, hasImages bool) ([]t
 	case !v.IsArray():
 		return nil, jsonbody.WrongType(where, "a string or an array", v)
 	}
-	list := v.Array()
+	list := jsonbody.AtMost(request.MaxParts, v)
 	if len(list) > request.MaxParts {
-		return nil, translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
+		return nil, tooManyParts(where)
 	}
 	parts := make([]translate.Part, len(list))
 	for i, part := range list {
@@ -180,6 +180,10 @@ func (p *inputParser) content(where string, v gjson.Result, hasImages bool) ([]t
 		}
 	}
 	return parts, nil
+}
+
+func tooManyParts(where string) *translate.Error {
+	return translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
 }
 
 func (p *inputParser) part(where string, part gjson.Result, hasImages bool) (translate.Part, *translate.Error) {

@@ -69,7 +69,9 @@ func (p *inputParser) mcpCall(where string, v gjson.Result, item *translate.Item
 		return err
 	}
 	if failed := v.Get("error"); failed.Type != gjson.Null {
-		output = errorText(failed)
+		if output, err = errorText(where+".error", failed); err != nil {
+			return err
+		}
 		item.Status, item.Raw = translate.ItemFailed, toolError(output)
 	}
 	p.add(item)
@@ -78,20 +80,22 @@ func (p *inputParser) mcpCall(where string, v gjson.Result, item *translate.Item
 }
 
 // errorText returns the text of the error of an MCP call: in the old form a string, else an object with a message or a content.
-func errorText(v gjson.Result) string {
+func errorText(where string, v gjson.Result) (string, *translate.Error) {
 	var texts []string
-	for _, part := range v.Get("content").Array() {
+	for _, part := range jsonbody.AtMost(request.MaxParts, v.Get("content")) {
 		texts = append(texts, part.Get("text").Str)
 	}
 	switch {
+	case len(texts) > request.MaxParts:
+		return "", tooManyParts(where + ".content")
 	case v.Type == gjson.String:
-		return v.Str
+		return v.Str, nil
 	case len(texts) > 0:
-		return strings.Join(texts, "\n")
+		return strings.Join(texts, "\n"), nil
 	case v.Get("message").Type == gjson.String:
-		return v.Get("message").Str
+		return v.Get("message").Str, nil
 	default:
-		return v.Raw
+		return v.Raw, nil
 	}
 }
 

@@ -132,13 +132,16 @@ func (r *Request) parseLogprobs(body *jsonbody.Body, caps request.Caps) *transla
 	if include.Type != gjson.Null && !include.IsArray() {
 		return jsonbody.WrongType("include", "an array of strings", include)
 	}
-	for _, word := range include.Array() {
-		if word.Type != gjson.String {
-			return jsonbody.WrongType("include", "an array of strings", include)
-		}
+	areStrings := true
+	include.ForEach(func(_, word gjson.Result) bool {
+		areStrings = word.Type == gjson.String
 		r.Chat.Logprobs = r.Chat.Logprobs || word.Str == logprobsWord
-	}
-	if !r.Chat.Logprobs {
+		return areStrings
+	})
+	switch {
+	case !areStrings:
+		return jsonbody.WrongType("include", "an array of strings", include)
+	case !r.Chat.Logprobs:
 		return nil
 	}
 	if hasTools := len(r.Functions)+len(r.Servers) > 0 && r.choice.mode != choiceNone; hasTools && caps.NoLogprobsWithTools {

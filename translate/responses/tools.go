@@ -41,15 +41,16 @@ type toolParser struct {
 // parseTools parses the functions and MCP servers. Tools of other types are skipped: agents offer them to every server.
 func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 	tools := body.Get("tools")
+	all := jsonbody.AtMost(request.MaxTools, tools)
 	p := &toolParser{Request: r, echoed: []json.RawMessage{}}
 	switch {
 	case tools.Type == gjson.Null:
 	case !tools.IsArray():
 		return jsonbody.WrongType("tools", "an array", tools)
-	case len(tools.Array()) > request.MaxTools:
+	case len(all) > request.MaxTools:
 		return tooManyTools()
 	}
-	for i, tool := range tools.Array() {
+	for i, tool := range all {
 		where := "tools[" + strconv.Itoa(i) + "]"
 		if !tool.IsObject() {
 			return jsonbody.WrongType(where, "an object", tool)
@@ -132,14 +133,17 @@ func (p *toolParser) namespace(where string, group gjson.Result) *translate.Erro
 		return err
 	}
 	tools := group.Get("tools")
+	all := jsonbody.AtMost(request.MaxTools, tools)
 	switch {
 	case len(name) > jsonbody.MaxNameLength:
 		return tooLong(where + ".name")
 	case tools.Type != gjson.Null && !tools.IsArray():
 		return jsonbody.WrongType(where+".tools", "an array", tools)
+	case len(all) > request.MaxTools:
+		return tooManyTools()
 	}
 	echoed := echoedNamespace{"namespace", name, description, []echoedFunction{}}
-	for i, tool := range tools.Array() {
+	for i, tool := range all {
 		where := where + ".tools[" + strconv.Itoa(i) + "]"
 		switch {
 		case !tool.IsObject():
