@@ -82,6 +82,7 @@ func (c *call) translated(err error) *translate.Error {
 		used    *node.InUseError
 		taken   *node.IDTakenError
 		tooMany *node.TooManyError
+		large   *node.TooLargeError
 		unknown *store.NotFound
 		none    *store.NoConversation
 		tooDeep *store.TooDeep
@@ -122,6 +123,8 @@ func (c *call) translated(err error) *translate.Error {
 		return idTaken(taken.Error())
 	case errors.As(err, &tooMany):
 		return &translate.Error{Kind: translate.KindConflict, Message: tooMany.Error()}
+	case errors.As(err, &large):
+		return translate.Invalid("invalid_value", "", large.Error())
 	case errors.As(err, &alone):
 		return translate.Invalid("not_supported", "model", alone.Error())
 	case errors.As(err, &chosen):

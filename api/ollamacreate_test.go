@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/fakehub"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -62,6 +63,23 @@ func TestOllamaPull(t *testing.T) {
 	if got := s.do("DELETE", "/api/delete", `{"model":"acme/tiny:q8_0"}`); got.status != 404 || !strings.Contains(got.body, "not found") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
+}
+
+// TestOllamaPull_OfWhatIsPaused: a client isn't left waiting for a download that is paused, and that it can't resume.
+func TestOllamaPull_OfWhatIsPaused(t *testing.T) {
+	t.Parallel()
+	s, hub := serveWithHub(t)
+	hub.Fault(fakehub.Fault{Path: "/cdn/", Stall: 1 << 20})
+	s = guarded(s)
+	ann, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsManage, node.ScopeModelsRead}})
+	bob, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeModelsManage}})
+	id := gjson.Get(s.with(ann, "POST", downloadPath, `{"model":"acme/tiny-GGUF"}`).body, "job_id").Str
+	expect(t, s.with(ann, "POST", downloadPath+"/"+id+"/pause", ""), 200, nil)
+	if got := s.with(bob, "POST", "/api/pull", `{"model":"acme/tiny-GGUF","stream":false}`); got.status != 409 || !strings.Contains(got.body, "is paused") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	hub.Mend()
+	expect(t, s.with(ann, "POST", "/api/pull", `{"model":"acme/tiny-GGUF","stream":false}`), 200, map[string]string{"status": "success"})
 }
 
 func TestOllamaCopyAndCreate(t *testing.T) {
@@ -123,6 +141,10 @@ func TestOllamaCopyAndCreate(t *testing.T) {
 		if got.status < 400 || got.status >= 500 || !strings.Contains(gjson.Get(got.body, "error").Str, want) {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
+	}
+	got := s.do("POST", "/api/create", `{"model":"x","from":"tinychat","system":"`+strings.Repeat("a", 256<<10)+`"}`)
+	if got.status != 400 || !strings.Contains(got.body, "shorten the system prompt") {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 	expect(t, s.do("DELETE", "/api/delete", `{"model":"my/copy:latest"}`), 200, nil)
 	if got := s.do("POST", "/api/show", `{"model":"my/copy"}`); got.status != 404 {

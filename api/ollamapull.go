@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/ollama"
 )
 
@@ -88,6 +89,8 @@ func (c *call) pulled(streams bool, updates <-chan fetch.Job) error {
 			switch {
 			case !ok, job.State == fetch.Completed:
 				updates = nil
+			case job.State == fetch.Paused:
+				return &translate.Error{Kind: translate.KindConflict, Message: "The download is paused. Whoever began it can pull the model again to continue."}
 			case job.State == fetch.Failed:
 				return c.asFetched(&fetch.Error{Kind: job.Kind, Message: job.Reason})
 			default:

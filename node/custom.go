@@ -159,7 +159,7 @@ func (n *Node) SaveCustomModel(ctx context.Context, m CustomModel, may func(befo
 		size += len(field) + len(value)
 	}
 	if size > maxCustomBytes {
-		return &TooManyError{fmt.Sprintf("The defaults of %q are larger than %d bytes.", m.Name, maxCustomBytes)}
+		return &TooLargeError{fmt.Sprintf("The defaults of %q are larger than %d bytes: shorten the system prompt, or send it with each request.", m.Name, maxCustomBytes)}
 	}
 	if _, replaces := n.custom.get(m.Name); !replaces {
 		if _, err := n.Find(ctx, m.Name); err == nil || n.checkID(m.Name, "") != nil {
@@ -197,6 +197,11 @@ func (n *Node) DeleteCustomModel(name string, may func(CustomModel) error) error
 type TooManyError struct{ Message string }
 
 func (e *TooManyError) Error() string { return e.Message }
+
+// TooLargeError is returned for a model whose defaults are too large.
+type TooLargeError struct{ Message string }
+
+func (e *TooLargeError) Error() string { return e.Message }
 
 // resolve returns the key for an alias of the settings, or for a name that a client has given, or else the name itself.
 func (n *Node) resolve(name string) string {
