@@ -18,6 +18,9 @@ type timedDecoder struct {
 	began, first, last time.Time // last: when the last token came
 	isResumed          bool      // since then
 	tokens             int       // one to a piece
+	reads              int       // from the engine
+	firstRead          int       // the one that the first token came with
+	atOnce             int       // tokens that came with it
 	hasTimings         bool      // the engine has sent its own
 	hasStop            bool      // the engine has said why it ended
 }
@@ -34,6 +37,7 @@ func (m *timedDecoder) resume(resp *engineResponse) { m.bound, m.isResumed = &re
 // Feed decodes p.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	m.emit = emit
+	m.reads++
 	return m.decoder.Feed(p, m.each)
 }
 
@@ -99,7 +103,12 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 			lost := now.Sub(m.last)
 			m.began, m.first = m.began.Add(lost), m.first.Add(lost)
 		}
-		m.tokens++
+		if m.tokens++; m.tokens == 1 {
+			m.firstRead = m.reads
+		}
+		if m.reads == m.firstRead {
+			m.atOnce++
+		}
 		m.last, m.isResumed = now, false
 	case translate.Timings:
 		m.hasTimings = true
@@ -112,11 +121,19 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 	return isFirst
 }
 
-// timings are what was measured.
+// leastMeasured is the shortest time over which a speed is measured. What comes faster was held back on its way.
+const leastMeasured = 20 * time.Millisecond
+
+// timings are what was measured. The tokens that came together with the first one were generated before it came. If these are all of
+// them, it isn't known which part of the time was the prompt's.
 func (m *timedDecoder) timings() translate.Timings {
-	t := translate.Timings{PromptMillis: millis(m.first.Sub(m.began)), PredictedMillis: millis(m.last.Sub(m.first))}
-	if m.tokens > 1 && t.PredictedMillis > 0 {
-		t.PredictedPerSecond = float64(m.tokens-1) / t.PredictedMillis * 1000
+	if m.atOnce > 1 && m.atOnce == m.tokens {
+		return translate.Timings{PredictedMillis: millis(m.last.Sub(m.began))}
+	}
+	took := m.last.Sub(m.first)
+	t := translate.Timings{PromptMillis: millis(m.first.Sub(m.began)), PredictedMillis: millis(took)}
+	if took >= leastMeasured {
+		t.PredictedPerSecond = float64(m.tokens-m.atOnce) / took.Seconds()
 	}
 	return t
 }
