@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,6 +43,11 @@ func TestGuard_OutlivesASignalToTheGroup(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if signal.Ignored(sig) { // as by nohup: the shell couldn't trap it either
+				caught := make(chan os.Signal, 1)
+				signal.Notify(caught, sig)
+				t.Cleanup(func() { signal.Stop(caught) })
+			}
 			c := startChild(t, shell(`trap "echo asked" `+name+`; echo ready; while :; do sleep 0.05; done`))
 			out := bufio.NewReader(c.Stdout)
 			if line, err := out.ReadString('\n'); line != "ready\n" {
