@@ -13,7 +13,7 @@ GREMLINS    := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 LINT        := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 NFPM        := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
-KUSTOMIZE   := sigs.k8s.io/kustomize/kustomize/v5@v5.8.3
+KUSTOMIZE   := sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 VALIDATE    := sigs.k8s.io/kubectl-validate@v0.0.4
 
 # The end-to-end tests take their engine from this home.
