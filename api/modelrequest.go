@@ -68,6 +68,9 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 		return nil, err
 	}
 	rq.demand.Owner, rq.demand.Unsaved, rq.demand.Local = c.owner(), isUnsaved(body), c.who.IsNode()
+	if c.who.IsNode() {
+		rq.demand.TTL = node.PeerTTL(c.r.Header)
+	}
 	if rq.target, err = c.asked(body); err != nil {
 		return nil, err
 	}

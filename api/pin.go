@@ -5,7 +5,6 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
-	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -28,14 +27,11 @@ func (c *call) pin() error {
 	if err != nil {
 		return err
 	}
-	for i := range instances {
-		if on := instances[i].Spec.Remote; on != nil {
-			return &node.NotManagedError{Key: instances[i].Spec.Model.Key, Remote: on.Name, Kind: on.Kind}
-		}
-	}
 	answer := resource.Pinned{Model: instances[0].Spec.Model.Key, Pinned: pinned}
 	for _, in := range instances {
-		c.node.Pin(in, pinned)
+		if err := c.node.Pin(c.r.Context(), in, pinned); err != nil {
+			return err
+		}
 		answer.Instances = append(answer.Instances, in.ID)
 	}
 	return c.answer(answer)

@@ -117,6 +117,15 @@ func (n *Node) Peer(key string, header http.Header) *Identity {
 	return &Identity{Owner: owner, Name: "node " + name, Scopes: nodeScopes, Node: name}
 }
 
+// PeerTTL returns how long another node, whose request this is, wants the model to stay loaded that the request loads; nil: as the settings say.
+func PeerTTL(header http.Header) *time.Duration {
+	ttl, err := time.ParseDuration(header.Get(remote.TTLHeader))
+	if err != nil || ttl < 0 {
+		return nil
+	}
+	return &ttl
+}
+
 // LooksLikePeerKey reports whether something that was sent as a token is the key of a node, of this cluster or another.
 func LooksLikePeerKey(secret string) bool { return strings.HasPrefix(secret, peerPrefix) }
 

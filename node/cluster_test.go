@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 )
@@ -47,6 +48,12 @@ func TestPeer_NeedsTheKeyOfThisStart(t *testing.T) {
 	} {
 		if got != nil {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for text, want := range map[string]time.Duration{"": -1, "1m30s": 90 * time.Second, "0s": 0, "-1s": -1, "90": -1} {
+		got := PeerTTL(http.Header{remote.TTLHeader: {text}})
+		if (got == nil) != (want < 0) || got != nil && *got != want {
+			t.Errorf("a ttl of %q: %v", text, got)
 		}
 	}
 	n.settings.Store(&Settings{})

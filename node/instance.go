@@ -109,8 +109,11 @@ func (n *Node) Keep(in supervisor.Info, ttl time.Duration) {
 }
 
 // Pin sets whether an instance may be evicted, until it is unloaded: also after a crash, and under new settings. One that is pinned isn't unloaded
-// for idleness either, unless a ttl was given.
-func (n *Node) Pin(in supervisor.Info, pinned bool) {
+// for idleness either, unless a ttl was given. If the instance is on a remote, the error may be a [*NotManagedError] or a [*RemoteError].
+func (n *Node) Pin(ctx context.Context, in supervisor.Info, pinned bool) error {
+	if in.Spec.Remote != nil {
+		return n.pinRemote(ctx, &in, pinned)
+	}
 	n.supervisor.Respecify(in.Gen, func(s *supervisor.Spec) {
 		from, ok := s.Recipe.(recipe)
 		if !ok {
@@ -121,6 +124,7 @@ func (n *Node) Pin(in supervisor.Info, pinned bool) {
 		s.Pinned, s.AutoRestart, s.Recipe = pinned, from.options.ByHand || pinned || ms.Preload, from
 		s.TTL = timeToLive(from.settings, ms, from.options)
 	})
+	return nil
 }
 
 // IDTakenError is returned when a load chooses an identifier that already means something else.

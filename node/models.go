@@ -177,7 +177,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
 		MayLoad: n.settings.Load().JIT && !t.Model.IsRemote, Context: d.context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Head: d.Head, Local: d.Local,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Head: d.Head, Local: d.Local, TTL: d.TTL,
 	}
 	var err error
 	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {

@@ -415,6 +415,24 @@ func (n *Node) loadRemote(ctx context.Context, t Target, o LoadOptions) (supervi
 	return supervisor.Info{}, &RemoteError{chosen.Remote.Name, fmt.Errorf("it has no model %s any more", note.model.ID)}
 }
 
+// pinRemote has another node of the cluster pin all its instances of a model, or not any more. Other remotes decide for themselves.
+func (n *Node) pinRemote(ctx context.Context, in *supervisor.Info, pinned bool) error {
+	on := in.Spec.Remote
+	if !on.Peer {
+		return &NotManagedError{in.Spec.Model.Key, on.Name, on.Kind}
+	}
+	watch, note := on.Server.(*remote.Watch), in.Spec.Recipe.(placed)
+	if len(note.model.Instances) == 0 {
+		return supervisor.UnknownInstance(in.ID)
+	}
+	for _, id := range note.model.Instances {
+		if err := watch.Pin(ctx, id, pinned); err != nil {
+			return &RemoteError{on.Name, err}
+		}
+	}
+	return nil
+}
+
 // unloadRemote has a remote unload all its instances of a model.
 func (n *Node) unloadRemote(ctx context.Context, in *supervisor.Info) error {
 	on := in.Spec.Remote

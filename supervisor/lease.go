@@ -23,7 +23,8 @@ type Lease struct {
 	upstream   upstream
 	process    *process // nil: the lease is of a remote's instance
 	grant      Grant
-	owner      string // of the request
+	owner      string         // of the request
+	ttl        *time.Duration // see Demand
 	answered   atomic.Bool
 	release    sync.Once
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"time"
 )
 
 // Payload is the body of a request to an engine. It may consist of several pieces, so that a large body needn't be copied to
@@ -13,7 +14,9 @@ type Payload struct {
 	Pieces [][]byte   // sent one after the other
 	Memory RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
-	Owner string // of the request; only other nodes of a cluster are told
+	// What only other nodes of a cluster are told of the request, see [Demand]
+	Owner string
+	TTL   *time.Duration
 
 	pin *pin // the slot that it is pinned to; nil: none
 }

@@ -74,7 +74,7 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 		cancel(nil)
 	}
 	watch.resume()
-	body.Owner = l.owner
+	body.Owner, body.TTL = l.owner, l.ttl
 	resp, err := k.remote.Server.Post(ctx, path, body)
 	if err != nil {
 		end()

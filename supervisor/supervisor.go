@@ -143,8 +143,9 @@ type Demand struct {
 
 	Via []string // the ids of the servers that it has passed, as [Via]
 
-	Head  uint64 // by which the nodes of a cluster are ranked, the same for all requests of a conversation, see HeadOf; 0: any node will do
-	Local bool   // only this machine may serve it
+	Head  uint64         // by which the nodes of a cluster are ranked, the same for all requests of a conversation, see HeadOf; 0: any node will do
+	Local bool           // only this machine may serve it
+	TTL   *time.Duration // how long another node keeps the model loaded that it loads for the request; nil: as its settings say
 }
 
 // Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
@@ -175,7 +176,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, owner: d.Owner, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, owner: d.Owner, ttl: d.TTL, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
 	if remote := a.info.Spec.Remote; remote != nil {
 		lease.upstream = &link{supervisor: s, remote: remote}
 	}

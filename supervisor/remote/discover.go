@@ -347,6 +347,11 @@ func (s *Server) Unload(ctx context.Context, instance string) error {
 	return s.post(ctx, "/api/v1/models/unload", map[string]string{"instance_id": instance}, nil)
 }
 
+// Pin has another node of the cluster pin an instance, or not any more, by its own id.
+func (s *Server) Pin(ctx context.Context, instance string, pinned bool) error {
+	return s.post(ctx, "/api/v1/models/pin", map[string]any{"instance_id": instance, "pinned": pinned}, nil)
+}
+
 // Manages reports whether a kind of server loads and unloads models on demand.
 func Manages(kind string) bool { return kind == KindLmcaddy || kind == KindLMStudio }
 

@@ -14,11 +14,12 @@ import (
 const (
 	NodeHeader  = "Lm-Node"  // the name of the node that sends the request
 	OwnerHeader = "Lm-Owner" // who has sent it to that node, escaped as in a query
+	TTLHeader   = "Lm-Ttl"   // how long the model stays loaded if the request has it loaded, as a duration of Go
 )
 
 const (
 	// checkPeerEvery is the interval at which another node of the cluster is asked whether it is alive, and askPeerTimeout how long it may take
-	// to answer.
+	// to answer, also with the list of its models.
 	checkPeerEvery = 2 * time.Second
 	askPeerTimeout = 3 * time.Second
 	// mostMissed is how many of these questions in a row may go unanswered before the node is given up, with the requests that it hasn't answered. A

@@ -6,29 +6,30 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-// Another node is told who sends the request for whom; any other server isn't.
+// Another node is told who sends the request for whom, and how long the model stays loaded; any other server isn't.
 func TestPeer_IsToldTheOwner(t *testing.T) {
 	t.Parallel()
 	headers := make(chan http.Header, 1)
 	far := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { headers <- r.Header }))
 	defer far.Close()
-	for peer, want := range map[string][2]string{"a:1": {"a:1", "user%3A+ann"}, "": {}} {
+	for peer, want := range map[string][3]string{"a:1": {"a:1", "user%3A+ann", "1m30s"}, "": {}} {
 		s, err := NewServer(Config{URL: far.URL, Kind: KindLmcaddy, Peer: peer}, "me")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Owner: "user: ann"})
+		resp, err := s.Post(t.Context(), "/v1/x", supervisor.Payload{Owner: "user: ann", TTL: new(90 * time.Second)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
 		h := <-headers
-		if got := [2]string{h.Get(NodeHeader), h.Get(OwnerHeader)}; got != want {
+		if got := [3]string{h.Get(NodeHeader), h.Get(OwnerHeader), h.Get(TTLHeader)}; got != want {
 			t.Errorf("%q gets %q, want %q", peer, got, want)
 		}
 	}

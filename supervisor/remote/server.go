@@ -119,6 +119,9 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 	}
 	if s.config.Peer != "" {
 		req.Header[OwnerHeader] = []string{url.QueryEscape(body.Owner)}
+		if body.TTL != nil {
+			req.Header[TTLHeader] = []string{body.TTL.String()}
+		}
 	}
 	req.Body, req.ContentLength = body.Reader(), body.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }

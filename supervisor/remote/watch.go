@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,7 +40,7 @@ type Watch struct {
 	state State
 	asked bool
 
-	missed int // questions in a row that another node hasn't answered; of the loop alone
+	missed atomic.Int32 // questions in a row that another node hasn't answered
 }
 
 // NewWatch begins to watch a remote. changed is called with each state that differs from the last, from one goroutine, and with the first.
@@ -90,8 +91,9 @@ func (w *Watch) loop(ctx context.Context) {
 		case <-timer.C:
 		}
 		if state, ok := w.State(); woken || !ok || state.Away != "" || time.Since(listed) >= listEvery {
-			w.list(ctx)
-			listed = time.Now()
+			if listed = time.Now(); !w.list(ctx) {
+				listed = time.Time{}
+			}
 		} else {
 			w.check(ctx)
 		}
@@ -106,13 +108,17 @@ func (w *Watch) loop(ctx context.Context) {
 	}
 }
 
-// list asks for the models.
-func (w *Watch) list(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, listTimeout)
+// list asks for the models. It is false if nothing follows from the absence of an answer, and the question has to be asked again.
+func (w *Watch) list(ctx context.Context) (told bool) {
+	timeout := listTimeout
+	if w.config.Peer != "" {
+		timeout = askPeerTimeout
+	}
+	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	found, err := w.Discover(asking)
-	if ctx.Err() != nil {
-		return
+	if ctx.Err() != nil || w.isMissed(ctx, err) && err != nil {
+		return false
 	}
 	state, _ := w.State()
 	if err != nil {
@@ -121,6 +127,7 @@ func (w *Watch) list(ctx context.Context) {
 		state.Found, state.Away = found, ""
 	}
 	w.set(state, true)
+	return true
 }
 
 // check asks whether the remote is alive.
@@ -146,15 +153,15 @@ func (w *Watch) isMissed(ctx context.Context, err error) bool {
 	case ctx.Err() != nil:
 		return true
 	case err == nil:
-		w.missed = 0
+		w.missed.Store(0)
 		return true
 	case w.config.Peer == "" || !errors.Is(err, context.DeadlineExceeded):
 		return false
 	}
-	if w.missed++; w.missed < mostMissed {
+	if w.missed.Add(1) < mostMissed {
 		return true
 	}
-	w.missed = 0
+	w.missed.Store(0)
 	w.sever()
 	return false
 }
@@ -174,4 +181,4 @@ func (w *Watch) set(state State, always bool) {
 }
 
 // Refresh asks for the models now.
-func (w *Watch) Refresh(ctx context.Context) { w.list(ctx) }
+func (w *Watch) Refresh(ctx context.Context) { _ = w.list(ctx) }
