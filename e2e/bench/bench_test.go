@@ -35,6 +35,9 @@ func TestBench(t *testing.T) {
 	if *only == "" || *only == "auth" {
 		verdicts = append(verdicts, authentication(t, out, p)...)
 	}
+	if *only == "" || *only == "hop" {
+		verdicts = append(verdicts, hops(t, out, p)...)
+	}
 	if *only == "" || *only == "warm" {
 		verdicts = append(verdicts, conversations(t, out, warm)...)
 	}
@@ -43,8 +46,8 @@ func TestBench(t *testing.T) {
 		return
 	}
 	// for each number of clients: 2 of each load but the paced one, 2 of the streams' CPU; 2 of the memory; 1 of the swaps; 1 of the
-	// authentication for each number of clients; of conversations, 3 departures and their texts, the agents, 2 of the titles, and the swap
-	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1+2+4+1+2+1 {
+	// authentication and of the hop for each number of clients; of conversations, 3 departures and their texts, the agents, 2 of the titles, and the swap
+	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1+2+2+4+1+2+1 {
 		t.Errorf("the table has %d verdicts", got)
 	}
 	if strings.Contains(table.String(), "NaN") || strings.Contains(table.String(), "Inf") {
