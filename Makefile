@@ -156,10 +156,10 @@ faults: build ## Breaks engines, the server and their surroundings under load; m
 		go test -count 1 -timeout 0 -full $(if $(FAULTS_BEFORE),-before "$(abspath $(FAULTS_BEFORE))") $(FAULTS_FLAGS)
 
 .PHONY: cluster
-cluster: build ## Kills random nodes of a cluster for a minute, amid 200 conversations
+cluster: build ## Kills nodes of a cluster for a minute and cuts one off, amid 200 conversations
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e && LMCADDY_WHOLE=1 LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-		go test -count 1 -timeout 0 -v -run TestCluster_NodesAreKilled .
+		go test -count 1 -timeout 0 -v -run '^TestCluster_(NodesAreKilled|ANodeIsCutOff)$$' .
 
 # Of supervisor, the pure files are mutated, and the tests are skipped that start processes or wait. Of store, what needs
 # PostgreSQL is left out.

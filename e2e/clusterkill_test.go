@@ -1,11 +1,7 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -45,7 +41,7 @@ func TestCluster_NodesAreKilled(t *testing.T) {
 	stop := make(chan struct{})
 	var talking sync.WaitGroup
 	for i := range talkers {
-		talking.Go(func() { k.talk(t, &current, i, stop) })
+		talking.Go(func() { k.talk(t, func() *node { return current[rand.IntN(3)].Load() }, i, stop) })
 	}
 	for range rounds {
 		time.Sleep(pause) // of the schedule, not of a proof
@@ -63,12 +59,7 @@ func TestCluster_NodesAreKilled(t *testing.T) {
 	if len(k.answered) < talkers/2 {
 		t.Errorf("only %d were answered", len(k.answered))
 	}
-	for id, text := range k.answered {
-		got := last[rand.IntN(3)].Get("/api/v1/responses/" + id)
-		if got.Status != http.StatusOK || harness.NativeText(gjson.Parse(got.Body), "message") != text {
-			t.Fatalf("%s is lost: %d %.300s, want %q", id, got.Status, got.Body, text)
-		}
-	}
+	k.checkStored(t, last)
 	continued := 0
 	for id := range k.answered {
 		if continued++; continued > 12 {
@@ -78,51 +69,49 @@ func TestCluster_NodesAreKilled(t *testing.T) {
 	}
 }
 
-// talk asks random nodes, one question after the other.
-func (k *killing) talk(t *testing.T, nodes *[3]atomic.Pointer[node], talker int, stop <-chan struct{}) {
+// count returns the number of answers so far.
+func (k *killing) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.answered)
+}
+
+// checkStored fails the test unless what was answered is stored, for a random node each.
+func (k *killing) checkStored(t *testing.T, nodes []*node) {
+	t.Helper()
+	for id, text := range k.answered {
+		got := nodes[rand.IntN(len(nodes))].Get("/api/v1/responses/" + id)
+		if got.Status != http.StatusOK || harness.NativeText(gjson.Parse(got.Body), "message") != text {
+			t.Fatalf("%s is lost: %d %.300s, want %q", id, got.Status, got.Body, text)
+		}
+	}
+}
+
+// talk asks nodes, one question after the other.
+func (k *killing) talk(t *testing.T, pick func() *node, talker int, stop <-chan struct{}) {
 	for turn := 0; ; turn++ {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		n := nodes[rand.IntN(3)].Load()
 		k.streams.Add(1)
 		body := harness.NativeAsk(fmt.Sprintf("I am talker %d, this is turn %d. Count to 5.", talker, turn)).With("max_output_tokens", 24).With("stream", true)
-		status, raw := ask(n.Base+"/api/v1/chat", body)
-		stream, err := harness.CheckNative(raw)
+		reply, _ := pick().Try("/api/v1/chat", body) // what was received tells how it has ended
+		stream, err := harness.CheckNative(reply.Body)
 		switch {
-		case status == 0: // as clients do before they try again
+		case reply.Status == 0: // as clients do before they try again
 			k.unasked.Add(1)
 			time.Sleep(100 * time.Millisecond)
-		case status == http.StatusOK && err != nil: // the node was killed, or the one that it had asked
+		case reply.Status == http.StatusOK && err != nil: // the node was killed, or the one that it had asked
 			k.lost.Add(1)
-		case status != http.StatusOK || err == nil && stream.Result.Get("response_id").Str == "":
+		case reply.Status != http.StatusOK || stream.Result.Get("response_id").Str == "":
 			k.refused.Add(1)
-			t.Logf("%d %.300s", status, raw)
+			t.Logf("%d %.300s", reply.Status, reply.Body)
 		default:
 			k.mu.Lock()
 			k.answered[stream.Result.Get("response_id").Str] = harness.NativeText(stream.Result, "message")
 			k.mu.Unlock()
 		}
 	}
-}
-
-// ask sends a request, and returns the status and the body; the status is 0 if there is none, and the body may be cut off.
-func ask(url string, body harness.Fields) (status int, raw string) {
-	text, _ := json.Marshal(body)
-	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
-	if err != nil {
-		return 0, ""
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	said, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(said)
 }

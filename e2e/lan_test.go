@@ -351,7 +351,7 @@ http://:%d {
 // TestToken_WhileTheStoreIsAway: a token that was found valid stays valid for a while, and no other is accepted.
 func TestToken_WhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
-	database := harness.Postgres(t)
+	database := harness.StartPostgres(t, nil)
 	h, port := harness.NewHome(t), harness.FreePort(t)
 	s := h.Launch(port, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(`{
 	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
@@ -365,7 +365,7 @@ http://:%d {
 	lm_auth
 	lm_api
 }
-`, database, port)))
+`, database.URL, port)))
 	token, other := created(t, h, "--name", "known"), created(t, h, "--name", "not seen yet")
 	chat := func(token string) int {
 		t.Helper()
@@ -385,7 +385,7 @@ http://:%d {
 	if got := chat(token); got != http.StatusOK {
 		t.Fatal(got)
 	}
-	harness.EndPostgres(t, database)
+	database.Kill()
 	for ended := time.Now(); time.Since(ended) < 2*time.Second; { // a token that was looked up is cached for half a second
 		if got := chat(token); got != http.StatusOK {
 			t.Fatalf("%d, %s after the database ended", got, time.Since(ended))

@@ -112,6 +112,12 @@ func (s *Server) Go(path string, body any) <-chan Reply {
 	return replied
 }
 
+// Try sends a JSON body. If the answer breaks off, the reply is what has come of it, and without any its status is 0.
+func (s *Server) Try(path string, body any) (Reply, error) {
+	s.T.Helper()
+	return s.try(s.T.Context(), http.MethodPost, path, s.reader(body))
+}
+
 // GoUntil sends a JSON body in the background, until the test calls giveUp: then the client disconnects. An earlier answer
 // is ignored.
 func (s *Server) GoUntil(path string, body any) (giveUp func()) {

@@ -67,7 +67,10 @@ func (h *Home) run(input string, stdout, stderr *os.File, args []string) (status
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), stdout, stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it may be a server that should not have started
 	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
+	err := h.Net.do(cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

@@ -29,6 +29,8 @@ type Home struct {
 	// IsDefault is true of a home that is ~/.lmcaddy, and that no environment variable names.
 	IsDefault bool
 
+	Net *Namespace // where its processes run; nil: where the test does
+
 	Binary   string // the lmcaddy to run; empty: the one under test
 	ordinary string // the program, executable by an ordinary user; empty: it runs as the user who runs the test
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,11 +12,30 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// Database is a PostgreSQL of one test.
+type Database struct {
+	URL string
+
+	t      testing.TB
+	net    *Namespace
+	start  func() *exec.Cmd
+	query  func(text string) *exec.Cmd
+	ready  string // the file that says so
+	server *exec.Cmd
+}
 
 // Postgres starts an empty PostgreSQL for one test, and returns the URL of its database. It listens on a socket in a folder
 // of its own.
 func Postgres(t testing.TB) string {
+	t.Helper()
+	return StartPostgres(t, nil).URL
+}
+
+// StartPostgres starts an empty PostgreSQL for one test. It listens on a socket in a folder of its own, or else at the address of a namespace.
+func StartPostgres(t testing.TB, at *Namespace) *Database {
 	t.Helper()
 	found, err := exec.Command("../tools/postgres.sh").Output()
 	if err != nil {
@@ -36,43 +56,80 @@ func Postgres(t testing.TB) string {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	server := serverCommand(t, dir, filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
+	d := &Database{URL: "postgres://lmcaddy@/postgres?" + url.Values{"host": {dir}}.Encode(), t: t, net: at, ready: filepath.Join(data, "postmaster.pid")}
+	address := ""
+	if at != nil {
+		address = at.Address
+		d.URL = "postgres://lmcaddy@" + address + "/postgres"
+		letIn(t, filepath.Join(data, "pg_hba.conf"), address+"/24")
 	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGQUIT)
-		_ = server.Wait()
-	})
-	Eventually(t, Patience, "PostgreSQL is ready", func() bool {
-		status, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
-		return err == nil && strings.Contains(string(status), "\nready")
-	})
-	return "postgres://lmcaddy@/postgres?" + url.Values{"host": {dir}}.Encode()
+	d.start = func() *exec.Cmd {
+		return serverCommand(t, dir, filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses="+address)
+	}
+	d.query = func(text string) *exec.Cmd {
+		return serverCommand(t, dir, filepath.Join(bin, "psql"), "-h", dir, "-U", "lmcaddy", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-c", text)
+	}
+	d.Start()
+	t.Cleanup(func() { d.end(syscall.SIGQUIT) })
+	return d
 }
 
-// EndPostgres kills the PostgreSQL with a URL from [Postgres].
-func EndPostgres(t testing.TB, database string) {
+// letIn lets everybody on a network use a database.
+func letIn(t testing.TB, hba, network string) {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, err := os.ReadFile(filepath.Join(u.Query().Get("host"), "data", "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.SplitN(string(status), "\n", 2)[0])
+	file, err := os.OpenFile(hba, os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
-		err = syscall.Kill(pid, syscall.SIGQUIT)
+		_, err = fmt.Fprintf(file, "host all all %s trust\n", network)
+		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, Patience, "PostgreSQL has ended", func() bool {
-		_, err := os.Stat(filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
-		return os.IsNotExist(err)
+}
+
+// Start starts it again, and waits until it is ready.
+func (d *Database) Start() {
+	d.t.Helper()
+	server := d.start()
+	if err := d.net.do(server.Start); err != nil {
+		d.t.Fatal(err)
+	}
+	d.server = server
+	Eventually(d.t, Patience, "PostgreSQL is ready", func() bool {
+		status, err := os.ReadFile(d.ready)
+		return err == nil && strings.Contains(string(status), "\nready")
 	})
+}
+
+// SetClock has all later connections see another time than the machine's.
+func (d *Database) SetClock(ahead time.Duration) {
+	d.t.Helper()
+	out, err := d.query(fmt.Sprintf(`CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+		AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d seconds' $$;
+		ALTER ROLE lmcaddy SET search_path = public, pg_catalog`, int(ahead.Seconds()))).CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("psql: %v\n%s", err, out)
+	}
+}
+
+// Kill ends it as if it had crashed, but so that it can be started again.
+func (d *Database) Kill() { d.end(syscall.SIGQUIT) }
+
+// Restart shuts it down, which ends its connections, and starts it again.
+func (d *Database) Restart() {
+	d.t.Helper()
+	d.end(syscall.SIGINT)
+	d.Start()
+}
+
+// end ends it, unless it has ended.
+func (d *Database) end(sig syscall.Signal) {
+	if d.server == nil {
+		return
+	}
+	_ = d.server.Process.Signal(sig)
+	_ = d.server.Wait()
+	d.server = nil
 }
 
 // serverCommand is a command of PostgreSQL. Since that refuses to run as root, root runs it as another user, who gets the folder.

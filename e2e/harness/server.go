@@ -56,7 +56,7 @@ func (h *Home) Begin(port int, args ...string) *Server {
 	s := &Server{
 		Home:   h,
 		Base:   base(port),
-		client: &http.Client{Transport: new(http.Transport)},
+		client: &http.Client{Transport: &http.Transport{DialContext: h.Net.dialer()}},
 		cmd:    exec.Command(h.Program(), args...),
 		output: out.Name(),
 		exited: make(chan struct{}),
@@ -64,7 +64,7 @@ func (h *Home) Begin(port int, args ...string) *Server {
 	}
 	s.cmd.Dir, s.cmd.Env, s.cmd.SysProcAttr = h.Work, h.environment(), h.attributes()
 	s.cmd.Stdout, s.cmd.Stderr = out, out
-	if err := s.cmd.Start(); err != nil {
+	if err := h.Net.do(s.cmd.Start); err != nil {
 		h.T.Fatal(err)
 	}
 	s.PID = s.cmd.Process.Pid
