@@ -21,6 +21,7 @@ func TestPage_Token(t *testing.T) {
 	tab.CheckAccess("the dialog")
 	tab.Press("Escape") // there is nothing to see without a token
 	tab.Has("heading", "API token")
+	tab.Wait("the field has the focus", `document.activeElement.type === "password"`)
 	tab.Click("button", "Continue")
 	tab.WaitText("Enter a token first.")
 	tab.Fill("Token", "sk-lm-wrong")
@@ -48,6 +49,7 @@ func TestPage_Token(t *testing.T) {
 	// A revoked token: what was typed stays.
 	tab.Click("link", "Models")
 	tab.ClickIn(harness.Model, "Load")
+	tab.Wait("the first field has the focus", `document.activeElement === document.querySelector("dialog .body").querySelector("input, select, textarea")`)
 	tab.Fill("Identifier", "typed-before")
 	id := admin.Get("/api/v1/tokens").Want(t, http.StatusOK).Get(`tokens.#(name=="visitor").id`).Str
 	admin.Do(http.MethodDelete, "/api/v1/tokens/"+id, nil).Want(t, http.StatusOK)
@@ -85,6 +87,34 @@ func TestPage_Token(t *testing.T) {
 	tab.Fill("Question", "Hello")
 	tab.Press("Enter")
 	tab.WaitText("How can I help you today?")
+}
+
+// TestPage_ConversationOfAnotherToken: it can't be continued, but the question can be asked in a new one.
+func TestPage_ConversationOfAnotherToken(t *testing.T) {
+	t.Parallel()
+	home := harness.NewHome(t)
+	s := harness.Start(home, harness.Config{Site: []string{"lm_auth"}})
+	admin := s.As(created(t, home, "--name", "admin", "--scopes", "admin"))
+	tab := chatTab{harness.OpenPage(t, s.Base, harness.View{Path: "#/chat"})}
+	tab.Fill("Token", created(t, home, "--name", "first", "--scopes", "models.read,inference"))
+	tab.Press("Enter")
+	tab.Wait("a model is chosen", `document.querySelector(".model-picker")?.value`)
+	tab.tuned(func() { tab.Fill("Temperature", "0") })
+	if got := tab.asked(capital, 1); got != franceIs {
+		t.Fatalf("%q", got)
+	}
+	id := admin.Get("/api/v1/tokens").Want(t, http.StatusOK).Get(`tokens.#(name=="first").id`).Str
+	admin.Do(http.MethodDelete, "/api/v1/tokens/"+id, nil).Want(t, http.StatusOK)
+	tab.Has("heading", "API token")
+	tab.Fill("Token", created(t, home, "--name", "second", "--scopes", "models.read,inference"))
+	tab.Press("Enter")
+	tab.WaitText("second")
+	tab.ask("What is the capital of Spain?")
+	tab.WaitText("it belongs to another token than the one you use now")
+	tab.Click("button", "Ask in a new conversation")
+	if got := tab.answer(1); got != spainIs {
+		t.Errorf("%q", got)
+	}
 }
 
 // TestPage_Trusted: somebody whom another authentication has let in needs no token.

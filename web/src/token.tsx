@@ -50,7 +50,7 @@ function Asking({ why, isRequired }: { why: string; isRequired: boolean }) {
 				{isRequired ? "This server needs an API token. " : ""}
 				On the server's machine, <code>lmcaddy token create --name page</code> makes one.
 			</p>
-			<TextField label="Token" type="password" value={input} onInput={(v) => (setInput(v), setError(null))} error={error} autofocus placeholder="sk-lm-…" />
+			<TextField label="Token" type="password" value={input} onInput={(v) => (setInput(v), setError(null))} error={error} placeholder="sk-lm-…" />
 			<p class="hint">The token is kept in this tab until you close it or sign out.</p>
 		</Dialog>
 	);

@@ -101,6 +101,13 @@ export function askAgain(turn: Turn, question = turn.question): void {
 	void ask(question, turn.parent);
 }
 
+/** Asks a question in a new conversation, of which it is the first. */
+export function askAnew(turn: Turn): void {
+	if (chat.value.running) return;
+	newChat();
+	void ask(turn.question, "");
+}
+
 export function showBranch(turn: Turn): void {
 	show(choose(chat.value.tree, turn));
 }
@@ -203,7 +210,17 @@ function requestOf(question: Question, parent: string, turn: Turn): Record<strin
 function failureFrom(error: unknown) {
 	if (!(error instanceof ApiError))
 		return { message: error instanceof TypeError ? "The connection was lost before the answer was complete." : messageOf(error) };
-	return { message: error.message, code: error.code, param: error.param, status: error.status };
+	const message = error.code === lostConversation ? whyLost() : error.message;
+	return { message, code: error.code, param: error.param, status: error.status };
+}
+
+/** The code of the error of an answer that can't be continued, because the server doesn't have it for this token. */
+export const lostConversation = "previous_response_not_found";
+
+function whyLost(): string {
+	return session.value.settings?.authentication
+		? "This conversation can't be continued: it was deleted, or it belongs to another token than the one you use now."
+		: "This conversation can't be continued: it was deleted.";
 }
 
 const tries = 12;

@@ -7,7 +7,7 @@ import { Copy } from "../ui/Copy";
 import { isRunning } from "./answer";
 import type { Answer, Failure } from "./answer";
 import { AnswerView, Figures } from "./answerview";
-import { askAgain, chat, showBranch } from "./chat";
+import { askAgain, askAnew, chat, lostConversation, showBranch } from "./chat";
 import { edit } from "./draft";
 import { Plain } from "./markdown";
 import type { Turn } from "./tree";
@@ -182,7 +182,12 @@ function FailureNote({ failure, turn, isReadOnly }: { failure: Failure; turn: Tu
 						Log
 					</a>
 				)}
-				{isFinal && !isReadOnly && (
+				{isFinal && !isReadOnly && failure.code === lostConversation && (
+					<Button small icon="plus" onClick={() => askAnew(turn)}>
+						Ask in a new conversation
+					</Button>
+				)}
+				{isFinal && !isReadOnly && failure.code !== lostConversation && (
 					<Button small icon="refresh" onClick={() => askAgain(turn)}>
 						Retry
 					</Button>

@@ -14,7 +14,9 @@ export interface DialogProps {
 	onSubmit?: () => void;
 }
 
-/** A modal dialog. The browser keeps the focus in it, and gives it back afterwards. */
+const firstField = ".body :is(input:not([type=radio]), input:checked, select, textarea):enabled";
+
+/** A modal dialog. It begins with the focus on its first field. The browser keeps the focus in it, and gives it back afterwards. */
 export function Dialog({ title, onClose, wide, children, actions, onSubmit }: DialogProps) {
 	const dialog = useRef<HTMLDialogElement>(null);
 	const id = useId();
@@ -22,6 +24,7 @@ export function Dialog({ title, onClose, wide, children, actions, onSubmit }: Di
 		const element = dialog.current;
 		const before = document.activeElement;
 		element?.showModal();
+		element?.querySelector<HTMLElement>(firstField)?.focus(); // the browser would take the button that closes it
 		return () => {
 			element?.close();
 			if (before instanceof HTMLElement && before.isConnected) before.focus();
