@@ -222,6 +222,7 @@ func TestPageActivity_Logs(t *testing.T) {
 	tab.Do(chromedp.Click(".log-line", chromedp.ByQuery))
 	tab.WaitText(`"outcome": "ok"`)
 	tab.Click("link", "The request")
+	tab.Has("heading", "Request") // the line has the path, too
 	tab.WaitText("/api/v1/chat")
 
 	tab.Go("#/logs?level=debug")

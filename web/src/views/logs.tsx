@@ -139,7 +139,7 @@ function Record({ record, onClose }: { record: LogRecord; onClose: () => void })
 					<a class="button small" href={href("logs", "", { request, level: "debug" })} onClick={onClose}>
 						Lines of this request
 					</a>
-					<a class="button small" href={href("requests", "", { id: request })}>
+					<a class="button small" href={href("requests", "", { id: request })} onClick={onClose}>
 						The request
 					</a>
 				</p>
