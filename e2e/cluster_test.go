@@ -153,9 +153,7 @@ func TestCluster_ANodeIsKilled(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	t.Logf("answered %s after the node was killed", time.Since(begun))
-	if got := door.Get("/api/v1/ps").Get(fmt.Sprintf(`nodes.#(name==%q).status`, there.name())).Str; got != "unreachable" {
-		t.Errorf("it is %s", got)
-	}
+	harness.Eventually(t, harness.Patience, "the node is listed as unreachable", func() bool { return nodeStatus(door, there) == "unreachable" })
 	again := launchNode(home, port, database, "")
 	awaitNodes(t, []*node{door, again})
 	if text := again.Chat(harness.Ask("What is the capital of France?")).Content; !strings.Contains(text, "Paris") {

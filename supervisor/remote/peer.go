@@ -57,6 +57,22 @@ func (s *Server) postPeer(ctx context.Context, path string, body supervisor.Payl
 	return resp, nil
 }
 
+// giveUp gives up the requests to another node that has stopped answering.
+func (w *Watch) giveUp(err error) {
+	if w.config.Peer != "" && errors.Is(err, context.DeadlineExceeded) {
+		w.sever()
+	}
+}
+
+// Alive asks whether the server answers. Another node that was given up isn't asked again: a request that was given up with it has waited long
+// enough.
+func (w *Watch) Alive(ctx context.Context) error {
+	if state, _ := w.State(); w.config.Peer != "" && state.Away != "" {
+		return errSevered
+	}
+	return w.Server.Alive(ctx)
+}
+
 // sever gives up the requests under way.
 func (s *Server) sever() {
 	s.mu.Lock()

@@ -127,6 +127,7 @@ func (w *Watch) list(ctx context.Context) (told bool) {
 		state.Found, state.Away = found, ""
 	}
 	w.set(state, true)
+	w.giveUp(err)
 	return true
 }
 
@@ -138,13 +139,14 @@ func (w *Watch) check(ctx context.Context) {
 	}
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := w.Alive(asking)
+	err := w.Server.Alive(asking)
 	if w.isMissed(ctx, err) {
 		return
 	}
 	state, _ := w.State()
 	state.Away = err.Error()
 	w.set(state, false)
+	w.giveUp(err)
 }
 
 // isMissed reports whether nothing follows from an answer, or from its absence.
@@ -162,7 +164,6 @@ func (w *Watch) isMissed(ctx context.Context, err error) bool {
 		return true
 	}
 	w.missed.Store(0)
-	w.sever()
 	return false
 }
 
