@@ -82,7 +82,10 @@ var ollamaFamilies = []family{
 	{
 		"Ollama: embed", "ollama.md#fields", "/api/embed", `"model":"tinyembed","input":"hi"`,
 		[]field{
-			{"dimensions", "3", `"x"`}, {"truncate", "false", `"x"`}, {"keep_alive", `"10m"`, `"x"`}, {"options", "{}", "1"},
+			{"dimensions", "3", `"x"`},
+			{"truncate", "false", `"x"`},
+			{"keep_alive", `"10m"`, `"x"`},
+			{"options", "{}", "1"},
 			{"options.num_ctx", "512", `"x"`},
 		},
 	},
