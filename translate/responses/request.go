@@ -129,7 +129,10 @@ const logprobsWord = "message.output_text.logprobs"
 
 func (r *Request) parseLogprobs(body *jsonbody.Body, caps request.Caps) *translate.Error {
 	include := body.Get("include")
-	if include.Type != gjson.Null && !include.IsArray() {
+	switch {
+	case include.Type == gjson.Null:
+		return nil
+	case !include.IsArray():
 		return jsonbody.WrongType("include", "an array of strings", include)
 	}
 	areStrings := true

@@ -33,7 +33,7 @@ var requests = []struct {
 }{
 	{"a text", `"input":"Hello \"you\"\né"`, testModel},
 	{"a probe", `"input":"","max_output_tokens":1`, testModel},
-	{"a probe with everything that a client may leave empty", `"input":"","text":{},"include":[],"tools":null,"tool_choice":null,"instructions":null,"reasoning":{},"metadata":null,"stream":null,"store":null,"previous_response_id":null`, testModel},
+	{"a probe with everything that a client may leave empty", `"input":"","text":{},"include":null,"tools":null,"tool_choice":null,"instructions":null,"reasoning":{},"metadata":null,"stream":null,"store":null,"previous_response_id":null`, testModel},
 	{"an empty input with instructions", `"input":"","instructions":"Say hi."`, testModel},
 	{"an empty input that goes on", `"input":"","previous_response_id":"resp_1"`, testModel},
 	{"no input", `"instructions":"Say hi."`, testModel},
