@@ -301,6 +301,7 @@ func TestRemote_OfALimitedToken(t *testing.T) {
 	far := fakeremote.Start(t, "vllm", false, "org/far", "org/hidden")
 	other := fakeremote.Start(t, "vllm", false, "org/hidden")
 	s := serve(t, &fakeengine.Script{}, withRemotes(far, other))
+	s.await("org/far")
 	s.await("b/org/hidden")
 	s = guarded(s)
 	secret, _ := s.token(node.Token{Models: []string{"org/far"}})
