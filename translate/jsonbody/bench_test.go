@@ -9,10 +9,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
+// texts are what messages consist of, as JSON.
+var texts = map[string]string{
+	"mixed":   "The quick brown fox jumps over the lazy dog, \\\"twice\\\" \\u2014 naïvely.\\n",
+	"prose":   "The quick brown fox jumps over the lazy dog, and the dog sleeps on. It was a long day for both of them. ",
+	"code":    "\\tif err := os.Remove(path); err != nil {\\n\\t\\treturn fmt.Errorf(\\\"removing %s: %w\\\", path, err)\\n\\t}\\n\\n",
+	"Chinese": "敏捷的棕色狐狸跳过了懒狗，而那只狗继续睡觉。这一天对它们俩来说都很漫长。",
+}
+
 // request returns a chat request of about the given size, most of it text, as in real ones.
-func request(size int) []byte {
+func request(text string, size int) []byte {
 	const (
-		text    = "The quick brown fox jumps over the lazy dog, \\\"twice\\\" \\u2014 naïvely.\\n"
 		message = `{"role":"user","content":"%s"},`
 		tool    = `{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}`
 	)
@@ -28,7 +35,7 @@ func request(size int) []byte {
 // BenchmarkScan measures Scan against two that only validate.
 func BenchmarkScan(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10, 1 << 20} {
-		body := request(size)
+		body := request(texts["mixed"], size)
 		run := func(name string, validate func([]byte) bool) {
 			b.Run(fmt.Sprintf("%s/%dKiB", name, size>>10), func(b *testing.B) {
 				b.SetBytes(int64(len(body)))
@@ -43,5 +50,21 @@ func BenchmarkScan(b *testing.B) {
 		run("Scan", func(p []byte) bool { _, err := Scan(p); return err == nil })
 		run("gjson.ValidBytes", gjson.ValidBytes)
 		run("json.Valid", json.Valid)
+	}
+}
+
+// BenchmarkScan_Texts measures Scan on what large requests consist of.
+func BenchmarkScan_Texts(b *testing.B) {
+	for name, text := range texts {
+		b.Run(name, func(b *testing.B) {
+			body := request(text, 1<<20)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Scan(body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

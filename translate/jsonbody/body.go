@@ -4,7 +4,6 @@ import (
 	"iter"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -34,9 +33,6 @@ func Scan(raw []byte) (*Body, *translate.Error) {
 	s := Scanner{Data: raw}
 	if s.Space(); s.Pos >= len(raw) {
 		return nil, translate.Invalid("invalid_json", "", "The request body is empty; a JSON object is expected.")
-	}
-	if !utf8.Valid(raw) {
-		return nil, translate.Invalid("invalid_json", "", "The request body is not valid UTF-8.")
 	}
 	if raw[s.Pos] != '{' {
 		return nil, translate.Invalid("invalid_json", "", "The request body must be a JSON object.")

@@ -164,3 +164,15 @@ func FuzzEdit(f *testing.F) {
 func isBareName(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' })
 }
+
+// FuzzAppendString: any text is written as encoding/json does.
+func FuzzAppendString(f *testing.F) {
+	for _, text := range []string{"", "a\"b\\c\n\x00", "\u2028\u2029é日本🎉", "\xff\xe6\x97 and more text"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := string(AppendString(nil, text)), string(AppendJSON(nil, text)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	})
+}

@@ -29,18 +29,6 @@ func AppendJSON(dst []byte, v any) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// AppendString appends the JSON of a string.
-func AppendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if !plain[s[i]] || s[i] >= 0x80 {
-			return AppendJSON(dst, s)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
-
 // Unquote returns the text of a JSON string. It is empty for any other value.
 func Unquote(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
@@ -77,6 +65,31 @@ func Elements(array []byte) iter.Seq[[]byte] {
 			s.Space()
 			from := s.Pos
 			if s.Value(1) != nil || !yield(array[from:s.Pos]) { // the closing bracket of an empty array is no value
+				return
+			}
+			s.Space()
+		}
+	}
+}
+
+// Members returns the names of an object's members and their JSON, in order. The object was scanned; any other value has no
+// members. Both are parts of it, except names with escapes.
+func Members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		s := Scanner{Data: object, Lenient: true}
+		s.Space()
+		for s.Take('{') || s.Take(',') {
+			s.Space()
+			from := s.Pos
+			if s.Key() != nil { // the closing brace of an empty object is no name
+				return
+			}
+			name := unquoted(object[from:s.Pos])
+			if s.Colon() != nil {
+				return
+			}
+			from = s.Pos
+			if s.Value(1) != nil || !yield(name, object[from:s.Pos]) {
 				return
 			}
 			s.Space()

@@ -2,7 +2,6 @@ package jsonbody
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
@@ -13,12 +12,12 @@ import (
 // Scanner validates JSON in one pass, according to RFC 8259. Unlike a decoder it builds nothing, and unlike gjson it
 // rejects invalid JSON, so that no engine is loaded for a request that it would refuse.
 //
-// In a request it also rejects what JSON readers interpret differently: repeated names in one object, and unpaired
-// surrogates.
+// In a request it also rejects what JSON readers interpret differently: repeated names in one object, unpaired
+// surrogates, and bytes that aren't UTF-8.
 type Scanner struct {
 	Data    []byte
 	Pos     int
-	Lenient bool // names may repeat: the JSON is from an engine
+	Lenient bool // the JSON is from an engine: names may repeat, and bytes of strings aren't checked
 	Deep    bool // the JSON is nested too deeply
 	names   [][]byte
 	list    *[]Message // receives the messages of a request, unless it is nil
@@ -84,44 +83,6 @@ func (s *Scanner) Value(depth int) *translate.Error {
 		return s.literal("null")
 	default:
 		return s.unexpected("where a value is expected")
-	}
-}
-
-// Str reads a string.
-func (s *Scanner) Str() *translate.Error {
-	data, i := s.Data, s.Pos+1
-	for {
-		for i+8 <= len(data) && allPlain(binary.LittleEndian.Uint64(data[i:])) {
-			i += 8
-		}
-		for i < len(data) && plain[data[i]] {
-			i++
-		}
-		if i >= len(data) {
-			s.Pos = i
-			return s.unexpected("inside a string")
-		}
-		switch data[i] {
-		case '"':
-			s.Pos = i + 1
-			return nil
-		case '\\':
-			n := escape(data[i:])
-			switch {
-			case n == 0:
-				s.Pos = i
-				return s.unexpected("in a string: a bad escape")
-			case n == 6 && !s.Lenient && isSurrogate(data[i:]):
-				if !isPair(data[i:]) {
-					return translate.Invalid("invalid_json", "", "The request body has half a surrogate pair at byte "+strconv.Itoa(i)+", which is no character: send both halves, or UTF-8.")
-				}
-				n = 12
-			}
-			i += n
-		default:
-			s.Pos = i
-			return s.unexpected("in a string: a control character must be escaped")
-		}
 	}
 }
 
@@ -262,58 +223,6 @@ func (s *Scanner) literal(word string) *translate.Error {
 	return nil
 }
 
-// plain marks the bytes that a string contains unescaped.
-var plain = func() (t [256]bool) {
-	for c := range t {
-		t[c] = c >= ' ' && c != '"' && c != '\\'
-	}
-	return t
-}()
-
-// allPlain reports whether none of eight bytes is a control character, a quote or a backslash. Subtracting the bound from
-// such a byte sets its high bit.
-func allPlain(w uint64) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote, backslash := w^'"'*ones, w^'\\'*ones // zero bytes mark matches
-	return ((w-' '*ones)&^w|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs == 0
-}
-
-// escape returns the length of the escape sequence at the start of p, or 0 if it is invalid.
-func escape(p []byte) int {
-	if len(p) < 2 {
-		return 0
-	}
-	switch p[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2
-	case 'u':
-		if len(p) < 6 {
-			return 0
-		}
-		for _, c := range p[2:6] {
-			if !IsDigit(c) && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-				return 0
-			}
-		}
-		return 6
-	default:
-		return 0
-	}
-}
-
-// isSurrogate reports whether an escape of six bytes is half of a surrogate pair.
-func isSurrogate(p []byte) bool { return p[2]|0x20 == 'd' && (p[3] >= '8') }
-
-// isPair reports whether p begins with both halves of a surrogate pair, in order.
-func isPair(p []byte) bool {
-	isHigh := p[3] == '8' || p[3] == '9' || p[3]|0x20 == 'a' || p[3]|0x20 == 'b'
-	if !isHigh || len(p) < 12 || p[6] != '\\' || escape(p[6:]) != 6 {
-		return false
-	}
-	next := p[9] | 0x20
-	return p[8]|0x20 == 'd' && next >= 'c' && next <= 'f'
-}
-
 // manyNames is the number of names in one object from which on a map is faster than a search.
 const manyNames = 24
 
@@ -364,7 +273,10 @@ func (s *Scanner) unexpected(where string) *translate.Error {
 	if s.Pos >= len(s.Data) {
 		return translate.Invalid("invalid_json", "", "The request body is not valid JSON: it ends "+where+".")
 	}
-	r, _ := utf8.DecodeRune(s.Data[s.Pos:])
+	r, size := utf8.DecodeRune(s.Data[s.Pos:])
+	if r == utf8.RuneError && size == 1 {
+		return notUTF8()
+	}
 	return translate.Invalid("invalid_json", "", "The request body is not valid JSON: "+strconv.QuoteRune(r)+
 		" at byte "+strconv.Itoa(s.Pos)+" "+where+".")
 }
