@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	recordVersion = 1
+	recordVersion = 2 // 1 had chains of other hashes
 	// recordBytes bounds a description. One with a chain for a prompt of 100 MB is smaller.
 	recordBytes = 4 << 20
 	linkBytes   = len(prefix.Sum{}) + 8

@@ -5,7 +5,9 @@ package prefix
 
 import (
 	"crypto/sha256"
-	"hash"
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // blockSize is the distance between the links of a long message, in bytes.
@@ -43,10 +45,12 @@ func (c Chain) Weight(n int) int {
 	return c[n-1].Weight
 }
 
-// Maker makes the chain of a prompt.
+// Maker makes the chain of a prompt. A text goes through a fast hash, whose sums nobody sees. Only a block's sum goes through
+// the slow one, which keeps the text secret. Two texts with the same fast sum would cost time, but never an answer: engines compare
+// tokens.
 type Maker struct {
 	key    Key
-	hash   hash.Hash
+	text   xxhash.Digest // of the open block
 	chain  Chain
 	block  int // bytes in the open block
 	weight int
@@ -54,7 +58,7 @@ type Maker struct {
 
 // New returns a Maker that has seen nothing.
 func New(key Key) *Maker {
-	m := &Maker{key: key, hash: sha256.New()}
+	m := &Maker{key: key}
 	m.begin()
 	return m
 }
@@ -64,7 +68,7 @@ func (m *Maker) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		part := p[:min(len(p), blockSize-m.block)]
-		_, _ = m.hash.Write(part)
+		_, _ = m.text.Write(part)
 		m.block, m.weight, p = m.block+len(part), m.weight+len(part), p[len(part):]
 		if m.block == blockSize {
 			m.link(0)
@@ -75,8 +79,11 @@ func (m *Maker) Write(p []byte) (int, error) {
 
 // Opaque adds bytes that stand for something else, such as an image, which counts with its own weight.
 func (m *Maker) Opaque(p []byte, weight int) {
-	sum := sha256.Sum256(p)
-	_, _ = m.hash.Write(sum[:])
+	var sum xxhash.Digest
+	sum.ResetWithSeed(m.seed())
+	_, _ = sum.Write(p)
+	var bytes [8]byte
+	_, _ = m.text.Write(sum.Sum(bytes[:0]))
 	m.weight += weight
 }
 
@@ -86,21 +93,25 @@ func (m *Maker) End() { m.link(1) }
 // Chain returns the chain of what was added.
 func (m *Maker) Chain() Chain { return m.chain }
 
-// link ends a block. The kind keeps the end of a message apart from that of a block.
+// link ends a block. Its sum is of the key, the last sum, the block's text and the kind, which keeps the end of a message apart
+// from that of a block.
 func (m *Maker) link(kind byte) {
-	_, _ = m.hash.Write([]byte{kind})
-	var sum [sha256.Size]byte
-	m.hash.Sum(sum[:0])
+	var last Sum
+	if n := len(m.chain); n > 0 {
+		last = m.chain[n-1].Sum
+	}
+	var bytes [len(Key{}) + len(Sum{}) + 8 + 1]byte
+	all := append(append(bytes[:0], m.key[:]...), last[:]...)
+	sum := sha256.Sum256(append(m.text.Sum(all), kind))
 	m.chain = append(m.chain, Link{Sum(sum[:len(Sum{})]), m.weight})
 	m.begin()
 }
 
-// begin begins a block, with the key and what came before.
+// begin begins a block.
 func (m *Maker) begin() {
-	m.hash.Reset()
-	_, _ = m.hash.Write(m.key[:])
-	if n := len(m.chain); n > 0 {
-		_, _ = m.hash.Write(m.chain[n-1].Sum[:])
-	}
+	m.text.ResetWithSeed(m.seed())
 	m.block = 0
 }
+
+// seed makes the sums of texts those of one server.
+func (m *Maker) seed() uint64 { return binary.LittleEndian.Uint64(m.key[:]) }
