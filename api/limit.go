@@ -103,7 +103,10 @@ func (c *call) fits(rq *modelRequest, param string, size int, text func() int) e
 	if size < short {
 		return nil
 	}
-	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, text())
+	least, limit, err := c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, size)
+	if err == nil && limit > 0 && least > limit { // most prompts fit even if all of the body were text
+		least, limit, err = c.node.LeastTokens(c.r.Context(), rq.target, rq.demand, text())
+	}
 	if err != nil || limit == 0 || least <= limit {
 		return err
 	}
