@@ -36,12 +36,12 @@ func (c *chatParser) parseMessages(body *jsonbody.Body, caps request.Caps) *tran
 	}
 	r := messageRewriter{caps: caps, dst: append(make([]byte, 0, len(body.Value("messages"))+64), '[')}
 	for i, m := range list {
-		r.path = "messages[" + strconv.Itoa(i) + "]"
+		r.index = i
 		r.dst = jsonbody.AppendComma(r.dst)
 		raw := body.Raw[m.From:m.To]
 		if m.Plain {
 			r.dst = append(r.dst, raw...)
-		} else if err := r.message(gjson.ParseBytes(raw)); err != nil {
+		} else if err := r.message(raw); err != nil {
 			return err
 		}
 	}
@@ -58,104 +58,160 @@ func roleOf(body *jsonbody.Body, i int) string {
 // roles are the roles of messages. Functions are the predecessors of tools.
 var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
 
-// messageRewriter rebuilds messages from their known fields.
+// messageRewriter rebuilds messages from their known fields. Texts are copied as they are: the scan has checked them.
 type messageRewriter struct {
 	caps   request.Caps
-	path   string // of the current message
+	index  int // of the current message
 	dst    []byte
 	images request.Images
 }
 
-func (r *messageRewriter) message(m gjson.Result) *translate.Error {
-	if !m.IsObject() {
-		return jsonbody.WrongType(r.path, "an object", m)
-	}
-	role := m.Get("role")
-	switch {
-	case role.Type == gjson.Null:
-		return translate.Missing(r.path + ".role")
-	case role.Type != gjson.String:
-		return jsonbody.WrongType(r.path+".role", "a string", role)
-	case !slices.Contains(roles, role.Str):
-		return translate.Invalid("invalid_value", r.path+".role", `"`+r.path+`.role" must be "system", "developer", "user", "assistant" or "tool", not `+request.QuoteShort(role.Str)+`.`)
-	}
-	r.dst = jsonbody.AppendString(append(r.dst, `{"role":`...), role.Str)
-	if err := r.content(m, role.Str); err != nil {
-		return err
-	}
-	for _, name := range []string{"name", "tool_call_id"} {
-		if err := r.name(name, m.Get(name)); err != nil {
-			return err
+// path is where a field of the current message is.
+func (r *messageRewriter) path(field string) string {
+	return "messages[" + strconv.Itoa(r.index) + "]" + field
+}
+
+// messageFields are the known fields of a message, as JSON; nil if they are absent.
+type messageFields struct{ role, content, name, callID, reasoningContent, reasoning, calls []byte }
+
+func messageFieldsOf(message []byte) (f messageFields) {
+	for name, value := range jsonbody.Members(message) {
+		switch string(name) {
+		case "role":
+			f.role = value
+		case "content":
+			f.content = value
+		case "name":
+			f.name = value
+		case "tool_call_id":
+			f.callID = value
+		case "reasoning_content":
+			f.reasoningContent = value
+		case "reasoning":
+			f.reasoning = value
+		case "tool_calls":
+			f.calls = value
 		}
 	}
-	if err := r.reasoning(m); err != nil {
+	return f
+}
+
+func (r *messageRewriter) message(raw []byte) *translate.Error {
+	if raw[0] != '{' {
+		return wrongType(r.path(""), "an object", raw)
+	}
+	m := messageFieldsOf(raw)
+	role := jsonbody.Unquote(m.role)
+	switch {
+	case !jsonbody.IsGiven(m.role):
+		return translate.Missing(r.path(".role"))
+	case m.role[0] != '"':
+		return wrongType(r.path(".role"), "a string", m.role)
+	case !slices.Contains(roles, role):
+		return translate.Invalid("invalid_value", r.path(".role"), `"`+r.path(".role")+`" must be "system", "developer", "user", "assistant" or "tool", not `+request.QuoteShort(role)+`.`)
+	}
+	r.dst = jsonbody.AppendString(append(r.dst, `{"role":`...), role)
+	if err := r.content(m.content, role); err != nil {
 		return err
 	}
-	if err := r.calls(m.Get("tool_calls")); err != nil {
+	if err := r.name("name", m.name); err != nil {
+		return err
+	}
+	if err := r.name("tool_call_id", m.callID); err != nil {
+		return err
+	}
+	if err := r.reasoning(&m); err != nil {
+		return err
+	}
+	if err := r.calls(gjson.ParseBytes(m.calls)); err != nil {
 		return err
 	}
 	r.dst = append(r.dst, '}')
 	return nil
 }
 
+// wrongType is the error of a field that has another type than it should.
+func wrongType(path, want string, got []byte) *translate.Error {
+	return jsonbody.WrongType(path, want, gjson.ParseBytes(got))
+}
+
 // content reads the content of a message. A message of the assistant with calls needs none, and neither does a tool's.
-func (r *messageRewriter) content(m gjson.Result, role string) *translate.Error {
-	content := m.Get("content")
-	switch path := r.path + ".content"; {
-	case content.Type == gjson.String:
-		r.dst = jsonbody.AppendString(append(r.dst, `,"content":`...), content.Str)
-		return nil
-	case content.IsArray():
-		return r.parts(path, jsonbody.AtMost(request.MaxParts, content))
-	case content.Type != gjson.Null:
-		return jsonbody.WrongType(path, "a string or an array", content)
-	case role == "assistant":
+func (r *messageRewriter) content(content []byte, role string) *translate.Error {
+	switch {
+	case !jsonbody.IsGiven(content) && role == "assistant":
 		r.dst = append(r.dst, `,"content":null`...)
 		return nil
-	case role == "tool":
+	case !jsonbody.IsGiven(content) && role == "tool":
 		r.dst = append(r.dst, `,"content":""`...)
 		return nil
+	case !jsonbody.IsGiven(content):
+		return translate.Missing(r.path(".content"))
+	case content[0] == '"':
+		r.dst = append(append(r.dst, `,"content":`...), content...)
+		return nil
+	case content[0] == '[':
+		return r.parts(content)
 	default:
-		return translate.Missing(path)
+		return wrongType(r.path(".content"), "a string or an array", content)
 	}
 }
 
 // parts reads content in parts. Texts stay separate parts, since templates join them differently.
-func (r *messageRewriter) parts(path string, parts []gjson.Result) *translate.Error {
-	if len(parts) > request.MaxParts {
-		return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
-	}
+func (r *messageRewriter) parts(parts []byte) *translate.Error {
 	r.dst = append(r.dst, `,"content":[`...)
-	for i, part := range parts {
-		if i > 0 {
+	n := 0
+	for part := range jsonbody.Elements(parts) {
+		if n == request.MaxParts {
+			path := r.path(".content")
+			return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
+		}
+		if n > 0 {
 			r.dst = append(r.dst, ',')
 		}
-		if err := r.part(path+"["+strconv.Itoa(i)+"]", part); err != nil {
+		if err := r.part(n, part); err != nil {
 			return err
 		}
+		n++
 	}
 	r.dst = append(r.dst, ']')
 	return nil
 }
 
-func (r *messageRewriter) part(path string, part gjson.Result) *translate.Error {
-	if !part.IsObject() {
-		return jsonbody.WrongType(path, "an object", part)
+func (r *messageRewriter) part(n int, part []byte) *translate.Error {
+	path := func(field string) string { return r.path(".content[" + strconv.Itoa(n) + "]" + field) }
+	if part[0] != '{' {
+		return wrongType(path(""), "an object", part)
 	}
-	switch kind := part.Get("type"); kind.Str {
-	case "text", "refusal":
-		text := part.Get(kind.Str)
-		if text.Type != gjson.String {
-			return jsonbody.WrongType(path+"."+kind.Str, "a string", text)
+	var kind string
+	var text, refusal, image []byte
+	for name, value := range jsonbody.Members(part) {
+		switch string(name) {
+		case "type":
+			kind = jsonbody.Unquote(value)
+		case "text":
+			text = value
+		case "refusal":
+			refusal = value
+		case "image_url":
+			image = value
 		}
-		r.dst = append(jsonbody.AppendString(append(r.dst, `{"type":"text","text":`...), text.Str), '}')
+	}
+	switch kind {
+	case "refusal", "text":
+		if kind == "refusal" {
+			text = refusal
+		}
+		if len(text) == 0 || text[0] != '"' {
+			return wrongType(path("."+kind), "a string", text)
+		}
+		r.dst = append(append(append(r.dst, `{"type":"text","text":`...), text...), '}')
 		return nil
 	case "image_url":
-		return r.image(path+".image_url", part.Get("image_url"))
+		return r.image(path(".image_url"), gjson.ParseBytes(image))
 	case "input_audio", "file", "video_url", "input_video":
-		return translate.Invalid("unsupported_content", path+".type", `"`+path+`" is of type "`+kind.Str+`", which this server does not take: send text or images.`)
+		return translate.Invalid("unsupported_content", path(".type"), `"`+path("")+`" is of type "`+kind+`", which this server does not take: send text or images.`)
 	default:
-		return translate.Invalid("invalid_value", path+".type", `"`+path+`.type" must be "text" or "image_url".`)
+		return translate.Invalid("invalid_value", path(".type"), `"`+path(".type")+`" must be "text" or "image_url".`)
 	}
 }
 
@@ -184,30 +240,35 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 }
 
 // name reads a name or an id.
-func (r *messageRewriter) name(name string, v gjson.Result) *translate.Error {
-	switch path := r.path + "." + name; {
-	case v.Type == gjson.Null:
+func (r *messageRewriter) name(name string, value []byte) *translate.Error {
+	text := jsonbody.Unquote(value)
+	switch {
+	case !jsonbody.IsGiven(value):
 		return nil
-	case v.Type != gjson.String:
-		return jsonbody.WrongType(path, "a string", v)
-	case len(v.Str) > jsonbody.MaxNameLength:
+	case value[0] != '"':
+		return wrongType(r.path("."+name), "a string", value)
+	case len(text) > jsonbody.MaxNameLength:
+		path := r.path("." + name)
 		return translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	default:
-		r.dst = jsonbody.AppendString(append(append(append(r.dst, `,"`...), name...), `":`...), v.Str)
+		r.dst = jsonbody.AppendString(append(append(append(r.dst, `,"`...), name...), `":`...), text)
 		return nil
 	}
 }
 
 // reasoning reads earlier reasoning, under either of its names.
-func (r *messageRewriter) reasoning(m gjson.Result) *translate.Error {
-	for _, name := range []ReasoningField{ReasoningContent, ReasoningPlain} {
-		thought := m.Get(string(name))
-		switch {
-		case thought.Type == gjson.String && thought.Str != "":
-			r.dst = jsonbody.AppendString(append(r.dst, `,"reasoning_content":`...), thought.Str)
+func (r *messageRewriter) reasoning(m *messageFields) *translate.Error {
+	for _, thought := range []struct {
+		name  ReasoningField
+		value []byte
+	}{{ReasoningContent, m.reasoningContent}, {ReasoningPlain, m.reasoning}} {
+		switch value := thought.value; {
+		case !jsonbody.IsGiven(value), string(value) == `""`:
+		case value[0] != '"':
+			return wrongType(r.path("."+string(thought.name)), "a string", value)
+		default:
+			r.dst = append(append(r.dst, `,"reasoning_content":`...), value...)
 			return nil
-		case thought.Type != gjson.String && thought.Type != gjson.Null:
-			return jsonbody.WrongType(r.path+"."+string(name), "a string", thought)
 		}
 	}
 	return nil
@@ -215,7 +276,7 @@ func (r *messageRewriter) reasoning(m gjson.Result) *translate.Error {
 
 // calls reads the calls of a message of the assistant.
 func (r *messageRewriter) calls(v gjson.Result) *translate.Error {
-	path := r.path + ".tool_calls"
+	path := r.path(".tool_calls")
 	calls := jsonbody.AtMost(request.MaxCalls, v)
 	switch {
 	case v.Type == gjson.Null:
