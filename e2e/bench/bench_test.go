@@ -47,7 +47,7 @@ func TestBench(t *testing.T) {
 	}
 	// for each number of clients: 2 of each load but the paced one, 2 of the streams' CPU; 2 of the memory; 1 of the swaps; 1 of the
 	// authentication and of the hop for each number of clients; of conversations, 3 departures and their texts, the agents, 2 of the titles, and the swap
-	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(4*2+2)+2+1+2+2+4+1+2+1 {
+	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(6*2+2)+2+1+2+2+4+1+2+1 {
 		t.Errorf("the table has %d verdicts", got)
 	}
 	if strings.Contains(table.String(), "NaN") || strings.Contains(table.String(), "Inf") {

@@ -15,6 +15,7 @@ type workload struct {
 	pauseUS int     // between the answer's events, in microseconds; 0: none
 	isLong  bool    // the answer's chunks are measured
 	slower  float64 // the maximum of our median, as a multiple of plain Caddy's
+	isProse bool    // the texts have nothing that JSON has to escape
 }
 
 var (
@@ -29,6 +30,8 @@ func workloads(events int) []workload {
 		small,
 		{name: "64 KiB body", size: 64 << 10, events: 8, slower: 1.3},
 		large,
+		{name: "64 KiB of prose", size: 64 << 10, events: 8, slower: 1.3, isProse: true},
+		{name: "1 MiB of prose", size: 1 << 20, events: 8, slower: 1.3, isProse: true},
 		{name: "stream at once", size: 600, events: events, isLong: true, slower: 1},
 		{name: "stream, paced", size: 600, events: max(shortest, events/4), pauseUS: 1000, isLong: true, slower: 1},
 	}
@@ -46,8 +49,12 @@ func (w workload) body(stream bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"model":"lmcaddy/tinychat","max_tokens":%d,"seed":%d,"stream":%5t,"temperature":0.7,"messages":[`, w.events, w.pauseUS, stream)
 	b.WriteString(`{"role":"system","content":"Answer briefly."}`)
+	texts := said
+	if w.isProse {
+		texts = prose
+	}
 	for i := 0; b.Len() < w.size; i++ {
-		text, role := said[i%len(said)], "user"
+		text, role := texts[i%len(texts)], "user"
 		if i%2 == 1 {
 			role = "assistant"
 		}
@@ -71,4 +78,14 @@ var said = []string{
 		`Read it with a scanner instead, and hand each line on as soon as you have it – naïve as it looks, that is all it takes. ` +
 		"A few remarks:\n\n1. `bufio.Scanner` has a limit of 64 KiB for a line.\n2. The error of the scanner has to be looked at.\n" +
 		`3. For Übergrößen → use a reader. 日本語のテキストも大丈夫です。`,
+}
+
+// prose is the text of conversations without code.
+var prose = []string{
+	"I have two weeks off in May, and I would like to spend them walking. I am looking for a coast with a path along it, villages that are a day apart, " +
+		"and weather that is neither too hot nor too wet. Flights are out of the question, but a night train is fine. Where would you go, and what " +
+		"would you take along? Please keep it short: three places, with a reason for each, and a list of what goes into the bag. My boots are old but good.",
+	"Three coasts come to mind. The first is in the west of Brittany, where an old path of customs officers follows every cliff; it is green in May, and the " +
+		"inns are open but empty. The second is Liguria, which is warmer and steeper, with a train at every village in case your legs give up. The third is " +
+		"the south of Portugal, though the way there takes a day more. Take a light rain jacket, two shirts, a hat, a bottle, and plasters for the first days.",
 }
