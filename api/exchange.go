@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
@@ -89,7 +90,7 @@ func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target nod
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxFault))
 		fault := engine.Fault(resp.StatusCode, said)
 		if remote := lease.Remote(); remote != nil {
-			return c.refusedByRemote(lease, remote, resp, fault)
+			return c.refusedByRemote(lease, remote, resp, fault, strings.HasSuffix(request.Path, "/chat/completions"))
 		}
 		if fault.Kind == translate.KindContextOverflow {
 			return &outgrown{fault, lease.Instance}

@@ -19,6 +19,7 @@ type brokenOff struct {
 	cause error            // the connection's own error; may be nil
 	again bool             // the client has seen nothing: the same request may be sent again
 	loss  supervisor.Loss
+	by    *supervisor.Info // a remote's instance, which is alive; nil: it is none
 }
 
 func (e *brokenOff) Error() string { return e.told.Error() }
@@ -91,7 +92,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 		found.told = shuttingDown("The server is shutting down.")
 	default:
 		if lease.Remote() != nil {
-			found.told = brokenRemote(lease)
+			found.told, found.by = brokenRemote(lease), &lease.Instance
 		}
 	}
 	c.api.Log.Warn("an engine broke off", "request", c.id, "instance", lease.Instance.ID, "engine", found.loss.Kind.String(), "error", err)
@@ -107,7 +108,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := target.Model.Key
 	known := c.node.Suspicion(key, body)
-	var turned *turnedAway
+	var told *translate.Error // of a place that didn't answer
 	for isFirst, turns := true, 0; ; {
 		switch known {
 		case node.Convicted:
@@ -117,12 +118,15 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 		}
 		err := try(demand)
 		if refused, ok := errors.AsType[*turnedAway](err); ok && turns < maxTurns && ctx.Err() == nil {
-			turned = refused // the next place, or the same one a little later
+			if refused.by != nil && !c.elsewhere(target, &demand, refused.by, refused.must) {
+				return refused.told
+			}
+			told = refused.told // the next place, or the same one a little later
 			turns++
 			continue
 		}
-		if turned != nil && isNoPlace(err) {
-			return turned.told
+		if told != nil && isNoPlace(err) {
+			return told
 		}
 		if long, ok := errors.AsType[*outgrown](err); ok && c.node.Outgrown(target, &demand, long.by) {
 			continue
@@ -145,7 +149,9 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 		case !broken.again, !isFirst, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
 			return broken.told
 		}
-		isFirst = false
+		if isFirst = false; broken.by != nil && c.elsewhere(target, &demand, broken.by, false) {
+			told = broken.told
+		}
 	}
 }
 

@@ -148,6 +148,9 @@ func TestRemote_AnotherPlaceAnswersBeforeTheFirstByte(t *testing.T) {
 		"it isn't ready":    func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 503, Times: 9}) },
 		"a proxy's error":   func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 502, Times: 9}) },
 		"it lost the model": func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 404, Times: 9}) },
+		"it fails":          func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 500, Times: 9}) },
+		"it lets nobody in": func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Status: 403, Times: 9}) },
+		"it breaks off":     func(first *fakeremote.Server) { first.Refuse(fakeremote.Refusal{Times: 9}) },
 		"its key changed":   func(first *fakeremote.Server) { first.SetKey("another") },
 	} {
 		for _, http2 := range []bool{false, true} {
@@ -174,13 +177,16 @@ func TestRemote_AnotherPlaceAnswersBeforeTheFirstByte(t *testing.T) {
 
 func TestRemote_AConnectionThatBreaksIsTriedOnceMore(t *testing.T) {
 	t.Parallel()
-	first, second := fakeremote.Start(t, "vllm", true, "org/far"), fakeremote.Start(t, "vllm", false, "org/far")
+	first, second := fakeremote.Start(t, "vllm", true, "org/far"), fakeremote.Start(t, "vllm", true, "org/far")
 	s := serve(t, &fakeengine.Script{}, withRemotes(first, second))
 	s.await("a/org/far")
 	s.await("b/org/far")
 	got := s.say("org/far", fakeremote.Reset, "")
-	if got.status != http.StatusBadGateway || len(first.Asked()) != 2 || len(second.Asked()) != 0 {
+	if got.status != http.StatusBadGateway || len(first.Asked()) != 1 || len(second.Asked()) != 1 {
 		t.Errorf("%d %s, after %d and %d requests", got.status, got.body, len(first.Asked()), len(second.Asked()))
+	}
+	if got := s.say("a/org/far", fakeremote.Reset, ""); got.status != http.StatusBadGateway || len(first.Asked()) != 3 || len(second.Asked()) != 1 {
+		t.Errorf("by its name: %d %s, after %d and %d requests", got.status, got.body, len(first.Asked()), len(second.Asked()))
 	}
 	if got := s.say("org/far", "hi", ""); got.status != http.StatusOK { // nothing is held against the remote, which is alive
 		t.Errorf("the next request: %d %s", got.status, got.body)
@@ -452,5 +458,25 @@ func TestRemote_GoesNotRound(t *testing.T) {
 	}
 	if via := far.Asked()[0].Header.Get("Via"); via != "1.1 lmcaddy-other, 1.1 lmcaddy-"+s.node.ID() {
 		t.Errorf("the remote is told %q", via)
+	}
+}
+
+// TestRemote_LacksAnEndpoint: a request for what a remote doesn't have takes the model from nobody.
+func TestRemote_LacksAnEndpoint(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusNotFound, http.StatusForbidden} {
+		far := fakeremote.Start(t, "vllm", false, "org/far")
+		s := serve(t, &fakeengine.Script{}, withRemotes(far))
+		s.await("org/far")
+		far.Refuse(fakeremote.Refusal{Status: status, Path: "/v1/completions", Times: 9})
+		if got := s.do("POST", "/v1/completions", `{"model":"org/far","prompt":"hi"}`); got.status < 500 || !strings.Contains(got.body, "The remote a ") {
+			t.Errorf("%d: %d %s", status, got.status, got.body)
+		}
+		if asked := len(far.Asked()); asked != 1 {
+			t.Errorf("%d: it was asked %d times", status, asked)
+		}
+		if got := s.say("org/far", "hi", ""); got.status != http.StatusOK {
+			t.Errorf("%d: a chat after it: %d %s", status, got.status, got.body)
+		}
 	}
 }

@@ -25,19 +25,25 @@ const (
 )
 
 // turnedAway is the refusal of a request by a remote that may take it later, or that another place may take.
-type turnedAway struct{ told *translate.Error }
+type turnedAway struct {
+	told *translate.Error
+	by   *supervisor.Info // that would refuse it again; nil: it may take it later
+	must bool             // another place is loaded if none is there
+}
 
 func (e *turnedAway) Error() string { return e.told.Error() }
 
 // Unwrap returns what the client is told if no other place takes the request.
 func (e *turnedAway) Unwrap() error { return e.told }
 
-// refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault.
-func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remote, resp *http.Response, fault *translate.Error) error {
+// refusedByRemote returns the error of a request that a remote has refused. It is sent less if that isn't the request's fault. isChat tells
+// that every model which generates text can answer requests of this kind.
+func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remote, resp *http.Response, fault *translate.Error, isChat bool) error {
 	if fault.Kind == translate.KindContextOverflow {
 		return &outgrown{fault, lease.Instance}
 	}
 	rest, why := usualRest, ""
+	refused := &turnedAway{told: fault}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if rest = restOf(resp.Header.Get("Retry-After"), time.Now()); fault.RetryAfter == 0 {
@@ -45,16 +51,34 @@ func (c *call) refusedByRemote(lease *supervisor.Lease, remote *supervisor.Remot
 		}
 	case http.StatusBadGateway: // of a proxy in front of it
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
-		if rest, why = unfitRest, fault.Message; remote.Peer { // it may just have started again
-			rest = usualRest
-		}
 		c.node.RecheckRemote(remote.Name)
+		switch {
+		case remote.Peer: // it may just have started again
+			why = fault.Message
+		case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusNotFound && isChat:
+			rest, why = unfitRest, fault.Message
+		default: // it may take other requests
+			refused.by, refused.must = &lease.Instance, true
+		}
+	case http.StatusInternalServerError:
+		refused.by = &lease.Instance
 	default:
 		return fault
 	}
 	c.api.Log.Warn("a remote turned a request away", "request", c.id, "instance", lease.Instance.ID, "status", resp.StatusCode, "error", fault)
-	lease.TurnedAway(rest, why)
-	return &turnedAway{fault}
+	if refused.by == nil {
+		lease.TurnedAway(rest, why)
+	}
+	return refused
+}
+
+// elsewhere has a request that a remote would refuse again sent to another place. It reports whether it is worth trying.
+func (c *call) elsewhere(target node.Target, demand *node.Demand, by *supervisor.Info, must bool) bool {
+	if target.Instance != "" || !must && !c.node.HasOther(target, demand, by) {
+		return false
+	}
+	demand.Avoid = append(demand.Avoid, by.Gen)
+	return true
 }
 
 // restOf parses a Retry-After header: seconds, or a time.
@@ -72,7 +96,12 @@ func restOf(header string, now time.Time) time.Duration {
 func isNoPlace(err error) bool {
 	_, wasNotLeased := errors.AsType[*notLeased](err)
 	refused, _ := errors.AsType[supervisor.Error](err)
-	return wasNotLeased && (refused.Kind == supervisor.QueueFull || refused.Kind == supervisor.RemoteAway)
+	switch refused.Kind {
+	case supervisor.QueueFull, supervisor.RemoteAway, supervisor.NotLoaded, supervisor.NeverFits, supervisor.LoadFailed:
+		return wasNotLeased
+	default:
+		return false
+	}
 }
 
 // silentRemote is the error of a request to a remote that has sent nothing for too long.

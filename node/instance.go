@@ -40,6 +40,16 @@ func (n *Node) Outgrown(t Target, d *Demand, by supervisor.Info) bool {
 	return false
 }
 
+// HasOther reports whether a request that an instance hasn't answered can be answered by another one that is there.
+func (n *Node) HasOther(t Target, d *Demand, by *supervisor.Info) bool {
+	if t.Instance != "" {
+		return false
+	}
+	return slices.ContainsFunc(n.supervisor.Instances(), func(in supervisor.Info) bool {
+		return in.Spec.Model.Key == t.Model.Key && in.Gen != by.Gen && in.Status == supervisor.Ready && in.Away == "" && !slices.Contains(d.Avoid, in.Gen)
+	})
+}
+
 // numbered finds an instance by its number: key:1 is the first instance, whose id is the bare key. The key may be any of
 // the model's names.
 func (n *Node) numbered(ctx context.Context, name string) (Target, bool) {

@@ -163,6 +163,7 @@ type Demand struct {
 	Unsaved      bool         // the state of its slot is never written to a file
 	Head         uint64       // see [supervisor.Demand]
 	Local        bool         // only this machine may serve it, since another node of the cluster has sent it
+	Avoid        []uint64     // see [supervisor.Demand]
 
 	context  supervisor.ContextNeed // see Needs
 	outgrown bool                   // an instance has refused the prompt as too long
@@ -177,7 +178,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
 		MayLoad: n.settings.Load().JIT && !t.Model.IsRemote, Context: d.context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Head: d.Head, Local: d.Local, TTL: d.TTL,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Avoid: d.Avoid, Head: d.Head, Local: d.Local, TTL: d.TTL,
 	}
 	var err error
 	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {

@@ -1,5 +1,7 @@
 package supervisor
 
+import "slices"
+
 // ContextNeed estimates how many tokens of context a request needs. Only the engine can count a prompt's tokens, so these
 // bounds are used to choose an instance. With the zero value, every instance fits.
 type ContextNeed struct {
@@ -52,7 +54,7 @@ func (c *choice) has(in *Instance) bool {
 		return in == c.named
 	}
 	w := c.waiter
-	if in.isRemote() && (w.Kind != WaitSlots || w.Local || c.isNeedless(in)) {
+	if in.isRemote() && (w.Kind != WaitSlots || w.Local || c.isNeedless(in) || slices.Contains(w.Avoid, in.Gen)) {
 		return false
 	}
 	return w.uses() && !c.away && in.matches(w) && in.context() >= min(w.Context.Likely, c.longest)

@@ -159,6 +159,7 @@ type Waiter struct {
 	Spec         *Spec    // how to load the model, if it has to be loaded
 	MayLoad      bool     // WaitSlots: whether to load the model if it isn't loaded
 	Via          []string // WaitSlots: the ids of the servers that it has passed
+	Avoid        []uint64 // WaitSlots: see Demand
 	Priority     bool     // WaitSlots: goes before requests without priority, within bounds
 	Gen          uint64   // WaitUnload: of the instance; another may take over its name
 	Since        time.Time

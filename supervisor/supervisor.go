@@ -141,7 +141,8 @@ type Demand struct {
 	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
 	Unsaved      bool         // the state of its slot is never saved
 
-	Via []string // the ids of the servers that it has passed, as [Via]
+	Via   []string // the ids of the servers that it has passed, as [Via]
+	Avoid []uint64 // instances of remotes that have failed to answer it, by generation
 
 	Head  uint64         // by which the nodes of a cluster are ranked, the same for all requests of a conversation, see HeadOf; 0: any node will do
 	Local bool           // only this machine may serve it
@@ -171,7 +172,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	a, err := s.wait(ctx, d.Notify, Waiter{
 		Kind: WaitSlots, Key: d.Key, Instance: d.Instance, Draft: d.Draft, Slots: max(1, d.Slots), Spec: d.Spec,
 		MayLoad: d.MayLoad, Priority: d.Priority, Owner: d.Owner, Context: d.Context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via, Head: d.Head, Local: d.Local,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: d.Via, Avoid: d.Avoid, Head: d.Head, Local: d.Local,
 	})
 	if err != nil {
 		return nil, err

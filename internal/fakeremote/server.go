@@ -38,10 +38,11 @@ type Request struct {
 
 // Refusal is how the server answers requests for text for a time.
 type Refusal struct {
-	Status     int
+	Status     int // 0: the connection breaks
 	RetryAfter string
 	Body       string
-	Times      int // after that, it answers again
+	Path       string // the only requests that are refused; empty: all
+	Times      int    // after that, it answers again
 }
 
 // Start starts a server of a kind with some models, until the test has ended. With http2, it has TLS and speaks HTTP/2.
@@ -164,6 +165,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, body string) {
 	s.mu.Lock()
 	s.requests = append(s.requests, Request{r.URL.Path, r.Header.Clone(), body})
 	refusal := s.refusal
+	if refusal != nil && refusal.Path != "" && refusal.Path != r.URL.Path {
+		refusal = nil
+	}
 	if refusal != nil {
 		if refusal.Times--; refusal.Times <= 0 {
 			s.refusal = nil
@@ -172,6 +176,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, body string) {
 	s.mu.Unlock()
 	has := func(word string) bool { return strings.Contains(body, `"`+word+`"`) }
 	switch {
+	case refusal != nil && refusal.Status == 0:
+		panic(http.ErrAbortHandler)
 	case refusal != nil:
 		if refusal.RetryAfter != "" {
 			w.Header().Set("Retry-After", refusal.RetryAfter)

@@ -149,45 +149,6 @@ func (s *Server) request(ctx context.Context, method, path string) (*http.Reques
 	return req, nil
 }
 
-// withoutURL removes the address from an error, which may be shown to clients.
-func (s *Server) withoutURL(err error) error {
-	if of, ok := errors.AsType[*url.Error](err); ok {
-		err = of.Err
-	}
-	var dns *net.DNSError
-	var op *net.OpError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &dns):
-		return &reachError{"its host name can't be resolved", err}
-	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
-		return &reachError{"connecting to it takes too long", err}
-	case errors.As(err, &op) && op.Op == "dial":
-		return &reachError{innermost(op.Err), err}
-	default:
-		return err
-	}
-}
-
-// reachError is a failure to connect. Its text has no address.
-type reachError struct {
-	told  string
-	cause error
-}
-
-func (e *reachError) Error() string { return e.told }
-
-// Unwrap returns the error of the network.
-func (e *reachError) Unwrap() error { return e.cause }
-
-func innermost(err error) string {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
-	}
-	return err.Error()
-}
-
 // Silence returns how long an answer may send nothing.
 func (s *Server) Silence() time.Duration {
 	if s.config.Stall > 0 {
@@ -214,31 +175,6 @@ func (s *Server) Alive(ctx context.Context) error {
 	}
 	return err
 }
-
-// statusError is an answer with another status than 200.
-type statusError struct{ status int }
-
-func (e *statusError) Error() string {
-	switch e.status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Sprintf("it refuses the key (status %d): correct the option key", e.status)
-	default:
-		return fmt.Sprintf("it answers with status %d", e.status)
-	}
-}
-
-// errNotJSON is the error of an answer that is of no server of models.
-var errNotJSON = errors.New("its answer isn't JSON: the address may be that of another program")
-
-// formError is the error of an answer in JSON with a field that isn't what it is in the API.
-type formError struct{ field, is string }
-
-func (e *formError) Error() string {
-	return "its answer has an unexpected form: " + e.field + " is of the type " + e.is
-}
-
-// Is reports that it is an answer of another program, too.
-func (e *formError) Is(target error) bool { return target == errNotJSON }
 
 // get asks for a document. If into isn't nil, the answer is parsed.
 func (s *Server) get(ctx context.Context, path string, into any) error {
@@ -273,7 +209,7 @@ func (s *Server) fetch(req *http.Request, into any) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxList+1))
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		return &statusError{resp.StatusCode}
+		return &statusError{resp.StatusCode, bytes.Contains(text, []byte("HTTPS"))}
 	case err != nil:
 		return s.withoutURL(err)
 	case len(text) > maxList:

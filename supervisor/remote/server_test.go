@@ -128,6 +128,12 @@ func TestDiscover_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(nil)
 	closed.Close()
+	plain, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+	aborts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	redirects := httptest.NewServer(http.RedirectHandler("https://127.0.0.1", http.StatusMovedPermanently))
+	for _, s := range []*httptest.Server{plain, secure, aborts, redirects} {
+		t.Cleanup(s.Close)
+	}
 	for name, tt := range map[string]struct {
 		server *Server
 		want   string
@@ -136,12 +142,68 @@ func TestDiscover_SaysWhatIsWrong(t *testing.T) {
 		"no such host":      {serverOf(t, Config{URL: "http://no-such-host.invalid"}), "its host name can't be resolved"},
 		"another program":   {shapes(t, map[string]string{"/v1/models": "<html>"}), "isn't JSON"},
 		"nothing of a kind": {shapes(t, nil), "status 404"},
+		"HTTPS is expected": {serverOf(t, Config{URL: "http" + strings.TrimPrefix(secure.URL, "https")}), "its URL must begin with https://"},
+		"HTTP is expected":  {serverOf(t, Config{URL: "https" + strings.TrimPrefix(plain.URL, "http")}), "its URL must begin with http://"},
+		"unknown authority": {serverOf(t, Config{URL: secure.URL}), "give the option tls_ca or tls_pin"},
+		"another name":      {serverOf(t, Config{URL: strings.Replace(secure.URL, "127.0.0.1", "localhost", 1), CA: authority(t, secure)}), "for another name than the one in its URL"},
+		"a reset":           {serverOf(t, Config{URL: "http://" + resets(t)}), "connection reset by peer"},
+		"no answer":         {serverOf(t, Config{URL: aborts.URL}), "it ends the connection before its answer is complete"},
+		"no HTTP":           {serverOf(t, Config{URL: "http://" + speaks(t, "SSH-2.0-OpenSSH_9.2\r\n")}), "it doesn't speak HTTP"},
+		"a redirect":        {serverOf(t, Config{URL: redirects.URL}), "it redirects to another address (status 301)"},
 	} {
 		_, err := tt.server.Discover(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v, want that %s", name, err, tt.want)
 		}
 	}
+}
+
+// authority writes the certificate of a server as that of an authority, and returns the file.
+func authority(t *testing.T, s *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// speaks listens, and sends the same to all who connect.
+func speaks(t *testing.T, text string) (address string) {
+	t.Helper()
+	return listens(t, func(conn *net.TCPConn) {
+		_, _ = conn.Read(make([]byte, 1<<10))
+		_, _ = io.WriteString(conn, text)
+	})
+}
+
+// resets listens, and resets every connection.
+func resets(t *testing.T) (address string) {
+	t.Helper()
+	return listens(t, func(conn *net.TCPConn) {
+		_, _ = conn.Read(make([]byte, 1))
+		_ = conn.SetLinger(0)
+	})
+}
+
+func listens(t *testing.T, serve func(*net.TCPConn)) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serve(conn.(*net.TCPConn))
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
 }
 
 func TestConfig_ChoosesAndDescribes(t *testing.T) {

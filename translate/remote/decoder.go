@@ -18,7 +18,9 @@ type decoder struct {
 	wire    *base
 	isText  bool // of a text completion
 	frames  jsonbody.Frames
-	begun   bool // the answer has begun, so there is no more progress of the prompt
+	form    form
+	whole   []byte // the answer, unless it is a stream
+	begun   bool   // the answer has begun, so there is no more progress of the prompt
 	reason  translate.FinishReason
 	calls   []call
 	usage   *translate.Usage
@@ -45,6 +47,12 @@ func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 	if d.bytes += len(p); d.bytes > maxAnswer {
 		return d.end(translate.Fault{Err: d.wire.endless()}, emit)
 	}
+	if d.form.see(p); d.form != isStream {
+		if d.whole = append(d.whole, p...); len(d.whole) > jsonbody.MaxFrame {
+			return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
+		}
+		return nil
+	}
 	ok, err := d.frames.Feed(p, func(frame []byte) error { return d.frame(frame, emit) })
 	if err == nil && !ok && !d.ended {
 		return d.end(translate.Fault{Err: d.wire.nonsense()}, emit)
@@ -54,10 +62,14 @@ func (d *decoder) Feed(p []byte, emit func(translate.Event) error) error {
 
 // Close ends an answer whose stream has no end mark.
 func (d *decoder) Close(emit func(translate.Event) error) error {
-	if d.ended {
+	switch {
+	case d.ended:
 		return nil
+	case d.form == isDocument:
+		return d.answer(emit)
+	default:
+		return d.finish(emit)
 	}
-	return d.finish(emit)
 }
 
 // Figures returns the usage so far, and what the server has measured.
@@ -102,7 +114,7 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 		t := timingsOf(c.timings)
 		d.timings = &t
 	}
-	return d.choice(c.choices.Get("0"), emit)
+	return d.choice(c.choices.Get("0"), "delta", emit)
 }
 
 // chunk has the relevant fields of a chunk.
@@ -126,12 +138,12 @@ func (c *chunk) field(key, value gjson.Result) bool {
 	return true
 }
 
-// statusOf returns the status that an error within a stream has, or 500.
+// statusOf returns the status that an error within an answer has; 0: it has none.
 func statusOf(e gjson.Result) int {
 	if code := int(e.Get("code").Num); code >= 400 && code < 600 {
 		return code
 	}
-	return 500
+	return 0
 }
 
 func (d *decoder) progress(p gjson.Result, emit func(translate.Event) error) error {
@@ -141,8 +153,9 @@ func (d *decoder) progress(p gjson.Result, emit func(translate.Event) error) err
 	return emit(translate.Prompt{Total: countOf(p.Get("total")), Cached: countOf(p.Get("cache")), Processed: countOf(p.Get("processed"))})
 }
 
-func (d *decoder) choice(c gjson.Result, emit func(translate.Event) error) error {
-	delta, text := c.Get("delta"), c.Get("text")
+// choice decodes a piece of an answer, which is in a field of its name.
+func (d *decoder) choice(c gjson.Result, field string, emit func(translate.Event) error) error {
+	delta, text := c.Get(field), c.Get("text")
 	if d.isText {
 		delta = gjson.Result{}
 	} else {

@@ -28,6 +28,9 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 		return overflow
 	}
 	remote := "The remote " + w.Remote
+	if status >= 300 && status < 400 {
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " redirects requests to another address, to which they aren't sent. The administrator has to give that address as its URL."}
+	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden: // the message may quote the key
 		return &translate.Error{
@@ -49,6 +52,8 @@ func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 		return translate.Invalid("not_supported", "", remote+" can't do what the request asks for: "+tidy(message))
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return translate.Invalid(codeOf(e), e.Get("param").Str, remote+" refused the request: "+tidy(message))
+	case 0:
+		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " failed: " + tidy(message)}
 	default:
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: remote + " answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
 	}

@@ -211,8 +211,29 @@ data: [DONE]
 			translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote gpu1 answered with status 500: CUDA out of memory"}},
 		},
 	},
-	"no stream at all": {
-		`<html>`, []translate.Event{translate.Fault{Err: translate.BrokenOff()}},
+	"a page": {
+		`<html>`, []translate.Event{translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Message: "The answer of the remote gpu1 can't be read: it is not what servers of its kind send."}}},
+	},
+	"an answer in one piece": {
+		`
+{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hi","reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+
+"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`,
+		[]translate.Event{
+			translate.Reasoning{Text: "hm"}, translate.Text{Text: "Hi"}, translate.CallStart{ID: "c1", Name: "f"}, translate.CallArgs{Text: "{}"}, translate.CallDone{},
+			translate.Usage{Prompt: 3, Completion: 9, Reasoning: 1},
+			translate.Finish{Reason: translate.FinishToolCalls},
+		},
+	},
+	"an answer in one piece that breaks off": {
+		`{"object":"chat.completion","choices":[{"index":0,"mess`, []translate.Event{translate.Fault{Err: translate.BrokenOff()}},
+	},
+	"an error with status 200": {
+		`{"error":"Unexpected endpoint or method. (POST /v1/chat/completions)"}`,
+		[]translate.Event{translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote gpu1 failed: Unexpected endpoint or method. (POST /v1/chat/completions)"}}},
+	},
+	"nothing": {
+		"\n", []translate.Event{translate.Fault{Err: translate.BrokenOff()}},
 	},
 	"llama-server, with progress and timings": {
 		`data: {"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}],"prompt_progress":{"total":20,"cache":5,"processed":20,"time_ms":3}}
