@@ -94,7 +94,7 @@ func (c *call) page(all []anthropicModel) (*anthropicModels, error) {
 }
 
 // anthropicObject describes a model, or an instance of it.
-func anthropicObject(id string, m catalog.Model, in supervisor.Info) anthropicModel {
+func anthropicObject(id string, m *catalog.Model, in supervisor.Info) anthropicModel {
 	context := m.MaxContextLength
 	if in.Spec != nil && in.Spec.ContextLength > 0 {
 		context = in.Spec.ContextLength

@@ -2,44 +2,78 @@ package api
 
 import (
 	"encoding/json"
+	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// encodedModels caches the JSON of models that aren't loaded: with thousands of models, encoding them would be most of the cost of
-// GET /api/v1/models. A model in the catalog's list never changes; it is replaced.
+// encodedModels caches the JSON of models that aren't loaded and have no other names: with thousands of models, encoding them would be most
+// of the cost of GET /api/v1/models. A model in the catalog's list never changes; it is replaced. What may change without it, such as
+// its instances, isn't cached.
 type encodedModels struct {
 	mu   sync.Mutex
-	json map[*catalog.Model][]byte
+	json map[*catalog.Model][]byte // each after a comma
 }
 
-// append appends the models as the elements of a JSON array.
-func (e *encodedModels) append(dst []byte, models []node.ModelState) ([]byte, error) {
+// of returns the elements of a JSON array of the models, in pieces, which must not be modified except for the first.
+func (e *encodedModels) of(models []node.ModelState) ([][]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.json == nil || len(e.json) > 2*len(models)+1000 { // mostly models of older lists
 		e.json = make(map[*catalog.Model][]byte, len(models))
 	}
+	pieces := make([][]byte, 1, len(models)+2)
 	for i := range models {
 		m := &models[i]
-		if i > 0 {
-			dst = append(dst, ',')
+		keeps := m.IsListed && len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0
+		text, known := e.json[m.Model]
+		if !known || !keeps {
+			encoded, err := json.Marshal(describe(m))
+			if err != nil {
+				return nil, err
+			}
+			if text = append([]byte{','}, encoded...); keeps {
+				e.json[m.Model] = text
+			}
 		}
-		keeps := m.Listed != nil && len(m.Instances) == 0 && len(m.Places) == 0
-		if known, ok := e.json[m.Listed]; ok && keeps {
-			dst = append(dst, known...)
-			continue
+		if i == 0 {
+			text = text[1:]
 		}
-		text, err := json.Marshal(describe(*m))
-		if err != nil {
-			return nil, err
-		}
-		if keeps {
-			e.json[m.Listed] = text
-		}
-		dst = append(dst, text...)
+		pieces = append(pieces, text)
 	}
-	return dst, nil
+	return pieces, nil
+}
+
+// pieceBuffers are buffers of the size in which answers are written.
+var pieceBuffers = sync.Pool{New: func() any { return new([bodyPiece]byte) }}
+
+// writePieces is writeJSON of a body in many pieces.
+func (c *call) writePieces(status int, pieces [][]byte) {
+	size := 0
+	for _, piece := range pieces {
+		size += len(piece)
+	}
+	c.beginJSON(status, strconv.Itoa(size))
+	if c.r.Method == http.MethodHead {
+		return
+	}
+	buf := pieceBuffers.Get().(*[bodyPiece]byte)
+	defer pieceBuffers.Put(buf)
+	n := 0
+	for _, piece := range pieces {
+		for len(piece) > 0 {
+			copied := copy(buf[n:], piece)
+			n, piece = n+copied, piece[copied:]
+			if n == len(buf) {
+				if c.write(buf[:], true) != nil {
+					return // the client has disconnected
+				}
+				n = 0
+			}
+		}
+	}
+	_ = c.write(buf[:n], size > len(buf)) // the client may have disconnected
 }

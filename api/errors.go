@@ -260,11 +260,7 @@ func (c *call) asFetched(e *fetch.Error) *translate.Error {
 
 // writeJSON answers with a body in one piece.
 func (c *call) writeJSON(status int, body []byte) {
-	h := c.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	c.begun, c.ledger.of.Status = true, status
-	c.w.WriteHeader(status)
+	c.beginJSON(status, strconv.Itoa(len(body)))
 	if c.r.Method == http.MethodHead {
 		return
 	}
@@ -273,4 +269,13 @@ func (c *call) writeJSON(status int, body []byte) {
 			return // the client has disconnected
 		}
 	}
+}
+
+// beginJSON writes the header of a body of JSON.
+func (c *call) beginJSON(status int, size string) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", size)
+	c.begun, c.ledger.of.Status = true, status
+	c.w.WriteHeader(status)
 }

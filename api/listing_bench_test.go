@@ -43,7 +43,7 @@ func BenchmarkListing(b *testing.B) {
 }
 
 // apiOfMany is an API over a home with so many models, all of them names of one file.
-func apiOfMany(b *testing.B, n int) *API {
+func apiOfMany(b testing.TB, n int) *API {
 	b.Helper()
 	dir := home.Dir(b.TempDir())
 	content, err := os.ReadFile(shipped)

@@ -31,20 +31,21 @@ func (c *call) listNative() error {
 	if err != nil {
 		return err
 	}
-	body := append(make([]byte, 0, 512*len(models)), `{"models":[`...)
-	if body, err = c.api.encoded.append(body, models); err != nil {
+	pieces, err := c.api.encoded.of(models)
+	if err != nil {
 		return err
 	}
-	body = append(body, ']')
-	if body, err = c.appendBroken(body); err != nil {
+	broken, err := c.brokenMember()
+	if err != nil {
 		return err
 	}
-	c.writeJSON(http.StatusOK, append(body, '}'))
+	pieces[0] = append([]byte(`{"models":[`), pieces[0]...)
+	c.writePieces(http.StatusOK, append(pieces, append(append([]byte{']'}, broken...), '}')))
 	return nil
 }
 
-// appendBroken appends the member with the models whose files are unusable, if there are any.
-func (c *call) appendBroken(body []byte) ([]byte, error) {
+// brokenMember returns the member with the models whose files are unusable, after a comma, if there are any.
+func (c *call) brokenMember() ([]byte, error) {
 	all, err := c.node.Broken(c.r.Context())
 	if err != nil {
 		return nil, err
@@ -56,15 +57,15 @@ func (c *call) appendBroken(body []byte) ([]byte, error) {
 		}
 	}
 	if len(broken) == 0 {
-		return body, nil
+		return nil, nil
 	}
 	text, err := json.Marshal(broken)
-	return append(append(body, `,"broken":`...), text...), err
+	return append([]byte(`,"broken":`), text...), err
 }
 
-func describe(m node.ModelState) resource.Model {
-	d := DescribeModel(&m.Model)
-	d.Aliases, d.Places, d.Via = m.Aliases, placesOf(&m), viaOf(&m)
+func describe(m *node.ModelState) resource.Model {
+	d := DescribeModel(m.Model)
+	d.Aliases, d.Places, d.Via = m.Aliases, placesOf(m), viaOf(m)
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
 	}
@@ -110,10 +111,11 @@ func (c *call) listOpenAI() error {
 
 // listed are the objects of the loaded instances, and of the other models if the settings say so. Instances of remotes are listed once, by the
 // model's key: clients ask for what is listed, and a name of one place would keep them from the others.
-func listed[T any](c *call, models []node.ModelState, object func(id string, m catalog.Model, in supervisor.Info) T) []T {
+func listed[T any](c *call, models []node.ModelState, object func(id string, m *catalog.Model, in supervisor.Info) T) []T {
 	objects := []T{}
 	all := c.node.Settings().ListAll
-	for _, m := range models {
+	for i := range models {
+		m := &models[i]
 		isKey := func(in supervisor.Info) bool { return in.ID == m.Key }
 		isListed := slices.ContainsFunc(m.Instances, isKey)
 		for _, in := range m.Instances {
@@ -141,12 +143,12 @@ func (c *call) getOpenAI() error {
 	}
 	id := cmp.Or(target.Instance, target.Model.Key)
 	if c.dialect == anthropicDialect {
-		return c.answer(anthropicObject(id, target.Model, c.instance(id)))
+		return c.answer(anthropicObject(id, &target.Model, c.instance(id)))
 	}
-	return c.answer(openAIObject(id, target.Model, supervisor.Info{}))
+	return c.answer(openAIObject(id, &target.Model, supervisor.Info{}))
 }
 
-func openAIObject(id string, m catalog.Model, _ supervisor.Info) openAIModel {
+func openAIObject(id string, m *catalog.Model, _ supervisor.Info) openAIModel {
 	return openAIModel{ID: id, Object: "model", Created: m.Changed.Unix(), OwnedBy: m.Publisher}
 }
 

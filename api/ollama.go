@@ -33,8 +33,8 @@ func (c *call) ollamaTags() error {
 	}
 	list := ollama.Tags{Models: []ollama.Tag{}}
 	for i := range models {
-		m := &models[i].Model
-		if models[i].Listed == nil { // deleted, but still loaded
+		m := models[i].Model
+		if !models[i].IsListed { // deleted, but still loaded
 			continue
 		}
 		tag := ollama.Tag{

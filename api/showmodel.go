@@ -22,9 +22,9 @@ func (c *call) showModel() error {
 		return err
 	}
 	d := resource.ModelDetails{Model: DescribeModel(m)}
-	for _, state := range models {
-		if state.Key == m.Key {
-			d.Model = describe(state)
+	for i := range models {
+		if models[i].Key == m.Key {
+			d.Model = describe(&models[i])
 		}
 	}
 	c.addDetails(&d, m, &details)

@@ -38,8 +38,8 @@ func (c *call) listV0() error {
 	}
 	list := v0Models{Object: "list", Data: []v0Model{}}
 	instances := c.node.Instances()
-	for _, m := range models {
-		list.Data = append(list.Data, describeV0(m, instances))
+	for i := range models {
+		list.Data = append(list.Data, describeV0(&models[i], instances))
 	}
 	return c.answer(list)
 }
@@ -55,12 +55,12 @@ func (c *call) getV0() error {
 		return err
 	}
 	if i := slices.IndexFunc(models, func(m node.ModelState) bool { return m.Key == target.Model.Key }); i >= 0 {
-		return c.answer(describeV0(models[i], c.node.Instances()))
+		return c.answer(describeV0(&models[i], c.node.Instances()))
 	}
 	return &translate.Error{Kind: translate.KindModelNotFound, Param: "model", Message: "The model " + target.Model.Key + " has just been removed."}
 }
 
-func describeV0(m node.ModelState, instances []supervisor.Info) v0Model {
+func describeV0(m *node.ModelState, instances []supervisor.Info) v0Model {
 	d := v0Model{
 		ID:                m.Key,
 		Object:            "model",
@@ -89,7 +89,7 @@ func describeV0(m node.ModelState, instances []supervisor.Info) v0Model {
 	return d
 }
 
-func typeV0(m catalog.Model) string {
+func typeV0(m *catalog.Model) string {
 	switch {
 	case m.Type == catalog.TypeEmbedding:
 		return "embeddings"

@@ -244,14 +244,15 @@ func (n *Node) Counts() map[string]supervisor.Counts { return n.supervisor.Count
 
 // ModelState is a model with its instances.
 type ModelState struct {
-	catalog.Model
-	Instances []supervisor.Info  // those that are loaded
-	Choices   supervisor.Choices // the options that their engine offers
-	Aliases   []string           // other names that the settings give it
-	Places    []supervisor.Info  // on remotes, loaded or not
+	*catalog.Model                    // must not be modified
+	Instances      []supervisor.Info  // those that are loaded
+	Choices        supervisor.Choices // the options that their engine offers
+	Aliases        []string           // other names that the settings give it
+	Places         []supervisor.Info  // on remotes, loaded or not
 
-	// Listed points to the model in the catalog's list, and stays the same until the model changes; nil if it was deleted.
-	Listed *catalog.Model
+	// IsListed is set if the model is in the catalog's list. The pointer to it then stays the same until the model changes. Otherwise it was
+	// deleted, and an instance of it is left.
+	IsListed bool
 }
 
 // Broken returns the models whose files can't be used, sorted by key, with the reason in Err.
@@ -289,7 +290,7 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 	aliases := n.aliases()
 	for i := range models {
 		if models[i].Err == nil {
-			all = append(all, ModelState{Model: models[i], Listed: &models[i], Aliases: aliases[models[i].Key]})
+			all = append(all, ModelState{Model: &models[i], IsListed: true, Aliases: aliases[models[i].Key]})
 		}
 	}
 	onDisk := len(all)
@@ -301,7 +302,7 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 		}
 		if i < 0 {
 			i = len(all)
-			all = append(all, ModelState{Model: in.Spec.Model})
+			all = append(all, ModelState{Model: &in.Spec.Model})
 		}
 		if in.Spec.Remote != nil {
 			all[i].Places = append(all[i].Places, in)
