@@ -147,7 +147,16 @@ bench: build ## Measures requests, downloads, listings and conversations, as rat
 	go test -run '^$$' -bench Throughput -benchtime 3x -timeout 30m ./catalog/fetch
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-		go test -count 1 -timeout 0 -full $(if $(BENCH_BEFORE),-before "$(abspath $(BENCH_BEFORE))")
+		go test -count 1 -timeout 0 -full -update $(if $(BENCH_BEFORE),-before "$(abspath $(BENCH_BEFORE))")
+
+PROFILE     ?=
+
+.PHONY: profile
+profile: build ## Says where the processor time of requests goes, in docs/performance.md; PROFILE="small body": of one load, printed only
+	@mkdir -p $(CACHE)/profiles
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+		go test -count 1 -timeout 0 -profile "$(CACHE)/profiles" $(if $(PROFILE),-only "$(PROFILE)",-update)
 
 .PHONY: faults
 faults: build ## Breaks engines, the server and their surroundings under load; minutes; FAULTS_BEFORE=binary compares

@@ -2,19 +2,22 @@ package bench
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lmcaddy/lmcaddy/e2e/randommodel"
 )
 
 // TestBench is the measurement with -full, otherwise a trial of it. With -profile, it writes profiles instead.
 func TestBench(t *testing.T) {
-	if *profile != "" {
-		writeProfiles(t, *profile, *only)
+	if *profiles != "" {
+		writeProfiles(t, *profiles, *only)
 		return
 	}
 	var table bytes.Buffer
@@ -45,10 +48,14 @@ func TestBench(t *testing.T) {
 	if *full {
 		return
 	}
-	// for each number of clients: 2 of each load but the paced one, 2 of the streams' CPU; 2 of the memory; 1 of the swaps; 1 of the
-	// authentication and of the hop for each number of clients; of conversations, 3 departures and their texts, the agents, 2 of the titles, and the swap
-	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != 2*(6*2+2)+2+1+2+2+4+1+2+1 {
-		t.Errorf("the table has %d verdicts", got)
+	// 2 of the memory; 1 of the swaps; 1 of the authentication and of the hop for each number of clients; of conversations, 3 departures and
+	// their texts, the agents, 2 of the titles, and the swap; and those of the loads, for each number of clients
+	want := 2 + 1 + 2 + 2 + 4 + 1 + 2 + 1
+	for _, w := range workloads(p.events) {
+		want += len(p.clients) * len(judge(w, 1, func(string) series { return series{{}} }))
+	}
+	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != want {
+		t.Errorf("the table has %d verdicts, want %d", got, want)
 	}
 	if strings.Contains(table.String(), "NaN") || strings.Contains(table.String(), "Inf") {
 		t.Error("a figure is missing")
@@ -67,6 +74,7 @@ func proxies(t *testing.T, out io.Writer, p plan) []verdict {
 			t.Fatal(err)
 		}
 		verdicts = reportProxies(out, s, p, all)
+		keepRatios(t, out, s, p, all)
 	}
 	if *only != "proxy" {
 		more, err := reportMemory(out, s, p)
@@ -76,4 +84,40 @@ func proxies(t *testing.T, out io.Writer, p plan) []verdict {
 		verdicts = append(verdicts, more...)
 	}
 	return verdicts
+}
+
+// keepRatios compares the ratios with the last ones, and with -update replaces these.
+func keepRatios(t *testing.T, out io.Writer, s site, p plan, all results) {
+	last, err := readRatios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := measurementOf(s, p, all)
+	now.compare(out, &last)
+	if !*update {
+		return
+	}
+	var table bytes.Buffer
+	now.table(&table)
+	if err := errors.Join(now.write(), replaceInDocument(benchCommand, table.String())); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDocument_HasTheLastRatios: the tables are those of the file.
+func TestDocument_HasTheLastRatios(t *testing.T) {
+	t.Parallel()
+	last, err := readRatios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	last.table(&table)
+	text, err := madeBy(benchCommand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.TrimSpace(table.String()), text); diff != "" {
+		t.Errorf("%s (-ratios.json +document):\n%s", document, diff)
+	}
 }

@@ -11,14 +11,15 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // engineName is the name under which the test's binary acts as the engine.
 const engineName = "llama-server"
 
-// serveEngine is a llama-server that implements what lmcaddy needs to start, use and stop it. It answers any request with a
-// stream of fixed bytes, so that its own cost is small and the same for all targets.
+// serveEngine is a llama-server that implements what lmcaddy needs to start, use and stop it. It answers any request with
+// fixed bytes, so that its own cost is small and the same for all targets: with a stream, or with one body if it is asked for that.
 func serveEngine(args []string) int {
 	switch {
 	case slices.Contains(args, "--version"):
@@ -60,16 +61,22 @@ func awaitExit(input io.Reader) {
 	}
 }
 
-// answerChat streams max_tokens events with pauses of seed microseconds: lmcaddy passes on only fields that it knows.
+// answerChat streams max_tokens events with pauses of seed microseconds: lmcaddy passes on only fields that it knows. If stream is
+// false, it answers with the text of as many events in one body.
 func answerChat(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet { // a check whether a proxy is up
-		fmt.Fprint(w, `{"object":"list","data":[]}`)
+	if r.Method == http.MethodGet { // a check whether it is up, or what models it has
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"ok","object":"list","data":[{"id":"lmcaddy/tinychat","object":"model","created":1795196661,"owned_by":"llamacpp"}]}`)
 		return
 	}
 	head, err := readAll(r.Body)
 	events, pause := numberIn(head, `"max_tokens":`), numberIn(head, `"seed":`)
 	if err != nil || events < shortest {
 		http.Error(w, `{"error":{"code":400,"message":"max_tokens has to be near the beginning","type":"invalid_request_error"}}`, http.StatusBadRequest)
+		return
+	}
+	if isWhole(head) {
+		answerWhole(w, events)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -82,6 +89,22 @@ func answerChat(w http.ResponseWriter, r *http.Request) {
 			return // the client has disconnected
 		}
 	}
+}
+
+// isWhole reports whether a request is for an answer in one body. Ours is asked for streams only.
+func isWhole(head []byte) bool {
+	_, value, _ := bytes.Cut(head, []byte(`"stream":`))
+	return bytes.HasPrefix(bytes.TrimLeft(value, " "), []byte("false"))
+}
+
+// answerWhole answers with the text of a stream of so many events, as llama-server does.
+func answerWhole(w http.ResponseWriter, events int) {
+	body := fmt.Appendf(nil, `{"choices":[{"finish_reason":"stop","index":0,"message":{"role":"assistant","content":"%s"}}],"created":1795196661,`+
+		`"model":"lmcaddy/tinychat","system_fingerprint":"b11669-bench","object":"chat.completion"%s,"id":"chatcmpl-BDR7Pa3QhcYUSDPtFMyvmvRzzeUuGXqR"}`,
+		strings.Repeat(textPiece, events-shortest), figuresMember)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 // readAll reads a body to its end, and keeps its beginning.
@@ -108,12 +131,18 @@ func numberIn(text []byte, key string) int {
 // marker.
 var (
 	roleEvent   = streamEvent(`[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}]`, "")
-	textEvent   = streamEvent(`[{"finish_reason":null,"index":0,"delta":{"content":" token"}}]`, "")
+	textEvent   = streamEvent(`[{"finish_reason":null,"index":0,"delta":{"content":"`+textPiece+`"}}]`, "")
 	finishEvent = streamEvent(`[{"finish_reason":"stop","index":0,"delta":{}}]`, "")
-	usageEvent  = streamEvent(`[]`, `,"usage":{"completion_tokens":8,"prompt_tokens":13,"total_tokens":21,"prompt_tokens_details":{"cached_tokens":0}},`+
-		`"timings":{"cache_n":0,"prompt_n":13,"prompt_ms":1.987,"prompt_per_token_ms":0.15,"prompt_per_second":6542.5,`+
-		`"predicted_n":8,"predicted_ms":2.549,"predicted_per_token_ms":0.364,"predicted_per_second":2746.2}`)
-	lastEvent = []byte("data: [DONE]\n\n")
+	usageEvent  = streamEvent(`[]`, figuresMember)
+	lastEvent   = []byte("data: [DONE]\n\n")
+)
+
+// The text of an event, and the figures at the end of an answer.
+const (
+	textPiece     = " token"
+	figuresMember = `,"usage":{"completion_tokens":8,"prompt_tokens":13,"total_tokens":21,"prompt_tokens_details":{"cached_tokens":0}},` +
+		`"timings":{"cache_n":0,"prompt_n":13,"prompt_ms":1.987,"prompt_per_token_ms":0.15,"prompt_per_second":6542.5,` +
+		`"predicted_n":8,"predicted_ms":2.549,"predicted_per_token_ms":0.364,"predicted_per_second":2746.2}`
 )
 
 // shortest is the smallest number of events that a stream can have.

@@ -32,7 +32,7 @@ func (l load) run() (s sample, err error) {
 			return s, err
 		}
 		defer clients[i].close()
-		if err := clients[i].learn(request, l.target.gathers, l.work.events); err != nil {
+		if err := clients[i].learn(request, l.work.gathered(l.target), l.work.events); err != nil {
 			return s, err
 		}
 	}

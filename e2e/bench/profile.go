@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,33 +15,72 @@ import (
 	"time"
 )
 
-// writeProfiles writes profiles of lmcaddy's CPU time and memory under each load, for `go tool pprof`. Nothing is compared.
+// writeProfiles writes profiles of CPU time and memory under each load, for `go tool pprof`: of lmcaddy, and of plain Caddy. It prints
+// where the time goes, step by step, and with -update writes that into the document. Without the name of a load, those are profiled that
+// tell the most.
 func writeProfiles(t testing.TB, folder, work string) {
-	const lasting = 10 * time.Second
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	s := startSite(t)
-	admin := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", s.server.RunFile("admin.sock"))
-	}}}
+	var tables bytes.Buffer
 	for _, w := range workloads(1000) {
+		if work != w.name && (work != "" || w.pauseUS > 0 || w.isProse) {
+			continue
+		}
+		unit := "a request"
+		if w.isLong {
+			unit = "1,000 events"
+		}
+		plain := profileOf(t, s.target(caddy), w, folder)
 		for _, name := range []string{ours, oneBody} {
-			tg := s.target(name)
-			if tg.gathers && w.isLong || work != "" && work != w.name {
-				continue
-			}
-			for kind, path := range map[string]string{"cpu": "profile?seconds=8", "allocs": "allocs?seconds=8"} {
-				ended := make(chan error, 1)
-				go func() {
-					_, err := load{target: tg, work: w, clients: 4, lasting: lasting}.run()
-					ended <- err
-				}()
-				file := strings.NewReplacer(" ", "-", ",", "").Replace(name + " " + w.name + "." + kind)
-				err := save(admin, "http://localhost/debug/pprof/"+path, filepath.Join(folder, file))
-				if err := errors.Join(err, <-ended); err != nil {
-					t.Error(err)
-				}
+			if tg := s.target(name); tg.applies(w) && (name == ours || work != "") {
+				printf(&tables, "\n%s, %s: processor time of %s\n", name, w.name, unit)
+				writeSteps(&tables, profileOf(t, tg, w, folder), plain)
 			}
 		}
 	}
+	printf(os.Stdout, "%s", tables.String())
+	if *update && !t.Failed() {
+		if err := replaceInDocument(profileCommand, tables.String()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// profileOf saves profiles of a target under a load, and returns the steps of the first.
+func profileOf(t testing.TB, tg target, w workload, folder string) (c costed) {
+	admin := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", tg.admin)
+	}}}
+	defer admin.CloseIdleConnections()
+	for _, kind := range []struct {
+		name, path string
+		seconds    int
+	}{{"allocs", "allocs", 5}, {"cpu", "profile", 15}} {
+		type result struct {
+			sample
+			error
+		}
+		ended := make(chan result, 1)
+		go func() {
+			s, err := load{target: tg, work: w, clients: 4, lasting: time.Duration(kind.seconds+2) * time.Second}.run()
+			ended <- result{s, err}
+		}()
+		file := filepath.Join(folder, strings.NewReplacer(" ", "-", ",", "").Replace(tg.name+" "+w.name+"."+kind.name))
+		err := save(admin, fmt.Sprintf("http://localhost/debug/pprof/%s?seconds=%d", kind.path, kind.seconds), file)
+		got := <-ended
+		if err := errors.Join(err, got.error); err != nil {
+			t.Fatal(err)
+		}
+		c.cpu = figuresOf(got.sample, w).cpu
+		if kind.name == "cpu" {
+			if c.shares, err = readShares(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return c
 }
 
 func save(client *http.Client, url, path string) error {

@@ -16,6 +16,7 @@ import (
 type site struct {
 	server  *harness.Server
 	targets []target
+	missing []string // what is not among the targets, with the reason
 }
 
 // startSite starts everything. It ends with the test.
@@ -27,13 +28,13 @@ func startSite(t testing.TB) site {
 	own := server.Base[len("http://"):]
 	bare := startFloor(t, upstream)
 	plain := startCaddy(t, upstream)
-	s.targets = []target{
-		{name: direct, what: "no proxy", address: upstream},
-		bare,
-		plain,
-		{name: ours, what: "lm_api; the client asks for a stream, which is what the others get whatever they ask for", address: own, pid: server.PID},
-		{name: oneBody, what: "lm_api; the client asks for one body: lmcaddy has a stream from the engine as always, and gathers it", address: own, pid: server.PID, gathers: true},
-	}
+	var others []target
+	others, s.missing = startPeers(t, upstream)
+	admin := server.RunFile("admin.sock")
+	s.targets = slices.Concat([]target{{name: direct, what: "no proxy", address: upstream}, bare, plain}, others, []target{
+		{name: ours, what: "lm_api; the engine is asked for a stream, even if the client asks for one body (whole answer)", address: own, pid: server.PID, admin: admin},
+		{name: oneBody, what: "lm_api; the client asks for one body where the others' clients ask for a stream", address: own, pid: server.PID, admin: admin, gathers: true},
+	})
 	if *before != "" {
 		old := startOurs(t, *before)
 		own := old.Base[len("http://"):]
@@ -118,7 +119,7 @@ http://:%d {
 }
 `, port, upstream))
 	server := home.Launch(port, "run", "--config", file)
-	return target{name: caddy, what: "the same binary, its Caddyfile with a plain reverse_proxy alone", address: harness.Address(port), pid: server.PID}
+	return target{name: caddy, what: "the same binary, its Caddyfile with a plain reverse_proxy alone", address: harness.Address(port), pid: server.PID, admin: server.RunFile("admin.sock")}
 }
 
 // printf writes a progress line.

@@ -40,6 +40,9 @@ func reportProxies(w io.Writer, s site, p plan, all results) (verdicts []verdict
 	for _, t := range s.targets {
 		printf(w, "  %-18s %s", t.name, t.what)
 	}
+	for _, reason := range s.missing {
+		printf(w, "  not measured: %s", reason)
+	}
 	for _, work := range workloads(p.events) {
 		for _, clients := range p.clients {
 			at := func(name string) series { return all[key{work.name, clients, name}] }
@@ -76,14 +79,11 @@ func ratios(of, to series) string {
 
 func judge(work workload, clients int, at func(string) series) []verdict {
 	name := fmt.Sprintf("%s, %d client(s): ", work.name, clients)
-	var verdicts []verdict
+	verdicts := []verdict{atMost(name+"CPU to caddy", at(ours).ratio(at(caddy), cpu), work.most)}
 	if work.pauseUS == 0 { // otherwise the engine alone determines the time
 		verdicts = append(verdicts,
-			atMost(name+"p50 to caddy", at(ours).ratio(at(caddy), p50), work.slower),
-			atLeast(name+"req/s to caddy", at(ours).ratio(at(caddy), rate), 1))
-	}
-	if work.isLong {
-		verdicts = append(verdicts, atMost(name+"CPU of a chunk to floor", at(ours).ratio(at(floor), cpu), 1.5))
+			atMost(name+"p50 to caddy", at(ours).ratio(at(caddy), p50), work.most),
+			atLeast(name+"req/s to caddy", at(ours).ratio(at(caddy), rate), 1/work.most))
 	}
 	return verdicts
 }

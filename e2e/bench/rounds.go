@@ -55,7 +55,7 @@ func measureProxies(s site, p plan) (results, error) {
 func (s site) targetsOf(w workload) []target {
 	var some []target
 	for _, t := range s.targets {
-		if !w.isLong || !t.gathers {
+		if t.applies(w) {
 			some = append(some, t)
 		}
 	}
