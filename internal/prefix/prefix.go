@@ -4,8 +4,11 @@
 package prefix
 
 import (
-	"crypto/sha256"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/subtle"
 	"encoding/binary"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -45,12 +48,13 @@ func (c Chain) Weight(n int) int {
 	return c[n-1].Weight
 }
 
-// Maker makes the chain of a prompt. A text goes through a fast hash, whose sums nobody sees. Only a block's sum goes through
-// the slow one, which keeps the text secret. Two texts with the same fast sum would cost time, but never an answer: engines compare
-// tokens.
+// Maker makes the chain of a prompt. A text goes through a fast hash, whose sums nobody sees. Each link's sum is the sum of its text and
+// the last link, encrypted (a CBC-MAC). Two texts with the same fast sum would cost time, but never an answer: engines compare tokens.
 type Maker struct {
-	key    Key
+	key    cipher.Block
+	seed   uint64        // makes the sums of texts those of one server
 	text   xxhash.Digest // of the open block
+	next   Sum           // the input of the key, which would be allocated anew for each link
 	chain  Chain
 	block  int // bytes in the open block
 	weight int
@@ -58,9 +62,18 @@ type Maker struct {
 
 // New returns a Maker that has seen nothing.
 func New(key Key) *Maker {
-	m := &Maker{key: key}
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // 32 bytes are a key of AES-256
+	}
+	m := &Maker{key: block, seed: binary.LittleEndian.Uint64(key[:])}
 	m.begin()
 	return m
+}
+
+// Expect makes room for the links of a number of messages, of a number of bytes in all.
+func (m *Maker) Expect(messages, bytes int) {
+	m.chain = slices.Grow(m.chain, messages+bytes/blockSize+1)
 }
 
 // Write adds bytes of a message. It never fails.
@@ -80,10 +93,9 @@ func (m *Maker) Write(p []byte) (int, error) {
 // Opaque adds bytes that stand for something else, such as an image, which counts with its own weight.
 func (m *Maker) Opaque(p []byte, weight int) {
 	var sum xxhash.Digest
-	sum.ResetWithSeed(m.seed())
+	sum.ResetWithSeed(m.seed)
 	_, _ = sum.Write(p)
-	var bytes [8]byte
-	_, _ = m.text.Write(sum.Sum(bytes[:0]))
+	_, _ = m.text.Write(binary.LittleEndian.AppendUint64(nil, sum.Sum64()))
 	m.weight += weight
 }
 
@@ -93,25 +105,20 @@ func (m *Maker) End() { m.link(1) }
 // Chain returns the chain of what was added.
 func (m *Maker) Chain() Chain { return m.chain }
 
-// link ends a block. Its sum is of the key, the last sum, the block's text and the kind, which keeps the end of a message apart
-// from that of a block.
+// link ends a block. The kind keeps the end of a message apart from that of a block.
 func (m *Maker) link(kind byte) {
-	var last Sum
+	m.next = Sum{8: kind}
+	binary.LittleEndian.PutUint64(m.next[:], m.text.Sum64())
 	if n := len(m.chain); n > 0 {
-		last = m.chain[n-1].Sum
+		subtle.XORBytes(m.next[:], m.next[:], m.chain[n-1].Sum[:])
 	}
-	var bytes [len(Key{}) + len(Sum{}) + 8 + 1]byte
-	all := append(append(bytes[:0], m.key[:]...), last[:]...)
-	sum := sha256.Sum256(append(m.text.Sum(all), kind))
-	m.chain = append(m.chain, Link{Sum(sum[:len(Sum{})]), m.weight})
+	m.key.Encrypt(m.next[:], m.next[:])
+	m.chain = append(m.chain, Link{m.next, m.weight})
 	m.begin()
 }
 
 // begin begins a block.
 func (m *Maker) begin() {
-	m.text.ResetWithSeed(m.seed())
+	m.text.ResetWithSeed(m.seed)
 	m.block = 0
 }
-
-// seed makes the sums of texts those of one server.
-func (m *Maker) seed() uint64 { return binary.LittleEndian.Uint64(m.key[:]) }

@@ -70,3 +70,22 @@ func TestMaker_AnyCutting(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkMaker measures the chain of a long prompt, of short messages and of one.
+func BenchmarkMaker(b *testing.B) {
+	for name, size := range map[string]int{"short messages": 500, "one message": 1 << 20} {
+		b.Run(name, func(b *testing.B) {
+			message := bytes.Repeat([]byte("a"), size)
+			b.SetBytes(1 << 20)
+			b.ReportAllocs()
+			for b.Loop() {
+				m := New(Key{})
+				m.Expect(1<<20/size, 1<<20)
+				for range 1 << 20 / size {
+					_, _ = m.Write(message)
+					m.End()
+				}
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package jsonbody
 
 import (
+	"slices"
+
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
@@ -15,6 +17,7 @@ type Message struct {
 
 // messages reads the array of messages at the position.
 func (s *Scanner) messages() *translate.Error {
+	from := s.Pos
 	list := make([]Message, 0, 8)
 	defer func() { *s.list = list }()
 	s.Pos++
@@ -28,6 +31,10 @@ func (s *Scanner) messages() *translate.Error {
 			return err
 		}
 		m.To = s.Pos
+		if len(list) == cap(list) { // as many for the rest of the body as there were in the part before
+			more := len(list) * (len(s.Data) - s.Pos) / (s.Pos - from)
+			list = slices.Grow(list, min(more+8, MaxMessages+1-len(list)))
+		}
 		if len(list) <= MaxMessages {
 			list = append(list, m)
 		}

@@ -32,12 +32,15 @@ func AddChat(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 	}
 	m.End()
 	if chat.Edit.Has("messages") {
-		messages := slices.Collect(jsonbody.Elements(chat.Edit.Value(body, "messages")))
+		array := chat.Edit.Value(body, "messages")
+		messages := slices.Collect(jsonbody.Elements(array))
+		m.Expect(len(messages), len(array))
 		for i, message := range messages {
 			addMessage(m, message, false, i == len(messages)-1)
 		}
 		return
 	}
+	m.Expect(len(body.Messages), len(body.Value("messages")))
 	for i, message := range body.Messages {
 		addMessage(m, body.Raw[message.From:message.To], message.Plain, i == len(body.Messages)-1)
 	}
