@@ -169,10 +169,14 @@ func (r *responseRun) turn(status store.Status, owner string) *store.Turn {
 	}
 }
 
-// putTurn stores a turn, or the end of that of a run.
+// putTurn stores a turn, or the end of one whose beginning is stored.
 func (c *call) putTurn(ctx context.Context, turn *store.Turn) error {
 	if c.run != nil {
 		return c.run.Finish(ctx, turn)
+	}
+	if a := c.announced; a != nil && a.begun != nil {
+		a.ended = true
+		return a.begun.Finish(ctx, turn)
 	}
 	return c.node.Conversations().Put(ctx, turn)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/mcploop"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/store"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -43,7 +44,21 @@ func (c *call) createResponse() error {
 	}
 	r.loopRun = &loopRun{run: c.newRun(rq), teller: r}
 	defer r.close()
+	if r.stream != nil && ask.Store {
+		c.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress, c.owner()) }}
+		r.leased = func(*supervisor.Lease) { c.announce() }
+		defer r.settle()
+	}
 	return r.answer()
+}
+
+// settle ends a stored beginning if the answer hasn't: the client has disconnected, or was told of an error by a status.
+func (r *responseRun) settle() {
+	if r.out.Begun() && !r.call.announced.ended {
+		r.out.Answer.Cancel()
+		_ = r.storeResponse() // an error is logged; nobody is there to be told
+	}
+	r.call.withdraw()
 }
 
 // responseServers are the tools of type mcp. One without a URL is the server of mcp.json with its label.
@@ -151,6 +166,7 @@ func (r *responseRun) begin(dst []byte, _ *engineResponse, _ int) []byte {
 		r.call.run.Working()
 	}
 	if r.stream != nil && !r.out.Begun() {
+		r.call.awaitAnnounced()
 		dst = r.out.Begin(dst, false)
 	}
 	for _, list := range r.lists {

@@ -34,12 +34,15 @@ type (
 		PerSecond  *float64        `json:"bytes_per_second,omitempty"`
 		Estimate   string          `json:"estimated_completion,omitempty"`
 		Model      string          `json:"model"`
+		Node       string          `json:"node,omitempty"`    // of the cluster, that downloads it
 		Owner      string          `json:"owner,omitempty"`   // for administrators only
+		Keys       []string        `json:"keys,omitempty"`    // by which it may be used; for other nodes only
 		Trouble    string          `json:"trouble,omitempty"` // why it is being retried
 		Error      json.RawMessage `json:"error,omitempty"`
 	}
 	nativeJobs struct {
-		Jobs []nativeJob `json:"jobs"`
+		Jobs   []nativeJob `json:"jobs"`
+		Silent []string    `json:"silent_nodes,omitempty"` // of the cluster, whose jobs are missing
 	}
 )
 
@@ -126,27 +129,31 @@ func (c *call) listDownloads() error {
 		}
 		list.Jobs = append(list.Jobs, c.job(job))
 	}
+	if others, silent := c.peerJobs(); len(others)+len(silent) > 0 {
+		list.Jobs, list.Silent = append(list.Jobs, others...), silent
+		sortJobs(list.Jobs)
+	}
 	return c.answer(list)
 }
 
 // downloadStatus is GET /api/v1/models/download/status/{job_id}.
 func (c *call) downloadStatus() error {
-	return c.withJob(c.seeJob, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
+	return c.withJob("", c.seeJob, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Get(id) })
 }
 
 // pauseDownload is POST /api/v1/models/download/{job_id}/pause: it answers once the download has stopped.
 func (c *call) pauseDownload() error {
-	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
+	return c.withJob("pause", c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Pause(ctx, id) })
 }
 
 // resumeDownload is POST /api/v1/models/download/{job_id}/resume.
 func (c *call) resumeDownload() error {
-	return c.withJob(c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
+	return c.withJob("resume", c.mayChange, func(_ context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) { return jobs.Resume(id) })
 }
 
 // cancelDownload is POST /api/v1/models/download/{job_id}/cancel: it deletes what was fetched, unless the job is completed.
 func (c *call) cancelDownload() error {
-	return c.withJob(c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
+	return c.withJob("cancel", c.mayChange, func(ctx context.Context, jobs *fetch.Jobs, id string) (fetch.Job, error) {
 		job, err := jobs.Cancel(ctx, id)
 		if now, _ := jobs.Get(id); err != nil && now.State == fetch.Completed {
 			key := c.node.DownloadedKey(ctx, now)
@@ -176,20 +183,29 @@ func (c *call) mayChange(j fetch.Job) error {
 	if err := c.seeJob(j); err != nil || c.who.MayChangeJob(j) {
 		return err
 	}
+	return notTheirJob(j.ID)
+}
+
+// notTheirJob is the error of a change of another's download.
+func notTheirJob(id string) *translate.Error {
 	return &translate.Error{
 		Kind: translate.KindForbidden, Code: "not_your_download",
-		Message: "The download " + j.ID + " is another's: only who began it, or an administrator, may change it.",
+		Message: "The download " + id + " is another's: only who began it, or an administrator, may change it.",
 	}
 }
 
-// withJob calls do with the job in the path, if may allows it, and answers with the job.
-func (c *call) withJob(may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
+// withJob calls do with the job in the path, if may allows it, and answers with the job. change is what do does, for another node that has
+// the job.
+func (c *call) withJob(change string, may func(fetch.Job) error, do func(context.Context, *fetch.Jobs, string) (fetch.Job, error)) error {
 	jobs, err := c.node.Downloads()
 	if err != nil {
 		return err
 	}
 	found, err := jobs.Get(c.param)
 	if err != nil {
+		if isKnown, failed := c.changePeers(change); isKnown {
+			return failed
+		}
 		return err
 	}
 	if err := may(found); err != nil {
@@ -206,7 +222,10 @@ func (c *call) withJob(may func(fetch.Job) error, do func(context.Context, *fetc
 func (c *call) job(j fetch.Job) nativeJob {
 	n := nativeJob{
 		ID: j.ID, Status: j.State, TotalBytes: j.TotalBytes, Bytes: j.DownloadedBytes, StartedAt: when(j.StartedAt),
-		Model: c.node.DownloadedKey(c.r.Context(), j),
+		Model: c.node.DownloadedKey(c.r.Context(), j), Node: c.node.NodeName(),
+	}
+	if c.who.IsNode() {
+		n.Owner, n.Keys = j.Owner, c.node.JobKeys(c.r.Context(), j)
 	}
 	if c.who != nil && c.who.May(node.ScopeAdmin) {
 		n.Owner = j.Owner

@@ -29,6 +29,9 @@ func (c *call) downloadEvents() error {
 	}
 	found, err := jobs.Get(c.param)
 	if err != nil {
+		if isKnown, failed := c.peerEvents(); isKnown {
+			return failed
+		}
 		return err
 	}
 	key, ok := c.node.JobKey(c.r.Context(), c.who, found)
@@ -67,11 +70,14 @@ func (c *call) downloadEvents() error {
 }
 
 func (c *call) downloadFrame(job fetch.Job) ([]byte, error) {
-	event := downloadEvent{downloadEventTypes[job.State], c.job(job)}
-	data, err := json.Marshal(event)
+	return downloadEvent{downloadEventTypes[job.State], c.job(job)}.frame()
+}
+
+func (e downloadEvent) frame() ([]byte, error) {
+	data, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
-	frame := append([]byte("event: "+event.Type+"\ndata: "), data...)
+	frame := append([]byte("event: "+e.Type+"\ndata: "), data...)
 	return append(frame, "\n\n"...), nil
 }

@@ -54,6 +54,10 @@ func (c *call) nativeChat() error {
 	defer r.close()
 	if chat.StorePartial {
 		r.out.Announced = r.id
+		if r.stream != nil {
+			c.announced = &announcement{turn: func() *store.Turn { return r.turn(store.InProgress) }}
+			defer c.withdraw()
+		}
 	}
 	if r.stream != nil {
 		c.counting = r.tellPrompt
@@ -80,12 +84,15 @@ type nativeRun struct {
 // recall puts the conversation together: what was stored, the system prompt, and what the user says. The demand gets its name.
 func (r *nativeRun) recall(c *call, rq *modelRequest) error {
 	if r.chat.Previous != "" {
-		turns, err := c.node.Conversations().Chain(c.r.Context(), c.owner(), r.chat.Previous)
+		turns, err := c.continued(r.chat.Previous)
 		if err == nil && responses.IsEcho(turns[0].Request) {
 			err = &store.NotFound{ID: r.chat.Previous}
 		}
 		if err != nil {
 			return c.noPrevious(err)
+		}
+		if turns[len(turns)-1].Status == store.InProgress {
+			return translate.Invalid("invalid_value", "previous_response_id", "The response "+quoted(r.chat.Previous)+" is still in progress: wait until its stream has ended.")
 		}
 		rq.demand.Conversation = turns[0].ID
 		for _, turn := range turns {
@@ -160,6 +167,7 @@ func (r *nativeRun) begin(dst []byte, resp *engineResponse, round int) []byte {
 	switch {
 	case round > 1:
 	case r.stream != nil:
+		r.call.awaitAnnounced()
 		dst = r.out.Begin(dst, in)
 	default:
 		r.out.Answer = native.Answer{Instance: in}
@@ -198,15 +206,21 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 	if status == store.Completed && !answer.IsComplete() {
 		status = store.Incomplete
 	}
-	turn := &store.Turn{
-		ID: r.id, Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key, Dialect: resource.DialectNative,
-		Status: status, In: r.said, Out: answer.Items(), Usage: answer.Usage(), Created: time.Now(),
-	}
+	turn := r.turn(status)
+	turn.Out, turn.Usage = answer.Items(), answer.Usage()
 	if err := r.call.storeTurn(turn); err != nil {
 		return err
 	}
 	answer.ResponseID = turn.ID
 	return nil
+}
+
+// turn is what is stored at the beginning of the answer.
+func (r *nativeRun) turn(status store.Status) *store.Turn {
+	return &store.Turn{
+		ID: r.id, Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key, Dialect: resource.DialectNative,
+		Status: status, In: r.said, Created: time.Now(),
+	}
 }
 
 // storePartial stores what was generated for a client that has disconnected, if the request asks for it.

@@ -105,6 +105,16 @@ func (s *server) stored() int {
 	return n
 }
 
+// conversations is the number of stored conversations.
+func (s *server) conversations() int {
+	s.t.Helper()
+	found, err := s.node.Conversations().Conversations(s.t.Context(), "", store.Position{}, 100)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(found)
+}
+
 func TestNative_ConversationsGoOn(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

@@ -17,7 +17,9 @@ func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange fu
 	defer isLeased()
 	r.leased = func(lease *supervisor.Lease) {
 		isLeased()
+		r.call.announce()
 		if lease.LoadTime > 0 {
+			r.call.awaitAnnounced()
 			r.event(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
 		}
 	}
@@ -35,8 +37,10 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 			case p := <-loading:
 				switch {
 				case p.LoadTime > 0: // but other requests have its slots for now
+					r.call.awaitAnnounced()
 					r.event(loadEnd(p.Instance, p.LoadTime))
 				case p.Instance != "":
+					r.call.awaitAnnounced()
 					r.event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
 				}
 			case <-ctx.Done():
@@ -55,6 +59,7 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 func (r *nativeRun) end(err error) {
 	r.tell(func(dst []byte) []byte {
 		if !r.out.Begun() { // but the header has been sent, with a comment
+			r.out.Announced = "" // it isn't stored
 			dst = r.out.Begin(dst, cmp.Or(r.rq.target.Instance, r.rq.target.Model.Key))
 		}
 		if err != nil {
@@ -72,7 +77,7 @@ func (r *nativeRun) appendFault(dst []byte, err error) []byte {
 	r.call.api.Log.Warn("a stream failed", "request", r.call.id, "error", e)
 	r.call.ledger.failed(e)
 	dst = r.out.Append(dst, translate.Fault{Err: e})
-	if !r.out.Answer.IsEmpty() && r.out.Answer.ResponseID == "" && e.Code != notStored {
+	if (!r.out.Answer.IsEmpty() || r.out.Announced != "") && r.out.Answer.ResponseID == "" && e.Code != notStored {
 		_ = r.storeTurn(store.Failed) // the error event is about what came first
 	}
 	return dst

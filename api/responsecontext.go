@@ -16,7 +16,7 @@ func (c *call) responseContext(ask *responses.Request, rq *modelRequest) ([]tran
 	var items []translate.Item
 	from := brought{call: c}
 	if ask.Previous != "" {
-		turns, err := c.node.Conversations().Chain(c.r.Context(), c.owner(), ask.Previous)
+		turns, err := c.continued(ask.Previous)
 		if err == nil && slices.ContainsFunc(turns, func(t *store.Turn) bool { return !responses.IsEcho(t.Request) }) {
 			err = &store.NotFound{ID: ask.Previous}
 		}

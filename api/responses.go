@@ -45,10 +45,13 @@ func (c *call) deleteResponse() error {
 	return c.answer(deletedResponse{turn.ID, true})
 }
 
-// nativeTurn returns a turn of the native API. One of the Responses API is unknown here.
+// nativeTurn returns a turn of the native API. One of the Responses API is unknown here, and so is one that is in progress.
 func (c *call) nativeTurn(id string) (*store.Turn, error) {
 	turn, err := c.node.Conversations().Get(c.r.Context(), c.owner(), id)
-	if err == nil && responses.IsEcho(turn.Request) {
+	if err == nil {
+		turn, err = c.looked(turn)
+	}
+	if err == nil && (responses.IsEcho(turn.Request) || turn.Status == store.InProgress) {
 		err = &store.NotFound{ID: id}
 	}
 	return turn, err

@@ -40,7 +40,10 @@ func (c *call) storedTurn(id string) (*store.Turn, error) {
 	if _, isMissing := errors.AsType[*store.NotFound](err); isMissing || err == nil && !responses.IsEcho(turn.Request) {
 		return nil, &translate.Error{Kind: translate.KindResponseNotFound, Message: "Response with id '" + id + "' not found."}
 	}
-	return turn, err
+	if err != nil {
+		return nil, err
+	}
+	return c.looked(turn)
 }
 
 // getStored is GET /v1/responses/{id}. With ?stream=true, it is the rest of the stream of a background response, and so it is with

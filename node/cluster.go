@@ -82,6 +82,7 @@ type cluster struct {
 	nodes []store.Node // all of them, as listed last
 	read  time.Time    // when that was
 	err   error        // why they couldn't be listed since; nil: they were
+	since time.Time    // when they could be listed again after that, or for the first time
 }
 
 func newCluster() *cluster {
@@ -206,10 +207,20 @@ func (n *Node) beat() {
 	} else if err == nil && c.err != nil {
 		n.log.Info("the store that the cluster shares is reached again")
 	}
+	if err == nil && (c.err != nil || c.since.IsZero()) {
+		c.since = time.Now()
+	}
 	if c.name, c.err = name, err; err == nil {
 		n.logNodes(c.nodes, nodes)
 		c.nodes, c.read = nodes, time.Now()
 	}
+}
+
+// isSteady reports whether the store could be reached for so long that each node which is there has written its row.
+func (c *cluster) isSteady() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && !c.since.IsZero() && time.Since(c.since) > lateAfter
 }
 
 // ownRow returns what the node writes.

@@ -43,7 +43,7 @@ func (n *Node) openStore(s *StoreSettings) error {
 	}
 	n.stores[s.PostgresURL] = opened
 	if o.URL == "" {
-		n.failUnfinished(opened, 0) // no other server uses the home's store
+		n.failUnfinished(opened, 0, 0) // no other server uses the home's store
 	}
 	return nil
 }

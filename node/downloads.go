@@ -126,10 +126,15 @@ func (n *Node) JobKey(ctx context.Context, who *Identity, j fetch.Job) (string, 
 	return key, who.MayUse(key)
 }
 
+// JobKeys returns the keys of the model of a download. Whoever may use one of them may see the download.
+func (n *Node) JobKeys(ctx context.Context, j fetch.Job) []string {
+	return []string{keyOf(j.Folder, ""), keyOf(j.Folder, j.Quantization), n.DownloadedKey(ctx, j)}
+}
+
 // MayChangeJob reports whether an identity may pause, resume and cancel a download that it may see: its own, or, for an
 // administrator, any. A download without an owner may be changed by every identity that may use all models.
 func (i *Identity) MayChangeJob(j fetch.Job) bool {
-	if i == nil || i.May(ScopeAdmin) {
+	if i == nil || i.May(ScopeAdmin) || i.IsNode() { // another node has decided it
 		return true
 	}
 	if j.Owner == "" {

@@ -68,6 +68,7 @@ type Node struct {
 	remotes     remotes
 	id          string // see ID
 	cluster     *cluster
+	announced   announcements
 	sharing     sharing
 
 	warm     *warm.Store   // saved states of prompts
@@ -139,7 +140,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.background.Go(func() { n.every(pruneEvery, n.pruning, n.prune) })
 	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
-	n.background.Go(func() { n.every(renewEvery, nil, n.renewRuns) })
+	n.background.Go(func() { n.every(renewEvery, nil, n.renewTurns) })
 	n.background.Go(n.keepBeating)
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
 	return n

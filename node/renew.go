@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/store"
@@ -13,48 +15,56 @@ const (
 	renewEvery = 10 * time.Second
 	// renewTimeout bounds the time that the store may take.
 	renewTimeout = 5 * time.Second
-	// unrenewed is after which time a turn in progress is considered that of a server that crashed, by the database's clock.
+	// unrenewed is after which time a turn in progress is considered that of a server that crashed, by the database's clock, and unlisted the
+	// same for a node that the cluster doesn't list any more: it has been forgotten, or has started again.
 	unrenewed = 2 * time.Minute
+	unlisted  = 15 * time.Second
 )
 
-// renewRuns says in the store that the node's runs go on, and cancels those whose turns were deleted or cancelled. Then it fails those
-// that nobody renews.
-func (n *Node) renewRuns() {
-	for s, runs := range n.runs.byStore() {
-		if err := renew(n.ctx, s, runs); err != nil && n.ctx.Err() == nil {
-			n.log.Warn("can't renew the background responses in progress in the store", "error", err)
+// renewTurns says in the store that the node makes the answers of its turns in progress, and cancels the runs whose turns were deleted or
+// cancelled. Then it fails the turns that nobody renews.
+func (n *Node) renewTurns() {
+	runs, ids := n.runs.byStore(), n.announced.byStore()
+	for s := range runs {
+		ids[s] = append(ids[s], slices.Collect(maps.Keys(runs[s]))...)
+	}
+	for s, ids := range ids {
+		if err := n.renew(s, ids, runs[s]); err != nil && n.ctx.Err() == nil {
+			n.log.Warn("can't renew the responses in progress in the store", "error", err)
 		}
 	}
-	if s := n.Conversations(); s != nil {
-		n.failUnfinished(s, unrenewed) // also the node's own whose end could not be stored
+	s := n.Conversations()
+	if s == nil {
+		return
 	}
+	after := unrenewed
+	if n.cluster.isSteady() {
+		after = unlisted
+	}
+	n.failUnfinished(s, unrenewed, after) // also the node's own whose end could not be stored
 }
 
-func renew(ctx context.Context, s *store.Store, runs map[string]*Run) error {
-	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+func (n *Node) renew(s *store.Store, ids []string, runs map[string]*Run) error {
+	ctx, cancel := context.WithTimeout(n.ctx, renewTimeout)
 	defer cancel()
-	ids := make([]string, 0, len(runs))
-	for id := range runs {
-		ids = append(ids, id)
-	}
 	gone, err := s.Renew(ctx, ids)
 	for _, id := range gone {
-		if r := runs[id]; r.isRenewed() { // it may have ended in the meantime
+		if r := runs[id]; r != nil && r.isRenewed() { // it may have ended in the meantime
 			r.Cancel()
 		}
 	}
 	return err
 }
 
-// failUnfinished gives up turns of a store that nobody has renewed for some time.
-func (n *Node) failUnfinished(s *store.Store, unrenewed time.Duration) {
+// failUnfinished gives up turns of a store that nobody has renewed for some time, or for a shorter time if their node isn't listed.
+func (n *Node) failUnfinished(s *store.Store, unrenewed, unlisted time.Duration) {
 	ctx, cancel := context.WithTimeout(n.ctx, renewTimeout)
 	defer cancel()
-	switch failed, err := s.FailUnfinished(ctx, unrenewed); {
+	switch failed, err := s.FailUnfinished(ctx, unrenewed, unlisted); {
 	case err != nil && n.ctx.Err() == nil:
-		n.log.Warn("can't look for background responses that a server left when it crashed", "error", err)
+		n.log.Warn("can't look for responses that a server left when it crashed", "error", err)
 	case failed > 0:
-		n.log.Info("background responses that a server left when it crashed have failed", "responses", failed)
+		n.log.Info("responses that a server left when it crashed have failed", "responses", failed)
 	}
 }
 

@@ -71,6 +71,9 @@ func (n *Node) StartRun(ctx context.Context, t *store.Turn, do func(ctx context.
 		return nil, err
 	}
 	r.store = n.Conversations()
+	if n.IsClustered() {
+		t.Maker = n.cluster.boot
+	}
 	if err := r.store.Put(ctx, t); err != nil {
 		n.runs.withdraw(r)
 		return nil, err

@@ -31,6 +31,29 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
+// BenchmarkAnnounce stores turns as BenchmarkPut does, at once or with their beginnings before. The beginnings cost no flush to disk.
+func BenchmarkAnnounce(b *testing.B) {
+	for _, kind := range backends {
+		for _, announced := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/announced=%t", kind.name, announced), func(b *testing.B) {
+				s := open(b, kind.at(b))
+				b.ReportAllocs()
+				for b.Loop() {
+					t := turn(nil, "What does it cost to keep this?")
+					if !announced {
+						must(b, s.Put(b.Context(), t))
+						continue
+					}
+					begun := *t
+					begun.Status, begun.Out = InProgress, nil
+					must(b, s.Announce(b.Context(), &begun))
+					must(b, s.Finish(b.Context(), t))
+				}
+			})
+		}
+	}
+}
+
 func putParallel(b *testing.B, parallel int, put func()) {
 	var left atomic.Int64
 	left.Store(int64(b.N))

@@ -178,7 +178,7 @@ func TestConversations_OfBefore(t *testing.T) {
 		}
 		must(t, err)
 		must(t, migrateTo(t.Context(), db, all[:3]))
-		must(t, db.transact(t.Context(), func(t *tx) error {
+		must(t, db.transact(t.Context(), false, func(t *tx) error {
 			if _, err := t.exec(`INSERT INTO families (id, newest, turns) VALUES ('resp_0', 5, 1)`); err != nil {
 				return err
 			}

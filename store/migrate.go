@@ -50,7 +50,7 @@ func scripts(files fs.FS) ([]string, error) {
 }
 
 func migrateTo(ctx context.Context, db database, scripts []string) error {
-	return db.transact(ctx, func(t *tx) error {
+	return db.transact(ctx, false, func(t *tx) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -73,19 +73,25 @@ func (p *postgres) check(ctx context.Context, log *slog.Logger) error {
 
 // transact retries a transaction once if the connection broke or another transaction interfered. All writes of the store may
 // be repeated.
-func (p *postgres) transact(ctx context.Context, do func(*tx) error) error {
-	err := p.once(ctx, do, false)
+func (p *postgres) transact(ctx context.Context, loose bool, do func(*tx) error) error {
+	err := p.once(ctx, loose, do, false)
 	if retry, dead := again(err); retry {
 		p.rest(dead)
-		err = p.once(ctx, do, true)
+		err = p.once(ctx, loose, do, true)
 	}
 	return p.explain(err)
 }
 
-func (p *postgres) once(ctx context.Context, do func(*tx) error, again bool) error {
+func (p *postgres) once(ctx context.Context, loose bool, do func(*tx) error, again bool) error {
 	began, err := p.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
+	}
+	if loose { // then the commit doesn't wait for the server's disk
+		if _, err := began.ExecContext(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+			_ = began.Rollback()
+			return err
+		}
 	}
 	if err := do(&tx{ctx: ctx, q: began, clock: p.clock(), skip: " FOR UPDATE SKIP LOCKED", again: again}); err != nil {
 		_ = began.Rollback() // otherwise the server does it

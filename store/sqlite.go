@@ -51,6 +51,7 @@ type sqliteFile struct {
 
 	returnsPages bool // empty pages can be returned to the disk
 	untidy       bool // deleted data may still be in the files
+	loose        bool // commits aren't flushed to disk now
 }
 
 // openSQLite opens or creates the file at path.
@@ -151,7 +152,10 @@ func (s *sqliteFile) uri(access string, pragmas ...string) string {
 }
 
 // transact must not be called concurrently.
-func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
+func (s *sqliteFile) transact(_ context.Context, loose bool, do func(*tx) error) error {
+	if err := s.loosen(loose); err != nil {
+		return s.explain(err)
+	}
 	// For a context that can be canceled, the driver starts a goroutine for each statement. These statements are short.
 	t := &tx{ctx: context.Background(), q: s.session, clock: s.clock()}
 	if _, err := t.exec("BEGIN IMMEDIATE"); err != nil {
@@ -168,6 +172,24 @@ func (s *sqliteFile) transact(_ context.Context, do func(*tx) error) error {
 	}
 	_, _ = t.exec("ROLLBACK") // fails if SQLite has done it
 	return s.explain(err)
+}
+
+// loosen decides whether commits are flushed to disk. The write-ahead log then has them in the system's memory, which outlives the process,
+// and the next commit that is flushed takes them along.
+func (s *sqliteFile) loosen(loose bool) error {
+	if s.loose == loose {
+		return nil
+	}
+	pragma := "PRAGMA synchronous = FULL"
+	if loose {
+		pragma = "PRAGMA synchronous = NORMAL"
+	}
+	// Not by a cached statement: SQLite carries out this pragma while it compiles it.
+	_, err := s.conn.ExecContext(context.Background(), pragma)
+	if err == nil {
+		s.loose = loose
+	}
+	return err
 }
 
 func (s *sqliteFile) read(_ context.Context, do func(querier) error) error { return do(s.reader) }

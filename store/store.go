@@ -38,8 +38,9 @@ type Store struct {
 
 // database is what differs between SQLite and PostgreSQL.
 type database interface {
-	// transact runs do in a transaction, and commits it if do returns nil. do may run twice. ctx bounds slow operations.
-	transact(ctx context.Context, do func(*tx) error) error
+	// transact runs do in a transaction, and commits it if do returns nil. do may run twice. ctx bounds slow operations. A loose
+	// transaction outlives this process, but perhaps not the machine; a later one that isn't loose makes it as durable as itself.
+	transact(ctx context.Context, loose bool, do func(*tx) error) error
 	// read runs a function that reads, possibly twice.
 	read(ctx context.Context, do func(q querier) error) error
 	// explain adds what to do to the database's errors. It returns the store's own errors unchanged.

@@ -153,7 +153,7 @@ func TestSQLite_TidyingEnds(t *testing.T) {
 	must(t, err)
 	var n int
 	must(t, reader.QueryRowContext(ctx, "SELECT count(*) FROM turns").Scan(&n))
-	must(t, db.transact(ctx, func(t *tx) error {
+	must(t, db.transact(ctx, false, func(t *tx) error {
 		t.deletes = true
 		_, err := t.exec("UPDATE counters SET turns = turns")
 		return err

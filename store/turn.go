@@ -24,6 +24,10 @@ type Turn struct {
 	Usage   translate.Usage
 
 	Created time.Time // in nanoseconds; if it is zero, Put sets it
+
+	// Maker is the server of a cluster that makes the answer of a turn in progress, by its Node.Boot; empty: there is no cluster. Turns that
+	// are read don't have it.
+	Maker string
 }
 
 // Status says how an answer ended, or that it hasn't.

@@ -10,13 +10,18 @@ import (
 )
 
 const (
-	insertUnfinished = `INSERT INTO unfinished (id, alive) VALUES ($1, {now})`
+	insertUnfinished = `INSERT INTO unfinished (id, alive, maker) VALUES ($1, {now}, $2)`
 
 	deleteUnfinished = `DELETE FROM unfinished WHERE id = $1`
 
 	renewUnfinished = `UPDATE unfinished SET alive = {now} WHERE id = $1`
 
-	selectUnfinished = `SELECT id FROM unfinished WHERE alive <= {now} - $1 ORDER BY id`
+	selectUnfinished = `SELECT id FROM unfinished u WHERE alive <= {now} - $1 OR maker <> '' AND alive <= {now} - $2
+		AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.boot = u.maker) ORDER BY id`
+
+	// selectLost finds a turn whose maker has gone, or not been seen for some time.
+	selectLost = `SELECT id FROM unfinished u WHERE id = $1 AND maker <> ''
+		AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.boot = u.maker AND n.seen > {now} - $2)`
 
 	failTurn = `UPDATE turns SET status = 'failed' WHERE id = $1 AND status = 'in_progress'`
 
@@ -126,19 +131,32 @@ func (s *Store) Renew(ctx context.Context, ids []string) (gone []string, err err
 	return gone, err
 }
 
-// FailUnfinished gives the status [Failed] to the turns in progress that were not renewed for some time, by the database's clock: the
-// servers that made their answers have crashed. It returns the number of these turns. If there are none, nothing is written.
-func (s *Store) FailUnfinished(ctx context.Context, age time.Duration) (failed int, err error) {
+// FailUnfinished gives the status [Failed] to the turns in progress whose makers have crashed: those that were not renewed for an age, by the
+// database's clock, or for a shorter age if the maker is a server of a cluster that isn't listed any more. It returns the number of these turns.
+// If there are none, nothing is written.
+func (s *Store) FailUnfinished(ctx context.Context, age, unlisted time.Duration) (failed int, err error) {
+	return s.fail(ctx, selectUnfinished, age.Nanoseconds(), unlisted.Nanoseconds())
+}
+
+// GiveUp gives the status [Failed] to a turn in progress if its maker is a server of a cluster that isn't listed any more, or has not written
+// its row for some time. It reports whether it did.
+func (s *Store) GiveUp(ctx context.Context, id string, unseen time.Duration) (bool, error) {
+	failed, err := s.fail(ctx, selectLost, id, unseen.Nanoseconds())
+	return failed > 0, err
+}
+
+// fail fails the turns in progress that a query finds.
+func (s *Store) fail(ctx context.Context, query string, args ...any) (failed int, err error) {
 	var ids []string
 	if err := s.read(ctx, func(q querier) (err error) {
-		ids, err = unfinished(ctx, q, s.timed(selectUnfinished), age)
+		ids, err = unfinished(ctx, q, s.timed(query), args)
 		return err
 	}); err != nil || len(ids) == 0 {
 		return 0, err
 	}
 	err = s.write(ctx, 0, func(t *tx) error {
 		failed = 0
-		ids, err := unfinished(t.ctx, t.q, t.timed(selectUnfinished)+t.skip, age)
+		ids, err := unfinished(t.ctx, t.q, t.timed(query)+t.skip, args)
 		if err != nil {
 			return err
 		}
@@ -157,8 +175,8 @@ func (s *Store) FailUnfinished(ctx context.Context, age time.Duration) (failed i
 	return failed, err
 }
 
-func unfinished(ctx context.Context, q querier, query string, age time.Duration) (ids []string, err error) {
-	err = each(ctx, q, query, []any{age.Nanoseconds()}, func(scan func(...any) error) error {
+func unfinished(ctx context.Context, q querier, query string, args []any) (ids []string, err error) {
+	err = each(ctx, q, query, args, func(scan func(...any) error) error {
 		ids = append(ids, "")
 		return scan(&ids[len(ids)-1])
 	})

@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -116,7 +118,7 @@ func TestFailUnfinished(t *testing.T) {
 			t.Errorf("which are no longer in progress (-want +got):\n%s", diff)
 		}
 		for _, n := range []int{1, 0} {
-			if failed, err := s.FailUnfinished(t.Context(), time.Minute); failed != n || err != nil {
+			if failed, err := s.FailUnfinished(t.Context(), time.Minute, time.Minute); failed != n || err != nil {
 				t.Errorf("%d failed, %v", failed, err)
 			}
 		}
@@ -141,7 +143,7 @@ func TestFailUnfinished_AfterACrash(t *testing.T) {
 		crashed := begun(t, s, turn(nil, "a").withImage("of it"))
 		must(t, s.Close())
 		s = open(t, at)
-		if n, err := s.FailUnfinished(t.Context(), 0); n != 1 || err != nil {
+		if n, err := s.FailUnfinished(t.Context(), 0, 0); n != 1 || err != nil {
 			t.Errorf("%d failed, %v", n, err)
 		}
 		got, err := s.Get(t.Context(), "", crashed.ID)
@@ -152,4 +154,95 @@ func TestFailUnfinished_AfterACrash(t *testing.T) {
 		must(t, s.Delete(t.Context(), "", crashed.ID))
 		sound(t, s)
 	})
+}
+
+// Turns whose maker has left the cluster become failed before the others.
+func TestFailUnfinished_OfServersThatAreGone(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		listed, gone, alone := turn(nil, "a"), turn(nil, "b"), turn(nil, "c")
+		listed.Maker, gone.Maker = "here", "gone"
+		for _, turn := range []*Turn{listed, gone, alone} {
+			turn.Status, turn.Out = InProgress, nil
+			must(t, s.Announce(t.Context(), turn))
+		}
+		_, err := s.Beat(t.Context(), &Node{Name: "a:1", Boot: "here"}, time.Minute)
+		must(t, err)
+		for _, n := range []int{1, 0} {
+			if failed, err := s.FailUnfinished(t.Context(), time.Minute, 0); failed != n || err != nil {
+				t.Errorf("%d failed, %v", failed, err)
+			}
+		}
+		for id, want := range map[string]Status{listed.ID: InProgress, gone.ID: Failed, alone.ID: InProgress} {
+			if got, err := s.Get(t.Context(), "", id); err != nil || got.Status != want {
+				t.Errorf("%+v, %v; want it %s", got, err, want)
+			}
+		}
+		sound(t, s)
+	})
+}
+
+// A single turn is given up if its maker is gone or has been silent, and no other one is.
+func TestGiveUp(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s *Store) {
+		ids := map[string]string{}
+		for _, maker := range []string{"here", "late", "gone", ""} {
+			turn := turn(nil, "by "+maker)
+			turn.Maker, turn.Status, turn.Out = maker, InProgress, nil
+			must(t, s.Announce(t.Context(), turn))
+			ids[maker] = turn.ID
+		}
+		for _, boot := range []string{"here", "late"} {
+			_, err := s.Beat(t.Context(), &Node{Name: boot + ":1", Boot: boot}, time.Hour)
+			must(t, err)
+		}
+		must(t, s.write(t.Context(), 0, func(tx *tx) error {
+			_, err := tx.exec("UPDATE nodes SET seen = seen - $1 WHERE boot = 'late'", (30 * time.Second).Nanoseconds())
+			return err
+		}))
+		for maker, want := range map[string]bool{"here": false, "late": true, "gone": true, "": false} {
+			got, err := s.GiveUp(t.Context(), ids[maker], 10*time.Second)
+			if must(t, err); got != want {
+				t.Errorf("the turn of %q: given up is %t", maker, got)
+			}
+			if turn, err := s.Get(t.Context(), "", ids[maker]); err != nil || (turn.Status == Failed) != want {
+				t.Errorf("%+v, %v", turn, err)
+			}
+		}
+		if got, err := s.GiveUp(t.Context(), "resp_unknown", 0); got || err != nil {
+			t.Errorf("%t, %v", got, err)
+		}
+		sound(t, s)
+	})
+}
+
+// What is announced isn't flushed to disk, and all the same is there when the process has been killed.
+func TestAnnounce_OutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Path: filepath.Join(t.TempDir(), "lmcaddy.db")})
+	db := s.db.(*sqliteFile)
+	flushes := func() (level int) {
+		_, err := one(t.Context(), db.conn, "PRAGMA synchronous", nil, &level)
+		must(t, err)
+		return level
+	}
+	const normal, full = 1, 2
+	announced := turn(nil, "a")
+	announced.Status, announced.Out = InProgress, nil
+	must(t, s.Announce(t.Context(), announced))
+	if level := flushes(); level != normal {
+		t.Errorf("an announcement is committed with synchronous = %d", level)
+	}
+	killed := Options{Path: filepath.Join(t.TempDir(), "lmcaddy.db")} // what a process that is killed now leaves
+	for _, end := range []string{"", "-wal"} {
+		data, err := os.ReadFile(db.path + end)
+		must(t, err)
+		must(t, os.WriteFile(killed.Path+end, data, 0o600))
+	}
+	if got, err := open(t, killed).Get(t.Context(), "", announced.ID); err != nil || got.Status != InProgress {
+		t.Errorf("after the process was killed: %+v, %v", got, err)
+	}
+	must(t, s.Finish(t.Context(), finished(announced, Completed)))
+	if level := flushes(); level != full {
+		t.Errorf("an answer is committed with synchronous = %d", level)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,11 +17,12 @@ const (
 
 // job is a waiting write.
 type job struct {
-	ctx  context.Context
-	by   time.Time // deadline if another program keeps the database locked
-	size int       // approximate size in bytes
-	run  func(*tx) error
-	done chan error
+	ctx   context.Context
+	by    time.Time // deadline if another program keeps the database locked
+	size  int       // approximate size in bytes
+	loose bool      // it need not outlive the machine, and costs no flush to disk
+	run   func(*tx) error
+	done  chan error
 }
 
 // do runs in the transaction, possibly more than once.
@@ -34,14 +36,18 @@ func (j *job) do(t *tx) error {
 // write runs a function in a transaction of a writer. Once a writer has taken it, it runs to its end, so an error of ctx means
 // that nothing was written. The function may run more than once; the last run counts. Even without a deadline, write waits no
 // longer than the store's patience for a database that is locked or busy.
-func (s *Store) write(ctx context.Context, size int, run func(*tx) error) (err error) {
-	begun := time.Now()
+func (s *Store) write(ctx context.Context, size int, run func(*tx) error) error {
+	return s.writeJob(&job{ctx: ctx, size: size, run: run})
+}
+
+// writeJob is write for a job without a deadline and a channel.
+func (s *Store) writeJob(j *job) (err error) {
+	ctx, begun := j.ctx, time.Now()
 	defer func() { s.latency.write(begun, err) }()
-	by := begun.Add(s.patience)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(by) {
-		by = deadline
+	j.by, j.done = begun.Add(s.patience), make(chan error, 1)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(j.by) {
+		j.by = deadline
 	}
-	j := &job{ctx: ctx, by: by, size: size, run: run, done: make(chan error, 1)}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -128,9 +134,10 @@ func (s *Store) attempt(group []*job) (results []error, err error) {
 	defer cancel()
 	results = make([]error, len(group))
 	if len(group) == 1 { // no savepoint needed
-		return results, s.db.transact(ctx, group[0].do)
+		return results, s.db.transact(ctx, group[0].loose, group[0].do)
 	}
-	return results, s.db.transact(ctx, func(t *tx) (fatal error) {
+	loose := !slices.ContainsFunc(group, func(j *job) bool { return !j.loose })
+	return results, s.db.transact(ctx, loose, func(t *tx) (fatal error) {
 		for i, j := range group {
 			if results[i], fatal = t.attempt(j.do); fatal != nil {
 				return fatal

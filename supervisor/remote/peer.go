@@ -116,3 +116,41 @@ func (s *Server) countSlots(ctx context.Context, models []Model) {
 		models[i].Slots = slots[models[i].ID]
 	}
 }
+
+// Open sends another node a request without a body, and returns the body of the answer if its status is 200.
+func (s *Server) Open(ctx context.Context, method, path string) (io.ReadCloser, error) {
+	req, err := s.request(ctx, method, path)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, s.withoutURL(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, &statusError{status: resp.StatusCode}
+	}
+	return resp.Body, nil
+}
+
+// Ask sends another node a request without a body, and returns the status and the body of the answer, which may have most bytes.
+func (s *Server) Ask(ctx context.Context, method, path string, most int64) (status int, body []byte, err error) {
+	req, err := s.request(ctx, method, path)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, nil, s.withoutURL(err)
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return 0, nil, s.withoutURL(err)
+	case int64(len(body)) > most:
+		return 0, nil, errors.New("its answer is too large")
+	}
+	return resp.StatusCode, body, nil
+}

@@ -945,8 +945,12 @@ export interface components {
             /** Format: date-time */
             estimated_completion?: string;
             job_id: string;
+            /** @description For other nodes of the cluster only. */
+            keys?: string[];
             /** @description The model's key. */
             model: string;
+            /** @description The node of the cluster that downloads it. */
+            node?: string;
             /** @description Who began it; for administrators only. */
             owner?: string;
             /** Format: date-time */
@@ -960,6 +964,8 @@ export interface components {
         DownloadJobs: {
             /** @description The newest first. */
             jobs: components["schemas"]["DownloadJob"][];
+            /** @description Nodes of the cluster that don't answer, so that their downloads are missing. */
+            silent_nodes?: string[];
         };
         /** @description What would be downloaded. */
         DownloadPreview: {

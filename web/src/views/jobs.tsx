@@ -78,7 +78,7 @@ function Job({ job: j, disabledFor, onDone }: { job: DownloadJob; disabledFor: s
 				</span>
 			</div>
 			{(j.status === "downloading" || j.status === "paused") && <Progress label={`Download of ${j.model}`} value={share} />}
-			<p class="hint tabular">{explain(j)}</p>
+			<p class="hint tabular">{j.node ? `On ${j.node}: ${explain(j)}` : explain(j)}</p>
 			{j.trouble && <p class="error-text">{j.trouble}</p>}
 			{j.error && !isCancelled && <p class="error-text">{j.error.message}</p>}
 		</li>

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/store"
+)
+
+// announcement is the beginning of an answer that is stored because its stream tells the id of the response before the end. If this server is
+// killed meanwhile, the response is known all the same, and can be continued.
+type announcement struct {
+	turn  func() *store.Turn // what is known at the beginning
+	once  sync.Once
+	begun *node.Announced // nil: not yet
+	ended bool            // the end is stored, or can't be
+}
+
+// announce begins to store the beginning, if there is one to be stored. A run does so when it has an engine: while that processes the prompt it
+// takes no time, and a request that is refused before costs no transaction.
+func (c *call) announce() {
+	if a := c.announced; a != nil {
+		a.once.Do(func() { a.begun = c.node.Announce(a.turn()) })
+	}
+}
+
+// awaitAnnounced returns when the client may be told the id of the response: its beginning is stored, or can't be.
+func (c *call) awaitAnnounced() {
+	if c.announce(); c.announced != nil {
+		c.announced.begun.Wait()
+	}
+}
+
+// withdraw forgets a beginning of which no end was stored, since the client was told nothing of it or wants nothing of it.
+func (c *call) withdraw() {
+	a := c.announced
+	if a == nil || a.begun == nil || a.ended {
+		return
+	}
+	a.ended = true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), storeTimeout)
+	defer cancel()
+	if err := a.begun.Withdraw(ctx, c.owner()); err != nil {
+		c.api.Log.Warn("the beginning of an answer that didn't come could not be deleted; it will become failed", "request", c.id, "error", err)
+	}
+}
+
+const (
+	// mostUnended is how long a request waits for the end of the response that it continues: whoever made it may just have disconnected, or
+	// its server may have crashed, which shows after some time.
+	mostUnended = 15 * time.Second
+	// unendedPause is the pause before the store is asked again.
+	unendedPause = 200 * time.Millisecond
+)
+
+// continued returns the conversation that ends with a turn. If that is in progress for a client that waits for it, continued waits for its end, but not
+// for long.
+func (c *call) continued(id string) ([]*store.Turn, error) {
+	ctx := c.r.Context()
+	for by := time.Now().Add(mostUnended); ; {
+		turns, err := c.node.Conversations().Chain(ctx, c.owner(), id)
+		if err != nil {
+			return nil, err
+		}
+		last := turns[len(turns)-1]
+		if !isAnnounced(last) || time.Now().After(by) {
+			return turns, nil
+		}
+		if _, err := c.node.GiveUpTurn(ctx, id); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(unendedPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// isAnnounced reports whether a turn is in progress for a client that waits for it.
+func isAnnounced(turn *store.Turn) bool {
+	return turn.Status == store.InProgress && !isBackground(turn)
+}
+
+// looked returns a turn as it is now, if its server may have crashed while it made it.
+func (c *call) looked(turn *store.Turn) (*store.Turn, error) {
+	if !isAnnounced(turn) {
+		return turn, nil
+	}
+	ctx := c.r.Context()
+	if isGivenUp, err := c.node.GiveUpTurn(ctx, turn.ID); err != nil || !isGivenUp {
+		return turn, err
+	}
+	return c.node.Conversations().Get(ctx, turn.Owner, turn.ID)
+}

@@ -1,0 +1,152 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/node"
+)
+
+// In a cluster, the downloads of all nodes are listed by each, and each takes what is to be done with them. A node tells another more of its jobs
+// than clients, by which that one decides who may see and change them.
+
+// isJobID keeps the other nodes from being asked about what can't be a job.
+var isJobID = regexp.MustCompile(`^job_[0-9a-f]{10}$`).MatchString
+
+// asksPeers reports whether the other nodes are asked, too: a node that asks for another is told of this one alone.
+func (c *call) asksPeers() bool { return c.node.IsClustered() && !c.who.IsNode() }
+
+// peerJobs returns the jobs of the other nodes, and which nodes haven't told theirs.
+func (c *call) peerJobs() (jobs []nativeJob, silent []string) {
+	if !c.asksPeers() {
+		return nil, nil
+	}
+	for _, answer := range c.node.AskPeers(c.r.Context(), "/api/v1/models/download") {
+		var list nativeJobs
+		if answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &list) != nil {
+			silent = append(silent, answer.Node)
+			continue
+		}
+		for _, j := range list.Jobs {
+			if c.maySeePeers(&j) {
+				jobs = append(jobs, c.asShown(j))
+			}
+		}
+	}
+	return jobs, silent
+}
+
+// peerJob returns the job of another node with an id, which the request's identity may see.
+func (c *call) peerJob(id string) (j nativeJob, ok bool) {
+	if !c.asksPeers() || !isJobID(id) {
+		return j, false
+	}
+	for _, answer := range c.node.AskPeers(c.r.Context(), "/api/v1/models/download/"+id) {
+		if answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &j) == nil && j.ID == id {
+			j.Node = answer.Node
+			return j, c.maySeePeers(&j)
+		}
+	}
+	return nativeJob{}, false
+}
+
+// maySeePeers reports whether the request's identity may know of a job of another node.
+func (c *call) maySeePeers(j *nativeJob) bool {
+	return !c.isRestricted() || slices.ContainsFunc(j.Keys, c.who.MayUse)
+}
+
+// asShown returns a job of another node as the client sees it.
+func (c *call) asShown(j nativeJob) nativeJob {
+	j.Keys = nil
+	if c.who == nil || !c.who.May(node.ScopeAdmin) {
+		j.Owner = ""
+	}
+	return j
+}
+
+// changePeers has another node pause, resume or cancel its job; empty: nothing is done with it. isKnown is false if no node has it.
+func (c *call) changePeers(change string) (isKnown bool, _ error) {
+	j, ok := c.peerJob(c.param)
+	if !ok {
+		return false, nil
+	}
+	if change == "" {
+		return true, c.answer(c.asShown(j))
+	}
+	if !c.who.MayChangeJob(fetch.Job{ID: j.ID, Owner: j.Owner}) {
+		return true, notTheirJob(j.ID)
+	}
+	answer := c.node.AskPeer(c.r.Context(), j.Node, http.MethodPost, "/api/v1/models/download/"+j.ID+"/"+change)
+	var changed nativeJob
+	switch {
+	case answer.Status == 0:
+		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + ", which has the download " + j.ID + ", doesn't answer. Try again later."}
+	case answer.Status != http.StatusOK:
+		c.writeJSON(answer.Status, answer.Body) // an error in the same words
+		return true, nil
+	case json.Unmarshal(answer.Body, &changed) != nil:
+		return true, &fetch.Error{Kind: fetch.Internal, Message: "The node " + j.Node + " has given an answer that can't be read."}
+	}
+	return true, c.answer(c.asShown(changed))
+}
+
+// peerEvents streams the events of a job of another node. isKnown is false if no node has it.
+func (c *call) peerEvents() (isKnown bool, _ error) {
+	j, ok := c.peerJob(c.param)
+	if !ok {
+		return false, nil
+	}
+	if c.isRestricted() {
+		c.running.Uses(j.Keys[slices.IndexFunc(j.Keys, c.who.MayUse)])
+	}
+	ctx, cancel := context.WithCancel(c.r.Context())
+	defer cancel()
+	events, err := c.node.OpenPeer(ctx, j.Node, "/api/v1/models/download/"+j.ID+"/events")
+	if err != nil {
+		return true, err
+	}
+	defer events.Close()
+	go func() { // the stream would delay the end of the server
+		select {
+		case <-c.api.Exiting:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	s := c.newStream()
+	defer s.close()
+	if c.r.Method == http.MethodHead {
+		s.send([]byte(comment)) // sends the header
+		return true, nil
+	}
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		var event downloadEvent
+		if !ok || json.Unmarshal(data, &event) != nil {
+			continue
+		}
+		event.Job = c.asShown(event.Job)
+		frame, err := event.frame()
+		if err != nil {
+			return true, err
+		}
+		s.send(frame)
+	}
+	return true, c.r.Context().Err() // a stream that ends early is opened again
+}
+
+// sortJobs puts the newest first.
+func sortJobs(jobs []nativeJob) {
+	slices.SortStableFunc(jobs, func(a, b nativeJob) int {
+		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(b.ID, a.ID))
+	})
+}
