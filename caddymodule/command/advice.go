@@ -163,10 +163,10 @@ func loadedNames(ctx context.Context, c *client.Client) []string {
 
 // jobNames returns the ids of the downloads.
 func jobNames(ctx context.Context, c *client.Client) []string {
-	jobs, _ := c.Jobs(ctx) // as above
-	names := make([]string, len(jobs))
-	for i := range jobs {
-		names[i] = jobs[i].ID
+	list, _ := c.Jobs(ctx) // as above
+	names := make([]string, len(list.Jobs))
+	for i := range list.Jobs {
+		names[i] = list.Jobs[i].ID
 	}
 	return names
 }

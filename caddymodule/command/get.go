@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -220,11 +221,15 @@ func (g *get) list(ctx context.Context, out io.Writer, c *client.Client) error {
 		}
 		return writeJSON(out, list)
 	}
-	jobs, err := c.Jobs(ctx)
+	list, err := c.Jobs(ctx)
 	if err != nil {
 		return err
 	}
-	return writeJobs(out, jobs, time.Now())
+	if err := writeJobs(out, list.Jobs, time.Now()); err != nil || len(list.Silent) == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "The downloads of nodes that don't answer are missing: %s.\n", strings.Join(list.Silent, ", "))
+	return err
 }
 
 func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
@@ -233,13 +238,22 @@ func writeJobs(out io.Writer, jobs []client.Job, now time.Time) error {
 		return err
 	}
 	table := newTable(out)
-	fmt.Fprintln(table, "JOB\tMODEL\tSTATUS\tPROGRESS")
+	head := "JOB\tMODEL\tSTATUS\tPROGRESS"
+	isOfNodes := slices.ContainsFunc(jobs, func(j client.Job) bool { return j.Node != "" })
+	if isOfNodes {
+		head += "\tNODE"
+	}
+	fmt.Fprintln(table, head)
 	for _, j := range jobs {
 		progress := progressOf(j, now)
 		if j.Status == client.JobFailed {
 			progress = reasonOf(j)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", j.ID, orDash(j.Model), j.Status, strings.TrimSpace(progress))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s", j.ID, orDash(j.Model), j.Status, strings.TrimSpace(progress))
+		if isOfNodes {
+			fmt.Fprint(table, "\t"+j.Node)
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }

@@ -22,6 +22,7 @@ type Job struct {
 	PerSecond  float64   `json:"bytes_per_second"`
 	Estimate   time.Time `json:"estimated_completion"`
 	Model      string    `json:"model"`
+	Node       string    `json:"node"` // of the cluster, that downloads it; empty: there is no cluster
 	Trouble    string    `json:"trouble"` // why a request is being retried
 	Error      *Fault    `json:"error"`
 }
@@ -34,13 +35,16 @@ const (
 	JobFailed      = "failed"
 )
 
-// Jobs returns the downloads, newest first.
-func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	var list struct {
-		Jobs []Job `json:"jobs"`
-	}
-	err := c.Get(ctx, downloads, &list)
-	return list.Jobs, err
+// Jobs are the downloads of a server, or of the nodes of its cluster.
+type Jobs struct {
+	Jobs   []Job    `json:"jobs"`         // the newest first
+	Silent []string `json:"silent_nodes"` // nodes that don't answer, so that their jobs are missing
+}
+
+// Jobs returns the downloads.
+func (c *Client) Jobs(ctx context.Context) (list Jobs, err error) {
+	err = c.Get(ctx, downloads, &list)
+	return list, err
 }
 
 // Download starts a download, or joins a running one. The quantization may be empty.

@@ -245,7 +245,9 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		models = append(models, m)
 	}
 	if s.config.Peer != "" {
-		s.countSlots(ctx, models)
+		if err := s.countSlots(ctx, models); err != nil {
+			return nil, err
+		}
 	}
 	return models, nil
 }

@@ -98,15 +98,15 @@ func (b *peerBody) Close() error {
 }
 
 // countSlots asks another node how many requests its instances answer at a time.
-func (s *Server) countSlots(ctx context.Context, models []Model) {
+func (s *Server) countSlots(ctx context.Context, models []Model) error {
 	var said struct {
 		Instances []struct {
 			Model string `json:"model"`
 			Slots int    `json:"slots"`
 		} `json:"instances"`
 	}
-	if s.get(ctx, "/api/v1/ps", &said) != nil {
-		return
+	if err := s.get(ctx, "/api/v1/ps", &said); err != nil {
+		return err
 	}
 	slots := map[string]int{}
 	for _, in := range said.Instances {
@@ -115,6 +115,7 @@ func (s *Server) countSlots(ctx context.Context, models []Model) {
 	for i := range models {
 		models[i].Slots = slots[models[i].ID]
 	}
+	return nil
 }
 
 // Open sends another node a request without a body, and returns the body of the answer if its status is 200.

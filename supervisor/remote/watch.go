@@ -101,7 +101,7 @@ func (w *Watch) loop(ctx context.Context) {
 		if w.config.Peer != "" {
 			next = checkPeerEvery
 		}
-		if state, _ := w.State(); state.Away != "" {
+		if state, _ := w.State(); state.Away != "" || w.missed.Load() > 0 {
 			next = retryEvery
 		}
 		timer.Reset(next)
