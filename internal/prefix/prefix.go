@@ -52,11 +52,11 @@ func (c Chain) Weight(n int) int {
 // the last link, encrypted (a CBC-MAC). Two texts with the same fast sum would cost time, but never an answer: engines compare tokens.
 type Maker struct {
 	key    cipher.Block
-	seed   uint64        // makes the sums of texts those of one server
 	text   xxhash.Digest // of the open block
 	next   Sum           // the input of the key, which would be allocated anew for each link
 	chain  Chain
-	block  int // bytes in the open block
+	block  int  // bytes in the open block
+	opaque bool // the block has something else, too
 	weight int
 }
 
@@ -66,8 +66,8 @@ func New(key Key) *Maker {
 	if err != nil {
 		panic(err) // 32 bytes are a key of AES-256
 	}
-	m := &Maker{key: block, seed: binary.LittleEndian.Uint64(key[:])}
-	m.begin()
+	m := &Maker{key: block}
+	m.text.Reset()
 	return m
 }
 
@@ -84,41 +84,61 @@ func (m *Maker) Write(p []byte) (int, error) {
 		_, _ = m.text.Write(part)
 		m.block, m.weight, p = m.block+len(part), m.weight+len(part), p[len(part):]
 		if m.block == blockSize {
-			m.link(0)
+			m.end(endOfBlock)
 		}
 	}
 	return n, nil
 }
 
+// Message is Write and End of a whole message, for less.
+func (m *Maker) Message(p []byte) {
+	if m.block > 0 || m.opaque {
+		_, _ = m.Write(p)
+		m.End()
+		return
+	}
+	for len(p) >= blockSize {
+		m.weight += blockSize
+		m.link(xxhash.Sum64(p[:blockSize]), endOfBlock)
+		p = p[blockSize:]
+	}
+	m.weight += len(p)
+	m.link(xxhash.Sum64(p), endOfMessage)
+}
+
 // Opaque adds bytes that stand for something else, such as an image, which counts with its own weight.
 func (m *Maker) Opaque(p []byte, weight int) {
-	var sum xxhash.Digest
-	sum.ResetWithSeed(m.seed)
-	_, _ = sum.Write(p)
-	_, _ = m.text.Write(binary.LittleEndian.AppendUint64(nil, sum.Sum64()))
+	_, _ = m.text.Write(binary.LittleEndian.AppendUint64(nil, xxhash.Sum64(p)))
+	m.opaque = true
 	m.weight += weight
 }
 
 // End ends a message.
-func (m *Maker) End() { m.link(1) }
+func (m *Maker) End() { m.end(endOfMessage) }
 
 // Chain returns the chain of what was added.
 func (m *Maker) Chain() Chain { return m.chain }
 
-// link ends a block. The kind keeps the end of a message apart from that of a block.
-func (m *Maker) link(kind byte) {
+// end ends the open block.
+func (m *Maker) end(kind byte) {
+	m.link(m.text.Sum64(), kind)
+	m.text.Reset()
+	m.block, m.opaque = 0, false
+}
+
+// The kinds of links.
+const (
+	endOfBlock   = 0
+	endOfMessage = 1
+)
+
+// link adds a link after a text.
+func (m *Maker) link(text uint64, kind byte) {
 	m.next = Sum{8: kind}
-	binary.LittleEndian.PutUint64(m.next[:], m.text.Sum64())
+	binary.LittleEndian.PutUint64(m.next[:], text)
 	if n := len(m.chain); n > 0 {
 		subtle.XORBytes(m.next[:], m.next[:], m.chain[n-1].Sum[:])
 	}
 	m.key.Encrypt(m.next[:], m.next[:])
 	m.chain = append(m.chain, Link{m.next, m.weight})
-	m.begin()
-}
-
-// begin begins a block.
-func (m *Maker) begin() {
-	m.text.ResetWithSeed(m.seed)
-	m.block = 0
 }

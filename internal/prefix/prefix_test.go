@@ -54,6 +54,20 @@ func TestChain_Weight(t *testing.T) {
 	}
 }
 
+// An image in front of the rest of a message is a part of it.
+func TestMaker_OpaqueCounts(t *testing.T) {
+	t.Parallel()
+	of := func(image string) Chain {
+		m := New(Key{0})
+		m.Opaque([]byte(image), 7)
+		m.Message([]byte("What is this?"))
+		return m.Chain()
+	}
+	if of("a").Common(of("a")) != 1 || of("a").Common(of("b")) != 0 {
+		t.Error("images aren't told apart")
+	}
+}
+
 // How a message is cut into writes makes no difference.
 func TestMaker_AnyCutting(t *testing.T) {
 	t.Parallel()
@@ -69,6 +83,14 @@ func TestMaker_AnyCutting(t *testing.T) {
 			t.Errorf("in steps of %d: %d links of %d", step, got.Common(whole), len(whole))
 		}
 	}
+	for _, at := range []int{0, 7, blockSize - 1, blockSize, blockSize + 1, len(text)} {
+		m := New(Key{0})
+		_, _ = m.Write(text[:at])
+		m.Message(text[at:])
+		if got := m.Chain(); got.Common(whole) != len(whole) || len(got) != len(whole) || got.Weight(len(got)) != len(text) {
+			t.Errorf("a message from %d: %d links of %d", at, got.Common(whole), len(whole))
+		}
+	}
 }
 
 // BenchmarkMaker measures the chain of a long prompt, of short messages and of one.
@@ -82,8 +104,7 @@ func BenchmarkMaker(b *testing.B) {
 				m := New(Key{})
 				m.Expect(1<<20/size, 1<<20)
 				for range 1 << 20 / size {
-					_, _ = m.Write(message)
-					m.End()
+					m.Message(message)
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package jsonbody
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,8 +14,22 @@ import (
 var texts = map[string]string{
 	"mixed":   "The quick brown fox jumps over the lazy dog, \\\"twice\\\" \\u2014 naïvely.\\n",
 	"prose":   "The quick brown fox jumps over the lazy dog, and the dog sleeps on. It was a long day for both of them. ",
-	"code":    "\\tif err := os.Remove(path); err != nil {\\n\\t\\treturn fmt.Errorf(\\\"removing %s: %w\\\", path, err)\\n\\t}\\n\\n",
+	"code":    code(),
 	"Chinese": "敏捷的棕色狐狸跳过了懒狗，而那只狗继续睡觉。这一天对它们俩来说都很漫长。",
+}
+
+// code is the source of this package.
+func code() string {
+	var all []byte
+	for _, name := range []string{"scanner.go", "edit.go", "fuzz_test.go"} {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			panic(err) // tests run in the package's folder
+		}
+		all = append(all, source...)
+	}
+	text := AppendString(nil, string(all))
+	return string(text[1 : len(text)-1])
 }
 
 // request returns a chat request of about the given size, most of it text, as in real ones.

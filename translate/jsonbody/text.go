@@ -24,8 +24,8 @@ func (s *Scanner) Str() *translate.Error {
 			s.Pos = i + 1
 			return nil
 		case c == '\\':
-			if i+1 < len(data) && isShortEscape[data[i+1]] {
-				i += 2
+			if n := shortEscapes(data[i:]); n > 0 {
+				i += n
 				continue
 			}
 			n, err := s.unicodeEscape(i)
@@ -85,6 +85,15 @@ var isPlain = func() (t [256]bool) {
 
 // isShortEscape marks the bytes that make an escape with the backslash before them.
 var isShortEscape = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
+// shortEscapes returns the length of the escapes of two bytes that p begins with. In code, most come in rows: a line's end and
+// the next one's tabs.
+func shortEscapes(p []byte) (n int) {
+	for n+1 < len(p) && p[n] == '\\' && isShortEscape[p[n+1]] {
+		n += 2
+	}
+	return n
+}
 
 // isHex marks the hexadecimal digits.
 var isHex = func() (t [256]bool) {
@@ -186,16 +195,16 @@ func AppendString(dst []byte, text string) []byte {
 	}
 }
 
-// shortEscapes are the letters of the escapes of control characters, as encoding/json writes them.
-var shortEscapes = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+// escapeLetters are the letters of the escapes of control characters, as encoding/json writes them.
+var escapeLetters = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
 // appendEscape appends a quote, a backslash or a control character.
 func appendEscape(dst []byte, c byte) []byte {
 	switch {
 	case c >= ' ':
 		return append(dst, '\\', c)
-	case shortEscapes[c] != 0:
-		return append(dst, '\\', shortEscapes[c])
+	case escapeLetters[c] != 0:
+		return append(dst, '\\', escapeLetters[c])
 	default:
 		return appendUnicode(dst, rune(c))
 	}

@@ -89,9 +89,10 @@ func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 		m.Opaque(message[at:at+end], imageWeight)
 		message = message[at+end:]
 	}
-	_, _ = m.Write(message)
-	if !goesOn {
-		m.End()
+	if goesOn {
+		_, _ = m.Write(message)
+	} else {
+		m.Message(message)
 	}
 }
 
