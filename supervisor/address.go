@@ -68,11 +68,7 @@ func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	dialer := net.Dialer{Timeout: dialTimeout}
 	if l.socket != "" {
-		conn, err := dialer.DialContext(ctx, "unix", l.socket)
-		if err != nil {
-			return nil, err
-		}
-		return wholeConn{conn}, nil
+		return dialer.DialContext(ctx, "unix", l.socket)
 	}
 	if child.HasEnded(l.process) {
 		return nil, errEnded
@@ -85,5 +81,5 @@ func (p *process) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		_ = conn.Close()
 		return nil, errEnded
 	}
-	return wholeConn{conn}, nil
+	return conn, nil
 }

@@ -126,7 +126,7 @@ func TestAddress_APortOutlivesItsEngine(t *testing.T) {
 	stranger := http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked <- struct{}{} })}
 	go func() { _ = stranger.Serve(listener) }()
 	t.Cleanup(func() { _ = stranger.Close() })
-	if _, err := p.client.Get("http://" + lease.Instance.Address + "/v1/models"); !errors.Is(err, errEnded) {
+	if _, err := p.ask(t.Context(), "/v1/models"); !errors.Is(err, errEnded) {
 		t.Errorf("error %v, want %v", err, errEnded)
 	}
 	if len(asked) > 0 {

@@ -2,13 +2,10 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -54,21 +51,17 @@ func (l *Lease) PostPieces(ctx context.Context, path string, body Payload) (*htt
 
 func (p *process) post(ctx context.Context, l *Lease, path string, body Payload) (*http.Response, error) {
 	sent := p.pulse.begin(ctx, l, body.Size())
-	ctx, cancel := context.WithCancel(ctx)
-	detach := context.AfterFunc(p.ctx, cancel)
 	resp, err := p.do(ctx, path, body)
 	if err != nil {
 		sent.failed()
 		sent.end()
-		detach()
-		cancel()
 		return nil, err
 	}
 	if body.pin != nil && resp.StatusCode == http.StatusOK {
 		body.pin.used.Store(true) // the engine sends nothing before it has begun with the prompt
 	}
 	sent.answered(resp)
-	resp.Body = &leasedBody{resp.Body, sent, func() { detach(); cancel() }}
+	resp.Body = &leasedBody{resp.Body, sent}
 	return resp, nil
 }
 
@@ -76,31 +69,8 @@ func (p *process) forget(l *Lease) { p.pulse.forget(l) }
 
 // do sends a JSON body to the engine.
 func (p *process) do(ctx context.Context, path string, body Payload) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, engineURL(path), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Body, req.ContentLength = body.Reader(), body.Size()
-	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
-	req.Header = http.Header{
-		"Content-Type":  {"application/json"},
-		"Authorization": {"Bearer " + p.launched.Load().apiKey},
-		// Not sent. It lets the transport send the request again if an idle connection turns out to be closed: engines
-		// close theirs after a few seconds.
-		"X-Idempotency-Key": nil,
-	}
-	resp, err := p.client.Do(req)
-	if err != nil && wasClosedIdle(err) && ctx.Err() == nil {
-		req.Body = body.Reader()
-		resp, err = p.client.Do(req)
-	}
-	return resp, err
-}
-
-// wasClosedIdle reports whether a request may have failed because the engine was closing an idle connection. The transport
-// handles most such cases by itself, but not while it writes a large body.
-func wasClosedIdle(err error) bool {
-	return errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+	launched := p.launched.Load()
+	return p.transport.do(ctx, request{http.MethodPost, path, launched.apiKey, body})
 }
 
 // Answered records that the engine has answered a request completely. Release then clears the model's failures.
@@ -132,7 +102,6 @@ func (l *Lease) judge() {
 type leasedBody struct {
 	io.ReadCloser
 	sent *exchange
-	end  func()
 }
 
 func (b *leasedBody) Read(p []byte) (int, error) {
@@ -145,17 +114,5 @@ func (b *leasedBody) Read(p []byte) (int, error) {
 func (b *leasedBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.sent.end()
-	b.end()
 	return err
-}
-
-func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
-	return &http.Transport{
-		// llama-server closes idle connections after 5 s. Closing them first avoids failed requests.
-		IdleConnTimeout:     4 * time.Second,
-		MaxIdleConnsPerHost: 64,
-		DisableCompression:  true,
-		ReadBufferSize:      32 << 10, // as much as one read, write and flush of a stream can carry
-		DialContext:         dial,
-	}
 }

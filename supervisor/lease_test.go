@@ -3,14 +3,13 @@ package supervisor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,18 +69,27 @@ func TestPayload_RetainsItsMemoryWhileItIsRead(t *testing.T) {
 	}
 }
 
-// faultyConn breaks off once, amid a large request, if it served another one before.
+// faultyConn breaks off once, amid a request, if it served another one before.
 type faultyConn struct {
 	net.Conn
-	broken *atomic.Bool // none has broken yet
-	served atomic.Bool
-	fault  error // of the write; nil: the engine closes the connection instead of reading
+	broken   *atomic.Bool // none has broken yet
+	requests int
+	isBroken bool
+	fault    error // of the write; nil: the engine closes the connection instead of reading
 }
 
 func (c *faultyConn) Write(p []byte) (int, error) {
-	if !c.served.Swap(true) || !c.broken.CompareAndSwap(false, true) {
+	isHead := bytes.HasPrefix(p, []byte("POST "))
+	if isHead {
+		c.requests++
+	}
+	switch {
+	case c.isBroken:
+		return len(p), c.fault
+	case isHead, c.requests < 2, !c.broken.CompareAndSwap(false, true):
 		return c.Conn.Write(p)
 	}
+	c.isBroken = true
 	if c.fault == nil {
 		return len(p), c.Conn.(interface{ CloseRead() error }).CloseRead()
 	}
@@ -104,14 +112,15 @@ func TestLease_AConnectionThatTheEngineJustCloses(t *testing.T) {
 				s, fake := start(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 1}}})
 				lease := acquire(t, s, want("m", 1))
 				var broken atomic.Bool
-				lease.process.client = &http.Client{Transport: newTransport(func(ctx context.Context, network, address string) (net.Conn, error) {
+				lease.process.transport.close()
+				lease.process.transport = transport{dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 					conn, err := lease.process.dial(ctx, network, address)
 					if err != nil {
 						return nil, err
 					}
-					return wholeConn{&faultyConn{Conn: conn.(wholeConn).Conn, broken: &broken, fault: fault}}, nil
-				})}
-				defer lease.process.client.CloseIdleConnections()
+					return &faultyConn{Conn: conn, broken: &broken, fault: fault}, nil
+				}}
+				defer lease.process.transport.close()
 				if _, err := chat(t.Context(), lease); err != nil {
 					t.Fatal(err)
 				}
@@ -150,20 +159,36 @@ func TestLease_NothingIsSentAgainForAClientThatDisconnected(t *testing.T) {
 	s, _ := start(t, nil)
 	lease := acquire(t, s, want("m", 1))
 	ctx, leave := context.WithCancel(t.Context())
-	var tries atomic.Int32
-	lease.process.client = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
-		tries.Add(1)
-		leave()
-		return nil, syscall.EPIPE
-	})}
-	if _, err := lease.Post(ctx, "/v1/chat/completions", bytes.Repeat([]byte{' '}, 1<<20)); err == nil || tries.Load() != 1 {
-		t.Errorf("tried %d times, error %v", tries.Load(), err)
+	var dials, tries atomic.Int32
+	lease.process.transport.close()
+	lease.process.transport = transport{dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		conn, err := lease.process.dial(ctx, network, address)
+		return &leavingConn{conn, &tries, leave}, err
+	}}
+	defer lease.process.transport.close()
+	if _, err := chat(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lease.Post(ctx, "/v1/chat/completions", bytes.Repeat([]byte{' '}, 1<<20)); !errors.Is(err, context.Canceled) || tries.Load() != 2 || dials.Load() != 1 {
+		t.Errorf("%d requests on %d connections, error %v", tries.Load(), dials.Load(), err)
 	}
 }
 
-type roundTrip func(*http.Request) (*http.Response, error)
+// leavingConn breaks at its second request, whose client disconnects.
+type leavingConn struct {
+	net.Conn
+	requests *atomic.Int32
+	leave    func()
+}
 
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (c *leavingConn) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("POST ")) && c.requests.Add(1) == 2 {
+		c.leave()
+		return 0, syscall.EPIPE
+	}
+	return c.Conn.Write(p)
+}
 
 // Lease.Answered reaches the model's failures, once the lease is released.
 func TestLease_AnAnswerEndsTheCountOfFailures(t *testing.T) {
@@ -190,13 +215,5 @@ func TestLease_AnAnswerEndsTheCountOfFailures(t *testing.T) {
 				t.Errorf("afterwards %d models fail, want %d", n, tt.want)
 			}
 		})
-	}
-}
-
-// The transport stops using idle connections before an engine closes them.
-func TestTransport_ClosesIdleConnectionsFirst(t *testing.T) {
-	t.Parallel()
-	if got := newTransport(nil).IdleConnTimeout; got <= 0 || got >= 5*time.Second {
-		t.Errorf("idle connections are closed after %v; llama-server closes them after 5 s", got)
 	}
 }

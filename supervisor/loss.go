@@ -131,11 +131,5 @@ func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 
 // ask sends a GET request to the engine.
 func (p *process) ask(ctx context.Context, path string) (*http.Response, error) {
-	launched := p.launched.Load()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, engineURL(path), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+launched.apiKey)
-	return p.client.Do(req)
+	return p.transport.do(ctx, request{method: http.MethodGet, path: path, key: p.launched.Load().apiKey})
 }

@@ -60,9 +60,6 @@ type payloadReader struct {
 
 func (r *payloadReader) Read(p []byte) (int, error) { return r.rest.Read(p) }
 
-// WriteTo writes all pieces in one system call if w supports that.
-func (r *payloadReader) WriteTo(w io.Writer) (int64, error) { return r.rest.WriteTo(w) }
-
 // Close releases the memory. The transport always closes the body when it has finished reading.
 func (r *payloadReader) Close() error {
 	if r.memory != nil {
@@ -70,19 +67,4 @@ func (r *payloadReader) Close() error {
 		r.memory = nil
 	}
 	return nil
-}
-
-// wholeConn is a connection that writes a payload at once. The standard library would copy it in small chunks.
-type wholeConn struct{ net.Conn }
-
-// ReadFrom writes the content of r. The transport passes the body, limited to the announced length.
-func (c wholeConn) ReadFrom(r io.Reader) (int64, error) {
-	if bounded, ok := r.(*io.LimitedReader); ok {
-		if body, ok := bounded.R.(*payloadReader); ok {
-			n, err := body.WriteTo(c.Conn)
-			bounded.N -= n
-			return n, err
-		}
-	}
-	return io.Copy(struct{ io.Writer }{c.Conn}, r)
 }

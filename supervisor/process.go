@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/exec"
 	"sync"
@@ -26,11 +25,11 @@ const lastWords = 3
 
 // process is one run of an engine.
 type process struct {
-	gen     uint64
-	log     *slog.Logger
-	report  func(Event)
-	options *Options
-	client  *http.Client // for this process alone: an engine is slow to exit while a connection is open
+	gen       uint64
+	log       *slog.Logger
+	report    func(Event)
+	options   *Options
+	transport transport // for this process alone: an engine is slow to exit while a connection is open
 
 	ctx    context.Context // ends when the process has to stop or has exited
 	cancel context.CancelFunc
@@ -75,9 +74,10 @@ func (l *launched) kill() {
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
 	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery}}
-	p.client = &http.Client{Transport: newTransport(p.dial)}
+	p.transport.dial = p.dial
 	p.loading.ready, p.loading.listening = make(chan struct{}), make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	context.AfterFunc(p.ctx, p.transport.close)
 	return p
 }
 
@@ -99,7 +99,6 @@ func (p *process) run(engine Process, l Launch) {
 		ended.Reason, ended.Killed, ended.NoFiles = p.loading.whyStopped(), false, false
 	}
 	p.cancel()
-	p.client.CloseIdleConnections()
 	p.log.Info("engine ended", "reason", ended.Reason)
 	p.report(ended) // before exited is closed, so that the state is up to date by then
 	close(p.exited)
@@ -317,7 +316,6 @@ func (p *process) stop() { p.stopOnce.Do(func() { go p.walkSteps() }) }
 // finally kills the process.
 func (p *process) walkSteps() {
 	p.cancel()
-	p.client.CloseIdleConnections()
 	l := p.launched.Load()
 	if l == nil {
 		return // it isn't running yet; execute checks ctx
