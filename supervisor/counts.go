@@ -39,7 +39,7 @@ var Phases = []Phase{PhaseUnload, PhaseLaunch, PhaseLoad, PhaseRestore}
 // LoadBounds returns the bounds of Counts.LoadBuckets, in seconds.
 func LoadBounds() []float64 { return slices.Clone(loadBounds) }
 
-// counts is written by the loop and read by the metrics.
+// counts is written while events are handled, and read by the metrics.
 type counts struct {
 	mu    sync.Mutex
 	byKey map[string]*Counts

@@ -99,14 +99,7 @@ func (s *Supervisor) Instances() []Info { return s.Overview().Instances }
 // Overview returns a snapshot of the supervisor.
 func (s *Supervisor) Overview() Overview {
 	var o Overview
-	answered := make(chan struct{})
-	look := func() {
-		o = s.overview()
-		close(answered)
-	}
-	if s.send(message{look: look}) {
-		<-answered
-	}
+	s.look(func() { o = s.overview() })
 	return o
 }
 

@@ -242,14 +242,11 @@ func TestKeeper_Admits(t *testing.T) {
 
 // running1 returns the keeper of the only process.
 func (h *home) running1() (k *keeper) {
-	seen := make(chan struct{})
-	h.send(message{look: func() {
+	h.look(func() {
 		for _, p := range h.running {
 			k = p.launched.Load().keeper
 		}
-		close(seen)
-	}})
-	<-seen
+	})
 	return k
 }
 

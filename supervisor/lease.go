@@ -81,11 +81,11 @@ func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.upstream.forget(l)
 		l.judge()
-		l.supervisor.send(message{event: Returned{
+		l.supervisor.send(Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
 			Waiter: l.grant.Waiter, Used: l.uses(),
-		}})
+		})
 	})
 }
 

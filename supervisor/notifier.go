@@ -25,7 +25,7 @@ func NewNotifier() *Notifier { return &Notifier{c: make(chan Progress, 1), last:
 // C returns the channel that delivers the latest progress. It is never closed.
 func (w *Notifier) C() <-chan Progress { return w.c }
 
-// tell replaces progress that hasn't been read yet. Only the supervisor's loop calls it.
+// tell replaces progress that hasn't been read yet. It is called with the supervisor's lock.
 func (w *Notifier) tell(p Progress) {
 	p.Loaded = max(p.Loaded, w.last.Loaded)
 	if p == w.last {

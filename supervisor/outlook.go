@@ -23,17 +23,9 @@ type Outlook struct {
 
 // Outlook returns what a load would do now. It changes nothing.
 func (s *Supervisor) Outlook(spec *Spec) Outlook {
-	var o Outlook
-	answered := make(chan struct{})
-	look := func() {
-		o = s.state.outlook(spec, time.Now())
-		close(answered)
-	}
-	if s.send(message{look: look}) {
-		<-answered
-		return o
-	}
-	return Outlook{Refused: &errClosing}
+	o := Outlook{Refused: &errClosing}
+	s.look(func() { o = s.state.outlook(spec, time.Now()) })
+	return o
 }
 
 // outlook asks the scheduler's own rules for room, with copies of the instances, until there is enough.

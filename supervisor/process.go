@@ -44,7 +44,7 @@ type process struct {
 	death    death
 	pulse    *pulse
 	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
-	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Its loop's alone
+	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Guarded by its lock
 	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
 }
 

@@ -45,7 +45,7 @@ func (s *Spec) place() int {
 // Place sets the models of a remote: an instance each. away is why the remote can't be reached; empty: it can. Without specs the
 // remote is gone; requests under way go on.
 func (s *Supervisor) Place(remote string, specs []*Spec, away string) {
-	s.send(message{event: Placed{remote, specs, away}})
+	s.send(Placed{remote, specs, away})
 }
 
 // aliveTimeout bounds how long a remote may take to show that it is alive after a request to it has failed.
@@ -103,7 +103,7 @@ func (k *link) lost(ctx context.Context, _ *Lease, _ error) Loss {
 	if err == nil || ctx.Err() != nil {
 		return Loss{}
 	}
-	k.supervisor.send(message{event: Unreached{k.remote.Name, err.Error()}})
+	k.supervisor.send(Unreached{k.remote.Name, err.Error()})
 	return Loss{Kind: Unreachable}
 }
 
@@ -115,7 +115,7 @@ func (l *Lease) Remote() *Remote { return l.Instance.Spec.Remote }
 // TurnedAway records that a remote wants fewer requests for a time: it gets no more at a time than it is answering now for others. why is
 // a sentence for clients; empty: it is busy.
 func (l *Lease) TurnedAway(rest time.Duration, why string) {
-	l.supervisor.send(message{event: Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest), why}})
+	l.supervisor.send(Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest), why})
 }
 
 // watch ends a request to a remote that sends nothing. It counts only while somebody waits for bytes.

@@ -53,24 +53,24 @@ func (o *Options) stall() time.Duration {
 
 func (o *Options) isEnding() bool { return o.Ending != nil && o.Ending() }
 
-// Supervisor runs the engines. Its methods are safe for concurrent use. Close ends its loop.
+// Supervisor runs the engines. Its methods are safe for concurrent use. Close ends it.
 type Supervisor struct {
 	log     *slog.Logger
 	engines map[string]Process
 	options *Options
 
-	inbox chan message
-	done  chan struct{} // closed when the loop has ended
+	done chan struct{} // closed when it has ended
 
 	waiters atomic.Uint64 // the last waiter id
 	counts  counts
 
-	// The fields below belong to the loop.
+	mu       sync.Mutex // guards the fields below. It is held while an event is handled, which never waits
 	state    State
 	waiting  map[uint64]caller
 	notified int // the number of them that have a Notifier
 	running  map[uint64]*process
-	timer    *time.Timer // fires at due
+	ended    bool        // nothing more is handled
+	timer    *time.Timer // handles a Tick at due
 	due      time.Time   // when Step wants a Tick; zero: never
 	watched  []watched   // what was last told of the instances, in their order
 
@@ -84,13 +84,6 @@ type Supervisor struct {
 type caller struct {
 	answer   chan<- answer
 	notifier *Notifier // nil: nobody is told of the progress
-}
-
-// message is sent to the loop: an event, with the caller if it is Asked, or a function that reads the state.
-type message struct {
-	event  Event
-	caller caller
-	look   func()
 }
 
 // answer is what a waiter gets.
@@ -113,14 +106,13 @@ func New(engines map[string]Process, options Options, log *slog.Logger) *Supervi
 		log:     log,
 		engines: engines,
 		options: &options,
-		inbox:   make(chan message),
 		done:    make(chan struct{}),
 		waiting: map[uint64]caller{},
 		running: map[uint64]*process{},
-		timer:   time.NewTimer(time.Hour),
 	}
+	s.timer = time.AfterFunc(time.Hour, s.tick)
+	s.timer.Stop()
 	s.reaching, s.cutOff = context.WithCancel(context.Background())
-	go s.loop()
 	return s
 }
 
@@ -213,33 +205,26 @@ func (s *Supervisor) Unload(ctx context.Context, id string) error {
 // Configure sets new limits and, by generation, the Spec that each instance would be loaded with now. An instance whose new
 // Spec needs another process is restarted once it is idle. All other settings take effect at once.
 func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
-	s.send(message{event: Configured{limits, specs}})
+	s.send(Configured{limits, specs})
 }
 
 // Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is gone. change
-// may be called several times, and by the loop: it must not wait.
+// may be called several times: it must neither wait nor use the supervisor.
 func (s *Supervisor) Respecify(gen uint64, change func(*Spec)) {
-	s.send(message{event: Respecified{gen, change}})
+	s.send(Respecified{gen, change})
 }
 
 // Forget says that something was deleted: no state of what slots hold of it is saved any more. States that were saved before are
 // the caller's to delete.
-func (s *Supervisor) Forget(f Forgot) {
-	seen := make(chan struct{})
-	if s.send(message{event: f}) && s.send(message{look: func() { close(seen) }}) {
-		<-seen
-	}
-}
+func (s *Supervisor) Forget(f Forgot) { s.send(f) }
 
 // Cleared says that the caller has deleted saved states of the models and owners that match, though not what they belong to: it
 // is saved again after its next request.
-func (s *Supervisor) Cleared(match func(key, owner string) bool) {
-	s.send(message{event: Cleared{match}})
-}
+func (s *Supervisor) Cleared(match func(key, owner string) bool) { s.send(Cleared{match}) }
 
 // Close stops all engines, after slots that nobody uses are saved, then the supervisor. It returns when no process is left.
 func (s *Supervisor) Close() {
-	s.send(message{event: Closed{}})
+	s.send(Closed{})
 	<-s.done
 	s.processes.Wait()
 	s.options.folders.close()
@@ -251,7 +236,7 @@ func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (an
 	}
 	w.ID = s.waiters.Add(1)
 	answered := answers.Get().(chan answer)
-	if !s.send(message{event: Asked{w}, caller: caller{answered, notifier}}) {
+	if !s.handle(Asked{w}, caller{answered, notifier}) {
 		return answer{}, errClosing
 	}
 	defer answers.Put(answered) // the channel gets exactly one answer, which is received below
@@ -260,14 +245,14 @@ func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (an
 		return a, a.failure()
 	case <-ctx.Done():
 	}
-	s.send(message{event: GaveUp{w.ID}})
+	s.send(GaveUp{w.ID})
 	if a := <-answered; a.err == nil && a.grant.Slots > 0 { // granted before GaveUp arrived
-		s.send(message{event: Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter}})
+		s.send(Returned{Gen: a.grant.Gen, Slots: a.grant.Slots, Waiter: a.grant.Waiter})
 	}
 	return answer{}, ctx.Err()
 }
 
-// answers holds channels with room for one answer, so that the loop never blocks.
+// answers holds channels with room for one answer, so that giving it never waits.
 var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 func (a answer) failure() error {
@@ -277,44 +262,25 @@ func (a answer) failure() error {
 	return nil
 }
 
-// send passes a message to the loop. It returns false once the loop has ended.
-func (s *Supervisor) send(m message) bool {
-	select {
-	case s.inbox <- m:
-		return true
-	case <-s.done:
+// send handles an event. It returns false if the supervisor has ended.
+func (s *Supervisor) send(event Event) bool { return s.handle(event, caller{}) }
+
+// handle handles an event, in the goroutine that has brought it. c is the caller of an Asked. It returns false if the supervisor has
+// ended.
+func (s *Supervisor) handle(event Event, c caller) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
 		return false
 	}
-}
-
-func (s *Supervisor) loop() {
-	defer close(s.done)
-	defer s.timer.Stop()
-	for {
-		var m message
-		select {
-		case m = <-s.inbox:
-		case <-s.timer.C:
-			m.event, s.due = Tick{}, time.Time{}
-		}
-		if m.event == nil {
-			m.look()
-			continue
-		}
-		s.handle(m)
-		if s.state.Closing && len(s.state.Instances) == 0 && len(s.waiting) == 0 {
-			return
-		}
-	}
-}
-
-func (s *Supervisor) handle(m message) {
-	switch ev := m.event.(type) {
+	switch ev := event.(type) {
 	case Asked:
-		s.waiting[ev.Waiter.ID] = m.caller
-		if m.caller.notifier != nil {
+		s.waiting[ev.Waiter.ID] = c
+		if c.notifier != nil {
 			s.notified++
 		}
+	case Tick:
+		s.due = time.Time{}
 	case Exited:
 		s.measureUnload(ev.Gen)
 		delete(s.running, ev.Gen)
@@ -324,7 +290,7 @@ func (s *Supervisor) handle(m message) {
 		s.cutOff()
 	}
 	now := time.Now()
-	for _, effect := range Step(&s.state, m.event, now) {
+	for _, effect := range Step(&s.state, event, now) {
 		s.carryOut(effect)
 	}
 	if s.notified > 0 {
@@ -332,7 +298,26 @@ func (s *Supervisor) handle(m message) {
 	}
 	s.observe(now)
 	s.setTimer(s.state.Deadline(now), now)
+	if s.state.Closing && len(s.state.Instances) == 0 && len(s.waiting) == 0 {
+		s.ended = true
+		s.timer.Stop()
+		close(s.done)
+	}
+	return true
 }
+
+// look calls a function that reads the state. It returns false if the supervisor has ended.
+func (s *Supervisor) look(read func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		read()
+	}
+	return !s.ended
+}
+
+// tick is called by the timer.
+func (s *Supervisor) tick() { s.send(Tick{}) }
 
 func (s *Supervisor) setTimer(at, now time.Time) {
 	switch {
@@ -345,7 +330,7 @@ func (s *Supervisor) setTimer(at, now time.Time) {
 	s.due = at
 }
 
-// carryOut never blocks: anything slow is done by goroutines of the process.
+// carryOut never waits: anything slow is done by goroutines of the process.
 func (s *Supervisor) carryOut(effect Effect) {
 	switch e := effect.(type) {
 	case Spawn:
@@ -391,7 +376,7 @@ func (s *Supervisor) spawn(e Spawn) {
 	log := s.log.With("instance", in.ID)
 	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
 		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.Claim))
-	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(message{event: ev}) })
+	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(ev) })
 	s.running[e.Gen] = p
 	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
 	engine, ok := s.engines[in.Spec.Engine]
@@ -400,7 +385,7 @@ func (s *Supervisor) spawn(e Spawn) {
 		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
-	launch := Launch{Spec: in.Spec, Instance: in.ID} // the instance itself is the loop's alone
+	launch := Launch{Spec: in.Spec, Instance: in.ID} // the instance itself is guarded by the lock
 	s.processes.Go(func() { p.run(engine, launch) })
 }
 
