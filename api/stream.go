@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"net/http"
 	"sync"
 	"time"
@@ -14,6 +15,8 @@ const (
 	// headerAfter is how long a stream's header waits for the first chunk once the engine has begun to answer. Until it is sent, an
 	// error can have a status.
 	headerAfter = 2 * time.Second
+	// endAfter is how long the end of an answer waits for the end of the call, which sends it.
+	endAfter = time.Millisecond
 	// defaultKeepAlive is how long a stream may be silent, also in the queue, during a load and a long prompt. Proxies give up after
 	// 30 to 60 seconds.
 	defaultKeepAlive = 15 * time.Second
@@ -31,6 +34,7 @@ type stream struct {
 	headed bool
 	closed bool
 	sent   bool        // something that belongs to an answer
+	late   bool        // the end of the answer is written and waits for the timer to be flushed
 	alive  *time.Timer // calls beat after a silence
 	last   time.Time   // when something was sent
 
@@ -55,15 +59,22 @@ func (s *stream) await() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timer == nil {
-		s.timer = time.AfterFunc(s.call.api.headerAfter, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if !s.headed && !s.closed {
-				s.header()
-				_ = s.call.write(nil, true) // the first chunk will fail, too
-			}
-		})
+		s.timer = time.AfterFunc(s.call.api.headerAfter, s.flush)
 	}
+}
+
+// flush sends the header, or what waits for the timer.
+func (s *stream) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.headed && !s.late {
+		return
+	}
+	if !s.headed {
+		s.header()
+	}
+	s.late = false
+	_ = s.call.write(nil, true) // the next chunk will fail, too
 }
 
 // beat breaks a silence that was long enough with a comment, which every client skips. The Messages API has an event for it, and
@@ -147,8 +158,20 @@ func (s *stream) put(p []byte) {
 		s.header()
 	}
 	s.last = time.Now()
-	_ = s.call.write(p, true) // which has cancelled the request if it failed
+	s.late = s.timer != nil && s.isEnd(p)
+	_ = s.call.write(p, !s.late) // which has cancelled the request if it failed
+	if s.late {
+		s.timer.Reset(endAfter)
+	}
 }
+
+// isEnd reports whether a piece of an answer is its end. The server sends that together with the end of the body, when the call returns.
+func (s *stream) isEnd(p []byte) bool {
+	return s.call.dialect == openAIDialect && bytes.HasSuffix(p, endFrame)
+}
+
+// endFrame ends streams of the OpenAI-style dialect.
+var endFrame = jsonbody.AppendFrame(nil, jsonbody.DoneMark)
 
 // fail sends an error as an event, which the official clients raise.
 func (s *stream) fail(e *translate.Error) {

@@ -7,10 +7,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
-// listing is the result of a scan. It is immutable.
+// listing is the result of a scan. It is immutable, but for what it knows of the files.
 type listing struct {
 	models []Model // sorted by key
 	known  []string
@@ -22,11 +23,13 @@ type listing struct {
 	at        time.Time
 	took      time.Duration
 	number    uint64 // of the scan
+
+	unchanged *sync.Map // by the path of a model's file: the time.Time at which it was last seen to be as it was
 }
 
 // newListing indexes models, which must be sorted by key.
 func newListing(models []Model) *listing {
-	l := &listing{models: models, byKey: make(map[string]int, len(models)), byName: make(map[string][]int, 2*len(models))}
+	l := &listing{models: models, byKey: make(map[string]int, len(models)), byName: make(map[string][]int, 2*len(models)), unchanged: new(sync.Map)}
 	for i, m := range models {
 		l.byKey[m.Key] = i
 		if m.Err == nil {
@@ -110,7 +113,7 @@ func (c *Catalog) Lookup(ctx context.Context, name string, others ...string) (Mo
 	if err != nil {
 		return Model{}, err
 	}
-	if m, err := l.first(name, others); err == nil && m.Err == nil && m.isAsItWas() {
+	if m, err := l.first(name, others); err == nil && m.Err == nil && l.isAsItWas(&m) {
 		return m, nil
 	}
 	if l, err = c.current(ctx); err != nil {
@@ -189,13 +192,23 @@ func (c *Catalog) LookupOnly(ctx context.Context, name string, others ...string)
 	return Model{}, missing
 }
 
+// lookEvery is how often a model's file is looked at, however many requests there are.
+const lookEvery = 20 * time.Millisecond
+
 // isAsItWas reports whether the model's file is unchanged since it was read.
-func (m Model) isAsItWas() bool {
+func (l *listing) isAsItWas(m *Model) bool {
 	if m.IsRemote {
 		return true
 	}
+	if at, ok := l.unchanged.Load(m.Path); ok && time.Since(at.(time.Time)) < lookEvery {
+		return true
+	}
 	info, err := os.Stat(m.Path)
-	return err == nil && (m.Format == FormatMLX || info.ModTime().Equal(m.Changed))
+	if err != nil || m.Format != FormatMLX && !info.ModTime().Equal(m.Changed) {
+		return false
+	}
+	l.unchanged.Store(m.Path, time.Now())
+	return true
 }
 
 func (l *listing) lookup(name string) (Model, error) {

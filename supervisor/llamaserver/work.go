@@ -56,10 +56,10 @@ var promptProgress = []byte(`"prompt_progress":`)
 
 // Pace parses {"prompt_progress":{"total":25009,"cache":0,"processed":512,"time_ms":176}} anywhere in a chunk.
 func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
-	at := bytes.LastIndex(piece, promptProgress)
-	if at < 0 {
+	if !bytes.Contains(piece, promptProgress) { // which is far quicker than LastIndex
 		return supervisor.Pace{}, false
 	}
+	at := bytes.LastIndex(piece, promptProgress)
 	var told struct {
 		Cache     int     `json:"cache"`
 		Processed int     `json:"processed"`
