@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 )
 
 // The parser allocates memory for as many tensors and layers as the header declares, before it reads them, and expands some
@@ -69,7 +70,10 @@ func (r allowed) Read(p []byte) (int, error) {
 
 // checkHeader reads a header's metadata and list of tensors. It accepts a truncated header, which the parser reports.
 func checkHeader(f io.Reader, left *allowance) error {
-	m := newMetadata(f, left)
+	buffer := headerReaders.Get().(*bufio.Reader)
+	defer headerReaders.Put(buffer)
+	defer buffer.Reset(nil)
+	m := newMetadata(buffer, f, left)
 	err := m.walk()
 	if err == nil {
 		err = m.tensors()
@@ -97,8 +101,15 @@ type metadata struct {
 	visit func(m *metadata, key string, kind uint64) (done bool, err error)
 }
 
-func newMetadata(f io.Reader, left *allowance) *metadata {
-	return &metadata{Reader: bufio.NewReaderSize(allowed{f, left}, metadataBuffer), left: left, order: binary.LittleEndian, wide: 8}
+// headerReaders are readers of the first start, which may check thousands of headers.
+var headerReaders = sync.Pool{New: func() any { return newHeaderReader() }}
+
+func newHeaderReader() *bufio.Reader { return bufio.NewReaderSize(nil, metadataBuffer) }
+
+// newMetadata reads a header with a buffer.
+func newMetadata(buffer *bufio.Reader, f io.Reader, left *allowance) *metadata {
+	buffer.Reset(allowed{f, left})
+	return &metadata{Reader: buffer, left: left, order: binary.LittleEndian, wide: 8}
 }
 
 // The types of values in the format.

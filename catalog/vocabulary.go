@@ -148,7 +148,7 @@ func readVocabulary(m Model, seed maphash.Seed) (vocabulary, error) {
 	}
 	defer f.Close()
 	r := vocabularyReader{seed: seed, numbers: map[string]uint64{}}
-	meta := newMetadata(f, newAllowance())
+	meta := newMetadata(newHeaderReader(), f, newAllowance())
 	meta.visit = r.visit
 	switch err := meta.walk(); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
