@@ -73,7 +73,8 @@ type Config struct {
 // API serves the endpoints.
 type API struct {
 	Config
-	encoded    encodedModels
+	encoded    encodedModels // of the native API
+	encodedV0  encodedModels
 	loadErrors quiet
 }
 

@@ -10,25 +10,27 @@ import (
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
-// encodedModels caches the JSON of models that aren't loaded and have no other names: with thousands of models, encoding them would be most
-// of the cost of GET /api/v1/models. A model in the catalog's list never changes; it is replaced. What may change without it, such as
-// its instances, isn't cached.
+// encodedModels caches the JSON of models: with thousands of models, encoding them would be most of the cost of a listing. A model in the
+// catalog's list never changes; it is replaced. What may change without it, such as its instances and names, isn't cached.
 type encodedModels struct {
 	mu   sync.Mutex
 	json map[*catalog.Model][]byte // each after a comma
+	most int                       // models of the longest list; a token with few models has a short one
 }
 
-// of returns the elements of a JSON array of the models, in pieces, which must not be modified except for the first.
-func (e *encodedModels) of(models []node.ModelState) ([][]byte, error) {
+// of returns the elements of a JSON array of the models, in pieces, which must not be modified. The first is left
+// empty, for what comes before. Models that are plain are cached.
+func (e *encodedModels) of(models []node.ModelState, isPlain func(*node.ModelState) bool, describe func(*node.ModelState) any) ([][]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.json == nil || len(e.json) > 2*len(models)+1000 { // mostly models of older lists
+	e.most = max(e.most, len(models))
+	if e.json == nil || len(e.json) > 2*e.most+1000 { // mostly models of older lists
 		e.json = make(map[*catalog.Model][]byte, len(models))
 	}
 	pieces := make([][]byte, 1, len(models)+2)
 	for i := range models {
 		m := &models[i]
-		keeps := m.IsListed && len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0
+		keeps := m.IsListed && isPlain(m)
 		text, known := e.json[m.Model]
 		if !known || !keeps {
 			encoded, err := json.Marshal(describe(m))

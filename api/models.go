@@ -31,7 +31,10 @@ func (c *call) listNative() error {
 	if err != nil {
 		return err
 	}
-	pieces, err := c.api.encoded.of(models)
+	isPlain := func(m *node.ModelState) bool {
+		return len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0
+	}
+	pieces, err := c.api.encoded.of(models, isPlain, func(m *node.ModelState) any { return describe(m) })
 	if err != nil {
 		return err
 	}
@@ -39,7 +42,7 @@ func (c *call) listNative() error {
 	if err != nil {
 		return err
 	}
-	pieces[0] = append([]byte(`{"models":[`), pieces[0]...)
+	pieces[0] = []byte(`{"models":[`)
 	c.writePieces(http.StatusOK, append(pieces, append(append([]byte{']'}, broken...), '}')))
 	return nil
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -9,26 +10,20 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-type (
-	v0Models struct {
-		Object string    `json:"object"`
-		Data   []v0Model `json:"data"`
-	}
-	// v0Model is the specification's "Model (v0)".
-	v0Model struct {
-		ID                  string         `json:"id"`
-		Object              string         `json:"object"`
-		Type                string         `json:"type"`
-		Publisher           string         `json:"publisher"`
-		Arch                string         `json:"arch"`
-		CompatibilityType   catalog.Format `json:"compatibility_type"`
-		Quantization        string         `json:"quantization"`
-		State               string         `json:"state"`
-		MaxContextLength    int            `json:"max_context_length"`
-		LoadedContextLength int            `json:"loaded_context_length,omitempty"`
-		Capabilities        []string       `json:"capabilities,omitempty"`
-	}
-)
+// v0Model is the specification's "Model (v0)".
+type v0Model struct {
+	ID                  string         `json:"id"`
+	Object              string         `json:"object"`
+	Type                string         `json:"type"`
+	Publisher           string         `json:"publisher"`
+	Arch                string         `json:"arch"`
+	CompatibilityType   catalog.Format `json:"compatibility_type"`
+	Quantization        string         `json:"quantization"`
+	State               string         `json:"state"`
+	MaxContextLength    int            `json:"max_context_length"`
+	LoadedContextLength int            `json:"loaded_context_length,omitempty"`
+	Capabilities        []string       `json:"capabilities,omitempty"`
+}
 
 // listV0 is GET /api/v0/models: every model, loaded or not.
 func (c *call) listV0() error {
@@ -36,12 +31,17 @@ func (c *call) listV0() error {
 	if err != nil {
 		return err
 	}
-	list := v0Models{Object: "list", Data: []v0Model{}}
 	instances := c.node.Instances()
-	for i := range models {
-		list.Data = append(list.Data, describeV0(&models[i], instances))
+	isPlain := func(m *node.ModelState) bool {
+		return !slices.ContainsFunc(instances, func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key })
 	}
-	return c.answer(list)
+	pieces, err := c.api.encodedV0.of(models, isPlain, func(m *node.ModelState) any { return describeV0(m, instances) })
+	if err != nil {
+		return err
+	}
+	pieces[0] = []byte(`{"object":"list","data":[`)
+	c.writePieces(http.StatusOK, append(pieces, []byte(`]}`)))
+	return nil
 }
 
 // getV0 is GET /api/v0/models/{model}, by any of the model's names.
