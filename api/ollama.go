@@ -59,17 +59,24 @@ func exact(aliases []string) []string {
 func (c *call) ollamaPS() error {
 	now := time.Now()
 	list := ollama.Processes{Models: []ollama.Process{}}
-	for _, in := range c.node.Instances() {
+	instances := c.node.Instances()
+	isHere := map[string]bool{} // a model has its own name here, and on its first remote otherwise
+	for i := range instances {
+		isHere[instances[i].ID] = true
+	}
+	for i := range instances {
+		in := &instances[i]
 		m := &in.Spec.Model
 		if in.Status.IsLoading() || in.Status == supervisor.Stopping || in.Spec.Remote != nil && !in.IsLoaded() || !c.who.MayUse(m.FullKey()) {
 			continue
 		}
 		name := ollama.Listed(m.Key)
-		if in.ID != m.Key {
+		if in.ID != m.Key && (in.Spec.Remote == nil || isHere[m.Key]) {
 			name = in.ID
 		}
+		isHere[m.Key] = true
 		list.Models = append(list.Models, ollama.Process{
-			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: ollamaDetails(m), ExpiresAt: expiryOf(&in, now),
+			Name: name, Model: name, Size: in.Memory, Digest: digestOf(m), Details: ollamaDetails(m), ExpiresAt: expiryOf(in, now),
 			SizeVRAM: outsideCPU(in.Devices()), ContextLength: in.Spec.ContextLength,
 		})
 	}

@@ -130,7 +130,7 @@ func (m *timedDecoder) timings() translate.Timings {
 	if m.atOnce > 1 && m.atOnce == m.tokens {
 		return translate.Timings{PredictedMillis: millis(m.last.Sub(m.began))}
 	}
-	took := m.last.Sub(m.first)
+	took := max(0, m.last.Sub(m.first)) // of a single token, first is the later one
 	t := translate.Timings{PromptMillis: millis(m.first.Sub(m.began)), PredictedMillis: millis(took)}
 	if took >= leastMeasured {
 		t.PredictedPerSecond = float64(m.tokens-m.atOnce) / took.Seconds()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,13 +117,13 @@ func TestRemote_ThatFails(t *testing.T) {
 	})
 }
 
-// TestRemote_RealLlamaServer: a llama-server that somebody else has started. A reload changes how it is reached.
-func TestRemote_RealLlamaServer(t *testing.T) {
-	t.Parallel()
-	home := harness.NewHome(t)
+// startLlamaServer starts a llama-server with a model, as somebody else does, and returns its URL. Its key is far-key.
+func startLlamaServer(h *harness.Home, executable, model string, more ...string) (base string) {
+	t := h.T
+	t.Helper()
 	port := harness.FreePort(t)
-	cmd := exec.Command(home.OwnRuntimes(), "-m", filepath.Join(home.Dir, "models", harness.Model, "tinychat-f16.gguf"),
-		"--host", "127.0.0.1", "--port", fmt.Sprint(port), "--api-key", "far-key", "-c", "4096", "-np", "2", "--threads", "1", "--alias", harness.Model)
+	file := filepath.Join(h.Dir, "models", model, filepath.Base(model)+"-f16.gguf")
+	cmd := exec.Command(executable, append([]string{"-m", file, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--api-key", "far-key", "-np", "2", "--threads", "1", "--alias", model}, more...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,42 @@ func TestRemote_RealLlamaServer(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	base := "http://" + harness.Address(port)
+	return "http://" + harness.Address(port)
+}
+
+// TestRemote_EveryLibrary: the official libraries, with tools of MCP servers, through a server whose models are on another lmcaddy, and through one
+// whose models are on llama-servers.
+func TestRemote_EveryLibrary(t *testing.T) {
+	t.Parallel()
+	home := withOthers(harness.NewHome(t))
+	executable := home.OwnRuntimes()
+	blocks := map[string][]string{
+		"lmcaddy": {remoteBlock(harness.Start(home, harness.Config{}).Base, "box")},
+		"llama-server": {
+			remoteBlock(startLlamaServer(home, executable, harness.Model, "-c", "8192"), "chat", "key far-key"),
+			remoteBlock(startLlamaServer(home, executable, embedModel, "--embeddings"), "embed", "key far-key"),
+		},
+	}
+	for name, remotes := range blocks {
+		t.Run(name, func(t *testing.T) {
+			s := harness.Start(newDoor(t), harness.Config{LM: slices.Concat(remotes, openRemote, withClaude.LM, []string{"list_models all"})})
+			waitModel(s, harness.Model, true)
+			waitModel(s, embedModel, true)
+			url := harness.StartEverything(t, "streamableHttp")
+			runNode(t, s, "openai", "openai.cjs", "remote")
+			runNode(t, s, "openai", "responses.cjs", url)
+			runNode(t, s, "@anthropic-ai/sdk", "anthropic.cjs")
+			runNode(t, s, "@ai-sdk/anthropic", "ai-sdk.cjs", url)
+			runNode(t, s, "ollama", "ollama.cjs", "remote")
+		})
+	}
+}
+
+// TestRemote_RealLlamaServer: a llama-server that somebody else has started. A reload changes how it is reached.
+func TestRemote_RealLlamaServer(t *testing.T) {
+	t.Parallel()
+	home := harness.NewHome(t)
+	base := startLlamaServer(home, home.OwnRuntimes(), harness.Model)
 	config := harness.Config{Port: harness.FreePort(t), LM: []string{remoteBlock(base, "far", "key far-key")}}
 	s := harness.Start(newDoor(t), config)
 	waitModel(s, harness.Model, true)

@@ -42,6 +42,6 @@ func remoteFinding(r *resource.OverviewRemote) Finding {
 			Advice: "Load a model there, or correct the patterns of models in the block of the remote.",
 		}
 	default:
-		return Finding{Status: OK, Message: fmt.Sprintf("The remote %s (%s) is connected, and has %d models.", r.Name, strings.TrimSpace(r.Kind+" "+r.Version), r.Models)}
+		return Finding{Status: OK, Message: fmt.Sprintf("The remote %s (%s) is connected. Models: %d.", r.Name, strings.TrimSpace(r.Kind+" "+r.Version), r.Models)}
 	}
 }

@@ -56,6 +56,8 @@ func explained(err error) string {
 		return innermost(op.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "it ends the connection before its answer is complete"
+	case strings.Contains(err.Error(), "response headers exceeded"):
+		return "the header of its answer is too long"
 	case strings.Contains(err.Error(), "malformed HTTP"):
 		return "it doesn't speak HTTP: the address may be that of another program"
 	default:

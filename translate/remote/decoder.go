@@ -87,8 +87,11 @@ func (d *decoder) Figures() (translate.Usage, translate.Timings) {
 	return u, translate.Timings{}
 }
 
+// byteOrderMark may begin a stream.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
-	data := jsonbody.FrameData(frame)
+	data := jsonbody.FrameData(bytes.TrimPrefix(frame, byteOrderMark))
 	switch {
 	case d.ended, data == nil: // a comment
 		return nil

@@ -24,7 +24,7 @@ func (w *base) Fault(status int, body []byte) *translate.Error {
 func (w *base) faultOf(status int, said gjson.Result) *translate.Error {
 	e := said.Get("error")
 	message := firstText(e.Get("message"), e, said.Get("message"), said.Get("detail"), said.Get("detail.0.msg"))
-	if overflow := w.overflow(e, message); overflow != nil && (status < 500 || e.Get("type").Str == "exceed_context_size_error") {
+	if overflow := w.overflow(e, message); overflow != nil && (status < 500 || overflow.Tokens > 0) {
 		return overflow
 	}
 	remote := "The remote " + w.Remote
@@ -88,9 +88,9 @@ func firstText(values ...gjson.Result) string {
 	return ""
 }
 
-// What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio and lmcaddy.
+// What servers say of a prompt that is longer than the context: vLLM, SGLang, LM Studio, lmcaddy, and llama-server of an embedding.
 var (
-	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \()\s*(\d+)`)
+	limits = regexp.MustCompile(`(?i)(?:context length (?:is|of)(?: only)?|maximum model length of|context length \(|current batch size: )\s*(\d+)`)
 	counts = regexp.MustCompile(`(?i)(?:you requested(?: a total of)?|your request has|input \(|prompt has(?: at least)?|prompt \(length|passed|first) (\d+)|input \((\d+) tokens|\(length (\d+)`)
 )
 

@@ -232,6 +232,10 @@ data: [DONE]
 		`{"error":"Unexpected endpoint or method. (POST /v1/chat/completions)"}`,
 		[]translate.Event{translate.Fault{Err: &translate.Error{Kind: translate.KindEngineFailed, Message: "The remote gpu1 failed: Unexpected endpoint or method. (POST /v1/chat/completions)"}}},
 	},
+	"a byte order mark, CRLF and data of several lines": {
+		"\xef\xbb\xbfdata: {\"choices\":[{\"delta\":\r\ndata: {\"content\":\"Hi\"}}]}\r\n\r\n: comment\r\n\r\nid: 1\r\ndata: {\"choices\":[{\"finish_reason\":\"stop\"}]}\r\n\r\n",
+		[]translate.Event{translate.Text{Text: "Hi"}, translate.Usage{Completion: 1}, translate.Finish{Reason: translate.FinishStop}},
+	},
 	"nothing": {
 		"\n", []translate.Event{translate.Fault{Err: translate.BrokenOff()}},
 	},
@@ -325,6 +329,10 @@ func TestFault(t *testing.T) {
 		"llama-server": {
 			400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":300,"n_ctx":256}}`,
 			*translate.Overflow(300, 256),
+		},
+		"llama-server, of an embedding": {
+			500, `{"error":{"code":500,"message":"input (1201 tokens) is too large to process. increase the physical batch size (current batch size: 512)","type":"server_error"}}`,
+			*translate.Overflow(1201, 512),
 		},
 		"lmcaddy": {
 			400, `{"error":{"message":"The prompt has 300 tokens, but the context length is 256. Shorten it.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
