@@ -18,7 +18,8 @@ type Payload struct {
 	Owner string
 	TTL   *time.Duration
 
-	pin *pin // the slot that it is pinned to; nil: none
+	pin    *pin   // the slot that it is pinned to; nil: none
+	moving func() // called as a large one is sent, by the transport; may be nil
 }
 
 // RefCounted is memory that is used again once nobody reads it. The transport may read a request's body for a while after the
@@ -49,16 +50,22 @@ func (p Payload) Reader() io.ReadCloser {
 	if p.Memory != nil {
 		p.Memory.Retain()
 	}
-	return &payloadReader{rest: slices.Clone(p.Pieces), memory: p.Memory}
+	return &payloadReader{rest: slices.Clone(p.Pieces), memory: p.Memory, moving: p.moving}
 }
 
 // payloadReader reads a payload once.
 type payloadReader struct {
 	rest   net.Buffers
 	memory RefCounted
+	moving func()
 }
 
-func (r *payloadReader) Read(p []byte) (int, error) { return r.rest.Read(p) }
+func (r *payloadReader) Read(p []byte) (int, error) {
+	if r.moving != nil {
+		r.moving()
+	}
+	return r.rest.Read(p)
+}
 
 // Close releases the memory. The transport always closes the body when it has finished reading.
 func (r *payloadReader) Close() error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -74,7 +75,7 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 		cancel(nil)
 	}
 	watch.resume()
-	body.Owner, body.TTL = l.owner, l.ttl
+	body.Owner, body.TTL, body.moving = l.owner, l.ttl, watch.renew
 	resp, err := k.remote.Server.Post(ctx, path, body)
 	if err != nil {
 		end()
@@ -118,14 +119,17 @@ func (l *Lease) TurnedAway(rest time.Duration, why string) {
 	l.supervisor.send(Throttled{l.grant.Gen, l.grant.Slots, time.Now().Add(rest), why})
 }
 
-// watch ends a request to a remote that sends nothing. It counts only while somebody waits for bytes.
+// watch ends a request to a remote that neither reads nor sends anything. It counts only while somebody waits for that.
 type watch struct {
 	limit time.Duration
 	timer *time.Timer // nil: there is no limit
+
+	mu       sync.Mutex
+	isPaused bool
 }
 
 func newWatch(limit time.Duration, stalled func()) *watch {
-	w := &watch{limit: limit}
+	w := &watch{limit: limit, isPaused: true}
 	if limit > 0 {
 		w.timer = time.AfterFunc(limit, stalled)
 		w.timer.Stop()
@@ -133,15 +137,32 @@ func newWatch(limit time.Duration, stalled func()) *watch {
 	return w
 }
 
-func (w *watch) resume() {
-	if w.timer != nil {
+func (w *watch) resume() { w.set(false) }
+
+func (w *watch) pause() { w.set(true) }
+
+func (w *watch) set(paused bool) {
+	if w.timer == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isPaused = paused; paused {
+		w.timer.Stop()
+	} else {
 		w.timer.Reset(w.limit)
 	}
 }
 
-func (w *watch) pause() {
-	if w.timer != nil {
-		w.timer.Stop()
+// renew counts from now on, if it counts. It may be called by any goroutine, also after the answer has come.
+func (w *watch) renew() {
+	if w.timer == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.isPaused {
+		w.timer.Reset(w.limit)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ func (f *farServer) Post(ctx context.Context, path string, body Payload) (*http.
 	if err != nil {
 		return nil, err
 	}
+	req.ContentLength = body.Size()
 	return http.DefaultTransport.RoundTrip(req)
 }
 
@@ -175,5 +178,30 @@ func TestRemote_RemovingItKeepsWhatIsUnderWay(t *testing.T) {
 	close(goOn)
 	if said, err := io.ReadAll(resp.Body); string(said) != "done" || err != nil {
 		t.Errorf("the answer is %q, %v", said, err)
+	}
+}
+
+// TestRemote_ReadsALargeBodySlowly: a remote that takes its time to read a request isn't silent.
+func TestRemote_ReadsALargeBodySlowly(t *testing.T) {
+	t.Parallel()
+	const size, piece = 64 << 20, 1 << 20
+	_, lease := remoteLease(t, &farServer{silence: 1200 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+		n := 0
+		for buf := make([]byte, piece); ; {
+			read, err := io.ReadFull(r.Body, buf)
+			if n += read; err != nil {
+				break
+			}
+			time.Sleep(40 * time.Millisecond)
+		}
+		_, _ = fmt.Fprint(w, n)
+	})
+	resp, err := lease.PostPieces(t.Context(), "/v1/x", Payload{Pieces: [][]byte{make([]byte, size)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if said, err := io.ReadAll(resp.Body); err != nil || string(said) != strconv.Itoa(size) {
+		t.Errorf("the remote got %s bytes, %v", said, err)
 	}
 }
