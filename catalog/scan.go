@@ -91,16 +91,22 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 			}
 		}
 	}
+	files := sameFiles(todo)
 	var mu sync.Mutex
 	var next atomic.Int64
 	var readers sync.WaitGroup
-	for range min(maxReaders, runtime.GOMAXPROCS(0), len(todo)) {
+	for range min(maxReaders, runtime.GOMAXPROCS(0), len(files)) {
 		readers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(todo) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				h := readHeader(todo[i])
-				mu.Lock()
-				c.headers[todo[i].path], current[todo[i].path] = h, h
-				mu.Unlock()
+			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				var h header
+				for n, f := range files[i] {
+					if n == 0 || h.err != nil { // an error may be about the name
+						h = readHeader(f)
+					}
+					mu.Lock()
+					c.headers[f.path], current[f.path] = h, h
+					mu.Unlock()
+				}
 			}
 		})
 	}
@@ -113,6 +119,32 @@ func (c *Catalog) readHeaders(ctx context.Context, walks []*walk) (isNew bool, e
 	}
 	c.headers = current // forgets deleted files
 	return len(todo) > 0, nil
+}
+
+// sameFiles groups the names of each file: those that link to a file of another folder need not be read again.
+func sameFiles(todo []*found) [][]*found {
+	const compared = 8 // as many different files of the same size and time
+	files := make([][]*found, 0, len(todo))
+	known := make(map[stamp][]int, len(todo))
+next:
+	for _, f := range todo {
+		if f.info == nil || f.parts != "" || f.format != FormatGGUF || f.read != nil {
+			files = append(files, []*found{f})
+			continue
+		}
+		s := stamp{f.size, f.changed.UnixNano()}
+		for _, i := range known[s] {
+			if os.SameFile(files[i][0].info, f.info) {
+				files[i] = append(files[i], f)
+				continue next
+			}
+		}
+		if len(known[s]) < compared {
+			known[s] = append(known[s], len(files))
+		}
+		files = append(files, []*found{f})
+	}
+	return files
 }
 
 // signatureOf returns the same number for two scans with the same result.

@@ -306,3 +306,44 @@ func TestNotFoundError_IsShort(t *testing.T) {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }
+
+// TestScan_ReadsAFileOnce under all its names, and a file that is broken under each.
+func TestScan_ReadsAFileOnce(t *testing.T) {
+	t.Parallel()
+	c, root := catalogOf(t, files{"p/a/x.gguf": f32, "p/other/x.gguf": f32, "p/broken/x.gguf": nil})
+	for from, to := range map[string][]string{"p/a/x.gguf": {"p/b/x.gguf", "p/c/y.gguf"}, "p/broken/x.gguf": {"p/broken-too/x.gguf"}} {
+		for _, name := range to {
+			path := filepath.Join(root, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Link(filepath.Join(root, filepath.FromSlash(from)), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := models(t, c)
+	if len(all) != 6 {
+		t.Fatalf("%d models", len(all))
+	}
+	for _, m := range all {
+		if isBroken := strings.Contains(m.Key, "broken"); isBroken != (m.Err != nil) || !isBroken && m.Quantization.Name != "F32" {
+			t.Errorf("%s: %+v", m.Key, m)
+		}
+	}
+	var todo []*found
+	w := &walk{ctx: t.Context(), catalog: c, config: c.config.Load(), folders: map[string]folderList{}}
+	if err := w.below(root); err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.found {
+		todo = append(todo, &w.found[i])
+	}
+	var groups []int
+	for _, names := range sameFiles(todo) {
+		groups = append(groups, len(names))
+	}
+	if diff := cmp.Diff([]int{3, 2, 1}, groups); diff != "" {
+		t.Errorf("names of each file (-want +got):\n%s", diff)
+	}
+}
