@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,13 +23,18 @@ func TestBench(t *testing.T) {
 	}
 	var table bytes.Buffer
 	warm := warmPlan{shape: randommodel.Dense, rounds: 1, sizes: []int{600}, turns: 1, swaps: 1}
-	p, out := plan{rounds: 1, requests: 8, clients: []int{1, 8}, events: 20, small: 160, large: 80, swaps: 2}, io.Writer(&table)
+	p, out := plan{rounds: 1, requests: 8, clients: []int{1, 8}, loads: workloads(20), small: 160, large: 80, swaps: 2}, io.Writer(&table)
 	if *full {
-		p.rounds, p.lasting, p.events, p.small, p.large, p.swaps = *rounds, 400*time.Millisecond, 1000, 100000 / *shrink, 2000 / *shrink, 20
+		p.rounds, p.lasting, p.loads, p.small, p.large, p.swaps = *rounds, 400*time.Millisecond, workloads(1000), 100000 / *shrink, 2000 / *shrink, 20
 		warm = warmPlan{shape: randommodel.Slow, rounds: min(*rounds, 3), sizes: []int{1024, 4096, 8192}, turns: 4, swaps: 20}
 		out = os.Stdout
 	}
 	var verdicts []verdict
+	isLoad := func(w workload) bool { return w.name == *only }
+	if slices.ContainsFunc(p.loads, isLoad) {
+		p.loads = slices.DeleteFunc(p.loads, func(w workload) bool { return !isLoad(w) })
+		verdicts = append(verdicts, proxies(t, out, p)...)
+	}
 	if *only == "" || *only == "proxy" || *only == "memory" {
 		verdicts = append(verdicts, proxies(t, out, p)...)
 	}
@@ -51,7 +57,7 @@ func TestBench(t *testing.T) {
 	// 2 of the memory; 1 of the swaps; 1 of the authentication and of the hop for each number of clients; of conversations, 3 departures and
 	// their texts, the agents, 2 of the titles, and the swap; and those of the loads, for each number of clients
 	want := 2 + 1 + 2 + 2 + 4 + 1 + 2 + 1
-	for _, w := range workloads(p.events) {
+	for _, w := range p.loads {
 		want += len(p.clients) * len(judge(w, 1, func(string) series { return series{{}} }))
 	}
 	if got := strings.Count(table.String(), " met\n") + strings.Count(table.String(), " missed\n"); got != want {
@@ -74,9 +80,11 @@ func proxies(t *testing.T, out io.Writer, p plan) []verdict {
 			t.Fatal(err)
 		}
 		verdicts = reportProxies(out, s, p, all)
-		keepRatios(t, out, s, p, all)
+		if *only == "" || *only == "proxy" {
+			keepRatios(t, out, s, p, all)
+		}
 	}
-	if *only != "proxy" {
+	if *only == "" || *only == "memory" {
 		more, err := reportMemory(out, s, p)
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func measurementOf(s site, p plan, all results) Measurement {
 	m := Measurement{
 		Commit: commit(), Date: time.Now().UTC().Format(time.DateOnly), Go: runtime.Version(), Processors: runtime.NumCPU(), Rounds: p.rounds, Missing: s.missing,
 	}
-	for _, w := range workloads(p.events) {
+	for _, w := range p.loads {
 		for _, clients := range p.clients {
 			bare := all[key{w.name, clients, floor}]
 			for _, t := range s.targetsOf(w) {

@@ -43,7 +43,7 @@ func reportProxies(w io.Writer, s site, p plan, all results) (verdicts []verdict
 	for _, reason := range s.missing {
 		printf(w, "  not measured: %s", reason)
 	}
-	for _, work := range workloads(p.events) {
+	for _, work := range p.loads {
 		for _, clients := range p.clients {
 			at := func(name string) series { return all[key{work.name, clients, name}] }
 			unit := "request"

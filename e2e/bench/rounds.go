@@ -11,7 +11,7 @@ type plan struct {
 	requests int           // of a load, at least
 	lasting  time.Duration // of a load, at least
 	clients  []int
-	events   int // of a long stream
+	loads    []workload
 	small    int // requests of the memory measurement
 	large    int
 	swaps    int
@@ -32,7 +32,7 @@ func measureProxies(s site, p plan) (results, error) {
 	all := results{}
 	turn := 0
 	for range p.rounds {
-		for _, w := range workloads(p.events) {
+		for _, w := range p.loads {
 			for _, clients := range p.clients {
 				targets := s.targetsOf(w)
 				for i := range targets {
