@@ -11,13 +11,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
 
-// clusterNode is the Caddyfile of a node: the database, its name, its port, and whether it asks for tokens.
+// clusterNode is the Caddyfile of a node: the database, its name, further options, its port, and whether it asks for tokens.
 const clusterNode = `{
 	admin unix/{$LMCADDY_HOME}/run/admin.sock|0600
 	grace_period 5s
 	lm {
 		store postgres %q
 		cluster http://%s
+		%s
 		engine llama_server {
 			args --threads 1
 		}
@@ -47,13 +48,13 @@ func nodeName(h *harness.Home, port int) string {
 	return harness.Address(port)
 }
 
-// launchNode starts a node in a home.
-func launchNode(h *harness.Home, port int, database *harness.Database, auth string) *node {
+// launchNode starts a node in a home, with further lines of the option lm.
+func launchNode(h *harness.Home, port int, database *harness.Database, auth string, more ...string) *node {
 	bind := "127.0.0.1"
 	if h.Net != nil {
 		bind += " " + h.Net.Address
 	}
-	return &node{h.Launch(port, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(clusterNode, database.URL, nodeName(h, port), port, bind, auth))), port}
+	return &node{h.Launch(port, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(clusterNode, database.URL, nodeName(h, port), strings.Join(more, "\n"), port, bind, auth))), port}
 }
 
 // newCluster starts nodes with the shipped model, that have found each other.
@@ -186,9 +187,15 @@ func TestCluster_TokensPerDayHoldOverAllNodes(t *testing.T) {
 	nodes, _ := newCluster(t, 3, "lm_auth")
 	const limit = 2000
 	token := created(t, nodes[0].Home, "--name", "limited", "--tokens-per-day", fmt.Sprint(limit))
+	wantDayLimited(t, nodes, token, limit)
+}
+
+// wantDayLimited fails the test unless about as many tokens can be used as the token's limit permits in a day.
+func wantDayLimited(t *testing.T, nodes []*node, token string, limit int64) {
+	t.Helper()
 	used := int64(0)
 	for i := range 200 {
-		reply := nodes[i%3].As(token).Post("/v1/chat/completions", harness.Ask("Count to 30.").With("max_tokens", 30))
+		reply := nodes[i%len(nodes)].As(token).Post("/v1/chat/completions", harness.Ask("Count to 30.").With("max_tokens", 30))
 		if reply.Status == http.StatusTooManyRequests {
 			break
 		}

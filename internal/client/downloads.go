@@ -22,7 +22,7 @@ type Job struct {
 	PerSecond  float64   `json:"bytes_per_second"`
 	Estimate   time.Time `json:"estimated_completion"`
 	Model      string    `json:"model"`
-	Node       string    `json:"node"` // of the cluster, that downloads it; empty: there is no cluster
+	Node       string    `json:"node"`    // of the cluster, that downloads it; empty: there is no cluster
 	Trouble    string    `json:"trouble"` // why a request is being retried
 	Error      *Fault    `json:"error"`
 }
