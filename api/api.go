@@ -124,6 +124,7 @@ type call struct {
 	followed  []*node.Running // of each scope that the request needs
 	admitted  func()          // gives the request's place among those of its token back; nil: it has none
 	run       *node.Run       // that the call makes the answer of, without a request; nil: it answers one
+	kept      *keeping        // how long another node, whose request this is, wants the model to be kept; nil: it doesn't say
 	announced *announcement   // the stored beginning of the answer; nil: the client isn't told of it before the end
 	ends      []func()        // called when the request ends
 	made      int             // bytes that are counted for what reserve was last told of

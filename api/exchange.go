@@ -52,6 +52,9 @@ func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies 
 		if err != nil {
 			return &notLeased{rq.target.Model.Key, err}
 		}
+		if c.kept != nil {
+			c.kept.leased(lease)
+		}
 		defer lease.Release()
 		defer c.releaseIfSlow(lease)()
 		return c.examined(lease, do(lease))

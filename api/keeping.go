@@ -16,6 +16,7 @@ const shortly = time.Millisecond
 type keeping struct {
 	call     *call
 	asked    *time.Duration // 0: not at all; negative: for ever; nil: the request doesn't say
+	anyone   bool           // another node has sent the request, whose client may decide about any instance
 	instance supervisor.Info
 }
 
@@ -31,6 +32,32 @@ func (k *keeping) lend(rq *modelRequest) {
 		ttl := max(0, *k.asked)
 		rq.demand.TTL = k.call.boundTTL(&ttl, rq.target.Model.Key)
 	}
+	if k.asked != nil {
+		rq.demand.Keep = &supervisor.Keep{TTL: k.ttl(rq.target.Model.Key), Own: !k.call.who.May(node.ScopeModelsManage)}
+	}
+}
+
+// ttl is how long the model is kept after the request.
+func (k *keeping) ttl(key string) time.Duration {
+	ttl := max(0, *k.asked)
+	if k.isOver() {
+		ttl = shortly
+	}
+	return *k.call.boundTTL(&ttl, key)
+}
+
+// keptFor is what another node of the cluster says in the header of its request.
+func (c *call) keptFor(keep *supervisor.Keep) *keeping {
+	if keep == nil {
+		return nil
+	}
+	k := c.keeping(&keep.TTL)
+	if keep.TTL == 0 { // unlimited
+		k.asked = new(time.Duration(-1))
+	}
+	k.anyone = !keep.Own
+	c.ends = append(c.ends, k.done)
+	return k
 }
 
 // leased notes the instance that answers.
@@ -40,14 +67,16 @@ func (k *keeping) leased(lease *supervisor.Lease) { k.instance = lease.Instance 
 // itself, and no longer than the settings do.
 func (k *keeping) done() {
 	in, c := &k.instance, k.call
-	if k.asked == nil || in.Spec == nil || !c.owns(in) {
+	if k.asked == nil || in.Spec == nil {
 		return
 	}
-	ttl := max(0, *k.asked)
-	if k.isOver() {
-		ttl = shortly
+	isAllowed := c.owns(in)
+	if c.who.IsNode() {
+		isAllowed = k.anyone || node.OwnerOf(*in) == c.owner()
 	}
-	c.node.Keep(*in, *c.boundTTL(&ttl, in.Spec.Model.Key))
+	if isAllowed {
+		c.node.Keep(*in, k.ttl(in.Spec.Model.Key))
+	}
 }
 
 // owns reports whether the request's identity may decide about an instance.

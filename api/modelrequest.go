@@ -70,6 +70,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	rq.demand.Owner, rq.demand.Unsaved, rq.demand.Local = c.owner(), isUnsaved(body), c.who.IsNode()
 	if c.who.IsNode() {
 		rq.demand.TTL = node.PeerTTL(c.r.Header)
+		c.kept = c.keptFor(node.PeerKeep(c.r.Header))
 	}
 	if rq.target, err = c.asked(body); err != nil {
 		return nil, err

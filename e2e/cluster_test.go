@@ -268,11 +268,33 @@ func TestCluster_ModelsAreManagedFromEveryNode(t *testing.T) {
 	}
 	for _, pinned := range []bool{true, false} {
 		nodes[0].Post("/api/v1/models/pin", harness.Fields{"instance_id": there, "pinned": pinned}).Want(t, http.StatusOK)
-		if got := nodes[1].Get("/api/v1/ps").Get("instances.0.pinned").Bool(); got != pinned {
-			t.Errorf("pinned is %t, want %t", got, pinned)
+		for _, n := range nodes {
+			if got := n.Get("/api/v1/ps").Get("instances.0.pinned"); !got.Exists() || got.Bool() != pinned {
+				t.Errorf("%s: pinned is %s, want %t", n.name(), got.Raw, pinned)
+			}
 		}
 	}
 	nodes[0].Post("/api/v1/models/unload", harness.Fields{"instance_id": there}).Want(t, http.StatusOK)
+	nodes[1].WaitNoEngine(harness.Patience)
+	nodes[0].Post("/api/v1/models/load", harness.Fields{"model": there, "pinned": true}).Want(t, http.StatusOK)
+	for _, n := range nodes {
+		if got := n.Get("/api/v1/ps").Get("instances.0.pinned").Bool(); !got {
+			t.Errorf("%s: what was loaded with it isn't pinned", n.name())
+		}
+	}
+}
+
+// A keep_alive of 0 has the model unloaded after the answer, also on another node.
+func TestCluster_KeepAliveReachesTheNode(t *testing.T) {
+	t.Parallel()
+	nodes, _ := newCluster(t, 2, "")
+	there := nodes[1].name() + "/" + harness.Model
+	ask := harness.Fields{"model": there, "messages": []harness.Fields{{"role": "user", "content": "Hello"}}, "stream": false}
+	nodes[0].Post("/api/chat", ask).Want(t, http.StatusOK) // by a request, not by hand
+	if on := loadedOn(nodes); len(on) != 1 || on[0] != nodes[1] {
+		t.Fatalf("%d nodes have loaded the model", len(on))
+	}
+	nodes[0].Post("/api/chat", ask.With("keep_alive", 0)).Want(t, http.StatusOK)
 	nodes[1].WaitNoEngine(harness.Patience)
 }
 

@@ -158,12 +158,13 @@ type Demand struct {
 	Priority bool                 // passes other waiters, within bounds: for a chat that comes back with a tool's result
 	Notify   *supervisor.Notifier // receives the progress of the wait; may be nil
 
-	Prompt       prefix.Chain // made with [Node.PromptKey]; nil: any slot will do
-	Conversation string       // the first response of the stored conversation that it belongs to; empty: none
-	Unsaved      bool         // the state of its slot is never written to a file
-	Head         uint64       // see [supervisor.Demand]
-	Local        bool         // only this machine may serve it, since another node of the cluster has sent it
-	Avoid        []uint64     // see [supervisor.Demand]
+	Prompt       prefix.Chain     // made with [Node.PromptKey]; nil: any slot will do
+	Conversation string           // the first response of the stored conversation that it belongs to; empty: none
+	Unsaved      bool             // the state of its slot is never written to a file
+	Head         uint64           // see [supervisor.Demand]
+	Local        bool             // only this machine may serve it, since another node of the cluster has sent it
+	Keep         *supervisor.Keep // see [supervisor.Demand]
+	Avoid        []uint64         // see [supervisor.Demand]
 
 	context  supervisor.ContextNeed // see Needs
 	outgrown bool                   // an instance has refused the prompt as too long
@@ -178,7 +179,7 @@ func (n *Node) Acquire(ctx context.Context, t Target, d Demand) (*supervisor.Lea
 	want := supervisor.Demand{
 		Key: t.Model.Key, Instance: t.Instance, Slots: max(1, d.Slots), Owner: d.Owner, Notify: d.Notify, Priority: d.Priority,
 		MayLoad: n.settings.Load().JIT && !t.Model.IsRemote, Context: d.context,
-		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Avoid: d.Avoid, Head: d.Head, Local: d.Local, TTL: d.TTL,
+		Prompt: d.Prompt, Conversation: d.Conversation, Unsaved: d.Unsaved, Via: supervisor.Via(ctx), Avoid: d.Avoid, Head: d.Head, Local: d.Local, TTL: d.TTL, Keep: d.Keep,
 	}
 	var err error
 	if want.Spec, err = n.firstUse(ctx, &t.Model, d); err != nil {

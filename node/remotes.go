@@ -217,7 +217,7 @@ func (n *Node) remoteSpecs(at *reached) []*supervisor.Spec {
 		})
 		parallel := cmp.Or(c.Parallel, m.Slots, remoteDefaults[s.Kind], 16)
 		specs = append(specs, &supervisor.Spec{
-			Model: m.Model, ContextLength: m.Context, Parallel: parallel, Recipe: placed{engine, m},
+			Model: m.Model, ContextLength: m.Context, Parallel: parallel, Pinned: m.Pinned, Recipe: placed{engine, m},
 			Remote: &supervisor.Remote{
 				Server: at.watch, Name: c.Name, Address: c.URL, Kind: s.Kind, Version: s.Version, Model: m.ID, Prefer: c.Prefer, Loaded: m.Loaded, Via: m.Via,
 				Peer: c.Peer != "",
@@ -398,11 +398,19 @@ func (n *Node) loadRemote(ctx context.Context, t Target, o LoadOptions) (supervi
 	case chosen == nil:
 		return supervisor.Info{}, &NotManagedError{t.Model.Key, first.Remote.Name, first.Remote.Kind}
 	}
+	pinned := chosen.Remote.Peer && o.Pinned != nil && *o.Pinned
+	if chosen.Remote.Peer {
+		o.Pinned = nil
+	}
 	if o.isMoreThanContext() {
 		return supervisor.Info{}, &NotChosenError{chosen.Remote.Name}
 	}
 	watch, note, begun := chosen.Remote.Server.(*remote.Watch), chosen.Recipe.(placed), time.Now()
-	if _, err := watch.Load(ctx, &note.model, o.ContextLength); err != nil {
+	id, err := watch.Load(ctx, &note.model, o.ContextLength)
+	if err == nil && pinned {
+		err = watch.Pin(ctx, id, true)
+	}
+	if err != nil {
 		return supervisor.Info{}, &RemoteError{chosen.Remote.Name, err}
 	}
 	watch.Refresh(ctx)
@@ -430,6 +438,7 @@ func (n *Node) pinRemote(ctx context.Context, in *supervisor.Info, pinned bool) 
 			return &RemoteError{on.Name, err}
 		}
 	}
+	watch.Refresh(ctx)
 	return nil
 }
 

@@ -22,6 +22,7 @@ type Lease struct {
 	grant      Grant
 	owner      string         // of the request
 	ttl        *time.Duration // see Demand
+	keep       *Keep          // see Demand
 	answered   atomic.Bool
 	release    sync.Once
 

@@ -17,6 +17,7 @@ type Payload struct {
 	// What only other nodes of a cluster are told of the request, see [Demand]
 	Owner string
 	TTL   *time.Duration
+	Keep  *Keep
 
 	pin    *pin   // the slot that it is pinned to; nil: none
 	moving func() // called as a large one is sent, by the transport; may be nil

@@ -75,7 +75,7 @@ func (k *link) post(ctx context.Context, l *Lease, path string, body Payload) (*
 		cancel(nil)
 	}
 	watch.resume()
-	body.Owner, body.TTL, body.moving = l.owner, l.ttl, watch.renew
+	body.Owner, body.TTL, body.Keep, body.moving = l.owner, l.ttl, l.keep, watch.renew
 	resp, err := k.remote.Server.Post(ctx, path, body)
 	if err != nil {
 		end()

@@ -139,6 +139,13 @@ type Demand struct {
 	Head  uint64         // by which the nodes of a cluster are ranked, the same for all requests of a conversation, see HeadOf; 0: any node will do
 	Local bool           // only this machine may serve it
 	TTL   *time.Duration // how long another node keeps the model loaded that it loads for the request; nil: as its settings say
+	Keep  *Keep          // how long another node keeps the model loaded after the request, wherever it was loaded; nil: as before
+}
+
+// Keep is what a request says of the instance that answers it: for how long it stays loaded without requests from now on.
+type Keep struct {
+	TTL time.Duration // 0: unlimited
+	Own bool          // only if the owner of the request has loaded it
 }
 
 // Acquire waits for slots, loading the model first if necessary. A saved state of the prompt is restored if that pays. The caller must
@@ -169,7 +176,7 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, owner: d.Owner, ttl: d.TTL, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, owner: d.Owner, ttl: d.TTL, keep: d.Keep, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
 	if remote := a.info.Spec.Remote; remote != nil {
 		lease.upstream = &link{supervisor: s, remote: remote}
 	}

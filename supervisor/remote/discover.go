@@ -245,7 +245,7 @@ func (s *Server) native(ctx context.Context, kind string) ([]Model, error) {
 		models = append(models, m)
 	}
 	if s.config.Peer != "" {
-		if err := s.countSlots(ctx, models); err != nil {
+		if err := s.addLoaded(ctx, models); err != nil {
 			return nil, err
 		}
 	}

@@ -26,6 +26,7 @@ type Model struct {
 	Context   int      // tokens that a request gets; 0: unknown
 	Slots     int      // requests that the server works on at a time; 0: unknown
 	Instances []string // its ids of the loaded instances, if it tells
+	Pinned    bool     // one of these is never evicted; only other nodes of the cluster tell
 	Via       []string // the ids of the servers like this one that every request to it passes, as [supervisor.Via]
 }
 

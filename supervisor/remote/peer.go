@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -15,6 +16,7 @@ const (
 	NodeHeader  = "Lm-Node"  // the name of the node that sends the request
 	OwnerHeader = "Lm-Owner" // who has sent it to that node, escaped as in a query
 	TTLHeader   = "Lm-Ttl"   // how long the model stays loaded if the request has it loaded, as a duration of Go
+	KeepHeader  = "Lm-Keep"  // how long it stays loaded after the request, likewise; with ";own": if the owner has loaded it
 )
 
 const (
@@ -57,6 +59,26 @@ func (s *Server) postPeer(ctx context.Context, path string, body supervisor.Payl
 	return resp, nil
 }
 
+const keepOwn = ";own"
+
+func formatKeep(k *supervisor.Keep) string {
+	text := k.TTL.String()
+	if k.Own {
+		text += keepOwn
+	}
+	return text
+}
+
+// ParseKeep returns what another node has sent in the KeepHeader; nil: nothing.
+func ParseKeep(header http.Header) *supervisor.Keep {
+	text, own := strings.CutSuffix(header.Get(KeepHeader), keepOwn)
+	ttl, err := time.ParseDuration(text)
+	if err != nil || ttl < 0 {
+		return nil
+	}
+	return &supervisor.Keep{TTL: ttl, Own: own}
+}
+
 // giveUp gives up the requests to another node that has stopped answering.
 func (w *Watch) giveUp(err error) {
 	if w.config.Peer != "" && errors.Is(err, context.DeadlineExceeded) {
@@ -97,23 +119,25 @@ func (b *peerBody) Close() error {
 	return err
 }
 
-// countSlots asks another node how many requests its instances answer at a time.
-func (s *Server) countSlots(ctx context.Context, models []Model) error {
+// addLoaded asks another node how many requests its instances answer at a time, and whether they are pinned.
+func (s *Server) addLoaded(ctx context.Context, models []Model) error {
 	var said struct {
 		Instances []struct {
-			Model string `json:"model"`
-			Slots int    `json:"slots"`
+			Model  string `json:"model"`
+			Slots  int    `json:"slots"`
+			Pinned bool   `json:"pinned"`
 		} `json:"instances"`
 	}
 	if err := s.get(ctx, "/api/v1/ps", &said); err != nil {
 		return err
 	}
-	slots := map[string]int{}
+	slots, pinned := map[string]int{}, map[string]bool{}
 	for _, in := range said.Instances {
 		slots[in.Model] += max(0, in.Slots)
+		pinned[in.Model] = pinned[in.Model] || in.Pinned
 	}
 	for i := range models {
-		models[i].Slots = slots[models[i].ID]
+		models[i].Slots, models[i].Pinned = slots[models[i].ID], pinned[models[i].ID]
 	}
 	return nil
 }

@@ -122,6 +122,9 @@ func (s *Server) send(ctx context.Context, path string, body supervisor.Payload)
 		if body.TTL != nil {
 			req.Header[TTLHeader] = []string{body.TTL.String()}
 		}
+		if body.Keep != nil {
+			req.Header[KeepHeader] = []string{formatKeep(body.Keep)}
+		}
 	}
 	req.Body, req.ContentLength = body.Reader(), body.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
