@@ -78,6 +78,9 @@ type nativeRun struct {
 	conversation []translate.Item // up to and with what the user says now
 	said         []translate.Item // of it, what this turn adds
 
+	loading  string    // the instance whose load is told; empty: none is
+	loadTold time.Time // since when
+
 	out native.Stream // also of an answer in one piece, which it gathers
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/lmcaddy/lmcaddy/store"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -18,10 +19,15 @@ func (r *nativeRun) whileLoading(loading <-chan supervisor.Progress, exchange fu
 	r.leased = func(lease *supervisor.Lease) {
 		isLeased()
 		r.call.announce()
-		if lease.LoadTime > 0 {
-			r.call.awaitAnnounced()
-			r.event(loadEnd(lease.Instance.ID, lease.LoadTime)) // also where the engine then refuses the request
+		instance, took := lease.Instance.ID, lease.LoadTime
+		if took == 0 && r.loading != "" { // another instance has become free first
+			instance, took = r.loading, time.Since(r.loadTold)
 		}
+		if took > 0 {
+			r.call.awaitAnnounced()
+			r.event(loadEnd(instance, took)) // also where the engine then refuses the request
+		}
+		r.loading = ""
 	}
 	return exchange()
 }
@@ -37,9 +43,13 @@ func (r *nativeRun) tellLoading(loading <-chan supervisor.Progress) (end func())
 			case p := <-loading:
 				switch {
 				case p.LoadTime > 0: // but other requests have its slots for now
+					r.loading = ""
 					r.call.awaitAnnounced()
 					r.event(loadEnd(p.Instance, p.LoadTime))
 				case p.Instance != "":
+					if r.loading == "" {
+						r.loading, r.loadTold = p.Instance, time.Now()
+					}
 					r.call.awaitAnnounced()
 					r.event(translate.Load{Phase: translate.PhaseProgress, Instance: p.Instance, Progress: p.Loaded})
 				}
