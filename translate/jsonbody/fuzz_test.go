@@ -16,6 +16,7 @@ var bodies = []string{
 	``, `{}`, ` { } `, `[]`, `null`, `{"model":"m","stream":false,"ttl":300,"messages":[{"role":"user","content":"Hello"}]}`,
 	`{"model":"a","mod\u0065l":"b"}`, `{"\ud800\u0041":1,"\ud800\u0042":2}`, `{"a":01}`, `{"a":1e999}`, `{"a":-}`, `{"a":"\x"}`, "{\"a\":\"\n\"}", "{\"a\":\"\xff\"}",
 	`{"messages":[{"role":"user","content":[{"type":"text","text":"é🎉"},{"type":"image_url","image_url":{"url":"data:,"}}]}],"n":1,"temperature":0.70}`,
+	`{"messages":[{"role":"user","content":"a\n"},{"role":"user","content":"é"},{"role":"user","content":"b","x":"y"},{"role":"user","content":[7]}]}`,
 	`{"a":[[[[[[]]]]]],"b":{"c":{"d":[true,false,null,-1.5e+3]}}}`,
 	nested(`{"a":`, "1", `}`, MaxDepth), nested(`{"a":`, "1", `}`, MaxDepth+1), manyFields(MaxFields), manyFields(MaxFields + 1),
 }
@@ -39,6 +40,12 @@ func FuzzScan(f *testing.F) {
 		}
 		if diff := cmp.Diff(topLevel(t, raw), values(b)); diff != "" {
 			t.Fatalf("fields (-encoding/json +Scan):\n%s", diff)
+		}
+		for _, m := range b.Messages { // the others make no difference
+			one := string(raw[m.From:m.To])
+			if alone := scanned(t, `{"messages":[`+one+`]}`); len(alone.Messages) != 1 || alone.Messages[0].Plain != m.Plain {
+				t.Fatalf("%s: plain %t, but alone %+v", one, m.Plain, alone.Messages)
+			}
 		}
 	})
 }

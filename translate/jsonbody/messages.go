@@ -1,6 +1,7 @@
 package jsonbody
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
@@ -24,10 +25,14 @@ func (s *Scanner) messages() *translate.Error {
 	if s.Space(); s.Take(']') {
 		return nil
 	}
+	var known heads
 	for {
 		m := Message{From: s.Pos}
 		var err *translate.Error
-		if m.Plain, err = s.message(); err != nil {
+		if m.Plain, err = s.likeKnown(&known); err == nil && !m.Plain {
+			m.Plain, err = s.message(&known)
+		}
+		if err != nil {
 			return err
 		}
 		m.To = s.Pos
@@ -49,18 +54,48 @@ func (s *Scanner) messages() *translate.Error {
 	}
 }
 
+// heads are the beginnings of the last different messages with only a role and a content, up to the content. Most messages
+// begin like one of them.
+type heads struct {
+	all  [4][]byte
+	next int
+}
+
+// likeKnown reads a message that has a known head and then only its content. It returns false without reading anything if the
+// message is another.
+func (s *Scanner) likeKnown(known *heads) (ok bool, _ *translate.Error) {
+	from := s.Pos
+	for _, head := range known.all {
+		if len(head) == 0 || !bytes.HasPrefix(s.Data[from:], head) {
+			continue
+		}
+		s.Pos += len(head)
+		if s.Pos < len(s.Data) && s.Data[s.Pos] == '"' {
+			if err := s.Str(); err != nil {
+				return false, err
+			}
+			if s.Space(); s.Take('}') {
+				return true, nil
+			}
+		}
+		s.Pos = from
+		return false, nil
+	}
+	return false, nil
+}
+
 // message reads one message and reports whether it is plain.
-func (s *Scanner) message() (plain bool, _ *translate.Error) {
+func (s *Scanner) message(known *heads) (plain bool, _ *translate.Error) {
 	if s.Pos >= len(s.Data) || s.Data[s.Pos] != '{' {
 		return false, s.Value(2)
 	}
+	begin := s.Pos
 	s.Pos++
 	if s.Space(); s.Take('}') {
 		return false, nil
 	}
 	names := objectNames{scanner: s, from: len(s.names)}
-	plain = true
-	var hasRole, hasContent bool
+	var fields messageFields
 	for {
 		from := s.Pos
 		if err := s.Key(); err != nil {
@@ -77,23 +112,16 @@ func (s *Scanner) message() (plain bool, _ *translate.Error) {
 		if err := s.Value(3); err != nil {
 			return false, err
 		}
-		value := s.Data[from:s.Pos]
-		switch string(name) {
-		case `"role"`:
-			hasRole = true
-			plain = plain && plainRoles[string(value)]
-		case `"content"`:
-			hasContent = true
-			plain = plain && value[0] == '"'
-		case `"name"`, `"tool_call_id"`:
-			plain = plain && value[0] == '"' && len(value) <= MaxNameLength
-		default:
-			plain = false
-		}
+		fields.add(name, s.Data[from:s.Pos])
 		s.Space()
 		if s.Take('}') {
 			s.names = s.names[:names.from]
-			return plain && hasRole && hasContent, nil
+			plain = fields.arePlain()
+			if plain && fields.count == 2 && string(name) == `"content"` {
+				known.all[known.next] = s.Data[begin:from]
+				known.next = (known.next + 1) % len(known.all)
+			}
+			return plain, nil
 		}
 		if !s.Take(',') {
 			return false, s.unexpected("where ',' or '}' is expected")
@@ -102,5 +130,37 @@ func (s *Scanner) message() (plain bool, _ *translate.Error) {
 	}
 }
 
-// plainRoles are the roles of plain messages, as JSON.
-var plainRoles = map[string]bool{`"system"`: true, `"developer"`: true, `"user"`: true, `"assistant"`: true, `"tool"`: true}
+// messageFields is what is known of a message's fields.
+type messageFields struct {
+	count                    int
+	hasRole, hasContent, odd bool // odd: one of them isn't a plain message's
+}
+
+// add adds a field: its name, in quotes, and its value.
+func (f *messageFields) add(name, value []byte) {
+	f.count++
+	switch string(name) {
+	case `"role"`:
+		f.hasRole = true
+		f.odd = f.odd || !isPlainRole(value)
+	case `"content"`:
+		f.hasContent = true
+		f.odd = f.odd || value[0] != '"'
+	case `"name"`, `"tool_call_id"`:
+		f.odd = f.odd || value[0] != '"' || len(value) > MaxNameLength
+	default:
+		f.odd = true
+	}
+}
+
+func (f *messageFields) arePlain() bool { return f.hasRole && f.hasContent && !f.odd }
+
+// isPlainRole reports whether a JSON value is the role of a plain message.
+func isPlainRole(value []byte) bool {
+	switch string(value) {
+	case `"system"`, `"developer"`, `"user"`, `"assistant"`, `"tool"`:
+		return true
+	default:
+		return false
+	}
+}

@@ -193,6 +193,58 @@ func TestScan_Messages(t *testing.T) {
 	}
 }
 
+// TestScan_MessagesAlike: a message that begins like an earlier one may go on in another way.
+func TestScan_MessagesAlike(t *testing.T) {
+	t.Parallel()
+	for second, plain := range map[string]bool{
+		`{"role":"user","content":"b"}`:               true,
+		`{"role":"user","content":"b" }`:              true,
+		`{"role":"user","content":"b","name":"c"}`:    true,
+		`{"role":"user","content":"b","x":1}`:         false,
+		`{"role":"user","content":["b"]}`:             false,
+		`{"role":"user","content":null}`:              false,
+		`{"role":"user","content":7}`:                 false,
+		`{"role":"user","content":{"role":"user"}}`:   false,
+		`{"role": "user","content":"b"}`:              true,
+		`{"content":"b","role":"user"}`:               true,
+		`{"role":"system","content":"\u00e9\n\"}"}`:   true,
+		`{"role":"user","content":"\n\"}{","name":2}`: false,
+	} {
+		b := scanned(t, `{"messages":[{"role":"user","content":"a"},`+second+`,{"role":"user","content":"c"}]}`)
+		if len(b.Messages) != 3 || !b.Messages[0].Plain || !b.Messages[2].Plain {
+			t.Fatalf("%s: %+v", second, b.Messages)
+		}
+		if m := b.Messages[1]; m.Plain != plain || string(b.Raw[m.From:m.To]) != second {
+			t.Errorf("%s: %+v, want it to be plain: %t", second, m, plain)
+		}
+	}
+	for _, bad := range []string{
+		`{"role":"user","content":"b","role":"user"}`, `{"role":"user","content":"b","content":"c"}`, `{"role":"user","content":"b"`, `{"role":"user","content":"b`,
+		`{"role":"user","content":"\x"}`, "{\"role\":\"user\",\"content\":\"\xff\"}", `{"role":"user","content":}`, `{"role":"user","content":`, `{"role":"user","content":"b"]`,
+	} {
+		if _, err := Scan([]byte(`{"messages":[{"role":"user","content":"a"},` + bad + `]}`)); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+// TestScan_ManyMessages: the room for messages is a guess.
+func TestScan_ManyMessages(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{7, 8, 9, 100, MaxMessages, MaxMessages + 1, MaxMessages + 2, 3 * MaxMessages} {
+		for _, rest := range []string{"", `,"` + strings.Repeat("a", 1<<20) + `"`} {
+			b := scanned(t, `{"messages":[`+strings.TrimSuffix(strings.Repeat("1,", n), ",")+rest+`]}`)
+			want := n
+			if rest != "" {
+				want++
+			}
+			if got := len(b.Messages); got != min(want, MaxMessages+1) || cap(b.Messages) > MaxMessages+9+MaxMessages/4 {
+				t.Errorf("%d messages of %d, with room for %d", got, want, cap(b.Messages))
+			}
+		}
+	}
+}
+
 func TestScan_RefusesDuplicates(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
