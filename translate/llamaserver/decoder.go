@@ -16,6 +16,7 @@ import (
 type decoder struct {
 	frames   jsonbody.Frames
 	chunk    chunk
+	like     likeness
 	begun    bool // the answer has begun, so there is no more progress of the prompt
 	reason   translate.FinishReason
 	calls    int // number of calls that have begun; the last may be open
@@ -68,6 +69,10 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 		return d.finish(emit)
 	}
 	c := &d.chunk
+	if text, timings, ok := d.like.match(data); ok && (timings == nil || jsonbody.IsObject(timings)) {
+		*c = chunk{choice: true, thinking: -1, content: text, timings: timings}
+		return d.told(c, emit)
+	}
 	if !c.parse(data) {
 		return d.end(translate.Fault{Err: translate.Nonsense()}, emit)
 	}
@@ -82,6 +87,12 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 		return d.progress(c.progress, emit)
 	}
 	d.begun = true
+	d.like.learn(data, c)
+	return d.told(c, emit)
+}
+
+// told emits what a chunk of the answer tells.
+func (d *decoder) told(c *chunk, emit func(translate.Event) error) error {
 	d.note(c)
 	err := d.choice(c, emit)
 	if errors.Is(err, errOutOfOrder) {

@@ -31,9 +31,7 @@ type rewriter struct {
 	timings []byte
 
 	said saidSoFar
-
-	before, after []byte // bytes around the text of the last plain chunk: most chunks differ only in their text
-	isTimed       bool   // such chunks have timings behind after
+	like likeness
 }
 
 func (r *rewriter) Append(dst, p []byte) []byte {
@@ -118,7 +116,9 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 	r.note(c)
 	r.said.note(c)
 	r.said.pieces = r.pieces
-	r.learn(data, c)
+	if !r.ask.Timings { // otherwise they are passed on
+		r.like.learn(data, c)
+	}
 	if !c.choice || (r.ask.SingleCall && !c.keepFirstCall()) {
 		return dst
 	}
@@ -139,47 +139,12 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 
 // appendLike appends, without parsing it, a chunk that differs from the last plain one only in its text.
 func (r *rewriter) appendLike(dst, data []byte) ([]byte, bool) {
-	if len(r.before) == 0 || len(data) < len(r.before)+len(r.after)+2 || !bytes.HasPrefix(data, r.before) {
-		return dst, false
-	}
-	text := data[len(r.before):]
-	s := jsonbody.Scanner{Data: text, Lenient: true}
-	if text[0] != '"' || s.Str() != nil {
-		return dst, false
-	}
-	text, rest := text[:s.Pos], text[s.Pos:]
-	if !bytes.HasPrefix(rest, r.after) || len(rest) > len(r.after) && (!r.isTimed || !areTimings(rest[len(r.after):])) {
+	text, _, ok := r.like.match(data)
+	if !ok {
 		return dst, false
 	}
 	r.said.add(&r.said.text, text)
 	return r.chunks.AppendText(dst, text), true
-}
-
-// learn keeps the bytes around the text of a plain chunk.
-func (r *rewriter) learn(data []byte, c *chunk) {
-	if c.content == nil || len(c.delta) != len(`{"content":}`)+len(c.content) || c.finish != nil || c.logprobs != nil ||
-		c.usage != nil || c.verbose != nil || c.others > 0 || r.ask.Timings {
-		return
-	}
-	at := cap(data) - cap(c.content) // content is a part of data, unless the chunk had to be copied
-	if at < 0 || at+len(c.content) > len(data) || &data[at] != &c.content[0] {
-		return
-	}
-	end := len(data)
-	if r.isTimed = c.timings != nil; r.isTimed { // timings differ from chunk to chunk
-		if end -= len(c.timings) + len("}"); end <= at+len(c.content) || !bytes.Equal(data[end:len(data)-1], c.timings) {
-			r.before = r.before[:0]
-			return
-		}
-	}
-	r.before = append(r.before[:0], data[:at]...)
-	r.after = append(r.after[:0], data[at+len(c.content):end]...)
-}
-
-// areTimings reports whether the end of a chunk is a flat object and the closing brace of the chunk.
-func areTimings(end []byte) bool {
-	inner, isEnd := bytes.CutSuffix(end, []byte("}}"))
-	return isEnd && inner[0] == '{' && bytes.IndexByte(inner[1:], '{') < 0 && bytes.IndexByte(inner, '}') < 0
 }
 
 // note records usage, timings and reasons, which any chunk may have. The last ones count.
