@@ -87,7 +87,7 @@ func (a *App) remote(d *caddyfile.Dispenser) error {
 		return wrap(d, err)
 	}
 	for i := range a.Remotes {
-		if a.Remotes[i].name() == r.name() {
+		if strings.EqualFold(a.Remotes[i].name(), r.name()) {
 			return d.Errf("remote %s: another one is called %s: give it a name of its own", r.URL, r.name())
 		}
 	}
@@ -145,6 +145,9 @@ func (r *Remote) check() error {
 		return nil
 	}
 	c := r.config(func(s string) string { return s })
+	if strings.Contains(c.Key, "{") {
+		c.Key = ""
+	}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("remote %s: %w", withoutPassword(r.URL), err)
 	}

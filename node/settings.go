@@ -210,10 +210,11 @@ func checkRemotes(all []remote.Config) error {
 		if err := c.Validate(); err != nil {
 			return fmt.Errorf("remote %s: %w", c.Name, err)
 		}
-		if c.Name == "" || seen[c.Name] {
+		name := strings.ToLower(c.Name)
+		if name == "" || seen[name] {
 			return fmt.Errorf("remote %s: another one has this name: give each a name of its own", c.Name)
 		}
-		seen[c.Name] = true
+		seen[name] = true
 	}
 	return nil
 }

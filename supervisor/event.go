@@ -47,7 +47,7 @@ type (
 		// NoFiles says that the server was out of file descriptors.
 		NoFiles bool
 	}
-	// Configured sets new settings.
+	// Configured sets new settings. Without Specs, these follow.
 	Configured struct {
 		Limits Limits
 		Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now

@@ -371,3 +371,17 @@ func TestFailure_Patience(t *testing.T) {
 	p.at(user(1, "a"))
 	p.due(patience, Spawn{"a", 1})
 }
+
+// New settings may repair what failed.
+func TestFailure_IsForgottenWithNewSettings(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	spec := specOf("a", 1)
+	for range 5 {
+		(&stepper{st: &p.st, now: p.now}).failed(spec, "no worker listens")
+	}
+	p.on(Configured{Specs: map[uint64]*Spec{}})
+	p.at(user(1, "a"), Refuse{1, backingOff("a", p.st.Failures["a"], p.now)})
+	p.on(Configured{})
+	p.on(user(2, "a"), Spawn{"a", 1})
+}

@@ -280,6 +280,9 @@ func (s *stepper) exited(ev Exited) {
 // once.
 func (s *stepper) configured(ev Configured) {
 	s.st.Limits = ev.Limits
+	if ev.Specs == nil { // the administrator may have repaired what failed
+		s.st.Failures = nil
+	}
 	if ev.Limits.SaveAfter <= 0 { // the files are deleted then
 		s.dropSaved(true, func(string, string) bool { return true })
 	}

@@ -210,7 +210,8 @@ func (s *Supervisor) Unload(ctx context.Context, id string) error {
 }
 
 // Configure sets new limits and, by generation, the Spec that each instance would be loaded with now. An instance whose new
-// Spec needs another process is restarted once it is idle. All other settings take effect at once.
+// Spec needs another process is restarted once it is idle. All other settings take effect at once. Without specs, which take a moment to
+// make, nothing but the limits is set yet, and earlier failures of models count no more.
 func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 	s.send(Configured{limits, specs})
 }

@@ -94,7 +94,7 @@ func checkWorker(ctx context.Context, name, at string, patience time.Duration) e
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	default:
-		return fmt.Errorf("the worker %s doesn't answer: it computes for another program, or hangs. A worker serves one program at a time: end the other one, or restart the worker", name)
+		return fmt.Errorf("the worker %s doesn't answer: it computes for another program, hangs, or isn't a worker of llama.cpp. A worker serves one program at a time: end the other one, restart the worker, or correct the address", name)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestPrepare_ABusyWorker(t *testing.T) {
 		t.Errorf("stopped: %v", err)
 	}
 	before := time.Now()
-	if _, err := prepare(t.Context(), busy); err == nil || !strings.Contains(err.Error(), "computes for another program, or hangs") {
+	if _, err := prepare(t.Context(), busy); err == nil || !strings.Contains(err.Error(), "computes for another program, hangs, or") {
 		t.Errorf("busy: %v", err)
 	}
 	if took := time.Since(before); took < freeTimeout || took > freeTimeout+reachTimeout {

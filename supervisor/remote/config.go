@@ -10,6 +10,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -55,8 +56,11 @@ var Kinds = []string{KindLmcaddy, KindVLLM, KindSGLang, KindLMStudio, KindOllama
 // DefaultStall is used where Config.Stall is 0. Servers may be silent through a long prompt.
 const DefaultStall = 10 * time.Minute
 
-// MaxPrefer bounds Config.Prefer, either way.
-const MaxPrefer = 1000
+// MaxPrefer bounds Config.Prefer, either way, and MaxParallel bounds Config.Parallel.
+const (
+	MaxPrefer   = 1000
+	MaxParallel = 100_000
+)
 
 // NameOf returns the name of a remote whose configuration has none.
 func NameOf(address string) string {
@@ -72,18 +76,25 @@ func (c *Config) Validate() error {
 	if err := checkURL(c.URL); err != nil {
 		return err
 	}
-	if strings.ContainsAny(c.Name, "/ \t@") || len(c.Name) > 100 {
-		return fmt.Errorf("name %q: it must have no slash, space or @, and at most 100 bytes", c.Name)
+	if strings.ContainsAny(c.Name, "/ @{}") || len(c.Name) > 100 || printable(c.Name) != c.Name {
+		return fmt.Errorf("name %q: it must have no slash, space, @ or brace, and at most 100 bytes", c.Name)
+	}
+	if strings.ContainsFunc(c.Key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return errors.New("key: it must have no space, line break or letter outside ASCII") // it isn't shown
 	}
 	if c.Kind != "" && !slices.Contains(Kinds, c.Kind) {
 		return fmt.Errorf("kind: %q is not one of: %s", c.Kind, strings.Join(Kinds, ", "))
 	}
 	for _, pattern := range slices.Concat(c.Models, c.Vision, c.Embeddings, c.Rerankers) {
-		if _, err := path.Match(pattern, ""); err != nil {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 			return fmt.Errorf("%q is not a pattern: use * for any characters but a slash", pattern)
 		}
 	}
 	switch {
+	case c.Parallel > MaxParallel:
+		return fmt.Errorf("parallel %d: it must be at most %d", c.Parallel, MaxParallel)
+	case c.ContextLength > maxContext:
+		return fmt.Errorf("context_length %d: it must be at most %d", c.ContextLength, maxContext)
 	case c.Parallel < 0 || c.ContextLength < 0 || c.Stall < 0:
 		return errors.New("parallel, context_length and stall_timeout must not be negative")
 	case c.Prefer < -MaxPrefer || c.Prefer > MaxPrefer:
@@ -108,12 +119,19 @@ func checkURL(address string) error {
 		return errors.New("the address is not a URL") // it may contain a secret
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return errors.New("the address must begin with http:// or https://, and name a host")
+	case u.Port() != "" && !isPort(u.Port()):
+		return fmt.Errorf("the port %s isn't a number from 1 to 65535", u.Port())
 	case u.User != nil:
 		return errors.New("the address must have no user name or password: use the option key")
 	case u.RawQuery != "" || u.Fragment != "":
 		return errors.New("the address must have no ? and no #")
 	}
 	return nil
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
 
 // isSame reports whether two configurations are the same.

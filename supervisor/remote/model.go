@@ -123,8 +123,10 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// maxContext bounds lengths of contexts, in tokens.
+const maxContext = 1 << 30
+
 // tokens returns a length of context.
 func (n number) tokens() int {
-	const most = 1 << 30
-	return int(min(n, most))
+	return int(min(n, maxContext))
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	stdcmp "cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
@@ -365,4 +366,28 @@ func TestWatch_NoticesAnEndAndAReturn(t *testing.T) {
 func listen(t *testing.T, address string) (net.Listener, error) {
 	t.Helper()
 	return new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+}
+
+func TestConfig_RefusesWhatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"no scheme":        {Config{URL: "gpu1:8000"}, "must begin with http:// or https://"},
+		"a password":       {Config{URL: "http://a:secret@gpu1"}, "use the option key"},
+		"a port":           {Config{URL: "http://gpu1:99999"}, "99999 isn't a number from 1 to 65535"},
+		"a control byte":   {Config{Name: "a\x1b"}, "it must have no slash"},
+		"a placeholder":    {Config{Name: "{env.NAME}"}, "brace"},
+		"a key of 2 lines": {Config{Key: "secret\nline"}, "key: it must have no space, line break"},
+		"an empty pattern": {Config{Models: []string{""}}, "is not a pattern"},
+		"parallel":         {Config{Parallel: MaxParallel + 1}, "it must be at most 100000"},
+		"context_length":   {Config{ContextLength: maxContext + 1}, "it must be at most"},
+	} {
+		tt.config.URL = stdcmp.Or(tt.config.URL, "http://gpu1")
+		err := tt.config.Validate()
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
 }
