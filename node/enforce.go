@@ -77,13 +77,20 @@ func (n *Node) apply() {
 	n.lookAtDevices()
 	budget := n.budgetOf(s.MemoryBudget)
 	n.budget.Store(budget)
-	specs := map[uint64]*supervisor.Spec{}
-	for _, in := range n.supervisor.Instances() {
+	specs, restarts := map[uint64]*supervisor.Spec{}, map[string]*supervisor.Spec{}
+	overview := n.supervisor.Overview()
+	for _, in := range overview.Instances {
 		if spec := n.renewed(in.Spec, s); spec != nil {
 			specs[in.Gen] = spec
 		}
 	}
+	for _, in := range overview.Coming {
+		if spec := n.renewed(in.Spec, s); spec != nil {
+			restarts[in.ID] = spec
+		}
+	}
 	n.supervisor.Configure(s.limits(budget), specs)
+	n.supervisor.ConfigureRestarts(restarts)
 	n.background.Go(func() { n.askAllWorkers(s) })
 }
 

@@ -52,6 +52,10 @@ type (
 		Limits Limits
 		Specs  map[uint64]*Spec // by generation: what an instance would be loaded with now
 	}
+	// RestartsConfigured sets what instances that wait for their restart are started with.
+	RestartsConfigured struct {
+		Specs map[string]*Spec // by id
+	}
 	// Respecified changes what doesn't affect the process of an instance, now and after a restart. Change gets copies.
 	Respecified struct {
 		Gen    uint64
@@ -93,16 +97,17 @@ type (
 	Closed struct{}
 )
 
-func (Asked) event()       {}
-func (GaveUp) event()      {}
-func (Returned) event()    {}
-func (Signalled) event()   {}
-func (Measured) event()    {}
-func (Condemned) event()   {}
-func (EndAsked) event()    {}
-func (Exited) event()      {}
-func (Configured) event()  {}
-func (Respecified) event() {}
+func (Asked) event()              {}
+func (GaveUp) event()             {}
+func (Returned) event()           {}
+func (Signalled) event()          {}
+func (Measured) event()           {}
+func (Condemned) event()          {}
+func (EndAsked) event()           {}
+func (Exited) event()             {}
+func (Configured) event()         {}
+func (RestartsConfigured) event() {}
+func (Respecified) event()        {}
 
 func (Savable) event()   {}
 func (Saved) event()     {}

@@ -385,3 +385,19 @@ func TestFailure_IsForgottenWithNewSettings(t *testing.T) {
 	p.on(Configured{})
 	p.on(user(2, "a"), Spawn{"a", 1})
 }
+
+// What waits for its restart is started with the new settings, at once.
+func TestFailure_ARestartHasTheNewSettings(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, Limits{})
+	old, repaired := autoRestart(on(specOf("a", 1), "x:1")), autoRestart(on(specOf("a", 1), "y:1"))
+	p.idle(old)
+	for range 4 {
+		(&stepper{st: &p.st, now: p.now}).failed(old, "no worker listens")
+	}
+	crash(p, 1)
+	p.on(RestartsConfigured{map[string]*Spec{"a": repaired, "b": repaired}}, Spawn{"a", 2})
+	if got := p.st.find(2).Spec; got != repaired {
+		t.Errorf("it is started with %+v", got)
+	}
+}

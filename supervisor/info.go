@@ -74,6 +74,8 @@ type Coming struct {
 	Key string
 	At  time.Time
 	Why string // why it ended; empty: new settings
+
+	Spec *Spec // that it is started with
 }
 
 // Failing describes a model that has failed and hasn't worked since.
@@ -126,7 +128,7 @@ func (s *Supervisor) overview() Overview {
 }
 
 func (s *Supervisor) coming(w *Waiter) Coming {
-	c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore}
+	c := Coming{ID: w.Instance, Key: w.Key, At: w.NotBefore, Spec: w.Spec}
 	switch f := s.state.Failures[w.Key]; {
 	case w.Spared:
 		c.Why = "it ran out of memory while it was loading"

@@ -35,6 +35,8 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.endAsked(ev)
 	case Exited:
 		s.exited(ev)
+	case RestartsConfigured:
+		s.restartsConfigured(ev)
 	case Configured:
 		s.configured(ev)
 	case Respecified:
@@ -308,6 +310,20 @@ func (s *stepper) configured(ev Configured) {
 			}
 		}
 		in.stayIfPinned()
+	}
+}
+
+// restartsConfigured gives new Specs to instances that wait for their restart. The cause of a delay may be gone with the old one.
+func (s *stepper) restartsConfigured(ev RestartsConfigured) {
+	for _, w := range s.st.Waiters[:s.st.restarts()] {
+		spec := ev.Specs[w.Instance]
+		if spec == nil || w.gone || spec.Model.Key != w.Key {
+			continue
+		}
+		w.Spec, w.Full = spec, nil
+		if w.NotBefore.After(s.now) {
+			w.NotBefore = s.now
+		}
 	}
 }
 

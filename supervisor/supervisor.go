@@ -216,6 +216,9 @@ func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 	s.send(Configured{limits, specs})
 }
 
+// ConfigureRestarts sets, by id, the Specs of instances that wait for their restart.
+func (s *Supervisor) ConfigureRestarts(specs map[string]*Spec) { s.send(RestartsConfigured{specs}) }
+
 // Respecify changes what doesn't affect the process in the Spec of an instance, by its generation. It has no effect once that is gone. change
 // may be called several times: it must neither wait nor use the supervisor.
 func (s *Supervisor) Respecify(gen uint64, change func(*Spec)) {
