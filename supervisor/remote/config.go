@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Config says how a remote is reached, and what is used of it.
@@ -79,8 +80,8 @@ func (c *Config) Validate() error {
 	if strings.ContainsAny(c.Name, "/ @{}") || len(c.Name) > 100 || printable(c.Name) != c.Name {
 		return fmt.Errorf("name %q: it must have no slash, space, @ or brace, and at most 100 bytes", c.Name)
 	}
-	if strings.ContainsFunc(c.Key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return errors.New("key: it must have no space, line break or letter outside ASCII") // it isn't shown
+	if strings.ContainsFunc(c.Key, unicode.IsControl) {
+		return errors.New("key: it must have no line break and no other control character") // it isn't shown
 	}
 	if c.Kind != "" && !slices.Contains(Kinds, c.Kind) {
 		return fmt.Errorf("kind: %q is not one of: %s", c.Kind, strings.Join(Kinds, ", "))

@@ -379,7 +379,7 @@ func TestConfig_RefusesWhatCannotBeMeant(t *testing.T) {
 		"a port":           {Config{URL: "http://gpu1:99999"}, "99999 isn't a number from 1 to 65535"},
 		"a control byte":   {Config{Name: "a\x1b"}, "it must have no slash"},
 		"a placeholder":    {Config{Name: "{env.NAME}"}, "brace"},
-		"a key of 2 lines": {Config{Key: "secret\nline"}, "key: it must have no space, line break"},
+		"a key of 2 lines": {Config{Key: "secret\nline"}, "key: it must have no line break"},
 		"an empty pattern": {Config{Models: []string{""}}, "is not a pattern"},
 		"parallel":         {Config{Parallel: MaxParallel + 1}, "it must be at most 100000"},
 		"context_length":   {Config{ContextLength: maxContext + 1}, "it must be at most"},
