@@ -165,10 +165,13 @@ faults: build ## Breaks engines, the server and their surroundings under load; m
 		go test -count 1 -timeout 0 -full $(if $(FAULTS_BEFORE),-before "$(abspath $(FAULTS_BEFORE))") $(FAULTS_FLAGS)
 
 .PHONY: cluster
-cluster: build ## Kills nodes of a cluster for a minute and cuts one off, amid 200 conversations
+cluster: build ## Kills nodes of a cluster for a minute and cuts one off, amid 200 conversations; has one whose clock is wrong
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	cd e2e && LMCADDY_WHOLE=1 LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -v -run '^TestCluster_(NodesAreKilled|ANodeIsCutOff)$$' .
+	tools/clock.sh "$(CACHE)/clock/lmcaddy"
+	cd e2e && LMCADDY_CLOCK_BIN="$(CACHE)/clock/lmcaddy" LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+		go test -tags clock -count 1 -v -run '^TestCluster_ANodesClockIsWrong$$' .
 
 # Of supervisor, the pure files are mutated, and the tests are skipped that start processes or wait. Of store, what needs
 # PostgreSQL is left out.

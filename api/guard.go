@@ -104,7 +104,7 @@ func (c *call) examined(lease *supervisor.Lease, err error) error {
 //
 // A request that was being processed when an engine was lost is suspected of having caused it. It is then sent to an instance
 // where no other request runs. If that is lost as well, the request caused it, and is refused from then on. The other requests
-// are answered by their second attempt.
+// are answered by their second attempt. A remote that can't be reached any more says nothing of the request, so a few others are tried after it.
 func (c *call) guarded(ctx context.Context, target node.Target, demand node.Demand, body func() [][]byte, try func(node.Demand) error) error {
 	key := target.Model.Key
 	known := c.node.Suspicion(key, body)
@@ -142,12 +142,18 @@ func (c *call) guarded(ctx context.Context, target node.Target, demand node.Dema
 		if loss.Kind == supervisor.Ended || loss.Kind == supervisor.Hung {
 			known = c.node.Blame(key, body, loss.Alone)
 		}
+		isGone := loss.Kind == supervisor.Unreachable && turns < maxTurns
 		isCulprit := loss.Kind == supervisor.Hung && loss.Alone || loss.Kind == supervisor.Silent // it would only hang again
 		switch {
 		case broken.again && known == node.Convicted:
 			return crashesEngine()
-		case !broken.again, !isFirst, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
+		case !broken.again, !isFirst && !isGone, isCulprit, loss.Kind == supervisor.ShutDown, ctx.Err() != nil:
 			return broken.told
+		}
+		if isGone {
+			turns++
+			told = broken.told
+			continue
 		}
 		if isFirst = false; broken.by != nil && c.elsewhere(target, &demand, broken.by, false) {
 			told = broken.told

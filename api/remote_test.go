@@ -175,6 +175,26 @@ func TestRemote_AnotherPlaceAnswersBeforeTheFirstByte(t *testing.T) {
 	}
 }
 
+// Several remotes may end at the same time.
+func TestRemote_TwoPlacesEndAndAThirdAnswers(t *testing.T) {
+	t.Parallel()
+	first, second, third := fakeremote.Start(t, "vllm", false, "org/far"), fakeremote.Start(t, "vllm", false, "org/far"), fakeremote.Start(t, "vllm", false, "org/far")
+	third.Text = "Hello from the third."
+	s := serve(t, &fakeengine.Script{}, withRemotes(first, second, third))
+	for _, model := range []string{"a/org/far", "b/org/far", "c/org/far"} {
+		s.await(model)
+	}
+	first.SetDown(true)
+	second.SetDown(true)
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusOK || !strings.Contains(got.body, "third.") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	third.SetDown(true)
+	if got := s.say("org/far", "hi", ""); got.status != http.StatusServiceUnavailable || got.code() != "remote_unreachable" {
+		t.Errorf("when all have ended: %d %s", got.status, got.body)
+	}
+}
+
 func TestRemote_AConnectionThatBreaksIsTriedOnceMore(t *testing.T) {
 	t.Parallel()
 	first, second := fakeremote.Start(t, "vllm", true, "org/far"), fakeremote.Start(t, "vllm", true, "org/far")

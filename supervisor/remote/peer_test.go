@@ -78,3 +78,20 @@ func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
 		t.Error("the answer goes on after the header")
 	}
 }
+
+// A node that tells its models, and then nothing more, hasn't answered.
+func TestPeer_AnswersWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	const models = `{"models":[{"type":"llm","key":"a/b","loaded_instances":[{"id":"a/b","config":{"context_length":4096}}],"max_context_length":4096}]}`
+	s := shapes(t, map[string]string{"/api/v1/models": models, "/api/v1/ps": `{"instances":[{"model":"a/b","slots":3,"pinned":true}]}`})
+	s.config.Kind, s.config.Peer = KindLmcaddy, "a:1"
+	found, err := s.Discover(t.Context())
+	if err != nil || len(found.Models) != 1 || found.Models[0].Slots != 3 || !found.Models[0].Pinned {
+		t.Errorf("%+v, %v", found, err)
+	}
+	s = shapes(t, map[string]string{"/api/v1/models": models})
+	s.config.Kind, s.config.Peer = KindLmcaddy, "a:1"
+	if _, err := s.Discover(t.Context()); err == nil {
+		t.Error("half an answer is taken for a whole one")
+	}
+}
