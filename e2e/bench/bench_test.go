@@ -54,9 +54,9 @@ func TestBench(t *testing.T) {
 	if *full {
 		return
 	}
-	// 2 of the memory; 1 of the swaps; 1 of the authentication and of the hop for each number of clients; of conversations, 3 departures and
+	// 3 of the memory; 1 of the swaps; 1 of the authentication and of the hop for each number of clients; of conversations, 3 departures and
 	// their texts, the agents, 2 of the titles, and the swap; and those of the loads, for each number of clients
-	want := 2 + 1 + 2 + 2 + 4 + 1 + 2 + 1
+	want := 3 + 1 + 2 + 2 + 4 + 1 + 2 + 1
 	for _, w := range p.loads {
 		want += len(p.clients) * len(judge(w, 1, func(string) series { return series{{}} }))
 	}

@@ -14,6 +14,9 @@ type memory struct{ before, first, middle, last int64 }
 // collections.
 const flat = 1.10
 
+// mostMemory is the target for the memory of ours after many small requests, in MiB.
+const mostMemory = 80
+
 func (m memory) growth() float64 { return float64(m.last) / float64(m.first) }
 
 // measureMemory sends requests from 8 clients, after a tenth of their number to warm up.

@@ -116,6 +116,9 @@ func reportMemory(w io.Writer, s site, p plan) (verdicts []verdict, err error) {
 			if name == ours {
 				verdicts = append(verdicts, atMost(what+": memory in the end, to the beginning", m.growth(), flat))
 			}
+			if name == ours && phase.work.name == small.name {
+				verdicts = append(verdicts, atMost(what+": memory in the end, in MiB", mib(m.last), mostMemory))
+			}
 		}
 	}
 	return verdicts, nil

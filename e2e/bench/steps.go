@@ -44,23 +44,24 @@ var steps = []step{
 		caddyS + ".(*Server).logRequest", caddyS + ".(*metricsInstrumentedRoute)", caddyS + ".(*metricsInstrumentedHandler)",
 	}},
 	{name: "reading the request", funcs: []string{
-		"net/http.(*conn).readRequest", "net/http.readRequest", "net/http.(*connReader)", caddyS + ".(*lengthReader)", project + "api.(*call).body", project + "api.(*call).readAll",
+		"net/http.(*conn).readRequest", "net/http.readRequest", "net/http.(*connReader)", caddyS + ".(*lengthReader)",
+		caddyS + ".(*http2Conn).Read", caddyS + ".(*IdleTimeoutReader)", project + "api.(*call).body", project + "api.(*call).readAll",
 		project + "api.fill", project + "api.holdBuffer", project + "api.(*heldBuffer)",
 	}},
 	{name: "translating the answer", funcs: []string{project + "translate"}, under: project + "api.(*run).read"},
 	{name: "parsing and translating the request", funcs: []string{project + "translate", project + "internal/prefix"}},
 	{name: "from the engine", funcs: []string{
 		"net/http.(*persistConn).readLoop", "net/http.(*persistConn).Read", "net/http.ReadResponse", "net/http.(*bodyEOFSignal)",
-		project + "supervisor.(*leasedBody)", project + "supervisor.(*exchange)", project + "supervisor.(*pulse)",
+		project + "supervisor.(*engineConn).readHead", project + "supervisor.limitedHead", project + "supervisor.(*engineBody)", project + "supervisor.(*leasedBody)", project + "supervisor.(*exchange)", project + "supervisor.(*pulse)",
 	}},
 	{name: "to the engine", funcs: []string{
 		"net/http.(*Transport)", "net/http.(*persistConn)", "net/http.(*Request).write", "net/http.(*transferWriter)", "net/http.(*transportRequest)",
 		"net/http.persistConnWriter", "net/http.(*Client)", "net/http.send", project + "supervisor.(*process)", project + "supervisor.(*Lease).Post",
-		project + "supervisor.(*payloadReader)", project + "supervisor.wholeConn",
+		project + "supervisor.(*payloadReader)", project + "supervisor.wholeConn", project + "supervisor.(*engineConn)", project + "supervisor.(*transport)",
 	}},
 	{name: "writing the answer", funcs: []string{
 		"net/http.(*response)", "net/http.(*chunkWriter)", "net/http.checkConnErrorWriter", "net/http.(*ResponseController)", "net/http.Header.",
-		project + "api.(*stream)", project + "api.(*call).write",
+		caddyS + ".(*http2Conn).Write", caddyS + ".(*IdleTimeoutWriter)", project + "api.(*stream)", project + "api.(*call).write",
 	}},
 	{name: "model, queue, slot", funcs: []string{project + "node", project + "supervisor", project + "catalog", project + "api.(*call).onLease", project + "api.(*call).leased"}},
 	{name: "routes, contexts, errors", funcs: []string{project, caddyS + "/reverseproxy"}},
