@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -36,7 +35,7 @@ func (o *offer) refuse(args []byte) string {
 	if s.Space(); bad != nil || s.Pos != len(args) || !jsonbody.IsObject(args) {
 		return "The arguments are not a valid JSON object."
 	}
-	if jsonbody.SizeOf(gjson.ParseBytes(args)).Values > maxArgumentValues {
+	if s.Values > maxArgumentValues {
 		return fmt.Sprintf("The arguments have more than %d values.", maxArgumentValues)
 	}
 	if len(o.Schema) == 0 {

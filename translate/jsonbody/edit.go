@@ -9,17 +9,38 @@ type Edit struct {
 	only map[string]bool
 }
 
+// change is what becomes of a field. Its JSON is in one of two forms; without either, the field is removed.
 type change struct {
-	key, value string // empty to remove the field
+	key, value string
+	large      []byte
+}
+
+func (c *change) removes() bool { return len(c.value) == 0 && len(c.large) == 0 }
+
+func (c *change) size() int { return len(c.value) + len(c.large) }
+
+func (c *change) append(dst []byte) []byte { return append(append(dst, c.value...), c.large...) }
+
+// bytes returns the JSON, which must not be changed.
+func (c *change) bytes() []byte {
+	if c.large != nil {
+		return c.large
+	}
+	return []byte(c.value)
 }
 
 // Set sets a field to a JSON value. The last change of a field counts.
-func (e *Edit) Set(key, value string) {
-	if c := e.find(key); c != nil {
-		c.value = value
+func (e *Edit) Set(key, value string) { e.set(change{key: key, value: value}) }
+
+// SetLarge is Set of a value that isn't copied. It must not be changed afterwards.
+func (e *Edit) SetLarge(key string, value []byte) { e.set(change{key: key, large: value}) }
+
+func (e *Edit) set(to change) {
+	if c := e.find(to.key); c != nil {
+		*c = to
 		return
 	}
-	e.changes = append(e.changes, change{key, value})
+	e.changes = append(e.changes, to)
 }
 
 // Remove removes a field.
@@ -31,10 +52,10 @@ func (e *Edit) Has(key string) bool { return e.find(key) != nil }
 // Value returns the JSON of a field of b with the changes: a part of b.Raw if the field is unchanged, and nil if it is absent.
 func (e *Edit) Value(b *Body, key string) []byte {
 	if c := e.find(key); c != nil {
-		if c.value == "" {
+		if c.removes() {
 			return nil
 		}
-		return []byte(c.value)
+		return c.bytes()
 	}
 	return b.Value(key)
 }
@@ -44,7 +65,7 @@ func (e *Edit) Value(b *Body, key string) []byte {
 func (e *Edit) Only(names map[string]bool) Edit {
 	only := Edit{make([]change, 0, len(e.changes)+4), names}
 	for _, c := range e.changes {
-		if c.value == "" || names[c.key] {
+		if c.removes() || names[c.key] {
 			only.changes = append(only.changes, c)
 		}
 	}
@@ -66,31 +87,31 @@ func (e *Edit) Dropped(body *Body) []string {
 func (e *Edit) Apply(b *Body) []byte {
 	grow := 2
 	for _, c := range e.changes {
-		grow += len(c.key) + len(c.value) + 4
+		grow += len(c.key) + c.size() + 4
 	}
 	out := make([]byte, 0, len(b.Raw)+grow)
 	out = append(out, '{')
 	for i := range b.fields {
 		f := &b.fields[i]
 		c := e.find(string(f.key))
-		if c != nil && c.value == "" || c == nil && !e.keeps(b, f) {
+		if c != nil && c.removes() || c == nil && !e.keeps(b, f) {
 			continue
 		}
 		out = AppendComma(out)
 		out = append(out, b.Raw[f.from:f.value]...)
 		if c != nil {
-			out = append(out, c.value...)
+			out = c.append(out)
 		} else {
 			out = append(out, b.Raw[f.value:f.to]...)
 		}
 	}
 	for _, c := range e.changes {
-		if c.value != "" && !b.has(c.key) {
+		if !c.removes() && !b.has(c.key) {
 			out = AppendComma(out)
 			out = append(out, '"')
 			out = append(out, c.key...)
 			out = append(out, '"', ':')
-			out = append(out, c.value...)
+			out = c.append(out)
 		}
 	}
 	return append(out, '}')
@@ -108,7 +129,7 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 	for i := range b.fields {
 		f := &b.fields[i]
 		c := e.find(string(f.key))
-		if c != nil && c.value == "" || c == nil && !e.keeps(b, f) {
+		if c != nil && c.removes() || c == nil && !e.keeps(b, f) {
 			end(to)
 			continue
 		}
@@ -121,7 +142,7 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 		to = f.to
 		if c != nil {
 			end(f.value)
-			pieces = append(pieces, []byte(c.value))
+			pieces = append(pieces, c.bytes())
 		}
 	}
 	end(to)
@@ -137,11 +158,13 @@ func (e *Edit) keeps(b *Body, f *field) bool {
 func (e *Edit) tail(b *Body, needsComma bool) []byte {
 	grow := 2
 	for _, c := range e.changes {
-		grow += len(c.key) + len(c.value) + 4
+		if !b.has(c.key) {
+			grow += len(c.key) + c.size() + 4
+		}
 	}
 	tail := make([]byte, 0, grow)
 	for _, c := range e.changes {
-		if c.value == "" || b.has(c.key) {
+		if c.removes() || b.has(c.key) {
 			continue
 		}
 		if needsComma {
@@ -149,7 +172,7 @@ func (e *Edit) tail(b *Body, needsComma bool) []byte {
 		}
 		needsComma = true
 		tail = append(append(append(tail, '"'), c.key...), '"', ':')
-		tail = append(tail, c.value...)
+		tail = c.append(tail)
 	}
 	return append(tail, '}')
 }

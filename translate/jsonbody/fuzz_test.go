@@ -155,6 +155,17 @@ func FuzzEdit(f *testing.F) {
 		if pieces := bytes.Join(e.Pieces(b), nil); !jsonEqual(t, pieces, got) {
 			t.Errorf("in pieces: %s, in one: %s", pieces, got)
 		}
+		var large Edit
+		large.SetLarge(removed, value)
+		large.SetLarge(key, value)
+		large.Remove(removed)
+		only := large.Only(map[string]bool{key: true})
+		if again := large.Apply(b); !bytes.Equal(again, got) || !bytes.Equal(large.Value(b, key), value) || !bytes.Equal(only.Value(b, key), value) {
+			t.Errorf("as a large value: %s, else %s", again, got)
+		}
+		if pieces := bytes.Join(large.Pieces(b), nil); !jsonEqual(t, pieces, got) {
+			t.Errorf("as a large value, in pieces: %s, in one: %s", pieces, got)
+		}
 		if !json.Valid(got) {
 			t.Fatalf("not JSON: %s", got)
 		}

@@ -19,6 +19,7 @@ type Scanner struct {
 	Pos     int
 	Lenient bool // the JSON is from an engine: names may repeat, and bytes of strings aren't checked
 	Deep    bool // the JSON is nested too deeply
+	Values  int  // that were read so far, including those within others
 	names   [][]byte
 	list    *[]Message // receives the messages of a request, unless it is nil
 }
@@ -66,6 +67,7 @@ func (s *Scanner) Value(depth int) *translate.Error {
 	if s.Pos >= len(s.Data) {
 		return s.unexpected("where a value is expected")
 	}
+	s.Values++
 	switch c := s.Data[s.Pos]; {
 	case c == '"':
 		return s.Str()

@@ -45,7 +45,7 @@ func (c *chatParser) parseMessages(body *jsonbody.Body, caps request.Caps) *tran
 			return err
 		}
 	}
-	c.Edit.Set("messages", string(append(r.dst, ']')))
+	c.Edit.SetLarge("messages", append(r.dst, ']'))
 	return nil
 }
 
@@ -313,7 +313,8 @@ func (r *messageRewriter) call(path string, call gjson.Result) *translate.Error 
 	case len(id.Str) > jsonbody.MaxNameLength || len(name.Str) > jsonbody.MaxNameLength:
 		return translate.Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	}
-	arguments, err := request.CallArguments(path+".function.arguments", call.Get("function.arguments"))
+	given := call.Get("function.arguments")
+	arguments, err := request.CallArguments(path+".function.arguments", given)
 	if err != nil {
 		return err
 	}
@@ -322,6 +323,12 @@ func (r *messageRewriter) call(path string, call gjson.Result) *translate.Error 
 		r.dst = append(jsonbody.AppendString(append(r.dst, `"id":`...), id.Str), ',')
 	}
 	r.dst = jsonbody.AppendString(append(r.dst, `"type":"function","function":{"name":`...), name.Str)
-	r.dst = append(jsonbody.AppendString(append(r.dst, `,"arguments":`...), arguments), `}}`...)
+	r.dst = append(r.dst, `,"arguments":`...)
+	if given.Type == gjson.String && arguments == given.Str { // as most are
+		r.dst = append(r.dst, given.Raw...)
+	} else {
+		r.dst = jsonbody.AppendString(r.dst, arguments)
+	}
+	r.dst = append(r.dst, `}}`...)
 	return nil
 }

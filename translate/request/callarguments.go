@@ -36,13 +36,13 @@ func CallArguments(path string, v gjson.Result) (string, *translate.Error) {
 	if s.Pos == len(text) {
 		return "{}", nil
 	}
+	isObject := text[s.Pos] == '{'
 	bad := s.Value(jsonbody.MaxDepth - maxArgumentDepth)
 	if s.Space(); bad == nil && s.Pos == len(text) {
-		value := gjson.Parse(text)
-		if jsonbody.SizeOf(value).Values > maxArgumentValues {
+		if s.Values > maxArgumentValues {
 			return "", translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxArgumentValues)+` values.`)
 		}
-		if value.IsObject() {
+		if isObject {
 			return text, nil
 		}
 	}
