@@ -53,7 +53,7 @@ type Remote struct {
 	// How many tokens one request gets, for servers that don't tell. Default: unknown.
 	ContextLength int `json:"context_length,omitempty"`
 
-	// How long an answer may send nothing before it is given up. Default: 10m.
+	// How long the remote may neither read a request nor send anything before it is given up. Default: 10m.
 	StallTimeout caddy.Duration `json:"stall_timeout,omitempty"`
 
 	// A file with certificates of authorities that are trusted beside the system's.
