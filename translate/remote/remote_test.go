@@ -220,7 +220,11 @@ data: [DONE]
 
 "finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":9}}`,
 		[]translate.Event{
-			translate.Reasoning{Text: "hm"}, translate.Text{Text: "Hi"}, translate.CallStart{ID: "c1", Name: "f"}, translate.CallArgs{Text: "{}"}, translate.CallDone{},
+			translate.Reasoning{Text: "hm"},
+			translate.Text{Text: "Hi"},
+			translate.CallStart{ID: "c1", Name: "f"},
+			translate.CallArgs{Text: "{}"},
+			translate.CallDone{},
 			translate.Usage{Prompt: 3, Completion: 9, Reasoning: 1},
 			translate.Finish{Reason: translate.FinishToolCalls},
 		},
