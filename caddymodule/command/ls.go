@@ -140,10 +140,16 @@ func modelRow(m *resource.Model) []string {
 	if where := placesInWords(m.Places); where != "" {
 		loaded = strings.TrimPrefix(loaded+", "+where, "-, ")
 	}
-	return []string{
-		m.Key, m.Type, orDash(params), orDash(quantization), size(m.SizeBytes),
-		strconv.Itoa(m.MaxContextLength), loaded,
+	bytes, context := size(m.SizeBytes), strconv.Itoa(m.MaxContextLength)
+	if len(m.Places) > 0 { // remotes may not tell
+		if m.SizeBytes == 0 {
+			bytes = ""
+		}
+		if m.MaxContextLength == 0 {
+			context = ""
+		}
 	}
+	return []string{m.Key, m.Type, orDash(params), orDash(quantization), orDash(bytes), orDash(context), loaded}
 }
 
 // placesInWords names the remotes that have a model; empty: none has.

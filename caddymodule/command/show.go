@@ -99,10 +99,13 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	f.add("Type", "%s", typeInWords(m))
 	f.add("Architecture", "%s", architectureInWords(m))
 	f.add("Quantization", "%s", quantizationInWords(m.Quantization))
-	if len(m.Files) > 0 || len(m.Places) == 0 {
+	isHere := len(m.Files) > 0 || len(m.Places) == 0
+	if isHere {
 		f.add("Size", "%s (%s)", size(m.SizeBytes), count(len(m.Files), "file"))
 	}
-	f.add("Context", "up to %d tokens", m.MaxContextLength)
+	if isHere || m.MaxContextLength > 0 {
+		f.add("Context", "up to %d tokens", m.MaxContextLength)
+	}
 	f.add("Can", "%s", abilities(m))
 	f.add("Engine", "%s", m.Engine)
 	for _, p := range m.Places {
@@ -122,7 +125,9 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	for _, file := range m.Files {
 		fmt.Fprintf(&f, "  %-10s %-10s %s\n", file.Role, size(file.SizeBytes), printable(file.Path))
 	}
-	writeModelSettings(&f, &m.Settings)
+	if isHere { // settings are about loads on this machine
+		writeModelSettings(&f, &m.Settings)
+	}
 	if m.Load != nil || m.LoadError != "" {
 		fmt.Fprintln(&f, "\nA load now")
 	}
