@@ -2,11 +2,18 @@ package remote
 
 import (
 	stdcmp "cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,6 +138,7 @@ func TestDiscover_SaysWhatIsWrong(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	plain, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
+	old := expired(t)
 	aborts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	redirects := httptest.NewServer(http.RedirectHandler("https://127.0.0.1", http.StatusMovedPermanently))
 	for _, s := range []*httptest.Server{plain, secure, aborts, redirects} {
@@ -147,6 +156,8 @@ func TestDiscover_SaysWhatIsWrong(t *testing.T) {
 		"HTTP is expected":  {serverOf(t, Config{URL: "https" + strings.TrimPrefix(plain.URL, "http")}), "its URL must begin with http://"},
 		"unknown authority": {serverOf(t, Config{URL: secure.URL}), "give the option tls_ca or tls_pin"},
 		"another name":      {serverOf(t, Config{URL: strings.Replace(secure.URL, "127.0.0.1", "localhost", 1), CA: authority(t, secure)}), "for another name than the one in its URL"},
+		"expired":           {serverOf(t, Config{URL: old.URL, CA: authority(t, old)}), "its certificate has expired"},
+		"another pin":       {serverOf(t, Config{URL: secure.URL, Pin: strings.Repeat("00", 32)}), "its certificate isn't the one of tls_pin: its SHA-256 is "},
 		"a reset":           {serverOf(t, Config{URL: "http://" + resets(t)}), "connection reset by peer"},
 		"no answer":         {serverOf(t, Config{URL: aborts.URL}), "it ends the connection before its answer is complete"},
 		"no HTTP":           {serverOf(t, Config{URL: "http://" + speaks(t, "SSH-2.0-OpenSSH_9.2\r\n")}), "it doesn't speak HTTP"},
@@ -167,6 +178,29 @@ func authority(t *testing.T, s *httptest.Server) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// expired starts a server whose certificate has expired.
+func expired(t *testing.T) *httptest.Server {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, &made, &made, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
 }
 
 // speaks listens, and sends the same to all who connect.
