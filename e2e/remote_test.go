@@ -158,6 +158,11 @@ func TestRemote_EveryLibrary(t *testing.T) {
 			runNode(t, s, "@anthropic-ai/sdk", "anthropic.cjs")
 			runNode(t, s, "@ai-sdk/anthropic", "ai-sdk.cjs", url)
 			runNode(t, s, "ollama", "ollama.cjs", "remote")
+			m := harness.StartMCP(t, statusTool(harness.Says(redRiver)))
+			said := s.In(t).NativeChat(harness.NativeAsk(useStatus).With("integrations", []any{m.Ephemeral("river")})) // llama-server doesn't tell whether it reasons
+			if call := said.Get(`output.#(type=="tool_call")`); call.Get("tool").Str != "status" || said.Get(`output.#(type=="message")#|@reverse|0.content`).Str != returned+redRiver {
+				t.Errorf("with a tool of an MCP server: %s", said.Raw)
+			}
 		})
 	}
 }
