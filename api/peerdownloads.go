@@ -35,7 +35,7 @@ func (c *call) peerJobs() (jobs []nativeJob, silent []string) {
 			continue
 		}
 		for _, j := range list.Jobs {
-			if c.maySeePeers(&j) {
+			if j.Node = answer.Node; c.maySeePeers(&j) {
 				jobs = append(jobs, c.asShown(j))
 			}
 		}
