@@ -229,3 +229,16 @@ func scribble(p []byte) {
 		p[i] = '#'
 	}
 }
+
+// TestEdit_LargeValueIsNotWrittenTo: what follows a large value in memory is left alone, whoever appends to what the edit gives out.
+func TestEdit_LargeValueIsNotWrittenTo(t *testing.T) {
+	t.Parallel()
+	b := scanned(t, `{"a":1}`)
+	memory := []byte(`[1,2]!`)
+	var e Edit
+	e.SetLarge("a", memory[:5])
+	_ = append(e.Value(b, "a"), '?')
+	if got := string(e.Apply(b)); got != `{"a":[1,2]}` || string(memory) != `[1,2]!` {
+		t.Errorf("%s, and %s in memory", got, memory)
+	}
+}

@@ -1,6 +1,9 @@
 package jsonbody
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Edit is a set of changes to the top-level fields of a body. The zero value changes nothing.
 type Edit struct {
@@ -33,7 +36,7 @@ func (c *change) bytes() []byte {
 func (e *Edit) Set(key, value string) { e.set(change{key: key, value: value}) }
 
 // SetLarge is Set of a value that isn't copied. It must not be changed afterwards.
-func (e *Edit) SetLarge(key string, value []byte) { e.set(change{key: key, large: value}) }
+func (e *Edit) SetLarge(key string, value []byte) { e.set(change{key: key, large: slices.Clip(value)}) }
 
 func (e *Edit) set(to change) {
 	if c := e.find(to.key); c != nil {
@@ -49,7 +52,8 @@ func (e *Edit) Remove(key string) { e.Set(key, "") }
 // Has reports whether the edit changes a field.
 func (e *Edit) Has(key string) bool { return e.find(key) != nil }
 
-// Value returns the JSON of a field of b with the changes: a part of b.Raw if the field is unchanged, and nil if it is absent.
+// Value returns the JSON of a field of b with the changes, which must not be changed: a part of b.Raw if the field is unchanged,
+// and nil if it is absent.
 func (e *Edit) Value(b *Body, key string) []byte {
 	if c := e.find(key); c != nil {
 		if c.removes() {
