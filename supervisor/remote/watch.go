@@ -15,6 +15,8 @@ const (
 	retryEvery = time.Second
 	// listEvery is the interval at which it is asked for its models.
 	listEvery = 30 * time.Second
+	// listPause is between two such questions that requests lead to.
+	listPause = time.Second
 	// askTimeout bounds a check, and listTimeout the list.
 	askTimeout  = 5 * time.Second
 	listTimeout = 20 * time.Second
@@ -79,14 +81,21 @@ func (w *Watch) State() (State, bool) {
 // loop is the goroutine of the watch.
 func (w *Watch) loop(ctx context.Context) {
 	var listed time.Time
+	isDue := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		woken := false
+		woken := isDue
+		isDue = false
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+			if wait := listPause - time.Since(listed); wait > 0 && w.config.Peer == "" {
+				isDue = true
+				timer.Reset(wait)
+				continue
+			}
 			woken = true
 		case <-timer.C:
 		}
