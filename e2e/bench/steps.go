@@ -74,7 +74,7 @@ var steps = []step{
 
 // The functions below which a sample is a system call, an allocation, or wakes another goroutine.
 var (
-	systemCalls = []string{"internal/runtime/syscall.", "syscall.Syscall", "syscall.RawSyscall", "runtime.futex", "runtime.epollwait", "runtime.usleep", "runtime.nanosleep"}
+	systemCalls = []string{"internal/runtime/syscall", "syscall.Syscall", "syscall.RawSyscall", "runtime.futex", "runtime.epollwait", "runtime.usleep", "runtime.nanosleep"}
 	allocations = []string{"runtime.mallocgc", "runtime.growslice", "runtime.newobject", "runtime.makeslice"}
 	wakings     = []string{"runtime.ready", "runtime.goready", "runtime.wakep", "runtime.startm"}
 )
