@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
-	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/anthropic"
@@ -22,7 +20,7 @@ func (c *call) messages() error {
 	if err := c.reserveChat(rq, body, &messages.Chat, 0); err != nil {
 		return refined(err, messagesFields.refine)
 	}
-	r := &messagesRun{run: c.newRun(rq), messages: messages, id: "msg_" + strings.ToLower(rand.Text())}
+	r := &messagesRun{run: c.newRun(rq), messages: messages, id: newID("msg_")}
 	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
 	defer r.close()
 	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &messages.Chat, 0)); err != nil {

@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -31,7 +29,7 @@ func (c *call) chatCompletions() error {
 	r := &chatRun{run: c.newRun(rq), chat: chat, gathered: make([]*openai.ChatChoice, chat.N)}
 	defer r.close()
 	r.answer = openai.ChatBody{
-		Envelope:  openai.Envelope{ID: "chatcmpl-" + strings.ToLower(rand.Text()), Created: time.Now().Unix()},
+		Envelope:  openai.Envelope{ID: newID("chatcmpl-"), Created: time.Now().Unix()},
 		Reasoning: c.node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen,
 	}
 	if err := r.choices(chat.N, func() { r.tail = nil }, r.choice); err != nil {
@@ -101,10 +99,16 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen,
 		SinceArrival: r.sinceArrival, Choice: r.choice, Tail: r.tail,
 	})
-	if passer, ok := engine.(wire.Passer); ok && !chat.Forced && len(chat.Stops) == 0 {
-		return passer.Rewriter(chat, r.chunks), nil
+	if r.passes(resp) {
+		return engine.(wire.Passer).Rewriter(chat, r.chunks), nil
 	}
 	return r.byEvents(resp, wire.DecoderOf(engine, chat, decoder), openai.NewChatStream(r.chunks, chat.SingleCall)), nil
+}
+
+// passes reports whether the engine's own stream is passed on, and not decoded.
+func (r *chatReply) passes(resp *engineResponse) bool {
+	_, ok := resp.engine.(wire.Passer)
+	return ok && r.stream != nil && !r.chat.Forced && len(r.chat.Stops) == 0
 }
 
 // resume goes on by events where the chunks of another engine were passed on.

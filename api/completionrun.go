@@ -3,10 +3,8 @@ package api
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -131,7 +129,7 @@ func (r *completionRun) beginAnswer(resp *engineResponse) *openai.TextAnswer {
 	if r.answer == nil {
 		r.instance = resp.lease.Instance
 		r.answer = openai.NewTextAnswer(openai.Envelope{
-			ID: "cmpl-" + strings.ToLower(rand.Text()), Created: time.Now().Unix(), Model: r.instance.ID, Fingerprint: r.instance.Build.Version,
+			ID: newID("cmpl-"), Created: time.Now().Unix(), Model: r.instance.ID, Fingerprint: r.instance.Build.Version,
 		})
 		if r.stream != nil {
 			r.stream.await()

@@ -56,7 +56,8 @@ func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies 
 			c.kept.leased(lease)
 		}
 		defer lease.Release()
-		defer c.releaseIfSlow(lease)()
+		c.holds(lease)
+		defer c.holdsNoMore(lease)
 		return c.examined(lease, do(lease))
 	})
 }
@@ -64,8 +65,6 @@ func (c *call) onLease(ctx context.Context, rq *modelRequest, slots int, bodies 
 // converse sends one request on a lease, which may be one of several on it, and has the response read. A request to an engine that
 // doesn't keep to its context is bounded first.
 func (c *call) converse(ctx context.Context, lease *supervisor.Lease, target node.Target, request wire.Upstream, read func(*engineResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	engine := c.node.WireOf(&lease.Instance)
 	request, bound, err := c.bounded(ctx, lease, target, engine, request)
 	if err != nil {

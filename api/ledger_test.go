@@ -212,10 +212,10 @@ func TestCall_Leased(t *testing.T) {
 
 func TestTokens_CachedOnesOfAPromptCountOnce(t *testing.T) {
 	t.Parallel()
-	r := &run{spent: map[int]spent{
-		0: {0, translate.Usage{Prompt: 10, Cached: 2, Completion: 1}},
-		1: {0, translate.Usage{Prompt: 10, Cached: 9, Completion: 2}}, // which finds what the first has processed
-		2: {1, translate.Usage{Prompt: 20, Cached: 15, Completion: 3}},
+	r := &run{spent: []spent{
+		{0, 0, translate.Usage{Prompt: 10, Cached: 2, Completion: 1}},
+		{1, 0, translate.Usage{Prompt: 10, Cached: 9, Completion: 2}}, // which finds what the first has processed
+		{2, 1, translate.Usage{Prompt: 20, Cached: 15, Completion: 3}},
 	}}
 	if got := r.usage(); got != (translate.Usage{Prompt: 30, Cached: 17, Completion: 6}) {
 		t.Errorf("%+v", got)

@@ -146,20 +146,37 @@ var closestRoutes = sync.OnceValue(func() []route {
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b route) int { return cmp.Compare(b.literal(), a.literal()) })
 })
 
+// literalRoutes are the routes that leave nothing open, by path.
+var literalRoutes = sync.OnceValue(func() map[string][]route {
+	by := map[string][]route{}
+	for _, r := range routes {
+		if !strings.HasSuffix(r.path, "/") && !strings.Contains(r.path, "*") {
+			by[r.path] = append(by[r.path], r)
+		}
+	}
+	return by
+})
+
 // lookUp finds the route of a request, and the part of the path that it leaves open. allowed are the methods of the path; none
 // if there is no such path. HEAD is allowed where GET is.
 func lookUp(method, path string) (found *route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	all := closestRoutes()
+	all, isOpen := literalRoutes()[path], false // nothing is closer to a path than itself
+	if len(all) == 0 {
+		all, isOpen = closestRoutes(), true
+	}
 	most := 0
 	for i := range all {
 		r := &all[i]
 		if r.literal() < most {
 			break
 		}
-		open, ok := r.match(path)
+		open, ok := "", true
+		if isOpen {
+			open, ok = r.match(path)
+		}
 		if !ok {
 			continue
 		}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type run struct {
 	frames   []byte          // the buffer of tell
 	instance supervisor.Info // that answers, once one does
 	first    time.Duration   // from the request's arrival to the first token; 0: there is none yet
-	spent    map[int]spent   // by the parts' indexes
+	spent    []spent
 }
 
 // part is one upstream request of a run: for the whole answer, for one of its choices, or for a round of it.
@@ -55,7 +56,7 @@ type asking struct {
 
 // spent is what a part has used.
 type spent struct {
-	prompt int
+	index, prompt int // of the part
 	translate.Usage
 }
 
@@ -71,6 +72,12 @@ type reply interface {
 	isSeen(sent bool) bool
 }
 
+// passer is a reply that may pass an engine's own stream on. Then begin gets no recorder, and its rewriter may be one that reads the stream
+// itself.
+type passer interface {
+	passes(resp *engineResponse) bool
+}
+
 // gatherer is the encoder of an answer in one piece, which makes nothing of single events.
 type gatherer func(translate.Event)
 
@@ -82,7 +89,7 @@ func (g gatherer) Append(dst []byte, ev translate.Event) []byte {
 
 // newRun begins to answer a request, which was accepted. From now on a stream is kept alive. The run has to be closed.
 func (c *call) newRun(rq *modelRequest) *run {
-	r := &run{call: c, rq: rq, spent: map[int]spent{}}
+	r := &run{call: c, rq: rq}
 	if rq.stream {
 		r.stream = c.newStream()
 	}
@@ -300,11 +307,19 @@ func (r *run) count(p part, u translate.Usage, counts bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.spent[p.index] = spent{p.prompt, u}
+	i := slices.IndexFunc(r.spent, func(s spent) bool { return s.index == p.index })
+	if i < 0 {
+		i = len(r.spent)
+		r.spent = append(r.spent, spent{index: p.index})
+	}
+	r.spent[i].prompt, r.spent[i].Usage = p.prompt, u
 }
 
 // usage is what all parts have used, complete or not. Each prompt counts once.
 func (r *run) usage() (total translate.Usage) {
+	if len(r.spent) == 1 {
+		return r.spent[0].Usage
+	}
 	prompts := map[int]translate.Usage{}
 	for _, s := range r.spent {
 		total.Completion += s.Completion

@@ -2,9 +2,9 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +25,9 @@ type writing struct {
 	timer *time.Timer
 	limit time.Duration // how long a write may take
 
-	mu   sync.Mutex
-	over bool // the request has ended, so its writer may not be used
+	mu     sync.Mutex
+	over   bool                // the request has ended, so its writer may not be used
+	leases []*supervisor.Lease // that the request holds
 }
 
 // errUnwritable cancels the request of a client that can't be written to.
@@ -70,6 +71,9 @@ func (c *call) giveUpClient() {
 	}
 	c.api.Log.Warn("a client stopped reading; its request is cancelled", "request", c.id)
 	c.cancel(errSlowClient)
+	for _, lease := range c.writing.leases {
+		lease.Release() // the write may still wait: over HTTP/2, a client can block the whole connection
+	}
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(-time.Second))
 }
 
@@ -80,14 +84,16 @@ func (c *call) endWriting() {
 	c.writing.over = true
 }
 
-// releaseIfSlow releases a lease as soon as its client is given up, until end is called. The write may still wait: over HTTP/2, a
-// client can block the whole connection.
-func (c *call) releaseIfSlow(lease *supervisor.Lease) (end func()) {
-	ctx := c.r.Context()
-	stop := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), errSlowClient) {
-			lease.Release()
-		}
-	})
-	return func() { stop() }
+// holds has a lease released as soon as the client is given up.
+func (c *call) holds(lease *supervisor.Lease) {
+	c.writing.mu.Lock()
+	defer c.writing.mu.Unlock()
+	c.writing.leases = append(c.writing.leases, lease)
+}
+
+// holdsNoMore undoes holds.
+func (c *call) holdsNoMore(lease *supervisor.Lease) {
+	c.writing.mu.Lock()
+	defer c.writing.mu.Unlock()
+	c.writing.leases = slices.DeleteFunc(c.writing.leases, func(l *supervisor.Lease) bool { return l == lease })
 }

@@ -160,12 +160,14 @@ func (t *telling) plan(repeating bool) (ok bool) {
 
 // begin has the rewriter take an engine's answer.
 func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
+	if p, ok := t.reply.(passer); ok && t.way == anew && p.passes(resp) {
+		t.recorder = nil
+		t.rewriter, err = t.reply.begin(ctx, resp, nil)
+		return err
+	}
 	if t.way == anew {
 		t.recorder = wire.NewRecorder(t.decoder())
 		t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
-		if _, ok := t.rewriter.(*eventRewriter); !ok {
-			t.recorder = nil
-		}
 		return err
 	}
 	c := resp.call

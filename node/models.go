@@ -75,12 +75,18 @@ func (n *Node) FindNothing(ctx context.Context, name string) { _, _ = n.Find(ctx
 
 // lookup finds a model in the catalog by any of its names, including the identifiers that it can be downloaded by.
 func (n *Node) lookup(ctx context.Context, name string) (catalog.Model, error) {
+	if _, err := n.catalog.Known(name); err == nil {
+		return n.catalog.Lookup(ctx, name) // without its synonyms, which take a while to make
+	}
 	names := namesOf(name)
 	return n.catalog.Lookup(ctx, names[0], names[1:]...)
 }
 
 // known is lookup without reading the disk.
 func (n *Node) known(name string) (catalog.Model, error) {
+	if m, err := n.catalog.Known(name); err == nil {
+		return m, nil
+	}
 	names := namesOf(name)
 	return n.catalog.Known(names[0], names[1:]...)
 }
