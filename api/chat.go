@@ -66,13 +66,13 @@ func (r *chatRun) choice(i int) part {
 }
 
 // begin notes which instance answers. Choices have it in common.
-func (r *chatRun) begin(in supervisor.Info) {
+func (r *chatRun) begin(in *supervisor.Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tail != nil {
 		return
 	}
-	r.instance = in
+	r.instance = *in
 	r.answer.Model, r.answer.Fingerprint, r.answer.Extra = in.ID, in.Build.Version, r.call.extra(in, r.rq.demand.Draft)
 	r.tail = openai.NewChatTail(r.chat.N, r.rq.includeUsage, r.answer.Extra)
 }
@@ -87,7 +87,7 @@ type chatReply struct {
 
 // begin passes the engine's chunks on where its stream allows that and the answer doesn't have to be looked into.
 func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire.Recorder) (wire.Rewriter, error) {
-	r.chatRun.begin(resp.lease.Instance)
+	r.chatRun.begin(&resp.lease.Instance)
 	engine, chat := resp.engine, r.chat
 	if r.stream == nil {
 		gathered := new(openai.ChatChoice)

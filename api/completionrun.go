@@ -163,7 +163,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 
 // more is what the answer has beside the OpenAI-style fields.
 func (r *completionRun) more(total *translate.Outcome) []byte {
-	extra := r.call.extra(r.instance, r.rq.demand.Draft)
+	extra := r.call.extra(&r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // extra makes an answer's fields that aren't OpenAI-style: in v0 the statistics, the model and the engine; elsewhere only the
 // statistics, and only with a draft model. It is nil if there are none.
-func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
+func (c *call) extra(in *supervisor.Info, draft string) openai.Extra {
 	isV0 := c.dialect == nativeDialect
 	if in.Spec.Draft != nil {
 		draft = in.Spec.Draft.Key // the request may name it by an alias, or not at all
@@ -16,12 +16,13 @@ func (c *call) extra(in supervisor.Info, draft string) openai.Extra {
 	if !isV0 && draft == "" {
 		return nil
 	}
-	m, context := in.Spec.Model, in.Spec.ContextLength
+	spec, build := in.Spec, in.Build // in is the caller's
+	m, context := &spec.Model, spec.ContextLength
 	return func(o *translate.Outcome) []byte {
 		extras := openai.Extras{Stats: openai.NewStats(o, context, draft)}
 		if isV0 {
 			extras.ModelInfo = &openai.ModelInfo{Arch: m.Architecture, Quant: m.Quantization.Name, Format: string(m.Format), ContextLength: context}
-			extras.Runtime = &openai.Runtime{Name: in.Build.Engine, Version: in.Build.Version, SupportedFormats: []string{string(m.Format)}}
+			extras.Runtime = &openai.Runtime{Name: build.Engine, Version: build.Version, SupportedFormats: []string{string(m.Format)}}
 		}
 		return extras.Members()
 	}
@@ -32,7 +33,7 @@ func (r *run) withFigures(err error) error {
 	if r.stream == nil || r.instance.ID == "" { // no engine has begun to answer
 		return err
 	}
-	extra := r.call.extra(r.instance, r.rq.demand.Draft)
+	extra := r.call.extra(&r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return err
 	}
