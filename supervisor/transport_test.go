@@ -42,7 +42,7 @@ func transportTo(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goe
 			return nil, err
 		}
 		go func() {
-			defer theirs.Close()
+			defer func() { _ = theirs.Close() }()
 			reader := bufio.NewReader(theirs)
 			for {
 				rq, err := http.ReadRequest(reader)
@@ -74,7 +74,7 @@ func echo(conn net.Conn, rq *http.Request) bool {
 	if err != nil || rq.Header.Get("Authorization") != "Bearer key" || rq.Header.Get("Content-Type") != "application/json" {
 		return false
 	}
-	resp := http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Body: io.NopCloser(strings.NewReader(string(body))), ContentLength: -1, TransferEncoding: []string{"chunked"}}
+	resp := http.Response{StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Body: io.NopCloser(strings.NewReader(string(body))), ContentLength: -1, TransferEncoding: []string{"chunked"}}
 	return resp.Write(conn) == nil
 }
 
@@ -193,7 +193,7 @@ func TestTransport_EndsWithItsContext(t *testing.T) {
 			why := errors.New("the client disconnected")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			ended := make(chan error, 1)
-			tr, _ := answering(t, func(conn net.Conn, rq *http.Request) bool {
+			tr, _ := answering(t, func(conn net.Conn, _ *http.Request) bool {
 				if isBegun {
 					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
 				}
@@ -215,7 +215,7 @@ func TestTransport_EndsWithItsContext(t *testing.T) {
 func TestTransport_Close(t *testing.T) {
 	t.Parallel()
 	var tr *transport
-	tr, dials := answering(t, func(conn net.Conn, rq *http.Request) bool {
+	tr, dials := answering(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
 		tr.close()
 		return true

@@ -1,0 +1,144 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+)
+
+// send handles an event, unless the supervisor has ended.
+func (s *Supervisor) send(event Event) { s.handle(event, caller{}) }
+
+// handle handles an event, in the goroutine that has brought it. c is the caller of an Asked. It returns false if the supervisor has
+// ended.
+func (s *Supervisor) handle(event Event, c caller) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	switch ev := event.(type) {
+	case Asked:
+		s.waiting[ev.Waiter.ID] = c
+		if c.notifier != nil {
+			s.notified++
+		}
+	case Tick:
+		s.due = time.Time{}
+	case Exited:
+		s.measureUnload(ev.Gen)
+		delete(s.running, ev.Gen)
+	case Forgot:
+		s.forget(ev)
+	case Closed:
+		s.cutOff()
+	}
+	now := time.Now()
+	for _, effect := range Step(&s.state, event, now) {
+		s.carryOut(effect)
+	}
+	if s.notified > 0 {
+		s.notify()
+	}
+	s.observe(now)
+	s.setTimer(s.state.Deadline(now), now)
+	if s.state.Closing && len(s.state.Instances) == 0 && len(s.waiting) == 0 {
+		s.ended = true
+		s.timer.Stop()
+		close(s.done)
+	}
+	return true
+}
+
+// look calls a function that reads the state, unless the supervisor has ended.
+func (s *Supervisor) look(read func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		read()
+	}
+}
+
+// tick is called by the timer.
+func (s *Supervisor) tick() { s.send(Tick{}) }
+
+func (s *Supervisor) setTimer(at, now time.Time) {
+	switch {
+	case at.Equal(s.due):
+	case at.IsZero():
+		s.timer.Stop()
+	default:
+		s.timer.Reset(at.Sub(now))
+	}
+	s.due = at
+}
+
+// carryOut never waits: anything slow is done by goroutines of the process.
+func (s *Supervisor) carryOut(effect Effect) {
+	switch e := effect.(type) {
+	case Spawn:
+		s.spawn(e)
+	case Stop:
+		s.stop(e)
+	case Save:
+		s.keep(e)
+	case Grant:
+		a := answer{grant: e, process: s.running[e.Gen]}
+		if in := s.state.find(e.Gen); in != nil {
+			a.info = s.info(in)
+			a.loans = s.state.loans(in, e.Waiter)
+		}
+		s.reply(e.Waiter, a)
+	case Refuse:
+		s.reply(e.Waiter, answer{err: &e.Err})
+	case Loaded:
+		in := s.state.find(e.Gen)
+		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
+		s.measureLoad(in)
+		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.Claim))
+	case Crashed:
+		s.counts.crashed(e.Key)
+		s.log.Error("an engine ended unexpectedly", "instance", e.Instance, "reason", e.Reason)
+	}
+}
+
+func (s *Supervisor) reply(waiter uint64, a answer) {
+	c, ok := s.waiting[waiter]
+	if !ok {
+		return
+	}
+	delete(s.waiting, waiter)
+	if c.notifier != nil {
+		s.notified--
+	}
+	c.answer <- a
+}
+
+func (s *Supervisor) spawn(e Spawn) {
+	in := s.state.find(e.Gen)
+	log := s.log.With("instance", in.ID)
+	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
+		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.Claim))
+	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(ev) })
+	s.running[e.Gen] = p
+	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
+	engine, ok := s.engines[in.Spec.Engine]
+	if !ok {
+		p.cancel()
+		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
+		return
+	}
+	launch := Launch{Spec: in.Spec, Instance: in.ID} // the instance itself is guarded by the lock
+	s.processes.Go(func() { p.run(engine, launch) })
+}
+
+func (s *Supervisor) stop(e Stop) {
+	if in := s.state.find(e.Gen); in != nil {
+		s.log.Info("unloading model", "instance", in.ID, "reason", string(e.Reason))
+		s.counts.stopped(in.Spec.Model.Key, e.Reason)
+	}
+	if p := s.running[e.Gen]; p != nil {
+		p.ending.Store(&e.Reason)
+		p.endingAt = time.Now()
+		p.stop()
+	}
+}
