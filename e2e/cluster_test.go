@@ -310,7 +310,8 @@ func TestCluster_TimeToLiveReachesTheNode(t *testing.T) {
 	nodes[1].WaitNoEngine(harness.Patience)
 }
 
-// Growing conversations find as much of what was processed before on two nodes, whichever is asked, as on one that has as many slots as both.
+// Growing conversations find as much of what was processed before on two nodes, whichever is asked, as on one of them alone. On one with the
+// slots of both they may find more, since a hash decides where each is: of six, one node has five or six in a fifth of the cases.
 func TestCluster_ConversationsStayWarm(t *testing.T) {
 	t.Parallel()
 	nodes, _ := newCluster(t, 2, "")
@@ -325,16 +326,8 @@ func TestCluster_ConversationsStayWarm(t *testing.T) {
 		}
 		return true
 	})
-	const slots = 8 // of two nodes with four each
-	if got := nodes[0].Get("/api/v1/ps").Get("instances.#.slots").Raw; got != "[4,4]" {
-		t.Fatalf("the nodes have %s slots", got)
-	}
-	alone := launchNode(harness.NewHome(t), harness.FreePort(t), harness.StartPostgres(t, nil), "", fmt.Sprintf("model %s {\nparallel %d\n}", harness.Model, slots))
-	alone.Command("load", harness.Model)
-	if got := alone.Get("/api/v1/ps").Get("instances.0.slots").Int(); got != slots {
-		t.Fatalf("the node has %d slots", got)
-	}
-	two, one := reuse(nodes), reuse([]*node{alone})
+	alone, _ := newCluster(t, 1, "")
+	two, one := reuse(nodes), reuse(alone)
 	t.Logf("%.3f of the tokens were cached on two nodes, %.3f on one", two, one)
 	if two < one*0.95 || one < 0.3 {
 		t.Errorf("%.3f of the tokens were cached on two nodes, %.3f on one", two, one)
