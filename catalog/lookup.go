@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listing is the result of a scan. It is immutable, but for what it knows of the files.
+// listing is the result of a scan. Only unchanged is ever written to again.
 type listing struct {
 	models []Model // sorted by key
 	known  []string

@@ -61,7 +61,7 @@ func TestCluster_DownloadsAreOfAllNodes(t *testing.T) {
 		t.Errorf("the command prints %s", list)
 	}
 
-	// A node that doesn't answer holds nothing up for long.
+	// A node that doesn't answer delays the list only for a moment.
 	there.Signal(syscall.SIGSTOP)
 	begun := time.Now()
 	list := door.Get(downloadPath).Want(t, http.StatusOK)

@@ -220,7 +220,7 @@ func (n *Node) beat() {
 	}
 }
 
-// isSteady reports whether the store could be reached for so long that each node which is there has written its row.
+// isSteady reports whether the store has been reachable for long enough that every living node has written its row.
 func (c *cluster) isSteady() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

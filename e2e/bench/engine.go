@@ -97,7 +97,7 @@ func isWhole(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(value, " "), []byte("false"))
 }
 
-// answerWhole answers with the text of a stream of so many events, as llama-server does.
+// answerWhole answers in one body, as llama-server does, with the text that a stream of this number of events has.
 func answerWhole(w http.ResponseWriter, events int) {
 	body := fmt.Appendf(nil, `{"choices":[{"finish_reason":"stop","index":0,"message":{"role":"assistant","content":"%s"}}],"created":1795196661,`+
 		`"model":"lmcaddy/tinychat","system_fingerprint":"b11669-bench","object":"chat.completion"%s,"id":"chatcmpl-BDR7Pa3QhcYUSDPtFMyvmvRzzeUuGXqR"}`,

@@ -57,7 +57,7 @@ var steps = []step{
 	{name: "to the engine", funcs: []string{
 		"net/http.(*Transport)", "net/http.(*persistConn)", "net/http.(*Request).write", "net/http.(*transferWriter)", "net/http.(*transportRequest)",
 		"net/http.persistConnWriter", "net/http.(*Client)", "net/http.send", project + "supervisor.(*process)", project + "supervisor.(*Lease).Post",
-		project + "supervisor.(*payloadReader)", project + "supervisor.wholeConn", project + "supervisor.(*engineConn)", project + "supervisor.(*transport)",
+		project + "supervisor.(*payloadReader)", project + "supervisor.(*engineConn)", project + "supervisor.(*transport)",
 	}},
 	{name: "writing the answer", funcs: []string{
 		"net/http.(*response)", "net/http.(*chunkWriter)", "net/http.checkConnErrorWriter", "net/http.(*ResponseController)", "net/http.Header.",
