@@ -198,7 +198,7 @@ func TestNative_TheContextIsAsLongAsTheFirstRequestSays(t *testing.T) {
 func TestNative_HowAnAnswerEndedIsStored(t *testing.T) {
 	t.Parallel()
 	s := serve(t, noSecond(
-		fakeengine.Rule{Contains: "die", Cues: []fakeengine.Cue{{After: 2, Do: fakeengine.Crash}}},
+		fakeengine.Rule{Contains: "die", Cues: []fakeengine.Cue{{After: 2, Gate: "seen", Do: fakeengine.Crash}}},
 		fakeengine.Rule{Contains: "nothing", Answer: fakeengine.Answer{Pieces: []string{}}},
 	))
 	for _, tt := range []struct{ input, more, status, output string }{
@@ -207,7 +207,13 @@ func TestNative_HowAnAnswerEndedIsStored(t *testing.T) {
 		{"nothing", "", "completed", `[]`},
 		{"die", `,"temperature":1`, "failed", `[{"type":"message","content":"Hello from"}]`},
 	} {
-		_, _, result := s.nativeStream(tt.input, tt.more).rest()
+		st := s.nativeStream(tt.input, tt.more)
+		if tt.status == "failed" { // the engine ends when the client has read what it said
+			st.until("message.delta")
+			st.until("message.delta")
+			s.fake.Release("seen")
+		}
+		_, _, result := st.rest()
 		id := result.Get("response_id").Str
 		got := s.do("GET", "/api/v1/responses/"+id, "")
 		if got.status != 200 || gjson.Get(got.body, "status").Str != tt.status || gjson.Get(got.body, "output").Raw != tt.output || result.Get("output").Raw != tt.output {

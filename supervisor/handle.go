@@ -33,13 +33,14 @@ func (s *Supervisor) handle(event Event, c caller) bool {
 		s.cutOff()
 	}
 	now := time.Now()
-	for _, effect := range Step(&s.state, event, now) {
+	effects := Step(&s.state, event, now)
+	s.observe(now) // first: whoever is answered finds that the changes were told
+	for _, effect := range effects {
 		s.carryOut(effect)
 	}
 	if s.notified > 0 {
 		s.notify()
 	}
-	s.observe(now)
 	s.setTimer(s.state.Deadline(now), now)
 	if s.state.Closing && len(s.state.Instances) == 0 && len(s.waiting) == 0 {
 		s.ended = true
