@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -36,10 +37,23 @@ func (f *farServer) Alive(context.Context) error { return f.dead }
 
 func (f *farServer) Silence() time.Duration { return f.silence }
 
+// littleBuffered is a listener whose connections hold few bytes that the server hasn't read: a system may hold 32 MiB.
+type littleBuffered struct{ net.Listener }
+
+func (l littleBuffered) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		err = tcp.SetReadBuffer(64 << 10)
+	}
+	return conn, err
+}
+
 // remoteLease returns a lease of a model on a remote that answers by a handler.
 func remoteLease(t *testing.T, far *farServer, handler http.HandlerFunc) (*Supervisor, *Lease) {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewUnstartedServer(handler)
+	server.Listener = littleBuffered{server.Listener}
+	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	far.url = server.URL

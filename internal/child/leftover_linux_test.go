@@ -1,7 +1,10 @@
 package child
 
 import (
+	"io"
 	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -36,5 +39,29 @@ func TestEndLeftovers_EndsWhatHasLeftTheGroup(t *testing.T) {
 				t.Errorf("left in the journal: %v", files)
 			}
 		})
+	}
+}
+
+// A process whose memory the system still frees has no environment any more, and hasn't ended.
+func TestEndLeftovers_WaitsForWhatIsExiting(t *testing.T) {
+	t.Parallel()
+	journal := t.TempDir()
+	large := exec.Command("dd", "if=/dev/zero", "bs=512M", "count=1")
+	large.Env = append(os.Environ(), plain.Mark(journal, "large").Env())
+	out, err := large.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := large.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = large.Wait() })
+	_, err = io.ReadFull(out, make([]byte, 1)) // then dd has filled its memory, and waits for a reader
+	if killed := large.Process.Kill(); err != nil || killed != nil {
+		t.Fatal(err, killed)
+	}
+	EndLeftovers(t.Context(), journal, slog.New(slog.DiscardHandler))
+	if !isDead(large.Process.Pid) {
+		t.Error("a process is exiting yet")
 	}
 }
