@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
 )
@@ -22,17 +21,28 @@ func TestClients_OllamaForNode(t *testing.T) {
 
 // TestClients_OllamaForGo runs ollamaclient.
 func TestClients_OllamaForGo(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "ollamaclient")
+	h := newHub(t, 0)
+	runOllama(t, harness.Start(withOthers(harness.NewHome(t)), h.config()), buildOllama(t))
+}
+
+// buildOllama builds ollamaclient, and returns its path.
+func buildOllama(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "ollamaclient")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = "ollamaclient"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h := newHub(t, 0)
-	s := harness.Start(withOthers(harness.NewHome(t)), h.config())
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	return program
+}
+
+// runOllama runs ollamaclient against a server, with further arguments.
+func runOllama(t *testing.T, s *harness.Server, program string, more ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, s.Base)
+	cmd := exec.CommandContext(ctx, program, append([]string{s.Base}, more...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.User}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

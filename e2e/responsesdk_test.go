@@ -22,9 +22,12 @@ import (
 // TestResponses_OpenAISDK runs OpenAI's own library for Go.
 func TestResponses_OpenAISDK(t *testing.T) {
 	url := harness.StartEverything(t, "streamableHttp")
-	s := harness.Start(harness.NewHome(t), harness.Config{LM: openRemote})
-	client := openai.NewClient(option.WithBaseURL(s.Base+"/v1/"), option.WithAPIKey("none is needed"), option.WithMaxRetries(0))
-	for name, test := range map[string]func(*testing.T, *openai.Client){
+	runOpenAI(t, harness.Start(harness.NewHome(t), harness.Config{LM: openRemote}), responsesChecks(url))
+}
+
+// responsesChecks are the checks of responses, by their names. They use the MCP server at a URL.
+func responsesChecks(url string) map[string]func(*testing.T, *openai.Client) {
+	return map[string]func(*testing.T, *openai.Client){
 		"create":            responsesCreate,
 		"stream":            responsesStream,
 		"a function":        responsesFunction,
@@ -34,8 +37,6 @@ func TestResponses_OpenAISDK(t *testing.T) {
 		"remote MCP":        func(t *testing.T, client *openai.Client) { responsesRemote(t, client, url) },
 		"compact, count":    responsesCompact,
 		"errors":            responsesErrors,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, &client) })
 	}
 }
 
