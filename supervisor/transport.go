@@ -250,7 +250,7 @@ func (c *engineConn) exchange(ctx context.Context, rq *request) (*http.Response,
 	if err != nil {
 		if c.written != nil {
 			c.close() // which ends the write
-			if failed := <-c.written; failed != nil && ctx.Err() == nil && !c.got {
+			if failed := <-c.written; failed != nil && !errors.Is(failed, net.ErrClosed) && ctx.Err() == nil && !c.got {
 				err = failed
 			}
 		}
@@ -386,15 +386,11 @@ func (b *engineBody) leave(isWhole bool) {
 	c.close()
 }
 
-// isWritten reports whether the whole request was written.
+// isWritten reports whether the whole request was written. A write that still waits for the engine is ended.
 func (c *engineConn) isWritten() bool {
 	if c.written == nil {
 		return true
 	}
-	select {
-	case err := <-c.written:
-		return err == nil
-	default:
-		return false
-	}
+	_ = c.SetWriteDeadline(time.Unix(1, 0)) // a write that has nothing left to write doesn't notice
+	return <-c.written == nil && c.SetWriteDeadline(time.Time{}) == nil
 }
