@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -240,5 +242,31 @@ func TestUsage_IsWrittenDownAndLimitsRememberIt(t *testing.T) {
 	}
 	if err != nil || sum != 100 {
 		t.Errorf("%v, %v", used, err)
+	}
+}
+
+// TestUsage_IsCompleteForEveryReader: what one reader is saving, the others see, too, and so does a limit.
+func TestUsage_IsCompleteForEveryReader(t *testing.T) {
+	t.Parallel()
+	n := open(t, home.Dir(t.TempDir()))
+	push(t, n, 1, Settings{})
+	for i := range 50 {
+		who := &Identity{Owner: fmt.Sprint("owner ", i), Limits: Limits{TokensPerDay: 50}}
+		n.Used(who, "a/b", translate.Usage{Prompt: 40, Completion: 10})
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() {
+				used, err := n.Usage(t.Context(), &who.Owner, time.Now().Add(-24*time.Hour), time.Now())
+				if err != nil || len(used) != 1 {
+					t.Errorf("%v, %v", used, err)
+				}
+			})
+		}
+		readers.Go(func() {
+			if _, err := n.Admit(t.Context(), who); err == nil {
+				t.Error("a request is admitted whose limit is reached")
+			}
+		})
+		readers.Wait()
 	}
 }

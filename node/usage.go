@@ -21,11 +21,15 @@ func (e *LimitError) Error() string { return e.Message }
 // meter counts usage and enforces the limits of tokens. A crash loses the last few seconds, which haven't been saved.
 type meter struct {
 	mu      sync.Mutex
-	pending map[store.HourKey]store.UsageCount // not yet saved
+	pending map[store.HourKey]store.UsageCount // not yet saved, nor being saved
 	total   map[usageKey]store.UsageCount      // since the start
 	running map[string]int                     // requests in progress, by owner
 	recent  map[string][]time.Time             // start times of requests in the last minute, by owner
 	today   map[string]spent                   // by owner
+
+	// saving is full while usage is being saved. Stored usage is read, and added to what is pending, while nothing is being saved: otherwise what
+	// is on its way would be missing.
+	saving chan struct{}
 
 	reserved map[string]int64 // tokens reserved for requests in progress, by owner
 	settled  chan struct{}    // closed when a reservation is settled; nil if no request waits for that
@@ -43,6 +47,7 @@ func newMeter() *meter {
 	return &meter{
 		pending: map[store.HourKey]store.UsageCount{}, total: map[usageKey]store.UsageCount{},
 		running: map[string]int{}, recent: map[string][]time.Time{}, today: map[string]spent{}, reserved: map[string]int64{},
+		saving: make(chan struct{}, 1),
 	}
 }
 
@@ -137,6 +142,10 @@ func (n *Node) recall(ctx context.Context, owner string) error {
 	if isKnown {
 		return nil
 	}
+	if err := m.awaitSaved(ctx); err != nil {
+		return err
+	}
+	defer m.saved()
 	used, err := n.Conversations().UsageOf(ctx, owner, day, day)
 	if err != nil {
 		return err
@@ -218,12 +227,28 @@ func (n *Node) note() {
 	}
 }
 
-// noteUsed saves the usage that hasn't been saved.
+// awaitSaved waits until no usage is being saved, and keeps any from being saved until [meter.saved].
+func (m *meter) awaitSaved(ctx context.Context) error {
+	select {
+	case m.saving <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *meter) saved() { <-m.saving }
+
+// noteUsed saves the usage that hasn't been saved. When it returns without an error, all usage up to its call is stored.
 func (n *Node) noteUsed(ctx context.Context) error {
 	s := n.Conversations()
 	if s == nil {
 		return nil
 	}
+	if err := n.meter.awaitSaved(ctx); err != nil {
+		return err
+	}
+	defer n.meter.saved()
 	n.tokens.mu.Lock()
 	used := n.tokens.used
 	n.tokens.used = map[string]time.Time{}
