@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -199,15 +200,16 @@ func TestSummary_OfAResponseInTheBackground(t *testing.T) {
 // Waits at the same time count once, and are parted into those for a load and those for others.
 func TestCall_Leased(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	c := &call{}
-	lease := &supervisor.Lease{LoadTime: 2 * time.Second, RestoreTime: time.Second}
-	c.leased(now.Add(-10*time.Second), lease)
-	c.leased(now.Add(-5*time.Second), &supervisor.Lease{LoadTime: 9 * time.Second}) // at the same time
-	close := func(got, want time.Duration) bool { return got >= want && got < want+time.Second/2 }
-	if of := c.ledger.of; !close(of.Queue, 7*time.Second) || !close(of.Load, 2*time.Second) || of.Restore != time.Second {
-		t.Errorf("%s, %s, %s", of.Queue, of.Load, of.Restore)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		c := &call{}
+		lease := &supervisor.Lease{LoadTime: 2 * time.Second, RestoreTime: time.Second}
+		c.leased(now.Add(-10*time.Second), lease)
+		c.leased(now.Add(-5*time.Second), &supervisor.Lease{LoadTime: 9 * time.Second}) // at the same time
+		if of := c.ledger.of; of.Queue != 7*time.Second || of.Load != 2*time.Second || of.Restore != time.Second {
+			t.Errorf("%s, %s, %s", of.Queue, of.Load, of.Restore)
+		}
+	})
 }
 
 func TestTokens_CachedOnesOfAPromptCountOnce(t *testing.T) {

@@ -100,11 +100,11 @@ func script(role string) int {
 			answer(r.ID, hello)
 		case r.Method == "tools/list":
 			answer(r.ID, `{"tools":[{"name":"one","inputSchema":{"type":"object"}}]}`)
-		case r.Method != "tools/call":
+		case r.Method != "tools/call", r.Params.Name == "ignore":
 			if log := os.Getenv("SEEN"); log != "" {
 				f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 				if err == nil {
-					fmt.Fprintln(f, r.Method)
+					fmt.Fprintln(f, r.Method, r.Params.Name)
 					f.Close()
 				}
 			}
@@ -124,7 +124,6 @@ func script(role string) int {
 		case r.Params.Name == "die":
 			fmt.Fprintln(os.Stderr, "out of luck")
 			return 9
-		case r.Params.Name == "ignore":
 		case r.Params.Name == "deaf":
 			time.Sleep(time.Hour)
 		default:
@@ -247,7 +246,7 @@ func names(tools []mcploop.Tool) []string {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s didn't happen", what)
 		}

@@ -95,7 +95,7 @@ func TestPrepare_ABusyWorker(t *testing.T) {
 	if _, err := prepare(t.Context(), busy); err == nil || !strings.Contains(err.Error(), "computes for another program, hangs, or") {
 		t.Errorf("busy: %v", err)
 	}
-	if took := time.Since(before); took < freeTimeout || took > freeTimeout+reachTimeout {
+	if took := time.Since(before); took < freeTimeout || took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }
