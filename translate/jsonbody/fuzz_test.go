@@ -27,6 +27,10 @@ func FuzzScan(f *testing.F) {
 	for _, body := range bodies {
 		f.Add([]byte(body))
 	}
+	long := strings.Repeat("text ", 30)
+	for _, text := range []string{`\n\"\\\/`, "é日本🎉", `\ud83c\udf89\u0041`, `\ud83c`, "\xe6\x97", "\x80", "\n", `\x`, `"`} {
+		f.Add([]byte(`{"model":"` + long + text + `","messages":[{"role":"user","content":"` + long + text + long + `"}]}`))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		b, err := Scan(raw)
 		if want := isWanted(t, raw); want != (err == nil) {

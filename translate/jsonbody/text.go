@@ -9,12 +9,25 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Str reads a string. Most of a large request is text, so it looks at sixteen bytes at a time, and at single ones only
-// where a quote, an escape or a character beyond ASCII is.
+// shortText is the length of the strings that are read at once: names, roles and the like.
+const shortText = 16
+
+// Str reads a string. Most of a large request is text, so long strings are read in blocks. What a block can't have is looked at byte by byte.
 func (s *Scanner) Str() *translate.Error {
-	data, i := s.Data, s.Pos+1
+	data := s.Data
+	i := nextSpecial(data[:min(s.Pos+1+shortText, len(data))], s.Pos+1)
+	if i < len(data) && data[i] == '"' {
+		s.Pos = i + 1
+		return nil
+	}
 	for {
-		i = nextSpecial(data, i)
+		if i < len(data) && data[i] != '\\' { // escapes come in rows
+			var bad bool
+			if i, bad = s.skip(i); bad {
+				return notUTF8()
+			}
+			i = nextSpecial(data, i)
+		}
 		if i >= len(data) {
 			s.Pos = i
 			return s.unexpected("inside a string")
