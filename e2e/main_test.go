@@ -4,7 +4,9 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/lmcaddy/lmcaddy/e2e/harness"
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	hearSignals()
 	if err := harness.Setup(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -32,4 +35,14 @@ func TestMain(m *testing.M) {
 	harness.CloseBrowser()
 	cleanup()
 	os.Exit(status)
+}
+
+// hearSignals lets the programs under test hear of signals, even if the tests were started by nohup or in the background of a script:
+// programs inherit from these that they ignore some, unless the tests themselves handle them.
+func hearSignals() {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
