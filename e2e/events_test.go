@@ -27,8 +27,8 @@ type eventStream struct {
 	close func()
 }
 
-// events begins to read, over a connection that receives so many bytes ahead; 0: as usual.
-func events(s *harness.Server, token, query, lastID string, ahead int) *eventStream {
+// events begins to read, over TCP, or over a Unix socket if it isn't empty.
+func events(s *harness.Server, token, query, lastID, socket string) *eventStream {
 	s.T.Helper()
 	ctx, cancel := context.WithCancel(s.T.Context())
 	s.T.Cleanup(cancel)
@@ -41,11 +41,10 @@ func events(s *harness.Server, token, query, lastID string, ahead int) *eventStr
 		req.Header.Set("Last-Event-ID", lastID)
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err == nil && ahead > 0 {
-			err = conn.(*net.TCPConn).SetReadBuffer(ahead)
+		if socket != "" {
+			network, address = "unix", socket
 		}
-		return conn, err
+		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
@@ -116,7 +115,7 @@ func TestEvents_OfEverything(t *testing.T) {
 	root, ours, others := created(t, home, "--name", "admin", "--scopes", "admin"), created(t, home, "--name", "user"), created(t, home, "--name", "other", "--models", "nobody/*")
 	admin, user := s.As(root), s.As(ours)
 	const all = "?types=*"
-	sees, own, hidden := events(s, root, all, "", 0), events(s, ours, all, "", 0), events(s, others, "", "", 0)
+	sees, own, hidden := events(s, root, all, "", ""), events(s, ours, all, "", ""), events(s, others, "", "", "")
 	for _, stream := range []*eventStream{sees, own, hidden} {
 		if first, _ := stream.next(); first.Get("type").Str != "events.start" || first.Get("resumed").Bool() {
 			t.Errorf("the first event: %s", first)
@@ -141,7 +140,7 @@ func TestEvents_OfEverything(t *testing.T) {
 	last := sees.id
 	sees.close()
 	admin.Post(harness.UnloadPath, harness.Fields{"instance_id": "acme/tiny"}).Want(t, http.StatusOK)
-	sees = events(s, root, all, last, 0)
+	sees = events(s, root, all, last, "")
 	if first, _ := sees.next(); !first.Get("resumed").Bool() {
 		t.Errorf("after a break: %s", first)
 	}
@@ -177,7 +176,7 @@ func TestEvents_AReaderThatDoesNotRead(t *testing.T) {
 	token := created(t, l.Home, "--name", "busy")
 	l.wantServed(token)
 	before := residentMemory(t, l.PID)
-	slow := events(l.Server, admin, "", "", 64<<10)
+	slow := events(l.Server, admin, "", "", l.RunFile("lmcaddy.sock")) // the system may keep all events for a TCP connection
 	if first, _ := slow.next(); first.Get("type").Str != "events.start" {
 		t.Fatal(first)
 	}
