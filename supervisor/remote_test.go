@@ -19,9 +19,10 @@ import (
 
 // farServer is a Server for tests.
 type farServer struct {
-	url     string
-	silence time.Duration
-	dead    error
+	url       string
+	transport http.RoundTripper
+	silence   time.Duration
+	dead      error
 }
 
 func (f *farServer) Post(ctx context.Context, path string, body Payload) (*http.Response, error) {
@@ -30,20 +31,32 @@ func (f *farServer) Post(ctx context.Context, path string, body Payload) (*http.
 		return nil, err
 	}
 	req.ContentLength = body.Size()
-	return http.DefaultTransport.RoundTrip(req)
+	return f.transport.RoundTrip(req)
 }
 
 func (f *farServer) Alive(context.Context) error { return f.dead }
 
 func (f *farServer) Silence() time.Duration { return f.silence }
 
-// littleBuffered is a listener whose connections hold few bytes that the server hasn't read: a system may hold 32 MiB.
+// fewBytes is what a connection holds that wasn't read, about. A system may hold 32 MiB at each end.
+const fewBytes = 64 << 10
+
+// littleBuffered is a listener whose connections hold few bytes that the server hasn't read.
 type littleBuffered struct{ net.Listener }
 
 func (l littleBuffered) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		err = tcp.SetReadBuffer(64 << 10)
+		err = tcp.SetReadBuffer(fewBytes)
+	}
+	return conn, err
+}
+
+// dialLittleBuffered returns a connection that holds few bytes that aren't sent.
+func dialLittleBuffered(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		err = tcp.SetWriteBuffer(fewBytes)
 	}
 	return conn, err
 }
@@ -55,8 +68,9 @@ func remoteLease(t *testing.T, far *farServer, handler http.HandlerFunc) (*Super
 	server.Listener = littleBuffered{server.Listener}
 	server.Start()
 	t.Cleanup(server.Close)
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	far.url = server.URL
+	transport := &http.Transport{DialContext: dialLittleBuffered}
+	t.Cleanup(transport.CloseIdleConnections)
+	far.url, far.transport = server.URL, transport
 	s := New(nil, Options{}, slog.New(slog.DiscardHandler))
 	t.Cleanup(s.Close)
 	spec := &Spec{Model: catalog.Model{Key: "a"}, Parallel: 2, Remote: &Remote{Server: far, Name: "r", Kind: "vllm", Version: "1", Address: server.URL}}
