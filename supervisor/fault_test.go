@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -102,6 +103,30 @@ func TestFault_CrashInTheMiddleOfAStream(t *testing.T) {
 	if all := s.Instances(); len(all) != 1 || all[0].InUse != 0 {
 		t.Errorf("a lease of the dead process has freed a slot of the next: %+v", all)
 	}
+}
+
+// What an engine said before it crashed is read, also if its end is known before.
+func TestFault_WhatWasSentBeforeACrashIsRead(t *testing.T) {
+	t.Parallel()
+	s, fake := start(t, &fakeengine.Script{Rules: []fakeengine.Rule{{
+		Answer: fakeengine.Answer{Text: "one two three"}, Cues: []fakeengine.Cue{{After: 2, Gate: "two", Do: fakeengine.Crash}},
+	}}})
+	lease := acquire(t, s, want("m", 1))
+	resp, err := lease.Post(t.Context(), "/v1/chat/completions", []byte(`{"messages":[{"role":"user","content":"hi"}],"stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	fake.Wait(t, fakeengine.At("two"))
+	fake.Release("two")
+	eventually(t, "the crash is known", func() bool { return len(s.Instances()) == 0 })
+	if said, err := io.ReadAll(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(string(said), `"content":" two"`) {
+		t.Errorf("%s, %v", said, err)
+	}
+	if got, want := lease.Lost(t.Context(), io.ErrUnexpectedEOF), (Loss{Ended, true}); got != want {
+		t.Errorf("the loss is %+v, want %+v", got, want)
+	}
+	lease.Release()
 }
 
 func TestFault_CrashWhileLoading(t *testing.T) {

@@ -98,6 +98,7 @@ func (p *process) run(engine Process, l Launch) {
 	if p.ctx.Err() != nil {
 		ended.Reason, ended.Killed, ended.NoFiles = p.loading.whyStopped(), false, false
 	}
+	p.transport.drain()
 	p.cancel()
 	p.log.Info("engine ended", "reason", ended.Reason)
 	p.report(ended) // before exited is closed, so that the state is up to date by then

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -31,6 +34,9 @@ const (
 	// lateAnswer is how long an answer is awaited whose request could not be written: an engine may refuse a large body before it
 	// has read all of it.
 	lateAnswer = 100 * time.Millisecond
+	// drainTime is how long answers may be read further after the engine has exited. What it had sent is there, and the end follows,
+	// unless a process that has escaped holds the connection.
+	drainTime = 10 * time.Second
 )
 
 // transport sends requests to one engine over HTTP/1.1. [http.Transport] has two goroutines for each connection, and each request changes
@@ -199,17 +205,39 @@ func (t *transport) closeIdle() {
 
 // close closes all connections. Answers that are being read break off. Nothing can be sent afterwards.
 func (t *transport) close() {
+	idle, busy := t.end()
+	for _, c := range append(idle, busy...) {
+		c.close()
+	}
+}
+
+// drain is close after the engine has exited: what it had sent of its answers can still be read.
+func (t *transport) drain() {
+	by := time.Now().Add(drainTime)
+	idle, busy := t.end()
+	for _, c := range idle {
+		c.close()
+	}
+	for _, c := range busy {
+		_ = c.SetDeadline(by) // its reader closes it
+	}
+}
+
+// end has nothing sent any more, and returns the connections that are open, without and with a request.
+func (t *transport) end() (idle, busy []*engineConn) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	idle = t.idle
 	t.closed, t.idle = true, nil
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	open := t.open
-	t.open = nil
-	t.mu.Unlock()
-	for c := range open {
-		c.close()
+	for _, c := range idle {
+		delete(t.open, c)
 	}
+	busy = slices.Collect(maps.Keys(t.open))
+	t.open = nil
+	return idle, busy
 }
 
 func (t *transport) isClosed() bool {
@@ -250,7 +278,9 @@ func (c *engineConn) exchange(ctx context.Context, rq *request) (*http.Response,
 	if err != nil {
 		if c.written != nil {
 			c.close() // which ends the write
-			if failed := <-c.written; failed != nil && !errors.Is(failed, net.ErrClosed) && ctx.Err() == nil && !c.got {
+			failed := <-c.written
+			wasEnded := errors.Is(failed, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) // by that
+			if failed != nil && !wasEnded && ctx.Err() == nil && !c.got {
 				err = failed
 			}
 		}
@@ -332,7 +362,7 @@ func (c *engineConn) cause(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, net.ErrClosed) && c.transport.isClosed():
+	case (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)) && c.transport.isClosed():
 		return errEnded
 	default:
 		return err

@@ -228,3 +228,45 @@ func TestTransport_Close(t *testing.T) {
 		t.Errorf("afterwards: %v, %d connections", err, dials.Load())
 	}
 }
+
+// What an engine sent before it exited is read, also by a slow reader.
+func TestTransport_Drain(t *testing.T) {
+	t.Parallel()
+	for name, isHeld := range map[string]bool{"the end follows": false, "another process has the connection": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				tr, dials := transportTo(t, func(conn net.Conn, _ *http.Request) bool {
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+					_, _ = io.WriteString(conn, "1\r\na\r\n") // a pipe waits for its reader
+					if isHeld {
+						_, _ = conn.Read(make([]byte, 1))
+					}
+					return false
+				}, func() (ours, theirs net.Conn, _ error) {
+					ours, theirs = net.Pipe()
+					return ours, theirs, nil
+				})
+				resp, err := tr.do(t.Context(), request{http.MethodPost, "/", "key", Payload{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tr.drain()
+				tr.close()
+				said, err := io.ReadAll(resp.Body)
+				want, after := io.ErrUnexpectedEOF, time.Duration(0)
+				if isHeld {
+					want, after = errEnded, drainTime
+				}
+				if string(said) != "a" || !errors.Is(err, want) || time.Since(begun) != after {
+					t.Errorf("%q, %v after %v", said, err, time.Since(begun))
+				}
+				if _, err := tr.ask(t.Context(), "x"); !errors.Is(err, errEnded) || dials.Load() != 1 {
+					t.Errorf("afterwards: %v, %d connections", err, dials.Load())
+				}
+				synctest.Wait()
+			})
+		})
+	}
+}
