@@ -12,12 +12,72 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// userBlock reads a block of a user's message.
-func (c *conversation) userBlock(path, kind string, block gjson.Result) *translate.Error {
-	if kind == "tool_result" {
-		return c.toolResult(path, block)
+// inputBlock is a block of a message: its known fields, as JSON; nil if they are absent.
+type inputBlock struct {
+	kind, text, thinking, signature, id, name, input, useID, content, isError, source, title, context, toolName []byte
+}
+
+func inputBlockOf(object []byte) (b inputBlock) {
+	for name, value := range jsonbody.Members(object) {
+		switch string(name) {
+		case "type":
+			b.kind = value
+		case "text":
+			b.text = value
+		case "thinking":
+			b.thinking = value
+		case "signature":
+			b.signature = value
+		case "id":
+			b.id = value
+		case "name":
+			b.name = value
+		case "input":
+			b.input = value
+		case "tool_use_id":
+			b.useID = value
+		case "content":
+			b.content = value
+		case "is_error":
+			b.isError = value
+		case "source":
+			b.source = value
+		case "title":
+			b.title = value
+		case "context":
+			b.context = value
+		case "tool_name":
+			b.toolName = value
+		}
 	}
-	parts, err := c.inline(path, kind, block)
+	return b
+}
+
+// eachBlock calls a function with each block of an array, and where it is.
+func eachBlock(path string, blocks []byte, read func(at string, b *inputBlock) *translate.Error) *translate.Error {
+	i := 0
+	for json := range jsonbody.Elements(blocks) {
+		at := path + "." + strconv.Itoa(i)
+		if i++; i > request.MaxParts {
+			return tooManyBlocks(path)
+		}
+		if !isOfType(json, jsonbody.AnObject) {
+			return wrongPlace(at, "an object", json)
+		}
+		b := inputBlockOf(json)
+		if err := read(at, &b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// userBlock reads a block of a user's message.
+func (c *conversation) userBlock(path, kind string, b *inputBlock) *translate.Error {
+	if kind == "tool_result" {
+		return c.toolResult(path, b)
+	}
+	parts, err := c.inline(path, kind, b)
 	c.turn.parts = append(c.turn.parts, parts...)
 	return err
 }
@@ -27,18 +87,17 @@ func (c *conversation) userBlock(path, kind string, block gjson.Result) *transla
 var leftOut = []string{"redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result", "container_upload"}
 
 // assistantBlock reads a block of an earlier answer.
-func (c *conversation) assistantBlock(path, kind string, block gjson.Result) *translate.Error {
+func (c *conversation) assistantBlock(path, kind string, b *inputBlock) *translate.Error {
 	switch {
 	case kind == "text":
-		text := block.Get("text")
-		if text.Type != gjson.String {
-			return wrongPlace(path+".text", "a string", text)
+		if !isOfType(b.text, jsonbody.AString) {
+			return wrongPlace(path+".text", "a string", b.text)
 		}
-		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(text)})
+		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(b.text)})
 	case kind == "thinking":
-		return c.thinking(path, block)
+		return c.thinking(path, b)
 	case kind == "tool_use":
-		return c.toolUse(path, block)
+		return c.toolUse(path, b)
 	case slices.Contains(leftOut, kind), strings.HasSuffix(kind, "_tool_result"):
 	default:
 		return badPlace(path+".type", `must be "text", "thinking" or "tool_use" in a message of the assistant's, not "`+kind+`".`)
@@ -48,63 +107,57 @@ func (c *conversation) assistantBlock(path, kind string, block gjson.Result) *tr
 
 // thinking returns earlier thinking to the model within a tool loop. If the client didn't see the text, it is in the
 // signature.
-func (c *conversation) thinking(path string, block gjson.Result) *translate.Error {
-	thought := block.Get("thinking")
+func (c *conversation) thinking(path string, b *inputBlock) *translate.Error {
 	switch {
-	case thought.Type != gjson.String:
-		return wrongPlace(path+".thinking", "a string", thought)
+	case !isOfType(b.thinking, jsonbody.AString):
+		return wrongPlace(path+".thinking", "a string", b.thinking)
 	case !c.replay:
 		return nil
-	case thought.Str != "":
-		c.turn.reasoning = append(c.turn.reasoning, inside(thought))
+	case len(b.thinking) > len(`""`):
+		c.turn.reasoning = append(c.turn.reasoning, inside(b.thinking))
 	default:
-		if text := signedThought(block.Get("signature").Str); text != "" {
+		if text := signedThought(jsonbody.Unquote(b.signature)); text != "" {
 			quoted := jsonbody.AppendString(nil, text)
-			c.turn.reasoning = append(c.turn.reasoning, string(quoted[1:len(quoted)-1]))
+			c.turn.reasoning = append(c.turn.reasoning, inside(quoted))
 		}
 	}
 	return nil
 }
 
-func (c *conversation) toolUse(path string, block gjson.Result) *translate.Error {
-	id, name, input := block.Get("id"), block.Get("name"), block.Get("input")
+func (c *conversation) toolUse(path string, b *inputBlock) *translate.Error {
 	switch {
-	case id.Type != gjson.String:
-		return wrongPlace(path+".id", "a string", id)
-	case name.Type != gjson.String || name.Str == "":
-		return wrongPlace(path+".name", "a name", name)
-	case input.Exists() && input.Type != gjson.Null && !input.IsObject():
-		return wrongPlace(path+".input", "an object", input)
-	}
-	arguments, err := request.CallArguments(path+".input", input)
-	if err != nil {
-		return err
+	case !isOfType(b.id, jsonbody.AString):
+		return wrongPlace(path+".id", "a string", b.id)
+	case !isOfType(b.name, jsonbody.AString) || len(b.name) == len(`""`):
+		return wrongPlace(path+".name", "a name", b.name)
+	case jsonbody.IsGiven(b.input) && !isOfType(b.input, jsonbody.AnObject):
+		return wrongPlace(path+".input", "an object", b.input)
 	}
 	t := &c.turn
 	if len(t.calls) > 0 {
 		t.calls = append(t.calls, ',')
 	}
-	t.calls = append(append(t.calls, `{"id":`...), id.Raw...)
-	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), name.Raw...)
-	t.calls = append(jsonbody.AppendString(append(t.calls, `,"arguments":`...), arguments), `}}`...)
-	return nil
+	t.calls = append(append(t.calls, `{"id":`...), b.id...)
+	t.calls = append(append(t.calls, `,"type":"function","function":{"name":`...), b.name...)
+	calls, err := request.AppendArguments(append(t.calls, `,"arguments":`...), path+".input", b.input)
+	t.calls = append(calls, `}}`...)
+	return err
 }
 
 // toolResult appends a message with the result of a tool. Images follow as the user's, since the message can't have any.
-func (c *conversation) toolResult(path string, block gjson.Result) *translate.Error {
-	id, content := block.Get("tool_use_id"), block.Get("content")
-	if id.Type != gjson.String {
-		return wrongPlace(path+".tool_use_id", "a string", id)
+func (c *conversation) toolResult(path string, b *inputBlock) *translate.Error {
+	if !isOfType(b.useID, jsonbody.AString) {
+		return wrongPlace(path+".tool_use_id", "a string", b.useID)
 	}
 	said := turn{}
 	switch {
-	case !content.Exists(), content.Type == gjson.Null:
-	case content.Type == gjson.String:
-		said.parts = []request.Content{{Text: inside(content)}}
-	case !content.IsArray():
-		return wrongPlace(path+".content", "a string or an array", content)
+	case !jsonbody.IsGiven(b.content):
+	case isOfType(b.content, jsonbody.AString):
+		said.parts = []request.Content{{Text: inside(b.content)}}
+	case !isOfType(b.content, jsonbody.AnArray):
+		return wrongPlace(path+".content", "a string or an array", b.content)
 	default:
-		parts, err := c.inlineAll(path+".content", content)
+		parts, err := c.inlineAll(path+".content", b.content)
 		if err != nil {
 			return err
 		}
@@ -116,64 +169,52 @@ func (c *conversation) toolResult(path string, block gjson.Result) *translate.Er
 			}
 		}
 	}
-	text := request.JoinTexts(said.parts)
-	if block.Get("is_error").Bool() {
-		text = "Error: " + text
-	}
 	t := &c.turn
 	if len(t.results) > 0 {
 		t.results = append(t.results, ',')
 	}
-	t.results = append(append(t.results, `{"role":"tool","tool_call_id":`...), id.Raw...)
-	t.results = append(append(append(t.results, `,"content":"`...), text...), `"}`...)
+	t.results = append(append(t.results, `{"role":"tool","tool_call_id":`...), b.useID...)
+	t.results = append(t.results, `,"content":"`...)
+	if gjson.ParseBytes(b.isError).Bool() {
+		t.results = append(t.results, "Error: "...)
+	}
+	t.results = append(append(t.results, request.JoinTexts(said.parts)...), `"}`...)
 	return nil
 }
 
 // inlineAll reads the blocks of a user or of a tool's result.
-func (c *conversation) inlineAll(path string, blocks gjson.Result) (all []request.Content, err *translate.Error) {
-	list := jsonbody.AtMost(request.MaxParts, blocks)
-	if len(list) > request.MaxParts {
-		return nil, tooManyBlocks(path)
-	}
-	for i, block := range list {
-		at := path + "." + strconv.Itoa(i)
-		if !block.IsObject() {
-			return nil, wrongPlace(at, "an object", block)
-		}
-		parts, err := c.inline(at, block.Get("type").Str, block)
-		if err != nil {
-			return nil, err
-		}
+func (c *conversation) inlineAll(path string, blocks []byte) (all []request.Content, err *translate.Error) {
+	err = eachBlock(path, blocks, func(at string, b *inputBlock) *translate.Error {
+		parts, err := c.inline(at, jsonbody.Unquote(b.kind), b)
 		all = append(all, parts...)
-	}
-	return all, nil
+		return err
+	})
+	return all, err
 }
 
 // inline converts a block of a user or of a tool's result to texts and images.
-func (c *conversation) inline(path, kind string, block gjson.Result) ([]request.Content, *translate.Error) {
+func (c *conversation) inline(path, kind string, b *inputBlock) ([]request.Content, *translate.Error) {
 	switch kind {
 	case "text":
-		text := block.Get("text")
-		if text.Type != gjson.String {
-			return nil, wrongPlace(path+".text", "a string", text)
+		if !isOfType(b.text, jsonbody.AString) {
+			return nil, wrongPlace(path+".text", "a string", b.text)
 		}
-		return []request.Content{{Text: inside(text)}}, nil
+		return []request.Content{{Text: inside(b.text)}}, nil
 	case "image":
-		return c.image(path, block.Get("source"))
+		return c.image(path, gjson.ParseBytes(b.source))
 	case "document":
-		return c.document(path, block)
+		return c.document(path, b)
 	case "search_result":
-		content := block.Get("content")
-		if !content.IsArray() {
-			return nil, wrongPlace(path+".content", "an array", content)
+		if !isOfType(b.content, jsonbody.AnArray) {
+			return nil, wrongPlace(path+".content", "an array", b.content)
 		}
-		parts, err := c.inlineAll(path+".content", content)
-		return tagged("search_result", block, parts, "source", "title"), err
+		parts, err := c.inlineAll(path+".content", b.content)
+		return tagged("search_result", parts, attribute{"source", b.source}, attribute{"title", b.title}), err
 	case "tool_reference": // all tools are always described to the model
-		if name := block.Get("tool_name"); name.Type == gjson.String {
-			return []request.Content{{Text: `The tool ` + inside(name) + ` can be used.`}}, nil
+		if isOfType(b.toolName, jsonbody.AString) {
+			return []request.Content{{Text: `The tool ` + inside(b.toolName) + ` can be used.`}}, nil
 		}
-		return nil, wrongPlace(path+".tool_name", "a name", block.Get("tool_name"))
+		return nil, wrongPlace(path+".tool_name", "a name", b.toolName)
 	default:
 		return nil, badPlace(path+".type", `must be "text", "image", "document", "search_result" or "tool_result" here, not "`+kind+`".`)
 	}
@@ -198,7 +239,7 @@ func (c *conversation) image(path string, source gjson.Result) ([]request.Conten
 	case !strings.HasPrefix(media.Str, "image/"):
 		return nil, badPlace(path+".media_type", `must be an image's, such as "image/png".`)
 	case data.Type != gjson.String || data.Str == "":
-		return nil, wrongPlace(path+".data", "a base64 string", data)
+		return nil, wrongPlace(path+".data", "a base64 string", jsonOf(data))
 	default:
 		image, err = c.images.Decode(path+".data", data.Str)
 	}
@@ -209,19 +250,29 @@ func (c *conversation) image(path string, source gjson.Result) ([]request.Conten
 }
 
 // document converts a document to text between tags.
-func (c *conversation) document(path string, block gjson.Result) ([]request.Content, *translate.Error) {
+func (c *conversation) document(path string, b *inputBlock) ([]request.Content, *translate.Error) {
 	path += ".source"
-	source := block.Get("source")
-	data, content := source.Get("data"), source.Get("content")
+	var kind string
+	var data, content []byte
+	for name, value := range jsonbody.Members(b.source) {
+		switch string(name) {
+		case "type":
+			kind = jsonbody.Unquote(value)
+		case "data":
+			data = value
+		case "content":
+			content = value
+		}
+	}
 	var parts []request.Content
-	switch kind := source.Get("type").Str; {
-	case kind == "text" && data.Type != gjson.String:
+	switch {
+	case kind == "text" && !isOfType(data, jsonbody.AString):
 		return nil, wrongPlace(path+".data", "a string", data)
 	case kind == "text":
 		parts = []request.Content{{Text: inside(data)}}
-	case kind == "content" && content.Type == gjson.String:
+	case kind == "content" && isOfType(content, jsonbody.AString):
 		parts = []request.Content{{Text: inside(content)}}
-	case kind == "content" && content.IsArray():
+	case kind == "content" && isOfType(content, jsonbody.AnArray):
 		var err *translate.Error
 		if parts, err = c.inlineAll(path+".content", content); err != nil {
 			return nil, err
@@ -232,15 +283,21 @@ func (c *conversation) document(path string, block gjson.Result) ([]request.Cont
 		return nil, translate.Invalid("unsupported_content", path,
 			path+`: must be of type "text" or "content": this server reads no PDF files, fetches no documents and keeps no files. Send the document's text.`)
 	}
-	return tagged("document", block, parts, "title", "context"), nil
+	return tagged("document", parts, attribute{"title", b.title}, attribute{"context", b.context}), nil
 }
 
-// tagged encloses parts in tags, with those attributes that the block has.
-func tagged(name string, block gjson.Result, parts []request.Content, attributes ...string) []request.Content {
+// attribute is an attribute of a tag: its name, and its value as JSON.
+type attribute struct {
+	name  string
+	value []byte
+}
+
+// tagged encloses parts in tags, with those attributes that are texts.
+func tagged(name string, parts []request.Content, attributes ...attribute) []request.Content {
 	tag := []byte("<" + name)
 	for _, a := range attributes {
-		if v := block.Get(a); v.Type == gjson.String && v.Str != "" {
-			tag = append(tag, ` `+a+`=\"`+inside(v)+`\"`...)
+		if isOfType(a.value, jsonbody.AString) && len(a.value) > len(`""`) {
+			tag = append(tag, ` `+a.name+`=\"`+inside(a.value)+`\"`...)
 		}
 	}
 	return slices.Concat([]request.Content{{Text: string(tag) + ">"}}, parts, []request.Content{{Text: "</" + name + ">"}})

@@ -37,32 +37,32 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 			return nil, err
 		}
 	}
-	given := body.Get("messages")
+	given := body.Value("messages")
 	switch {
-	case !given.Exists(), given.Type == gjson.Null:
+	case !jsonbody.IsGiven(given):
 		return nil, translate.Missing("messages")
-	case !given.IsArray():
-		return nil, jsonbody.WrongType("messages", "an array", given)
-	}
-	outline := outlineOf(given)
-	switch {
-	case outline.length == 0:
+	case !isOfType(given, jsonbody.AnArray):
+		return nil, jsonbody.WrongType("messages", "an array", gjson.ParseBytes(given))
+	case len(body.Messages) == 0:
 		return nil, translate.Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
-	case outline.length > request.MaxMessages:
+	case len(body.Messages) > request.MaxMessages:
 		return nil, badPlace("messages", "must hold at most "+strconv.Itoa(request.MaxMessages)+" messages.")
 	}
-	if m.Chat.Forced && outline.endsInPrefill {
+	messages := messagesOf(body)
+	endsInPrefill := messages[len(messages)-1].isOf(translate.RoleAssistant)
+	if m.Chat.Forced && endsInPrefill {
 		return nil, badPlace("tool_choice", `demands a call, but the last message begins another answer: leave out that message, or set tool_choice to {"type":"auto"}.`)
 	}
-	thinks, err := m.parseThinking(body, caps, outline.endsInPrefill)
+	thinks, err := m.parseThinking(body, caps, endsInPrefill)
 	if err != nil {
 		return nil, err
 	}
 	m.Chat.Thinks = caps.Thinks() && (thinks || !m.isOff())
-	if !thinks {
-		outline.replayFrom = math.MaxInt // only a thinking model gets earlier thinking
+	replayFrom := len(messages) // only a thinking model gets earlier thinking
+	if thinks {
+		replayFrom = openLoop(messages)
 	}
-	m.messages, err = parseConversation(body.Get("system"), given, outline, caps)
+	m.messages, err = parseConversation(body, messages, replayFrom, caps)
 	return m, err
 }
 
@@ -119,7 +119,7 @@ func (m *Messages) parseStops(body *jsonbody.Body) *translate.Error {
 	i := 0
 	given.ForEach(func(_, stop gjson.Result) bool {
 		if stop.Type != gjson.String {
-			err = wrongPlace(name+"."+strconv.Itoa(i), "a string", stop)
+			err = wrongPlace(name+"."+strconv.Itoa(i), "a string", jsonOf(stop))
 		} else if stop.Str != "" {
 			m.Chat.Stops = append(m.Chat.Stops, stop.Str)
 		}
@@ -145,13 +145,13 @@ func (m *Messages) parseFormat(body *jsonbody.Body) *translate.Error {
 	case !format.Exists(), format.Type == gjson.Null:
 		return nil
 	case !format.IsObject():
-		return wrongPlace(path, "an object", format)
+		return wrongPlace(path, "an object", jsonOf(format))
 	case format.Get("type").Str != "json_schema":
 		return badPlace(path+".type", `must be "json_schema".`)
 	}
 	schema := request.WithoutNulls(format.Get("schema"))
 	if !schema.IsObject() {
-		return wrongPlace(path+".schema", "an object", schema)
+		return wrongPlace(path+".schema", "an object", jsonOf(schema))
 	}
 	var work request.SchemaWork
 	if err := work.Check(path+".schema", schema); err != nil {
@@ -167,10 +167,18 @@ func badPlace(path, message string) *translate.Error {
 	return translate.Invalid("invalid_value", path, path+": "+message)
 }
 
-// wrongPlace returns the error about a place that has the wrong type or is missing.
-func wrongPlace(path, want string, got gjson.Result) *translate.Error {
-	if !got.Exists() {
+// wrongPlace returns the error about a place that has the wrong type or is missing. got is its JSON.
+func wrongPlace(path, want string, got []byte) *translate.Error {
+	if got == nil {
 		return translate.Invalid("missing_required_parameter", path, path+": Field required, "+want+".")
 	}
-	return translate.Invalid("invalid_type", path, path+": must be "+want+", not "+jsonbody.TypeName(got)+".")
+	return translate.Invalid("invalid_type", path, path+": must be "+want+", not "+jsonbody.TypeName(gjson.ParseBytes(got))+".")
+}
+
+// jsonOf returns the JSON of a value; nil if it doesn't exist.
+func jsonOf(v gjson.Result) []byte {
+	if !v.Exists() {
+		return nil
+	}
+	return []byte(v.Raw)
 }

@@ -18,39 +18,35 @@ import (
 var headerLine = regexp.MustCompile(`^x-anthropic-[a-z0-9-]+:[^\n]*\n*`)
 
 // parseSystem parses the system prompt: a text, or blocks of text. It returns the contents of JSON strings.
-func parseSystem(system gjson.Result) ([]string, *translate.Error) {
+func parseSystem(system []byte) ([]string, *translate.Error) {
 	switch {
-	case !system.Exists(), system.Type == gjson.Null:
+	case !jsonbody.IsGiven(system):
 		return nil, nil
-	case system.Type == gjson.String:
+	case isOfType(system, jsonbody.AString):
 		return withoutHeader([]string{inside(system)}), nil
-	case !system.IsArray():
+	case !isOfType(system, jsonbody.AnArray):
 		return nil, wrongPlace("system", "a string or an array", system)
 	}
 	texts, err := textBlocks("system", system)
-	return withoutHeader(texts), err
+	if err != nil {
+		return nil, err
+	}
+	return withoutHeader(texts), nil
 }
 
 // textBlocks reads blocks that must be texts.
-func textBlocks(path string, blocks gjson.Result) (texts []string, err *translate.Error) {
-	all := jsonbody.AtMost(request.MaxParts, blocks)
-	if len(all) > request.MaxParts {
-		return nil, tooManyBlocks(path)
-	}
-	for i, block := range all {
-		at := path + "." + strconv.Itoa(i)
-		text := block.Get("text")
-		switch kind := block.Get("type"); {
-		case !block.IsObject():
-			return nil, wrongPlace(at, "an object", block)
-		case kind.Str != "text":
-			return nil, badPlace(at+".type", `must be "text".`)
-		case text.Type != gjson.String:
-			return nil, wrongPlace(at+".text", "a string", text)
+func textBlocks(path string, blocks []byte) (texts []string, err *translate.Error) {
+	err = eachBlock(path, blocks, func(at string, b *inputBlock) *translate.Error {
+		switch {
+		case jsonbody.Unquote(b.kind) != "text":
+			return badPlace(at+".type", `must be "text".`)
+		case !isOfType(b.text, jsonbody.AString):
+			return wrongPlace(at+".text", "a string", b.text)
 		}
-		texts = append(texts, inside(text))
-	}
-	return texts, nil
+		texts = append(texts, inside(b.text))
+		return nil
+	})
+	return texts, err
 }
 
 func tooManyBlocks(path string) *translate.Error {
@@ -74,4 +70,4 @@ func withoutHeader(texts []string) []string {
 }
 
 // inside returns the contents of a JSON string: its escaped text without the quotes.
-func inside(v gjson.Result) string { return v.Raw[1 : len(v.Raw)-1] }
+func inside(v []byte) string { return string(v[1 : len(v)-1]) }

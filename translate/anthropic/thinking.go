@@ -33,7 +33,7 @@ func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefi
 		return false, err
 	}
 	if given.Exists() && given.Type != gjson.Null && !given.IsObject() {
-		return false, wrongPlace("thinking", "an object", given)
+		return false, wrongPlace("thinking", "an object", jsonOf(given))
 	}
 	budget := 0
 	switch kind := given.Get("type"); kind.Str {
@@ -70,7 +70,7 @@ func (m *Messages) parseThinking(body *jsonbody.Body, caps request.Caps, isPrefi
 func parseBudget(body *jsonbody.Body, budget gjson.Result) (int, *translate.Error) {
 	const path = "thinking.budget_tokens"
 	if budget.Type != gjson.Number || budget.Num != math.Trunc(budget.Num) {
-		return 0, wrongPlace(path, "a whole number", budget)
+		return 0, wrongPlace(path, "a whole number", jsonOf(budget))
 	}
 	limit, given, err := body.Int("max_tokens")
 	switch {
@@ -116,7 +116,7 @@ func (m *Messages) think(budget int, effort string, caps request.Caps) {
 func parseEffort(body *jsonbody.Body) (string, *translate.Error) {
 	config := body.Get("output_config")
 	if config.Exists() && config.Type != gjson.Null && !config.IsObject() {
-		return "", wrongPlace("output_config", "an object", config)
+		return "", wrongPlace("output_config", "an object", jsonOf(config))
 	}
 	effort := config.Get("effort")
 	switch {

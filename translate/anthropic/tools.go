@@ -16,7 +16,7 @@ import (
 func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	choice := body.Get("tool_choice")
 	if choice.Exists() && choice.Type != gjson.Null && !choice.IsObject() {
-		return wrongPlace("tool_choice", "an object", choice)
+		return wrongPlace("tool_choice", "an object", jsonOf(choice))
 	}
 	m.Chat.SingleCall = choice.Get("disable_parallel_tool_use").Bool()
 	wanted := choice.Get("name").Str
@@ -27,7 +27,7 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	case kind.Str != "tool":
 		return badPlace("tool_choice.type", `must be "auto", "any", "tool" or "none".`)
 	case wanted == "":
-		return wrongPlace("tool_choice.name", "the name of a tool", choice.Get("name"))
+		return wrongPlace("tool_choice.name", "the name of a tool", jsonOf(choice.Get("name")))
 	}
 	tools, offered, err := functionsOf(body.Get("tools"), wanted)
 	isForced := kind.Str == "any" || wanted != ""
@@ -65,7 +65,7 @@ func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, o
 	case !tools.Exists(), tools.Type == gjson.Null:
 		return nil, nil, nil
 	case !tools.IsArray():
-		return nil, nil, wrongPlace("tools", "an array", tools)
+		return nil, nil, wrongPlace("tools", "an array", jsonOf(tools))
 	case len(all) > request.MaxTools:
 		return nil, nil, badPlace("tools", "must hold at most "+strconv.Itoa(request.MaxTools)+" tools.")
 	}
@@ -75,13 +75,13 @@ func functionsOf(tools gjson.Result, wanted string) (functions []request.Tool, o
 		name, schema, kind := tool.Get("name"), tool.Get("input_schema"), tool.Get("type").Str
 		switch {
 		case !tool.IsObject():
-			return nil, nil, wrongPlace(path, "an object", tool)
+			return nil, nil, wrongPlace(path, "an object", jsonOf(tool))
 		case kind != "" && kind != "custom" && !schema.IsObject():
 			continue
 		case name.Type != gjson.String || name.Str == "":
-			return nil, nil, wrongPlace(path+".name", "a name", name)
+			return nil, nil, wrongPlace(path+".name", "a name", jsonOf(name))
 		case !schema.IsObject():
-			return nil, nil, wrongPlace(path+".input_schema", "an object", schema)
+			return nil, nil, wrongPlace(path+".input_schema", "an object", jsonOf(schema))
 		}
 		schema = request.WithoutNulls(schema)
 		if err := work.Check(path+".input_schema", schema); err != nil {

@@ -5,34 +5,61 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// outline is what must be known about a conversation before it is converted.
-type outline struct {
-	length        int
-	replayFrom    int  // index of the first message of an unfinished tool loop
-	endsInPrefill bool // the last message begins the answer
+// message is a message of a request: its known fields, as JSON; nil if they are absent.
+type message struct{ json, role, content []byte }
+
+func messagesOf(body *jsonbody.Body) []message {
+	all := make([]message, len(body.Messages))
+	for i, m := range body.Messages {
+		all[i].json = body.Raw[m.From:m.To]
+		for name, value := range jsonbody.Members(all[i].json) {
+			switch string(name) {
+			case "role":
+				all[i].role = value
+			case "content":
+				all[i].content = value
+			}
+		}
+	}
+	return all
 }
 
-// outlineOf finds the last message of the user that isn't part of a tool loop. A message with a tool's result is, whatever else
-// it contains: clients add reminders to results.
-func outlineOf(messages gjson.Result) outline {
-	o := outline{}
-	messages.ForEach(func(_, message gjson.Result) bool {
-		role := message.Get("role").Str
-		o.endsInPrefill = role == "assistant"
-		if role == "user" && !message.Get(`content.#(type=="tool_result")`).Exists() {
-			o.replayFrom = o.length
+func (m *message) isOf(role translate.Role) bool { return jsonbody.Unquote(m.role) == string(role) }
+
+// hasResult reports whether a message has the result of a tool.
+func (m *message) hasResult() bool {
+	if !isOfType(m.content, jsonbody.AnArray) {
+		return false
+	}
+	for block := range jsonbody.Elements(m.content) {
+		for name, value := range jsonbody.Members(block) {
+			if string(name) == "type" && jsonbody.Unquote(value) == "tool_result" {
+				return true
+			}
 		}
-		o.length++
-		return true
-	})
-	return o
+	}
+	return false
+}
+
+// openLoop returns the index of the first message of an unfinished tool loop: the last message of the user that isn't part of one. A message
+// with a tool's result is, whatever else it contains: clients add reminders to results.
+func openLoop(messages []message) int {
+	for i := range slices.Backward(messages) {
+		if m := &messages[i]; m.isOf(translate.RoleUser) && !m.hasResult() {
+			return i
+		}
+	}
+	return 0
+}
+
+// isOfType reports whether a value is given and of one of some types.
+func isOfType(value []byte, types jsonbody.Types) bool {
+	return len(value) > 0 && jsonbody.TypeOf(value)&types != 0
 }
 
 // conversation converts the messages of a request to those of a chat. Consecutive messages of the same role form one turn, as
@@ -56,34 +83,31 @@ type turn struct {
 	calls     []byte
 }
 
-// parseConversation converts a conversation to the array of messages of a chat.
-func parseConversation(system, messages gjson.Result, outline outline, caps request.Caps) ([]byte, *translate.Error) {
-	c := &conversation{caps: caps, out: request.Messages{JSON: make([]byte, 0, len(system.Raw)+len(messages.Raw)+len(messages.Raw)/8+256)}}
+// parseConversation converts a conversation to the array of messages of a chat. The model gets the thinking of the messages from replayFrom on.
+func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, caps request.Caps) ([]byte, *translate.Error) {
+	system, size := body.Value("system"), len(body.Value("messages"))
+	c := &conversation{caps: caps, out: request.Messages{JSON: make([]byte, 0, len(system)+size+size/8+256)}}
 	var err *translate.Error
 	if c.system, err = parseSystem(system); err != nil {
 		return nil, err
 	}
 	begun := false // there was a message other than of the system
-	index := 0
-	messages.ForEach(func(_, message gjson.Result) bool {
-		path := "messages." + strconv.Itoa(index)
-		role := message.Get("role").Str
-		if !begun && role != "system" {
+	for i := range messages {
+		m := &messages[i]
+		if !begun && !m.isOf(translate.RoleSystem) {
 			begun = true
 			c.appendSystem()
 		}
-		c.replay = index >= outline.replayFrom
-		err = c.message(path, role, message, begun)
-		index++
-		return err == nil
-	})
+		c.replay = i >= replayFrom
+		if err := c.message("messages."+strconv.Itoa(i), m, begun); err != nil {
+			return nil, err
+		}
+	}
 	switch {
-	case err != nil:
-		return nil, err
 	case !begun, !c.spoken && c.turn.isNothing():
 		return nil, badPlace("messages", "at least one message must be of the user's, or say something.")
 	case c.turn.role == translate.RoleAssistant && len(c.turn.calls) > 0:
-		return nil, badPlace("messages."+strconv.Itoa(index-1), "ends in a tool_use block, but the next message has to give its tool_result.")
+		return nil, badPlace("messages."+strconv.Itoa(len(messages)-1), "ends in a tool_use block, but the next message has to give its tool_result.")
 	case c.turn.isNothing():
 		return c.out.Array(), nil // there is nothing to continue
 	}
@@ -93,54 +117,42 @@ func parseConversation(system, messages gjson.Result, outline outline, caps requ
 
 // message reads one message. After the first turn has begun, a system message becomes a tagged part of the user's turn: most
 // templates accept a system message only at the start, but its position matters.
-func (c *conversation) message(path, role string, message gjson.Result, begun bool) *translate.Error {
-	content := message.Get("content")
+func (c *conversation) message(path string, m *message, begun bool) *translate.Error {
+	role := translate.Role(jsonbody.Unquote(m.role))
 	switch {
-	case !message.IsObject():
-		return wrongPlace(path, "an object", message)
-	case role != "user" && role != "assistant" && role != "system":
+	case !isOfType(m.json, jsonbody.AnObject):
+		return wrongPlace(path, "an object", m.json)
+	case role != translate.RoleUser && role != translate.RoleAssistant && role != translate.RoleSystem:
 		return badPlace(path+".role", `must be "user", "assistant" or "system".`)
-	case content.Type != gjson.String && !content.IsArray():
-		return wrongPlace(path+".content", "a string or an array", content)
+	case !isOfType(m.content, jsonbody.AString|jsonbody.AnArray):
+		return wrongPlace(path+".content", "a string or an array", m.content)
 	}
-	if role == "system" {
-		return c.systemMessage(path+".content", content, begun)
+	if role == translate.RoleSystem {
+		return c.systemMessage(path+".content", m.content, begun)
 	}
-	if c.turn.role != translate.Role(role) {
+	if c.turn.role != role {
 		c.flush()
-		c.turn = turn{role: translate.Role(role)}
+		c.turn = turn{role: role}
 	}
-	if content.Type == gjson.String {
-		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(content)})
+	if isOfType(m.content, jsonbody.AString) {
+		c.turn.parts = append(c.turn.parts, request.Content{Text: inside(m.content)})
 		return nil
 	}
-	if len(jsonbody.AtMost(request.MaxParts, content)) > request.MaxParts {
-		return tooManyBlocks(path + ".content")
-	}
 	read := c.userBlock
-	if role == "assistant" {
+	if role == translate.RoleAssistant {
 		read = c.assistantBlock
 	}
-	var err *translate.Error
-	index := 0
-	content.ForEach(func(_, block gjson.Result) bool {
-		at := path + ".content." + strconv.Itoa(index)
-		if kind := block.Get("type"); !block.IsObject() {
-			err = wrongPlace(at, "an object", block)
-		} else if kind.Type != gjson.String {
-			err = wrongPlace(at+".type", "a string", kind)
-		} else {
-			err = read(at, kind.Str, block)
+	return eachBlock(path+".content", m.content, func(at string, b *inputBlock) *translate.Error {
+		if !isOfType(b.kind, jsonbody.AString) {
+			return wrongPlace(at+".type", "a string", b.kind)
 		}
-		index++
-		return err == nil
+		return read(at, jsonbody.Unquote(b.kind), b)
 	})
-	return err
 }
 
-func (c *conversation) systemMessage(path string, content gjson.Result, begun bool) *translate.Error {
+func (c *conversation) systemMessage(path string, content []byte, begun bool) *translate.Error {
 	texts := []string{}
-	if content.Type == gjson.String {
+	if isOfType(content, jsonbody.AString) {
 		texts = append(texts, inside(content))
 	} else {
 		var err *translate.Error

@@ -123,7 +123,7 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 	if err := r.reasoning(&m); err != nil {
 		return err
 	}
-	if err := r.calls(gjson.ParseBytes(m.calls)); err != nil {
+	if err := r.calls(m.calls); err != nil {
 		return err
 	}
 	r.dst = append(r.dst, '}')
@@ -275,60 +275,77 @@ func (r *messageRewriter) reasoning(m *messageFields) *translate.Error {
 }
 
 // calls reads the calls of a message of the assistant.
-func (r *messageRewriter) calls(v gjson.Result) *translate.Error {
+func (r *messageRewriter) calls(v []byte) *translate.Error {
 	path := r.path(".tool_calls")
-	calls := jsonbody.AtMost(request.MaxCalls, v)
 	switch {
-	case v.Type == gjson.Null:
+	case !jsonbody.IsGiven(v):
 		return nil
-	case !v.IsArray():
-		return jsonbody.WrongType(path, "an array", v)
-	case len(calls) == 0:
-		return nil
-	case len(calls) > request.MaxCalls:
-		return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
+	case v[0] != '[':
+		return wrongType(path, "an array", v)
 	}
-	r.dst = append(r.dst, `,"tool_calls":[`...)
-	for i, call := range calls {
-		if i > 0 {
+	n := 0
+	for call := range jsonbody.Elements(v) {
+		if n == request.MaxCalls {
+			return translate.Invalid("invalid_value", path, `"`+path+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
+		}
+		if n == 0 {
+			r.dst = append(r.dst, `,"tool_calls":[`...)
+		} else {
 			r.dst = append(r.dst, ',')
 		}
-		if err := r.call(path+"["+strconv.Itoa(i)+"]", call); err != nil {
+		if err := r.call(path+"["+strconv.Itoa(n)+"]", call); err != nil {
 			return err
 		}
+		n++
 	}
-	r.dst = append(r.dst, ']')
+	if n > 0 {
+		r.dst = append(r.dst, ']')
+	}
 	return nil
 }
 
-func (r *messageRewriter) call(path string, call gjson.Result) *translate.Error {
-	id, name := call.Get("id"), call.Get("function.name")
+func (r *messageRewriter) call(path string, call []byte) *translate.Error {
+	if call[0] != '{' {
+		return wrongType(path, "an object", call)
+	}
+	c := callFieldsOf(call)
+	id, name := jsonbody.Unquote(c.id), jsonbody.Unquote(c.name)
 	switch {
-	case !call.IsObject():
-		return jsonbody.WrongType(path, "an object", call)
-	case id.Type != gjson.String && id.Type != gjson.Null:
-		return jsonbody.WrongType(path+".id", "a string", id)
-	case name.Type != gjson.String:
+	case jsonbody.IsGiven(c.id) && c.id[0] != '"':
+		return wrongType(path+".id", "a string", c.id)
+	case len(c.name) == 0 || c.name[0] != '"':
 		return translate.Missing(path + ".function.name")
-	case len(id.Str) > jsonbody.MaxNameLength || len(name.Str) > jsonbody.MaxNameLength:
+	case len(id) > jsonbody.MaxNameLength || len(name) > jsonbody.MaxNameLength:
 		return translate.Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	}
-	given := call.Get("function.arguments")
-	arguments, err := request.CallArguments(path+".function.arguments", given)
-	if err != nil {
-		return err
-	}
 	r.dst = append(r.dst, '{')
-	if id.Str != "" {
-		r.dst = append(jsonbody.AppendString(append(r.dst, `"id":`...), id.Str), ',')
+	if id != "" {
+		r.dst = append(jsonbody.AppendString(append(r.dst, `"id":`...), id), ',')
 	}
-	r.dst = jsonbody.AppendString(append(r.dst, `"type":"function","function":{"name":`...), name.Str)
-	r.dst = append(r.dst, `,"arguments":`...)
-	if given.Type == gjson.String && arguments == given.Str { // as most are
-		r.dst = append(r.dst, given.Raw...)
-	} else {
-		r.dst = jsonbody.AppendString(r.dst, arguments)
+	r.dst = jsonbody.AppendString(append(r.dst, `"type":"function","function":{"name":`...), name)
+	dst, err := request.AppendArguments(append(r.dst, `,"arguments":`...), path+".function.arguments", c.arguments)
+	r.dst = append(dst, `}}`...)
+	return err
+}
+
+// callFields are the known fields of a call, as JSON; nil if they are absent.
+type callFields struct{ id, name, arguments []byte }
+
+func callFieldsOf(call []byte) (c callFields) {
+	for name, value := range jsonbody.Members(call) {
+		switch string(name) {
+		case "id":
+			c.id = value
+		case "function":
+			for name, value := range jsonbody.Members(value) {
+				switch string(name) {
+				case "name":
+					c.name = value
+				case "arguments":
+					c.arguments = value
+				}
+			}
+		}
 	}
-	r.dst = append(r.dst, `}}`...)
-	return nil
+	return c
 }

@@ -19,15 +19,43 @@ const (
 // Models and broken streams leave invalid arguments, for which an engine would refuse the whole conversation: empty ones
 // become an empty object, and others are wrapped in an object.
 func CallArguments(path string, v gjson.Result) (string, *translate.Error) {
-	text := v.Raw
 	switch {
 	case v.Type == gjson.Null:
 		return "{}", nil
 	case v.Type == gjson.String:
-		text = v.Str
+		return argumentsIn(path, v.Str)
 	case !v.IsObject():
 		return "", jsonbody.WrongType(path, "a string or an object", v)
+	default:
+		return argumentsIn(path, v.Raw)
 	}
+}
+
+// AppendArguments appends the result of [CallArguments] as a JSON string. given is JSON that was scanned, or nil.
+func AppendArguments(dst []byte, path string, given []byte) ([]byte, *translate.Error) {
+	switch {
+	case !jsonbody.IsGiven(given):
+		return append(dst, `"{}"`...), nil
+	case given[0] != '"' && given[0] != '{':
+		return nil, jsonbody.WrongType(path, "a string or an object", gjson.ParseBytes(given))
+	}
+	text := string(given)
+	if given[0] == '"' {
+		text = jsonbody.Unquote(given)
+	}
+	arguments, err := argumentsIn(path, text)
+	switch {
+	case err != nil:
+		return nil, err
+	case given[0] == '"' && arguments == text: // as most are
+		return append(dst, given...), nil
+	default:
+		return jsonbody.AppendString(dst, arguments), nil
+	}
+}
+
+// argumentsIn returns the arguments in a text. It is the text itself if that is an object.
+func argumentsIn(path, text string) (string, *translate.Error) {
 	if text == "" {
 		return "{}", nil
 	}
