@@ -1,5 +1,5 @@
 import { memo } from "preact/compat";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { href } from "../core/router";
 import { useStore } from "../core/store";
 import { Button } from "../ui/Button";
@@ -121,7 +121,7 @@ function Branches({ turn, siblings }: { turn: Turn; siblings: string[] }) {
 function Editor({ turn, wait }: { turn: Turn; wait: string | null }) {
 	const editing = useStore(edit);
 	const area = useRef<HTMLTextAreaElement>(null);
-	useEffect(() => {
+	useLayoutEffect(() => { // before anything is typed
 		area.current?.focus();
 		area.current?.setSelectionRange(area.current.value.length, area.current.value.length);
 	}, []);
