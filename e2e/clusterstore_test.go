@@ -35,7 +35,7 @@ func TestCluster_TheDatabaseIsRestarted(t *testing.T) {
 	}
 	restarted := time.Now()
 	before := k.count()
-	harness.Eventually(t, 30*time.Second, "answers are stored again", func() bool { return k.count() > before+8 })
+	harness.Eventually(t, harness.Patience, "answers are stored again", func() bool { return k.count() > before+8 })
 	t.Logf("answers are stored %s after the restart", time.Since(restarted).Round(time.Millisecond))
 	close(stop)
 	asking.Wait()
@@ -44,7 +44,7 @@ func TestCluster_TheDatabaseIsRestarted(t *testing.T) {
 	k.checkStored(t, as)
 	ask := harness.Ask("Hello").With("max_tokens", 1)
 	probes := 0
-	harness.Eventually(t, 30*time.Second, "the nodes count together again", func() bool {
+	harness.Eventually(t, harness.Patience, "the nodes count together again", func() bool {
 		probes++
 		probe := created(t, nodes[0].Home, "--name", fmt.Sprint("probe", probes), "--requests-per-minute", "1")
 		nodes[0].As(probe).Post("/v1/chat/completions", ask).Want(t, http.StatusOK)

@@ -148,7 +148,7 @@ func TestRPC_AModelOnTwoWorkers(t *testing.T) {
 
 	// A worker that ends is noticed at once, though nobody asks.
 	second.kill()
-	harness.Eventually(t, 10*time.Second, "the model is unloaded", func() bool {
+	harness.Eventually(t, harness.Patience, "the model is unloaded", func() bool {
 		return !strings.Contains(s.Get("/api/v1/ps").Get("instances").Raw, harness.Model)
 	})
 	wantAbsent(t, s, second)
@@ -205,7 +205,7 @@ func TestRPC_TheWorkerItself(t *testing.T) {
 		t.Errorf("it was interrupted, and ended with %v", err)
 	}
 	w.cmd = nil
-	harness.Eventually(t, 10*time.Second, "the worker has ended", func() bool { return !process.Alive() })
+	harness.Eventually(t, harness.Patience, "the worker has ended", func() bool { return !process.Alive() })
 	if r := h.Command("rpc-worker", "--listen", "203.0.113.1"); r.Status != 1 || !strings.Contains(r.Output, "isn't a private address") {
 		t.Errorf("%d: %s", r.Status, r.Output)
 	}

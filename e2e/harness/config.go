@@ -3,10 +3,7 @@ package harness
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"strings"
-	"testing"
 )
 
 // Config is a Caddyfile: one plain site on one port. The zero value of each field but Port suits most tests.
@@ -57,25 +54,6 @@ func lines(indent int, all []string) string {
 		b.WriteString(strings.Repeat("\t", indent) + line + "\n")
 	}
 	return b.String()
-}
-
-// FreePort returns a port that nobody listens on, below those that the system assigns to outgoing connections and to the
-// engines.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	for range 100 {
-		port := 20000 + rand.IntN(10000) //nolint:gosec // no secret
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return port
-	}
-	t.Fatal("there is no free port")
-	return 0
 }
 
 // Address is the loopback address with a port.

@@ -1,17 +1,50 @@
 package harness
 
 import (
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // listening is the state of a listening TCP socket in /proc/net/tcp.
 const listening = "0A"
+
+// given are the ports that FreePort has returned.
+var (
+	givenMu sync.Mutex
+	given   = map[int]bool{}
+)
+
+// FreePort returns a port that nobody listens on, below those that the system assigns to outgoing connections and to the engines. It is
+// returned only once: a server may listen on it late, or not for a while, and two servers could listen on one port unnoticed.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	givenMu.Lock()
+	defer givenMu.Unlock()
+	for range 1000 {
+		port := 20000 + rand.IntN(10000) //nolint:gosec // no secret
+		if given[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", Address(port))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		given[port] = true
+		return port
+	}
+	t.Fatal("there is no free port")
+	return 0
+}
 
 // OpenPorts returns the ports on which a process accepts TCP connections or UDP packets, in order.
 func OpenPorts(t testing.TB, pid int) []int {

@@ -116,7 +116,7 @@ func (b *Tab) Wait(what, expression string) {
 }
 
 // tabPatience is how long the page may take for anything.
-const tabPatience = 30 * time.Second
+const tabPatience = time.Minute
 
 // state is what the page shows, for a failure.
 func (b *Tab) state() string {
