@@ -53,7 +53,8 @@ func TestPageActivity_Tokens(t *testing.T) {
 		t.Errorf("%s", list.Raw)
 	}
 
-	tab.Go("#/status")
+	tab.Go("#/status") // to fetch the list again
+	tab.Has("heading", "Loaded now")
 	tab.Go("#/tokens")
 	tab.Wait("what it has used is shown", `/\d+ tokens, 1 request\s.*today \d+ of 100K/s.test(document.querySelector("main").innerText)`)
 	tab.Click("button", "Edit <b>guest</b>")
@@ -248,7 +249,8 @@ func TestPageActivity_Usage(t *testing.T) {
 	for _, token := range []string{admin, other, other} {
 		s.As(token).Post(harness.NativeChatPath, harness.NativeAsk(capital)).Want(t, http.StatusOK)
 	}
-	tab.Go("#/status")
+	tab.Go("#/status") // to fetch the figures again
+	tab.Has("heading", "Loaded now")
 	tab.Go("#/usage")
 	drawn := func(what string) {
 		t.Helper()

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -70,13 +69,13 @@ func TestRemote_ThatFails(t *testing.T) {
 	})
 	stream = s.Stream(harness.Long(6000))
 	stream.WaitContent()
-	box.Signal(syscall.SIGSTOP)
+	box.Pause()
 	begun := time.Now()
 	stream.WaitEnd()
 	if took := time.Since(begun); stream.IsWhole() || took > time.Minute {
 		t.Errorf("an answer whose remote hangs ends after %s; it looks whole: %v", took, stream.IsWhole())
 	}
-	box.Signal(syscall.SIGCONT)
+	box.Resume()
 	harness.Eventually(t, harness.Patience, "an answer of the remote that goes on", func() bool {
 		return s.Post(harness.ChatPath, harness.Ask(capital)).Status == http.StatusOK
 	})

@@ -79,14 +79,16 @@ func processesWhere(holds func(folder string) bool) []Process {
 }
 
 // stat reads the fields of /proc/<pid>/stat after the process's name, which may contain spaces: the first is its state.
-func (p Process) stat() ([]string, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+func (p Process) stat() ([]string, error) { return stat(fmt.Sprintf("/proc/%d/stat", p.PID)) }
+
+func stat(path string) ([]string, error) {
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	_, after, ok := strings.Cut(string(content[bytes.LastIndexByte(content, ')')+1:]), " ")
 	if !ok {
-		return nil, fmt.Errorf("process %d: its state can't be read", p.PID)
+		return nil, fmt.Errorf("%s: the state can't be read", path)
 	}
 	return strings.Fields(after), nil
 }
@@ -143,12 +145,21 @@ func (p Process) ownCPU() time.Duration {
 func (p Process) Pause(t testing.TB) {
 	t.Helper()
 	for _, one := range p.family() {
-		one.signal(t, syscall.SIGSTOP)
-		Eventually(t, Patience, "the engine is paused", func() bool {
-			fields, err := one.stat()
-			return err == nil && fields[0] == "T"
-		})
+		one.pause(t)
 	}
+}
+
+// pause suspends the process, and waits until each of its threads has stopped.
+func (p Process) pause(t testing.TB) {
+	t.Helper()
+	p.signal(t, syscall.SIGSTOP)
+	Eventually(t, Patience, fmt.Sprintf("process %d is paused", p.PID), func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.PID))
+		return err == nil && len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
+			fields, err := stat(path)
+			return err != nil || fields[0] != "T"
+		})
+	})
 }
 
 // Resume continues a paused process and those that it has started.

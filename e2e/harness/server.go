@@ -158,6 +158,18 @@ func (s *Server) Signal(sig syscall.Signal) {
 	}
 }
 
+// Pause suspends the process, but not its engines.
+func (s *Server) Pause() {
+	s.T.Helper()
+	Process{PID: s.PID}.pause(s.T)
+}
+
+// Resume continues a paused process.
+func (s *Server) Resume() {
+	s.T.Helper()
+	s.Signal(syscall.SIGCONT)
+}
+
 // Stop sends a signal, and waits for the process to end. An engine that outlives it fails the test.
 func (s *Server) Stop(sig syscall.Signal, within time.Duration) (status int) {
 	s.T.Helper()
