@@ -35,8 +35,10 @@ func TestTerminal_Conversation(t *testing.T) {
 	term.Wait("/help lists what is")
 	term.Type("/model tinychatt\r")
 	term.Wait(`there is no model "tinychatt": did you mean tinychat?`)
+	term.Wait("> ") // before that, Ctrl-C would end what the command does
 	term.Type("\x03")
 	term.Wait("Ctrl-C again")
+	term.Wait("> ")
 	term.Type("\x04")
 	term.Wait("To go on: lmcaddy chat --continue ")
 	if status := term.End(); status != 0 {
