@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -61,6 +62,7 @@ func open(t testing.TB, at Options) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.patience = 5 * time.Minute // what a test writes at once may take a busy machine longer than a client waits
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
