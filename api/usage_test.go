@@ -242,6 +242,7 @@ func TestUsage_SummedUp(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
+	onOneDay()
 	s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{Contains: "wait", Gate: "go"}, {PromptTokens: 7}}}))
 	ask := func(secret, text string) answer {
 		return s.with(secret, "POST", "/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"`+text+`"}]}`)
@@ -259,6 +260,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
+	unlimited, _ := s.token(node.Token{})
+	fine(ask(unlimited, "hi")) // loads the model, which may take a part of a minute
 	t.Run("requests a minute", func(*testing.T) {
 		secret, _ := s.token(node.Token{Limits: node.Limits{RequestsPerMinute: 2}})
 		fine(ask(secret, "hi"))
@@ -287,6 +290,7 @@ func TestLimits(t *testing.T) {
 // use exceeds its limit by no more than one prompt.
 func TestLimits_TokensADayOfManyAtOnce(t *testing.T) {
 	t.Parallel()
+	onOneDay()
 	s := guarded(serve(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 7, Answer: fakeengine.Answer{Text: strings.Repeat("word ", 300)}}}}))
 	const limit, prompt = 50, 7
 	for name, tt := range map[string]struct{ path, body string }{
