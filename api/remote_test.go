@@ -289,12 +289,9 @@ func TestRemote_TellsNoSecret(t *testing.T) {
 func TestRemote_ASilentAnswerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	far := fakeremote.Start(t, "vllm", false, "org/far")
-	silentFor := func(most time.Duration) []remote.Config {
-		c := remoteConfig("a", far, 1)
-		c.Stall = most
-		return []remote.Config{c}
-	}
-	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) { settings.Remotes = silentFor(100 * time.Millisecond) })
+	hasty := remoteConfig("a", far, 1)
+	hasty.Stall = 100 * time.Millisecond
+	s := serve(t, &fakeengine.Script{}, func(_ *Config, settings *node.Settings) { settings.Remotes = []remote.Config{hasty} })
 	s.await("org/far")
 	if got := s.say("org/far", fakeremote.Silent, ""); got.status != http.StatusGatewayTimeout || len(far.Asked()) != 1 {
 		t.Errorf("%d %s, after %d requests", got.status, got.body, len(far.Asked()))
@@ -304,12 +301,12 @@ func TestRemote_ASilentAnswerIsGivenUp(t *testing.T) {
 		t.Errorf("the remote is blamed: %+v", in)
 	}
 	settings := s.node.Settings()
-	settings.Remotes = silentFor(time.Minute) // the next answer may take a while, too
+	settings.Remotes = []remote.Config{remoteConfig("patient", far, 1)} // the next answer may take a while, too
 	if err := s.node.Push(2, settings); err != nil {
 		t.Fatal(err)
 	}
-	s.await("org/far")
-	if got := s.say("org/far", "hi", ""); got.status != http.StatusOK {
+	s.await("patient/org/far")
+	if got := s.say("patient/org/far", "hi", ""); got.status != http.StatusOK {
 		t.Errorf("the next request: %d %s", got.status, got.body)
 	}
 }
