@@ -114,11 +114,11 @@ func (c *conversation) thinking(path string, b *inputBlock) *translate.Error {
 	case !c.replay:
 		return nil
 	case len(b.thinking) > len(`""`):
-		c.turn.reasoning = append(c.turn.reasoning, inside(b.thinking))
+		c.turn.reasoning = append(c.turn.reasoning, string(inside(b.thinking)))
 	default:
 		if text := signedThought(jsonbody.Unquote(b.signature)); text != "" {
 			quoted := jsonbody.AppendString(nil, text)
-			c.turn.reasoning = append(c.turn.reasoning, inside(quoted))
+			c.turn.reasoning = append(c.turn.reasoning, string(inside(quoted)))
 		}
 	}
 	return nil
@@ -212,7 +212,7 @@ func (c *conversation) inline(path, kind string, b *inputBlock) ([]request.Conte
 		return tagged("search_result", parts, attribute{"source", b.source}, attribute{"title", b.title}), err
 	case "tool_reference": // all tools are always described to the model
 		if isOfType(b.toolName, jsonbody.AString) {
-			return []request.Content{{Text: `The tool ` + inside(b.toolName) + ` can be used.`}}, nil
+			return []request.Content{{Text: slices.Concat([]byte(`The tool `), inside(b.toolName), []byte(` can be used.`))}}, nil
 		}
 		return nil, wrongPlace(path+".tool_name", "a name", b.toolName)
 	default:
@@ -297,8 +297,8 @@ func tagged(name string, parts []request.Content, attributes ...attribute) []req
 	tag := []byte("<" + name)
 	for _, a := range attributes {
 		if isOfType(a.value, jsonbody.AString) && len(a.value) > len(`""`) {
-			tag = append(tag, ` `+a.name+`=\"`+inside(a.value)+`\"`...)
+			tag = append(append(append(tag, ` `+a.name+`=\"`...), inside(a.value)...), `\"`...)
 		}
 	}
-	return slices.Concat([]request.Content{{Text: string(tag) + ">"}}, parts, []request.Content{{Text: "</" + name + ">"}})
+	return slices.Concat([]request.Content{{Text: append(tag, '>')}}, parts, []request.Content{{Text: []byte("</" + name + ">")}})
 }

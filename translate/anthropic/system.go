@@ -23,7 +23,7 @@ func parseSystem(system []byte) ([]string, *translate.Error) {
 	case !jsonbody.IsGiven(system):
 		return nil, nil
 	case isOfType(system, jsonbody.AString):
-		return withoutHeader([]string{inside(system)}), nil
+		return withoutHeader([]string{string(inside(system))}), nil
 	case !isOfType(system, jsonbody.AnArray):
 		return nil, wrongPlace("system", "a string or an array", system)
 	}
@@ -43,7 +43,7 @@ func textBlocks(path string, blocks []byte) (texts []string, err *translate.Erro
 		case !isOfType(b.text, jsonbody.AString):
 			return wrongPlace(at+".text", "a string", b.text)
 		}
-		texts = append(texts, inside(b.text))
+		texts = append(texts, string(inside(b.text)))
 		return nil
 	})
 	return texts, err
@@ -70,4 +70,4 @@ func withoutHeader(texts []string) []string {
 }
 
 // inside returns the contents of a JSON string: its escaped text without the quotes.
-func inside(v []byte) string { return string(v[1 : len(v)-1]) }
+func inside(v []byte) []byte { return v[1 : len(v)-1] }

@@ -83,10 +83,11 @@ type turn struct {
 	calls     []byte
 }
 
-// parseConversation converts a conversation to the array of messages of a chat. The model gets the thinking of the messages from replayFrom on.
+// parseConversation converts a conversation to the beginning of a chat request: up to its array of messages. The model gets the thinking of the messages from replayFrom on.
 func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, caps request.Caps) ([]byte, *translate.Error) {
 	system, size := body.Value("system"), len(body.Value("messages"))
-	c := &conversation{caps: caps, out: request.Messages{JSON: make([]byte, 0, len(system)+size+size/8+256)}}
+	out := append(make([]byte, 0, len(system)+size+size/8+1024), `{"messages":`...)
+	c := &conversation{caps: caps, out: request.Messages{JSON: out, Before: len(out)}}
 	var err *translate.Error
 	if c.system, err = parseSystem(system); err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (c *conversation) message(path string, m *message, begun bool) *translate.E
 func (c *conversation) systemMessage(path string, content []byte, begun bool) *translate.Error {
 	texts := []string{}
 	if isOfType(content, jsonbody.AString) {
-		texts = append(texts, inside(content))
+		texts = append(texts, string(inside(content)))
 	} else {
 		var err *translate.Error
 		if texts, err = textBlocks(path, content); err != nil {
@@ -168,14 +169,14 @@ func (c *conversation) systemMessage(path string, content []byte, begun bool) *t
 		c.flush()
 		c.turn = turn{role: translate.RoleUser}
 	}
-	c.turn.parts = append(c.turn.parts, request.Content{Text: `<system>\n` + strings.Join(texts, `\n`) + `\n</system>`})
+	c.turn.parts = append(c.turn.parts, request.Content{Text: []byte(`<system>\n` + strings.Join(texts, `\n`) + `\n</system>`)})
 	return nil
 }
 
 func (c *conversation) appendSystem() {
 	if len(c.system) > 0 {
 		c.out.Begin(translate.RoleSystem)
-		c.out.Text(strings.Join(c.system, `\n\n`))
+		c.out.Text([]byte(strings.Join(c.system, `\n\n`)))
 		c.out.End()
 	}
 }
@@ -209,7 +210,7 @@ func (c *conversation) flush() {
 
 // isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.
 func (t *turn) isNothing() bool {
-	return t.role == translate.RoleAssistant && len(t.calls) == 0 && isBlankJSON(request.JoinTexts(t.parts))
+	return t.role == translate.RoleAssistant && len(t.calls) == 0 && isBlankJSON(string(request.JoinTexts(t.parts)))
 }
 
 // isBlankJSON reports whether the contents of a JSON string are only white space, in its common escapes.

@@ -198,3 +198,20 @@ func FuzzAppendString(f *testing.F) {
 		}
 	})
 }
+
+// FuzzUnquote: the text of a string is what encoding/json reads.
+func FuzzUnquote(f *testing.F) {
+	for _, inside := range []string{``, `\"\\\/\b\f\n\r\t`, `a\u0041\uD83C\uDF89b\n\n`, `\ud83c`, `\ud83c\u0041`, `\uDF89é`, `\u00e9\u`, "日本\\n"} {
+		f.Add(inside)
+	}
+	f.Fuzz(func(t *testing.T, inside string) {
+		quoted := []byte(`"` + inside + `"`)
+		var want string
+		if !utf8.ValidString(inside) || json.Unmarshal(quoted, &want) != nil || hasHalfPair(quoted) {
+			return
+		}
+		if got := Unquote(quoted); got != want {
+			t.Errorf("%s: %q, want %q", quoted, got, want)
+		}
+	})
+}

@@ -29,7 +29,10 @@ func AppendJSON(dst []byte, v any) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// Unquote returns the text of a JSON string. It is empty for any other value.
+// AppendUnquoted appends the text of a JSON string that was scanned.
+func AppendUnquoted(dst, value []byte) []byte { return appendUnescaped(dst, value[1:len(value)-1]) }
+
+// Unquote returns the text of a JSON string, which was scanned. It is empty for any other value.
 func Unquote(value []byte) string {
 	if len(value) < 2 || value[0] != '"' {
 		return ""
@@ -37,7 +40,7 @@ func Unquote(value []byte) string {
 	if bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : len(value)-1])
 	}
-	return gjson.ParseBytes(value).Str
+	return string(appendUnescaped(make([]byte, 0, len(value)), value[1:len(value)-1]))
 }
 
 // AtMost returns the elements of an array, but no more than one above the most that there may be: a hostile array has millions. null has

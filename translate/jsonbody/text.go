@@ -3,6 +3,7 @@ package jsonbody
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -185,21 +186,24 @@ func notUTF8() *translate.Error {
 }
 
 // AppendString appends the JSON of a text, as encoding/json writes it without escaping <, > and &.
-func AppendString(dst []byte, text string) []byte {
-	dst = append(dst, '"')
+func AppendString(dst []byte, text string) []byte { return AppendQuoted(dst, []byte(text)) }
+
+// AppendQuoted is AppendString of bytes.
+func AppendQuoted(dst, text []byte) []byte {
+	dst = append(slices.Grow(dst, len(text)+len(text)/8+2), '"')
 	from := 0 // of what isn't appended yet
 	for i := 0; ; {
-		if i = nextSpecial([]byte(text), i); i >= len(text) {
+		if i = nextSpecial(text, i); i >= len(text) {
 			return append(append(dst, text[from:]...), '"')
 		}
-		c := text[i]
-		if c < utf8.RuneSelf {
-			dst = appendEscape(append(dst, text[from:i]...), c)
-			i++
+		if text[i] < utf8.RuneSelf {
+			for dst = append(dst, text[from:i]...); i < len(text) && needsEscape[text[i]]; i++ { // they come in rows
+				dst = appendEscape(dst, text[i])
+			}
 			from = i
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(text[i:])
+		r, size := utf8.DecodeRune(text[i:])
 		if isInvalid := r == utf8.RuneError && size == 1; isInvalid || r == '\u2028' || r == '\u2029' { // lines end there in old JavaScript
 			dst = appendUnicode(append(dst, text[from:i]...), r)
 			from = i + size
@@ -207,6 +211,14 @@ func AppendString(dst []byte, text string) []byte {
 		i += size
 	}
 }
+
+// needsEscape marks the bytes that are escaped in a JSON string.
+var needsEscape = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c < utf8.RuneSelf && !isPlain[c]
+	}
+	return t
+}()
 
 // escapeLetters are the letters of the escapes of control characters, as encoding/json writes them.
 var escapeLetters = [' ']byte{'\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}

@@ -75,9 +75,9 @@ func promptMessages(before *Memory, prompt string, images gjson.Result, caps req
 }
 
 // inside returns the contents of a text as a JSON string.
-func inside(text string) string {
+func inside(text string) []byte {
 	quoted := jsonbody.AppendString(nil, text)
-	return string(quoted[1 : len(quoted)-1])
+	return quoted[1 : len(quoted)-1]
 }
 
 var roles = []string{"system", "developer", "user", "assistant", "tool"}

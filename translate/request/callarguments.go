@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -23,11 +24,13 @@ func CallArguments(path string, v gjson.Result) (string, *translate.Error) {
 	case v.Type == gjson.Null:
 		return "{}", nil
 	case v.Type == gjson.String:
-		return argumentsIn(path, v.Str)
+		arguments, err := argumentsIn(path, []byte(v.Str))
+		return string(arguments), err
 	case !v.IsObject():
 		return "", jsonbody.WrongType(path, "a string or an object", v)
 	default:
-		return argumentsIn(path, v.Raw)
+		arguments, err := argumentsIn(path, []byte(v.Raw))
+		return string(arguments), err
 	}
 }
 
@@ -39,43 +42,40 @@ func AppendArguments(dst []byte, path string, given []byte) ([]byte, *translate.
 	case given[0] != '"' && given[0] != '{':
 		return nil, jsonbody.WrongType(path, "a string or an object", gjson.ParseBytes(given))
 	}
-	text := string(given)
+	text := given
 	if given[0] == '"' {
-		text = jsonbody.Unquote(given)
+		text = jsonbody.AppendUnquoted(make([]byte, 0, len(given)), given)
 	}
 	arguments, err := argumentsIn(path, text)
 	switch {
 	case err != nil:
 		return nil, err
-	case given[0] == '"' && arguments == text: // as most are
+	case given[0] == '"' && bytes.Equal(arguments, text): // as most are
 		return append(dst, given...), nil
 	default:
-		return jsonbody.AppendString(dst, arguments), nil
+		return jsonbody.AppendQuoted(dst, arguments), nil
 	}
 }
 
 // argumentsIn returns the arguments in a text. It is the text itself if that is an object.
-func argumentsIn(path, text string) (string, *translate.Error) {
-	if text == "" {
-		return "{}", nil
-	}
-	s := jsonbody.Scanner{Data: []byte(text)}
+func argumentsIn(path string, text []byte) ([]byte, *translate.Error) {
+	s := jsonbody.Scanner{Data: text}
 	s.Space()
 	if s.Pos == len(text) {
-		return "{}", nil
+		return []byte("{}"), nil
 	}
 	isObject := text[s.Pos] == '{'
 	bad := s.Value(jsonbody.MaxDepth - maxArgumentDepth)
 	if s.Space(); bad == nil && s.Pos == len(text) {
 		if s.Values > maxArgumentValues {
-			return "", translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxArgumentValues)+` values.`)
+			return nil, translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(maxArgumentValues)+` values.`)
 		}
 		if isObject {
 			return text, nil
 		}
 	}
 	if bad != nil && s.Deep {
-		return "", translate.Invalid("invalid_value", path, `"`+path+`" must not be nested more than `+strconv.Itoa(maxArgumentDepth)+` levels deep.`)
+		return nil, translate.Invalid("invalid_value", path, `"`+path+`" must not be nested more than `+strconv.Itoa(maxArgumentDepth)+` levels deep.`)
 	}
-	return string(jsonbody.AppendString([]byte(`{"arguments":`), text)) + "}", nil
+	return append(jsonbody.AppendQuoted([]byte(`{"arguments":`), text), '}'), nil
 }

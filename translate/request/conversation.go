@@ -89,7 +89,7 @@ func (w *conversationWriter) add(i int, item *translate.Item) {
 func (w *conversationWriter) user(item *translate.Item) {
 	if w.said == translate.RoleUser { // the first had no answer; many templates require alternating turns
 		w.Begin(translate.RoleAssistant)
-		w.Text("")
+		w.Text(nil)
 		w.End()
 	}
 	w.said = item.Role
@@ -186,9 +186,9 @@ func contents(parts []translate.Part) []Content {
 }
 
 // inside returns the contents of a text as a JSON string.
-func inside(text string) string {
+func inside(text string) []byte {
 	quoted := jsonbody.AppendString(nil, text)
-	return string(quoted[1 : len(quoted)-1])
+	return quoted[1 : len(quoted)-1]
 }
 
 func systemPrompt(items []translate.Item) string {

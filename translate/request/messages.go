@@ -1,27 +1,32 @@
 package request
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // Messages writes the array of messages of a chat.
 type Messages struct {
-	JSON []byte // the array without its closing bracket
+	JSON   []byte // the array without its closing bracket
+	Before int    // bytes of JSON before the array
 }
 
 // Content is a part of a message: a text or the URL of an image, both as the contents of a JSON string.
-type Content struct{ Text, Image string }
+type Content struct {
+	Text  []byte
+	Image string
+}
 
 // Add appends whole messages, separated by commas.
 func (m *Messages) Add(messages []byte) {
-	if len(m.JSON) == 0 {
+	if len(m.JSON) == m.Before {
 		m.JSON = append(m.JSON, '[')
+	} else {
+		m.JSON = append(m.JSON, ',')
 	}
-	m.JSON = append(jsonbody.AppendComma(m.JSON), messages...)
+	m.JSON = append(m.JSON, messages...)
 }
 
 // Begin begins a message, up to its content.
@@ -31,7 +36,7 @@ func (m *Messages) Begin(role translate.Role) {
 }
 
 // Text appends a content that is the contents of a JSON string.
-func (m *Messages) Text(text string) {
+func (m *Messages) Text(text []byte) {
 	m.JSON = append(append(append(m.JSON, '"'), text...), '"')
 }
 
@@ -63,22 +68,22 @@ func (m *Messages) Member(name string, value []byte) {
 // End ends the message.
 func (m *Messages) End() { m.JSON = append(m.JSON, '}') }
 
-// Array returns the whole array.
+// Array returns the whole array, with the bytes before it.
 func (m *Messages) Array() []byte {
-	if len(m.JSON) == 0 {
-		return []byte("[]")
+	if len(m.JSON) == m.Before {
+		m.JSON = append(m.JSON, '[')
 	}
 	return append(m.JSON, ']')
 }
 
 // JoinTexts joins texts, each on a line of its own.
-func JoinTexts(parts []Content) string {
+func JoinTexts(parts []Content) []byte {
 	if len(parts) == 1 {
 		return parts[0].Text
 	}
-	texts := make([]string, len(parts))
+	texts := make([][]byte, len(parts))
 	for i, p := range parts {
 		texts[i] = p.Text
 	}
-	return strings.Join(texts, `\n`)
+	return bytes.Join(texts, []byte(`\n`))
 }

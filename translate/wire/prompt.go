@@ -75,7 +75,7 @@ var imageURL = []byte(`"image_url":{"url":"`)
 // end yet.
 func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 	goesOn := isLast && gjson.GetBytes(message, "role").Str == "assistant"
-	for !isPlain {
+	for hasImage := !isPlain && mayHaveImage(message); hasImage; {
 		at := bytes.Index(message, imageURL)
 		if at < 0 {
 			break
@@ -95,6 +95,25 @@ func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 		m.Message(message)
 	}
 }
+
+// mayHaveImage reports whether a message has a part other than texts. It is quicker than to search all of the texts for an image.
+func mayHaveImage(message []byte) bool {
+	for name, content := range jsonbody.Members(message) {
+		if string(name) != "content" {
+			continue
+		}
+		for part := range jsonbody.Elements(content) {
+			if !bytes.HasPrefix(part, textPart) {
+				return true
+			}
+		}
+		return false
+	}
+	return false
+}
+
+// textPart is how all dialects begin a text among parts.
+var textPart = []byte(`{"type":"text",`)
 
 // AddText adds a prompt of a text completion to m, as a [Prompter] does.
 func AddText(c *request.Completion, prompt int, m *prefix.Maker) {
