@@ -75,7 +75,7 @@ test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL a
 	tools/postgres.sh
 	tools/venv.sh
 	tools/promtool.sh
-	go test -tags $(TAGS) ./...
+	go test -tags $(TAGS) -timeout 60m ./...
 
 .PHONY: test-race
 test-race: ## Runs the tests of the packages below Caddy with the race detector
@@ -87,7 +87,7 @@ test-race: ## Runs the tests of the packages below Caddy with the race detector
 test-rest: ## Runs the tests of the other packages
 	tools/promtool.sh
 	mkdir -p $(CACHE) && go list -tags $(TAGS) $(RACED) >$(CACHE)/raced
-	go test -tags $(TAGS) $$(go list -tags $(TAGS) ./... | grep -vxFf $(CACHE)/raced)
+	go test -tags $(TAGS) -timeout 60m $$(go list -tags $(TAGS) ./... | grep -vxFf $(CACHE)/raced)
 	go test ./supervisor -run '^TestStep_RandomSchedules$$' # with the race detector only some are played
 
 .PHONY: test-tools
@@ -102,7 +102,7 @@ test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-ser
 	tools/node.sh .cache/page ../web
 	tools/chromium.sh
 	tools/postgres.sh
-	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -parallel 4 -count 1 -timeout 30m ./...
+	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -parallel 4 -count 1 -timeout 90m ./...
 
 .PHONY: release-test
 release-test: build ## Makes a release twice, installs it into new systems, builds the image; root, Debian, twenty minutes

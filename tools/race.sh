@@ -17,11 +17,11 @@ if has_compiler; then
 	mkdir -p "$LMCADDY_FAKES"
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/llama-server" ./tools/fakeengine
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/mlx_lm.server" ./internal/fakemlx/program
-	CGO_ENABLED=1 exec go test -race -timeout 20m "$@"
+	CGO_ENABLED=1 exec go test -race -timeout 60m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2
 	exit 1
 fi
 echo "without the race detector, which needs a C compiler (Debian: apt-get install gcc libc6-dev)" >&2
-exec go test -timeout 20m "$@"
+exec go test -timeout 60m "$@"
