@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -63,5 +64,46 @@ func TestEndLeftovers_WaitsForWhatIsExiting(t *testing.T) {
 	EndLeftovers(t.Context(), journal, slog.New(slog.DiscardHandler))
 	if !isDead(large.Process.Pid) {
 		t.Error("a process is exiting yet")
+	}
+}
+
+// A process that executes another program is found by its environment at any moment, and one that has none isn't waited for.
+func TestEnviron(t *testing.T) {
+	t.Parallel()
+	processOf := func(cmd *exec.Cmd) string {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		return filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid))
+	}
+	script := filepath.Join(t.TempDir(), "again")
+	if err := os.WriteFile(script, []byte(`exec /bin/sh "$0"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := exec.Command("/bin/sh", script)
+	again.Env = []string{"A=b"}
+	process := processOf(again)
+	for range 2000 {
+		if got := environ(process); !hasVariable(got, []byte("A=b"), false) {
+			t.Fatalf("the environment is %q", got)
+		}
+	}
+	bare := exec.Command("/bin/sleep", "600")
+	bare.Env = []string{}
+	process = processOf(bare)
+	eventually(t, "it is executed", func() bool {
+		exe, err := os.Readlink(filepath.Join(process, "exe"))
+		return err == nil && filepath.Base(exe) != filepath.Base(os.Args[0])
+	})
+	eventually(t, "it doesn't change any more", func() bool { return !isChanging(process) })
+	if got := environ(process); len(got) > 0 {
+		t.Errorf("the environment is %q", got)
+	}
+	if isChanging("/proc/none") {
+		t.Error("nothing is waited for")
 	}
 }

@@ -35,45 +35,45 @@ func (k Kind) killMarked(run string, above int, log *slog.Logger) (killed []int)
 	return killed
 }
 
-const (
-	// execPatience bounds how long a process that has no environment is waited for.
-	execPatience = 50 * time.Millisecond
-	// exitPatience bounds how long a process that is exiting is waited for: the system frees some gigabytes of memory a second.
-	exitPatience = time.Second
-)
+// changePatience bounds how long a process that executes another program or is exiting is waited for. The system frees some gigabytes of
+// memory a second.
+const changePatience = time.Second
 
 // environ returns the environment of a process, given its folder in /proc. A process that executes another program seems to have
-// none for a moment. So does a process that is being killed: it is waited for.
+// none for a moment, and so does one that is exiting: both are waited for.
 func environ(process string) []byte {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		content, err := os.ReadFile(filepath.Join(process, "environ"))
 		if len(content) > 0 || (err != nil && !errors.Is(err, syscall.ESRCH)) {
 			return content
 		}
-		patience := execPatience
-		if _, err := os.Readlink(filepath.Join(process, "exe")); err != nil {
-			if !isExiting(process) {
-				return nil // a zombie, or a thread of the kernel
-			}
-			patience = exitPatience
-		}
-		if time.Since(begin) > patience {
+		if !isChanging(process) || time.Since(begin) > changePatience {
 			return nil
 		}
 	}
 }
 
-// isExiting reports whether a process has begun to exit and isn't a zombie yet: it may still hold files and ports. See proc(5),
-// /proc/pid/stat.
-func isExiting(process string) bool {
-	const flagExiting = 0x4 // PF_EXITING of the kernel's sched.h
+// isChanging reports whether a process without an environment may have one soon, or is exiting and isn't a zombie yet: it may still hold
+// files and ports. See proc(5), /proc/pid/stat.
+func isChanging(process string) bool {
+	const (
+		state, flags, envStart, envEnd = 0, 6, 47, 48 // among the fields after the name
+		exiting, kernelThread          = 0x4, 0x200000
+	)
 	content, _ := os.ReadFile(filepath.Join(process, "stat"))
-	fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:]) // state, ppid, pgrp, session, tty_nr, tpgid, flags
-	if len(fields) < 7 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:])
+	if len(fields) <= envEnd || fields[state][0] == 'Z' || fields[state][0] == 'X' {
 		return false
 	}
-	flags, err := strconv.ParseUint(string(fields[6]), 10, 64)
-	return err == nil && flags&flagExiting != 0
+	are, err := strconv.ParseUint(string(fields[flags]), 10, 64)
+	switch {
+	case err != nil || are&kernelThread != 0:
+		return false
+	case are&exiting != 0:
+		return true
+	default: // the start is 0 until the environment is there
+		return string(fields[envStart]) == "0" || !bytes.Equal(fields[envStart], fields[envEnd])
+	}
 }
 
 func hasVariable(environ, needle []byte, isPrefix bool) bool {
