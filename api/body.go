@@ -15,8 +15,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/node"
-	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -73,7 +73,7 @@ func (b *heldBuffer) Release() {
 }
 
 // memory is nil for a request without a body.
-func (b *heldBuffer) memory() supervisor.RefCounted {
+func (b *heldBuffer) memory() http1.RefCounted {
 	if b == nil {
 		return nil
 	}

@@ -54,8 +54,9 @@ func (n *Node) Find(ctx context.Context, name string) (Target, error) {
 			return t, nil
 		}
 	}
+	asked := n.remotes.asked.Load()
 	m, err := n.lookup(ctx, resolved)
-	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.awaitRemotes(ctx) {
+	if missing, ok := errors.AsType[*catalog.NotFoundError](err); ok && len(missing.Ambiguous) == 0 && n.awaitRemotes(ctx, asked) {
 		return n.Find(ctx, name)
 	}
 	switch {

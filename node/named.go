@@ -92,9 +92,10 @@ func (n *Node) warnIdle(s *Settings) {
 
 // warnUnknown warns if no model has a name. Otherwise it returns the model's key.
 func (n *Node) warnUnknown(what, name string) (key string) {
+	asked := n.remotes.asked.Load()
 	m, err := n.lookup(n.ctx, name)
 	missing, ok := errors.AsType[*catalog.NotFoundError](err)
-	if ok && n.awaitRemotes(n.ctx) {
+	if ok && n.awaitRemotes(n.ctx, asked) {
 		m, err = n.lookup(n.ctx, name)
 		missing, ok = errors.AsType[*catalog.NotFoundError](err)
 	}

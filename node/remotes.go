@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -24,6 +25,7 @@ type remotes struct {
 	all        map[string]*reached           // by name
 	peers      []remote.Config               // the other nodes of the cluster
 	configured []remote.Config               // the remotes of the settings
+	asked      atomic.Int64                  // how many have answered or failed for the first time
 	told       chan struct{}                 // closed and replaced when a remote has answered or failed for the first time
 	byKey      map[string][]*supervisor.Spec // the first place first
 }
@@ -187,6 +189,7 @@ func (n *Node) remoteChanged(at *reached, s remote.State) {
 		n.listRemotes()
 	}
 	if !wasAsked {
+		r.asked.Add(1)
 		close(r.told)
 		r.told = make(chan struct{})
 	}
@@ -248,25 +251,25 @@ func (n *Node) listRemotes() {
 // remotePatience is how long a request for a model that nobody knows waits for remotes that haven't answered yet.
 const remotePatience = 3 * time.Second
 
-// awaitRemotes waits until all remotes have answered or failed once, but not for long. It reports whether it has waited.
-func (n *Node) awaitRemotes(ctx context.Context) (waited bool) {
+// awaitRemotes waits until all remotes have answered or failed once, but not for long. It reports whether any has done so since their
+// number was asked.
+func (n *Node) awaitRemotes(ctx context.Context, asked int64) bool {
 	ctx, cancel := context.WithTimeout(ctx, remotePatience)
 	defer cancel()
 	for {
 		n.remotes.mu.Lock()
-		told, isPending := n.remotes.told, false
+		next, isPending := n.remotes.told, false
 		for _, at := range n.remotes.all {
 			isPending = isPending || !at.asked
 		}
 		n.remotes.mu.Unlock()
 		if !isPending {
-			return waited
+			return n.remotes.asked.Load() != asked
 		}
-		waited = true
 		select {
-		case <-told:
+		case <-next:
 		case <-ctx.Done():
-			return waited
+			return n.remotes.asked.Load() != asked
 		}
 	}
 }

@@ -46,7 +46,17 @@ func (l *Launch) address() string {
 }
 
 // engineURL returns the URL of a path. Its host doesn't matter, since dial connects to the engine.
-func engineURL(path string) string { return "http://127.0.0.1" + path }
+func engineURL(path string) string { return "http://" + engineHost + path }
+
+const engineHost = "127.0.0.1"
+
+const (
+	// idleTimeout is how long a connection to an engine is kept without a request. llama-server closes idle connections after 5 s. Closing
+	// them first avoids failed requests.
+	idleTimeout = 4 * time.Second
+	// maxHead bounds the header of an engine's answer, in bytes.
+	maxHead = 1 << 20
+)
 
 // freePort returns a free port. If another program takes it before the engine does, the engine reports that, and another port
 // is tried.

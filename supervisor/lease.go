@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 )
 
 // Lease is the right to send one request to an instance.
@@ -70,8 +72,9 @@ func (p *process) forget(l *Lease) { p.pulse.forget(l) }
 
 // do sends a JSON body to the engine.
 func (p *process) do(ctx context.Context, path string, body Payload) (*http.Response, error) {
-	launched := p.launched.Load()
-	return p.transport.do(ctx, request{http.MethodPost, path, launched.apiKey, body})
+	return p.transport.Do(ctx, &http1.Request{
+		Method: http.MethodPost, Target: path, Host: engineHost, Header: p.launched.Load().header, Body: body.Body(),
+	})
 }
 
 // Answered records that the engine has answered a request completely. Release then clears the model's failures.

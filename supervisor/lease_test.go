@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 )
 
 // countedMemory counts who reads it.
@@ -112,15 +113,15 @@ func TestLease_AConnectionThatTheEngineJustCloses(t *testing.T) {
 				s, fake := start(t, &fakeengine.Script{Rules: []fakeengine.Rule{{PromptTokens: 1}}})
 				lease := acquire(t, s, want("m", 1))
 				var broken atomic.Bool
-				lease.process.transport.close()
-				lease.process.transport = transport{dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-					conn, err := lease.process.dial(ctx, network, address)
+				lease.process.transport.Close()
+				lease.process.transport = http1.Transport{Idle: idleTimeout, MaxHead: maxHead, Closed: errEnded, Dial: func(ctx context.Context) (net.Conn, error) {
+					conn, err := lease.process.dial(ctx, "", "")
 					if err != nil {
 						return nil, err
 					}
 					return &faultyConn{Conn: conn, broken: &broken, fault: fault}, nil
 				}}
-				defer lease.process.transport.close()
+				defer lease.process.transport.Close()
 				if _, err := chat(t.Context(), lease); err != nil {
 					t.Fatal(err)
 				}
@@ -160,13 +161,13 @@ func TestLease_NothingIsSentAgainForAClientThatDisconnected(t *testing.T) {
 	lease := acquire(t, s, want("m", 1))
 	ctx, leave := context.WithCancel(t.Context())
 	var dials, tries atomic.Int32
-	lease.process.transport.close()
-	lease.process.transport = transport{dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	lease.process.transport.Close()
+	lease.process.transport = http1.Transport{Idle: idleTimeout, MaxHead: maxHead, Closed: errEnded, Dial: func(ctx context.Context) (net.Conn, error) {
 		dials.Add(1)
-		conn, err := lease.process.dial(ctx, network, address)
+		conn, err := lease.process.dial(ctx, "", "")
 		return &leavingConn{conn, &tries, leave}, err
 	}}
-	defer lease.process.transport.close()
+	defer lease.process.transport.Close()
 	if _, err := chat(ctx, lease); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 )
 
 // Loss says what happened to an engine that failed a request.
@@ -131,5 +132,5 @@ func (p *process) newPulse(engine Process, spec *Spec) *pulse {
 
 // ask sends a GET request to the engine.
 func (p *process) ask(ctx context.Context, path string) (*http.Response, error) {
-	return p.transport.do(ctx, request{method: http.MethodGet, path: path, key: p.launched.Load().apiKey})
+	return p.transport.Do(ctx, &http1.Request{Method: http.MethodGet, Target: path, Host: engineHost, Header: p.launched.Load().header[:1]})
 }

@@ -6,13 +6,15 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 )
 
 // Payload is the body of a request to an engine. It may consist of several pieces, so that a large body needn't be copied to
 // be edited.
 type Payload struct {
-	Pieces [][]byte   // sent one after the other
-	Memory RefCounted // the buffer that they are part of; nil: the garbage collector frees it
+	Pieces [][]byte         // sent one after the other
+	Memory http1.RefCounted // the buffer that they are part of; nil: the garbage collector frees it
 
 	// What only other nodes of a cluster are told of the request, see [Demand]
 	Owner string
@@ -23,11 +25,9 @@ type Payload struct {
 	moving func() // called as a large one is sent, by the transport; may be nil
 }
 
-// RefCounted is memory that is used again once nobody reads it. The transport may read a request's body for a while after the
-// request has failed.
-type RefCounted interface {
-	Retain()  // one more reader
-	Release() // one reader fewer
+// Body returns the payload as the body of a request.
+func (p *Payload) Body() http1.Body {
+	return http1.Body{Pieces: p.Pieces, Memory: p.Memory, Moving: p.moving}
 }
 
 // Size returns the number of bytes.
@@ -57,7 +57,7 @@ func (p Payload) Reader() io.ReadCloser {
 // payloadReader reads a payload once.
 type payloadReader struct {
 	rest   net.Buffers
-	memory RefCounted
+	memory http1.RefCounted
 	moving func()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/child"
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -29,7 +31,7 @@ type process struct {
 	log       *slog.Logger
 	report    func(Event)
 	options   *Options
-	transport transport // for this process alone: an engine is slow to exit while a connection is open
+	transport http1.Transport // for this process alone: an engine is slow to exit while a connection is open
 
 	ctx    context.Context // ends when the process has to stop or has exited
 	cancel context.CancelFunc
@@ -56,7 +58,7 @@ type launched struct {
 	address string // where it listens: the socket's path, or 127.0.0.1 and a port
 	socket  string // empty: it listens on a port
 	port    int
-	apiKey  string
+	header  []http1.Field // of requests, without its length; the first is all that one without a body needs
 	sandbox string
 	build   Build
 	stdin   io.WriteCloser
@@ -74,10 +76,11 @@ func (l *launched) kill() {
 
 func newProcess(gen uint64, log *slog.Logger, options *Options, report func(Event)) *process {
 	p := &process{gen: gen, log: log, options: options, report: report, exited: make(chan struct{}), lines: child.LineLog{Log: log, Message: "engine", Noun: "engine", Grave: graveEvery}}
-	p.transport.dial = p.dial
+	p.transport.Dial = func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, "", "") }
+	p.transport.Idle, p.transport.MaxHead, p.transport.Closed = idleTimeout, maxHead, errEnded
 	p.loading.ready, p.loading.listening = make(chan struct{}), make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	context.AfterFunc(p.ctx, p.transport.close)
+	context.AfterFunc(p.ctx, p.transport.Close)
 	return p
 }
 
@@ -98,7 +101,7 @@ func (p *process) run(engine Process, l Launch) {
 	if p.ctx.Err() != nil {
 		ended.Reason, ended.Killed, ended.NoFiles = p.loading.whyStopped(), false, false
 	}
-	p.transport.drain()
+	p.transport.Drain()
 	p.cancel()
 	p.log.Info("engine ended", "reason", ended.Reason)
 	p.report(ended) // before exited is closed, so that the state is up to date by then
@@ -155,7 +158,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
 	now := &launched{
-		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port, apiKey: l.APIKey,
+		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port, header: []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(), keeper: p.keeper,
 		workers: l.Workers, at: time.Now(),
 	}

@@ -79,7 +79,7 @@ func startCluster(t testing.TB) []target {
 	own := func(s *harness.Server) string { return s.Base[len("http://"):] }
 	return []target{
 		{name: atEngine, address: "127.0.0.1:" + engine.Args[slices.Index(engine.Args, "--port")+1]},
-		{name: atNode, address: own(has), pid: has.PID},
-		{name: atDoor, address: own(door), pid: door.PID},
+		{name: atNode, address: own(has), pid: has.PID, admin: has.RunFile("admin.sock")},
+		{name: atDoor, address: own(door), pid: door.PID, admin: door.RunFile("admin.sock")},
 	}
 }

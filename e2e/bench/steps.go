@@ -52,12 +52,12 @@ var steps = []step{
 	{name: "parsing and translating the request", funcs: []string{project + "translate", project + "internal/prefix"}},
 	{name: "from the engine", funcs: []string{
 		"net/http.(*persistConn).readLoop", "net/http.(*persistConn).Read", "net/http.ReadResponse", "net/http.(*bodyEOFSignal)",
-		project + "supervisor.(*engineConn).readHead", project + "supervisor.limitedHead", project + "supervisor.(*engineBody)", project + "supervisor.(*leasedBody)", project + "supervisor.(*exchange)", project + "supervisor.(*pulse)",
+		project + "internal/http1.(*conn).readHead", project + "internal/http1.limitedHead", project + "internal/http1.(*body)", project + "supervisor.(*leasedBody)", project + "supervisor.(*exchange)", project + "supervisor.(*pulse)",
 	}},
 	{name: "to the engine", funcs: []string{
 		"net/http.(*Transport)", "net/http.(*persistConn)", "net/http.(*Request).write", "net/http.(*transferWriter)", "net/http.(*transportRequest)",
 		"net/http.persistConnWriter", "net/http.(*Client)", "net/http.send", project + "supervisor.(*process)", project + "supervisor.(*Lease).Post",
-		project + "supervisor.(*payloadReader)", project + "supervisor.(*engineConn)", project + "supervisor.(*transport)",
+		project + "supervisor.(*payloadReader)", project + "internal/http1.(*conn)", project + "internal/http1.(*Transport)",
 	}},
 	{name: "writing the answer", funcs: []string{
 		"net/http.(*response)", "net/http.(*chunkWriter)", "net/http.checkConnErrorWriter", "net/http.(*ResponseController)", "net/http.Header.",

@@ -35,27 +35,23 @@ var errSevered = errors.New("it has stopped answering")
 // postPeer sends a body to another node. The answer breaks off when the node is given up.
 func (s *Server) postPeer(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
 	s.mu.Lock()
 	severed := s.severed
 	s.mu.Unlock()
-	go func() {
-		select {
-		case <-severed:
-			cancel(errSevered)
-		case <-ended:
-			cancel(nil)
-		}
-	}()
+	detach := context.AfterFunc(severed, func() { cancel(errSevered) })
+	end := func() {
+		detach()
+		cancel(nil)
+	}
 	resp, err := s.send(ctx, path, body)
 	if err != nil {
-		close(ended)
+		end()
 		if errors.Is(context.Cause(ctx), errSevered) {
 			err = errSevered
 		}
 		return nil, err
 	}
-	resp.Body = &peerBody{resp.Body, ended}
+	resp.Body = &peerBody{resp.Body, end}
 	return resp, nil
 }
 
@@ -82,7 +78,7 @@ func ParseKeep(header http.Header) *supervisor.Keep {
 // giveUp gives up the requests to another node that has stopped answering.
 func (w *Watch) giveUp(err error) {
 	if w.config.Peer != "" && errors.Is(err, context.DeadlineExceeded) {
-		w.sever()
+		w.abandon()
 	}
 }
 
@@ -95,27 +91,23 @@ func (w *Watch) Alive(ctx context.Context) error {
 	return w.Server.Alive(ctx)
 }
 
-// sever gives up the requests under way.
-func (s *Server) sever() {
+// abandon gives up the requests under way.
+func (s *Server) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.severed)
-	s.severed = make(chan struct{})
-	s.client.CloseIdleConnections()
+	s.sever()
+	s.severed, s.sever = context.WithCancel(context.Background())
+	s.Close()
 }
 
 type peerBody struct {
 	io.ReadCloser
-	ended chan struct{}
+	end func()
 }
 
 func (b *peerBody) Close() error {
 	err := b.ReadCloser.Close()
-	select {
-	case <-b.ended:
-	default:
-		close(b.ended)
-	}
+	b.end()
 	return err
 }
 

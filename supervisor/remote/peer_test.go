@@ -63,7 +63,7 @@ func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
 		failed <- err
 	}()
 	<-begun
-	s.sever()
+	s.abandon()
 	if err := <-failed; !errors.Is(err, errSevered) {
 		t.Errorf("before the header: %v", err)
 	}
@@ -73,7 +73,7 @@ func TestPeer_RequestsAreGivenUpWithTheNode(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	<-begun
-	s.sever()
+	s.abandon()
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the answer goes on after the header")
 	}

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/http1"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -30,6 +31,10 @@ const (
 	// take to answer. Connections of HTTP/1 have the system's probes.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 10 * time.Second
+	// idleTimeout is how long a connection is kept without a request. Many servers close it earlier.
+	idleTimeout = 30 * time.Second
+	// mostFields is how many fields the header of a request has at most.
+	mostFields = 9
 	// maxHeader bounds the header of an answer, and maxList what a server may say of itself, in bytes.
 	maxHeader = 64 << 10
 	maxList   = 16 << 20
@@ -41,10 +46,12 @@ type Server struct {
 	self   string // the id of this server, as [supervisor.Via]
 	base   string
 	client *http.Client
+	direct *direct      // sends what generates tokens; nil: the client does
 	kind   atomic.Value // a string, once it is known
 
 	mu      sync.Mutex
-	severed chan struct{} // closed and replaced when requests under way are given up
+	severed context.Context    //nolint:containedctx // ended and replaced when requests under way are given up
+	sever   context.CancelFunc // ends severed
 }
 
 // NewServer returns the connection to a remote. It connects when it is first used. self is the id of this server, as [supervisor.Via].
@@ -54,7 +61,8 @@ func NewServer(c Config, self string) (*Server, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout / 2, Count: 3}}
-	return &Server{config: c, self: self, base: c.base(), severed: make(chan struct{}), client: &http.Client{
+	severed, sever := context.WithCancel(context.Background())
+	return &Server{config: c, self: self, base: c.base(), direct: newDirect(c.base(), dialer), severed: severed, sever: sever, client: &http.Client{
 		// The key must not reach another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{ // without the environment's proxy
@@ -64,7 +72,7 @@ func NewServer(c Config, self string) (*Server, error) {
 			ForceAttemptHTTP2:      true,
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 			MaxIdleConnsPerHost:    64,
-			IdleConnTimeout:        30 * time.Second,
+			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: maxHeader,
 			DisableCompression:     true,
 			ReadBufferSize:         32 << 10,
@@ -102,7 +110,12 @@ func (c *Config) tls() (*tls.Config, error) {
 }
 
 // Close closes the connections that aren't used.
-func (s *Server) Close() { s.client.CloseIdleConnections() }
+func (s *Server) Close() {
+	s.client.CloseIdleConnections()
+	if s.direct != nil {
+		s.direct.CloseIdle()
+	}
+}
 
 // Post sends a JSON body. Nothing of a client's request but the body is sent, and which servers like this one it has passed.
 func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
@@ -113,43 +126,60 @@ func (s *Server) Post(ctx context.Context, path string, body supervisor.Payload)
 }
 
 func (s *Server) send(ctx context.Context, path string, body supervisor.Payload) (*http.Response, error) {
-	req, err := s.request(ctx, http.MethodPost, path)
+	fields := append(s.fields(ctx), http1.Field{Name: "Content-Type", Value: "application/json"})
+	if s.config.Peer != "" {
+		fields = append(fields, http1.Field{Name: OwnerHeader, Value: url.QueryEscape(body.Owner)})
+		if body.TTL != nil {
+			fields = append(fields, http1.Field{Name: TTLHeader, Value: body.TTL.String()})
+		}
+		if body.Keep != nil {
+			fields = append(fields, http1.Field{Name: KeepHeader, Value: formatKeep(body.Keep)})
+		}
+	}
+	if s.direct != nil {
+		resp, err := s.direct.post(ctx, path, fields, body.Body())
+		return resp, s.withoutURL(err)
+	}
+	req, err := s.requestWith(ctx, http.MethodPost, path, fields)
 	if err != nil {
 		return nil, err
 	}
-	if s.config.Peer != "" {
-		req.Header[OwnerHeader] = []string{url.QueryEscape(body.Owner)}
-		if body.TTL != nil {
-			req.Header[TTLHeader] = []string{body.TTL.String()}
-		}
-		if body.Keep != nil {
-			req.Header[KeepHeader] = []string{formatKeep(body.Keep)}
-		}
-	}
 	req.Body, req.ContentLength = body.Reader(), body.Size()
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
-	req.Header["Content-Type"] = []string{"application/json"}
 	req.Header["X-Idempotency-Key"] = nil // not sent: it lets the transport send the request again if an idle connection was closed
 	resp, err := s.client.Do(req)
 	return resp, s.withoutURL(err)
 }
 
 func (s *Server) request(ctx context.Context, method, path string) (*http.Request, error) {
+	return s.requestWith(ctx, method, path, s.fields(ctx))
+}
+
+func (s *Server) requestWith(ctx context.Context, method, path string, fields []http1.Field) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header = http.Header{
-		"User-Agent": {"lmcaddy"}, "Accept": {"application/json, text/event-stream"},
-		"Via": {supervisor.FormatVia(append(slices.Clip(supervisor.Via(ctx)), s.self))},
-	}
-	if s.config.Key != "" {
-		req.Header["Authorization"] = []string{"Bearer " + s.config.Key}
-	}
-	if s.config.Peer != "" {
-		req.Header[NodeHeader] = []string{s.config.Peer}
+	for _, f := range fields {
+		req.Header[f.Name] = []string{f.Value}
 	}
 	return req, nil
+}
+
+// fields returns the header of every request.
+func (s *Server) fields(ctx context.Context) []http1.Field {
+	fields := append(make([]http1.Field, 0, mostFields),
+		http1.Field{Name: "User-Agent", Value: "lmcaddy"},
+		http1.Field{Name: "Accept", Value: "application/json, text/event-stream"},
+		http1.Field{Name: "Via", Value: supervisor.FormatVia(append(slices.Clip(supervisor.Via(ctx)), s.self))},
+	)
+	if s.config.Key != "" {
+		fields = append(fields, http1.Field{Name: "Authorization", Value: "Bearer " + s.config.Key})
+	}
+	if s.config.Peer != "" {
+		fields = append(fields, http1.Field{Name: NodeHeader, Value: s.config.Peer})
+	}
+	return fields
 }
 
 // Silence returns how long an answer may send nothing.

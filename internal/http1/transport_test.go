@@ -1,4 +1,4 @@
-package supervisor
+package http1
 
 import (
 	"bufio"
@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// answering returns a transport to an engine that reads the header of each request and then runs a function on its connection, which is
+// answering returns a transport to a server that reads the header of each request and then runs a function on its connection, which is
 // closed when that returns false. dials counts the connections.
-func answering(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goesOn bool)) (_ *transport, dials *atomic.Int32) {
+func answering(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goesOn bool)) (_ *Transport, dials *atomic.Int32) {
 	t.Helper()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
@@ -33,10 +33,10 @@ func answering(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goesO
 	})
 }
 
-func transportTo(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goesOn bool), connect func() (ours, theirs net.Conn, err error)) (_ *transport, dials *atomic.Int32) {
+func transportTo(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goesOn bool), connect func() (ours, theirs net.Conn, err error)) (_ *Transport, dials *atomic.Int32) {
 	t.Helper()
 	dials = new(atomic.Int32)
-	tr := &transport{dial: func(context.Context, string, string) (net.Conn, error) {
+	tr := &Transport{Idle: 4 * time.Second, MaxHead: 1 << 20, Closed: errEnded, Dial: func(context.Context) (net.Conn, error) {
 		dials.Add(1)
 		ours, theirs, err := connect()
 		if err != nil {
@@ -54,13 +54,22 @@ func transportTo(t *testing.T, answer func(conn net.Conn, rq *http.Request) (goe
 		}()
 		return ours, nil
 	}}
-	t.Cleanup(tr.close)
+	t.Cleanup(tr.Close)
 	return tr, dials
 }
 
+var errEnded = errors.New("the server has ended")
+
+func post(body string) *Request {
+	return &Request{
+		Method: http.MethodPost, Target: "/v1/x", Host: "a", Header: []Field{{"Authorization", "Bearer key"}, {"Content-Type", "application/json"}},
+		Body: Body{Pieces: [][]byte{[]byte(body[:len(body)/2]), []byte(body[len(body)/2:])}},
+	}
+}
+
 // ask sends a request and reads the whole answer.
-func (t *transport) ask(ctx context.Context, body string) (string, error) {
-	resp, err := t.do(ctx, request{http.MethodPost, "/v1/x", "key", Payload{Pieces: pieces(body)}})
+func (t *Transport) ask(ctx context.Context, body string) (string, error) {
+	resp, err := t.Do(ctx, post(body))
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +129,7 @@ func TestTransport_ClosesIdleConnectionsFirst(t *testing.T) {
 		if dials.Load() != 2 || closed.Load() != 2 {
 			t.Errorf("%d connections, %d closed in time", dials.Load(), closed.Load())
 		}
-		tr.close()
+		tr.Close()
 		synctest.Wait()
 	})
 }
@@ -138,7 +147,7 @@ func TestTransport_AnswersThatBreakOff(t *testing.T) {
 		"no answer":                 {func(net.Conn, *http.Request) bool { return false }, 0, "unexpected EOF"},
 		"half a header":             {func(c net.Conn, _ *http.Request) bool { _, _ = io.WriteString(c, "HTTP/1.1 200 O"); return false }, 0, "unexpected EOF"},
 		"not HTTP":                  {func(c net.Conn, _ *http.Request) bool { _, _ = io.WriteString(c, "SSH-2.0-x\r\n\r\n"); return false }, 0, "malformed"},
-		"an endless header":         {func(c net.Conn, _ *http.Request) bool { _, _ = io.Copy(c, endless{}); return false }, 0, errHeadTooLong.Error()},
+		"an endless header":         {func(c net.Conn, _ *http.Request) bool { _, _ = io.Copy(c, endless{}); return false }, 0, ErrHeadTooLong.Error()},
 		"a cut body":                {func(c net.Conn, _ *http.Request) bool { begun(c); return false }, 0, "unexpected EOF"},
 		"a request that isn't read": {func(net.Conn, *http.Request) bool { return false }, 1 << 20, "broken pipe|connection reset by peer"},
 	} {
@@ -165,7 +174,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An engine may refuse a large request before it has read all of it.
+// A server may refuse a large request before it has read all of it.
 func TestTransport_AnEarlyAnswer(t *testing.T) {
 	t.Parallel()
 	tr, dials := answering(t, func(conn net.Conn, rq *http.Request) bool {
@@ -174,7 +183,7 @@ func TestTransport_AnEarlyAnswer(t *testing.T) {
 		return false
 	})
 	for n := range int32(2) {
-		resp, err := tr.do(t.Context(), request{http.MethodPost, "/", "key", Payload{Pieces: pieces(strings.Repeat("x", 1<<20))}})
+		resp, err := tr.Do(t.Context(), post(strings.Repeat("x", 1<<20)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +216,7 @@ func TestTransport_EndsWithItsContext(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if err := <-ended; err == nil {
-				t.Error("the engine doesn't see it")
+				t.Error("the server doesn't see it")
 			}
 		})
 	}
@@ -215,10 +224,10 @@ func TestTransport_EndsWithItsContext(t *testing.T) {
 
 func TestTransport_Close(t *testing.T) {
 	t.Parallel()
-	var tr *transport
+	var tr *Transport
 	tr, dials := answering(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
-		tr.close()
+		tr.Close()
 		return true
 	})
 	if _, err := tr.ask(t.Context(), "x"); !errors.Is(err, errEnded) {
@@ -229,7 +238,65 @@ func TestTransport_Close(t *testing.T) {
 	}
 }
 
-// What an engine sent before it exited is read, also by a slow reader.
+// What a server sends without being asked isn't taken for the next answer.
+func TestTransport_AnAnswerWithoutARequest(t *testing.T) {
+	t.Parallel()
+	isRead, isSent := make(chan struct{}), make(chan struct{})
+	tr, dials := answering(t, func(conn net.Conn, rq *http.Request) bool {
+		ok := echo(conn, rq)
+		if _, isFirst := <-isRead; isFirst {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray")
+			isSent <- struct{}{}
+		}
+		return ok
+	})
+	if _, err := tr.ask(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	isRead <- struct{}{}
+	<-isSent
+	close(isRead)
+	if got, err := tr.ask(t.Context(), "b"); got != "b" || err != nil || dials.Load() != 2 {
+		t.Errorf("the second answer is %q, %v, on %d connections", got, err, dials.Load())
+	}
+}
+
+func TestTransport_HeadersAreOneLineEach(t *testing.T) {
+	t.Parallel()
+	tr, _ := answering(t, func(net.Conn, *http.Request) bool {
+		t.Error("it is sent")
+		return false
+	})
+	for _, rq := range []Request{
+		{Method: http.MethodGet, Target: "/", Host: "a", Header: []Field{{"X", "a\r\nY: b"}}},
+		{Method: http.MethodGet, Target: "/ HTTP/1.1\nY: b", Host: "a"},
+		{Method: http.MethodGet, Target: "/", Host: "a\nY: b"},
+	} {
+		if _, err := tr.Do(t.Context(), &rq); !errors.Is(err, errNotOneLine) {
+			t.Errorf("%+v: %v", rq, err)
+		}
+	}
+}
+
+// A sender is told that a large body moves.
+func TestTransport_ALargeBodyMoves(t *testing.T) {
+	t.Parallel()
+	tr, _ := answering(t, echo)
+	rq := post(strings.Repeat("x", 4<<20))
+	var moves atomic.Int32
+	rq.Body.Moving = func() { moves.Add(1) }
+	resp, err := tr.Do(t.Context(), rq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if n != rq.Body.Size() || err != nil || moves.Load() < 4<<20/part-1 {
+		t.Errorf("%d bytes, %v, %d parts", n, err, moves.Load())
+	}
+}
+
+// What a server sent before it exited is read, also by a slow reader.
 func TestTransport_Drain(t *testing.T) {
 	t.Parallel()
 	for name, isHeld := range map[string]bool{"the end follows": false, "another process has the connection": true} {
@@ -248,12 +315,12 @@ func TestTransport_Drain(t *testing.T) {
 					ours, theirs = net.Pipe()
 					return ours, theirs, nil
 				})
-				resp, err := tr.do(t.Context(), request{http.MethodPost, "/", "key", Payload{}})
+				resp, err := tr.Do(t.Context(), post(""))
 				if err != nil {
 					t.Fatal(err)
 				}
-				tr.drain()
-				tr.close()
+				tr.Drain()
+				tr.Close()
 				said, err := io.ReadAll(resp.Body)
 				want, after := io.ErrUnexpectedEOF, time.Duration(0)
 				if isHeld {
