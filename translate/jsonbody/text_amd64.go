@@ -31,12 +31,12 @@ func skipText(data []byte, i int, check bool) (to int, bad bool)
 // skip skips the part of a string from i that needs no other look, in blocks. It does nothing where that isn't possible. bad reports that the text isn't UTF-8.
 func (s *Scanner) skip(i int) (_ int, bad bool) {
 	for canSkip && i >= skipBefore && len(s.Data)-i >= skipBlock {
-		part := s.Data[:min(len(s.Data), i+maxSkipped)]
-		i, bad = skipText(part, i, !s.Lenient)
+		from, part := i, s.Data[:min(len(s.Data), i+maxSkipped)]
+		i, bad = skipText(part, from, !s.Lenient)
 		if bad || i < len(part)-skipBlock {
 			return i, bad
 		}
-		i = startOfCharacter(part, i)
+		i = max(from, startOfCharacter(part, i)) // what is before was read
 		if len(part) == len(s.Data) {
 			break
 		}

@@ -102,3 +102,18 @@ func TestStr_PartsOfLongTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestStr_EndsNearTheEnd: a text is read once, whatever it ends in and however much follows it.
+func TestStr_EndsNearTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"é", "日", "🎉", `\n`, `\u00e9`, "a"} {
+		for after := range 3 * skipBlock {
+			for before := range skipBlock {
+				body := `{"a":"` + strings.Repeat("a", before) + text + `","b":"` + strings.Repeat("b", after) + `"}`
+				if b, err := Scan([]byte(body)); err != nil || len(b.Value("b")) != after+2 {
+					t.Fatalf("%q: %v", body, err)
+				}
+			}
+		}
+	}
+}
