@@ -212,7 +212,12 @@ func (p *part) verify(ctx context.Context) error {
 	if p.verified {
 		return nil
 	}
+	flushed := make(chan error, 1)
+	go func() { flushed <- p.file.Sync() }() // meanwhile: both take about as long
 	got, ok, err := p.sum.holds(ctx, p.file, p.want.Size)
+	if failed := <-flushed; failed != nil {
+		return diskError("writing "+p.name+partSuffix, failed) // it is told only once
+	}
 	if err != nil {
 		return err
 	}
