@@ -23,7 +23,7 @@ const (
 	// has read all of it.
 	lateAnswer = 100 * time.Millisecond
 	// part is how many bytes of a large body are sent before the sender is told.
-	part = 256 << 10
+	part = 64 << 10
 )
 
 // ErrHeadTooLong is the error of an answer whose header is longer than the transport's MaxHead.
