@@ -84,7 +84,7 @@ func (c *call) endWriting() {
 	c.writing.over = true
 }
 
-// holds notes a lease, which is released as soon as the client is given up.
+// holds notes a lease. It is released when the server stops waiting for the client.
 func (c *call) holds(lease *supervisor.Lease) {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()

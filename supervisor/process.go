@@ -158,7 +158,8 @@ func (p *process) execute(engine Process, l Launch) error {
 		p.log.Warn("the engine's children may outlive it", "error", err)
 	}
 	now := &launched{
-		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port, header: []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
+		process: cmd.Process, group: group, pid: cmd.Process.Pid, address: l.address(), socket: l.Socket, port: l.Port,
+		header:  []http1.Field{{Name: "Authorization", Value: "Bearer " + l.APIKey}, {Name: "Content-Type", Value: "application/json"}},
 		sandbox: confined, build: build, stdin: stdin, steps: engine.Stop(), keeper: p.keeper,
 		workers: l.Workers, at: time.Now(),
 	}
