@@ -184,21 +184,34 @@ func (c *call) owner() string { return c.who.ID() }
 // there: neither the error nor its time tells the difference.
 func (c *call) find(name string) (node.Target, error) {
 	target, err := c.node.Find(c.r.Context(), name)
-	var missing *catalog.NotFoundError
-	var broken *node.BrokenModelError
+	if err != nil {
+		return node.Target{}, c.notFound(name, err)
+	}
+	if c.who == nil {
+		return target, nil
+	}
+	key := target.Model.FullKey()
 	switch {
-	case errors.As(err, &broken) && !c.who.MayUse(broken.Key), err == nil && !c.who.MayUse(target.Model.FullKey()):
+	case !c.who.MayUse(key):
 		c.node.FindNothing(c.r.Context(), name)
 		return node.Target{}, c.notAmongTheirs(name)
-	case errors.As(err, &missing) && c.isRestricted():
-		return target, c.notAmongTheirs(name)
-	case err == nil && target.Model.IsRemote && c.who.IsNode():
+	case target.Model.IsRemote && c.who.IsNode():
 		return node.Target{}, &catalog.NotFoundError{Name: name}
 	}
-	if err == nil {
-		c.running.Uses(target.Model.FullKey())
+	c.running.Uses(key)
+	return target, nil
+}
+
+// notFound is the error of a name, as far as the request's identity may know about it.
+func (c *call) notFound(name string, err error) error {
+	if broken, ok := errors.AsType[*node.BrokenModelError](err); ok && !c.who.MayUse(broken.Key) {
+		c.node.FindNothing(c.r.Context(), name)
+		return c.notAmongTheirs(name)
 	}
-	return target, err
+	if _, ok := errors.AsType[*catalog.NotFoundError](err); ok && c.isRestricted() {
+		return c.notAmongTheirs(name)
+	}
+	return err
 }
 
 // isRestricted reports whether there may be models that the request's identity may not use.

@@ -116,7 +116,8 @@ type call struct {
 	param     string // the part of the path that the route leaves open
 	begun     bool   // the answer's header has been sent
 	stream    *stream
-	held      *heldBuffer     // the request's body; nil before it is read
+	incoming  timely          // the request's body, while it is read
+	held      *heldBuffer     // all of it; nil before
 	read      bool            // the body has been read to its end
 	claim     node.BodyClaim  // the memory that is counted for the body
 	who       *node.Identity  // nil: anybody, on a site without authentication
@@ -166,6 +167,9 @@ func (c *call) end() {
 	defer c.settle()
 	for _, end := range c.ends {
 		end()
+	}
+	if c.unreserve != nil {
+		c.unreserve()
 	}
 	if c.admitted != nil {
 		c.admitted()
@@ -258,7 +262,7 @@ func requestID(r *http.Request) string {
 
 // newID returns a new id. It can't be guessed in practice, but nothing depends on that: what it names is found only by its owner.
 func newID(prefix string) string {
-	id := append(make([]byte, 0, 32), prefix...)
+	id := append(make([]byte, 0, 48), prefix...)
 	for range 2 { // 128 bits
 		for n, i := rand.Uint64(), 0; i < 13; i++ { //nolint:gosec // of the runtime's generator, which is quicker
 			id = append(id, "abcdefghijklmnopqrstuvwxyz234567"[n&31])

@@ -94,7 +94,9 @@ func (c *call) body() (*jsonbody.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer decoded.Close()
+	if closer, ok := decoded.(io.Closer); ok {
+		defer func() { _ = closer.Close() }()
+	}
 	c.held = holdBuffer()
 	if err = c.readAll(decoded, limit, decoding > 0); err == nil {
 		incoming.end()
@@ -226,12 +228,12 @@ func (c *call) join(parts [][]byte, total, size int) error {
 	return nil
 }
 
-// decoded undoes the body's Content-Encoding, and returns how much memory is counted for that.
-func (c *call) decoded(body io.Reader) (_ io.ReadCloser, memory int64, _ error) {
+// decoded undoes the body's Content-Encoding, and returns how much memory is counted for that. A reader that is a Closer has to be closed.
+func (c *call) decoded(body io.Reader) (_ io.Reader, memory int64, _ error) {
 	encoding := strings.ToLower(strings.TrimSpace(c.r.Header.Get("Content-Encoding")))
 	switch encoding {
 	case "", "identity":
-		return io.NopCloser(body), 0, nil
+		return body, 0, nil
 	case "gzip", "x-gzip":
 		if err := c.claim.Grow(gzipMemory); err != nil {
 			return nil, 0, err

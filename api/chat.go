@@ -32,7 +32,7 @@ func (c *call) chatCompletions() error {
 		Envelope:  openai.Envelope{ID: newID("chatcmpl-"), Created: time.Now().Unix()},
 		Reasoning: c.node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen,
 	}
-	if err := r.choices(chat.N, func() { r.tail = nil }, r.choice); err != nil {
+	if err := r.choices(chat.N, func() { r.begun = false }, r.choice); err != nil {
 		return r.withFigures(err)
 	}
 	if r.stream == nil {
@@ -56,7 +56,8 @@ type chatRun struct {
 
 	chat     *request.Chat
 	answer   openai.ChatBody      // what all choices have in common, streamed or not
-	tail     *openai.ChatTail     // nil: no engine has begun to answer
+	begun    bool                 // an engine has begun to answer
+	tail     *openai.ChatTail     // of a stream
 	gathered []*openai.ChatChoice // of an answer in one piece
 }
 
@@ -69,12 +70,14 @@ func (r *chatRun) choice(i int) part {
 func (r *chatRun) begin(in *supervisor.Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tail != nil {
+	if r.begun {
 		return
 	}
-	r.instance = *in
+	r.begun, r.instance = true, in
 	r.answer.Model, r.answer.Fingerprint, r.answer.Extra = in.ID, in.Build.Version, r.call.extra(in, r.rq.demand.Draft)
-	r.tail = openai.NewChatTail(r.chat.N, r.rq.includeUsage, r.answer.Extra)
+	if r.stream != nil {
+		r.tail = openai.NewChatTail(r.chat.N, r.rq.includeUsage, r.answer.Extra)
+	}
 }
 
 // chatReply is one choice of a chat completion.

@@ -51,8 +51,8 @@ func (r *run) choices(n int, anew func(), choice func(i int) part) error {
 
 // batch has the choices of a batch made that aren't complete.
 func (r *run) batch(ctx context.Context, lease *supervisor.Lease, batch []*telling, slots int) error {
-	left := slices.DeleteFunc(slices.Clone(batch), func(t *telling) bool { return t.isDone })
-	err := together(ctx, len(left), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, left[i]) })
+	left := incomplete(batch)
+	err := r.converseAll(ctx, lease, left, slots)
 	broken, ok := errors.AsType[*brokenOff](err)
 	if !ok {
 		return err
@@ -66,4 +66,21 @@ func (r *run) batch(ctx context.Context, lease *supervisor.Lease, batch []*telli
 		again = t.plan(true) && again
 	}
 	return &brokenOff{told: broken.told, cause: broken.cause, again: again}
+}
+
+// incomplete are the choices of a batch that aren't complete.
+func incomplete(batch []*telling) []*telling {
+	isDone := func(t *telling) bool { return t.isDone }
+	if !slices.ContainsFunc(batch, isDone) {
+		return batch
+	}
+	return slices.DeleteFunc(slices.Clone(batch), isDone)
+}
+
+// converseAll has choices made, as many at a time as there are slots.
+func (r *run) converseAll(ctx context.Context, lease *supervisor.Lease, all []*telling, slots int) error {
+	if len(all) == 1 {
+		return r.converse(ctx, lease, all[0])
+	}
+	return together(ctx, len(all), slots, func(ctx context.Context, i int) error { return r.converse(ctx, lease, all[i]) })
 }

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 	"github.com/lmcaddy/lmcaddy/translate"
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 	"github.com/lmcaddy/lmcaddy/translate/wire"
@@ -38,10 +36,7 @@ func (r *completionRun) candidate(ctx context.Context, i int) error {
 	reply := &candidateReply{completionRun: r, index: i}
 	p := part{
 		index: i, prompt: i / of.BestOf, isFree: of.MaxTokens == 0, chain: r.chains[i/of.BestOf], reply: reply,
-		by: func(engine wire.Engine) (asking, *translate.Error) {
-			return r.askText(engine, r.rq.body, of, i/of.BestOf, i%of.BestOf)
-		},
-		limit: func() int { return of.MaxTokens },
+		asks: &textQuestion{&r.rq.target.Model, r.rq.body, of, i / of.BestOf, i % of.BestOf},
 	}
 	err := r.exchange(ctx, p)
 	if err == nil {
@@ -52,33 +47,6 @@ func (r *completionRun) candidate(ctx context.Context, i int) error {
 		})
 	}
 	return err
-}
-
-// askText is how an engine is asked for a candidate of a prompt.
-func (r *run) askText(engine wire.Engine, body *jsonbody.Body, of *request.Completion, prompt, candidate int) (asking, *translate.Error) {
-	completer, ok := engine.(wire.Completer)
-	if !ok {
-		return asking{}, completesNothing(r.rq.target.Model)
-	}
-	if checker, ok := engine.(wire.CompletionChecker); ok {
-		if bad := checker.CheckCompletion(body, of); bad != nil {
-			return asking{}, bad
-		}
-	}
-	a := asking{
-		upstream: completer.Completion(body, of, prompt, candidate),
-		decoder:  func() translate.Decoder { return completer.CompletionDecoder(of) },
-		likely:   func() bool { return wire.RepeatsText(engine, body, of) },
-	}
-	if c, ok := engine.(wire.TextContinuer); ok {
-		a.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.ContinueText(body, of, prompt, candidate, said) }
-	}
-	return a, nil
-}
-
-// completesNothing is the error of a request for text completions by an engine that has only chats.
-func completesNothing(m catalog.Model) *translate.Error {
-	return wrongEngine(m, "completes no texts: use /v1/chat/completions, or choose another model.")
 }
 
 // appendFinish tells a client that streams that a candidate is complete.
@@ -127,7 +95,7 @@ func (r *completionRun) beginAnswer(resp *engineResponse) *openai.TextAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answer == nil {
-		r.instance = resp.lease.Instance
+		r.instance = &resp.lease.Instance
 		r.answer = openai.NewTextAnswer(openai.Envelope{
 			ID: newID("cmpl-"), Created: time.Now().Unix(), Model: r.instance.ID, Fingerprint: r.instance.Build.Version,
 		})
@@ -163,7 +131,7 @@ func (r *completionRun) promptText(ctx context.Context, resp *engineResponse, pr
 
 // more is what the answer has beside the OpenAI-style fields.
 func (r *completionRun) more(total *translate.Outcome) []byte {
-	extra := r.call.extra(&r.instance, r.rq.demand.Draft)
+	extra := r.call.extra(r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return nil
 	}

@@ -23,12 +23,6 @@ func (c *call) reserve(rq *modelRequest, need node.Need, made int) (each int, _ 
 	if c.unreserve != nil {
 		c.unreserve()
 		c.unreserve = nil
-	} else {
-		c.ends = append(c.ends, func() {
-			if c.unreserve != nil {
-				c.unreserve()
-			}
-		})
 	}
 	rq.demand.Needs(need)
 	each, done, err := c.node.Reserve(c.r.Context(), c.who, &rq.target.Model, rq.demand, need)

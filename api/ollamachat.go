@@ -103,10 +103,7 @@ func (r *ollamaRun) part() part {
 	if of == nil {
 		return r.chatPart(part{reply: r}, r.body, &r.asked.Chat, 0)
 	}
-	return part{
-		reply: r, limit: func() int { return of.MaxTokens },
-		by: func(engine wire.Engine) (asking, *translate.Error) { return r.askText(engine, r.body, of, 0, 0) },
-	}
+	return part{reply: r, asks: &textQuestion{&r.rq.target.Model, r.body, of, 0, 0}}
 }
 
 func (r *ollamaRun) begin(_ context.Context, resp *engineResponse, recorder *wire.Recorder) (wire.Rewriter, error) {

@@ -157,13 +157,19 @@ var literalRoutes = sync.OnceValue(func() map[string][]route {
 	return by
 })
 
-// lookUp finds the route of a request, and the part of the path that it leaves open. allowed are the methods of the path; none
-// if there is no such path. HEAD is allowed where GET is.
+// lookUp finds the route of a request, and the part of the path that it leaves open. If there is none, allowed are the methods of the
+// path; none if there is no such path. HEAD is allowed where GET is.
 func lookUp(method, path string) (found *route, param string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	all, isOpen := literalRoutes()[path], false // nothing is closer to a path than itself
+	literal := literalRoutes()[path] // nothing is closer to a path than itself
+	for i := range literal {
+		if r := &literal[i]; r.method == method {
+			return r, "", nil
+		}
+	}
+	all, isOpen := literal, false
 	if len(all) == 0 {
 		all, isOpen = closestRoutes(), true
 	}

@@ -24,11 +24,12 @@ type run struct {
 	stored bool                    // the answer is gathered even if it is streamed, since it is to be stored
 	leased func(*supervisor.Lease) // called with each lease before anything is sent on it; nil: nothing is
 
-	mu       sync.Mutex      // held while a reply makes what the client sees
-	frames   []byte          // the buffer of tell
-	instance supervisor.Info // that answers, once one does
-	first    time.Duration   // from the request's arrival to the first token; 0: there is none yet
+	mu       sync.Mutex       // held while a reply makes what the client sees
+	frames   []byte           // the buffer of tell
+	instance *supervisor.Info // that answers; nil: none does yet
+	first    time.Duration    // from the request's arrival to the first token; 0: there is none yet
 	spent    []spent
+	only     [1]spent // what spent begins with: most runs have one part
 }
 
 // part is one upstream request of a run: for the whole answer, for one of its choices, or for a round of it.
@@ -38,20 +39,7 @@ type part struct {
 	isFree bool
 	chain  prefix.Chain // of its prompt; nil: that of the demand
 	reply  reply
-	by     func(engine wire.Engine) (asking, *translate.Error) // how it is asked for; one model may be run by several engines
-
-	// What is needed to go on with an answer that the client has seen a part of. It may be nil.
-	limit func() int // of its tokens; negative: there is none
-}
-
-// asking is how one engine is asked for a part.
-type asking struct {
-	upstream wire.Upstream
-	decoder  func() translate.Decoder // of the engine's answer
-
-	// What is needed to go on with an answer that the client has seen a part of. Each may be nil.
-	likely func() bool                                      // whether an engine probably answers the same again
-	goOn   func(said *wire.Said) (_ wire.Upstream, ok bool) // as [wire.Continuer]
+	asks   question
 }
 
 // spent is what a part has used.
@@ -90,6 +78,7 @@ func (g gatherer) Append(dst []byte, ev translate.Event) []byte {
 // newRun begins to answer a request, which was accepted. From now on a stream is kept alive. The run has to be closed.
 func (c *call) newRun(rq *modelRequest) *run {
 	r := &run{call: c, rq: rq}
+	r.spent = r.only[:0]
 	if rq.stream {
 		r.stream = c.newStream()
 	}

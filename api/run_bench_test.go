@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -51,15 +51,14 @@ func BenchmarkChatStream(b *testing.B) {
 	const end = `data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":1,"id":"x","model":"m","object":"chat.completion.chunk"}` + "\n\ndata: [DONE]\n\n"
 	a := New(Config{})
 	c := &call{api: a, w: &discardWriter{http.Header{}}, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil), dialect: openAIDialect, cancel: func(error) {}}
-	r := c.newRun(&modelRequest{stream: true})
+	r := c.newRun(&modelRequest{stream: true, engine: llamaserver.Wire{}})
 	defer r.close()
 	b.ReportAllocs()
 	b.ResetTimer()
 	chunks := openai.NewChatChunks(openai.ChunkOptions{Tail: openai.NewChatTail(1, false, nil)})
-	rewriter := llamaserver.Wire{}.Rewriter(&request.Chat{N: 1}, chunks)
-	t, err := r.newTelling(part{reply: passed{rewriter}, by: func(wire.Engine) (asking, *translate.Error) {
-		return asking{decoder: llamaserver.Wire{}.Decoder}, nil
-	}})
+	chat := &request.Chat{N: 1}
+	rewriter := llamaserver.Wire{}.Rewriter(chat, chunks)
+	t, err := r.newTelling(part{reply: passed{rewriter}, asks: &chatQuestion{new(jsonbody.Body), chat, 0}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,14 +21,15 @@ type timely struct {
 
 	ctx       context.Context //nolint:containedctx // of the request
 	stop      func() bool     // keeps the end of ctx from ending a read; nil: it doesn't end one
-	deadlines *http.ResponseController
+	deadlines http.ResponseController
 	patience  time.Duration
 	from      time.Time
 	read      int64
 }
 
 func (c *call) timely(body io.Reader) *timely {
-	t := &timely{Reader: body, ctx: c.r.Context(), deadlines: http.NewResponseController(c.w), patience: c.api.bodyPatience, from: time.Now()}
+	t := &c.incoming
+	*t = timely{Reader: body, ctx: c.r.Context(), deadlines: *http.NewResponseController(c.w), patience: c.api.bodyPatience, from: time.Now()}
 	if c.running != nil {
 		t.stop = context.AfterFunc(t.ctx, func() { _ = t.deadlines.SetReadDeadline(time.Unix(1, 0)) })
 	}

@@ -26,8 +26,9 @@ type writing struct {
 	limit time.Duration // how long a write may take
 
 	mu     sync.Mutex
-	over   bool                // the request has ended, so its writer may not be used
-	leases []*supervisor.Lease // that the request holds
+	over   bool                 // the request has ended, so its writer may not be used
+	leases []*supervisor.Lease  // that the request holds
+	only   [1]*supervisor.Lease // what leases begins with: most requests hold one
 }
 
 // errUnwritable cancels the request of a client that can't be written to.
@@ -88,6 +89,9 @@ func (c *call) endWriting() {
 func (c *call) holds(lease *supervisor.Lease) {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
+	if c.writing.leases == nil {
+		c.writing.leases = c.writing.only[:0]
+	}
 	c.writing.leases = append(c.writing.leases, lease)
 }
 

@@ -20,10 +20,11 @@ const repeatable = 10 * time.Second
 // engine takes the place of the first: it repeats what the client has, which is left out, or goes on after it.
 type telling struct {
 	part
-	asking
 
-	place    string        // whose engine is asked, as [placeOf]
-	next     wire.Upstream // what the next engine is asked
+	engine   wire.Engine   // that is asked
+	place    string        // whose engine that is, as [placeOf]
+	upstream wire.Upstream // its request
+	next     wire.Upstream // what it is asked next, which may go on with the answer
 	way      way
 	rewriter wire.Rewriter  // nil: no engine has begun to answer
 	recorder *wire.Recorder // what the rewriter reads from; nil: it reads the engine's stream itself
@@ -54,12 +55,20 @@ func (r *run) newTelling(p part) (*telling, error) {
 	if r.rq.target.Model.IsRemote {
 		t.place = anyPlace
 	}
-	asked, bad := t.by(r.rq.engine)
-	if bad != nil {
+	if bad := t.choose(r.rq.engine); bad != nil {
 		return nil, bad
 	}
-	t.asking, t.next = asked, asked.upstream
+	t.next = t.upstream
 	return t, nil
+}
+
+// choose has an engine asked.
+func (t *telling) choose(engine wire.Engine) *translate.Error {
+	asked, bad := t.asks.ask(engine)
+	if bad == nil {
+		t.engine, t.upstream = engine, asked
+	}
+	return bad
 }
 
 // anyPlace is the place of a model of which it isn't known yet which remote answers.
@@ -79,11 +88,10 @@ func (r *run) use(t *telling, in *supervisor.Info) error {
 	if place == t.place {
 		return nil
 	}
-	asked, bad := t.by(r.call.node.WireOf(in))
-	if bad != nil {
+	if bad := t.choose(r.call.node.WireOf(in)); bad != nil {
 		return bad
 	}
-	t.place, t.asking = place, asked
+	t.place = place
 	if !t.plan(true) {
 		return notContinued()
 	}
@@ -92,20 +100,7 @@ func (r *run) use(t *telling, in *supervisor.Info) error {
 
 // chatPart completes a part that is a choice of a chat.
 func (r *run) chatPart(p part, body *jsonbody.Body, chat *request.Chat, choice int) part {
-	p.by = func(engine wire.Engine) (asking, *translate.Error) {
-		if checker, ok := engine.(wire.ChatChecker); ok {
-			if bad := checker.CheckChat(body, chat); bad != nil {
-				return asking{}, bad
-			}
-		}
-		a := asking{upstream: engine.Chat(body, chat, choice), decoder: engine.Decoder}
-		a.likely = func() bool { return wire.Repeats(engine, body, chat) }
-		if c, ok := engine.(wire.Continuer); ok {
-			a.goOn = func(said *wire.Said) (wire.Upstream, bool) { return c.Continue(body, chat, choice, said) }
-		}
-		return a, nil
-	}
-	p.limit = func() int { return chat.TokenLimit(body) }
+	p.asks = &chatQuestion{body, chat, choice}
 	return p
 }
 
@@ -141,13 +136,13 @@ func (t *telling) plan(repeating bool) (ok bool) {
 		t.way = cantGoOn
 		return false
 	}
-	canRepeat := repeating && (said.IsEmpty() || t.likely != nil && t.likely())
+	canRepeat := repeating && (said.IsEmpty() || t.asks.repeats(t.engine))
 	if canRepeat && t.to.Sub(t.from) <= repeatable {
 		t.way = repeats
 		return true
 	}
-	if t.goOn != nil && !said.IsEmpty() {
-		if next, ok := t.goOn(&said); ok {
+	if !said.IsEmpty() {
+		if next, ok := t.asks.goOn(t.engine, &said); ok {
 			t.next, t.way = next, goesOn
 			return true
 		}
@@ -166,7 +161,7 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 		return err
 	}
 	if t.way == anew {
-		t.recorder = wire.NewRecorder(t.decoder())
+		t.recorder = wire.NewRecorder(t.asks.decoder(t.engine))
 		t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
 		return err
 	}
@@ -177,9 +172,9 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 		r.timed.resume(resp)
 	}
 	if t.way == repeats {
-		t.recorder.Repeat(t.decoder())
+		t.recorder.Repeat(t.asks.decoder(t.engine))
 	} else {
-		t.recorder.GoOn(t.decoder())
+		t.recorder.GoOn(t.asks.decoder(t.engine))
 	}
 	return nil
 }
@@ -196,10 +191,10 @@ func (t *telling) recall(resp *engineResponse) {
 // fill reports whether an engine was lost between the last token that its answer may have and the end of it. Then the answer is
 // whole, and the rewriter ends it when it is closed.
 func (t *telling) fill(resp *engineResponse) bool {
-	if fault := t.fault(); t.limit == nil || fault == nil || !fault.IsBrokenOff() || t.diverged() {
+	if fault := t.fault(); fault == nil || !fault.IsBrokenOff() || t.diverged() {
 		return false
 	}
-	limit := t.limit()
+	limit := t.asks.limit()
 	said, ok := t.said()
 	if limit <= 0 || !ok || !said.IsExact || said.HasCalls || said.Usage.Completion < limit {
 		return false

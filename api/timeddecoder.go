@@ -55,8 +55,8 @@ func (m *timedDecoder) Figures() (translate.Usage, translate.Timings) {
 	return translate.Usage{}, translate.Timings{}
 }
 
-func (m *timedDecoder) take(ev translate.Event) error {
-	switch ev.(type) {
+func (m *timedDecoder) take(it translate.Event) error {
+	switch it.(type) {
 	case translate.Fault, translate.Finish:
 		if m.tokens > 0 && !m.hasTimings {
 			if err := m.emit(m.timings()); err != nil {
@@ -64,12 +64,13 @@ func (m *timedDecoder) take(ev translate.Event) error {
 			}
 		}
 	}
-	if usage, ok := ev.(translate.Usage); ok {
-		ev = m.bound.usage(usage)
-	}
-	switch ev := ev.(type) {
+	switch ev := it.(type) {
 	case translate.Fault:
-		return m.emit(ev)
+		return m.emit(it)
+	case translate.Usage:
+		if bounded := m.bound.usage(ev); bounded != ev {
+			it = bounded
+		}
 	case translate.Finish:
 		if m.bound.isFull && !m.hasStop && ev.Reason == translate.FinishLength {
 			if err := m.emit(translate.Stop{Reason: translate.StopContext}); err != nil {
@@ -77,15 +78,15 @@ func (m *timedDecoder) take(ev translate.Event) error {
 			}
 		}
 	}
-	if m.note(ev) {
+	if m.note(it) {
 		if err := m.emit(translate.FirstToken{After: m.run.sinceArrival()}); err != nil {
 			return err
 		}
 	}
-	if err := m.emit(ev); err != nil || m.run.stream != nil && !m.run.stored {
+	if err := m.emit(it); err != nil || m.run.stream != nil && !m.run.stored {
 		return err
 	}
-	if m.run.call.gather(ev) != nil {
+	if m.run.call.gather(it) != nil {
 		_ = m.emit(translate.Fault{Err: tooMuch()})
 		return translate.ErrCut
 	}

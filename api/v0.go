@@ -30,10 +30,10 @@ func (c *call) extra(in *supervisor.Info, draft string) openai.Extra {
 
 // withFigures returns the error of a run that failed, and adds to its event, in v0, why the answer ended and when it began.
 func (r *run) withFigures(err error) error {
-	if r.stream == nil || r.instance.ID == "" { // no engine has begun to answer
+	if r.stream == nil || r.instance == nil { // no engine has begun to answer
 		return err
 	}
-	extra := r.call.extra(&r.instance, r.rq.demand.Draft)
+	extra := r.call.extra(r.instance, r.rq.demand.Draft)
 	if extra == nil {
 		return err
 	}

@@ -28,8 +28,7 @@ type scripted struct {
 }
 
 func (s *scripted) Answer(_ context.Context, round *Round) error {
-	messages := request.MessagesOf(round.Conversation)
-	s.asked = append(s.asked, string(messages.Array()))
+	s.asked = append(s.asked, string(request.MessagesOf(round.Conversation)))
 	var names []string
 	for _, tool := range round.Tools() {
 		names = append(names, tool.Name)

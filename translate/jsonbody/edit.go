@@ -43,6 +43,9 @@ func (e *Edit) set(to change) {
 		*c = to
 		return
 	}
+	if e.changes == nil {
+		e.changes = make([]change, 0, 4)
+	}
 	e.changes = append(e.changes, to)
 }
 

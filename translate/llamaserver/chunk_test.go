@@ -3,6 +3,8 @@ package llamaserver
 import (
 	"math"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 func TestChunk_Parse(t *testing.T) {
@@ -32,12 +34,31 @@ func TestChunk_Parse(t *testing.T) {
 
 func TestMeasured(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[float64]float64{0: 0, 2.5: 2.5, math.MaxFloat64: math.MaxFloat64, -1: 0, math.Inf(1): 0, math.Inf(-1): 0} {
-		if got := measured(n); got != want {
-			t.Errorf("%v: %v, want %v", n, got, want)
+	for value, want := range map[string]float64{"0": 0, "2.5": 2.5, "1.7976931348623157e308": math.MaxFloat64, "-1": 0, "1e999": 0, "-1e999": 0, `"7"`: 0, "null": 0, "": 0} {
+		if got := measured([]byte(value)); got != want {
+			t.Errorf("%s: %v, want %v", value, got, want)
 		}
 	}
-	if got := measured(math.NaN()); got != 0 {
-		t.Errorf("NaN: %v", got)
+}
+
+// TestParseTimings: of a member that some engine might send, only what is a number counts.
+func TestParseTimings(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]timings{
+		`{"cache_n": 3,"prompt_n":4, "prompt_ms":1.5,"predicted_n":8,"predicted_ms":2,"predicted_per_second":4e3,"draft_n":5,"draft_n_accepted":2,"more":{"prompt_n":9}}`: {
+			told:   translate.Timings{PromptMillis: 1.5, PredictedMillis: 2, PredictedPerSecond: 4000, DraftTokens: 5, DraftAccepted: 2},
+			cached: 3, prompt: 4, predicted: 8, isCounted: true,
+		},
+		`{"predicted_n":null,"prompt_n":1e300}`: {prompt: math.MaxInt32},
+		`[]`:                                    {},
+		``:                                      {},
+	} {
+		if got := parseTimings([]byte(value)); got != want {
+			t.Errorf("%s: %+v, want %+v", value, got, want)
+		}
+		n, ok := predictedTokens([]byte(value))
+		if n != want.predicted || ok != want.isCounted {
+			t.Errorf("%s: %d, %t", value, n, ok)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math"
 
 	"github.com/tidwall/gjson"
 
@@ -22,7 +21,8 @@ type decoder struct {
 	calls    int // number of calls that have begun; the last may be open
 	open     bool
 	thoughts thoughtTokens
-	usage    *translate.Usage
+	usage    translate.Usage
+	hasUsage bool
 	figures  []byte // the last timings; every chunk may have some
 	stop     translate.Stop
 	ended    bool
@@ -48,16 +48,15 @@ func (d *decoder) Close(emit func(translate.Event) error) error {
 
 // Figures returns the usage and timings so far. The timings of a chunk include the usage before its own chunk comes.
 func (d *decoder) Figures() (usage translate.Usage, timings translate.Timings) {
-	t := gjson.ParseBytes(d.figures)
+	t := parseTimings(d.figures)
 	switch {
-	case d.usage != nil:
-		usage = *d.usage
-	case t.Get("predicted_n").Exists():
-		cached := int(t.Get("cache_n").Int())
-		usage = translate.Usage{Prompt: cached + int(t.Get("prompt_n").Int()), Cached: cached, Completion: int(t.Get("predicted_n").Int())}
+	case d.hasUsage:
+		usage = d.usage
+	case t.isCounted:
+		usage = t.usage()
 	}
 	usage.Reasoning = d.thoughts.count
-	return usage, timingsOf(t)
+	return usage, t.told
 }
 
 func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
@@ -112,8 +111,7 @@ func (d *decoder) progress(p []byte, emit func(translate.Event) error) error {
 func (d *decoder) note(c *chunk) {
 	d.thoughts.note(c)
 	if c.usage != nil && c.usage[0] == '{' {
-		u := usageOf(c.usage)
-		d.usage = &u
+		d.usage, d.hasUsage = usageOf(c.usage), true
 	}
 	if c.timings != nil && c.timings[0] == '{' {
 		d.figures = append(d.figures[:0], c.timings...)
@@ -199,7 +197,7 @@ func (d *decoder) finish(emit func(translate.Event) error) error {
 func (d *decoder) end(last translate.Event, emit func(translate.Event) error) error {
 	d.ended = true
 	usage, timings := d.Figures()
-	if usage.Completion > 0 || d.usage != nil {
+	if usage.Completion > 0 || d.hasUsage {
 		if err := emit(usage); err != nil {
 			return err
 		}
@@ -246,22 +244,4 @@ func stopOf(verbose []byte) translate.Stop {
 
 func promptProgress(p gjson.Result) translate.Prompt {
 	return translate.Prompt{Total: int(p.Get("total").Int()), Cached: int(p.Get("cache").Int()), Processed: int(p.Get("processed").Int())}
-}
-
-func timingsOf(t gjson.Result) translate.Timings {
-	return translate.Timings{
-		PromptMillis:       measured(t.Get("prompt_ms").Num),
-		PredictedMillis:    measured(t.Get("predicted_ms").Num),
-		PredictedPerSecond: measured(t.Get("predicted_per_second").Num),
-		DraftTokens:        int(t.Get("draft_n").Int()),
-		DraftAccepted:      int(t.Get("draft_n_accepted").Int()),
-	}
-}
-
-// measured returns n, or 0 if JSON can't represent it: large numbers are parsed as infinity.
-func measured(n float64) float64 {
-	if n >= 0 && n <= math.MaxFloat64 {
-		return n
-	}
-	return 0
 }

@@ -155,7 +155,7 @@ func (r *rewriter) note(c *chunk) {
 	}
 	r.outcome.Usage.Reasoning = r.thoughts.count
 	if c.timings != nil && (c.finish != nil || !c.choice) {
-		r.outcome.Timings = timingsOf(gjson.ParseBytes(c.timings))
+		r.outcome.Timings = parseTimings(c.timings).told
 		if r.ask.Timings {
 			r.timings = append(r.timings[:0], c.timings...)
 		}

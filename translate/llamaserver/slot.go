@@ -13,13 +13,15 @@ func (Wire) Generates(path string) bool {
 
 // Pin returns the body of a request that uses the given slot. Without reuse, the cached prompt of the slot isn't used.
 func (Wire) Pin(body [][]byte, slot int, reuse bool) [][]byte {
-	fields := `,"id_slot":` + strconv.Itoa(slot)
-	if !reuse {
-		fields += `,"cache_prompt":false`
-	}
+	const most = len(`,"id_slot":1234567890,"cache_prompt":false}`)
 	pinned := slices.Clone(body)
 	last := &pinned[len(pinned)-1]
 	end := bytes.LastIndexByte(*last, '}')
-	*last = append(slices.Clone((*last)[:end]), fields+"}"...)
+	fields := append(append(make([]byte, 0, end+most), (*last)[:end]...), `,"id_slot":`...)
+	fields = strconv.AppendInt(fields, int64(slot), 10)
+	if !reuse {
+		fields = append(fields, `,"cache_prompt":false`...)
+	}
+	*last = append(fields, '}')
 	return pinned
 }

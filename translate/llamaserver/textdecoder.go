@@ -152,9 +152,10 @@ func (c *textChunk) last() []translate.Event {
 			stop.Reason = translate.StopContext
 		}
 	}
+	t := parseTimings([]byte(c.timings.Raw))
 	return []translate.Event{
-		translate.Usage{Prompt: int(c.evaluated.Int()), Cached: int(c.timings.Get("cache_n").Int()), Completion: int(c.predicted.Int())},
-		timingsOf(c.timings),
+		translate.Usage{Prompt: int(c.evaluated.Int()), Cached: t.cached, Completion: int(c.predicted.Int())},
+		t.told,
 		stop,
 		translate.Finish{Reason: reason},
 	}

@@ -2,8 +2,6 @@ package llamaserver
 
 import (
 	"unicode/utf8"
-
-	"github.com/tidwall/gjson"
 )
 
 // thoughtTokens counts the tokens of the model's thinking. Each piece comes with the number of tokens generated so far; a piece
@@ -20,9 +18,7 @@ type thoughtTokens struct {
 func (t *thoughtTokens) note(c *chunk) {
 	generated, isTold := 0, false
 	if c.timings != nil {
-		if n := gjson.GetBytes(c.timings, "predicted_n"); n.Type == gjson.Number {
-			generated, isTold = int(n.Int()), true
-		}
+		generated, isTold = predictedTokens(c.timings)
 	}
 	before := t.generated
 	if isTold {

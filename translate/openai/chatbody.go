@@ -31,83 +31,53 @@ type ChatChoice struct {
 	outcome         translate.Outcome
 }
 
-type (
-	chatCompletion struct {
-		ID          string       `json:"id"`
-		Object      string       `json:"object"`
-		Created     int64        `json:"created"`
-		Model       string       `json:"model"`
-		Choices     []chatChoice `json:"choices"`
-		Usage       chatUsage    `json:"usage"`
-		Fingerprint string       `json:"system_fingerprint,omitempty"`
-	}
-	chatChoice struct {
-		Index    int                    `json:"index"`
-		Message  chatMessage            `json:"message"`
-		Logprobs *chatLogprobs          `json:"logprobs"`
-		Finish   translate.FinishReason `json:"finish_reason"`
-	}
-	chatMessage struct {
-		Role             string     `json:"role"`
-		Content          *string    `json:"content"`
-		Refusal          *string    `json:"refusal"` // always null, but required by clients' types
-		Reasoning        string     `json:"reasoning,omitempty"`
-		ReasoningContent string     `json:"reasoning_content,omitempty"`
-		Calls            []chatCall `json:"tool_calls,omitempty"`
-	}
-	chatCall struct {
-		ID       string `json:"id"`
-		Type     string `json:"type"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-	}
-	chatLogprobs struct {
-		Content []json.RawMessage `json:"content"`
-		Refusal *string           `json:"refusal"` // always null
-	}
-	chatUsage struct {
-		Prompt     int                  `json:"prompt_tokens"`
-		Completion int                  `json:"completion_tokens"`
-		Total      int                  `json:"total_tokens"`
-		Details    chatPromptDetails    `json:"prompt_tokens_details"`
-		Generated  *chatGeneratedDetail `json:"completion_tokens_details,omitempty"`
-	}
-	chatPromptDetails struct {
-		Cached int `json:"cached_tokens"`
-	}
-	chatGeneratedDetail struct {
-		Reasoning int `json:"reasoning_tokens"`
-	}
-)
-
-func chatUsageOf(u translate.Usage) chatUsage {
-	c := chatUsage{Prompt: u.Prompt, Completion: u.Completion, Total: u.Prompt + u.Completion, Details: chatPromptDetails{u.Cached}}
-	if u.Reasoning > 0 {
-		c.Generated = &chatGeneratedDetail{min(u.Reasoning, u.Completion)}
-	}
-	return c
+// chatCall is a call of an answer in one piece.
+type chatCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
 }
 
 // AppendBody appends the body of an answer, all of whose choices have finished.
 func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
-	var total translate.Outcome
-	made := chatCompletion{
-		ID: b.ID, Object: "chat.completion", Created: b.Created, Model: b.Model, Fingerprint: b.Fingerprint,
-		Choices: make([]chatChoice, len(choices)),
+	size := 512 + len(b.Model)
+	for _, c := range choices {
+		size += 256 + c.text.Len() + c.reasoning.Len()
 	}
+	dst = jsonbody.AppendString(append(slices.Grow(dst, size), `{"id":`...), b.ID)
+	dst = strconv.AppendInt(append(dst, `,"object":"chat.completion","created":`...), b.Created, 10)
+	dst = jsonbody.AppendString(append(dst, `,"model":`...), b.Model)
+	dst = append(dst, `,"choices":[`...)
+	var total translate.Outcome
 	for i, c := range choices {
-		made.Choices[i] = b.choice(i, c)
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = b.appendChoice(dst, i, c)
 		total.Add(&c.outcome)
 	}
-	made.Usage = chatUsageOf(total.Usage)
-	dst = jsonbody.AppendJSON(dst, made)
-	if b.Extra == nil {
-		return dst
+	dst = appendChatUsage(append(dst, `],"usage":`...), total.Usage)
+	if b.Fingerprint != "" {
+		dst = jsonbody.AppendString(append(dst, `,"system_fingerprint":`...), b.Fingerprint)
 	}
-	dst = append(dst[:len(dst)-1], ',')
-	return append(append(dst, b.Extra(&total)...), '}')
+	if b.Extra != nil {
+		dst = append(append(dst, ','), b.Extra(&total)...)
+	}
+	return append(dst, '}')
+}
+
+func appendChatUsage(dst []byte, u translate.Usage) []byte {
+	dst = strconv.AppendInt(append(dst, `{"prompt_tokens":`...), int64(u.Prompt), 10)
+	dst = strconv.AppendInt(append(dst, `,"completion_tokens":`...), int64(u.Completion), 10)
+	dst = strconv.AppendInt(append(dst, `,"total_tokens":`...), int64(u.Prompt+u.Completion), 10)
+	dst = strconv.AppendInt(append(dst, `,"prompt_tokens_details":{"cached_tokens":`...), int64(u.Cached), 10)
+	if u.Reasoning > 0 {
+		dst = strconv.AppendInt(append(dst, `},"completion_tokens_details":{"reasoning_tokens":`...), int64(min(u.Reasoning, u.Completion)), 10)
+	}
+	return append(dst, "}}"...)
 }
 
 // Add gathers an event.
@@ -147,7 +117,8 @@ func lastOf(indexes []int, index int) int {
 	return -1
 }
 
-func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
+// appendChoice appends a choice. Its refusals are always null, but required by clients' types.
+func (b *ChatBody) appendChoice(dst []byte, index int, c *ChatChoice) []byte {
 	calls, unparsed := c.wellFormed()
 	for i := range calls {
 		calls[i].ID = chatCallID(calls[i].ID, b.ID, index, i)
@@ -155,25 +126,42 @@ func (b *ChatBody) choice(index int, c *ChatChoice) chatChoice {
 	if b.SingleCall && len(calls) > 1 {
 		calls = calls[:1]
 	}
-	text := c.text.String() + unparsed
-	message := chatMessage{Role: "assistant", Calls: calls}
-	if text != "" || len(calls) == 0 {
-		message.Content = &text
-	}
-	if b.Reasoning == ReasoningContent {
-		message.ReasoningContent = c.reasoning.String()
-	} else {
-		message.Reasoning = c.reasoning.String()
-	}
 	c.outcome.Agree(len(calls))
-	made := chatChoice{Index: index, Message: message, Finish: c.outcome.Reason}
-	if len(c.logprobs) > 0 {
-		made.Logprobs = &chatLogprobs{Content: make([]json.RawMessage, len(c.logprobs))}
-		for i, token := range c.logprobs {
-			made.Logprobs.Content[i] = appendChatLogprob(nil, gjson.ParseBytes(token), b.OnlyChosen)
-		}
+	dst = strconv.AppendInt(append(dst, `{"index":`...), int64(index), 10)
+	dst = append(dst, `,"message":{"role":"assistant","content":`...)
+	if text := c.text.String() + unparsed; text != "" || len(calls) == 0 {
+		dst = jsonbody.AppendString(dst, text)
+	} else {
+		dst = append(dst, "null"...)
 	}
-	return made
+	dst = append(dst, `,"refusal":null`...)
+	if c.reasoning.Len() > 0 {
+		name := `,"reasoning":`
+		if b.Reasoning == ReasoningContent {
+			name = `,"reasoning_content":`
+		}
+		dst = jsonbody.AppendString(append(dst, name...), c.reasoning.String())
+	}
+	if len(calls) > 0 {
+		dst = append(append(dst, `,"tool_calls":`...), jsonbody.AppendJSON(nil, calls)...)
+	}
+	dst = b.appendLogprobs(append(dst, `},"logprobs":`...), c.logprobs)
+	return append(jsonbody.AppendString(append(dst, `,"finish_reason":`...), string(c.outcome.Reason)), '}')
+}
+
+// appendLogprobs appends the log probabilities of a choice, or null if there are none.
+func (b *ChatBody) appendLogprobs(dst []byte, tokens []json.RawMessage) []byte {
+	if len(tokens) == 0 {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, `{"content":[`...)
+	for i, token := range tokens {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendChatLogprob(dst, gjson.ParseBytes(token), b.OnlyChosen)
+	}
+	return append(dst, `],"refusal":null}`...)
 }
 
 // chatCallID returns the id of a call: the engine's if it gives one.

@@ -30,7 +30,7 @@ func (t *ChatTail) append(dst, last, head []byte, o *translate.Outcome, timings 
 		dst = append(dst, "}\n\n"...)
 		dst = append(dst, head...)
 		dst = append(dst, `],"usage":`...)
-		dst = jsonbody.AppendJSON(dst, chatUsageOf(t.total.Usage))
+		dst = appendChatUsage(dst, t.total.Usage)
 		if t.single && timings != nil {
 			dst = append(dst, `,"timings":`...)
 			dst = append(dst, timings...)

@@ -1,13 +1,14 @@
 package request
 
 import (
+	"encoding/json"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// TestAppendArguments: what isn't an object would make an engine refuse the conversation.
-func TestAppendArguments(t *testing.T) {
+// TestArgumentsOf: what isn't an object would make an engine refuse the conversation.
+func TestArgumentsOf(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		`{"a":1}`:            `{"a":1}`,
@@ -20,7 +21,7 @@ func TestAppendArguments(t *testing.T) {
 		`"\"{}\""`:           `{}`,
 		`"{\"a\":1}{\"b\"}"`: `{}`,
 	} {
-		if got := jsonbody.Unquote(appendArguments(nil, []byte(args))); got != want {
+		if got := argumentsOf(&translate.Item{Args: json.RawMessage(args)}); got != want {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}

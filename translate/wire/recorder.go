@@ -21,13 +21,16 @@ type Recorder struct {
 	before Said            // when the current engine began
 	left   Said            // of an answer that is repeated, what hasn't come again: Reasoning, Text and Probs
 	tally  translate.Tally // of the current engine
-	held   []translate.Event
+	held   figures         // of the current engine, which are wanted only if the answer ends
 
 	lost     *translate.Error
 	diverged bool
 	givenUp  bool
 	isFull   bool
 }
+
+// figures are what an engine tells before the end of its answer. Each is nil until it has come.
+type figures struct{ usage, timings, stop translate.Event }
 
 // way is how the answer of an engine continues what was said before.
 type way uint8
@@ -76,7 +79,7 @@ func (r *Recorder) GoOn(d translate.Decoder) {
 }
 
 func (r *Recorder) begin(d translate.Decoder, w way) {
-	r.inner, r.way, r.tally, r.held, r.left = d, w, translate.Tally{}, nil, Said{}
+	r.inner, r.way, r.tally, r.held, r.left = d, w, translate.Tally{}, figures{}, Said{}
 	r.lost, r.diverged = nil, false
 }
 
@@ -156,17 +159,17 @@ func (r *Recorder) Close(emit func(translate.Event) error) error {
 	}
 }
 
-func (r *Recorder) take(ev translate.Event) error {
-	r.tally.Add(ev)
-	switch ev := ev.(type) {
+func (r *Recorder) take(it translate.Event) error {
+	r.tally.Add(it)
+	switch ev := it.(type) {
 	case translate.Prompt:
 		if r.way != first { // the client has seen a prompt end
 			return nil
 		}
 	case translate.Reasoning:
-		return r.thought(ev.Text)
+		return r.thought(it, ev.Text)
 	case translate.Text:
-		return r.spoken(ev.Text)
+		return r.spoken(it, ev.Text)
 	case translate.Logprobs:
 		return r.probs(ev)
 	case translate.CallStart:
@@ -174,22 +177,28 @@ func (r *Recorder) take(ev translate.Event) error {
 			return r.diverge()
 		}
 		r.said.HasCalls = true
-	case translate.Usage, translate.Timings, translate.Stop: // wanted only if the answer ends
-		r.held = append(r.held, ev)
+	case translate.Usage:
+		r.held.usage = it
+		return nil
+	case translate.Timings:
+		r.held.timings = it
+		return nil
+	case translate.Stop:
+		r.held.stop = it
 		return nil
 	case translate.Finish:
 		if r.isBehind() {
 			return r.diverge()
 		}
-		return r.end(ev)
+		return r.end(it)
 	case translate.Fault:
 		if ev.Err.IsBrokenOff() {
 			r.lost = ev.Err
 			return nil
 		}
-		return r.end(ev)
+		return r.end(it)
 	}
-	return r.emit(ev)
+	return r.emit(it)
 }
 
 // isBehind reports whether something that was said hasn't come again.
@@ -197,17 +206,18 @@ func (r *Recorder) isBehind() bool { return r.left.Reasoning != "" || r.left.Tex
 
 // diverge ends the answer of an engine that doesn't repeat what was said.
 func (r *Recorder) diverge() error {
-	r.diverged, r.lost, r.held = true, translate.BrokenOff(), nil
+	r.diverged, r.lost, r.held = true, translate.BrokenOff(), figures{}
 	return translate.ErrCut
 }
 
-func (r *Recorder) thought(piece string) error {
+// thought records a piece of thinking, and emits the event that brings it, or what of it is new.
+func (r *Recorder) thought(ev translate.Event, piece string) error {
 	if r.isBehind() {
 		rest, ok := again(&r.left.Reasoning, piece)
 		if !ok || rest != "" && r.isBehind() {
 			return r.diverge()
 		}
-		piece = rest
+		piece, ev = rest, translate.Reasoning{Text: rest}
 	}
 	if piece == "" {
 		return nil
@@ -216,22 +226,23 @@ func (r *Recorder) thought(piece string) error {
 		r.said.IsMixed = true
 	}
 	r.record(&r.mind, piece)
-	return r.emit(translate.Reasoning{Text: piece})
+	return r.emit(ev)
 }
 
-func (r *Recorder) spoken(piece string) error {
+// spoken is thought for a piece of text.
+func (r *Recorder) spoken(ev translate.Event, piece string) error {
 	if r.isBehind() {
 		rest, ok := again(&r.left.Text, piece)
 		if !ok || rest != "" && r.isBehind() {
 			return r.diverge()
 		}
-		piece = rest
+		piece, ev = rest, translate.Text{Text: rest}
 	}
 	if piece == "" {
 		return nil
 	}
 	r.record(&r.text, piece)
-	return r.emit(translate.Text{Text: piece})
+	return r.emit(ev)
 }
 
 // again takes from left what a piece repeats of it, and returns the rest of the piece.
@@ -270,25 +281,29 @@ func (r *Recorder) probs(ev translate.Logprobs) error {
 
 // end emits the figures of the whole answer and its last event.
 func (r *Recorder) end(last translate.Event) error {
-	for _, ev := range r.held {
-		switch figures := ev.(type) {
-		case translate.Usage:
-			ev = r.joined(figures)
-		case translate.Timings:
-			ev = r.joinedTimings(figures)
+	held := r.held
+	r.held = figures{}
+	if usage, ok := held.usage.(translate.Usage); ok && r.way != first {
+		held.usage = r.joined(usage)
+	}
+	if timings, ok := held.timings.(translate.Timings); ok && r.way != first {
+		held.timings = r.joinedTimings(timings)
+	}
+	for _, ev := range [...]translate.Event{held.usage, held.timings, held.stop} {
+		if ev == nil {
+			continue
 		}
 		if err := r.emit(ev); err != nil {
 			return err
 		}
 	}
-	r.held = nil
 	return r.emit(last)
 }
 
 // endFull emits what a lost engine would have, had it told why it ended.
 func (r *Recorder) endFull() error {
 	said := r.Said()
-	r.lost, r.held = nil, nil
+	r.lost, r.held = nil, figures{}
 	if err := r.emit(said.Usage); err != nil {
 		return err
 	}

@@ -88,24 +88,21 @@ func (r *encoded) Close(dst []byte) []byte {
 	return r.out
 }
 
-func (r *encoded) event(ev translate.Event) error {
-	r.tally.Add(ev)
-	switch ev := ev.(type) {
+func (r *encoded) event(it translate.Event) error {
+	r.tally.Add(it)
+	switch ev := it.(type) {
 	case translate.Prompt:
 		r.prompt = ev
 	case translate.Timings:
 		r.timings = ev
-	}
-	switch ev := ev.(type) {
 	case translate.Fault:
 		r.flush() // what the client should still see
 		r.done, r.fault = true, ev.Err
+		return nil
 	case translate.Finish:
 		r.done = true
-		r.out = r.encoder.Append(r.out, ev)
-	default:
-		r.out = r.encoder.Append(r.out, ev)
 	}
+	r.out = r.encoder.Append(r.out, it)
 	return nil
 }
 

@@ -1,0 +1,80 @@
+package llamaserver
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// timings are an engine's measurements of an answer, as the member "timings" of a chunk has them.
+type timings struct {
+	told                      translate.Timings
+	cached, prompt, predicted int  // tokens
+	isCounted                 bool // predicted is known
+}
+
+// parseTimings parses the member in one pass. What isn't a number counts as 0.
+func parseTimings(value []byte) (t timings) {
+	s := jsonbody.Scanner{Data: value, Lenient: true}
+	o := objectScan{s: &s}
+	for o.next() {
+		switch value := o.value(2); string(o.key) {
+		case "prompt_ms":
+			t.told.PromptMillis = measured(value)
+		case "predicted_ms":
+			t.told.PredictedMillis = measured(value)
+		case "predicted_per_second":
+			t.told.PredictedPerSecond = measured(value)
+		case "draft_n":
+			t.told.DraftTokens = counted(value)
+		case "draft_n_accepted":
+			t.told.DraftAccepted = counted(value)
+		case "cache_n":
+			t.cached = counted(value)
+		case "prompt_n":
+			t.prompt = counted(value)
+		case "predicted_n":
+			t.predicted, t.isCounted = counted(value), isNumber(value)
+		}
+	}
+	return t
+}
+
+// predictedTokens is the number of generated tokens alone, which every chunk of thinking is asked for.
+func predictedTokens(value []byte) (n int, ok bool) {
+	s := jsonbody.Scanner{Data: value, Lenient: true}
+	o := objectScan{s: &s}
+	for o.next() {
+		if value := o.value(2); string(o.key) == "predicted_n" {
+			return counted(value), isNumber(value)
+		}
+	}
+	return 0, false
+}
+
+// usage is what the timings say of the tokens.
+func (t *timings) usage() translate.Usage {
+	return translate.Usage{Prompt: t.cached + t.prompt, Cached: t.cached, Completion: t.predicted}
+}
+
+// isNumber reports whether a JSON value, which was scanned, is a number.
+func isNumber(value []byte) bool {
+	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
+}
+
+// measured returns a number that isn't negative. It is 0 for any other value, and for one that JSON can't represent.
+func measured(value []byte) float64 {
+	if !isNumber(value) {
+		return 0
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// counted returns a number of tokens.
+func counted(value []byte) int { return int(min(measured(value), math.MaxInt32)) }
