@@ -74,7 +74,7 @@ func (b *Toolbox) block(w *givenWriter, block gjson.Result) {
 			w.add(described("image", block.Get("mimeType").Str, data))
 			return
 		}
-		image, bad := b.images.Decode("data", data)
+		image, bad := b.images.Decode("data", []byte(data))
 		if bad != nil {
 			w.add("[an image that can't be shown]")
 			return

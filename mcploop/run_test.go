@@ -28,7 +28,8 @@ type scripted struct {
 }
 
 func (s *scripted) Answer(_ context.Context, round *Round) error {
-	s.asked = append(s.asked, string(request.MessagesOf(round.Conversation)))
+	messages := request.MessagesOf(round.Conversation)
+	s.asked = append(s.asked, string(messages.Array()))
 	var names []string
 	for _, tool := range round.Tools() {
 		names = append(names, tool.Name)

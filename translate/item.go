@@ -84,8 +84,12 @@ type Image struct {
 }
 
 // DataURL returns the image as a data URL.
-func (i *Image) DataURL() string {
-	return "data:" + i.Type + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
+func (i *Image) DataURL() string { return string(i.AppendDataURL(nil)) }
+
+// AppendDataURL appends the image as a data URL.
+func (i *Image) AppendDataURL(dst []byte) []byte {
+	dst = append(append(append(dst, "data:"...), i.Type...), ";base64,"...)
+	return base64.StdEncoding.AppendEncode(dst, i.Data)
 }
 
 // SystemItem returns the item of a system prompt.

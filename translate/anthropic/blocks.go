@@ -144,7 +144,7 @@ func (c *conversation) toolUse(path string, b *inputBlock) *translate.Error {
 	return err
 }
 
-// toolResult appends a message with the result of a tool. Images follow as the user's, since the message can't have any.
+// toolResult reads the result of a tool. Images follow as the user's, since the message can't have any.
 func (c *conversation) toolResult(path string, b *inputBlock) *translate.Error {
 	if !isOfType(b.useID, jsonbody.AString) {
 		return wrongPlace(path+".tool_use_id", "a string", b.useID)
@@ -162,23 +162,14 @@ func (c *conversation) toolResult(path string, b *inputBlock) *translate.Error {
 			return err
 		}
 		for _, p := range parts {
-			if p.Image != "" {
+			if p.Image != nil {
 				c.turn.parts = append(c.turn.parts, p)
 			} else {
 				said.parts = append(said.parts, p)
 			}
 		}
 	}
-	t := &c.turn
-	if len(t.results) > 0 {
-		t.results = append(t.results, ',')
-	}
-	t.results = append(append(t.results, `{"role":"tool","tool_call_id":`...), b.useID...)
-	t.results = append(t.results, `,"content":"`...)
-	if gjson.ParseBytes(b.isError).Bool() {
-		t.results = append(t.results, "Error: "...)
-	}
-	t.results = append(append(t.results, request.JoinTexts(said.parts)...), `"}`...)
+	c.turn.results = append(c.turn.results, result{b.useID, gjson.ParseBytes(b.isError).Bool(), said.parts})
 	return nil
 }
 
@@ -231,7 +222,7 @@ func (c *conversation) image(path string, source gjson.Result) ([]request.Conten
 	var err *translate.Error
 	switch kind := source.Get("type").Str; {
 	case kind == "url" && strings.HasPrefix(url.Str, "data:"):
-		image, err = c.images.Read(path+".url", url.Str)
+		image, err = c.images.Read(path+".url", []byte(url.Str))
 	case kind == "url", kind == "file":
 		return nil, translate.Invalid("invalid_image_url", path, path+`: must be of type "base64": this server fetches no images, and keeps no files.`)
 	case kind != "base64":
@@ -241,12 +232,12 @@ func (c *conversation) image(path string, source gjson.Result) ([]request.Conten
 	case data.Type != gjson.String || data.Str == "":
 		return nil, wrongPlace(path+".data", "a base64 string", jsonOf(data))
 	default:
-		image, err = c.images.Decode(path+".data", data.Str)
+		image, err = c.images.Decode(path+".data", []byte(data.Str))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []request.Content{{Image: image.DataURL()}}, nil
+	return []request.Content{{Image: image}}, nil
 }
 
 // document converts a document to text between tags.

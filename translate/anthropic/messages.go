@@ -16,8 +16,8 @@ type Messages struct {
 	Chat     request.Chat // for the wire of the engine
 	Thinking Thinking     // how the answer shows the model's thinking
 
-	edit jsonbody.Edit // fields of the engine's request, without the messages
-	chat []byte        // the engine's request, up to the messages
+	edit     jsonbody.Edit    // fields of the engine's request, without the messages
+	messages request.Messages // of the engine's request
 }
 
 // ParseMessages parses a request of POST /v1/messages. It rejects invalid requests, and those that the model can't serve, before
@@ -62,19 +62,13 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	if thinks {
 		replayFrom = openLoop(messages)
 	}
-	m.chat, err = parseConversation(body, messages, replayFrom, caps)
+	m.messages, err = parseConversation(body, messages, replayFrom, caps)
 	return m, err
 }
 
 // Upstream returns the chat request for the wire of an engine. It can be called once.
 func (m *Messages) Upstream() (*jsonbody.Body, *translate.Error) {
-	raw := m.chat
-	m.chat = nil // it is changed below
-	fields := m.edit.Apply(&jsonbody.Body{})
-	if len(fields) > len("{}") {
-		raw = append(raw, ',')
-	}
-	return jsonbody.Scan(append(raw, fields[1:]...))
+	return m.messages.Body(m.edit.Apply(&jsonbody.Body{}))
 }
 
 // numbers are the numeric fields: those of the Messages API, then other sampling fields of chats.

@@ -77,20 +77,26 @@ type conversation struct {
 // turn is a turn of the user or of the assistant.
 type turn struct {
 	role      translate.Role // empty before the first turn
-	results   []byte         // messages with results of tools, which precede the user's parts
+	results   []result       // of tools, which precede the user's parts
 	parts     []request.Content
 	reasoning []string
 	calls     []byte
 }
 
-// parseConversation converts a conversation to the beginning of a chat request: up to its array of messages. The model gets the thinking of the messages from replayFrom on.
-func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, caps request.Caps) ([]byte, *translate.Error) {
-	system, size := body.Value("system"), len(body.Value("messages"))
-	out := append(make([]byte, 0, len(system)+size+size/8+1024), `{"messages":`...)
-	c := &conversation{caps: caps, out: request.Messages{JSON: out, Before: len(out)}}
+// result is what a tool has returned.
+type result struct {
+	useID   []byte // of the call, as JSON
+	isError bool
+	parts   []request.Content
+}
+
+// parseConversation converts a conversation to the messages of a chat request. The model gets the thinking of the messages from replayFrom on.
+func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, caps request.Caps) (request.Messages, *translate.Error) {
+	system := body.Value("system")
+	c := &conversation{caps: caps, out: request.NewMessages(len(system) + len(body.Value("messages")))}
 	var err *translate.Error
 	if c.system, err = parseSystem(system); err != nil {
-		return nil, err
+		return c.out, err
 	}
 	begun := false // there was a message other than of the system
 	for i := range messages {
@@ -101,19 +107,19 @@ func parseConversation(body *jsonbody.Body, messages []message, replayFrom int, 
 		}
 		c.replay = i >= replayFrom
 		if err := c.message("messages."+strconv.Itoa(i), m, begun); err != nil {
-			return nil, err
+			return c.out, err
 		}
 	}
 	switch {
 	case !begun, !c.spoken && c.turn.isNothing():
-		return nil, badPlace("messages", "at least one message must be of the user's, or say something.")
+		return c.out, badPlace("messages", "at least one message must be of the user's, or say something.")
 	case c.turn.role == translate.RoleAssistant && len(c.turn.calls) > 0:
-		return nil, badPlace("messages."+strconv.Itoa(len(messages)-1), "ends in a tool_use block, but the next message has to give its tool_result.")
+		return c.out, badPlace("messages."+strconv.Itoa(len(messages)-1), "ends in a tool_use block, but the next message has to give its tool_result.")
 	case c.turn.isNothing():
-		return c.out.Array(), nil // there is nothing to continue
+		return c.out, nil // there is nothing to continue
 	}
 	c.flush()
-	return c.out.Array(), nil
+	return c.out, nil
 }
 
 // message reads one message. After the first turn has begun, a system message becomes a tagged part of the user's turn: most
@@ -187,8 +193,8 @@ func (c *conversation) flush() {
 	c.spoken = c.spoken || t.role != ""
 	switch t.role {
 	case translate.RoleUser:
-		if len(t.results) > 0 {
-			c.out.Add(t.results)
+		for i := range t.results {
+			c.result(&t.results[i])
 		}
 		if len(t.parts) > 0 || len(t.results) == 0 {
 			c.out.Begin(translate.RoleUser)
@@ -197,15 +203,26 @@ func (c *conversation) flush() {
 		}
 	case translate.RoleAssistant:
 		c.out.Begin(translate.RoleAssistant)
-		c.out.Text(request.JoinTexts(t.parts))
+		c.out.Parts(t.parts)
 		if len(t.reasoning) > 0 {
 			c.out.Member("reasoning_content", []byte(`"`+strings.Join(t.reasoning, `\n`)+`"`))
 		}
 		if len(t.calls) > 0 {
-			c.out.Member("tool_calls", slices.Concat([]byte{'['}, t.calls, []byte{']'}))
+			c.out.Calls(t.calls)
 		}
 		c.out.End()
 	}
+}
+
+// result appends the message with the result of a tool.
+func (c *conversation) result(r *result) {
+	c.out.BeginResult(r.useID)
+	if r.isError {
+		c.out.Text(append([]byte("Error: "), request.JoinTexts(r.parts)...))
+	} else {
+		c.out.Parts(r.parts)
+	}
+	c.out.End()
 }
 
 // isNothing reports whether a turn of the assistant is empty. As the last turn, it is no answer to continue.

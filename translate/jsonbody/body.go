@@ -49,7 +49,44 @@ func Scan(raw []byte) (*Body, *translate.Error) {
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}
-	if s.Space(); s.Pos < len(raw) {
+	return s.ended(b)
+}
+
+// head is how a body begins that this server writes.
+const head = `{"messages":[`
+
+// AppendHead appends the beginning of a body that [ScanAfter] takes: up to the first message.
+func AppendHead(dst []byte) []byte { return append(dst, head...) }
+
+// ScanAfter is Scan of a body that this server has written: it begins with the messages at the given positions, which were made of JSON
+// that was scanned, so they aren't read again.
+func ScanAfter(messages []Message, raw []byte) (*Body, *translate.Error) {
+	s := Scanner{Data: raw, Pos: len(head)}
+	if n := len(messages); n > 0 {
+		s.Pos = messages[n-1].To
+	}
+	if !s.Take(']') {
+		return nil, s.unexpected("where ']' is expected")
+	}
+	b := &Body{Raw: raw, Messages: messages[:min(len(messages), MaxMessages+1)], fields: make([]field, 0, 12)}
+	b.fields = append(b.fields, field{key: raw[2 : len(head)-3], from: 1, value: len(head) - 1, to: s.Pos})
+	if s.Take('}') {
+		return s.ended(b)
+	}
+	if !s.Take(',') {
+		return nil, s.unexpected("where ',' or '}' is expected")
+	}
+	var names [manyNames][]byte
+	s.names = names[:0]
+	if err := b.scanFrom(&s); err != nil {
+		return nil, err
+	}
+	return s.ended(b)
+}
+
+// ended returns a body if nothing follows its object.
+func (s *Scanner) ended(b *Body) (*Body, *translate.Error) {
+	if s.Space(); s.Pos < len(s.Data) {
 		return nil, s.unexpected("after the JSON object")
 	}
 	return b, nil
@@ -130,6 +167,11 @@ func (b *Body) scanFields(s *Scanner) *translate.Error {
 	if s.Space(); s.Take('}') {
 		return nil
 	}
+	return b.scanFrom(s)
+}
+
+// scanFrom scans the fields from one on that begins at the position.
+func (b *Body) scanFrom(s *Scanner) *translate.Error {
 	for {
 		f, err := s.field()
 		if err != nil {

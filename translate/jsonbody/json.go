@@ -43,6 +43,14 @@ func Unquote(value []byte) string {
 	return string(appendUnescaped(make([]byte, 0, len(value)), value[1:len(value)-1]))
 }
 
+// Unquoted returns the text of a JSON string that was scanned. It is a part of value if there are no escapes.
+func Unquoted(value []byte) []byte {
+	if bytes.IndexByte(value, '\\') < 0 {
+		return value[1 : len(value)-1]
+	}
+	return AppendUnquoted(make([]byte, 0, len(value)), value)
+}
+
 // AtMost returns the elements of an array, but no more than one above the most that there may be: a hostile array has millions. null has
 // none, and any other value is its own only element.
 func AtMost(most int, v gjson.Result) (elements []gjson.Result) {
@@ -73,6 +81,16 @@ func Elements(array []byte) iter.Seq[[]byte] {
 			s.Space()
 		}
 	}
+}
+
+// ElementsAtMost returns the elements of an array, but no more than one above the most that there may be. Any other value has none.
+func ElementsAtMost(most int, array []byte) (all [][]byte) {
+	for element := range Elements(array) {
+		if all = append(all, element); len(all) > most {
+			break
+		}
+	}
+	return all
 }
 
 // Members returns the names of an object's members and their JSON, in order. The object was scanned; any other value has no

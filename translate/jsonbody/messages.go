@@ -147,7 +147,7 @@ func (f *messageFields) add(name, value []byte) {
 		f.hasContent = true
 		f.odd = f.odd || value[0] != '"'
 	case `"name"`, `"tool_call_id"`:
-		f.odd = f.odd || value[0] != '"' || len(value) > MaxNameLength
+		f.odd = f.odd || !isPlainName(value)
 	default:
 		f.odd = true
 	}
@@ -157,10 +157,22 @@ func (f *messageFields) arePlain() bool { return f.hasRole && f.hasContent && !f
 
 // isPlainRole reports whether a JSON value is the role of a plain message.
 func isPlainRole(value []byte) bool {
-	switch string(value) {
-	case `"system"`, `"developer"`, `"user"`, `"assistant"`, `"tool"`:
+	return value[0] == '"' && IsPlainRole(string(value[1:len(value)-1]))
+}
+
+// IsPlainRole reports whether a role is that of a plain message.
+func IsPlainRole(role string) bool {
+	switch role {
+	case "system", "developer", "user", "assistant", "tool":
 		return true
 	default:
 		return false
 	}
 }
+
+// IsPlainMember reports whether a plain message may have a member besides its role and its content, given as JSON.
+func IsPlainMember(name string, value []byte) bool {
+	return (name == "name" || name == "tool_call_id") && isPlainName(value)
+}
+
+func isPlainName(value []byte) bool { return value[0] == '"' && len(value) <= MaxNameLength }

@@ -190,11 +190,18 @@ func AppendString(dst []byte, text string) []byte { return AppendQuoted(dst, []b
 
 // AppendQuoted is AppendString of bytes.
 func AppendQuoted(dst, text []byte) []byte {
-	dst = append(slices.Grow(dst, len(text)+len(text)/8+2), '"')
+	return append(appendEscaped(append(dst, '"'), text), '"')
+}
+
+// AppendEscaped is AppendString without the quotes.
+func AppendEscaped(dst []byte, text string) []byte { return appendEscaped(dst, []byte(text)) }
+
+func appendEscaped(dst, text []byte) []byte {
+	dst = slices.Grow(dst, len(text)+1)
 	from := 0 // of what isn't appended yet
 	for i := 0; ; {
 		if i = nextSpecial(text, i); i >= len(text) {
-			return append(append(dst, text[from:]...), '"')
+			return append(dst, text[from:]...)
 		}
 		if text[i] < utf8.RuneSelf {
 			for dst = append(dst, text[from:i]...); i < len(text) && needsEscape[text[i]]; i++ { // they come in rows

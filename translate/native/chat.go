@@ -46,16 +46,12 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 
 // Upstream returns the chat request of a conversation, with tools that the model may call, for the wire of an engine.
 func (c *Chat) Upstream(conversation []translate.Item, tools []request.Tool) (*jsonbody.Body, *translate.Error) {
-	raw := append([]byte(`{"messages":`), request.MessagesOf(conversation)...)
+	messages := request.MessagesOf(conversation)
+	var own jsonbody.Edit
 	if len(tools) > 0 {
-		raw = append(append(raw, `,"tools":`...), request.Definitions(tools)...)
+		own.SetLarge("tools", request.Definitions(tools))
 	}
-	empty := jsonbody.Body{}
-	fields := c.edit.Apply(&empty)
-	if len(fields) > len("{}") {
-		raw = append(raw, ',')
-	}
-	return jsonbody.Scan(append(raw, fields[1:]...))
+	return messages.Body(own.Apply(&jsonbody.Body{}), c.edit.Apply(&jsonbody.Body{}))
 }
 
 // Names of fields used in several places.

@@ -116,7 +116,7 @@ func parsePart(where string, part gjson.Result, caps request.Caps, all *request.
 		if err != nil {
 			return translate.Part{}, err
 		}
-		image, err := all.Read(where+".data_url", url)
+		image, err := all.Read(where+".data_url", []byte(url))
 		return translate.Part{Image: image}, err
 	default:
 		return translate.Part{}, translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind.Str+`".`)

@@ -1,6 +1,8 @@
 package ollama
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ type conversation struct {
 	caps    request.Caps
 	images  request.Images
 	out     request.Messages
+	index   int    // of the current message; -1: there is none
 	calls   int    // number of calls so far
 	pending []call // those of the last message of the assistant that have no result yet
 	role    string // of the last message
@@ -26,36 +29,31 @@ type conversation struct {
 // call is a call that the assistant has made.
 type call struct{ id, name string }
 
-// parseMessages converts a conversation to the array of messages of a chat.
-func parseMessages(messages gjson.Result, caps request.Caps) ([]byte, *translate.Error) {
-	c := &conversation{caps: caps, out: request.Messages{JSON: make([]byte, 0, len(messages.Raw)+len(messages.Raw)/8+256)}}
-	var err *translate.Error
-	index := 0
-	messages.ForEach(func(_, message gjson.Result) bool {
-		if index == request.MaxMessages {
-			err = translate.Invalid("invalid_value", "messages", `"messages" must hold at most `+strconv.Itoa(request.MaxMessages)+` messages.`)
-			return false
+// parseMessages converts a conversation to the messages of a chat.
+func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *translate.Error) {
+	c := &conversation{caps: caps, out: request.NewMessages(len(body.Value("messages")))}
+	for i, at := range body.Messages {
+		c.index = i
+		if i == request.MaxMessages {
+			return c.out, translate.Invalid("invalid_value", "messages", `"messages" must hold at most `+strconv.Itoa(request.MaxMessages)+` messages.`)
 		}
-		err = c.message("messages["+strconv.Itoa(index)+"]", message)
-		index++
-		return err == nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case c.role == "assistant" && c.before == "assistant":
-		return nil, translate.Invalid("invalid_value", "messages",
+		if err := c.message(body.Raw[at.From:at.To]); err != nil {
+			return c.out, err
+		}
+	}
+	if c.role == "assistant" && c.before == "assistant" {
+		return c.out, translate.Invalid("invalid_value", "messages",
 			`The last two of the "messages" are the assistant's, but only one can be the beginning of the answer: make one message of them, or add one of the user's.`)
 	}
-	return c.out.Array(), nil
+	return c.out, nil
 }
 
 // promptMessages returns the messages of a chat that a prompt stands for, with what was said before.
-func promptMessages(before *Memory, prompt string, images gjson.Result, caps request.Caps) ([]byte, *translate.Error) {
-	c := &conversation{caps: caps}
+func promptMessages(before *Memory, prompt string, images []byte, caps request.Caps) (request.Messages, *translate.Error) {
+	c := &conversation{caps: caps, out: request.NewMessages(before.size() + len(prompt)), index: -1}
 	say := func(role translate.Role, text string) {
 		c.out.Begin(role)
-		c.out.Text(inside(text))
+		c.out.Says([]translate.Part{{Text: text}})
 		c.out.End()
 	}
 	if before.System != "" {
@@ -64,160 +62,221 @@ func promptMessages(before *Memory, prompt string, images gjson.Result, caps req
 	for i, text := range before.Turns {
 		say([]translate.Role{translate.RoleUser, translate.RoleAssistant}[i%2], text)
 	}
-	parts, err := c.parts("", prompt, images)
+	found, err := c.readImages(images)
 	if err != nil {
-		return nil, err
+		return c.out, err
+	}
+	parts := []translate.Part{{Text: prompt}}
+	for _, image := range found {
+		parts = append(parts, translate.Part{Image: image})
 	}
 	c.out.Begin(translate.RoleUser)
-	c.out.Parts(parts)
+	c.out.Says(parts)
 	c.out.End()
-	return c.out.Array(), nil
+	return c.out, nil
 }
 
-// inside returns the contents of a text as a JSON string.
-func inside(text string) []byte {
-	quoted := jsonbody.AppendString(nil, text)
-	return quoted[1 : len(quoted)-1]
+// path is where a field of the current message is, or of the request if there is none.
+func (c *conversation) path(field string) string {
+	if c.index < 0 {
+		return field[1:]
+	}
+	return "messages[" + strconv.Itoa(c.index) + "]" + field
 }
 
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
+// messageFields are the known fields of a message, as JSON; nil if they are absent.
+type messageFields struct{ role, content, images, thinking, calls, callID, toolName, name []byte }
+
+func messageFieldsOf(message []byte) (f messageFields) {
+	for name, value := range jsonbody.Members(message) {
+		switch string(name) {
+		case "role":
+			f.role = value
+		case "content":
+			f.content = value
+		case "images":
+			f.images = value
+		case "thinking":
+			f.thinking = value
+		case "tool_calls":
+			f.calls = value
+		case "tool_call_id":
+			f.callID = value
+		case "tool_name":
+			f.toolName = value
+		case "name":
+			f.name = value
+		}
+	}
+	return f
+}
+
+// isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
+func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
+
+func wrongType(path, want string, value []byte) *translate.Error {
+	return jsonbody.WrongType(path, want, gjson.ParseBytes(value))
+}
+
 // message converts one message.
-func (c *conversation) message(path string, message gjson.Result) *translate.Error {
-	role, content := message.Get("role"), message.Get("content")
-	word := strings.ToLower(role.Str)
+func (c *conversation) message(raw []byte) *translate.Error {
+	if raw[0] != '{' {
+		return wrongType(c.path(""), "an object", raw)
+	}
+	m := messageFieldsOf(raw)
+	if !isString(m.role) {
+		return wrongType(c.path(".role"), "a string", m.role)
+	}
+	given := jsonbody.Unquote(m.role)
+	word := strings.ToLower(given)
 	switch {
-	case !message.IsObject():
-		return jsonbody.WrongType(path, "an object", message)
-	case role.Type != gjson.String:
-		return jsonbody.WrongType(path+".role", "a string", role)
 	case !slices.Contains(roles, word):
-		return translate.Invalid("invalid_value", path+".role", `"`+path+`.role" must be "system", "user", "assistant" or "tool", not `+request.QuoteShort(role.Str)+`.`)
-	case content.Type != gjson.String && content.Type != gjson.Null:
-		return jsonbody.WrongType(path+".content", "a string", content)
+		return translate.Invalid("invalid_value", c.path(".role"), `"`+c.path(".role")+`" must be "system", "user", "assistant" or "tool", not `+request.QuoteShort(given)+`.`)
+	case jsonbody.IsGiven(m.content) && !isString(m.content):
+		return wrongType(c.path(".content"), "a string", m.content)
 	}
 	c.before, c.role = c.role, word
-	parts, err := c.parts(path+".", content.Str, message.Get("images"))
+	parts := []request.Content{{}}
+	if isString(m.content) {
+		parts[0].Text = m.content[1 : len(m.content)-1]
+	}
+	images, err := c.readImages(m.images)
 	if err != nil {
 		return err
+	}
+	for _, image := range images {
+		parts = append(parts, request.Content{Image: image})
 	}
 	c.out.Begin(translate.Role(word))
 	c.out.Parts(parts)
 	switch word {
 	case "assistant":
-		err = c.assistant(path, message)
+		err = c.assistant(&m)
 	case "tool":
-		err = c.result(path, message)
+		err = c.result(&m)
 	}
 	c.out.End()
 	return err
 }
 
-// parts are a text and the images that come with it.
-func (c *conversation) parts(path, text string, images gjson.Result) ([]request.Content, *translate.Error) {
-	parts := []request.Content{{Text: inside(text)}}
+// readImages reads the images that come with a text.
+func (c *conversation) readImages(images []byte) (all []*translate.Image, _ *translate.Error) {
 	switch {
-	case images.Type == gjson.Null:
-		return parts, nil
-	case !images.IsArray():
-		return nil, jsonbody.WrongType(path+"images", "an array", images)
+	case !jsonbody.IsGiven(images):
+		return nil, nil
+	case images[0] != '[':
+		return nil, wrongType(c.path(".images"), "an array", images)
 	}
-	for i, image := range jsonbody.AtMost(request.MaxImages, images) {
-		at := path + "images[" + strconv.Itoa(i) + "]"
+	for given := range jsonbody.Elements(images) {
+		at := c.path(".images[" + strconv.Itoa(len(all)) + "]")
 		switch {
-		case image.Type != gjson.String:
-			return nil, jsonbody.WrongType(at, "a string of base64", image)
+		case !isString(given):
+			return nil, wrongType(at, "a string of base64", given)
 		case !c.caps.Vision:
 			return nil, translate.Invalid("unsupported_content", at, "The model does not take images: choose a model with vision.")
 		}
+		text := jsonbody.Unquoted(given)
 		read := c.images.Decode
-		if strings.HasPrefix(image.Str, "data:") {
+		if bytes.HasPrefix(text, []byte("data:")) {
 			read = c.images.Read
 		}
-		found, err := read(at, image.Str)
+		found, err := read(at, text)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, request.Content{Image: found.DataURL()})
+		all = append(all, found)
 	}
-	return parts, nil
+	return all, nil
 }
 
 // assistant adds the thinking and the calls of a message of the assistant.
-func (c *conversation) assistant(path string, message gjson.Result) *translate.Error {
+func (c *conversation) assistant(m *messageFields) *translate.Error {
 	c.pending = c.pending[:0]
-	thinking, calls := message.Get("thinking"), message.Get("tool_calls")
 	switch {
-	case thinking.Type != gjson.String && thinking.Type != gjson.Null:
-		return jsonbody.WrongType(path+".thinking", "a string", thinking)
-	case calls.Type != gjson.Null && !calls.IsArray():
-		return jsonbody.WrongType(path+".tool_calls", "an array", calls)
-	case len(jsonbody.AtMost(request.MaxCalls, calls)) > request.MaxCalls:
-		return translate.Invalid("invalid_value", path+".tool_calls", `"`+path+`.tool_calls" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
+	case jsonbody.IsGiven(m.thinking) && !isString(m.thinking):
+		return wrongType(c.path(".thinking"), "a string", m.thinking)
+	case jsonbody.IsGiven(m.calls) && m.calls[0] != '[':
+		return wrongType(c.path(".tool_calls"), "an array", m.calls)
 	}
-	if thinking.Str != "" {
-		c.out.Member("reasoning_content", []byte(thinking.Raw))
+	calls := jsonbody.ElementsAtMost(request.MaxCalls, m.calls)
+	if len(calls) > request.MaxCalls {
+		return translate.Invalid("invalid_value", c.path(".tool_calls"), `"`+c.path(".tool_calls")+`" must hold at most `+strconv.Itoa(request.MaxCalls)+` calls.`)
 	}
-	list := []byte{'['}
-	for i, v := range jsonbody.AtMost(request.MaxCalls, calls) {
-		var err *translate.Error
-		if list, err = c.call(jsonbody.AppendComma(list), path+".tool_calls["+strconv.Itoa(i)+"]", v); err != nil {
+	if len(m.thinking) > len(`""`) && isString(m.thinking) {
+		c.out.Member("reasoning_content", m.thinking)
+	}
+	for i, given := range calls {
+		if err := c.call(c.path(".tool_calls["+strconv.Itoa(i)+"]"), given); err != nil {
 			return err
 		}
-	}
-	if len(list) > 1 {
-		c.out.Member("tool_calls", append(list, ']'))
 	}
 	return nil
 }
 
 // call appends a call of the assistant's. One without an id gets one, by which its result is found.
-func (c *conversation) call(dst []byte, path string, v gjson.Result) ([]byte, *translate.Error) {
-	id, name := v.Get("id"), v.Get("function.name")
+func (c *conversation) call(path string, raw []byte) *translate.Error {
+	if raw[0] != '{' {
+		return wrongType(path, "an object", raw)
+	}
+	f := callFieldsOf(raw)
+	made := call{jsonbody.Unquote(f.id), jsonbody.Unquote(f.name)}
 	switch {
-	case !v.IsObject():
-		return nil, jsonbody.WrongType(path, "an object", v)
-	case id.Type != gjson.String && id.Type != gjson.Null:
-		return nil, jsonbody.WrongType(path+".id", "a string", id)
-	case name.Type != gjson.String || name.Str == "":
-		return nil, translate.Missing(path + ".function.name")
-	case len(id.Str) > jsonbody.MaxNameLength || len(name.Str) > jsonbody.MaxNameLength:
-		return nil, translate.Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+	case jsonbody.IsGiven(f.id) && !isString(f.id):
+		return wrongType(path+".id", "a string", f.id)
+	case made.name == "":
+		return translate.Missing(path + ".function.name")
+	case len(made.id) > jsonbody.MaxNameLength || len(made.name) > jsonbody.MaxNameLength:
+		return translate.Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 	}
-	arguments, err := request.CallArguments(path+".function.arguments", v.Get("function.arguments"))
-	if err != nil {
-		return nil, err
-	}
-	made := call{id.Str, name.Str}
 	if made.id == "" {
 		made.id = "call_" + strconv.Itoa(c.calls)
 	}
 	c.calls++
 	c.pending = append(c.pending, made)
-	dst = jsonbody.AppendString(append(dst, `{"id":`...), made.id)
-	dst = jsonbody.AppendString(append(dst, `,"type":"function","function":{"name":`...), made.name)
-	dst = jsonbody.AppendString(append(dst, `,"arguments":`...), arguments)
-	return append(dst, "}}"...), nil
+	return c.out.Call(made.id, made.name, path+".function.arguments", f.arguments)
+}
+
+// callFields are the known fields of a call, as JSON; nil if they are absent.
+type callFields struct{ id, name, arguments []byte }
+
+func callFieldsOf(call []byte) (f callFields) {
+	for name, value := range jsonbody.Members(call) {
+		switch string(name) {
+		case "id":
+			f.id = value
+		case "function":
+			for name, value := range jsonbody.Members(value) {
+				switch string(name) {
+				case "name":
+					f.name = value
+				case "arguments":
+					f.arguments = value
+				}
+			}
+		}
+	}
+	return f
 }
 
 // result adds the id of the call that a message of a tool answers: the one that it gives, or else that of the first call of the tool
 // that has no result yet, or else of any call.
-func (c *conversation) result(path string, message gjson.Result) *translate.Error {
-	given := map[string]string{}
-	for _, field := range []string{"tool_call_id", "tool_name", "name"} {
-		v := message.Get(field)
+func (c *conversation) result(m *messageFields) *translate.Error {
+	var given [3]string
+	for i, field := range [3]struct {
+		name  string
+		value []byte
+	}{{".tool_call_id", m.callID}, {".tool_name", m.toolName}, {".name", m.name}} {
+		given[i] = jsonbody.Unquote(field.value)
 		switch {
-		case v.Type != gjson.String && v.Type != gjson.Null:
-			return jsonbody.WrongType(path+"."+field, "a string", v)
-		case len(v.Str) > jsonbody.MaxNameLength:
-			return translate.Invalid("invalid_value", path+"."+field, `"`+path+`.`+field+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
+		case jsonbody.IsGiven(field.value) && !isString(field.value):
+			return wrongType(c.path(field.name), "a string", field.value)
+		case len(given[i]) > jsonbody.MaxNameLength:
+			return translate.Invalid("invalid_value", c.path(field.name), `"`+c.path(field.name)+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 		}
-		given[field] = v.Str
 	}
-	id, name := given["tool_call_id"], given["tool_name"]
-	if name == "" {
-		name = given["name"]
-	}
+	id, name := given[0], cmp.Or(given[1], given[2])
 	at := slices.IndexFunc(c.pending, func(p call) bool { return id != "" && p.id == id })
 	if at < 0 && id == "" {
 		at = slices.IndexFunc(c.pending, func(p call) bool { return name == "" || p.name == name })

@@ -24,8 +24,8 @@ type Request struct {
 	Memory     *Memory             // what the answer's context has to hold, without the answer; nil: it has none
 
 	caps     request.Caps
-	edit     jsonbody.Edit // fields of the engine's request, without the messages
-	messages []byte
+	edit     jsonbody.Edit // fields of the engine's request, without the messages or the prompt
+	messages request.Messages
 }
 
 // ParseChat parses a request of POST /api/chat. It rejects invalid requests, and those that the model can't serve, before anything
@@ -35,13 +35,13 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Err
 	if err != nil {
 		return nil, err
 	}
-	given := body.Get("messages")
+	given := body.Value("messages")
 	switch {
-	case !given.Exists(), given.Type == gjson.Null:
+	case !jsonbody.IsGiven(given):
 		r.IsEmpty = true
 		return r, nil
-	case !given.IsArray():
-		return nil, jsonbody.WrongType("messages", "an array", given)
+	case given[0] != '[':
+		return nil, wrongType("messages", "an array", given)
 	case len(body.Messages) == 0:
 		r.IsEmpty = true
 		return r, nil
@@ -51,7 +51,7 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Err
 			return nil, err
 		}
 	}
-	r.messages, err = parseMessages(given, caps)
+	r.messages, err = parseMessages(body, caps)
 	return r, err
 }
 
@@ -94,7 +94,7 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	if system != "" {
 		before.System = system
 	}
-	if r.messages, err = promptMessages(before, prompt, body.Get("images"), caps); err != nil {
+	if r.messages, err = promptMessages(before, prompt, body.Value("images"), caps); err != nil {
 		return nil, err
 	}
 	before.Turns = append(before.Turns, prompt)
@@ -167,24 +167,23 @@ func (r *Request) parseText(body *jsonbody.Body, prompt, suffix string) *transla
 		c.MaxTokens, _ = strconv.Atoi(string(limit)) // it was checked
 	}
 	r.Completion = c
-	r.messages = append(append([]byte(nil), c.Prompts[0]...), jsonbody.AppendString([]byte(`,"suffix":`), suffix)...)
 	return nil
 }
 
 // Upstream returns the request for the wire of an engine. It can be called once.
 func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
-	name := "messages"
-	if r.Completion != nil {
-		name = "prompt"
-	}
-	raw := append(make([]byte, 0, len(r.messages)+1024), `{"`+name+`":`...)
-	raw = append(raw, r.messages...)
-	r.messages = nil // don't keep a large conversation twice
 	fields := r.edit.Apply(&jsonbody.Body{})
-	if len(fields) > len("{}") {
-		raw = append(raw, ',')
+	if r.Completion == nil {
+		return r.messages.Body(fields)
 	}
-	return jsonbody.Scan(append(raw, fields[1:]...))
+	var text jsonbody.Edit
+	text.SetLarge("prompt", r.Completion.Prompts[0])
+	text.Set("suffix", string(jsonbody.AppendString(nil, r.Completion.Suffix)))
+	raw := text.Apply(&jsonbody.Body{})
+	if len(fields) > len("{}") {
+		raw = append(append(raw[:len(raw)-1], ','), fields[1:]...)
+	}
+	return jsonbody.Scan(raw)
 }
 
 // parseTools parses the functions that the model may call.

@@ -231,11 +231,11 @@ func (r *messageRewriter) image(path string, image gjson.Result) *translate.Erro
 		return translate.Invalid("invalid_image_url", "messages",
 			`An image's "url" must be a data URL, such as "data:image/png;base64,…": this server fetches no images.`)
 	}
-	found, err := r.images.Read(path, url.Str)
+	found, err := r.images.Read(path, []byte(url.Str))
 	if err != nil {
 		return err
 	}
-	r.dst = append(append(append(r.dst, `{"type":"image_url","image_url":{"url":"`...), found.DataURL()...), `"}}`...)
+	r.dst = append(found.AppendDataURL(append(r.dst, `{"type":"image_url","image_url":{"url":"`...)), `"}}`...)
 	return nil
 }
 

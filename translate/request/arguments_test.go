@@ -1,14 +1,13 @@
 package request
 
 import (
-	"encoding/json"
 	"testing"
 
-	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// TestArgumentsOf: what isn't an object would make an engine refuse the conversation.
-func TestArgumentsOf(t *testing.T) {
+// TestAppendArguments: what isn't an object would make an engine refuse the conversation.
+func TestAppendArguments(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		`{"a":1}`:            `{"a":1}`,
@@ -21,7 +20,7 @@ func TestArgumentsOf(t *testing.T) {
 		`"\"{}\""`:           `{}`,
 		`"{\"a\":1}{\"b\"}"`: `{}`,
 	} {
-		if got := argumentsOf(&translate.Item{Args: json.RawMessage(args)}); got != want {
+		if got := jsonbody.Unquote(appendArguments(nil, []byte(args))); got != want {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,21 +20,36 @@ const (
 // SystemPrompt is the name of the default that isn't a field of requests: a system message before all others.
 const SystemPrompt = "system_prompt"
 
-// MessagesOf writes a conversation as the array of messages of a chat. Only the last system prompt is kept, as the first message.
+// MessagesOf writes a conversation as the messages of a chat. Only the last system prompt is kept, as the first message.
 // A developer's message within the conversation is sent as the user's. Calls become the assistant's, with their results after them. Reasoning is left out before the last message of the user: models
 // are trained without it, but need that of a tool loop that goes on.
-func MessagesOf(items []translate.Item) []byte {
-	w := conversationWriter{thinksFrom: lastOfUser(items)}
-	if system := systemPrompt(items); system != "" {
+func MessagesOf(items []translate.Item) Messages {
+	w := conversationWriter{Messages: NewMessages(sizeOf(items)), thinksFrom: lastOfUser(items)}
+	if system := systemPrompt(items); system != nil && translate.JoinTexts(system) != "" {
 		w.Begin(translate.RoleSystem)
-		w.Text(inside(system))
+		w.Says(system)
 		w.End()
 	}
 	for i := range items {
 		w.add(i, &items[i])
 	}
 	w.flush()
-	return w.Array()
+	return w.Messages
+}
+
+// sizeOf returns about how many bytes the messages of a conversation have.
+func sizeOf(items []translate.Item) (size int) {
+	const aroundText = 48
+	for i := range items {
+		size += len(items[i].Args) + aroundText
+		for k := range items[i].Parts {
+			part := &items[i].Parts[k]
+			if size += len(part.Text) + aroundText; part.Image != nil {
+				size += base64.StdEncoding.EncodedLen(len(part.Image.Data))
+			}
+		}
+	}
+	return size
 }
 
 // conversationWriter writes items as messages.
@@ -94,7 +110,7 @@ func (w *conversationWriter) user(item *translate.Item) {
 	}
 	w.said = item.Role
 	w.Begin(item.Role)
-	w.Parts(contents(item.Parts))
+	w.Says(item.Parts)
 	w.End()
 }
 
@@ -103,12 +119,12 @@ func (w *conversationWriter) flush() {
 	if w.open && (len(w.parts) > 0 || len(w.calls) > 0) {
 		w.said = translate.RoleAssistant
 		w.Begin(translate.RoleAssistant)
-		w.Parts(contents(w.parts))
+		w.Says(w.parts)
 		if len(w.reasoning) > 0 && len(w.calls) > 0 {
 			w.Member("reasoning_content", jsonbody.AppendString(nil, strings.Join(w.reasoning, "\n")))
 		}
-		if len(w.calls) > 0 {
-			w.Member("tool_calls", w.callList())
+		for i, call := range w.calls {
+			w.call(i, call)
 		}
 		w.End()
 		for i, call := range w.calls {
@@ -118,29 +134,24 @@ func (w *conversationWriter) flush() {
 	*w = conversationWriter{Messages: w.Messages, thinksFrom: w.thinksFrom, said: w.said}
 }
 
-func (w *conversationWriter) callList() []byte {
-	list := []byte{'['}
-	for i, call := range w.calls {
-		list = append(jsonbody.AppendComma(list), `{"id":`...)
-		list = jsonbody.AppendString(list, callID(i, call))
-		list = append(list, `,"type":"function","function":{"name":`...)
-		list = jsonbody.AppendString(list, call.Tool)
-		list = jsonbody.AppendString(append(list, `,"arguments":`...), argumentsOf(call))
-		list = append(list, "}}"...)
-	}
-	return append(list, ']')
+// call writes the i-th call of a message.
+func (w *conversationWriter) call(i int, call *translate.Item) {
+	w.beginCall()
+	w.json = jsonbody.AppendString(append(w.json, `{"id":`...), callID(i, call))
+	w.json = jsonbody.AppendString(append(w.json, `,"type":"function","function":{"name":`...), call.Tool)
+	w.json = append(appendArguments(append(w.json, `,"arguments":`...), call.Args), "}}"...)
 }
 
-// argumentsOf returns the text of a call's arguments. Engines refuse a conversation in which they are no object.
-func argumentsOf(call *translate.Item) string {
-	args := []byte(call.Args)
+// appendArguments appends the text of a call's arguments. Engines refuse a conversation in which they are no object.
+func appendArguments(dst, args []byte) []byte {
+	text := args
 	if len(args) > 0 && args[0] == '"' {
-		args = []byte(jsonbody.Unquote(args))
+		text = jsonbody.AppendUnquoted(make([]byte, 0, len(args)), args)
 	}
-	if !jsonbody.IsObject(args) {
-		return "{}"
+	if !jsonbody.IsObject(text) {
+		return append(dst, `"{}"`...)
 	}
-	return string(args)
+	return jsonbody.AppendQuoted(dst, text)
 }
 
 // callID returns the id of a call, the i-th of its message.
@@ -158,7 +169,7 @@ func (w *conversationWriter) result(i int, call *translate.Item) {
 		given = result.Parts
 	}
 	w.Begin("tool")
-	w.Parts(contents(given))
+	w.Says(given)
 	w.Member("tool_call_id", jsonbody.AppendString(nil, callID(i, call)))
 	w.End()
 }
@@ -173,29 +184,12 @@ func lastOfUser(items []translate.Item) int {
 	return -1
 }
 
-func contents(parts []translate.Part) []Content {
-	all := make([]Content, len(parts))
-	for i := range parts {
-		if image := parts[i].Image; image != nil {
-			all[i].Image = image.DataURL()
-		} else {
-			all[i].Text = inside(parts[i].Text)
-		}
-	}
-	return all
-}
-
-// inside returns the contents of a text as a JSON string.
-func inside(text string) []byte {
-	quoted := jsonbody.AppendString(nil, text)
-	return quoted[1 : len(quoted)-1]
-}
-
-func systemPrompt(items []translate.Item) string {
+// systemPrompt returns the last system prompt; nil if there is none.
+func systemPrompt(items []translate.Item) []translate.Part {
 	for _, item := range slices.Backward(items) {
 		if item.Kind == translate.ItemMessage && item.Role == translate.RoleSystem {
-			return translate.JoinTexts(item.Parts)
+			return item.Parts
 		}
 	}
-	return ""
+	return nil
 }

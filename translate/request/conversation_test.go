@@ -1,11 +1,15 @@
 package request
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 func TestMessages(t *testing.T) {
@@ -93,9 +97,57 @@ func TestMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, string(MessagesOf(tt.items))); diff != "" {
+			made := MessagesOf(tt.items)
+			if diff := cmp.Diff(tt.want, string(made.Array())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			checkMade(t, &made)
 		})
+	}
+}
+
+// checkMade checks that a body is found to be what its writer says that it is.
+func checkMade(t *testing.T, messages *Messages) {
+	t.Helper()
+	made, err := messages.Body([]byte(`{"a":[1]}`), []byte(`{}`), []byte(`{"b":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scanned, err := jsonbody.Scan(made.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(scanned, made, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-scanned +made):\n%s", made.Raw, diff)
+	}
+}
+
+func TestMessages_LongNames(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{jsonbody.MaxNameLength - 2, jsonbody.MaxNameLength - 1} {
+		id := jsonbody.AppendString(nil, strings.Repeat("a", size))
+		m := NewMessages(0)
+		m.BeginResult(id)
+		m.Text(nil)
+		m.End()
+		m.Begin("function")
+		m.Text(nil)
+		m.Member("name", id)
+		m.End()
+		m.Begin(translate.RoleUser)
+		m.Parts([]Content{{Text: []byte(`a\n`)}, {Image: &translate.Image{Type: "image/png"}}})
+		m.End()
+		checkMade(t, &m)
+	}
+}
+
+// What a body has besides its messages is scanned.
+func TestMessages_OtherFields(t *testing.T) {
+	t.Parallel()
+	for _, fields := range []string{`{"a":1,"a":2}`, `{"messages":[]}`, `{"a":}`, `{"a":{"b":1,"b":1}}`, "{\"a\":\"\xff\"}", `{"a":1}}`} {
+		m := NewMessages(0)
+		if body, err := m.Body([]byte(fields)); err == nil || body != nil {
+			t.Errorf("%s: %s", fields, body.Raw)
+		}
 	}
 }

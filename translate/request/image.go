@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"encoding/base64"
 	"regexp"
 	"strconv"
@@ -24,7 +25,7 @@ type Images struct {
 
 // Read returns the image of a data URL as it is stored and sent to an engine: a PNG or JPEG file without metadata, whatever
 // type the client gave it. where is the field with the URL.
-func (m *Images) Read(where, dataURL string) (*translate.Image, *translate.Error) {
+func (m *Images) Read(where string, dataURL []byte) (*translate.Image, *translate.Error) {
 	encoded, ok := cutDataURL(dataURL)
 	if !ok {
 		return nil, translate.Invalid("invalid_image_url", where,
@@ -34,7 +35,7 @@ func (m *Images) Read(where, dataURL string) (*translate.Image, *translate.Error
 }
 
 // Decode is like [Images.Read] for plain base64.
-func (m *Images) Decode(where, encoded string) (*translate.Image, *translate.Error) {
+func (m *Images) Decode(where string, encoded []byte) (*translate.Image, *translate.Error) {
 	if m.number++; m.number > MaxImages {
 		return nil, badImage(where, "is one of more than "+strconv.Itoa(MaxImages)+" images: send fewer in one request.")
 	}
@@ -42,9 +43,9 @@ func (m *Images) Decode(where, encoded string) (*translate.Image, *translate.Err
 	if len(encoded) > base64.StdEncoding.EncodedLen(picture.MaxBytes)/32*33 {
 		return nil, badImage(where, "holds an image that is larger than "+strconv.Itoa(picture.MaxBytes>>20)+" MiB: send a smaller one.")
 	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
+	data, err := base64.StdEncoding.AppendDecode(nil, encoded)
 	if err != nil {
-		data, err = base64.RawStdEncoding.DecodeString(encoded) // some clients leave out the padding
+		data, err = base64.RawStdEncoding.AppendDecode(nil, encoded) // some clients leave out the padding
 	}
 	if err != nil || len(data) == 0 {
 		return nil, badImage(where, "holds no valid base64.")
@@ -71,9 +72,9 @@ func badImage(where, is string) *translate.Error {
 var imageType = regexp.MustCompile(`^image/[a-z0-9][a-z0-9.+-]*$`)
 
 // cutDataURL returns the base64 of a URL of the form data:image/png;base64,….
-func cutDataURL(url string) (encoded string, ok bool) {
-	head, encoded, found := strings.Cut(url, ",")
-	kind, isData := strings.CutPrefix(strings.ToLower(head), "data:")
+func cutDataURL(url []byte) (encoded []byte, ok bool) {
+	head, encoded, found := bytes.Cut(url, []byte(","))
+	kind, isData := strings.CutPrefix(strings.ToLower(string(head)), "data:")
 	kind, isBase64 := strings.CutSuffix(kind, ";base64")
 	kind, _, _ = strings.Cut(kind, ";")
 	return encoded, found && isData && isBase64 && imageType.MatchString(kind)

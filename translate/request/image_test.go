@@ -40,7 +40,7 @@ func TestReadImage(t *testing.T) {
 		"xdata:image/png;base64," + testkit.Pixel:    nil,
 		"data:a/b;image/png;base64," + testkit.Pixel: nil,
 	} {
-		got, err := new(Images).Read("input[0].data_url", url)
+		got, err := new(Images).Read("input[0].data_url", []byte(url))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", url, diff)
 		}
@@ -64,7 +64,7 @@ func TestReadImage_OnlyPictures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := new(Images).Read("x", head+tt.encoded)
+			_, err := new(Images).Read("x", []byte(head+tt.encoded))
 			if diff := cmp.Diff(translate.Invalid("invalid_image", "x", tt.message), err); diff != "" {
 				t.Error(diff)
 			}

@@ -5,75 +5,180 @@ import (
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// Messages writes the array of messages of a chat.
+// Messages writes the body of a chat request, which begins with its messages. It notes where they are, so that they aren't searched
+// for again.
 type Messages struct {
-	JSON   []byte // the array without its closing bracket
-	Before int    // bytes of JSON before the array
+	json    []byte
+	all     []jsonbody.Message
+	current jsonbody.Message
+	calls   int // in the current message
 }
 
-// Content is a part of a message: a text or the URL of an image, both as the contents of a JSON string.
+// Content is a part of a message: a text, as the contents of a JSON string, or an image.
 type Content struct {
 	Text  []byte
-	Image string
+	Image *translate.Image
 }
 
-// Add appends whole messages, separated by commas.
-func (m *Messages) Add(messages []byte) {
-	if len(m.JSON) == m.Before {
-		m.JSON = append(m.JSON, '[')
-	} else {
-		m.JSON = append(m.JSON, ',')
-	}
-	m.JSON = append(m.JSON, messages...)
+// NewMessages returns a writer with room for messages of a number of bytes in all.
+func NewMessages(size int) Messages {
+	return Messages{json: jsonbody.AppendHead(make([]byte, 0, size+size/8+1024))}
 }
 
 // Begin begins a message, up to its content.
 func (m *Messages) Begin(role translate.Role) {
-	m.Add([]byte(`{"role":"`))
-	m.JSON = append(append(m.JSON, role...), `","content":`...)
+	m.open(role)
+	m.json = append(m.json, `,"content":`...)
+}
+
+// BeginResult is Begin of the message with the result of a call, whose id is given as JSON.
+func (m *Messages) BeginResult(call []byte) {
+	m.open("tool")
+	m.Member("tool_call_id", call)
+	m.json = append(m.json, `,"content":`...)
+}
+
+func (m *Messages) open(role translate.Role) {
+	if len(m.all) > 0 {
+		m.json = append(m.json, ',')
+	}
+	m.current = jsonbody.Message{From: len(m.json), Plain: jsonbody.IsPlainRole(string(role))}
+	m.json = append(append(append(m.json, `{"role":"`...), role...), '"')
 }
 
 // Text appends a content that is the contents of a JSON string.
 func (m *Messages) Text(text []byte) {
-	m.JSON = append(append(append(m.JSON, '"'), text...), '"')
+	m.json = append(append(append(m.json, '"'), text...), '"')
 }
 
-// Parts appends a content of several parts: a string, or an array if there are images.
+// Parts appends a content of several parts: a string with each text on a line of its own, or an array if there are images.
 func (m *Messages) Parts(parts []Content) {
-	if !slices.ContainsFunc(parts, func(p Content) bool { return p.Image != "" }) {
-		m.Text(JoinTexts(parts))
+	if !slices.ContainsFunc(parts, func(p Content) bool { return p.Image != nil }) {
+		m.json = append(m.json, '"')
+		for i, p := range parts {
+			if i > 0 {
+				m.json = append(m.json, `\n`...)
+			}
+			m.json = append(m.json, p.Text...)
+		}
+		m.json = append(m.json, '"')
 		return
 	}
-	m.JSON = append(m.JSON, '[')
 	for i, p := range parts {
-		if i > 0 {
-			m.JSON = append(m.JSON, ',')
-		}
-		if p.Image != "" {
-			m.JSON = append(append(append(m.JSON, `{"type":"image_url","image_url":{"url":"`...), p.Image...), `"}}`...)
+		if p.Image != nil {
+			m.image(i, p.Image)
 		} else {
-			m.JSON = append(append(append(m.JSON, `{"type":"text","text":"`...), p.Text...), `"}`...)
+			m.json = append(append(m.part(i, `{"type":"text","text":"`), p.Text...), `"}`...)
 		}
 	}
-	m.JSON = append(m.JSON, ']')
+	m.json = append(m.json, ']')
+}
+
+// Says is Parts of the parts of an item.
+func (m *Messages) Says(parts []translate.Part) {
+	if !translate.HasImage(parts) {
+		m.json = append(m.json, '"')
+		for i := range parts {
+			if i > 0 {
+				m.json = append(m.json, `\n`...)
+			}
+			m.json = jsonbody.AppendEscaped(m.json, parts[i].Text)
+		}
+		m.json = append(m.json, '"')
+		return
+	}
+	for i := range parts {
+		if image := parts[i].Image; image != nil {
+			m.image(i, image)
+		} else {
+			m.json = append(jsonbody.AppendString(m.part(i, `{"type":"text","text":`), parts[i].Text), '}')
+		}
+	}
+	m.json = append(m.json, ']')
+}
+
+// part begins the i-th of several parts, which aren't only texts.
+func (m *Messages) part(i int, begin string) []byte {
+	m.current.Plain = false
+	sign := byte('[')
+	if i > 0 {
+		sign = ','
+	}
+	return append(append(m.json, sign), begin...)
+}
+
+func (m *Messages) image(i int, image *translate.Image) {
+	m.json = image.AppendDataURL(m.part(i, `{"type":"image_url","image_url":{"url":"`))
+	m.json = append(m.json, `"}}`...)
 }
 
 // Member appends a member to the message, as JSON.
 func (m *Messages) Member(name string, value []byte) {
-	m.JSON = append(append(append(append(m.JSON, `,"`...), name...), `":`...), value...)
+	m.current.Plain = m.current.Plain && jsonbody.IsPlainMember(name, value)
+	m.json = append(m.member(name), value...)
+}
+
+// member begins a member.
+func (m *Messages) member(name string) []byte {
+	return append(append(append(m.json, `,"`...), name...), `":`...)
+}
+
+// Call appends a call to a message of the assistant, after its other members. arguments are those that the client gave, as JSON that was
+// scanned, or nil; path is their place in the request.
+func (m *Messages) Call(id, name, path string, arguments []byte) *translate.Error {
+	m.beginCall()
+	m.json = jsonbody.AppendString(append(m.json, `{"id":`...), id)
+	m.json = jsonbody.AppendString(append(m.json, `,"type":"function","function":{"name":`...), name)
+	json, err := AppendArguments(append(m.json, `,"arguments":`...), path, arguments)
+	if err == nil {
+		m.json = append(json, `}}`...)
+	}
+	return err
+}
+
+func (m *Messages) beginCall() {
+	m.current.Plain = false
+	if m.calls++; m.calls == 1 {
+		m.json = append(m.member("tool_calls"), '[')
+	} else {
+		m.json = append(m.json, ',')
+	}
+}
+
+// Calls appends whole calls, separated by commas.
+func (m *Messages) Calls(calls []byte) {
+	m.beginCall()
+	m.json = append(m.json, calls...)
 }
 
 // End ends the message.
-func (m *Messages) End() { m.JSON = append(m.JSON, '}') }
-
-// Array returns the whole array, with the bytes before it.
-func (m *Messages) Array() []byte {
-	if len(m.JSON) == m.Before {
-		m.JSON = append(m.JSON, '[')
+func (m *Messages) End() {
+	if m.calls > 0 {
+		m.json, m.calls = append(m.json, ']'), 0
 	}
-	return append(m.JSON, ']')
+	m.json = append(m.json, '}')
+	m.current.To = len(m.json)
+	m.all = append(m.all, m.current)
+}
+
+// Array returns the array of the messages.
+func (m *Messages) Array() []byte {
+	return append(m.json[len(jsonbody.AppendHead(nil))-1:], ']')
+}
+
+// Body returns the body of the messages and other fields, which are JSON objects. It can be called once.
+func (m *Messages) Body(fields ...[]byte) (*jsonbody.Body, *translate.Error) {
+	raw := append(m.json, ']')
+	m.json = nil // it is changed below
+	for _, object := range fields {
+		if len(object) > len("{}") {
+			raw = append(append(raw, ','), object[1:len(object)-1]...)
+		}
+	}
+	return jsonbody.ScanAfter(m.all, append(raw, '}'))
 }
 
 // JoinTexts joins texts, each on a line of its own.

@@ -231,6 +231,6 @@ func (p *inputParser) image(where string, part gjson.Result) (translate.Part, *t
 	case url.Type != gjson.String:
 		return translate.Part{}, jsonbody.WrongType(where, "a string", url)
 	}
-	image, err := p.images.Read(where, url.Str)
+	image, err := p.images.Read(where, []byte(url.Str))
 	return translate.Part{Image: image}, err
 }

@@ -36,18 +36,15 @@ func (r *Request) Upstream(conversation []translate.Item, tools []request.Tool, 
 			chat.LimitTokens(request.MaxForcedTokens)
 		}
 	}
-	raw := append([]byte(`{"messages":`), request.MessagesOf(arranged)...)
+	messages := request.MessagesOf(arranged)
+	var own jsonbody.Edit
 	if len(kept) > 0 {
-		raw = append(append(raw, `,"tools":`...), request.Definitions(kept)...)
+		own.SetLarge("tools", request.Definitions(kept))
 	}
 	if format != "" {
-		raw = append(append(raw, `,"response_format":`...), format...)
+		own.Set("response_format", format)
 	}
-	fields := r.edit.Apply(&jsonbody.Body{})
-	if len(fields) > len("{}") {
-		raw = append(raw, ',')
-	}
-	body, err := jsonbody.Scan(append(raw, fields[1:]...))
+	body, err := messages.Body(own.Apply(&jsonbody.Body{}), r.edit.Apply(&jsonbody.Body{}))
 	return body, chat, err
 }
 
@@ -88,28 +85,26 @@ func (r *Request) arrange(conversation []translate.Item) []translate.Item {
 }
 
 func (a *arranger) add(item *translate.Item) {
-	text := translate.JoinTexts(item.Parts)
-	isBlank := strings.TrimSpace(text) == "" && !translate.HasImage(item.Parts)
 	switch item.Kind {
 	case translate.ItemMessage:
 		switch {
 		case item.Role == translate.RoleUser:
 			a.endCalls()
 			a.say(translate.RoleUser, item.Parts)
-		case isBlank: // nothing was said
+		case isBlank(item.Parts): // nothing was said
 		case item.Role == translate.RoleAssistant:
 			a.say(translate.RoleAssistant, item.Parts)
 		case len(a.items) == 0:
-			a.system = append(a.system, text)
+			a.system = append(a.system, translate.JoinTexts(item.Parts))
 		default: // templates accept a system prompt only at the start, but its place matters
 			a.endCalls()
-			a.say(translate.RoleDeveloper, []translate.Part{{Text: "<system>\n" + text + "\n</system>"}})
+			a.say(translate.RoleDeveloper, []translate.Part{{Text: "<system>\n" + translate.JoinTexts(item.Parts) + "\n</system>"}})
 		}
 	case translate.ItemSummary:
 		a.endCalls()
-		a.say(translate.RoleUser, []translate.Part{{Text: "<summary_of_the_conversation_so_far>\n" + text + "\n</summary_of_the_conversation_so_far>"}})
+		a.say(translate.RoleUser, []translate.Part{{Text: "<summary_of_the_conversation_so_far>\n" + translate.JoinTexts(item.Parts) + "\n</summary_of_the_conversation_so_far>"}})
 	case translate.ItemReasoning:
-		if !isBlank {
+		if !isBlank(item.Parts) {
 			a.items = append(a.items, *item)
 		}
 	case translate.ItemCall, translate.ItemInvalid:
@@ -119,6 +114,11 @@ func (a *arranger) add(item *translate.Item) {
 	case translate.ItemResult:
 		a.endCalls()
 	}
+}
+
+// isBlank reports whether parts say nothing.
+func isBlank(parts []translate.Part) bool {
+	return !slices.ContainsFunc(parts, func(p translate.Part) bool { return p.Image != nil || strings.TrimSpace(p.Text) != "" })
 }
 
 // say adds to the turn of a role, or begins one. What a developer says is part of the user's turn. By itself, it doesn't end a tool
