@@ -12,34 +12,29 @@ import (
 )
 
 // parseInput parses the input: a text of the user, or an array of items.
-func (r *Request) parseInput(input gjson.Result, p *inputParser) *translate.Error {
+func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 	switch {
-	case input.Type == gjson.Null && r.Previous != "":
+	case !jsonbody.IsGiven(input) && r.Previous != "":
 		return nil
-	case input.Type == gjson.Null:
+	case !jsonbody.IsGiven(input):
 		return translate.Missing("input")
-	case input.Type == gjson.String:
-		if r.IsProbe = input.Str == "" && r.Previous == "" && r.Instructions == nil; r.IsProbe {
+	case isString(input):
+		if r.IsProbe = len(input) == len(`""`) && r.Previous == "" && r.Instructions == nil; r.IsProbe {
 			r.edit.Set("max_tokens", "1")
 		}
-		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: input.Str}}}}
+		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: jsonbody.Unquote(input)}}}}
 		return nil
-	case !input.IsArray():
-		return jsonbody.WrongType("input", "a string or an array", input)
+	case input[0] != '[':
+		return wrongType("input", "a string or an array", input)
 	}
-	var bad *translate.Error
-	n := 0
-	input.ForEach(func(_, item gjson.Result) bool {
-		if n == request.MaxMessages {
-			bad = translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxMessages)+` items.`)
-			return false
+	for item := range jsonbody.Elements(input) {
+		if p.index == request.MaxMessages {
+			return translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxMessages)+` items.`)
 		}
-		bad = p.item("input["+strconv.Itoa(n)+"]", item)
-		n++
-		return bad == nil
-	})
-	if bad != nil {
-		return bad
+		if err := p.item(item); err != nil {
+			return err
+		}
+		p.index++
 	}
 	r.Input = p.items
 	if len(r.Input) == 0 && r.Previous == "" && r.Instructions == nil {
@@ -56,8 +51,88 @@ func (r *Request) parseInput(input gjson.Result, p *inputParser) *translate.Erro
 type inputParser struct {
 	model  string
 	caps   request.Caps
+	index  int // of the current item
 	images request.Images
 	items  []translate.Item
+}
+
+// path is where a field of the current item is.
+func (p *inputParser) path(field string) string { return "input[" + strconv.Itoa(p.index) + "]" + field }
+
+// inputItem is an item of an input: its known fields, as JSON; nil if they are absent.
+type inputItem struct {
+	kind, id, status, role, content, summary, encrypted []byte
+	callID, name, namespace, arguments, input, output   []byte
+	server, failed                                      []byte
+}
+
+func inputItemOf(object []byte) (v inputItem) {
+	for name, value := range jsonbody.Members(object) {
+		if field := v.field(name); field != nil {
+			*field = value
+		}
+	}
+	return v
+}
+
+func (v *inputItem) field(name []byte) *[]byte {
+	switch string(name) {
+	case "type":
+		return &v.kind
+	case "id":
+		return &v.id
+	case "status":
+		return &v.status
+	case "role":
+		return &v.role
+	case "content":
+		return &v.content
+	case "summary":
+		return &v.summary
+	case "encrypted_content":
+		return &v.encrypted
+	case "call_id":
+		return &v.callID
+	case "name":
+		return &v.name
+	case "namespace":
+		return &v.namespace
+	case "arguments":
+		return &v.arguments
+	case "input":
+		return &v.input
+	case "output":
+		return &v.output
+	case "server_label":
+		return &v.server
+	case "error":
+		return &v.failed
+	default:
+		return nil
+	}
+}
+
+// isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
+func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
+
+func wrongType(path, want string, value []byte) *translate.Error {
+	return jsonbody.WrongType(path, want, gjson.ParseBytes(value))
+}
+
+// optional reads a field of an item that is a string if it is given, and required one that must not be empty.
+func (p *inputParser) optional(field string, value []byte) (string, *translate.Error) {
+	if jsonbody.IsGiven(value) && !isString(value) {
+		return "", wrongType(p.path(field), "a string", value)
+	}
+	return jsonbody.Unquote(value), nil
+}
+
+func (p *inputParser) required(field string, value []byte) (string, *translate.Error) {
+	text, err := p.optional(field, value)
+	if err == nil && text == "" {
+		err = translate.Missing(p.path(field))
+	}
+	return text, err
 }
 
 // skipped are the items of tools that this server doesn't have, and what only OpenAI's servers can read. Clients send them when they go
@@ -70,51 +145,59 @@ var skipped = map[string]bool{
 	"mcp_list_tools": true, "mcp_approval_request": true, "mcp_approval_response": true, "compaction_trigger": true,
 }
 
-func (p *inputParser) item(where string, v gjson.Result) *translate.Error {
-	if !v.IsObject() {
-		return jsonbody.WrongType(where, "an object", v)
+func (p *inputParser) item(raw []byte) *translate.Error {
+	if raw[0] != '{' {
+		return wrongType(p.path(""), "an object", raw)
 	}
-	kind, err := optionalString(where+".type", v.Get("type"))
+	v := inputItemOf(raw)
+	kind, err := p.optional(".type", v.kind)
 	if err != nil {
 		return err
 	}
-	id, err := optionalString(where+".id", v.Get("id"))
+	id, err := p.optional(".id", v.id)
 	switch {
 	case err != nil:
 		return err
 	case len(id) > jsonbody.MaxNameLength:
-		return tooLong(where + ".id")
-	case kind == "" && v.Get("role").Type != gjson.Null: // the short form of a message
+		return tooLong(p.path(".id"))
+	case kind == "" && jsonbody.IsGiven(v.role): // the short form of a message
 		kind = "message"
 	case kind == "" && id != "":
 		kind = "item_reference"
 	}
 	item := translate.Item{ID: id}
-	if v.Get("status").Str == string(translate.ItemIncomplete) {
+	if jsonbody.Unquote(v.status) == string(translate.ItemIncomplete) {
 		item.Status = translate.ItemIncomplete
 	}
-	switch {
-	case kind == "":
-		return translate.Missing(where + ".type")
-	case skipped[kind]:
+	switch kind {
+	case "":
+		return translate.Missing(p.path(".type"))
+	case "message":
+		return p.message(&v, &item)
+	case "reasoning":
+		return p.reasoning(&v, &item)
+	case "item_reference":
+		return p.reference(&item)
+	case "function_call", "custom_tool_call":
+		return p.call(kind, &v, &item)
+	case "function_call_output", "custom_tool_call_output":
+		return p.result(&v, &item)
+	case "mcp_call":
+		return p.mcpCall(&v, &item)
+	case "compaction", "compaction_summary":
+		return p.summary(&v, &item)
+	}
+	if skipped[kind] {
 		return nil
 	}
-	parse := map[string]func(string, gjson.Result, *translate.Item) *translate.Error{
-		"message": p.message, "reasoning": p.reasoning, "item_reference": p.reference,
-		"function_call": p.call, "custom_tool_call": p.call,
-		"function_call_output": p.result, "custom_tool_call_output": p.result,
-		"mcp_call": p.mcpCall, "compaction": p.summary, "compaction_summary": p.summary,
-	}[kind]
-	if parse == nil {
-		return translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "reasoning", "function_call", "function_call_output", "mcp_call" or "item_reference", not `+request.QuoteShort(kind)+`.`)
-	}
-	return parse(where, v, &item)
+	where := p.path(".type")
+	return translate.Invalid("invalid_value", where, `"`+where+`" must be "message", "reasoning", "function_call", "function_call_output", "mcp_call" or "item_reference", not `+request.QuoteShort(kind)+`.`)
 }
 
 func (p *inputParser) add(item *translate.Item) { p.items = append(p.items, *item) }
 
-func (p *inputParser) message(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
-	role, err := requiredString(where+".role", v.Get("role"))
+func (p *inputParser) message(v *inputItem, item *translate.Item) (err *translate.Error) {
+	role, err := p.required(".role", v.role)
 	if err != nil {
 		return err
 	}
@@ -122,60 +205,56 @@ func (p *inputParser) message(where string, v gjson.Result, item *translate.Item
 	switch item.Role {
 	case translate.RoleUser, translate.RoleAssistant, translate.RoleSystem, translate.RoleDeveloper:
 	default:
-		return translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", "assistant", "system" or "developer", not `+request.QuoteShort(role)+`.`)
+		where := p.path(".role")
+		return translate.Invalid("invalid_value", where, `"`+where+`" must be "user", "assistant", "system" or "developer", not `+request.QuoteShort(role)+`.`)
 	}
-	content := v.Get("content")
-	if content.Type == gjson.Null && item.Role != translate.RoleAssistant {
-		return translate.Missing(where + ".content")
+	if !jsonbody.IsGiven(v.content) && item.Role != translate.RoleAssistant {
+		return translate.Missing(p.path(".content"))
 	}
-	if item.Parts, err = p.content(where+".content", content, item.Role == translate.RoleUser); err == nil {
+	if item.Parts, err = p.content(".content", v.content, item.Role == translate.RoleUser); err == nil {
 		p.add(item)
 	}
 	return err
 }
 
 // reasoning reads a thought: its text, or else the summary of it.
-func (p *inputParser) reasoning(where string, v gjson.Result, item *translate.Item) *translate.Error {
+func (p *inputParser) reasoning(v *inputItem, item *translate.Item) (err *translate.Error) {
 	item.Kind = translate.ItemReasoning
-	for _, name := range []string{"content", "summary"} {
-		parts, err := p.content(where+"."+name, v.Get(name), false)
-		if err != nil {
-			return err
-		}
-		if item.Parts = parts; len(parts) > 0 {
-			break
-		}
+	if item.Parts, err = p.content(".content", v.content, false); err == nil && len(item.Parts) == 0 {
+		item.Parts, err = p.content(".summary", v.summary, false)
 	}
-	p.add(item)
-	return nil
+	if err == nil {
+		p.add(item)
+	}
+	return err
 }
 
-func (p *inputParser) reference(where string, _ gjson.Result, item *translate.Item) *translate.Error {
+func (p *inputParser) reference(item *translate.Item) *translate.Error {
 	if item.Kind = translate.ItemReference; item.ID == "" {
-		return translate.Missing(where + ".id")
+		return translate.Missing(p.path(".id"))
 	}
 	p.add(item)
 	return nil
 }
 
 // content reads a content: a text, or an array of parts. null gives no parts.
-func (p *inputParser) content(where string, v gjson.Result, hasImages bool) ([]translate.Part, *translate.Error) {
+func (p *inputParser) content(field string, content []byte, hasImages bool) ([]translate.Part, *translate.Error) {
 	switch {
-	case v.Type == gjson.Null:
+	case !jsonbody.IsGiven(content):
 		return nil, nil
-	case v.Type == gjson.String:
-		return []translate.Part{{Text: v.Str}}, nil
-	case !v.IsArray():
-		return nil, jsonbody.WrongType(where, "a string or an array", v)
+	case isString(content):
+		return []translate.Part{{Text: jsonbody.Unquote(content)}}, nil
+	case content[0] != '[':
+		return nil, wrongType(p.path(field), "a string or an array", content)
 	}
-	list := jsonbody.AtMost(request.MaxParts, v)
+	list := jsonbody.ElementsAtMost(request.MaxParts, content)
 	if len(list) > request.MaxParts {
-		return nil, tooManyParts(where)
+		return nil, tooManyParts(p.path(field))
 	}
 	parts := make([]translate.Part, len(list))
 	for i, part := range list {
 		var err *translate.Error
-		if parts[i], err = p.part(where+"["+strconv.Itoa(i)+"]", part, hasImages); err != nil {
+		if parts[i], err = p.part(partPlace{field, i}, part, hasImages); err != nil {
 			return nil, err
 		}
 	}
@@ -186,51 +265,89 @@ func tooManyParts(where string) *translate.Error {
 	return translate.Invalid("invalid_value", where, `"`+where+`" must hold at most `+strconv.Itoa(request.MaxParts)+` parts.`)
 }
 
-func (p *inputParser) part(where string, part gjson.Result, hasImages bool) (translate.Part, *translate.Error) {
-	if !part.IsObject() {
-		return translate.Part{}, jsonbody.WrongType(where, "an object", part)
+// partPlace is where a part is: the field of the item, and the index in it.
+type partPlace struct {
+	field string
+	index int
+}
+
+func (at partPlace) path(p *inputParser, member string) string {
+	return p.path(at.field + "[" + strconv.Itoa(at.index) + "]" + member)
+}
+
+// inputPart is a part of a content: its known fields, as JSON; nil if they are absent.
+type inputPartFields struct{ kind, text, refusal, image []byte }
+
+func inputPartOf(object []byte) (v inputPartFields) {
+	for name, value := range jsonbody.Members(object) {
+		switch string(name) {
+		case "type":
+			v.kind = value
+		case "text":
+			v.text = value
+		case "refusal":
+			v.refusal = value
+		case "image_url":
+			v.image = value
+		}
 	}
-	kind, err := requiredString(where+".type", part.Get("type"))
-	if err != nil {
-		return translate.Part{}, err
+	return v
+}
+
+func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part translate.Part, _ *translate.Error) {
+	if raw[0] != '{' {
+		return part, wrongType(at.path(p, ""), "an object", raw)
 	}
-	member := "text"
+	v := inputPartOf(raw)
+	kind := jsonbody.Unquote(v.kind)
+	switch {
+	case jsonbody.IsGiven(v.kind) && !isString(v.kind):
+		return part, wrongType(at.path(p, ".type"), "a string", v.kind)
+	case kind == "":
+		return part, translate.Missing(at.path(p, ".type"))
+	}
+	member, text := ".text", v.text
 	switch kind {
 	case "input_text", "output_text", "text", "reasoning_text", "summary_text":
 	case "refusal":
-		member = "refusal"
+		member, text = ".refusal", v.refusal
 	case "input_image":
 		if !hasImages {
-			return translate.Part{}, translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
+			where := at.path(p, "")
+			return part, translate.Invalid("unsupported_content", where, `"`+where+`" is an image, which only messages of the user and results of functions may have.`)
 		}
-		return p.image(where, part)
+		return p.image(at.path(p, ".image_url"), v.image)
 	case "input_file", "input_audio", "input_video":
-		return translate.Part{}, translate.Invalid("unsupported_content", where+".type", `"`+where+`" is of type "`+kind+`", which this server does not take: send text or images.`)
+		return part, translate.Invalid("unsupported_content", at.path(p, ".type"), `"`+at.path(p, "")+`" is of type "`+kind+`", which this server does not take: send text or images.`)
 	default:
-		return translate.Part{}, translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "input_text", "output_text" or "input_image", not `+request.QuoteShort(kind)+`.`)
+		where := at.path(p, ".type")
+		return part, translate.Invalid("invalid_value", where, `"`+where+`" must be "input_text", "output_text" or "input_image", not `+request.QuoteShort(kind)+`.`)
 	}
-	text := part.Get(member)
-	if text.Type != gjson.String {
-		return translate.Part{}, jsonbody.WrongType(where+"."+member, "a string", text)
+	if !isString(text) {
+		return part, wrongType(at.path(p, member), "a string", text)
 	}
-	return translate.Part{Text: text.Str}, nil
+	return translate.Part{Text: jsonbody.Unquote(text)}, nil
 }
 
 // image reads an image, whose "detail" has no effect. Some clients nest the URL as in a chat.
-func (p *inputParser) image(where string, part gjson.Result) (translate.Part, *translate.Error) {
-	url := part.Get("image_url")
-	if url.IsObject() {
-		url = url.Get("url")
+func (p *inputParser) image(where string, url []byte) (part translate.Part, err *translate.Error) {
+	if len(url) > 0 && url[0] == '{' {
+		object := url
+		url = nil
+		for name, value := range jsonbody.Members(object) {
+			if string(name) == "url" {
+				url = value
+			}
+		}
 	}
-	where += ".image_url"
 	switch {
 	case !p.caps.Vision:
-		return translate.Part{}, translate.Invalid("unsupported_content", where, "The model "+p.model+" does not take images: choose a model with vision.")
-	case url.Type == gjson.Null:
-		return translate.Part{}, translate.Invalid("missing_required_parameter", where, `"`+where+`" is required: this server keeps no files.`)
-	case url.Type != gjson.String:
-		return translate.Part{}, jsonbody.WrongType(where, "a string", url)
+		return part, translate.Invalid("unsupported_content", where, "The model "+p.model+" does not take images: choose a model with vision.")
+	case !jsonbody.IsGiven(url):
+		return part, translate.Invalid("missing_required_parameter", where, `"`+where+`" is required: this server keeps no files.`)
+	case !isString(url):
+		return part, wrongType(where, "a string", url)
 	}
-	image, err := p.images.Read(where, []byte(url.Str))
-	return translate.Part{Image: image}, err
+	part.Image, err = p.images.Read(where, jsonbody.Unquoted(url))
+	return part, err
 }

@@ -13,63 +13,60 @@ import (
 )
 
 // call reads a call of a function. The input of a custom tool, which is any text, becomes an argument.
-func (p *inputParser) call(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
+func (p *inputParser) call(kind string, v *inputItem, item *translate.Item) (err *translate.Error) {
 	item.Kind = translate.ItemCall
-	if item.CallID, err = p.name(where+".call_id", v.Get("call_id"), true); err != nil {
+	if item.CallID, err = p.name(".call_id", v.callID, true); err != nil {
 		return err
 	}
-	if item.Tool, err = p.name(where+".name", v.Get("name"), true); err != nil {
+	if item.Tool, err = p.name(".name", v.name, true); err != nil {
 		return err
 	}
-	if item.Namespace, err = p.name(where+".namespace", v.Get("namespace"), false); err != nil {
+	if item.Namespace, err = p.name(".namespace", v.namespace, false); err != nil {
 		return err
 	}
-	if v.Get("type").Str == "custom_tool_call" {
-		input, err := optionalString(where+".input", v.Get("input"))
+	if kind == "custom_tool_call" {
+		input, err := p.optional(".input", v.input)
 		item.Args = asArguments(string(append(jsonbody.AppendString([]byte(`{"input":`), input), '}')))
 		p.add(item)
 		return err
 	}
-	arguments, err := request.CallArguments(where+".arguments", v.Get("arguments"))
-	item.Args = asArguments(arguments)
+	item.Args, err = request.AppendArguments(nil, p.path(".arguments"), v.arguments)
 	p.add(item)
 	return err
 }
 
 // result reads what a function returned: a text, or texts and images.
-func (p *inputParser) result(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
+func (p *inputParser) result(v *inputItem, item *translate.Item) (err *translate.Error) {
 	item.Kind, item.Status = translate.ItemResult, translate.ItemComplete
-	if item.CallID, err = p.name(where+".call_id", v.Get("call_id"), true); err != nil {
+	if item.CallID, err = p.name(".call_id", v.callID, true); err != nil {
 		return err
 	}
-	item.Parts, err = p.content(where+".output", v.Get("output"), true)
+	item.Parts, err = p.content(".output", v.output, true)
 	p.add(item)
 	return err
 }
 
 // mcpCall reads an earlier call of a tool of an MCP server, with its result.
-func (p *inputParser) mcpCall(where string, v gjson.Result, item *translate.Item) (err *translate.Error) {
+func (p *inputParser) mcpCall(v *inputItem, item *translate.Item) (err *translate.Error) {
 	item.Kind, item.Provider = translate.ItemCall, &translate.Provider{}
-	if item.Tool, err = p.name(where+".name", v.Get("name"), true); err != nil {
+	if item.Tool, err = p.name(".name", v.name, true); err != nil {
 		return err
 	}
-	if item.Provider.Server, err = p.name(where+".server_label", v.Get("server_label"), true); err != nil {
+	if item.Provider.Server, err = p.name(".server_label", v.server, true); err != nil {
 		return err
 	}
-	arguments, err := request.CallArguments(where+".arguments", v.Get("arguments"))
-	if err != nil {
+	if item.Args, err = request.AppendArguments(nil, p.path(".arguments"), v.arguments); err != nil {
 		return err
 	}
-	item.Args = asArguments(arguments)
 	if item.CallID = item.ID; item.CallID == "" {
 		item.CallID = "mcp_call_" + strconv.Itoa(len(p.items))
 	}
-	output, err := optionalString(where+".output", v.Get("output"))
+	output, err := p.optional(".output", v.output)
 	if err != nil {
 		return err
 	}
-	if failed := v.Get("error"); failed.Type != gjson.Null {
-		if output, err = errorText(where+".error", failed); err != nil {
+	if jsonbody.IsGiven(v.failed) {
+		if output, err = errorText(p.path(".error"), gjson.ParseBytes(v.failed)); err != nil {
 			return err
 		}
 		item.Status, item.Raw = translate.ItemFailed, toolError(output)
@@ -99,14 +96,14 @@ func errorText(where string, v gjson.Result) (string, *translate.Error) {
 	}
 }
 
-func (p *inputParser) name(where string, v gjson.Result, isRequired bool) (name string, err *translate.Error) {
+func (p *inputParser) name(field string, value []byte, isRequired bool) (name string, err *translate.Error) {
 	if isRequired {
-		name, err = requiredString(where, v)
+		name, err = p.required(field, value)
 	} else {
-		name, err = optionalString(where, v)
+		name, err = p.optional(field, value)
 	}
 	if err == nil && len(name) > jsonbody.MaxNameLength {
-		err = tooLong(where)
+		err = tooLong(p.path(field))
 	}
 	return name, err
 }
@@ -119,15 +116,15 @@ func sealed(summary string) string {
 }
 
 // summary reads the summary of a conversation, made by POST /v1/responses/compact.
-func (p *inputParser) summary(where string, v gjson.Result, item *translate.Item) *translate.Error {
-	where += ".encrypted_content"
-	text, err := requiredString(where, v.Get("encrypted_content"))
+func (p *inputParser) summary(v *inputItem, item *translate.Item) *translate.Error {
+	text, err := p.required(".encrypted_content", v.encrypted)
 	if err != nil {
 		return err
 	}
 	encoded, isOurs := strings.CutPrefix(text, summaryMark)
 	summary, bad := base64.StdEncoding.DecodeString(encoded)
 	if !isOurs || bad != nil {
+		where := p.path(".encrypted_content")
 		return translate.Invalid("invalid_value", where, `"`+where+`" was not made by this server's /v1/responses/compact, so it can't be read: send the items that it stands for.`)
 	}
 	item.Kind, item.Parts = translate.ItemSummary, []translate.Part{{Text: strings.ToValidUTF8(string(summary), "\uFFFD")}}
