@@ -23,7 +23,7 @@ func (c *call) messages() error {
 	r := &messagesRun{run: c.newRun(rq), messages: messages, id: newID("msg_")}
 	r.out = anthropic.Stream{ID: r.id, Thinking: messages.Thinking, SingleCall: messages.Chat.SingleCall}
 	defer r.close()
-	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &messages.Chat, 0)); err != nil {
+	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &messages.Chat)); err != nil {
 		return refined(err, messagesFields.refine)
 	}
 	if r.stream == nil {

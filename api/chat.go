@@ -26,8 +26,11 @@ func (c *call) chatCompletions() error {
 	if err := c.reserveChat(rq, rq.body, chat, 0); err != nil {
 		return err
 	}
-	r := &chatRun{run: c.newRun(rq), chat: chat, gathered: make([]*openai.ChatChoice, chat.N)}
+	r := &chatRun{run: c.newRun(rq), chat: chat}
 	defer r.close()
+	if r.gathered = r.only[:]; chat.N > 1 {
+		r.gathered = make([]*openai.ChatChoice, chat.N)
+	}
 	r.answer = openai.ChatBody{
 		Envelope:  openai.Envelope{ID: newID("chatcmpl-"), Created: time.Now().Unix()},
 		Reasoning: c.node.Settings().ReasoningField, SingleCall: chat.SingleCall, OnlyChosen: chat.OnlyChosen,
@@ -36,7 +39,9 @@ func (c *call) chatCompletions() error {
 		return r.withFigures(err)
 	}
 	if r.stream == nil {
-		c.writeJSON(http.StatusOK, r.answer.AppendBody(nil, r.gathered))
+		buf := buffers.Get().(*[]byte)
+		defer buffers.Put(buf)
+		c.writeJSON(http.StatusOK, r.answer.AppendBody((*buf)[:0], r.gathered))
 	}
 	return nil
 }
@@ -55,15 +60,17 @@ type chatRun struct {
 	*run
 
 	chat     *request.Chat
-	answer   openai.ChatBody      // what all choices have in common, streamed or not
-	begun    bool                 // an engine has begun to answer
-	tail     *openai.ChatTail     // of a stream
-	gathered []*openai.ChatChoice // of an answer in one piece
+	answer   openai.ChatBody       // what all choices have in common, streamed or not
+	begun    bool                  // an engine has begun to answer
+	tail     *openai.ChatTail      // of a stream
+	gathered []*openai.ChatChoice  // of an answer in one piece
+	only     [1]*openai.ChatChoice // what gathered is where there is one choice
 }
 
 // choice is the part of a run that makes a choice.
 func (r *chatRun) choice(i int) part {
-	return r.chatPart(part{index: i, reply: &chatReply{chatRun: r, choice: i}}, r.rq.body, r.chat, i)
+	reply := &chatReply{chatRun: r, asks: chatQuestion{r.rq.body, r.chat, i}}
+	return part{index: i, reply: reply, asks: &reply.asks}
 }
 
 // begin notes which instance answers. Choices have it in common.
@@ -84,7 +91,7 @@ func (r *chatRun) begin(in *supervisor.Info) {
 type chatReply struct {
 	*chatRun
 
-	choice int
+	asks   chatQuestion
 	chunks *openai.ChatChunks // of a stream
 }
 
@@ -94,13 +101,13 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 	engine, chat := resp.engine, r.chat
 	if r.stream == nil {
 		gathered := new(openai.ChatChoice)
-		r.gathered[r.choice] = gathered
+		r.gathered[r.asks.choice] = gathered
 		return r.byEvents(resp, wire.DecoderOf(engine, chat, decoder), gatherer(gathered.Add)), nil
 	}
 	r.stream.await()
 	r.chunks = openai.NewChatChunks(openai.ChunkOptions{
 		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen,
-		SinceArrival: r.sinceArrival, Choice: r.choice, Tail: r.tail,
+		SinceArrival: r.sinceArrival, Choice: r.asks.choice, Tail: r.tail,
 	})
 	if r.passes(resp) {
 		return engine.(wire.Passer).Rewriter(chat, r.chunks), nil

@@ -75,7 +75,7 @@ func (c *call) compact() error {
 		return err
 	}
 	r.chat = &chat
-	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &chat, 0)); err != nil {
+	if err := r.exchange(c.r.Context(), r.chatPart(part{reply: r}, body, &chat)); err != nil {
 		return err
 	}
 	summary := r.summary()

@@ -96,7 +96,7 @@ func (l *loopRun) Answer(ctx context.Context, round *mcploop.Round) error {
 	}
 	l.number, l.rq.demand.Priority = round.Number, round.Number > 1
 	p := part{index: round.Number, prompt: round.Number, reply: &loopReply{loop: l, round: round, chat: chat}}
-	return l.exchange(ctx, l.chatPart(p, body, chat, 0))
+	return l.exchange(ctx, l.chatPart(p, body, chat))
 }
 
 // loopReply is the reply of a round.

@@ -101,7 +101,7 @@ func (r *ollamaRun) prepare(c *call, rq *modelRequest) error {
 func (r *ollamaRun) part() part {
 	of := r.asked.Completion
 	if of == nil {
-		return r.chatPart(part{reply: r}, r.body, &r.asked.Chat, 0)
+		return r.chatPart(part{reply: r}, r.body, &r.asked.Chat)
 	}
 	return part{reply: r, asks: &textQuestion{&r.rq.target.Model, r.body, of, 0, 0}}
 }

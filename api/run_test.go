@@ -69,7 +69,7 @@ func TestRun_Rounds(t *testing.T) {
 			r := c.newRun(rq)
 			defer r.close()
 			for round := range 2 {
-				if err := r.exchange(t.Context(), r.chatPart(part{index: round, prompt: round, reply: textReply{r}}, rq.body, chat, 0)); err != nil {
+				if err := r.exchange(t.Context(), r.chatPart(part{index: round, prompt: round, reply: textReply{r}}, rq.body, chat)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -98,9 +98,9 @@ func (r *run) use(t *telling, in *supervisor.Info) error {
 	return nil
 }
 
-// chatPart completes a part that is a choice of a chat.
-func (r *run) chatPart(p part, body *jsonbody.Body, chat *request.Chat, choice int) part {
-	p.asks = &chatQuestion{body, chat, choice}
+// chatPart completes a part that is the only choice of a chat.
+func (r *run) chatPart(p part, body *jsonbody.Body, chat *request.Chat) part {
+	p.asks = &chatQuestion{body: body, chat: chat}
 	return p
 }
 

@@ -14,7 +14,7 @@ type underway struct {
 	mu      sync.Mutex
 	count   int                   // of both
 	busy    map[net.Conn]struct{} // the connections among them
-	nothing chan struct{}         // closed when the count falls to 0; nil while it is
+	nothing chan struct{}         // closed when the count falls to 0; nil: nobody waits for that
 	idled   time.Time             // when a connection last became idle
 }
 
@@ -38,16 +38,11 @@ func (u *underway) counted() (end func()) {
 }
 
 // add counts one more. The caller holds u.mu.
-func (u *underway) add() {
-	if u.count == 0 {
-		u.nothing = make(chan struct{})
-	}
-	u.count++
-}
+func (u *underway) add() { u.count++ }
 
 // remove counts one less. The caller holds u.mu.
 func (u *underway) remove() {
-	if u.count--; u.count == 0 {
+	if u.count--; u.count == 0 && u.nothing != nil {
 		close(u.nothing)
 		u.nothing = nil
 	}
@@ -78,10 +73,13 @@ func (u *underway) connState(conn net.Conn, state http.ConnState) {
 func (u *underway) ended() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.nothing == nil {
+	if u.count == 0 {
 		none := make(chan struct{})
 		close(none)
 		return none
+	}
+	if u.nothing == nil {
+		u.nothing = make(chan struct{})
 	}
 	return u.nothing
 }

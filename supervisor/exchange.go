@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// exchange is one request to an engine and its answer.
+// exchange is one request to an engine and its answer, of which it is the body.
 type exchange struct {
+	body   io.ReadCloser // of the connection
 	pulse  *pulse
 	lease  *Lease
 	ctx    context.Context // of the request
@@ -63,8 +64,24 @@ func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
 
 // answered records that the header of an answer has arrived.
 func (x *exchange) answered(header *http.Response) {
+	x.body = header.Body
 	x.untold = header.ContentLength < 0 && len(header.TransferEncoding) == 0
 	x.got([]byte{0}, nil)
+}
+
+// Read reads the answer.
+func (x *exchange) Read(p []byte) (int, error) {
+	x.wait()
+	n, err := x.body.Read(p)
+	x.got(p[:n], err)
+	return n, err
+}
+
+// Close ends the exchange.
+func (x *exchange) Close() error {
+	err := x.body.Close()
+	x.end()
+	return err
 }
 
 // end records that nothing more is read. An exchange that broke off, or may have done so, stays registered, since it may have made the

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -30,6 +29,8 @@ type Lease struct {
 
 	pins   []pin        // the slots, if the instance isolates owners
 	pinned atomic.Int32 // the number of pinned bodies
+	only   [1]pin       // what pins is where there is one slot
+	used   [1]Use       // what uses begins with
 }
 
 // upstream is what a lease sends its requests to: a process, or a remote.
@@ -64,7 +65,7 @@ func (p *process) post(ctx context.Context, l *Lease, path string, body Payload)
 		body.pin.used.Store(true) // the engine sends nothing before it has begun with the prompt
 	}
 	sent.answered(resp)
-	resp.Body = &leasedBody{resp.Body, sent}
+	resp.Body = sent
 	return resp, nil
 }
 
@@ -97,26 +98,8 @@ func (l *Lease) Release() {
 func (l *Lease) judge() {
 	for i := range l.pins {
 		p := &l.pins[i]
-		if use := p.use.Load(); p.judge != nil && use != nil && use.Prompt > 0 {
-			p.judge(*use)
+		if use := p.told(); p.judge != nil && use.Prompt > 0 {
+			p.judge(use)
 		}
 	}
-}
-
-type leasedBody struct {
-	io.ReadCloser
-	sent *exchange
-}
-
-func (b *leasedBody) Read(p []byte) (int, error) {
-	b.sent.wait()
-	n, err := b.ReadCloser.Read(p)
-	b.sent.got(p[:n], err)
-	return n, err
-}
-
-func (b *leasedBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.sent.end()
-	return err
 }

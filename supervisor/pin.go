@@ -1,6 +1,9 @@
 package supervisor
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // pin is a slot of a lease.
 type pin struct {
@@ -10,8 +13,24 @@ type pin struct {
 	restored atomic.Int64 // tokens of the state that was restored into it
 	emptied  atomic.Bool  // a restore has failed
 	saved    atomic.Int64 // tokens of what it held before that were saved
-	use      atomic.Pointer[Use]
-	judge    func(Use) // told what the request has used of a restored state; nil: none was restored
+	judge    func(Use)    // told what the request has used of a restored state; nil: none was restored
+
+	mu  sync.Mutex
+	use Use // as last told
+}
+
+// tell says what the request has used so far.
+func (p *pin) tell(u Use) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.use = u
+}
+
+// told returns what was told last. It is zero if nothing was.
+func (p *pin) told() Use {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.use
 }
 
 // PinFunc edits a request's body so that the engine uses one slot for it. Without reuse, the slot's cached prompt must not be
@@ -34,16 +53,14 @@ func (l *Lease) Pinned(body Payload, name PinFunc) Payload {
 }
 
 // uses returns what was made of the slots.
-func (l *Lease) uses() (all []Use) {
+func (l *Lease) uses() []Use {
+	all := l.used[:0]
 	for i := range l.pins {
 		p := &l.pins[i]
 		if !p.sent.Load() && p.restored.Load() == 0 && !p.emptied.Load() && p.saved.Load() == 0 {
 			continue
 		}
-		var use Use
-		if told := p.use.Load(); told != nil {
-			use = *told
-		}
+		use := p.told()
 		use.Slot, use.Begun, use.Restored, use.Emptied, use.Saved = p.slot, p.used.Load(), int(p.restored.Load()), p.emptied.Load(), int(p.saved.Load())
 		all = append(all, use)
 	}

@@ -66,8 +66,10 @@ func (b *slotBook) candidate(id int, w *Waiter, now time.Time) candidate {
 	if !c.foreign {
 		c.common, lost = s.holds.common(w.Prompt), s.holds.lost(w.Prompt)
 	}
-	halvings := float64(max(0, now.Sub(s.used))) / float64(lossHalves)
-	c.cost = lossWeight*float64(lost)*math.Exp2(-halvings) - float64(c.common)
+	if c.cost = -float64(c.common); lost != 0 {
+		halvings := float64(max(0, now.Sub(s.used))) / float64(lossHalves)
+		c.cost += lossWeight * float64(lost) * math.Exp2(-halvings)
+	}
 	if len(w.Prompt) == 0 && len(s.holds.Prompt) == 0 && s.turn > 0 && s.isOf(w.Owner) {
 		c.cost = -1
 	}
@@ -84,26 +86,29 @@ func (c candidate) compare(o candidate) int {
 	return cmp.Or(cmp.Compare(btoi(c.foreign), btoi(o.foreign)), cmp.Compare(c.cost, o.cost), byAge)
 }
 
-// candidates values the slots that are accepted, the best first.
-func (b *slotBook) candidates(w *Waiter, now time.Time, accept func(*slotState) bool) []candidate {
-	all := make([]candidate, 0, len(b.slots))
+// candidates appends the slots that are accepted, with their values.
+func (b *slotBook) candidates(all []candidate, w *Waiter, now time.Time, accept func(*slotState) bool) []candidate {
 	for id := range b.slots {
 		if accept(&b.slots[id]) {
 			all = append(all, b.candidate(id, w, now))
 		}
 	}
-	slices.SortStableFunc(all, candidate.compare)
 	return all
 }
 
-// choose returns the n best free slots for a waiter, or all of them if there are fewer.
-func (b *slotBook) choose(n int, w *Waiter, now time.Time) []int {
-	free := b.candidates(w, now, (*slotState).isFree)
-	ids := make([]int, 0, n)
-	for _, c := range free[:min(n, len(free))] {
-		ids = append(ids, c.id)
+// best returns the n best of candidates, the best first, or all of them if there are fewer. It reorders them.
+func best(all []candidate, n int) []candidate {
+	if n == 1 && len(all) > 0 {
+		all[0] = slices.MinFunc(all, candidate.compare)
+		return all[:1]
 	}
-	return ids
+	slices.SortStableFunc(all, candidate.compare)
+	return all[:min(n, len(all))]
+}
+
+// choose appends the n best free slots for a waiter, or all of them if there are fewer.
+func (b *slotBook) choose(to []candidate, n int, w *Waiter, now time.Time) []candidate {
+	return best(b.candidates(to, w, now, (*slotState).isFree), n)
 }
 
 // awaits reports whether a waiter should wait for a slot that is being saved, since it holds far more of its prompt than any
@@ -112,8 +117,8 @@ func (in *Instance) awaits(w *Waiter, now time.Time) bool {
 	if w.Slots == 0 || len(w.Prompt) == 0 || in.book.saving() == 0 {
 		return false
 	}
-	saved := in.book.candidates(w, now, func(s *slotState) bool { return s.saving })
-	free := in.book.candidates(w, now, (*slotState).isFree)
+	saved := best(in.book.candidates(nil, w, now, func(s *slotState) bool { return s.saving }), 1)
+	free := in.book.choose(nil, 1, w, now)
 	return len(free) == 0 || saved[0].compare(free[0]) < 0 && saved[0].common >= free[0].common+farMore
 }
 

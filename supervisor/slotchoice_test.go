@@ -75,7 +75,7 @@ func TestSlotChoice(t *testing.T) {
 				l.in.book.turn++
 				s.turn, s.used = l.in.book.turn, l.now.Add(-h.ago)
 			}
-			if got := l.in.book.choose(1, &Waiter{Prompt: tt.request}, l.now); len(got) != 1 || got[0] != tt.want {
+			if got := l.in.book.choose(nil, 1, &Waiter{Prompt: tt.request}, l.now); len(got) != 1 || got[0].id != tt.want {
 				t.Errorf("slot %v, want %d", got, tt.want)
 			}
 		})

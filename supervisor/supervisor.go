@@ -175,7 +175,10 @@ func (s *Supervisor) lease(ctx context.Context, d *Demand) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{Instance: a.info, owner: d.Owner, ttl: d.TTL, keep: d.Keep, supervisor: s, process: a.process, upstream: a.process, grant: a.grant, pins: make([]pin, len(a.loans))}
+	lease := &Lease{Instance: a.info, owner: d.Owner, ttl: d.TTL, keep: d.Keep, supervisor: s, process: a.process, upstream: a.process, grant: a.grant}
+	if lease.pins = lease.only[:min(len(a.loans), 1)]; len(a.loans) > 1 {
+		lease.pins = make([]pin, len(a.loans))
+	}
 	if remote := a.info.Spec.Remote; remote != nil {
 		lease.upstream = &link{supervisor: s, remote: remote}
 	}
@@ -250,6 +253,11 @@ func (s *Supervisor) wait(ctx context.Context, notifier *Notifier, w Waiter) (an
 		return answer{}, errClosing
 	}
 	defer answers.Put(answered) // the channel gets exactly one answer, which is received below
+	select {                    // most waits are over at once
+	case a := <-answered:
+		return a, a.failure()
+	default:
+	}
 	select {
 	case a := <-answered:
 		return a, a.failure()

@@ -20,6 +20,6 @@ type Use struct {
 func (p Payload) Used(u Use) {
 	if p.pin != nil {
 		u.Slot = p.pin.slot
-		p.pin.use.Store(&u)
+		p.pin.tell(u)
 	}
 }

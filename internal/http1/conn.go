@@ -35,6 +35,7 @@ type conn struct {
 
 	transport *Transport
 	reader    *bufio.Reader
+	quiet     quiet
 	head      []byte      // of the request; reused
 	pieces    net.Buffers // of the request; reused
 	reused    bool

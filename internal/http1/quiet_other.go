@@ -4,5 +4,9 @@ package http1
 
 import "net"
 
-// isQuiet reports whether an idle connection can be used. Here that shows when it is.
-func isQuiet(net.Conn) bool { return true }
+// quiet tells whether an idle connection can be used. Here that shows when it is.
+type quiet struct{}
+
+func (*quiet) watch(net.Conn) error { return nil }
+
+func (*quiet) isQuiet() bool { return true }

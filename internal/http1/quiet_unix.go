@@ -8,22 +8,37 @@ import (
 	"syscall"
 )
 
-// isQuiet reports whether an idle connection is open and nothing has arrived on it. What arrives without a request would be taken for the
+// quiet tells whether an idle connection is open and nothing has arrived on it. What arrives without a request would be taken for the
 // answer to the next one.
-func isQuiet(c net.Conn) bool {
+type quiet struct {
+	raw  syscall.RawConn       // nil: the connection can't be looked at
+	look func(fd uintptr) bool // peek, which is made a function once
+	seen [1]byte               // the connection isn't used again if there is a byte
+	is   bool
+}
+
+// watch begins to look at a connection.
+func (q *quiet) watch(c net.Conn) (err error) {
 	s, ok := c.(syscall.Conn)
 	if !ok {
+		return nil
+	}
+	q.look = q.peek
+	q.raw, err = s.SyscallConn()
+	return err
+}
+
+// peek tries to read.
+func (q *quiet) peek(fd uintptr) bool {
+	_, err := syscall.Read(int(fd), q.seen[:])
+	q.is = errors.Is(err, syscall.EAGAIN)
+	return true
+}
+
+func (q *quiet) isQuiet() bool {
+	if q.raw == nil {
 		return true
 	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return false
-	}
-	quiet := false
-	err = raw.Read(func(fd uintptr) bool {
-		_, err := syscall.Read(int(fd), make([]byte, 1)) // the connection isn't used again if there is a byte
-		quiet = errors.Is(err, syscall.EAGAIN)
-		return true
-	})
-	return err == nil && quiet
+	q.is = false
+	return q.raw.Read(q.look) == nil && q.is
 }

@@ -73,7 +73,7 @@ func (t *Transport) conn(ctx context.Context) (*conn, error) {
 			return nil, err
 		case c == nil:
 			return t.connect(ctx)
-		case time.Since(c.since) < t.Idle && isQuiet(c.Conn):
+		case time.Since(c.since) < t.Idle && c.quiet.isQuiet():
 			c.reused, c.got = true, false
 			return c, nil
 		}
@@ -106,6 +106,10 @@ func (t *Transport) connect(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: to, transport: t}
+	if err := c.quiet.watch(to); err != nil {
+		_ = to.Close()
+		return nil, err
+	}
 	c.reader = bufio.NewReaderSize(limitedHead{c}, readBuffer)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,6 +27,9 @@ type Body struct {
 	Messages []Message // empty unless the field "messages" is an array
 }
 
+// fewNames is how many names the open objects of most bodies have.
+const fewNames = 8
+
 // Scan checks in one pass that raw is one JSON object in UTF-8 and that no object in it repeats a name. The Body keeps raw
 // without a copy.
 func Scan(raw []byte) (*Body, *translate.Error) {
@@ -44,8 +47,7 @@ func Scan(raw []byte) (*Body, *translate.Error) {
 	})
 	b := &made.Body
 	b.Raw, b.fields = raw, made.fields[:0]
-	var names [manyNames][]byte // enough for the open objects of most bodies
-	s.names, s.list = names[:0], &b.Messages
+	s.names, s.list = make([][]byte, 0, fewNames), &b.Messages
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}
@@ -76,8 +78,7 @@ func ScanAfter(messages []Message, raw []byte) (*Body, *translate.Error) {
 	if !s.Take(',') {
 		return nil, s.unexpected("where ',' or '}' is expected")
 	}
-	var names [manyNames][]byte
-	s.names = names[:0]
+	s.names = make([][]byte, 0, fewNames)
 	if err := b.scanFrom(&s); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,8 @@ func (b *ChatBody) AppendBody(dst []byte, choices []*ChatChoice) []byte {
 		dst = jsonbody.AppendString(append(dst, `,"system_fingerprint":`...), b.Fingerprint)
 	}
 	if b.Extra != nil {
-		dst = append(append(dst, ','), b.Extra(&total)...)
+		all := total // a copy, which is on the heap
+		dst = append(append(dst, ','), b.Extra(&all)...)
 	}
 	return append(dst, '}')
 }
