@@ -52,8 +52,11 @@ func ownsPath(path string) bool {
 }
 
 func (a *API) serves(r *http.Request) bool {
+	if len(a.Families) == 0 {
+		return true
+	}
 	family := familyOf(r)
-	return len(a.Families) == 0 || family == "" || slices.Contains(a.Families, family)
+	return family == "" || slices.Contains(a.Families, family)
 }
 
 // unknownPath says that there is no such endpoint. If the path has one /v1 too few or too many, which a wrong base URL leads to, it

@@ -227,6 +227,8 @@ var (
 func dialectOf(r *http.Request) translate.Dialect {
 	path := r.URL.Path
 	switch {
+	case strings.HasPrefix(path, "/v1/chat/"): // most requests
+		return openAIDialect
 	case isMessages(path), isMessages(strings.TrimPrefix(path, "/v1")), isMessages("/v1" + path), isAnthropicModels(r):
 		return anthropicDialect
 	case isOllama(path):

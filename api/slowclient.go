@@ -17,6 +17,10 @@ const slowClientTimeout = time.Minute
 // bodyPiece is the number of bytes of an answer in one piece that a client has to read within that time.
 const bodyPiece = 64 << 10
 
+// buffered is the number of bytes after a flush that net/http's server takes from a handler without waiting for the client. That of HTTP/3
+// takes none.
+const buffered = 2 << 10
+
 // errSlowClient cancels the request of a client that has stopped reading.
 var errSlowClient = errors.New("the client stopped reading")
 
@@ -37,6 +41,9 @@ var errUnwritable = errors.New("the client can't be written to")
 // write writes to the client, and flushes if flush is set. Only one goroutine may call it at a time. An error has cancelled the
 // request. If the writer can't flush, the server sends the bytes later.
 func (c *call) write(p []byte, flush bool) error {
+	if !flush && len(p) <= buffered && c.r.ProtoMajor < 3 {
+		return c.writeNow(p, false)
+	}
 	if c.writing.timer == nil {
 		c.writing.limit = c.slowClient()
 		c.writing.timer = time.AfterFunc(c.writing.limit, c.giveUpClient)
@@ -44,6 +51,11 @@ func (c *call) write(p []byte, flush bool) error {
 		c.writing.timer.Reset(c.writing.limit)
 	}
 	defer c.writing.timer.Stop()
+	return c.writeNow(p, flush)
+}
+
+// writeNow is write without a limit of time.
+func (c *call) writeNow(p []byte, flush bool) error {
 	_, err := c.w.Write(p)
 	if err == nil && flush {
 		err = http.NewResponseController(c.w).Flush()

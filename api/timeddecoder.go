@@ -15,6 +15,7 @@ type timedDecoder struct {
 	each    func(translate.Event) error // take, which is made a function once
 	emit    func(translate.Event) error // what take emits to
 
+	now                time.Time // of the last read
 	began, first, last time.Time // last: when the last token came
 	isResumed          bool      // since then
 	tokens             int       // one to a piece
@@ -37,13 +38,19 @@ func (m *timedDecoder) resume(resp *engineResponse) { m.bound, m.isResumed = &re
 // Feed decodes p.
 func (m *timedDecoder) Feed(p []byte, emit func(translate.Event) error) error {
 	m.emit = emit
-	m.reads++
+	m.hasRead()
 	return m.decoder.Feed(p, m.each)
+}
+
+// hasRead notes that something has come. All tokens of a read have come at the same time.
+func (m *timedDecoder) hasRead() {
+	m.now = time.Now()
+	m.reads++
 }
 
 // Close ends the stream.
 func (m *timedDecoder) Close(emit func(translate.Event) error) error {
-	m.emit = emit
+	m.emit, m.now = emit, time.Now()
 	return m.decoder.Close(m.each)
 }
 
@@ -99,9 +106,8 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 	case translate.Prompt:
 		return false
 	case translate.Reasoning, translate.Text, translate.CallArgs:
-		now := time.Now()
 		if m.isResumed && m.tokens > 0 {
-			lost := now.Sub(m.last)
+			lost := m.now.Sub(m.last)
 			m.began, m.first = m.began.Add(lost), m.first.Add(lost)
 		}
 		if m.tokens++; m.tokens == 1 {
@@ -110,14 +116,14 @@ func (m *timedDecoder) note(ev translate.Event) (isFirst bool) {
 		if m.reads == m.firstRead {
 			m.atOnce++
 		}
-		m.last, m.isResumed = now, false
+		m.last, m.isResumed = m.now, false
 	case translate.Timings:
 		m.hasTimings = true
 	case translate.Stop:
 		m.hasStop = true
 	}
 	if isFirst = m.first.IsZero(); isFirst {
-		m.first = time.Now()
+		m.first = m.now
 	}
 	return isFirst
 }

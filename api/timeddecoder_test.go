@@ -38,7 +38,7 @@ func TestTimedDecoder_Speed(t *testing.T) {
 				tokens := 0
 				for _, r := range tt.reads {
 					time.Sleep(r.after)
-					m.reads++
+					m.hasRead()
 					for range r.tokens {
 						m.note(translate.Text{})
 						tokens++

@@ -31,7 +31,7 @@ func (x *exchange) wait() {
 	u := x.pulse
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.waitsFor(x)
+	u.waitsFor(x, time.Now())
 }
 
 // got records the end of a wait.
@@ -39,9 +39,10 @@ func (x *exchange) got(piece []byte, err error) {
 	u := x.pulse
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.waitsNoMore(x)
+	now := time.Now()
+	u.waitsNoMore(x, now)
 	if len(piece) > 0 && u.moves(x, piece) {
-		u.progress()
+		u.progress(now)
 	}
 	if errors.Is(err, io.EOF) {
 		x.ended = !x.untold
@@ -55,18 +56,21 @@ func (x *exchange) failed() {
 	u := x.pulse
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.waitsNoMore(x)
+	u.waitsNoMore(x, time.Now())
 	x.breaks()
 }
 
 // breaks must be called with the lock held. An exchange that its client has cancelled isn't broken.
 func (x *exchange) breaks() { x.broken = x.ctx.Err() == nil }
 
+// nothing stands for a piece of an answer that tells nothing but that something has come.
+var nothing = []byte{0}
+
 // answered records that the header of an answer has arrived.
 func (x *exchange) answered(header *http.Response) {
 	x.body = header.Body
 	x.untold = header.ContentLength < 0 && len(header.TransferEncoding) == 0
-	x.got([]byte{0}, nil)
+	x.got(nothing, nil)
 }
 
 // Read reads the answer.
@@ -90,7 +94,7 @@ func (x *exchange) end() {
 	u := x.pulse
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.waitsNoMore(x)
+	u.waitsNoMore(x, time.Now())
 	if x.broken || x.untold || (!x.ended && u.hasBroken(x.lease)) {
 		return
 	}

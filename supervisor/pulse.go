@@ -82,18 +82,18 @@ func (u *pulse) begin(ctx context.Context, l *Lease, bodyBytes int64) *exchange 
 	if u.exchanges == nil {
 		u.exchanges = map[*exchange]struct{}{}
 	}
+	now := time.Now()
 	if len(u.exchanges) == 0 && !u.left {
-		u.since, u.paused = time.Now(), time.Time{}
+		u.since, u.paused = now, time.Time{}
 	}
 	u.exchanges[x] = struct{}{}
-	u.waitsFor(x)
+	u.waitsFor(x, now)
 	return x
 }
 
 // waitsFor must be called with the lock held, as must all methods below except forget, isAlone, isDeaf, refuse, check, look, lookAtHealth, healthPath
 // and get.
-func (u *pulse) waitsFor(x *exchange) {
-	now := time.Now()
+func (u *pulse) waitsFor(x *exchange, now time.Time) {
 	if u.waiting == 0 && !u.paused.IsZero() && !u.left {
 		u.since = u.since.Add(now.Sub(u.paused))
 	}
@@ -103,13 +103,13 @@ func (u *pulse) waitsFor(x *exchange) {
 	u.arm(u.every())
 }
 
-func (u *pulse) waitsNoMore(x *exchange) {
+func (u *pulse) waitsNoMore(x *exchange, now time.Time) {
 	if !x.waits {
 		return
 	}
 	x.waits = false
 	if u.waiting--; u.waiting == 0 {
-		u.paused = time.Now()
+		u.paused = now
 	}
 }
 
@@ -163,8 +163,7 @@ func (u *pulse) refuse() {
 	u.condemn(reasonDeaf)
 }
 
-func (u *pulse) progress() {
-	now := time.Now()
+func (u *pulse) progress(now time.Time) {
 	u.slowest = max(u.slowest, now.Sub(u.since))
 	u.since = now
 }

@@ -75,6 +75,9 @@ func check(name string) error {
 
 // IsInvisible reports whether r is a control character, or changes the direction or form of the characters around it.
 func IsInvisible(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' || r == '\x7f'
+	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 

@@ -52,14 +52,20 @@ func (p *Process) Work(answer []byte) (supervisor.Work, bool) {
 }
 
 // promptProgress precedes the progress of the prompt in a chunk of a stream.
-var promptProgress = []byte(`"prompt_progress":`)
+var (
+	promptProgress = []byte(`"prompt_progress":`)
+	progressWord   = []byte("_progress")
+)
 
 // Pace parses {"prompt_progress":{"total":25009,"cache":0,"processed":512,"time_ms":176}} anywhere in a chunk.
 func (p *Process) Pace(piece []byte) (supervisor.Pace, bool) {
-	if !bytes.Contains(piece, promptProgress) { // which is far quicker than LastIndex
+	if !bytes.Contains(piece, progressWord) { // which is far quicker than LastIndex, and than a word that begins like every name
 		return supervisor.Pace{}, false
 	}
 	at := bytes.LastIndex(piece, promptProgress)
+	if at < 0 {
+		return supervisor.Pace{}, false
+	}
 	var told struct {
 		Cache     int     `json:"cache"`
 		Processed int     `json:"processed"`

@@ -115,7 +115,13 @@ func (b *Body) Value(key string) []byte {
 }
 
 // Get returns a copy of the value of a top-level field. The result doesn't exist if the field is absent.
-func (b *Body) Get(key string) gjson.Result { return gjson.ParseBytes(b.Value(key)) }
+func (b *Body) Get(key string) gjson.Result {
+	value := b.Value(key)
+	if value == nil {
+		return gjson.Result{}
+	}
+	return gjson.ParseBytes(value)
+}
 
 // String returns a top-level field that must be a string if it is given. null counts as absent.
 func (b *Body) String(key string) (string, *translate.Error) {
