@@ -80,7 +80,7 @@ func (c *call) refuseForeign() *translate.Error {
 			"Caddyfile's lm, or to --hosts of lmcaddy serve, or use lm_auth")
 	}
 	origin := c.r.Header.Get("Origin")
-	u, err := url.Parse(origin)
+	u, err := parseOrigin(origin)
 	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 	origins := c.api.origins(c.r)
 	if slices.Contains(origins, origin) || isWeb && c.who == nil && allows(origins, origin) {
@@ -100,6 +100,16 @@ func (c *call) refuseForeign() *translate.Error {
 	return foreign("it is from a web page of " + page + ", and cors in the Caddyfile doesn't name that. " +
 		"A program that isn't a web page sends neither Origin nor Sec-Fetch-Site")
 }
+
+// parseOrigin parses an origin. Most requests have none.
+func parseOrigin(origin string) (*url.URL, error) {
+	if origin == "" {
+		return &noOrigin, nil
+	}
+	return url.Parse(origin)
+}
+
+var noOrigin url.URL
 
 // isSameOrigin reports whether a request comes from a page of the API's own site, from the browser's user, or from no browser at all.
 // Without authentication, other pages of this machine are allowed, too, unless the browser calls them another site.

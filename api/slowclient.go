@@ -24,12 +24,14 @@ const buffered = 2 << 10
 // errSlowClient cancels the request of a client that has stopped reading.
 var errSlowClient = errors.New("the client stopped reading")
 
-// writing limits the time of writes to a client. If a write takes too long, the request is cancelled.
+// writing limits the time of writes to a client. If a write takes too long, the request is cancelled. The timer runs on between two
+// writes, since most are over at once.
 type writing struct {
-	timer *time.Timer
-	limit time.Duration // how long a write may take
-
 	mu     sync.Mutex
+	timer  *time.Timer          // nil before the first write
+	limit  time.Duration        // how long a write may take
+	begun  time.Time            // when the current write began; zero: there is none
+	armed  bool                 // the timer runs
 	over   bool                 // the request has ended, so its writer may not be used
 	leases []*supervisor.Lease  // that the request holds
 	only   [1]*supervisor.Lease // what leases begins with: most requests hold one
@@ -44,14 +46,48 @@ func (c *call) write(p []byte, flush bool) error {
 	if !flush && len(p) <= buffered && c.r.ProtoMajor < 3 {
 		return c.writeNow(p, false)
 	}
-	if c.writing.timer == nil {
-		c.writing.limit = c.slowClient()
-		c.writing.timer = time.AfterFunc(c.writing.limit, c.giveUpClient)
-	} else {
-		c.writing.timer.Reset(c.writing.limit)
-	}
-	defer c.writing.timer.Stop()
+	c.beginWrite()
+	defer c.endWrite()
 	return c.writeNow(p, flush)
+}
+
+// beginWrite limits the time of a write.
+func (c *call) beginWrite() {
+	w := &c.writing
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = time.Now()
+	switch {
+	case w.armed:
+		return
+	case w.timer == nil:
+		w.limit = c.slowClient()
+		w.timer = time.AfterFunc(w.limit, c.lookAtWrite)
+	default:
+		w.timer.Reset(w.limit)
+	}
+	w.armed = true
+}
+
+func (c *call) endWrite() {
+	c.writing.mu.Lock()
+	defer c.writing.mu.Unlock()
+	c.writing.begun = time.Time{}
+}
+
+// lookAtWrite is called by the timer.
+func (c *call) lookAtWrite() {
+	w := &c.writing
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed = !w.over && !w.begun.IsZero(); !w.armed {
+		return
+	}
+	if left := w.limit - time.Since(w.begun); left > 0 {
+		w.timer.Reset(left)
+		return
+	}
+	c.giveUpClient()
 }
 
 // writeNow is write without a limit of time.
@@ -75,13 +111,8 @@ func (c *call) slowClient() time.Duration {
 }
 
 // giveUpClient cancels the request, and makes the current write fail. The deadline is set only now: over HTTP/2, a deadline ends the
-// stream even if no write waits.
+// stream even if no write waits. It needs the lock.
 func (c *call) giveUpClient() {
-	c.writing.mu.Lock()
-	defer c.writing.mu.Unlock()
-	if c.writing.over {
-		return
-	}
 	c.api.Log.Warn("a client stopped reading; its request is cancelled", "request", c.id)
 	c.cancel(errSlowClient)
 	for _, lease := range c.writing.leases {
@@ -95,6 +126,9 @@ func (c *call) endWriting() {
 	c.writing.mu.Lock()
 	defer c.writing.mu.Unlock()
 	c.writing.over = true
+	if c.writing.timer != nil {
+		c.writing.timer.Stop()
+	}
 }
 
 // holds notes a lease. It is released when the server stops waiting for the client.

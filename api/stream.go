@@ -29,14 +29,14 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }
 // the engine has begun to answer, whichever comes first.
 type stream struct {
 	call   *call
-	mu     sync.Mutex // the header may be sent by the timer
-	timer  *time.Timer
+	mu     sync.Mutex  // the header may be sent by the timer
+	timer  *time.Timer // calls wake when something is due, or before
 	headed bool
 	closed bool
-	sent   bool        // something that belongs to an answer
-	late   bool        // the end of the answer is written and waits for the timer to be flushed
-	alive  *time.Timer // calls beat after a silence
-	last   time.Time   // when something was sent
+	sent   bool      // something that belongs to an answer
+	last   time.Time // when something was sent
+	headBy time.Time // when the header is sent at the latest; zero: the engine hasn't begun to answer
+	late   bool      // the end of the answer is written, and waits for the timer to be flushed
 
 	atFault []byte // further JSON members of an error event
 }
@@ -49,54 +49,58 @@ func (c *call) newStream() *stream {
 	s := &stream{call: c, last: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.alive = time.AfterFunc(c.api.KeepAlive, s.beat)
+	s.timer = time.AfterFunc(c.api.KeepAlive, s.wake)
 	c.stream = s
 	return s
 }
 
-// await starts the timer that sends the header.
+// await says that the engine has begun to answer. The header is sent some time later.
 func (s *stream) await() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer == nil {
-		s.timer = time.AfterFunc(s.call.api.headerAfter, s.flush)
-	}
-}
-
-// flush sends the header, or what waits for the timer.
-func (s *stream) flush() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.headed && !s.late {
+	if !s.headBy.IsZero() {
 		return
 	}
-	if !s.headed {
-		s.header()
-	}
-	s.late = false
-	_ = s.call.write(nil, true) // the next chunk will fail, too
+	now := time.Now()
+	s.headBy = now.Add(s.call.api.headerAfter)
+	s.timer.Reset(s.due(now))
 }
 
-// beat breaks a silence that was long enough with a comment, which every client skips. The Messages API has an event for it, and
-// some of its clients count only events.
-func (s *stream) beat() {
+// due is how long nothing has to be done. It needs the lock.
+func (s *stream) due(now time.Time) time.Duration {
+	next := s.last.Add(s.call.api.KeepAlive)
+	if !s.headed && !s.headBy.IsZero() && s.headBy.Before(next) {
+		next = s.headBy
+	}
+	return next.Sub(now)
+}
+
+// wake sends the header, or what waits for the timer, and breaks a silence that was long enough.
+func (s *stream) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	every := s.call.api.KeepAlive
-	silent := time.Since(s.last)
-	if silent >= every {
-		s.put([]byte(s.sign()))
-		silent = 0
+	now := time.Now()
+	isDue := !s.headed && !s.headBy.IsZero() && !now.Before(s.headBy)
+	if isDue {
+		s.header()
 	}
-	s.alive.Reset(every - silent)
+	if isDue || s.late {
+		s.late = false
+		_ = s.call.write(nil, true) // the next chunk will fail, too
+	}
+	if now.Sub(s.last) >= s.call.api.KeepAlive {
+		s.put([]byte(s.sign()))
+	}
+	s.timer.Reset(s.due(now))
 }
 
 const comment = ":\n\n"
 
-// sign is what breaks a silence. Between lines of JSON it is white space, which belongs to the next line.
+// sign is what breaks a silence: a comment, which every client skips. The Messages API has an event for it, and some of its clients count
+// only events. Between lines of JSON it is white space, which belongs to the next line.
 func (s *stream) sign() string {
 	switch s.call.dialect {
 	case anthropicDialect:
@@ -116,14 +120,11 @@ func (s *stream) contentType() string {
 	return "text/event-stream"
 }
 
-// close stops the timers.
+// close stops the timer.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	s.alive.Stop()
+	s.timer.Stop()
 	s.closed = true
 }
 
@@ -158,7 +159,7 @@ func (s *stream) put(p []byte) {
 		s.header()
 	}
 	s.last = time.Now()
-	s.late = s.timer != nil && s.isEnd(p)
+	s.late = !s.headBy.IsZero() && s.isEnd(p)
 	_ = s.call.write(p, !s.late) // which has cancelled the request if it failed
 	if s.late {
 		s.timer.Reset(endAfter)

@@ -18,6 +18,7 @@ type rewriter struct {
 	chunks wire.Chunks
 	frames jsonbody.Frames
 	chunk  chunk
+	out    wire.Chunk
 	begun  bool
 	done   bool
 	fault  *translate.Error
@@ -123,18 +124,18 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 		return dst
 	}
 	r.completeCalls(c)
-	out := wire.Chunk{Delta: c.delta, Thinking: c.thinking, Finish: c.finish, Logprobs: c.logprobs, Others: c.other[:c.others]}
+	r.out = wire.Chunk{Delta: c.delta, Thinking: c.thinking, Finish: c.finish, Logprobs: c.logprobs, Others: c.other[:c.others]}
 	if c.finish != nil {
 		if r.outcome.Reason != translate.FinishLength {
 			dst = r.chunks.AppendNoArguments(dst, r.bare)
 		}
-		r.chunks.Finish(&out)
+		r.chunks.Finish(&r.out)
 		return dst
 	}
 	if r.ask.Timings {
-		out.Timings = c.timings
+		r.out.Timings = c.timings
 	}
-	return r.chunks.Append(dst, &out)
+	return r.chunks.Append(dst, &r.out)
 }
 
 // appendLike appends, without parsing it, a chunk that differs from the last plain one only in its text.

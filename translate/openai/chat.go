@@ -19,8 +19,12 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*request.Chat, *translat
 	if err := checkTypes(body); err != nil {
 		return nil, err
 	}
-	c := chatParser{&request.Chat{N: 1}, &caps}
-	if err := request.CheckFields(body, &caps, &c.Edit, request.Sampling, caps.ChatFields); err != nil {
+	made := struct { // one allocation
+		chat request.Chat
+		caps request.Caps
+	}{request.Chat{N: 1}, caps}
+	c := chatParser{&made.chat, &made.caps}
+	if err := request.CheckFields(body, c.caps, &c.Edit, request.Sampling, caps.ChatFields); err != nil {
 		return nil, err
 	}
 	for _, parse := range []func(*jsonbody.Body) *translate.Error{c.parseN, c.parseLogprobs, c.parsePenalty, c.parseStops, c.parseLimit, c.parseFormat, c.parseTools, parseTemplate} {

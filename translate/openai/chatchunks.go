@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -95,7 +96,9 @@ func (w *ChatChunks) AppendNoArguments(dst []byte, calls []int) []byte {
 }
 
 // Finish keeps the last chunk of the choice, which has additional members if it ends the stream.
-func (w *ChatChunks) Finish(last *wire.Chunk) { w.last = w.appendOpen(w.last[:0], last) }
+func (w *ChatChunks) Finish(last *wire.Chunk) {
+	w.last = w.appendOpen(slices.Grow(w.last[:0], len(w.head)+len(last.Delta)+96), last)
+}
 
 // AppendEnd ends the choice. The end of the last choice ends the stream.
 func (w *ChatChunks) AppendEnd(dst []byte, o *translate.Outcome, timings []byte) []byte {
