@@ -27,7 +27,7 @@ func (b *brought) hold(items []translate.Item) error {
 	for i := range items {
 		size += overhead + len(items[i].Args) + len(items[i].Raw)
 		for _, part := range items[i].Parts {
-			size += overhead + len(part.Text)
+			size += overhead + len(part.Text) + len(part.Quoted)
 			if part.Image != nil {
 				size += len(part.Image.Data)
 			}

@@ -45,14 +45,14 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 			return bad
 		}
 	}
-	if err := c.fits(rq, "messages", len(body.Raw), func() int { return request.PromptBytes(body) }); err != nil {
+	if err := c.fits(rq, "messages", body.Size(), func() int { return request.PromptBytes(body) }); err != nil {
 		return err
 	}
 	made := 0
 	if body != rq.body {
 		made = len(body.Raw)
 	}
-	each, err := c.reserve(rq, node.Need{Bytes: len(body.Raw), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
+	each, err := c.reserve(rq, node.Need{Bytes: body.Size(), Prompts: 1, Choices: chat.N, Completion: request.TokenLimit(body), Spent: spent}, made)
 	if err == nil && each >= 0 {
 		chat.LimitTokens(each)
 	}

@@ -222,7 +222,7 @@ func (r *nativeRun) storeTurn(status store.Status) error {
 func (r *nativeRun) turn(status store.Status) *store.Turn {
 	return &store.Turn{
 		ID: r.id, Parent: r.chat.Previous, Owner: r.call.owner(), Model: r.rq.target.Model.Key, Dialect: resource.DialectNative,
-		Status: status, In: r.said, Created: time.Now(),
+		Status: status, In: translate.Settled(r.said), Created: time.Now(),
 	}
 }
 

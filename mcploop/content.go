@@ -116,14 +116,15 @@ func shorten(items []translate.Item) (some bool) {
 			continue
 		}
 		for k := range items[i].Parts {
-			text := &items[i].Parts[k].Text
-			if len(*text) < 2*leastShortened {
+			part := &items[i].Parts[k]
+			text := part.Plain()
+			if len(text) < 2*leastShortened {
 				continue
 			}
-			w := givenWriter{left: len(*text) / 2}
-			w.add(*text)
+			w := givenWriter{left: len(text) / 2}
+			w.add(text)
 			w.write("\n[The result is cut: it is too long for the context.]")
-			*text, some = w.text.String(), true
+			part.Text, part.Quoted, some = w.text.String(), nil, true
 		}
 	}
 	return some

@@ -2,6 +2,7 @@ package mcploop
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,5 +45,22 @@ func TestGiven(t *testing.T) {
 	got := sighted.given(json.RawMessage(`[{"type":"text","text":"See:"},`+image+`,{"type":"image","data":"AAAA"},{"type":"text","text":"!"}]`), 100)
 	if len(got) != 3 || got[0].Text != "See:" || got[1].Image == nil || got[2].Text != "[an image that can't be shown]\n!" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A long text of the request's body is shortened like any other.
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat(`a\n`, leastShortened)
+	items := []translate.Item{
+		{Kind: translate.ItemMessage, Parts: []translate.Part{{Quoted: []byte(long)}}},
+		{Kind: translate.ItemResult, Parts: []translate.Part{{Quoted: []byte(long)}, {Text: "b"}}},
+	}
+	if !shorten(items) || shorten(items[:1]) {
+		t.Error("other items than results were shortened, or none")
+	}
+	want := strings.Repeat("a\n", leastShortened/2) + "\n[The result is cut: it is too long for the context.]"
+	if got := items[1].Parts[0].Plain(); got != want || items[0].Parts[0].Plain() != strings.Repeat("a\n", leastShortened) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

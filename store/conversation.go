@@ -199,7 +199,7 @@ func titleOf(items []translate.Item) string {
 			continue
 		}
 		for _, part := range items[i].Parts {
-			if title := titleIn(part.Text); title != "" {
+			if title := titleIn(part.Plain()); title != "" {
 				return title
 			}
 		}

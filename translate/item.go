@@ -3,6 +3,9 @@ package translate
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Item is an element of a conversation, independent of the dialect. Conversations are stored as items, and every stateful
@@ -21,6 +24,9 @@ type Item struct {
 	Namespace string          `json:"namespace,omitempty"` // of a tool of the client, if it has one
 	Provider  *Provider       `json:"provider,omitempty"`  // where the tool is from; nil for a tool of the client
 	Args      json.RawMessage `json:"args,omitempty"`      // of a call: a JSON object, or a string with its text as the model wrote it
+
+	// AreObject says that Args, a part of a request's body, is a string with an object, quoted as this server does it.
+	AreObject bool `json:"-"`
 
 	// Raw is the content array of an MCP result, the error of a failed call as its dialect has it, the array of a list of tools, or
 	// the array of log probabilities of a message's text.
@@ -74,6 +80,47 @@ const (
 type Part struct {
 	Text  string `json:"text,omitempty"`
 	Image *Image `json:"image,omitempty"`
+
+	// Quoted is a long text of a request, in place of Text: the contents of a JSON string, a part of the request's body. It is quoted as
+	// this server does it.
+	Quoted []byte `json:"-"`
+}
+
+// Plain returns the text of a part.
+func (p *Part) Plain() string {
+	if p.Quoted == nil {
+		return p.Text
+	}
+	return string(AppendUnescaped(make([]byte, 0, len(p.Quoted)), p.Quoted))
+}
+
+// IsBlank reports whether a part is a text of nothing but white space.
+func (p *Part) IsBlank() bool {
+	switch {
+	case p.Image != nil:
+		return false
+	case len(p.Quoted) > 0 && p.Quoted[0] > ' ' && p.Quoted[0] < utf8.RuneSelf && p.Quoted[0] != '\\':
+		return false
+	default:
+		return strings.TrimSpace(p.Plain()) == ""
+	}
+}
+
+// Settled returns items without parts of a request's body, so that they may outlive it.
+func Settled(items []Item) []Item {
+	settled := slices.Clone(items)
+	for i := range settled {
+		item := &settled[i]
+		item.Args = slices.Clone(item.Args)
+		if slices.ContainsFunc(item.Parts, func(p Part) bool { return p.Quoted != nil }) {
+			item.Parts = slices.Clone(item.Parts)
+			for k := range item.Parts {
+				part := &item.Parts[k]
+				part.Text, part.Quoted = part.Plain(), nil
+			}
+		}
+	}
+	return settled
 }
 
 // Image is an image that a user sent.
@@ -110,14 +157,14 @@ func HasImage(parts []Part) bool {
 // JoinTexts joins the texts of parts with newlines.
 func JoinTexts(parts []Part) string {
 	if len(parts) == 1 {
-		return parts[0].Text
+		return parts[0].Plain()
 	}
 	var all []byte
 	for i := range parts {
 		if i > 0 {
 			all = append(all, '\n')
 		}
-		all = append(all, parts[i].Text...)
+		all = append(all, parts[i].Plain()...)
 	}
 	return string(all)
 }

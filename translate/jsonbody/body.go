@@ -3,6 +3,7 @@ package jsonbody
 import (
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -22,9 +23,10 @@ const MaxMessages = 16384
 
 // Body is the JSON object of a request: validated, with its top-level fields located.
 type Body struct {
-	Raw      []byte
+	Raw      []byte // without the texts of cuts
 	fields   []field
 	Messages []Message // empty unless the field "messages" is an array
+	cuts     []Cut     // in order
 }
 
 // fewNames is how many names the open objects of most bodies have.
@@ -61,8 +63,8 @@ const head = `{"messages":[`
 func AppendHead(dst []byte) []byte { return append(dst, head...) }
 
 // ScanAfter is Scan of a body that this server has written: it begins with the messages at the given positions, which were made of JSON
-// that was scanned, so they aren't read again.
-func ScanAfter(messages []Message, raw []byte) (*Body, *translate.Error) {
+// that was scanned, so they aren't read again. The cuts are in them.
+func ScanAfter(messages []Message, cuts []Cut, raw []byte) (*Body, *translate.Error) {
 	s := Scanner{Data: raw, Pos: len(head)}
 	if n := len(messages); n > 0 {
 		s.Pos = messages[n-1].To
@@ -70,7 +72,7 @@ func ScanAfter(messages []Message, raw []byte) (*Body, *translate.Error) {
 	if !s.Take(']') {
 		return nil, s.unexpected("where ']' is expected")
 	}
-	b := &Body{Raw: raw, Messages: messages[:min(len(messages), MaxMessages+1)], fields: make([]field, 0, 12)}
+	b := &Body{Raw: raw, Messages: messages[:min(len(messages), MaxMessages+1)], cuts: cuts, fields: make([]field, 0, 12)}
 	b.fields = append(b.fields, field{key: raw[2 : len(head)-3], from: 1, value: len(head) - 1, to: s.Pos})
 	if s.Take('}') {
 		return s.ended(b)
@@ -93,22 +95,22 @@ func (s *Scanner) ended(b *Body) (*Body, *translate.Error) {
 	return b, nil
 }
 
-// All returns the names of the top-level fields and their JSON, in order. Both are parts of Raw, except names with escapes.
+// All returns the names of the top-level fields and their JSON, in order. Both are parts of Raw, except names with escapes and messages with cuts.
 func (b *Body) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for i := range b.fields {
-			if f := &b.fields[i]; !yield(f.key, b.Raw[f.value:f.to]) {
+			if f := &b.fields[i]; !yield(f.key, b.part(f.value, f.to)) {
 				return
 			}
 		}
 	}
 }
 
-// Value returns the JSON of a top-level field, a part of Raw, or nil if the field is absent.
+// Value returns the JSON of a top-level field, or nil if the field is absent. It is a part of Raw, or a copy of messages with cuts.
 func (b *Body) Value(key string) []byte {
 	for i := range b.fields {
 		if f := &b.fields[i]; string(f.key) == key {
-			return b.Raw[f.value:f.to]
+			return b.part(f.value, f.to)
 		}
 	}
 	return nil
@@ -203,4 +205,6 @@ func (b *Body) scanFrom(s *Scanner) *translate.Error {
 	}
 }
 
-func (b *Body) has(key string) bool { return b.Value(key) != nil }
+func (b *Body) has(key string) bool {
+	return slices.ContainsFunc(b.fields, func(f field) bool { return string(f.key) == key })
+}

@@ -96,7 +96,7 @@ func (e *Edit) Apply(b *Body) []byte {
 	for _, c := range e.changes {
 		grow += len(c.key) + c.size() + 4
 	}
-	out := make([]byte, 0, len(b.Raw)+grow)
+	out := make([]byte, 0, b.Size()+grow)
 	out = append(out, '{')
 	for i := range b.fields {
 		f := &b.fields[i]
@@ -109,7 +109,7 @@ func (e *Edit) Apply(b *Body) []byte {
 		if c != nil {
 			out = c.append(out)
 		} else {
-			out = append(out, b.Raw[f.value:f.to]...)
+			out = append(out, b.part(f.value, f.to)...)
 		}
 	}
 	for _, c := range e.changes {
@@ -130,7 +130,7 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 	run, to := -1, 0 // bounds in Raw of the piece being built; run is -1 if there is none
 	end := func(at int) {
 		if run >= 0 {
-			pieces, run = append(pieces, b.Raw[run:at]), -1
+			pieces, run = b.appendPieces(pieces, run, at), -1
 		}
 	}
 	for i := range b.fields {

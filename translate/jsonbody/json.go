@@ -7,6 +7,8 @@ import (
 	"iter"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 // AppendComma appends a comma unless out has only an opening bracket.
@@ -30,7 +32,9 @@ func AppendJSON(dst []byte, v any) []byte {
 }
 
 // AppendUnquoted appends the text of a JSON string that was scanned.
-func AppendUnquoted(dst, value []byte) []byte { return appendUnescaped(dst, value[1:len(value)-1]) }
+func AppendUnquoted(dst, value []byte) []byte {
+	return translate.AppendUnescaped(dst, value[1:len(value)-1])
+}
 
 // Unquote returns the text of a JSON string, which was scanned. It is empty for any other value.
 func Unquote(value []byte) string {
@@ -40,7 +44,7 @@ func Unquote(value []byte) string {
 	if bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : len(value)-1])
 	}
-	return string(appendUnescaped(make([]byte, 0, len(value)), value[1:len(value)-1]))
+	return string(translate.AppendUnescaped(make([]byte, 0, len(value)), value[1:len(value)-1]))
 }
 
 // Unquoted returns the text of a JSON string that was scanned. It is a part of value if there are no escapes.

@@ -43,7 +43,7 @@ func appendMessage(input []json.RawMessage, item *translate.Item) []json.RawMess
 		if part.Image != nil {
 			input = append(input, jsonbody.AppendJSON(nil, image{"image", part.Image.DataURL()}))
 		} else {
-			input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Text}))
+			input = append(input, jsonbody.AppendJSON(nil, message{translate.ItemMessage, role, part.Plain()}))
 		}
 	}
 	return input
@@ -61,65 +61,97 @@ type image struct {
 }
 
 // parseInput parses the input: a text, or an array of texts and images. Together they form one message of the user.
-func parseInput(input gjson.Result, caps request.Caps) (translate.Item, *translate.Error) {
+func parseInput(input []byte, caps request.Caps) (translate.Item, *translate.Error) {
 	item := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser}
 	switch {
-	case !input.Exists(), input.Type == gjson.Null:
+	case !jsonbody.IsGiven(input):
 		return item, translate.Missing("input")
-	case input.Type == gjson.String:
-		item.Parts = []translate.Part{{Text: input.Str}}
+	case input[0] == '"':
+		item.Parts = []translate.Part{request.TextPart(input)}
 		return item, nil
-	case !input.IsArray():
-		return item, jsonbody.WrongType("input", "a string or an array", input)
+	case input[0] != '[':
+		return item, wrongType("input", "a string or an array", input)
 	}
-	var bad *translate.Error
 	var all request.Images
-	input.ForEach(func(_, part gjson.Result) bool {
+	for part := range jsonbody.Elements(input) {
 		if len(item.Parts) == request.MaxParts {
-			bad = translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxParts)+` items.`)
-			return false
+			return item, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxParts)+` items.`)
 		}
-		var p translate.Part
-		p, bad = parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
+		p, err := parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
 		item.Parts = append(item.Parts, p)
-		return bad == nil
-	})
-	if bad == nil && len(item.Parts) == 0 {
-		bad = translate.Invalid("invalid_value", "input", `"input" must hold at least one item.`)
+		if err != nil {
+			return item, err
+		}
 	}
-	return item, bad
+	if len(item.Parts) == 0 {
+		return item, translate.Invalid("invalid_value", "input", `"input" must hold at least one item.`)
+	}
+	return item, nil
 }
 
-func parsePart(where string, part gjson.Result, caps request.Caps, all *request.Images) (translate.Part, *translate.Error) {
-	if !part.IsObject() {
-		return translate.Part{}, jsonbody.WrongType(where, "an object", part)
+func wrongType(path, want string, value []byte) *translate.Error {
+	return jsonbody.WrongType(path, want, gjson.ParseBytes(value))
+}
+
+// inputPart is a part of an input: its known fields, as JSON; nil if they are absent.
+type inputPart struct{ role, kind, content, url []byte }
+
+func inputPartOf(object []byte) (p inputPart) {
+	for name, value := range jsonbody.Members(object) {
+		switch string(name) {
+		case "role":
+			p.role = value
+		case "type":
+			p.kind = value
+		case "content":
+			p.content = value
+		case "data_url":
+			p.url = value
+		}
 	}
-	if role := part.Get("role"); role.Exists() && role.Type != gjson.Null && role.Str != string(translate.RoleUser) {
-		return translate.Part{}, translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)
+	return p
+}
+
+func parsePart(where string, raw []byte, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
+	if raw[0] != '{' {
+		return part, wrongType(where, "an object", raw)
 	}
-	kind := part.Get("type")
+	p := inputPartOf(raw)
 	switch {
-	case !kind.Exists():
-		return translate.Part{}, translate.Missing(where + ".type")
-	case kind.Type != gjson.String:
-		return translate.Part{}, jsonbody.WrongType(where+".type", "a string", kind)
+	case jsonbody.IsGiven(p.role) && jsonbody.Unquote(p.role) != string(translate.RoleUser):
+		return part, translate.Invalid("invalid_value", where+".role", `"`+where+`.role" must be "user", or left out: the server keeps what the model said. Continue a conversation with "previous_response_id", and give instructions in "system_prompt".`)
+	case p.kind == nil:
+		return part, translate.Missing(where + ".type")
+	case p.kind[0] != '"':
+		return part, wrongType(where+".type", "a string", p.kind)
 	}
-	switch kind.Str {
+	switch kind := jsonbody.Unquote(p.kind); kind {
 	case "message", "text": // "text" is in examples of the API's documentation
-		text, err := requiredString(where, "content", part)
-		return translate.Part{Text: text}, err
+		if err = checkString(where+".content", p.content); err == nil {
+			part = request.TextPart(p.content)
+		}
 	case "image":
 		if !caps.Vision {
-			return translate.Part{}, translate.Invalid("unsupported_content", where, "The model does not take images: choose a model with vision.")
+			return part, translate.Invalid("unsupported_content", where, "The model does not take images: choose a model with vision.")
 		}
-		url, err := requiredString(where, "data_url", part)
-		if err != nil {
-			return translate.Part{}, err
+		if err = checkString(where+".data_url", p.url); err == nil {
+			part.Image, err = all.Read(where+".data_url", jsonbody.Unquoted(p.url))
 		}
-		image, err := all.Read(where+".data_url", []byte(url))
-		return translate.Part{Image: image}, err
 	default:
-		return translate.Part{}, translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind.Str+`".`)
+		err = translate.Invalid("invalid_value", where+".type", `"`+where+`.type" must be "message", "text" or "image", not "`+kind+`".`)
+	}
+	return part, err
+}
+
+// checkString rejects a field that is missing or no string.
+func checkString(where string, value []byte) *translate.Error {
+	switch {
+	case !jsonbody.IsGiven(value):
+		return translate.Missing(where)
+	case value[0] != '"':
+		return wrongType(where, "a string", value)
+	default:
+		return nil
 	}
 }
 

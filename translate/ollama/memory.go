@@ -30,6 +30,9 @@ const (
 // maxMemory is how many bytes of texts are remembered. An answer to a longer conversation has no context.
 const maxMemory = 1 << 20
 
+// maxQuoted is more than the length of the JSON of any text that is remembered.
+const maxQuoted = 6*maxMemory + 2
+
 // maxEncoded is more than the bytes of any context, also of one whose texts have to be escaped.
 const maxEncoded = 8 * maxMemory
 

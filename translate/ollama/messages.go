@@ -31,7 +31,7 @@ type call struct{ id, name string }
 
 // parseMessages converts a conversation to the messages of a chat.
 func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *translate.Error) {
-	c := &conversation{caps: caps, out: request.NewMessages(len(body.Value("messages")))}
+	c := &conversation{caps: caps, out: request.NewMessages(request.SizeOf(body.Messages))}
 	for i, at := range body.Messages {
 		c.index = i
 		if i == request.MaxMessages {
@@ -49,8 +49,8 @@ func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *t
 }
 
 // promptMessages returns the messages of a chat that a prompt stands for, with what was said before.
-func promptMessages(before *Memory, prompt string, images []byte, caps request.Caps) (request.Messages, *translate.Error) {
-	c := &conversation{caps: caps, out: request.NewMessages(before.size() + len(prompt)), index: -1}
+func promptMessages(before *Memory, prompt, images []byte, caps request.Caps) (request.Messages, *translate.Error) {
+	c := &conversation{caps: caps, out: request.NewMessages(before.size()), index: -1}
 	say := func(role translate.Role, text string) {
 		c.out.Begin(role)
 		c.out.Says([]translate.Part{{Text: text}})
@@ -66,7 +66,7 @@ func promptMessages(before *Memory, prompt string, images []byte, caps request.C
 	if err != nil {
 		return c.out, err
 	}
-	parts := []translate.Part{{Text: prompt}}
+	parts := []translate.Part{request.TextPart(prompt)}
 	for _, image := range found {
 		parts = append(parts, translate.Part{Image: image})
 	}

@@ -61,9 +61,9 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	if err != nil {
 		return nil, err
 	}
-	var texts [4]string
+	var texts [4][]byte // as JSON; nil if they are empty
 	for i, name := range []string{"prompt", "suffix", "system", "template"} {
-		if texts[i], err = body.String(name); err != nil {
+		if texts[i], err = givenText(body, name); err != nil {
 			return nil, err
 		}
 	}
@@ -72,14 +72,14 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	switch {
 	case err != nil:
 		return nil, err
-	case template != "":
+	case template != nil:
 		return nil, unsupported("template", "a template in the request is not supported: the model's own is used; set \"raw\" to true to send a prompt as it is")
-	case raw && (system != "" || hasElements(body.Get("context"))):
+	case raw && (system != nil || hasElements(body.Get("context"))):
 		return nil, unsupported("raw", "raw mode does not support template, system, or context")
-	case prompt == "" && suffix == "":
+	case prompt == nil && suffix == nil:
 		r.IsEmpty = true
 		return r, nil
-	case raw, suffix != "":
+	case raw, suffix != nil:
 		return r, r.parseText(body, prompt, suffix)
 	}
 	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseFormat, r.parseThink, r.parseLogprobs} {
@@ -91,17 +91,32 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	if err != nil {
 		return nil, err
 	}
-	if system != "" {
-		before.System = system
+	if system != nil {
+		before.System = jsonbody.Unquote(system)
 	}
 	if r.messages, err = promptMessages(before, prompt, body.Value("images"), caps); err != nil {
 		return nil, err
 	}
-	before.Turns = append(before.Turns, prompt)
-	if before.size() <= maxMemory {
-		r.Memory = before
+	if len(prompt) <= maxQuoted {
+		before.Turns = append(before.Turns, jsonbody.Unquote(prompt))
+		if before.size() <= maxMemory {
+			r.Memory = before
+		}
 	}
 	return r, nil
+}
+
+// givenText returns a field that must be a text if it is given, as JSON. It is nil if there is no text.
+func givenText(body *jsonbody.Body, name string) ([]byte, *translate.Error) {
+	text := body.Value(name)
+	switch {
+	case !jsonbody.IsGiven(text), len(text) == len(`""`) && isString(text):
+		return nil, nil
+	case !isString(text):
+		return nil, wrongType(name, "a string", text)
+	default:
+		return text, nil
+	}
 }
 
 func hasElements(v gjson.Result) bool {
@@ -147,7 +162,7 @@ func parse(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Error) 
 }
 
 // parseText makes a text completion of the request.
-func (r *Request) parseText(body *jsonbody.Body, prompt, suffix string) *translate.Error {
+func (r *Request) parseText(body *jsonbody.Body, prompt, suffix []byte) *translate.Error {
 	for _, name := range []string{"format", "images", "context"} {
 		if v := body.Get(name); v.Exists() && v.Type != gjson.Null && v.String() != "" && v.Raw != "[]" {
 			return unsupported(name, `"`+name+`" can't be combined with "raw" or "suffix"`)
@@ -156,8 +171,11 @@ func (r *Request) parseText(body *jsonbody.Body, prompt, suffix string) *transla
 	if err := r.parseLogprobs(body); err != nil {
 		return err
 	}
+	if prompt == nil {
+		prompt = []byte(`""`)
+	}
 	c := &request.Completion{
-		Prompts: []jsonRaw{jsonbody.AppendString(nil, prompt)}, N: 1, BestOf: 1, Suffix: suffix, Logprobs: -1,
+		Prompts: []jsonRaw{prompt}, N: 1, BestOf: 1, Suffix: jsonbody.Unquote(suffix), Logprobs: -1,
 		MaxTokens: -1, Stop: r.Chat.Stops, Seed: r.Chat.Seed, HasSeed: r.Chat.HasSeed,
 	}
 	if r.Chat.Logprobs {
@@ -176,9 +194,8 @@ func (r *Request) Upstream() (*jsonbody.Body, *translate.Error) {
 	if r.Completion == nil {
 		return r.messages.Body(fields)
 	}
-	var text jsonbody.Edit
+	var text jsonbody.Edit // although the prompt is sent from elsewhere: the request counts by the size of its body
 	text.SetLarge("prompt", r.Completion.Prompts[0])
-	text.Set("suffix", string(jsonbody.AppendString(nil, r.Completion.Suffix)))
 	raw := text.Apply(&jsonbody.Body{})
 	if len(fields) > len("{}") {
 		raw = append(append(raw[:len(raw)-1], ','), fields[1:]...)

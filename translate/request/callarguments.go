@@ -36,25 +36,46 @@ func CallArguments(path string, v gjson.Result) (string, *translate.Error) {
 
 // AppendArguments appends the result of [CallArguments] as a JSON string. given is JSON that was scanned, or nil.
 func AppendArguments(dst []byte, path string, given []byte) ([]byte, *translate.Error) {
-	switch {
-	case !jsonbody.IsGiven(given):
-		return append(dst, `"{}"`...), nil
-	case given[0] != '"' && given[0] != '{':
-		return nil, jsonbody.WrongType(path, "a string or an object", gjson.ParseBytes(given))
-	}
-	text := given
-	if given[0] == '"' {
-		text = jsonbody.AppendUnquoted(make([]byte, 0, len(given)), given)
-	}
-	arguments, err := argumentsIn(path, text)
+	arguments, isGiven, err := argumentsOf(path, given)
 	switch {
 	case err != nil:
 		return nil, err
-	case given[0] == '"' && bytes.Equal(arguments, text): // as most are
+	case isGiven:
 		return append(dst, given...), nil
 	default:
 		return jsonbody.AppendQuoted(dst, arguments), nil
 	}
+}
+
+// SetArguments sets the arguments of a call. They are the given JSON, without a copy, if that needs no change.
+func SetArguments(call *translate.Item, path string, given []byte) *translate.Error {
+	arguments, isGiven, err := argumentsOf(path, given)
+	switch {
+	case err != nil:
+		return err
+	case isGiven && jsonbody.IsCanonical(given):
+		call.Args = given
+	default:
+		call.Args = jsonbody.AppendQuoted(nil, arguments)
+	}
+	call.AreObject = true
+	return nil
+}
+
+// argumentsOf returns the text of arguments, and whether the given JSON is a string of that text.
+func argumentsOf(path string, given []byte) (arguments []byte, isGiven bool, err *translate.Error) {
+	switch {
+	case !jsonbody.IsGiven(given):
+		return []byte("{}"), false, nil
+	case given[0] == '{':
+		arguments, err = argumentsIn(path, given)
+		return arguments, false, err
+	case given[0] != '"':
+		return nil, false, jsonbody.WrongType(path, "a string or an object", gjson.ParseBytes(given))
+	}
+	text := jsonbody.Unquoted(given)
+	arguments, err = argumentsIn(path, text)
+	return arguments, err == nil && bytes.Equal(arguments, text), err
 }
 
 // argumentsIn returns the arguments in a text. It is the text itself if that is an object.

@@ -41,7 +41,9 @@ func MessagesOf(items []translate.Item) Messages {
 func sizeOf(items []translate.Item) (size int) {
 	const aroundText = 48
 	for i := range items {
-		size += len(items[i].Args) + aroundText
+		if size += aroundText; !items[i].AreObject || len(items[i].Args) < LongText {
+			size += len(items[i].Args)
+		}
 		for k := range items[i].Parts {
 			part := &items[i].Parts[k]
 			if size += len(part.Text) + aroundText; part.Image != nil {
@@ -139,7 +141,13 @@ func (w *conversationWriter) call(i int, call *translate.Item) {
 	w.beginCall()
 	w.json = jsonbody.AppendString(append(w.json, `{"id":`...), callID(i, call))
 	w.json = jsonbody.AppendString(append(w.json, `,"type":"function","function":{"name":`...), call.Tool)
-	w.json = append(appendArguments(append(w.json, `,"arguments":`...), call.Args), "}}"...)
+	w.json = append(w.json, `,"arguments":`...)
+	if call.AreObject {
+		w.Text(call.Args[1 : len(call.Args)-1])
+	} else {
+		w.json = appendArguments(w.json, call.Args)
+	}
+	w.json = append(w.json, "}}"...)
 }
 
 // appendArguments appends the text of a call's arguments. Engines refuse a conversation in which they are no object.

@@ -1,12 +1,13 @@
 package request
 
 import (
-	"reflect"
+	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -113,12 +114,72 @@ func checkMade(t *testing.T, messages *Messages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scanned, err := jsonbody.Scan(made.Raw)
+	whole := new(jsonbody.Edit).Apply(made)
+	if joined := slices.Concat(new(jsonbody.Edit).Pieces(made)...); !bytes.Equal(whole, joined) || made.Size() != len(whole) {
+		t.Fatalf("%d bytes, in pieces %d, wanted %d", len(whole), len(joined), made.Size())
+	}
+	scanned, err := jsonbody.Scan(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(scanned, made, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(found(scanned), found(made)); diff != "" {
 		t.Errorf("%s (-scanned +made):\n%s", made.Raw, diff)
+	}
+}
+
+// found returns the fields and the messages of a body.
+func found(body *jsonbody.Body) (all []string) {
+	for name, value := range body.All() {
+		all = append(all, string(name)+"="+string(value), string(body.Value(string(name))))
+	}
+	for i, m := range body.Messages {
+		all = append(all, fmt.Sprintf("%s, plain: %t", body.Message(i), m.Plain))
+	}
+	return all
+}
+
+// Long texts of a client's body are parts of the engine's without a copy.
+func TestMessages_LongTexts(t *testing.T) {
+	t.Parallel()
+	long := []byte(strings.Repeat(`a\n\"b\"`, LongText))
+	image := &translate.Image{Type: "image/png", Data: []byte{0, 1, 2}}
+	arguments := jsonbody.AppendString(nil, `{"a":"`+string(long)+`"}`)
+	says := func(role translate.Role, parts ...translate.Part) translate.Item {
+		return translate.Item{Kind: translate.ItemMessage, Role: role, Parts: parts}
+	}
+	items := []translate.Item{
+		says(translate.RoleSystem, translate.Part{Quoted: long}),
+		says(translate.RoleUser, translate.Part{Quoted: long}, translate.Part{Text: "b\n"}, translate.Part{Quoted: long}),
+		says(translate.RoleAssistant, translate.Part{Quoted: long}),
+		{Kind: translate.ItemCall, CallID: "c", Tool: "f", Args: arguments, AreObject: true},
+		{Kind: translate.ItemResult, CallID: "c", Parts: []translate.Part{{Quoted: long}}},
+		says(translate.RoleUser, translate.Part{Image: image}, translate.Part{Quoted: long}, translate.Part{Image: image}),
+	}
+	made, settled := MessagesOf(items), MessagesOf(translate.Settled(items))
+	if diff := cmp.Diff(string(settled.Array()), string(made.Array())); diff != "" {
+		t.Errorf("(-settled +made):\n%s", diff)
+	}
+	if size := cap(made.json); size > len(long) {
+		t.Errorf("the texts, of %d bytes each, were copied: %d bytes", len(long), size)
+	}
+	checkMade(t, &made)
+	checkMade(t, &settled)
+}
+
+func TestTextPart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text     string
+		isQuoted bool
+	}{{`a\n`, true}, {`\u00e9`, false}, {`\/`, false}, {"\u2028", false}} {
+		value := []byte(`"` + strings.Repeat(tt.text, LongText) + `"`)
+		part := TextPart(value)
+		if (part.Quoted != nil) != tt.isQuoted || part.Plain() != jsonbody.Unquote(value) {
+			t.Errorf("%q: %.20q, %.20q", tt.text, part.Text, part.Quoted)
+		}
+		if short := TextPart([]byte(`"` + tt.text + `"`)); short.Quoted != nil {
+			t.Errorf("%q is quoted though it's short", tt.text)
+		}
 	}
 }
 

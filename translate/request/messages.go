@@ -13,6 +13,7 @@ import (
 type Messages struct {
 	json    []byte
 	all     []jsonbody.Message
+	cuts    []jsonbody.Cut
 	current jsonbody.Message
 	calls   int // in the current message
 }
@@ -23,7 +24,15 @@ type Content struct {
 	Image *translate.Image
 }
 
-// NewMessages returns a writer with room for messages of a number of bytes in all.
+// TextPart returns the part of a text, which is a JSON string of a request's body.
+func TextPart(value []byte) translate.Part {
+	if len(value) < LongText || !jsonbody.IsCanonical(value) {
+		return translate.Part{Text: jsonbody.Unquote(value)}
+	}
+	return translate.Part{Quoted: value[1 : len(value)-1]}
+}
+
+// NewMessages returns a writer with room for messages of a number of bytes in all, without long texts of the client's body.
 func NewMessages(size int) Messages {
 	return Messages{json: jsonbody.AppendHead(make([]byte, 0, size+size/8+1024))}
 }
@@ -49,9 +58,32 @@ func (m *Messages) open(role translate.Role) {
 	m.json = append(append(append(m.json, `{"role":"`...), role...), '"')
 }
 
+// LongText is the length from which on a text of a client's body isn't copied into an engine's, in bytes. Shorter ones are quicker to copy than to
+// send apart from the rest.
+const LongText = 4 << 10
+
+// inside appends a part of a JSON string.
+func (m *Messages) inside(text []byte) {
+	if len(text) >= LongText {
+		m.cuts = append(m.cuts, jsonbody.Cut{At: len(m.json), Text: text})
+	} else {
+		m.json = append(m.json, text...)
+	}
+}
+
+// SizeOf returns about how many bytes a writer needs for the messages of a client's body.
+func SizeOf(messages []jsonbody.Message) (size int) {
+	for i := range messages {
+		size += min(messages[i].To-messages[i].From, LongText)
+	}
+	return size
+}
+
 // Text appends a content that is the contents of a JSON string.
 func (m *Messages) Text(text []byte) {
-	m.json = append(append(append(m.json, '"'), text...), '"')
+	m.json = append(m.json, '"')
+	m.inside(text)
+	m.json = append(m.json, '"')
 }
 
 // Parts appends a content of several parts: a string with each text on a line of its own, or an array if there are images.
@@ -62,7 +94,7 @@ func (m *Messages) Parts(parts []Content) {
 			if i > 0 {
 				m.json = append(m.json, `\n`...)
 			}
-			m.json = append(m.json, p.Text...)
+			m.inside(p.Text)
 		}
 		m.json = append(m.json, '"')
 		return
@@ -71,7 +103,9 @@ func (m *Messages) Parts(parts []Content) {
 		if p.Image != nil {
 			m.image(i, p.Image)
 		} else {
-			m.json = append(append(m.part(i, `{"type":"text","text":"`), p.Text...), `"}`...)
+			m.json = m.part(i, `{"type":"text","text":"`)
+			m.inside(p.Text)
+			m.json = append(m.json, `"}`...)
 		}
 	}
 	m.json = append(m.json, ']')
@@ -85,7 +119,7 @@ func (m *Messages) Says(parts []translate.Part) {
 			if i > 0 {
 				m.json = append(m.json, `\n`...)
 			}
-			m.json = jsonbody.AppendEscaped(m.json, parts[i].Text)
+			m.says(&parts[i])
 		}
 		m.json = append(m.json, '"')
 		return
@@ -94,10 +128,21 @@ func (m *Messages) Says(parts []translate.Part) {
 		if image := parts[i].Image; image != nil {
 			m.image(i, image)
 		} else {
-			m.json = append(jsonbody.AppendString(m.part(i, `{"type":"text","text":`), parts[i].Text), '}')
+			m.json = m.part(i, `{"type":"text","text":"`)
+			m.says(&parts[i])
+			m.json = append(m.json, `"}`...)
 		}
 	}
 	m.json = append(m.json, ']')
+}
+
+// says appends a text to a JSON string.
+func (m *Messages) says(part *translate.Part) {
+	if part.Quoted != nil {
+		m.inside(part.Quoted)
+	} else {
+		m.json = jsonbody.AppendEscaped(m.json, part.Text)
+	}
 }
 
 // part begins the i-th of several parts, which aren't only texts.
@@ -164,9 +209,11 @@ func (m *Messages) End() {
 	m.all = append(m.all, m.current)
 }
 
-// Array returns the array of the messages.
+// Array returns a copy of the array of the messages.
 func (m *Messages) Array() []byte {
-	return append(m.json[len(jsonbody.AppendHead(nil))-1:], ']')
+	copied := Messages{json: slices.Clone(m.json), all: m.all, cuts: m.cuts}
+	body, _ := copied.Body()
+	return body.Value("messages")
 }
 
 // Body returns the body of the messages and other fields, which are JSON objects. It can be called once.
@@ -178,7 +225,7 @@ func (m *Messages) Body(fields ...[]byte) (*jsonbody.Body, *translate.Error) {
 			raw = append(append(raw, ','), object[1:len(object)-1]...)
 		}
 	}
-	return jsonbody.ScanAfter(m.all, append(raw, '}'))
+	return jsonbody.ScanAfter(m.all, m.cuts, append(raw, '}'))
 }
 
 // JoinTexts joins texts, each on a line of its own.

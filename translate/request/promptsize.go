@@ -11,8 +11,8 @@ import (
 // PromptBytes returns the minimum size of a chat's prompt in bytes: the texts of users and tools, without surrounding space.
 // Templates may leave out the rest, such as earlier reasoning.
 func PromptBytes(b *jsonbody.Body) (sum int) {
-	for _, m := range b.Messages {
-		message := gjson.ParseBytes(b.Raw[m.From:m.To])
+	for i := range b.Messages {
+		message := gjson.ParseBytes(b.Message(i))
 		if role := message.Get("role").Str; role != "user" && role != "tool" {
 			continue
 		}

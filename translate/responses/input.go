@@ -22,7 +22,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 		if r.IsProbe = len(input) == len(`""`) && r.Previous == "" && r.Instructions == nil; r.IsProbe {
 			r.edit.Set("max_tokens", "1")
 		}
-		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{{Text: jsonbody.Unquote(input)}}}}
+		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(input)}}}
 		return nil
 	case input[0] != '[':
 		return wrongType("input", "a string or an array", input)
@@ -57,7 +57,9 @@ type inputParser struct {
 }
 
 // path is where a field of the current item is.
-func (p *inputParser) path(field string) string { return "input[" + strconv.Itoa(p.index) + "]" + field }
+func (p *inputParser) path(field string) string {
+	return "input[" + strconv.Itoa(p.index) + "]" + field
+}
 
 // inputItem is an item of an input: its known fields, as JSON; nil if they are absent.
 type inputItem struct {
@@ -243,7 +245,7 @@ func (p *inputParser) content(field string, content []byte, hasImages bool) ([]t
 	case !jsonbody.IsGiven(content):
 		return nil, nil
 	case isString(content):
-		return []translate.Part{{Text: jsonbody.Unquote(content)}}, nil
+		return []translate.Part{request.TextPart(content)}, nil
 	case content[0] != '[':
 		return nil, wrongType(p.path(field), "a string or an array", content)
 	}
@@ -326,7 +328,7 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 	if !isString(text) {
 		return part, wrongType(at.path(p, member), "a string", text)
 	}
-	return translate.Part{Text: jsonbody.Unquote(text)}, nil
+	return request.TextPart(text), nil
 }
 
 // image reads an image, whose "detail" has no effect. Some clients nest the URL as in a chat.

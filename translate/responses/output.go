@@ -149,7 +149,7 @@ func contentOf(item *translate.Item) []json.RawMessage {
 	content := make([]json.RawMessage, len(item.Parts))
 	for i, part := range item.Parts {
 		if item.Role == translate.RoleAssistant {
-			made := outputText{"output_text", part.Text, []string{}, noElements}
+			made := outputText{"output_text", part.Plain(), []string{}, noElements}
 			if i == 0 && item.Raw != nil {
 				made.Logprobs = item.Raw
 			}
@@ -165,7 +165,7 @@ func inputPart(part translate.Part) any {
 	if part.Image != nil {
 		return imagePart{"input_image", "auto", part.Image.DataURL()}
 	}
-	return textPart{"input_text", part.Text}
+	return textPart{"input_text", part.Plain()}
 }
 
 // outputOf returns the result of a function as its client gave it.

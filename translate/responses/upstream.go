@@ -118,7 +118,7 @@ func (a *arranger) add(item *translate.Item) {
 
 // isBlank reports whether parts say nothing.
 func isBlank(parts []translate.Part) bool {
-	return !slices.ContainsFunc(parts, func(p translate.Part) bool { return p.Image != nil || strings.TrimSpace(p.Text) != "" })
+	return !slices.ContainsFunc(parts, func(p translate.Part) bool { return !p.IsBlank() })
 }
 
 // say adds to the turn of a role, or begins one. What a developer says is part of the user's turn. By itself, it doesn't end a tool

@@ -1,4 +1,4 @@
-package jsonbody
+package translate
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendUnescaped appends the text of a JSON string that was scanned, given without its quotes.
-func appendUnescaped(dst, inside []byte) []byte {
+// AppendUnescaped appends the text of a JSON string that was scanned, given without its quotes.
+func AppendUnescaped(dst, inside []byte) []byte {
 	for {
 		i := bytes.IndexByte(inside, '\\')
 		if i < 0 {
@@ -19,7 +19,7 @@ func appendUnescaped(dst, inside []byte) []byte {
 				dst, i = append(dst, c), 2
 				continue
 			}
-			if !isUnicodeEscape(inside) {
+			if len(inside) < len(`\u0000`) {
 				return dst // can't be: it was scanned
 			}
 			var r rune
@@ -35,7 +35,7 @@ var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 
 // runeOf returns the character of the escapes that p begins with, and their length. Half a surrogate pair is no character, for which another stands.
 func runeOf(p []byte) (r rune, size int) {
 	r = unit(p)
-	if utf16.IsSurrogate(r) && isUnicodeEscape(p[6:]) {
+	if utf16.IsSurrogate(r) && len(p) >= 12 && p[6] == '\\' && p[7] == 'u' {
 		return utf16.DecodeRune(r, unit(p[6:])), 12
 	}
 	return r, 6

@@ -1,0 +1,59 @@
+package jsonbody
+
+import (
+	"slices"
+	"sort"
+)
+
+// Cut is a place in a body that this server has written where a long text of the client's body belongs, which isn't copied.
+type Cut struct {
+	At   int // in Raw, within a string
+	Text []byte
+}
+
+// Size returns the length of the body's JSON.
+func (b *Body) Size() int {
+	size := len(b.Raw)
+	for i := range b.cuts {
+		size += len(b.cuts[i].Text)
+	}
+	return size
+}
+
+// Message returns the JSON of a message, which must not be changed.
+func (b *Body) Message(i int) []byte { return b.part(b.Messages[i].From, b.Messages[i].To) }
+
+// MessagePieces is Message without a copy: it appends the pieces of a message.
+func (b *Body) MessagePieces(dst [][]byte, i int) [][]byte {
+	return b.appendPieces(dst, b.Messages[i].From, b.Messages[i].To)
+}
+
+// part returns a part of the body.
+func (b *Body) part(from, to int) []byte {
+	if len(b.cutsIn(from, to)) == 0 {
+		return b.Raw[from:to]
+	}
+	return slices.Concat(b.appendPieces(nil, from, to)...)
+}
+
+// appendPieces appends the pieces of a part of the body.
+func (b *Body) appendPieces(dst [][]byte, from, to int) [][]byte {
+	for _, cut := range b.cutsIn(from, to) {
+		dst = append(dst, b.Raw[from:cut.At], cut.Text)
+		from = cut.At
+	}
+	return append(dst, b.Raw[from:to])
+}
+
+// cutsIn returns the cuts within a part of the body.
+func (b *Body) cutsIn(from, to int) []Cut {
+	if len(b.cuts) == 0 {
+		return nil
+	}
+	first := sort.Search(len(b.cuts), func(i int) bool { return b.cuts[i].At > from })
+	last := first
+	for last < len(b.cuts) && b.cuts[last].At < to {
+		last++
+	}
+	return b.cuts[first:last]
+}
