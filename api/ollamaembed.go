@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -74,8 +75,7 @@ func (v *vectors) all(lease *supervisor.Lease) error {
 		return nil
 	}
 	for _, part := range ollama.Part(v.asked.Inputs).Parts() {
-		texts := v.asked.Inputs[len(v.got.Vectors):][:len(part.Inputs)]
-		err := v.some(lease, texts)
+		err := v.some(lease, part.Inputs)
 		tooLong, is := overflowOf(err)
 		switch {
 		case err == nil:
@@ -85,7 +85,7 @@ func (v *vectors) all(lease *supervisor.Lease) error {
 		case !v.asked.Truncates:
 			return ollama.TooLong(tooLong)
 		}
-		for _, text := range texts {
+		for _, text := range part.Inputs {
 			if err := v.cut(lease, text); err != nil {
 				return err
 			}
@@ -101,9 +101,9 @@ func overflowOf(err error) (_ *translate.Error, ok bool) {
 }
 
 // cut asks for one text, as much of it as the engine takes.
-func (v *vectors) cut(lease *supervisor.Lease, text string) error {
-	for {
-		err := v.some(lease, []string{text})
+func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
+	for text := jsonbody.Unquote(input); ; {
+		err := v.some(lease, []json.RawMessage{input})
 		tooLong, is := overflowOf(err)
 		if !is {
 			return err
@@ -111,11 +111,12 @@ func (v *vectors) cut(lease *supervisor.Lease, text string) error {
 		if text = ollama.Shorter(text, tooLong); text == "" {
 			return ollama.TooLong(tooLong)
 		}
+		input = jsonbody.AppendString(nil, text)
 	}
 }
 
 // some asks for some texts.
-func (v *vectors) some(lease *supervisor.Lease, texts []string) error {
+func (v *vectors) some(lease *supervisor.Lease, texts []json.RawMessage) error {
 	c, ctx := v.call, v.call.r.Context()
 	return c.converse(ctx, lease, v.rq.target, v.engine.Embeddings(v.rq.body, ollama.Part(texts)), func(resp *engineResponse) error {
 		return v.take(ctx, resp, len(texts))

@@ -115,8 +115,9 @@ func shorten(items []translate.Item) (some bool) {
 		if items[i].Kind != translate.ItemResult {
 			continue
 		}
-		for k := range items[i].Parts {
-			part := &items[i].Parts[k]
+		parts := items[i].Parts
+		for k := range parts {
+			part := &parts[k]
 			text := part.Plain()
 			if len(text) < 2*leastShortened {
 				continue

@@ -175,10 +175,8 @@ func byEmbed(body *jsonbody.Body) error {
 	if bad != nil {
 		return bad
 	}
-	rest := asked.Inputs
-	for _, part := range ollama.Part(rest).Parts() {
-		llamaserver.Wire{}.Embeddings(body, ollama.Part(rest[:len(part.Inputs)]))
-		rest = rest[len(part.Inputs):]
+	for _, part := range ollama.Part(asked.Inputs).Parts() {
+		llamaserver.Wire{}.Embeddings(body, part)
 	}
 	return nil
 }

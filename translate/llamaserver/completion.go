@@ -30,11 +30,11 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 		e.Set("n_probs", strconv.Itoa(n))
 	}
 	if c.Suffix == "" {
-		e.Set("prompt", string(c.Prompts[prompt]))
+		e.SetLarge("prompt", c.Prompts[prompt])
 		return wire.Upstream{Path: textPath, Body: e.Pieces(body)}
 	}
-	e.Set("input_prefix", string(c.Prompts[prompt]))
-	e.Set("input_suffix", string(jsonbody.AppendJSON(nil, c.Suffix)))
+	e.SetLarge("input_prefix", c.Prompts[prompt])
+	e.SetLarge("input_suffix", jsonbody.AppendString(nil, c.Suffix))
 	return wire.Upstream{Path: infillPath, Body: e.Pieces(body)}
 }
 

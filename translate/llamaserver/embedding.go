@@ -20,7 +20,7 @@ func (Wire) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upstrea
 	e := new(jsonbody.Edit).Only(map[string]bool{"input": true})
 	e.Set("encoding_format", `"base64"`)
 	if ask.IsPart {
-		e.Set("input", string(jsonbody.AppendJSON(nil, ask.Inputs)))
+		e.SetLarge("input", ask.Array())
 	}
 	return wire.Upstream{Path: "/v1/embeddings", Body: e.Pieces(body)}
 }

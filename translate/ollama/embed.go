@@ -1,12 +1,11 @@
 package ollama
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
@@ -16,7 +15,7 @@ import (
 // Embed is a request of POST /api/embed or POST /api/embeddings.
 type Embed struct {
 	Model      string // as the client calls it
-	Inputs     []string
+	Inputs     []json.RawMessage // JSON strings, parts of the request's body
 	Dimensions int  // 0, or more than there are: all
 	Truncates  bool // texts that are too long are cut
 	KeepAlive  *time.Duration
@@ -46,29 +45,33 @@ func ParseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 		return nil, translate.Invalid("invalid_value", "dimensions", `"dimensions" must be from 0, for all of them, to `+strconv.Itoa(math.MaxInt32)+`.`)
 	}
 	e.Dimensions = n
-	input := body.Get("input")
+	input := body.Value("input")
 	switch {
-	case input.Type == gjson.Null, input.Type == gjson.String && input.Str == "":
+	case !jsonbody.IsGiven(input), string(input) == `""`:
 		return e, nil
-	case input.Type == gjson.String:
-		e.Inputs = []string{input.Str}
+	case isString(input):
+		e.Inputs = []json.RawMessage{input}
 		return e, nil
-	case !input.IsArray():
+	case input[0] != '[':
 		return nil, translate.Invalid("invalid_type", "input", "invalid input type: \"input\" must be a string or an array of strings")
 	}
-	for i, text := range jsonbody.AtMost(maxInputs, input) {
-		switch at := "input[" + strconv.Itoa(i) + "]"; {
-		case text.Type != gjson.String:
+	for text := range jsonbody.Elements(input) {
+		switch i := len(e.Inputs); {
+		case !isString(text):
+			at := inputAt(i)
 			return nil, translate.Invalid("invalid_type", at, "invalid input type: \""+at+"\" must be a string")
-		case text.Str == "":
+		case len(text) == len(`""`):
+			at := inputAt(i)
 			return nil, translate.Invalid("invalid_value", at, `"`+at+`" must not be empty.`)
 		case i == maxInputs:
 			return nil, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(maxInputs)+` texts. Send several requests.`)
 		}
-		e.Inputs = append(e.Inputs, text.Str)
+		e.Inputs = append(e.Inputs, text)
 	}
 	return e, nil
 }
+
+func inputAt(i int) string { return "input[" + strconv.Itoa(i) + "]" }
 
 // ParseEmbeddings parses a request of POST /api/embeddings, for one text.
 func ParseEmbeddings(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Error) {
@@ -76,9 +79,9 @@ func ParseEmbeddings(body *jsonbody.Body, caps request.Caps) (*Embed, *translate
 	if err != nil {
 		return nil, err
 	}
-	prompt, err := body.String("prompt")
-	if prompt != "" {
-		e.Inputs = []string{prompt}
+	prompt, err := givenText(body, "prompt")
+	if prompt != nil {
+		e.Inputs = []json.RawMessage{prompt}
 	}
 	e.IsSingle = true
 	return e, err
@@ -93,12 +96,8 @@ func parseEmbed(body *jsonbody.Body, caps request.Caps) (*Embed, *translate.Erro
 }
 
 // Part returns a request to an engine for the embeddings of some of the texts.
-func Part(texts []string) *request.Embedding {
-	e := &request.Embedding{IsPart: true}
-	for _, text := range texts {
-		e.Inputs = append(e.Inputs, jsonbody.AppendString(nil, text))
-	}
-	return e
+func Part(texts []json.RawMessage) *request.Embedding {
+	return &request.Embedding{Inputs: texts, IsPart: true}
 }
 
 // Shorter returns the beginning of a text of which an engine has said that it is too long. It is empty if nothing is left.

@@ -16,7 +16,7 @@ import (
 func (w *base) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
 	e := c.Edit.Only(w.textFields)
 	w.address(&e)
-	e.Set("prompt", string(c.Prompts[prompt]))
+	e.SetLarge("prompt", c.Prompts[prompt])
 	if c.Suffix != "" {
 		e.Set("suffix", string(jsonbody.AppendJSON(nil, c.Suffix)))
 	}

@@ -23,7 +23,7 @@ func (w *base) Embeddings(body *jsonbody.Body, ask *request.Embedding) wire.Upst
 		e.Set("encoding_format", `"base64"`) // exact, and a quarter of the size
 	}
 	if ask.IsPart {
-		e.Set("input", string(jsonbody.AppendJSON(nil, ask.Inputs)))
+		e.SetLarge("input", ask.Array())
 	}
 	return wire.Upstream{Path: "/v1/embeddings", Body: e.Pieces(body)}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // Embedding is a request for embeddings.
@@ -24,6 +25,19 @@ func (e *Embedding) Parts() []*Embedding {
 		all = append(all, &part)
 	}
 	return all
+}
+
+// Array returns the inputs as a JSON array.
+func (e *Embedding) Array() []byte {
+	size := len("[]")
+	for _, input := range e.Inputs {
+		size += len(input) + 1
+	}
+	array := append(make([]byte, 0, size), '[')
+	for _, input := range e.Inputs {
+		array = append(jsonbody.AppendComma(array), input...)
+	}
+	return append(array, ']')
 }
 
 // Refine returns an engine's error about embeddings with the field of the request that is at fault.
