@@ -18,7 +18,7 @@ func hasOnlyShortEscapes(value []byte) bool {
 			}
 			i++
 		}
-		i = nextSpecial(value, i+1)
+		i = nextSpecial(value[:min(i+1+shortText, len(value))], i+1) // most is skipped in blocks where there are any
 	}
 	return true
 }

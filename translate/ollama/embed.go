@@ -14,10 +14,10 @@ import (
 
 // Embed is a request of POST /api/embed or POST /api/embeddings.
 type Embed struct {
-	Model      string // as the client calls it
+	Model      string            // as the client calls it
 	Inputs     []json.RawMessage // JSON strings, parts of the request's body
-	Dimensions int  // 0, or more than there are: all
-	Truncates  bool // texts that are too long are cut
+	Dimensions int               // 0, or more than there are: all
+	Truncates  bool              // texts that are too long are cut
 	KeepAlive  *time.Duration
 	Context    int // tokens, if this request loads the model; 0: not given
 	IsSingle   bool

@@ -16,7 +16,7 @@ import (
 // it doesn't depend on the model and the engine.
 type Memory struct {
 	System string
-	Turns  []string // the prompts and the answers to them, in turn
+	Turns  []translate.Part // the prompts and the answers to them, in turn: texts
 }
 
 // The numbers of a context: the first says that it is one of these, each other one holds three bytes of a JSON array of texts, which
@@ -30,17 +30,28 @@ const (
 // maxMemory is how many bytes of texts are remembered. An answer to a longer conversation has no context.
 const maxMemory = 1 << 20
 
-// maxQuoted is more than the length of the JSON of any text that is remembered.
-const maxQuoted = 6*maxMemory + 2
-
 // maxEncoded is more than the bytes of any context, also of one whose texts have to be escaped.
 const maxEncoded = 8 * maxMemory
 
-// size is the number of bytes of the texts.
-func (m *Memory) size() int {
+// fits reports whether the texts, with an answer of a number of bytes, aren't too long to be remembered.
+func (m *Memory) fits(answer int) bool {
+	size := len(m.System) + answer
+	for i := range m.Turns {
+		size += len(m.Turns[i].Text) + len(m.Turns[i].Quoted) // which is at least the text
+	}
+	for i := 0; size > maxMemory && i < len(m.Turns); i++ {
+		if turn := &m.Turns[i]; turn.Quoted != nil {
+			size += len(turn.Plain()) - len(turn.Quoted)
+		}
+	}
+	return size <= maxMemory
+}
+
+// room is about how many bytes the texts have as messages, without those that aren't copied.
+func (m *Memory) room() int {
 	size := len(m.System)
-	for _, text := range m.Turns {
-		size += len(text)
+	for i := range m.Turns {
+		size += len(m.Turns[i].Text)
 	}
 	return size
 }
@@ -48,12 +59,17 @@ func (m *Memory) size() int {
 // Append appends the context of an answer: what was said before it, and the answer. It is empty if that is too much to remember.
 func (m *Memory) Append(dst, answer []byte) []byte {
 	dst = append(dst, '[')
-	if m.size()+len(answer) > maxMemory {
+	if !m.fits(len(answer)) {
 		return append(dst, ']')
 	}
 	texts := jsonbody.AppendString([]byte{'['}, m.System)
-	for _, text := range m.Turns {
-		texts = jsonbody.AppendString(append(texts, ','), text)
+	for i := range m.Turns {
+		texts = append(texts, ',')
+		if quoted := m.Turns[i].Quoted; quoted != nil {
+			texts = append(append(append(texts, '"'), quoted...), '"')
+		} else {
+			texts = jsonbody.AppendString(texts, m.Turns[i].Text)
+		}
 	}
 	texts = append(jsonbody.AppendString(append(texts, ','), string(answer)), ']')
 	for len(texts)%contextBytes > 0 {
@@ -82,7 +98,11 @@ func parseContext(given gjson.Result) (*Memory, *translate.Error) {
 	if json.Unmarshal(encoded, &texts) != nil || len(texts)%2 == 0 || len(texts) > request.MaxMessages {
 		return nil, foreignContext()
 	}
-	return &Memory{texts[0], texts[1:]}, nil
+	m := &Memory{System: texts[0], Turns: make([]translate.Part, len(texts)-1)}
+	for i := range m.Turns {
+		m.Turns[i].Text = texts[i+1]
+	}
+	return m, nil
 }
 
 // contextTexts returns the bytes that the numbers of a context hold.

@@ -7,12 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate"
 )
 
 func TestMemory_IsReadAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Memory{
-		{"", []string{""}}, {"Be brief.", []string{"Hi"}}, {"", []string{"a", "b", "\x00\"\\\n€", "😀", "c"}}, {"s", []string{strings.Repeat("\x01", maxMemory-11)}},
+		{"", turns("")}, {"Be brief.", turns("Hi")}, {"", turns("a", "b", "\x00\"\\\n€", "😀", "c")}, {"s", turns(strings.Repeat("\x01", maxMemory-11))},
+		{"s", []translate.Part{{Quoted: []byte(strings.Repeat(`\n`, maxMemory-11))}}},
 	} {
 		text := string(m.Append(nil, []byte("the answer")))
 		gjson.Parse(text).ForEach(func(_, n gjson.Result) bool {
@@ -26,14 +29,30 @@ func TestMemory_IsReadAsItIsWritten(t *testing.T) {
 			t.Errorf("%.100v: %v", m, bad)
 			continue
 		}
-		if diff := cmp.Diff(&Memory{m.System, append(m.Turns, "the answer")}, got); diff != "" {
+		if diff := cmp.Diff(&Memory{m.System, turns(append(texts(m.Turns), "the answer")...)}, got); diff != "" {
 			t.Errorf("%.500s", diff)
 		}
 	}
-	m := Memory{Turns: []string{strings.Repeat("a", maxMemory)}}
-	if got := string(m.Append(nil, []byte("b"))); got != "[]" {
-		t.Errorf("%.100s", got)
+	for _, m := range []Memory{{Turns: turns(strings.Repeat("a", maxMemory))}, {"s", []translate.Part{{Quoted: []byte(strings.Repeat(`\n`, maxMemory-1))}}}} {
+		if got := string(m.Append(nil, []byte("b"))); got != "[]" || !m.fits(0) {
+			t.Errorf("%.100s", got)
+		}
 	}
+}
+
+func turns(texts ...string) []translate.Part {
+	all := make([]translate.Part, len(texts))
+	for i := range all {
+		all[i].Text = texts[i]
+	}
+	return all
+}
+
+func texts(turns []translate.Part) (all []string) {
+	for i := range turns {
+		all = append(all, turns[i].Plain())
+	}
+	return all
 }
 
 func TestParseContext_RefusesWhatIsForeign(t *testing.T) {
@@ -47,7 +66,7 @@ func TestParseContext_RefusesWhatIsForeign(t *testing.T) {
 		return "[" + numbers + "]"
 	}
 	for _, text := range []string{"", "null", "[]", "[ ]"} {
-		if got, bad := parseContext(gjson.Parse(text)); bad != nil || got.size() != 0 || len(got.Turns) != 0 {
+		if got, bad := parseContext(gjson.Parse(text)); bad != nil || got.System != "" || len(got.Turns) != 0 {
 			t.Errorf("%s: %v %v", text, got, bad)
 		}
 	}

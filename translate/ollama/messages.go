@@ -48,31 +48,30 @@ func parseMessages(body *jsonbody.Body, caps request.Caps) (request.Messages, *t
 	return c.out, nil
 }
 
-// promptMessages returns the messages of a chat that a prompt stands for, with what was said before.
-func promptMessages(before *Memory, prompt, images []byte, caps request.Caps) (request.Messages, *translate.Error) {
-	c := &conversation{caps: caps, out: request.NewMessages(before.size()), index: -1}
-	say := func(role translate.Role, text string) {
+// promptMessages returns the messages of a chat that a prompt stands for, the last turn, with what was said before.
+func promptMessages(said *Memory, images []byte, caps request.Caps) (request.Messages, *translate.Error) {
+	c := &conversation{caps: caps, out: request.NewMessages(said.room()), index: -1}
+	say := func(role translate.Role, parts ...translate.Part) {
 		c.out.Begin(role)
-		c.out.Says([]translate.Part{{Text: text}})
+		c.out.Says(parts)
 		c.out.End()
 	}
-	if before.System != "" {
-		say(translate.RoleSystem, before.System)
+	if said.System != "" {
+		say(translate.RoleSystem, translate.Part{Text: said.System})
 	}
-	for i, text := range before.Turns {
-		say([]translate.Role{translate.RoleUser, translate.RoleAssistant}[i%2], text)
+	last := len(said.Turns) - 1
+	for i, turn := range said.Turns[:last] {
+		say([]translate.Role{translate.RoleUser, translate.RoleAssistant}[i%2], turn)
 	}
 	found, err := c.readImages(images)
 	if err != nil {
 		return c.out, err
 	}
-	parts := []translate.Part{request.TextPart(prompt)}
+	parts := []translate.Part{said.Turns[last]}
 	for _, image := range found {
 		parts = append(parts, translate.Part{Image: image})
 	}
-	c.out.Begin(translate.RoleUser)
-	c.out.Says(parts)
-	c.out.End()
+	say(translate.RoleUser, parts...)
 	return c.out, nil
 }
 

@@ -94,14 +94,12 @@ func ParseGenerate(body *jsonbody.Body, caps request.Caps) (*Request, *translate
 	if system != nil {
 		before.System = jsonbody.Unquote(system)
 	}
-	if r.messages, err = promptMessages(before, prompt, body.Value("images"), caps); err != nil {
+	before.Turns = append(before.Turns, request.TextPart(prompt))
+	if r.messages, err = promptMessages(before, body.Value("images"), caps); err != nil {
 		return nil, err
 	}
-	if len(prompt) <= maxQuoted {
-		before.Turns = append(before.Turns, jsonbody.Unquote(prompt))
-		if before.size() <= maxMemory {
-			r.Memory = before
-		}
+	if before.fits(0) {
+		r.Memory = before
 	}
 	return r, nil
 }
