@@ -14,7 +14,10 @@ import (
 func TestMemory_IsReadAsItIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Memory{
-		{"", turns("")}, {"Be brief.", turns("Hi")}, {"", turns("a", "b", "\x00\"\\\n€", "😀", "c")}, {"s", turns(strings.Repeat("\x01", maxMemory-11))},
+		{"", turns("")},
+		{"Be brief.", turns("Hi")},
+		{"", turns("a", "b", "\x00\"\\\n€", "😀", "c")},
+		{"s", turns(strings.Repeat("\x01", maxMemory-11))},
 		{"s", []translate.Part{{Quoted: []byte(strings.Repeat(`\n`, maxMemory-11))}}},
 	} {
 		text := string(m.Append(nil, []byte("the answer")))
