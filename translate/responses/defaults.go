@@ -24,7 +24,7 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 				continue
 			}
 		case key == request.SystemPrompt:
-			if name = "instructions"; isSystem(b.Get("input").Get("0.role").Str) {
+			if name = "instructions"; beginsWithSystem(b.Value("input")) {
 				continue
 			}
 		case key == "reasoning_effort":
@@ -44,6 +44,12 @@ func WithDefaults(b *jsonbody.Body, chosenBy string, defaults map[string]json.Ra
 	return jsonbody.Scan(e.Apply(b))
 }
 
-func isSystem(role string) bool {
-	return role == string(translate.RoleSystem) || role == string(translate.RoleDeveloper)
+// beginsWithSystem reports whether the first item of an input is a system prompt.
+func beginsWithSystem(input []byte) bool {
+	for item := range jsonbody.Elements(input) {
+		v := inputItemOf(item)
+		role := translate.Role(jsonbody.Unquote(v.role))
+		return role == translate.RoleSystem || role == translate.RoleDeveloper
+	}
+	return false
 }
