@@ -58,7 +58,7 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 	}
 	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
 	if c.node.IsClustered() {
-		rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), wire.ChatHead(body, chat)...)
+		rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), wire.ChatHead(body.Whole(), chat)...)
 	}
 	return err
 }

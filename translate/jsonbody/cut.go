@@ -20,6 +20,30 @@ func (b *Body) Size() int {
 	return size
 }
 
+// Whole returns the body without cuts, as a copy if there are any.
+func (b *Body) Whole() *Body {
+	if len(b.cuts) == 0 {
+		return b
+	}
+	sizes := make([]int, len(b.cuts)+1) // of the texts before each cut
+	for i := range b.cuts {
+		sizes[i+1] = sizes[i] + len(b.cuts[i].Text)
+	}
+	moved := func(at int) int {
+		return at + sizes[sort.Search(len(b.cuts), func(i int) bool { return b.cuts[i].At >= at })]
+	}
+	whole := &Body{Raw: b.part(0, len(b.Raw)), fields: slices.Clone(b.fields), Messages: slices.Clone(b.Messages)}
+	for i := range whole.fields {
+		f := &whole.fields[i]
+		f.from, f.value, f.to = moved(f.from), moved(f.value), moved(f.to)
+	}
+	for i := range whole.Messages {
+		m := &whole.Messages[i]
+		m.From, m.To = moved(m.From), moved(m.To)
+	}
+	return whole
+}
+
 // Message returns the JSON of a message, which must not be changed.
 func (b *Body) Message(i int) []byte { return b.part(b.Messages[i].From, b.Messages[i].To) }
 

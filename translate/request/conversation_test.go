@@ -122,8 +122,10 @@ func checkMade(t *testing.T, messages *Messages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(found(scanned), found(made)); diff != "" {
-		t.Errorf("%s (-scanned +made):\n%s", made.Raw, diff)
+	for _, body := range []*jsonbody.Body{made, made.Whole()} {
+		if diff := cmp.Diff(found(scanned), found(body)); diff != "" {
+			t.Errorf("%s (-scanned +made):\n%s", made.Raw, diff)
+		}
 	}
 }
 

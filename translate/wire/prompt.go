@@ -31,21 +31,18 @@ func AddChat(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 		}
 	}
 	m.End()
-	var pieces [][]byte
 	if chat.Edit.Has("messages") {
 		array := chat.Edit.Value(body, "messages")
 		messages := slices.Collect(jsonbody.Elements(array))
 		m.Expect(len(messages), len(array))
 		for i, message := range messages {
-			pieces = append(pieces[:0], message)
-			addMessage(m, pieces, false, i == len(messages)-1)
+			addMessage(m, message, false, i == len(messages)-1)
 		}
 		return
 	}
-	m.Expect(len(body.Messages), body.Size())
-	for i := range body.Messages {
-		pieces = body.MessagePieces(pieces[:0], i)
-		addMessage(m, pieces, body.Messages[i].Plain, i == len(body.Messages)-1)
+	m.Expect(len(body.Messages), len(body.Value("messages")))
+	for i, message := range body.Messages {
+		addMessage(m, body.Raw[message.From:message.To], message.Plain, i == len(body.Messages)-1)
 	}
 }
 
@@ -60,8 +57,8 @@ func ChatHead(body *jsonbody.Body, chat *request.Chat) [][]byte {
 		}
 		return head
 	}
-	for i := range body.Messages {
-		text := body.Message(i)
+	for _, message := range body.Messages {
+		text := body.Raw[message.From:message.To]
 		if head = append(head, text); isUsers(text) {
 			break
 		}
@@ -74,42 +71,28 @@ func isUsers(message []byte) bool { return gjson.GetBytes(message, "role").Str =
 // imageURL comes before the data URL of an image, in the form in which all dialects write it. In a text, its quotes are escaped.
 var imageURL = []byte(`"image_url":{"url":"`)
 
-// addMessage adds a message in pieces, of which every other one is in a text. A plain one has no images. If the last one is the assistant's,
-// the answer goes on with it, so that it has no end yet.
-func addMessage(m *prefix.Maker, pieces [][]byte, isPlain, isLast bool) {
-	isWhole := len(pieces) == 1
-	hasImage := !isPlain && (!isWhole || mayHaveImage(pieces[0]))
-	goesOn := isLast && gjson.GetBytes(pieces[0], "role").Str == "assistant"
-	if isWhole && !hasImage && !goesOn {
-		m.Message(pieces[0])
-		return
-	}
-	for i, piece := range pieces {
-		if hasImage && i%2 == 0 {
-			piece = addImages(m, piece)
-		}
-		_, _ = m.Write(piece)
-	}
-	if !goesOn {
-		m.End()
-	}
-}
-
-// addImages adds a piece of a message up to the end of its last image, and returns the rest.
-func addImages(m *prefix.Maker, piece []byte) []byte {
-	for {
-		at := bytes.Index(piece, imageURL)
+// addMessage adds a message. A plain one has no images. If the last one is the assistant's, the answer goes on with it, so that it has no
+// end yet.
+func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
+	goesOn := isLast && gjson.GetBytes(message, "role").Str == "assistant"
+	for hasImage := !isPlain && mayHaveImage(message); hasImage; {
+		at := bytes.Index(message, imageURL)
 		if at < 0 {
-			return piece
+			break
 		}
 		at += len(imageURL)
-		end := bytes.IndexByte(piece[at:], '"')
+		end := bytes.IndexByte(message[at:], '"')
 		if end < 0 {
-			return piece
+			break
 		}
-		_, _ = m.Write(piece[:at])
-		m.Opaque(piece[at:at+end], imageWeight)
-		piece = piece[at+end:]
+		_, _ = m.Write(message[:at])
+		m.Opaque(message[at:at+end], imageWeight)
+		message = message[at+end:]
+	}
+	if goesOn {
+		_, _ = m.Write(message)
+	} else {
+		m.Message(message)
 	}
 }
 
