@@ -58,7 +58,9 @@ func (c *call) reserveChat(rq *modelRequest, body *jsonbody.Body, chat *request.
 	}
 	rq.demand.Prompt = c.chain(rq, func(p wire.Prompter, m *prefix.Maker) { p.ChatPrompt(body, chat, m) })
 	if c.node.IsClustered() {
-		rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), wire.ChatHead(body.Whole(), chat)...)
+		body.Whole(func(whole *jsonbody.Body) {
+			rq.demand.Head = supervisor.HeadOf([]byte(c.owner()), wire.ChatHead(whole, chat)...)
+		})
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package jsonbody
 import (
 	"slices"
 	"sort"
+	"sync"
 )
 
 // Cut is a place in a body that this server has written where a long text of the client's body belongs, which isn't copied.
@@ -20,11 +21,30 @@ func (b *Body) Size() int {
 	return size
 }
 
-// Whole returns the body without cuts, as a copy if there are any.
-func (b *Body) Whole() *Body {
+// maxScratch is the largest buffer that is kept for other whole bodies, in bytes.
+const maxScratch = 4 << 20
+
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// Whole calls a function with the body without cuts. If there are any, it is a copy, which the function must not keep.
+func (b *Body) Whole(do func(*Body)) {
 	if len(b.cuts) == 0 {
-		return b
+		do(b)
+		return
 	}
+	buffer := scratch.Get().(*[]byte)
+	*buffer = slices.Grow((*buffer)[:0], b.Size())
+	for _, piece := range b.appendPieces(nil, 0, len(b.Raw)) {
+		*buffer = append(*buffer, piece...)
+	}
+	do(b.joined(*buffer))
+	if cap(*buffer) <= maxScratch {
+		scratch.Put(buffer)
+	}
+}
+
+// joined returns the body as found in its joined pieces.
+func (b *Body) joined(raw []byte) *Body {
 	sizes := make([]int, len(b.cuts)+1) // of the texts before each cut
 	for i := range b.cuts {
 		sizes[i+1] = sizes[i] + len(b.cuts[i].Text)
@@ -32,7 +52,7 @@ func (b *Body) Whole() *Body {
 	moved := func(at int) int {
 		return at + sizes[sort.Search(len(b.cuts), func(i int) bool { return b.cuts[i].At >= at })]
 	}
-	whole := &Body{Raw: b.part(0, len(b.Raw)), fields: slices.Clone(b.fields), Messages: slices.Clone(b.Messages)}
+	whole := &Body{Raw: raw, fields: slices.Clone(b.fields), Messages: slices.Clone(b.Messages)}
 	for i := range whole.fields {
 		f := &whole.fields[i]
 		f.from, f.value, f.to = moved(f.from), moved(f.value), moved(f.to)

@@ -122,11 +122,14 @@ func checkMade(t *testing.T, messages *Messages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, body := range []*jsonbody.Body{made, made.Whole()} {
-		if diff := cmp.Diff(found(scanned), found(body)); diff != "" {
-			t.Errorf("%s (-scanned +made):\n%s", made.Raw, diff)
-		}
+	if diff := cmp.Diff(found(scanned), found(made)); diff != "" {
+		t.Errorf("%s (-scanned +made):\n%s", made.Raw, diff)
 	}
+	made.Whole(func(body *jsonbody.Body) {
+		if diff := cmp.Diff(found(scanned), found(body)); diff != "" || !bytes.Equal(body.Raw, whole) {
+			t.Errorf("%s (-scanned +whole):\n%s", body.Raw, diff)
+		}
+	})
 }
 
 // found returns the fields and the messages of a body.
