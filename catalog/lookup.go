@@ -216,8 +216,12 @@ func (l *listing) lookup(name string) (Model, error) {
 	if i, ok := l.byKey[want]; ok {
 		return l.models[i], nil
 	}
+	all := l.byName[want]
+	if len(all) == 1 {
+		return l.models[all[0]], nil
+	}
 	var near, broken []Model
-	for _, i := range l.byName[want] {
+	for _, i := range all {
 		if m := l.models[i]; m.Err == nil {
 			near = append(near, m)
 		} else {

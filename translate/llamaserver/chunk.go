@@ -180,6 +180,17 @@ func (o *objectScan) value(depth int) []byte {
 	return o.s.Data[begin:o.s.Pos]
 }
 
+// member returns the value of an object's member; nil if there is none.
+func member(object []byte, name string) []byte {
+	o := objectScan{s: &jsonbody.Scanner{Data: object, Lenient: true}}
+	for o.next() {
+		if value := o.value(2); string(o.key) == name {
+			return value
+		}
+	}
+	return nil
+}
+
 // oneLine joins the lines of JSON from an event with several data lines.
 func oneLine(json []byte) []byte {
 	if bytes.IndexByte(json, '\n') < 0 {

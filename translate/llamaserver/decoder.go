@@ -215,13 +215,19 @@ func (d *decoder) end(last translate.Event, emit func(translate.Event) error) er
 	return emit(last)
 }
 
-func usageOf(usage []byte) translate.Usage {
-	u := gjson.ParseBytes(usage)
-	return translate.Usage{
-		Prompt:     int(u.Get("prompt_tokens").Int()),
-		Cached:     int(u.Get("prompt_tokens_details.cached_tokens").Int()),
-		Completion: int(u.Get("completion_tokens").Int()),
+func usageOf(usage []byte) (u translate.Usage) {
+	o := objectScan{s: &jsonbody.Scanner{Data: usage, Lenient: true}}
+	for o.next() {
+		switch value := o.value(2); string(o.key) {
+		case "prompt_tokens":
+			u.Prompt = counted(value)
+		case "completion_tokens":
+			u.Completion = counted(value)
+		case "prompt_tokens_details":
+			u.Cached = counted(member(value, "cached_tokens"))
+		}
 	}
+	return u
 }
 
 // stopOf parses the member that "verbose" adds to the last chunk.

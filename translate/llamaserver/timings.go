@@ -44,14 +44,8 @@ func parseTimings(value []byte) (t timings) {
 
 // predictedTokens is the number of generated tokens alone, which every chunk of thinking is asked for.
 func predictedTokens(value []byte) (n int, ok bool) {
-	s := jsonbody.Scanner{Data: value, Lenient: true}
-	o := objectScan{s: &s}
-	for o.next() {
-		if value := o.value(2); string(o.key) == "predicted_n" {
-			return counted(value), isNumber(value)
-		}
-	}
-	return 0, false
+	told := member(value, "predicted_n")
+	return counted(told), isNumber(told)
 }
 
 // usage is what the timings say of the tokens.

@@ -18,8 +18,8 @@ type Recorder struct {
 	mind strings.Builder // and Reasoning
 
 	way    way
-	before Said            // when the current engine began
-	left   Said            // of an answer that is repeated, what hasn't come again: Reasoning, Text and Probs
+	before *Said           // when the current engine began; nil: it is the first
+	left   left            // of an answer that is repeated
 	tally  translate.Tally // of the current engine
 	held   figures         // of the current engine, which are wanted only if the answer ends
 
@@ -27,6 +27,12 @@ type Recorder struct {
 	diverged bool
 	givenUp  bool
 	isFull   bool
+}
+
+// left is what hasn't come again of an answer that is repeated.
+type left struct {
+	reasoning, text string
+	probs           int // tokens whose log probabilities were told
 }
 
 // figures are what an engine tells before the end of its answer. Each is nil until it has come.
@@ -51,7 +57,7 @@ func NewRecorder(d translate.Decoder) *Recorder {
 // Recall makes the Recorder of an answer that was begun without one.
 func Recall(said Said) *Recorder {
 	r := NewRecorder(nil)
-	r.said, r.before, r.lost = said, said, translate.BrokenOff()
+	r.said, r.before, r.lost = said, &said, translate.BrokenOff()
 	r.mind.WriteString(said.Reasoning)
 	r.text.WriteString(said.Text)
 	return r
@@ -65,21 +71,23 @@ func (r *Recorder) Diverged() bool { return r.diverged }
 
 // Repeat makes the Recorder decode the answer to the same request. What was said is left out.
 func (r *Recorder) Repeat(d translate.Decoder) {
-	r.before = r.Said()
+	said := r.Said()
+	r.before = &said
 	r.begin(d, repeated)
-	r.left = r.before
+	r.left = left{said.Reasoning, said.Text, said.Probs}
 }
 
 // GoOn makes the Recorder decode an answer that goes on after what was said.
 func (r *Recorder) GoOn(d translate.Decoder) {
 	if !r.diverged { // otherwise nothing has come of the last engine
-		r.before = r.Said()
+		said := r.Said()
+		r.before = &said
 	}
 	r.begin(d, goneOn)
 }
 
 func (r *Recorder) begin(d translate.Decoder, w way) {
-	r.inner, r.way, r.tally, r.held, r.left = d, w, translate.Tally{}, figures{}, Said{}
+	r.inner, r.way, r.tally, r.held, r.left = d, w, translate.Tally{}, figures{}, left{}
 	r.lost, r.diverged = nil, false
 }
 
@@ -202,7 +210,7 @@ func (r *Recorder) take(it translate.Event) error {
 }
 
 // isBehind reports whether something that was said hasn't come again.
-func (r *Recorder) isBehind() bool { return r.left.Reasoning != "" || r.left.Text != "" }
+func (r *Recorder) isBehind() bool { return r.left.reasoning != "" || r.left.text != "" }
 
 // diverge ends the answer of an engine that doesn't repeat what was said.
 func (r *Recorder) diverge() error {
@@ -213,7 +221,7 @@ func (r *Recorder) diverge() error {
 // thought records a piece of thinking, and emits the event that brings it, or what of it is new.
 func (r *Recorder) thought(ev translate.Event, piece string) error {
 	if r.isBehind() {
-		rest, ok := again(&r.left.Reasoning, piece)
+		rest, ok := again(&r.left.reasoning, piece)
 		if !ok || rest != "" && r.isBehind() {
 			return r.diverge()
 		}
@@ -232,7 +240,7 @@ func (r *Recorder) thought(ev translate.Event, piece string) error {
 // spoken is thought for a piece of text.
 func (r *Recorder) spoken(ev translate.Event, piece string) error {
 	if r.isBehind() {
-		rest, ok := again(&r.left.Text, piece)
+		rest, ok := again(&r.left.text, piece)
 		if !ok || rest != "" && r.isBehind() {
 			return r.diverge()
 		}
@@ -268,8 +276,8 @@ func (r *Recorder) record(to *strings.Builder, piece string) {
 
 func (r *Recorder) probs(ev translate.Logprobs) error {
 	n := tokensIn(ev.Content)
-	if told := min(n, r.left.Probs); told > 0 {
-		r.left.Probs -= told
+	if told := min(n, r.left.probs); told > 0 {
+		r.left.probs -= told
 		n -= told
 		if ev.Content = withoutFirst(ev.Content, told); n == 0 {
 			return nil
@@ -317,11 +325,11 @@ func (r *Recorder) endFull() error {
 
 // joined returns the usage of the whole answer. u is that of the current engine, of whose prompt what was said may be a part.
 func (r *Recorder) joined(u translate.Usage) translate.Usage {
-	was := r.before.Usage
-	switch r.way {
-	case first:
+	if r.way == first {
 		return u
-	case goneOn:
+	}
+	was := r.before.Usage
+	if r.way == goneOn {
 		said := was.Completion
 		if more := u.Prompt - was.Prompt; !r.before.IsExact && was.Prompt > 0 && more > said && more <= said+len(r.before.Text)+len(r.before.Reasoning) {
 			said = more // a piece may have several tokens
@@ -340,10 +348,10 @@ func (r *Recorder) joined(u translate.Usage) translate.Usage {
 
 // joinedTimings returns the timings of the whole answer. An engine that repeats it has measured all of it.
 func (r *Recorder) joinedTimings(t translate.Timings) translate.Timings {
-	was := r.before.Timings
-	if r.way != goneOn || was.PredictedMillis <= 0 {
+	if r.way != goneOn || r.before.Timings.PredictedMillis <= 0 {
 		return t
 	}
+	was := r.before.Timings
 	tokens := was.PredictedPerSecond*was.PredictedMillis + t.PredictedPerSecond*t.PredictedMillis
 	t.PromptMillis = was.PromptMillis
 	t.PredictedMillis += was.PredictedMillis
