@@ -13,10 +13,9 @@ import (
 
 // chainOf is of a prompt whose messages have the given texts, of 400 bytes each, so that a message has about 100 tokens.
 func chainOf(messages ...string) prefix.Chain {
-	m := prefix.New(prefix.Key{})
+	m := prefix.New(0)
 	for _, s := range messages {
-		_, _ = m.Write(bytes.Repeat([]byte(s+" "), 400/(len(s)+1)+1)[:400])
-		m.End()
+		m.Message(bytes.Repeat([]byte(s+" "), 400/(len(s)+1)+1)[:400])
 	}
 	return m.Chain()
 }

@@ -1,29 +1,21 @@
 package supervisor
 
-import "github.com/cespare/xxhash/v2"
+import "github.com/zeebo/xxh3"
 
 // The nodes of a cluster are remotes that run the same models as this machine. Each request may arrive at any of them, so all have to make the
 // same choice without asking each other: they compare the ranks of the nodes (rendezvous hashing), of which each conversation, and each
 // model, has an order of its own. If a node comes or goes, only what ranks it first moves.
 
 // rank returns the rank of a node for a number. The highest comes first.
-func rank(node string, of uint64) uint64 {
-	var d xxhash.Digest
-	d.ResetWithSeed(of)
-	_, _ = d.WriteString(node)
-	return d.Sum64()
-}
+func rank(node string, of uint64) uint64 { return xxh3.HashStringSeed(node, of) }
 
 // HeadOf returns the number by which nodes are ranked for something that texts identify; never 0.
 func HeadOf(first []byte, more ...[]byte) uint64 {
-	var d xxhash.Digest
-	d.Reset()
-	_, _ = d.Write(first)
+	head := xxh3.Hash(first)
 	for _, text := range more {
-		_, _ = d.Write([]byte{0})
-		_, _ = d.Write(text)
+		head = xxh3.HashSeed(text, head)
 	}
-	return max(1, d.Sum64())
+	return max(1, head)
 }
 
 // isPeer reports whether the instance is of another node of the cluster.

@@ -168,10 +168,9 @@ func TestPlace_APreloadNeedsThisMachine(t *testing.T) {
 
 // prompt is the chain of a conversation.
 func conversation(messages ...string) prefix.Chain {
-	m := prefix.New(prefix.Key{1})
+	m := prefix.New(1)
 	for _, s := range messages {
-		_, _ = m.Write([]byte(s))
-		m.End()
+		m.Message([]byte(s))
 	}
 	return m.Chain()
 }

@@ -112,10 +112,9 @@ func saying(name string) string {
 
 // saidBy is a demand for a prompt with messages of an owner.
 func (h *home) saidBy(owner string, messages ...string) Demand {
-	m := prefix.New(prefix.Key{})
+	m := prefix.New(0)
 	for _, s := range messages {
-		_, _ = m.Write([]byte(saying(s)))
-		m.End()
+		m.Message([]byte(saying(s)))
 	}
 	return Demand{Key: "m", Slots: 1, Spec: h.spec, MayLoad: true, Owner: owner, Prompt: m.Chain()}
 }

@@ -54,7 +54,7 @@ func BenchmarkBody(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				m := prefix.New(prefix.Key{})
+				m := prefix.New(0)
 				llamaserver.Wire{}.ChatPrompt(body, chat, m)
 				llamaserver.Wire{}.Chat(body, chat, 0)
 			}

@@ -72,10 +72,10 @@ func FuzzRequests(f *testing.F) {
 		var made [][]byte
 		if c, err := openai.ParseCompletion(body, caps); err == nil {
 			made = append(made, bytes.Join(llamaserver.Wire{}.Completion(body, c, len(c.Prompts)-1, c.BestOf-1).Body, nil))
-			llamaserver.Wire{}.TextPrompt(body, c, 0, prefix.New(prefix.Key{}))
+			llamaserver.Wire{}.TextPrompt(body, c, 0, prefix.New(0))
 		}
 		if c, err := openai.ParseChat(body, caps); err == nil {
-			llamaserver.Wire{}.ChatPrompt(body, c, prefix.New(prefix.Key{}))
+			llamaserver.Wire{}.ChatPrompt(body, c, prefix.New(0))
 		}
 		if e, err := openai.ParseEmbedding(body); err == nil {
 			made = append(made, bytes.Join(llamaserver.Wire{}.Embeddings(body, e).Body, nil))

@@ -102,7 +102,7 @@ func byChat(parse func(*jsonbody.Body) (*jsonbody.Body, *request.Chat, error)) f
 		if err != nil {
 			return err
 		}
-		llamaserver.Wire{}.ChatPrompt(body, chat, prefix.New(prefix.Key{}))
+		llamaserver.Wire{}.ChatPrompt(body, chat, prefix.New(0))
 		llamaserver.Wire{}.Chat(body, chat, 0)
 		return nil
 	}
@@ -152,7 +152,7 @@ func byCompletion(body *jsonbody.Body) error {
 	if bad != nil {
 		return bad
 	}
-	llamaserver.Wire{}.TextPrompt(body, asked, 0, prefix.New(prefix.Key{}))
+	llamaserver.Wire{}.TextPrompt(body, asked, 0, prefix.New(0))
 	llamaserver.Wire{}.Completion(body, asked, 0, 0)
 	return nil
 }

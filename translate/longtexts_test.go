@@ -37,7 +37,7 @@ func TestPrompter_LongTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		chain := func(body *jsonbody.Body) prefix.Chain {
-			m := prefix.New(prefix.Key{})
+			m := prefix.New(0)
 			llamaserver.Wire{}.ChatPrompt(body, &request.Chat{}, m)
 			return m.Chain()
 		}

@@ -17,7 +17,7 @@ import (
 // chainOf returns the chain of a request's prompt: a chat with messages, one of the Messages API with max_tokens, or a text completion.
 func chainOf(tb testing.TB, raw string) prefix.Chain {
 	tb.Helper()
-	m := prefix.New(prefix.Key{1})
+	m := prefix.New(1)
 	body, sees := testkit.Scan(tb, raw), capsOf(request.Caps{Vision: true, Reasoning: []string{"low", "high"}})
 	switch {
 	case body.Value("prompt") != nil:
@@ -166,7 +166,7 @@ func BenchmarkPrompter(b *testing.B) {
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				llamaserver.Wire{}.ChatPrompt(body, chat, prefix.New(prefix.Key{}))
+				llamaserver.Wire{}.ChatPrompt(body, chat, prefix.New(0))
 			}
 		})
 	}

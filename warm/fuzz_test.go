@@ -16,7 +16,7 @@ import (
 
 // FuzzDecode reads descriptions that may be anything. Without the key, none is accepted.
 func FuzzDecode(f *testing.F) {
-	key := prefix.Key{1}
+	key := &secret{1}
 	r := sample()
 	content, err := r.encode(key, "print/id")
 	if err != nil {
@@ -37,7 +37,7 @@ func FuzzDecode(f *testing.F) {
 		if _, err := decode(changed, key, "print/other"); err == nil {
 			t.Error("it is accepted in another place")
 		}
-		if _, err := decode(changed, prefix.Key{2}, "print/id"); err == nil {
+		if _, err := decode(changed, &secret{2}, "print/id"); err == nil {
 			t.Error("it is accepted in another home")
 		}
 	})
@@ -50,7 +50,9 @@ func sample() *record {
 // FuzzRecord reads descriptions with the right authentication, as if an older version had written them. What is accepted makes sense, and is
 // the same when it is written again.
 func FuzzRecord(f *testing.F) {
-	state, err := json.Marshal(sample())
+	sealed := sample()
+	sealed.Prompt = new(secret).crypt("p", sealed.Prompt)
+	state, err := json.Marshal(sealed)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -60,11 +62,11 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"model":"x","prompt":"AAAA","prompt_tokens":1,"tokens":1,"bytes":1}`))
 	f.Add([]byte(`{"used":"9999-12-31T23:59:59Z"}`))
 	f.Fuzz(func(t *testing.T, state []byte) {
-		content, err := json.Marshal(signed{recordVersion, mac(prefix.Key{}, "p", compact(state)), compact(state)})
+		content, err := json.Marshal(signed{recordVersion, new(secret).mac("p", compact(state)), compact(state)})
 		if err != nil {
 			return
 		}
-		r, err := decode(content, prefix.Key{}, "p")
+		r, err := decode(content, new(secret), "p")
 		if err != nil {
 			return
 		}
@@ -81,11 +83,11 @@ func FuzzRecord(f *testing.F) {
 				t.Errorf("%d of %d tokens in common", n, r.PromptTokens)
 			}
 		}
-		again, err := r.encode(prefix.Key{}, "p")
+		again, err := r.encode(new(secret), "p")
 		if err != nil {
 			return // a time that JSON can't express
 		}
-		if got, err := decode(again, prefix.Key{}, "p"); err != nil || !cmp.Equal(r, got) {
+		if got, err := decode(again, new(secret), "p"); err != nil || !cmp.Equal(r, got) {
 			t.Errorf("not the same again: %v", err)
 		}
 	})

@@ -51,7 +51,7 @@ func newEntry(g *group, id string, r *record, now time.Time) *entry {
 func (s *Store) write(g *group, id string, r *record, prompt prefix.Chain) error {
 	full := *r
 	full.Prompt = pack(prompt)
-	content, err := full.encode(s.key, g.place(id))
+	content, err := full.encode(&s.secret, g.place(id))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package warm
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/internal/atomicfile"
-	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 const (
@@ -23,11 +21,6 @@ const (
 )
 
 var isID = regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString
-
-func randomKey() (k prefix.Key) {
-	_, _ = rand.Read(k[:]) // never fails
-	return k
-}
 
 // load makes or reads the folder. The error means that it can't be used.
 func (s *Store) load() error {
@@ -83,23 +76,23 @@ func (s *Store) openFolder() error {
 	return nil
 }
 
-// openKey reads the key, or makes a new one, which makes all states useless.
+// openKey reads the secret, or makes a new one, which makes all states useless.
 func (s *Store) openKey() error {
 	path := filepath.Join(s.dir, keyFile)
 	file, info, err := openPlain(path, os.O_RDONLY)
 	switch {
 	case err == nil:
 		defer func() { _ = file.Close() }()
-		if info.Size() == int64(len(s.key)) {
-			_, err = io.ReadFull(file, s.key[:])
+		if info.Size() == int64(len(s.secret)) {
+			_, err = io.ReadFull(file, s.secret[:])
 			return errors.Join(err, file.Chmod(0o600))
 		}
 	case !isLost(err):
 		return err
 	}
-	s.key = randomKey()
+	s.secret = newSecret()
 	return atomicfile.WriteFile(path, 0o600, func(w io.Writer) error {
-		_, err := w.Write(s.key[:])
+		_, err := w.Write(s.secret[:])
 		return err
 	})
 }
@@ -153,7 +146,7 @@ func (s *Store) loadEntry(g *group, id string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := decode(content, s.key, g.place(id))
+	r, err := decode(content, &s.secret, g.place(id))
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func TestOpen_WhatIsNoStateDies(t *testing.T) {
 		"a huge description":      func(w *world) error { return os.Truncate(w.path(recordSuffix), 1<<40) },
 		"another owner":           replace(recordSuffix, `"ann"`, `"bob"`),
 		"another checksum":        replace(recordSuffix, `"crc32c":`, `"crc32c":1`),
-		"another version":         replace(recordSuffix, `"version":2`, `"version":1`),
+		"another version":         replace(recordSuffix, `"version":3`, `"version":1`),
 		"a field more":            replace(recordSuffix, `"model"`, `"x":1,"model"`),
 		"garbage":                 func(w *world) error { return os.WriteFile(w.path(recordSuffix), []byte("\x00\xff"), 0o600) },
 		"null":                    func(w *world) error { return os.WriteFile(w.path(recordSuffix), []byte("null"), 0o600) },
@@ -189,7 +189,7 @@ func TestOpen_AFolderThatCannotBeUsed(t *testing.T) {
 			if w.Err() == nil {
 				t.Error("there is no error")
 			}
-			if key := w.Key(); key == before || key == [32]byte{} {
+			if key := w.Key(); key == before || key == 0 {
 				t.Error("there is no key of its own")
 			}
 			if h, err := w.Shelf(w.print()); !errors.Is(err, ErrOff) || h != nil {
@@ -224,7 +224,7 @@ func TestOpen_OfThousands(t *testing.T) {
 		c := chain(long...)
 		id := fmt.Sprintf("%032x", i)
 		r := record{Model: "ann/model", Prompt: pack(c), PromptTokens: 1, Tokens: 1, Bytes: 1}
-		content, err := r.encode(w.key, h.group.place(id))
+		content, err := r.encode(&w.secret, h.group.place(id))
 		w.must(err, os.WriteFile(filepath.Join(folder, id+recordSuffix), content, 0o600))
 		w.must(os.WriteFile(filepath.Join(folder, id+stateSuffix), []byte("x"), 0o600))
 	}

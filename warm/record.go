@@ -3,22 +3,20 @@ package warm
 import (
 	"bytes"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/internal/prefix"
 )
 
 const (
-	recordVersion = 2 // 1 had chains of other hashes
+	recordVersion = 3 // older ones had chains of other hashes
 	// recordBytes bounds a description. One with a chain for a prompt of 100 MB is smaller.
 	recordBytes = 4 << 20
-	linkBytes   = len(prefix.Sum{}) + 8
+	linkBytes   = len(prefix.Sum{}) + 4
 )
 
 // record is the description of a state, as it is in its file.
@@ -26,7 +24,7 @@ type record struct {
 	Model        string        `json:"model"`
 	Owner        string        `json:"owner,omitempty"`
 	Conversation string        `json:"conversation,omitempty"`
-	Prompt       []byte        `json:"prompt"` // the links of the chain, each a sum and a weight
+	Prompt       []byte        `json:"prompt"` // the links of the chain, each a sum and a weight; encrypted in the file
 	PromptTokens int           `json:"prompt_tokens"`
 	Tokens       int           `json:"tokens"`
 	Bytes        int64         `json:"bytes"`
@@ -44,34 +42,34 @@ type signed struct {
 }
 
 // encode returns the content of the file for a description. Only decode with the same key and place accepts it.
-func (r *record) encode(key prefix.Key, place string) ([]byte, error) {
-	state, err := json.Marshal(r)
+func (r *record) encode(key *secret, place string) ([]byte, error) {
+	sealed := *r
+	sealed.Prompt = key.crypt(place, r.Prompt)
+	state, err := json.Marshal(sealed)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(signed{recordVersion, mac(key, place, state), state})
+	return json.Marshal(signed{recordVersion, key.mac(place, state), state})
 }
 
 // decode is the reverse of encode. Its error is errDamaged.
-func decode(content []byte, key prefix.Key, place string) (*record, error) {
+func decode(content []byte, key *secret, place string) (*record, error) {
 	var s signed
 	if err := json.Unmarshal(content, &s); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	if s.Version != recordVersion || !hmac.Equal(s.MAC, mac(key, place, s.State)) {
+	if s.Version != recordVersion || !hmac.Equal(s.MAC, key.mac(place, s.State)) {
 		return nil, fmt.Errorf("%w: it is of another version or another home", errDamaged)
 	}
 	r := new(record)
-	if err := errors.Join(json.Unmarshal(s.State, r), r.check()); err != nil {
+	if err := json.Unmarshal(s.State, r); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	r.Prompt = key.crypt(place, r.Prompt)
+	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return r, nil
-}
-
-func mac(key prefix.Key, place string, state []byte) []byte {
-	m := hmac.New(sha256.New, key[:])
-	_, _ = fmt.Fprintf(m, "%s\n%s", place, state)
-	return m.Sum(nil)
 }
 
 // check refuses values that no state has.
@@ -88,7 +86,7 @@ func pack(c prefix.Chain) []byte {
 	b := make([]byte, 0, len(c)*linkBytes)
 	for _, link := range c {
 		b = append(b, link.Sum[:]...)
-		b = binary.BigEndian.AppendUint64(b, uint64(link.Weight)) //nolint:gosec // weights aren't negative
+		b = binary.BigEndian.AppendUint32(b, uint32(link.Weight)) //nolint:gosec // weights aren't negative
 	}
 	return b
 }
@@ -99,15 +97,15 @@ func unpack(b []byte) (prefix.Chain, error) {
 		return nil, fmt.Errorf("a chain of %d bytes", len(b))
 	}
 	c := make(prefix.Chain, 0, len(b)/linkBytes)
-	last := uint64(0)
+	last := int32(0)
 	for r := bytes.NewBuffer(b); r.Len() > 0; {
 		var link prefix.Link
 		copy(link.Sum[:], r.Next(len(link.Sum)))
-		weight := binary.BigEndian.Uint64(r.Next(8))
-		if weight < last || weight > math.MaxInt32 {
+		link.Weight = int32(binary.BigEndian.Uint32(r.Next(4))) //nolint:gosec // a negative weight falls
+		if link.Weight < last {
 			return nil, errors.New("the weights of a chain don't rise")
 		}
-		last, link.Weight = weight, int(weight)
+		last = link.Weight
 		c = append(c, link)
 	}
 	return c, nil

@@ -113,10 +113,9 @@ func (w *world) shelfOf(p Print) *Shelf {
 
 // chain returns the chain of a prompt of messages of 100 bytes each.
 func chain(messages ...string) prefix.Chain {
-	m := prefix.New(prefix.Key{})
+	m := prefix.New(0)
 	for _, s := range messages {
-		_, _ = m.Write(append(make([]byte, 100-len(s)), s...))
-		m.End()
+		m.Message(append(make([]byte, 100-len(s)), s...))
 	}
 	return m.Chain()
 }

@@ -26,8 +26,10 @@ type Store struct {
 	log   *slog.Logger
 	now   func() time.Time
 	disk  func() (free, total int64, err error)
-	key   prefix.Key
 	usual int64 // the size, unless Settings have one
+
+	secret secret     // in the folder
+	key    prefix.Key // of it
 
 	digests digests // of the models' files
 	stop    chan struct{}
@@ -85,8 +87,11 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 		option(s)
 	}
 	if s.broken = s.load(); s.broken != nil {
-		s.key = randomKey()
+		s.secret = newSecret()
 		s.groups = map[string]*group{}
+	}
+	s.key = s.secret.chains()
+	if s.broken != nil {
 		return s, nil
 	}
 	s.usual = s.usualSize()
@@ -94,7 +99,7 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Key returns the secret of the chains. It is the same as long as the folder exists.
+// Key returns the key of the chains. It is the same as long as the folder exists.
 func (s *Store) Key() prefix.Key { return s.key }
 
 // Err returns why the store's folder can't be used, for the operator; nil if it can.

@@ -4,28 +4,27 @@
 package prefix
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/subtle"
 	"encoding/binary"
+	"math"
 	"slices"
+	"sort"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 )
 
 // blockSize is the distance between the links of a long message, in bytes.
 const blockSize = 4 << 10
 
-// Key makes the hashes of one server meaningless to anybody else.
-type Key [32]byte
+// Key makes the sums of one server differ from those of any other. The sums aren't cryptographic, so only their holder may see them.
+type Key uint64
 
 // Sum identifies the beginning of a prompt.
-type Sum [16]byte
+type Sum [12]byte
 
 // Link is a place where prompts may part: the end of a block or of a message.
 type Link struct {
 	Sum    Sum
-	Weight int // of the prompt up to here, in bytes; its tokens are roughly proportional
+	Weight int32 // of the prompt up to here, in bytes; its tokens are roughly proportional
 }
 
 // Chain has the links of a prompt, in order. Prompts that begin alike have their first links in common.
@@ -33,11 +32,11 @@ type Chain []Link
 
 // Common returns the number of links that two chains have in common.
 func (c Chain) Common(o Chain) int {
-	n := 0
-	for n < len(c) && n < len(o) && c[n].Sum == o[n].Sum {
-		n++
+	n := min(len(c), len(o))
+	if n == 0 || c[n-1].Sum == o[n-1].Sum { // each sum includes those before it
+		return n
 	}
-	return n
+	return sort.Search(n-1, func(i int) bool { return c[i].Sum != o[i].Sum })
 }
 
 // Weight returns the weight of the first n links.
@@ -45,86 +44,77 @@ func (c Chain) Weight(n int) int {
 	if n == 0 {
 		return 0
 	}
-	return c[n-1].Weight
+	return int(c[n-1].Weight)
 }
 
-// Maker makes the chain of a prompt. A text goes through a fast hash, whose sums nobody sees. Each link's sum is the sum of its text and
-// the last link, encrypted (a CBC-MAC). Two texts with the same fast sum would cost time, but never an answer: engines compare tokens.
+// Maker makes the chain of a prompt. Each link's sum is the sum of its text and of the last link, by XXH3. Two texts with the same sum would
+// cost time, but never an answer: engines compare tokens.
 type Maker struct {
-	key    cipher.Block
-	text   xxhash.Digest // of the open block
-	next   Sum           // the input of the key, which would be allocated anew for each link
+	key    Key
+	open   sum // of the parts of the open message since its last link
+	last   sum // of all before them
 	chain  Chain
-	block  int  // bytes in the open block
-	opaque bool // the block has something else, too
 	weight int
 }
 
+type sum = xxh3.Uint128
+
 // New returns a Maker that has seen nothing.
-func New(key Key) *Maker {
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		panic(err) // 32 bytes are a key of AES-256
-	}
-	m := &Maker{key: block}
-	m.text.Reset()
-	return m
-}
+func New(key Key) *Maker { return &Maker{key: key} }
 
 // Expect makes room for the links of a number of messages, of a number of bytes in all.
 func (m *Maker) Expect(messages, bytes int) {
 	m.chain = slices.Grow(m.chain, messages+bytes/blockSize+1)
 }
 
-// Write adds bytes of a message. It never fails.
-func (m *Maker) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		part := p[:min(len(p), blockSize-m.block)]
-		_, _ = m.text.Write(part)
-		m.block, m.weight, p = m.block+len(part), m.weight+len(part), p[len(part):]
-		if m.block == blockSize {
-			m.end(endOfBlock)
-		}
-	}
-	return n, nil
+// Message adds a message, or the last part of one.
+func (m *Maker) Message(p []byte) {
+	m.Part(p)
+	m.End()
 }
 
-// Message is Write and End of a whole message, for less.
-func (m *Maker) Message(p []byte) {
-	if m.block > 0 || m.opaque {
-		_, _ = m.Write(p)
-		m.End()
-		return
-	}
+// Part adds a part of a message. Prompts with the same messages have to be given in the same parts.
+func (m *Maker) Part(p []byte) {
 	for len(p) >= blockSize {
 		m.weight += blockSize
-		m.link(xxhash.Sum64(p[:blockSize]), endOfBlock)
+		m.add(xxh3.Hash128(p[:blockSize]))
+		m.link(endOfBlock)
 		p = p[blockSize:]
 	}
 	m.weight += len(p)
-	m.link(xxhash.Sum64(p), endOfMessage)
+	m.add(xxh3.Hash128(p))
 }
 
-// Opaque adds bytes that stand for something else, such as an image, which counts with its own weight.
+// Opaque adds a part that stands for something else, such as an image, which counts with its own weight.
 func (m *Maker) Opaque(p []byte, weight int) {
-	_, _ = m.text.Write(binary.LittleEndian.AppendUint64(nil, xxhash.Sum64(p)))
-	m.opaque = true
+	m.add(xxh3.Hash128(p))
 	m.weight += weight
 }
 
 // End ends a message.
-func (m *Maker) End() { m.end(endOfMessage) }
+func (m *Maker) End() { m.link(endOfMessage) }
+
+// add adds the sum of a part to those of the parts before it.
+func (m *Maker) add(part sum) {
+	if m.open == (sum{}) {
+		m.open = part
+	} else {
+		m.open = join(m.open, part, 0)
+	}
+}
+
+// join returns the sum of two sums.
+func join(a, b sum, seed uint64) sum {
+	var both [32]byte
+	binary.LittleEndian.PutUint64(both[:], a.Lo)
+	binary.LittleEndian.PutUint64(both[8:], a.Hi)
+	binary.LittleEndian.PutUint64(both[16:], b.Lo)
+	binary.LittleEndian.PutUint64(both[24:], b.Hi)
+	return xxh3.Hash128Seed(both[:], seed)
+}
 
 // Chain returns the chain of what was added.
 func (m *Maker) Chain() Chain { return m.chain }
-
-// end ends the open block.
-func (m *Maker) end(kind byte) {
-	m.link(m.text.Sum64(), kind)
-	m.text.Reset()
-	m.block, m.opaque = 0, false
-}
 
 // The kinds of links.
 const (
@@ -132,13 +122,12 @@ const (
 	endOfMessage = 1
 )
 
-// link adds a link after a text.
-func (m *Maker) link(text uint64, kind byte) {
-	m.next = Sum{8: kind}
-	binary.LittleEndian.PutUint64(m.next[:], text)
-	if n := len(m.chain); n > 0 {
-		subtle.XORBytes(m.next[:], m.next[:], m.chain[n-1].Sum[:])
-	}
-	m.key.Encrypt(m.next[:], m.next[:])
-	m.chain = append(m.chain, Link{m.next, m.weight})
+// link adds a link after the open parts.
+func (m *Maker) link(kind Key) {
+	m.last = join(m.last, m.open, uint64(m.key^kind))
+	m.open = sum{}
+	link := Link{Weight: int32(min(m.weight, math.MaxInt32))} //nolint:gosec // it is in range
+	binary.LittleEndian.PutUint64(link.Sum[:], m.last.Lo)
+	binary.LittleEndian.PutUint32(link.Sum[8:], uint32(m.last.Hi)) //nolint:gosec // the rest isn't needed
+	m.chain = append(m.chain, link)
 }

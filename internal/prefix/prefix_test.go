@@ -2,14 +2,15 @@ package prefix
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 )
 
 func chain(key byte, messages ...string) Chain {
-	m := New(Key{key})
+	m := New(Key(key))
 	for _, s := range messages {
-		_, _ = m.Write([]byte(s))
-		m.End()
+		m.Message([]byte(s))
 	}
 	return m.Chain()
 }
@@ -43,9 +44,8 @@ func TestChain_Common(t *testing.T) {
 
 func TestChain_Weight(t *testing.T) {
 	t.Parallel()
-	m := New(Key{})
-	_, _ = m.Write(make([]byte, blockSize+10))
-	m.End()
+	m := New(0)
+	m.Message(make([]byte, blockSize+10))
 	m.Opaque(make([]byte, 1000), 7)
 	m.End()
 	c := m.Chain()
@@ -58,7 +58,7 @@ func TestChain_Weight(t *testing.T) {
 func TestMaker_OpaqueCounts(t *testing.T) {
 	t.Parallel()
 	of := func(image string) Chain {
-		m := New(Key{0})
+		m := New(0)
 		m.Opaque([]byte(image), 7)
 		m.Message([]byte("What is this?"))
 		return m.Chain()
@@ -68,27 +68,43 @@ func TestMaker_OpaqueCounts(t *testing.T) {
 	}
 }
 
-// How a message is cut into writes makes no difference.
-func TestMaker_AnyCutting(t *testing.T) {
+// Each part of a message counts, and so does its place. A part that goes on has the links of its whole blocks.
+func TestMaker_Parts(t *testing.T) {
 	t.Parallel()
-	text := bytes.Repeat([]byte("0123456789"), blockSize/5)
-	whole := chain(0, string(text))
-	for _, step := range []int{1, 7, blockSize - 1, blockSize, blockSize + 1} {
-		m := New(Key{0})
-		for rest := text; len(rest) > 0; rest = rest[min(step, len(rest)):] {
-			_, _ = m.Write(rest[:min(step, len(rest))])
+	of := func(parts ...string) Chain {
+		m := New(0)
+		for _, part := range parts {
+			m.Part([]byte(part))
 		}
 		m.End()
-		if got := m.Chain(); got.Common(whole) != len(whole) || len(got) != len(whole) {
-			t.Errorf("in steps of %d: %d links of %d", step, got.Common(whole), len(whole))
+		return m.Chain()
+	}
+	if of("a", "b", "c").Common(of("a", "b", "c")) != 1 {
+		t.Error("the same parts aren't the same message")
+	}
+	for _, other := range [][]string{{"a", "c", "b"}, {"b", "a", "c"}, {"a", "b"}, {"a", "b", "d"}, {"a", "", "c"}, {"x", "b", "c"}} {
+		if of("a", "b", "c").Common(of(other...)) != 0 {
+			t.Errorf("parts %q are taken for others", other)
 		}
 	}
-	for _, at := range []int{0, 7, blockSize - 1, blockSize, blockSize + 1, len(text)} {
-		m := New(Key{0})
-		_, _ = m.Write(text[:at])
-		m.Message(text[at:])
-		if got := m.Chain(); got.Common(whole) != len(whole) || len(got) != len(whole) || got.Weight(len(got)) != len(text) {
-			t.Errorf("a message from %d: %d links of %d", at, got.Common(whole), len(whole))
+	text := bytes.Repeat([]byte("0123456789"), blockSize/4)
+	m := New(0)
+	if m.Part(text); len(m.Chain()) != 2 || m.Chain().Common(chain(0, string(text)+"more")) != 2 {
+		t.Errorf("a part that goes on has %d links", len(m.Chain()))
+	}
+}
+
+// However long two chains are, the first link in which they differ is found.
+func TestChain_CommonOfLongOnes(t *testing.T) {
+	t.Parallel()
+	messages := strings.Split("abcdefghijklmnopq", "")
+	for i := range messages {
+		changed := slices.Clone(messages)
+		changed[i] = "changed"
+		for n := i + 1; n <= len(messages); n++ {
+			if got := chain(0, messages...).Common(chain(0, changed[:n]...)); got != i {
+				t.Errorf("message %d of %d differs: %d in common", i, n, got)
+			}
 		}
 	}
 }
@@ -101,7 +117,7 @@ func BenchmarkMaker(b *testing.B) {
 			b.SetBytes(1 << 20)
 			b.ReportAllocs()
 			for b.Loop() {
-				m := New(Key{})
+				m := New(0)
 				m.Expect(1<<20/size, 1<<20)
 				for range 1 << 20 / size {
 					m.Message(message)

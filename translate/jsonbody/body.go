@@ -34,7 +34,10 @@ const fewNames = 8
 
 // Scan checks in one pass that raw is one JSON object in UTF-8 and that no object in it repeats a name. The Body keeps raw
 // without a copy.
-func Scan(raw []byte) (*Body, *translate.Error) {
+func Scan(raw []byte) (*Body, *translate.Error) { return ScanInto(nil, raw) }
+
+// ScanInto is Scan that lists the messages in the memory of another list, if that suffices.
+func ScanInto(list []Message, raw []byte) (*Body, *translate.Error) {
 	s := Scanner{Data: raw}
 	if s.Space(); s.Pos >= len(raw) {
 		return nil, translate.Invalid("invalid_json", "", "The request body is empty; a JSON object is expected.")
@@ -48,7 +51,7 @@ func Scan(raw []byte) (*Body, *translate.Error) {
 		fields [8]field // enough for most bodies
 	})
 	b := &made.Body
-	b.Raw, b.fields = raw, made.fields[:0]
+	b.Raw, b.fields, b.Messages = raw, made.fields[:0], list[:0]
 	s.names, s.list = make([][]byte, 0, fewNames), &b.Messages
 	if err := b.scanFields(&s); err != nil {
 		return nil, err

@@ -19,7 +19,10 @@ type Message struct {
 // messages reads the array of messages at the position.
 func (s *Scanner) messages() *translate.Error {
 	from := s.Pos
-	list := make([]Message, 0, 8)
+	list := *s.list
+	if cap(list) == 0 {
+		list = make([]Message, 0, 8)
+	}
 	defer func() { *s.list = list }()
 	s.Pos++
 	if s.Space(); s.Take(']') {

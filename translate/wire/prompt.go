@@ -26,8 +26,8 @@ const textLink = 256
 func AddChat(body *jsonbody.Body, chat *request.Chat, m *prefix.Maker) {
 	for _, name := range headFields {
 		if value := chat.Edit.Value(body, name); jsonbody.IsGiven(value) {
-			_, _ = m.Write([]byte(name))
-			_, _ = m.Write(value)
+			m.Part([]byte(name))
+			m.Part(value)
 		}
 	}
 	m.End()
@@ -85,12 +85,12 @@ func addMessage(m *prefix.Maker, message []byte, isPlain, isLast bool) {
 		if end < 0 {
 			break
 		}
-		_, _ = m.Write(message[:at])
+		m.Part(message[:at])
 		m.Opaque(message[at:at+end], imageWeight)
 		message = message[at+end:]
 	}
 	if goesOn {
-		_, _ = m.Write(message)
+		m.Part(message)
 	} else {
 		m.Message(message)
 	}
@@ -118,25 +118,20 @@ var textPart = []byte(`{"type":"text",`)
 // AddText adds a prompt of a text completion to m, as a [Prompter] does.
 func AddText(c *request.Completion, prompt int, m *prefix.Maker) {
 	if c.Suffix != "" { // a prompt for infilling begins with a token of its own
-		_, _ = m.Write([]byte("infill"))
-		m.End()
+		m.Message([]byte("infill"))
 	}
 	text := c.Prompts[prompt]
 	text = text[:len(text)-1] // without the closing quote or bracket
 	isShort := len(text) <= textLink
 	for len(text) > textLink {
-		_, _ = m.Write(text[:textLink])
-		m.End()
+		m.Message(text[:textLink])
 		text = text[textLink:]
 	}
 	switch {
 	case c.Suffix != "":
-		_, _ = m.Write(text)
-		m.End()
-		_, _ = m.Write([]byte(c.Suffix))
-		m.End()
+		m.Message(text)
+		m.Message([]byte(c.Suffix))
 	case isShort:
-		_, _ = m.Write(text)
-		m.End()
+		m.Message(text)
 	}
 }

@@ -22,9 +22,8 @@ func Keep(t testing.TB, s *warm.Store, model string, st warm.State) {
 	t.Helper()
 	MakeRoom(s)
 	if st.Prompt == nil {
-		m := prefix.New(prefix.Key{})
-		_, _ = m.Write([]byte(rand.Text()))
-		m.End()
+		m := prefix.New(0)
+		m.Message([]byte(rand.Text()))
 		st.Prompt = m.Chain()
 	}
 	st.Tokens = max(1, st.Tokens)
