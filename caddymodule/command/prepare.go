@@ -20,6 +20,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/caddymodule"
 	"github.com/lmcaddy/lmcaddy/internal/backup"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/internal/resident"
 	"github.com/lmcaddy/lmcaddy/node"
 )
 
@@ -76,7 +77,7 @@ func Prepare() {
 }
 
 // becomeProgram makes Caddy and our modules do what only our own program does: print errors as sentences, say where it serves,
-// and drop false warnings. An empty version stands for that of our module.
+// drop false warnings, and give back what only the start needed. An empty version stands for that of our module.
 func becomeProgram(version, configFile string) {
 	var once sync.Once
 	caddymodule.SetProgram(caddymodule.Program{
@@ -87,7 +88,10 @@ func becomeProgram(version, configFile string) {
 			})
 		},
 		Serving: func(addresses []string) {
-			once.Do(func() { fmt.Println("Serving on", strings.Join(addresses, ", ")) })
+			once.Do(func() {
+				fmt.Println("Serving on", strings.Join(addresses, ", "))
+				go func() { _ = resident.Release() }() // if it can't, that does no harm
+			})
 		},
 		PlainHTTP1: true,
 	})
