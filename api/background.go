@@ -119,7 +119,7 @@ func (c *call) followRun(run *node.Run, from int) error {
 	defer stream.close()
 	stream.await()
 	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
+	defer c.putBuffer(buf)
 	ctx := c.r.Context()
 	for isFirst := true; ; isFirst = false {
 		frames, next, err := run.Follow(ctx, (*buf)[:0], from)

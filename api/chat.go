@@ -40,7 +40,7 @@ func (c *call) chatCompletions() error {
 	}
 	if r.stream == nil {
 		buf := buffers.Get().(*[]byte)
-		defer buffers.Put(buf)
+		defer c.putBuffer(buf)
 		c.writeJSON(http.StatusOK, r.answer.AppendBody((*buf)[:0], r.gathered))
 	}
 	return nil

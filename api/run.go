@@ -153,7 +153,7 @@ func (r *run) read(ctx context.Context, resp *engineResponse, t *telling) error 
 	}
 	in, out := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
 	defer buffers.Put(in)
-	defer buffers.Put(out)
+	defer r.call.putBuffer(out)
 	for {
 		n, err := resp.Read(*in)
 		if n > 0 && r.rewrite(t.rewriter, out, (*in)[:n]) {
@@ -213,7 +213,7 @@ func (r *run) giveUp(t *telling) {
 	}
 	t.recorder.GiveUp()
 	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
+	defer r.call.putBuffer(buf)
 	r.finish(t.rewriter, buf)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -32,6 +33,7 @@ type writing struct {
 	limit  time.Duration        // how long a write may take
 	begun  time.Time            // when the current write began; zero: there is none
 	armed  bool                 // the timer runs
+	failed atomic.Bool          // a write has
 	over   bool                 // the request has ended, so its writer may not be used
 	leases []*supervisor.Lease  // that the request holds
 	only   [1]*supervisor.Lease // what leases begins with: most requests hold one
@@ -99,6 +101,7 @@ func (c *call) writeNow(p []byte, flush bool) error {
 	if err == nil || errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
+	c.writing.failed.Store(true)
 	c.cancel(errUnwritable)
 	return err
 }

@@ -25,6 +25,14 @@ const (
 // buffers are used to copy streams.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
+// putBuffer gives a buffer back that was written to the client. If a write failed, it isn't used for other requests: over HTTP/2, the server may
+// still be sending it when a write has failed.
+func (c *call) putBuffer(buf *[]byte) {
+	if !c.writing.failed.Load() {
+		buffers.Put(buf)
+	}
+}
+
 // stream is an answer of server-sent events, or of lines of JSON. Its header is sent with the first event, with the first comment, or some time after
 // the engine has begun to answer, whichever comes first.
 type stream struct {

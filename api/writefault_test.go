@@ -134,3 +134,36 @@ func TestPanic_OfAParallelChoiceKeepsItsStack(t *testing.T) {
 		})
 	}
 }
+
+// keeper is a writer of which a write has failed, though what was to be written may still be sent, as over HTTP/2.
+type keeper struct {
+	http.ResponseWriter
+
+	kept [][]byte
+}
+
+func (k *keeper) Write(p []byte) (int, error) {
+	k.kept = append(k.kept, p)
+	return 0, errors.New("stream closed")
+}
+
+// TestWrite_AFailedOneKeepsItsBytes: no other request's answer is written over them.
+func TestWrite_AFailedOneKeepsItsBytes(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	for _, stream := range []string{"true", "false"} {
+		k := &keeper{ResponseWriter: httptest.NewRecorder()}
+		body := `{"model":"tinychat","stream":` + stream + `,` + dialectAsks["chat"].body + `}`
+		s.Config.Handler.ServeHTTP(k, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/v1/chat/completions", strings.NewReader(body)))
+		if len(k.kept) == 0 {
+			t.Fatal("nothing was written")
+		}
+		kept, sent := k.kept[0], string(k.kept[0])
+		for range 20 {
+			s.chat(`,"stream":` + stream + `,"max_tokens":3`)
+		}
+		if string(kept) != sent {
+			t.Errorf("stream %s: %q has become %q", stream, sent, kept)
+		}
+	}
+}
