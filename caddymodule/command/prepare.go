@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -72,8 +73,20 @@ func Prepare() {
 	}
 	if command == "run" || command == "serve" {
 		caddymodule.FeedWatchdog()
+		collectLess()
 	}
 	wrapLog(func(core zapcore.Core) zapcore.Core { return plainErrors{core, os.Stderr, false} })
+}
+
+// garbagePercent is how much garbage there may be to what is in use. A busy server has about 11 MB in use, so half as much garbage again as
+// Go's 100 is little memory, and garbage collection takes a third less time.
+const garbagePercent = 150
+
+// collectLess has Go collect garbage less often, unless the environment says how often.
+func collectLess() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 }
 
 // becomeProgram makes Caddy and our modules do what only our own program does: print errors as sentences, say where it serves,

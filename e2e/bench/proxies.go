@@ -107,6 +107,7 @@ func startFloor(t testing.TB, upstream string) target {
 
 func startCaddy(t testing.TB, upstream string) target {
 	home := harness.NewBareHome(t)
+	home.Env = append(home.Env, "GOGC=100") // as any other program of Go's; ours sets more
 	port := harness.FreePort(t)
 	file := home.WriteFile("Caddyfile", fmt.Sprintf(`{
 	grace_period 15s
