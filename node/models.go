@@ -146,7 +146,10 @@ func (n *Node) Caps(m catalog.Model) request.Caps {
 	}
 	caps := request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
-		Reasoning: append([]string{}, m.Reasoning.Options...),
+		Reasoning: []string{},
+	}
+	if options := m.Reasoning.Options; options != nil {
+		caps.Reasoning = slices.Clip(options) // which nobody changes
 	}
 	if engine, ok := n.engineOf(&m).Wire.(wire.Describer); ok {
 		engine.Describe(&caps)

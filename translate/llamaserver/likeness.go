@@ -2,14 +2,16 @@ package llamaserver
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // likeness has the bytes around the text of the last plain chunk, of which most chunks differ only in their text. They needn't be parsed.
 type likeness struct {
-	before, after []byte
-	isTimed       bool // timings follow after
+	kept          []byte
+	before, after []byte // its parts
+	isTimed       bool   // timings follow after
 }
 
 // learn keeps the bytes around the text of a chunk, if it is plain: it has a piece of text, maybe timings, and nothing else to tell.
@@ -25,12 +27,13 @@ func (l *likeness) learn(data []byte, c *chunk) {
 	end := len(data)
 	if l.isTimed = c.timings != nil; l.isTimed { // timings differ from chunk to chunk
 		if end -= len(c.timings) + len("}"); end <= at+len(c.content) || !bytes.Equal(data[end:len(data)-1], c.timings) {
-			l.before = l.before[:0]
+			l.before = nil
 			return
 		}
 	}
-	l.before = append(l.before[:0], data[:at]...)
-	l.after = append(l.after[:0], data[at+len(c.content):end]...)
+	l.kept = append(slices.Grow(l.kept[:0], end-len(c.content)), data[:at]...)
+	l.kept = append(l.kept, data[at+len(c.content):end]...)
+	l.before, l.after = l.kept[:at], l.kept[at:]
 }
 
 // match returns the text of a chunk that is like the one that was learnt, as JSON, and its timings, if it has some.
