@@ -142,13 +142,13 @@ func (b *Body) String(key string) (string, *translate.Error) {
 
 // Bool returns a top-level field that must be a boolean if it is given. null counts as absent.
 func (b *Body) Bool(key string) (bool, *translate.Error) {
-	switch v := b.Get(key); v.Type {
-	case gjson.True, gjson.False:
-		return v.Type == gjson.True, nil
-	case gjson.Null:
+	switch string(b.Value(key)) {
+	case "true":
+		return true, nil
+	case "false", "null", "":
 		return false, nil
 	default:
-		return false, WrongType(key, "a boolean", v)
+		return false, WrongType(key, "a boolean", b.Get(key))
 	}
 }
 
