@@ -7,11 +7,11 @@
 //
 // The store's folder:
 //
-//	key                  32 random bytes, the secret of the chains
+//	key                  32 random bytes, the secret by which chains differ from others and descriptions are authenticated
 //	written.json         the number of bytes written today
 //	launch/<random>/     the folder of a shelf; all of them are removed when the store is opened
 //	<print>/<id>.kv      a state, as the engine wrote it
-//	<print>/<id>.json    its description: whose it is, the chain of its prompt, its size and its checksum
+//	<print>/<id>.json    its description: whose it is, the chain of its prompt, encrypted, its size and its checksum
 //
 // A state is valid only with its description, which is written last and authenticated with the key. Whatever else is found
 // when the store is opened (a half of a state, a description of another home, temporary files) is removed. So a crash at any
