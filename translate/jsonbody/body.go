@@ -27,6 +27,7 @@ type Body struct {
 	fields   []field
 	Messages []Message // empty unless the field "messages" is an array
 	cuts     []Cut     // in order
+	hasLong  bool      // a string has an escape of six bytes
 }
 
 // fewNames is how many names the open objects of most bodies have.
@@ -56,6 +57,7 @@ func ScanInto(list []Message, raw []byte) (*Body, *translate.Error) {
 	if err := b.scanFields(&s); err != nil {
 		return nil, err
 	}
+	b.hasLong = s.long
 	return s.ended(b)
 }
 

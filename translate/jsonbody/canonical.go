@@ -2,10 +2,10 @@ package jsonbody
 
 import "bytes"
 
-// IsCanonical reports whether a JSON string that was scanned is as [AppendString] writes its text. It is also false for a string with
+// IsCanonical reports whether a JSON string in the body is as [AppendString] writes its text. It is also false for a string with
 // an escape of six bytes that is written so.
-func IsCanonical(value []byte) bool {
-	return hasOnlyShortEscapes(value) && !hasEscapedSlash(value) && !hasLineSeparator(value)
+func (b *Body) IsCanonical(value []byte) bool {
+	return (!b.hasLong || hasOnlyShortEscapes(value)) && !hasEscapedSlash(value) && !hasLineSeparator(value)
 }
 
 // hasOnlyShortEscapes reports whether all escapes have two bytes.

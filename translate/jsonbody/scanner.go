@@ -20,6 +20,7 @@ type Scanner struct {
 	Lenient bool // the JSON is from an engine: names may repeat, and bytes of strings aren't checked
 	Deep    bool // the JSON is nested too deeply
 	Values  int  // that were read so far, including those within others
+	long    bool // an escape of six bytes was read
 	names   [][]byte
 	list    *[]Message // receives the messages of a request, unless it is nil
 }

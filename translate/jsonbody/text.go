@@ -150,6 +150,7 @@ func common(w uint32) int {
 // unicodeEscape reads an escape other than the short ones: \u and four digits, or two of these that are a surrogate pair.
 func (s *Scanner) unicodeEscape(i int) (size int, _ *translate.Error) {
 	p := s.Data[i:]
+	s.long = true
 	switch {
 	case !isUnicodeEscape(p):
 		s.Pos = i

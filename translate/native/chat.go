@@ -40,7 +40,7 @@ func ParseChat(body *jsonbody.Body, model string, caps request.Caps) (*Chat, *tr
 	}
 	c.Chat.Thinks = caps.Thinks() && jsonbody.Unquote(body.Value("reasoning")) != "off"
 	var err *translate.Error
-	c.Input, err = parseInput(body.Value("input"), caps)
+	c.Input, err = parseInput(body, caps)
 	return c, err
 }
 

@@ -61,13 +61,14 @@ type image struct {
 }
 
 // parseInput parses the input: a text, or an array of texts and images. Together they form one message of the user.
-func parseInput(input []byte, caps request.Caps) (translate.Item, *translate.Error) {
+func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *translate.Error) {
 	item := translate.Item{Kind: translate.ItemMessage, Role: translate.RoleUser}
+	input := body.Value("input")
 	switch {
 	case !jsonbody.IsGiven(input):
 		return item, translate.Missing("input")
 	case input[0] == '"':
-		item.Parts = []translate.Part{request.TextPart(input)}
+		item.Parts = []translate.Part{request.TextPart(body, input)}
 		return item, nil
 	case input[0] != '[':
 		return item, wrongType("input", "a string or an array", input)
@@ -77,7 +78,7 @@ func parseInput(input []byte, caps request.Caps) (translate.Item, *translate.Err
 		if len(item.Parts) == request.MaxParts {
 			return item, translate.Invalid("invalid_value", "input", `"input" must hold at most `+strconv.Itoa(request.MaxParts)+` items.`)
 		}
-		p, err := parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, caps, &all)
+		p, err := parsePart("input["+strconv.Itoa(len(item.Parts))+"]", part, body, caps, &all)
 		item.Parts = append(item.Parts, p)
 		if err != nil {
 			return item, err
@@ -112,7 +113,7 @@ func inputPartOf(object []byte) (p inputPart) {
 	return p
 }
 
-func parsePart(where string, raw []byte, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
+func parsePart(where string, raw []byte, body *jsonbody.Body, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
 	if raw[0] != '{' {
 		return part, wrongType(where, "an object", raw)
 	}
@@ -128,7 +129,7 @@ func parsePart(where string, raw []byte, caps request.Caps, all *request.Images)
 	switch kind := jsonbody.Unquote(p.kind); kind {
 	case "message", "text": // "text" is in examples of the API's documentation
 		if err = checkString(where+".content", p.content); err == nil {
-			part = request.TextPart(p.content)
+			part = request.TextPart(body, p.content)
 		}
 	case "image":
 		if !caps.Vision {

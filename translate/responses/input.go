@@ -22,7 +22,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 		if r.IsProbe = len(input) == len(`""`) && r.Previous == "" && r.Instructions == nil; r.IsProbe {
 			r.edit.Set("max_tokens", "1")
 		}
-		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(input)}}}
+		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(p.body, input)}}}
 		return nil
 	case input[0] != '[':
 		return wrongType("input", "a string or an array", input)
@@ -49,6 +49,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 
 // inputParser parses the items of an input.
 type inputParser struct {
+	body   *jsonbody.Body
 	model  string
 	caps   request.Caps
 	index  int // of the current item
@@ -245,7 +246,7 @@ func (p *inputParser) content(field string, content []byte, hasImages bool) ([]t
 	case !jsonbody.IsGiven(content):
 		return nil, nil
 	case isString(content):
-		return []translate.Part{request.TextPart(content)}, nil
+		return []translate.Part{request.TextPart(p.body, content)}, nil
 	case content[0] != '[':
 		return nil, wrongType(p.path(field), "a string or an array", content)
 	}
@@ -328,7 +329,7 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 	if !isString(text) {
 		return part, wrongType(at.path(p, member), "a string", text)
 	}
-	return request.TextPart(text), nil
+	return request.TextPart(p.body, text), nil
 }
 
 // image reads an image, whose "detail" has no effect. Some clients nest the URL as in a chat.
