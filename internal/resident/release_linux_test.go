@@ -13,7 +13,7 @@ import (
 // resident returns how much of the program's file is resident, in kB.
 func resident(t *testing.T) (kB uint64) {
 	t.Helper()
-	self, err := process.NewProcess(int32(os.Getpid())) //nolint:gosec // it is in range
+	self, err := process.NewProcess(int32(os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
