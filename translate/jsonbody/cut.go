@@ -67,11 +67,6 @@ func (b *Body) joined(raw []byte) *Body {
 // Message returns the JSON of a message, which must not be changed.
 func (b *Body) Message(i int) []byte { return b.part(b.Messages[i].From, b.Messages[i].To) }
 
-// MessagePieces is Message without a copy: it appends the pieces of a message.
-func (b *Body) MessagePieces(dst [][]byte, i int) [][]byte {
-	return b.appendPieces(dst, b.Messages[i].From, b.Messages[i].To)
-}
-
 // part returns a part of the body.
 func (b *Body) part(from, to int) []byte {
 	if len(b.cutsIn(from, to)) == 0 {
