@@ -94,6 +94,7 @@ func TestPrompter_Common(t *testing.T) {
 			claude(block("Be brief.", ""), block("Hi", ""), `,{"role":"assistant","content":"Hello"},{"role":"user","content":`+block("Again", mark)+`}`), 3, true,
 		},
 		"a text that goes on":     {`{"prompt":"` + long + `"}`, `{"prompt":"` + long + `and so on"}`, 15, true},
+		"a very long text":        {`{"prompt":"` + strings.Repeat(long, 20) + `"}`, `{"prompt":"` + strings.Repeat(long, 20) + `and so on"}`, 151, true},
 		"a long text and another": {`{"prompt":"` + long + `"}`, `{"prompt":"Hello ` + long + `"}`, 0, false},
 		"a begun answer":          {chat("", sys, hi, `{"content":"Hel","role":"assistant"}`), chat("", sys, hi, answer, again), 3, true},
 		"a begun answer in parts": {chat("", sys, hi, `{"role":"assistant","content":`+block("Hel", "")+`}`), chat("", sys, hi, answer, again), 3, true},

@@ -17,9 +17,13 @@ var headFields = []string{"tools", "chat_template_kwargs", "reasoning_effort"}
 // imageWeight stands for an image, which has as many tokens as some kilobytes of text, whatever the size of its file.
 const imageWeight = 1024
 
-// textLink is the distance between the links of a text, in bytes. What follows the last one has none, since the next prompt probably goes on
-// where the text has ended.
-const textLink = 256
+// The distance between the links of a text, in bytes: near its beginning, and after nearText. What follows the last one has none, since the next
+// prompt probably goes on where the text has ended.
+const (
+	textLink = 256
+	nearText = 32 << 10
+	farLink  = 2 << 10
+)
 
 // AddChat adds the prompt of a chat to m, as a [Prompter] does. It doesn't apply the template: prompts whose messages are the same begin alike, and
 // that is all that the chain has to tell.
@@ -123,9 +127,12 @@ func AddText(c *request.Completion, prompt int, m *prefix.Maker) {
 	text := c.Prompts[prompt]
 	text = text[:len(text)-1] // without the closing quote or bracket
 	isShort := len(text) <= textLink
-	for len(text) > textLink {
-		m.Message(text[:textLink])
-		text = text[textLink:]
+	for at, size := 0, textLink; len(text) > size; {
+		m.Message(text[:size])
+		text = text[size:]
+		if at += size; at >= nearText {
+			size = farLink
+		}
 	}
 	switch {
 	case c.Suffix != "":
