@@ -164,8 +164,9 @@ func TestGrace_ASecondInterruptEndsTheServerAtOnce(t *testing.T) {
 	o := ofOlder(t, reloadTo("60s"))
 	o.begin(t, "SIGINT")
 	o.Signal(syscall.SIGINT)
-	if status := o.WaitEnd(slack); status != 2 {
+	if status := o.WaitExit(slack); status != 2 {
 		t.Errorf("status %d, want 2", status)
 	}
+	o.WaitNoEngine(harness.Patience)
 	o.stream.WaitEnd()
 }
