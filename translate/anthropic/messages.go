@@ -42,7 +42,7 @@ func ParseCount(body *jsonbody.Body, caps request.Caps) (*Messages, *translate.E
 	case !jsonbody.IsGiven(given):
 		return nil, translate.Missing("messages")
 	case !isOfType(given, jsonbody.AnArray):
-		return nil, jsonbody.WrongType("messages", "an array", gjson.ParseBytes(given))
+		return nil, jsonbody.WrongJSON("messages", "an array", given)
 	case len(body.Messages) == 0:
 		return nil, translate.Invalid("invalid_value", "messages", `"messages" must hold at least one message.`)
 	case len(body.Messages) > request.MaxMessages:

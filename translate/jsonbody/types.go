@@ -14,6 +14,11 @@ func WrongType(key, want string, got gjson.Result) *translate.Error {
 	return translate.Invalid("invalid_type", key, `"`+key+`" must be `+want+`, not `+TypeName(got)+`.`)
 }
 
+// WrongJSON is [WrongType] of a field that is given as JSON.
+func WrongJSON(key, want string, got []byte) *translate.Error {
+	return WrongType(key, want, gjson.ParseBytes(got))
+}
+
 // TypeName describes a value for messages: "a string", "the number 1".
 func TypeName(v gjson.Result) string {
 	switch {

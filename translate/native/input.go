@@ -71,7 +71,7 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 		item.Parts = []translate.Part{request.TextPart(body, input)}
 		return item, nil
 	case input[0] != '[':
-		return item, wrongType("input", "a string or an array", input)
+		return item, jsonbody.WrongJSON("input", "a string or an array", input)
 	}
 	var all request.Images
 	for part := range jsonbody.Elements(input) {
@@ -88,10 +88,6 @@ func parseInput(body *jsonbody.Body, caps request.Caps) (translate.Item, *transl
 		return item, translate.Invalid("invalid_value", "input", `"input" must hold at least one item.`)
 	}
 	return item, nil
-}
-
-func wrongType(path, want string, value []byte) *translate.Error {
-	return jsonbody.WrongType(path, want, gjson.ParseBytes(value))
 }
 
 // inputPart is a part of an input: its known fields, as JSON; nil if they are absent.
@@ -115,7 +111,7 @@ func inputPartOf(object []byte) (p inputPart) {
 
 func parsePart(where string, raw []byte, body *jsonbody.Body, caps request.Caps, all *request.Images) (part translate.Part, err *translate.Error) {
 	if raw[0] != '{' {
-		return part, wrongType(where, "an object", raw)
+		return part, jsonbody.WrongJSON(where, "an object", raw)
 	}
 	p := inputPartOf(raw)
 	switch {
@@ -124,7 +120,7 @@ func parsePart(where string, raw []byte, body *jsonbody.Body, caps request.Caps,
 	case p.kind == nil:
 		return part, translate.Missing(where + ".type")
 	case p.kind[0] != '"':
-		return part, wrongType(where+".type", "a string", p.kind)
+		return part, jsonbody.WrongJSON(where+".type", "a string", p.kind)
 	}
 	switch kind := jsonbody.Unquote(p.kind); kind {
 	case "message", "text": // "text" is in examples of the API's documentation
@@ -150,7 +146,7 @@ func checkString(where string, value []byte) *translate.Error {
 	case !jsonbody.IsGiven(value):
 		return translate.Missing(where)
 	case value[0] != '"':
-		return wrongType(where, "a string", value)
+		return jsonbody.WrongJSON(where, "a string", value)
 	default:
 		return nil
 	}

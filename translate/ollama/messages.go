@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -115,18 +113,14 @@ func messageFieldsOf(message []byte) (f messageFields) {
 // isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
-func wrongType(path, want string, value []byte) *translate.Error {
-	return jsonbody.WrongType(path, want, gjson.ParseBytes(value))
-}
-
 // message converts one message.
 func (c *conversation) message(raw []byte) *translate.Error {
 	if raw[0] != '{' {
-		return wrongType(c.path(""), "an object", raw)
+		return jsonbody.WrongJSON(c.path(""), "an object", raw)
 	}
 	m := messageFieldsOf(raw)
 	if !isString(m.role) {
-		return wrongType(c.path(".role"), "a string", m.role)
+		return jsonbody.WrongJSON(c.path(".role"), "a string", m.role)
 	}
 	given := jsonbody.Unquote(m.role)
 	word := strings.ToLower(given)
@@ -134,7 +128,7 @@ func (c *conversation) message(raw []byte) *translate.Error {
 	case !slices.Contains(roles, word):
 		return translate.Invalid("invalid_value", c.path(".role"), `"`+c.path(".role")+`" must be "system", "user", "assistant" or "tool", not `+request.QuoteShort(given)+`.`)
 	case jsonbody.IsGiven(m.content) && !isString(m.content):
-		return wrongType(c.path(".content"), "a string", m.content)
+		return jsonbody.WrongJSON(c.path(".content"), "a string", m.content)
 	}
 	c.before, c.role = c.role, word
 	parts := []request.Content{{}}
@@ -166,13 +160,13 @@ func (c *conversation) readImages(images []byte) (all []*translate.Image, _ *tra
 	case !jsonbody.IsGiven(images):
 		return nil, nil
 	case images[0] != '[':
-		return nil, wrongType(c.path(".images"), "an array", images)
+		return nil, jsonbody.WrongJSON(c.path(".images"), "an array", images)
 	}
 	for given := range jsonbody.Elements(images) {
 		at := c.path(".images[" + strconv.Itoa(len(all)) + "]")
 		switch {
 		case !isString(given):
-			return nil, wrongType(at, "a string of base64", given)
+			return nil, jsonbody.WrongJSON(at, "a string of base64", given)
 		case !c.caps.Vision:
 			return nil, translate.Invalid("unsupported_content", at, "The model does not take images: choose a model with vision.")
 		}
@@ -195,9 +189,9 @@ func (c *conversation) assistant(m *messageFields) *translate.Error {
 	c.pending = c.pending[:0]
 	switch {
 	case jsonbody.IsGiven(m.thinking) && !isString(m.thinking):
-		return wrongType(c.path(".thinking"), "a string", m.thinking)
+		return jsonbody.WrongJSON(c.path(".thinking"), "a string", m.thinking)
 	case jsonbody.IsGiven(m.calls) && m.calls[0] != '[':
-		return wrongType(c.path(".tool_calls"), "an array", m.calls)
+		return jsonbody.WrongJSON(c.path(".tool_calls"), "an array", m.calls)
 	}
 	calls := jsonbody.ElementsAtMost(request.MaxCalls, m.calls)
 	if len(calls) > request.MaxCalls {
@@ -217,13 +211,13 @@ func (c *conversation) assistant(m *messageFields) *translate.Error {
 // call appends a call of the assistant's. One without an id gets one, by which its result is found.
 func (c *conversation) call(path string, raw []byte) *translate.Error {
 	if raw[0] != '{' {
-		return wrongType(path, "an object", raw)
+		return jsonbody.WrongJSON(path, "an object", raw)
 	}
 	f := callFieldsOf(raw)
 	made := call{jsonbody.Unquote(f.id), jsonbody.Unquote(f.name)}
 	switch {
 	case jsonbody.IsGiven(f.id) && !isString(f.id):
-		return wrongType(path+".id", "a string", f.id)
+		return jsonbody.WrongJSON(path+".id", "a string", f.id)
 	case made.name == "":
 		return translate.Missing(path + ".function.name")
 	case len(made.id) > jsonbody.MaxNameLength || len(made.name) > jsonbody.MaxNameLength:
@@ -270,7 +264,7 @@ func (c *conversation) result(m *messageFields) *translate.Error {
 		given[i] = jsonbody.Unquote(field.value)
 		switch {
 		case jsonbody.IsGiven(field.value) && !isString(field.value):
-			return wrongType(c.path(field.name), "a string", field.value)
+			return jsonbody.WrongJSON(c.path(field.name), "a string", field.value)
 		case len(given[i]) > jsonbody.MaxNameLength:
 			return translate.Invalid("invalid_value", c.path(field.name), `"`+c.path(field.name)+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
 		}

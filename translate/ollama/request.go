@@ -41,7 +41,7 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Err
 		r.IsEmpty = true
 		return r, nil
 	case given[0] != '[':
-		return nil, wrongType("messages", "an array", given)
+		return nil, jsonbody.WrongJSON("messages", "an array", given)
 	case len(body.Messages) == 0:
 		r.IsEmpty = true
 		return r, nil
@@ -111,7 +111,7 @@ func givenText(body *jsonbody.Body, name string) ([]byte, *translate.Error) {
 	case !jsonbody.IsGiven(text), len(text) == len(`""`) && isString(text):
 		return nil, nil
 	case !isString(text):
-		return nil, wrongType(name, "a string", text)
+		return nil, jsonbody.WrongJSON(name, "a string", text)
 	default:
 		return text, nil
 	}

@@ -66,7 +66,7 @@ func checkTypes(body *jsonbody.Body) *translate.Error {
 	for name, value := range body.All() {
 		want, known := chatTypes[string(name)]
 		if known && want&jsonbody.TypeOf(value) == 0 && (value[0] != 'n' || string(name) == "messages") {
-			return jsonbody.WrongType(string(name), want.String(), gjson.ParseBytes(value))
+			return jsonbody.WrongJSON(string(name), want.String(), value)
 		}
 	}
 	return nil

@@ -98,7 +98,7 @@ func messageFieldsOf(message []byte) (f messageFields) {
 
 func (r *messageRewriter) message(raw []byte) *translate.Error {
 	if raw[0] != '{' {
-		return wrongType(r.path(""), "an object", raw)
+		return jsonbody.WrongJSON(r.path(""), "an object", raw)
 	}
 	m := messageFieldsOf(raw)
 	role := jsonbody.Unquote(m.role)
@@ -106,7 +106,7 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 	case !jsonbody.IsGiven(m.role):
 		return translate.Missing(r.path(".role"))
 	case m.role[0] != '"':
-		return wrongType(r.path(".role"), "a string", m.role)
+		return jsonbody.WrongJSON(r.path(".role"), "a string", m.role)
 	case !slices.Contains(roles, role):
 		return translate.Invalid("invalid_value", r.path(".role"), `"`+r.path(".role")+`" must be "system", "developer", "user", "assistant" or "tool", not `+request.QuoteShort(role)+`.`)
 	}
@@ -130,11 +130,6 @@ func (r *messageRewriter) message(raw []byte) *translate.Error {
 	return nil
 }
 
-// wrongType is the error of a field that has another type than it should.
-func wrongType(path, want string, got []byte) *translate.Error {
-	return jsonbody.WrongType(path, want, gjson.ParseBytes(got))
-}
-
 // content reads the content of a message. A message of the assistant with calls needs none, and neither does a tool's.
 func (r *messageRewriter) content(content []byte, role string) *translate.Error {
 	switch {
@@ -152,7 +147,7 @@ func (r *messageRewriter) content(content []byte, role string) *translate.Error 
 	case content[0] == '[':
 		return r.parts(content)
 	default:
-		return wrongType(r.path(".content"), "a string or an array", content)
+		return jsonbody.WrongJSON(r.path(".content"), "a string or an array", content)
 	}
 }
 
@@ -180,7 +175,7 @@ func (r *messageRewriter) parts(parts []byte) *translate.Error {
 func (r *messageRewriter) part(n int, part []byte) *translate.Error {
 	path := func(field string) string { return r.path(".content[" + strconv.Itoa(n) + "]" + field) }
 	if part[0] != '{' {
-		return wrongType(path(""), "an object", part)
+		return jsonbody.WrongJSON(path(""), "an object", part)
 	}
 	var kind string
 	var text, refusal, image []byte
@@ -202,7 +197,7 @@ func (r *messageRewriter) part(n int, part []byte) *translate.Error {
 			text = refusal
 		}
 		if len(text) == 0 || text[0] != '"' {
-			return wrongType(path("."+kind), "a string", text)
+			return jsonbody.WrongJSON(path("."+kind), "a string", text)
 		}
 		r.dst = append(append(append(r.dst, `{"type":"text","text":`...), text...), '}')
 		return nil
@@ -246,7 +241,7 @@ func (r *messageRewriter) name(name string, value []byte) *translate.Error {
 	case !jsonbody.IsGiven(value):
 		return nil
 	case value[0] != '"':
-		return wrongType(r.path("."+name), "a string", value)
+		return jsonbody.WrongJSON(r.path("."+name), "a string", value)
 	case len(text) > jsonbody.MaxNameLength:
 		path := r.path("." + name)
 		return translate.Invalid("invalid_value", path, `"`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
@@ -265,7 +260,7 @@ func (r *messageRewriter) reasoning(m *messageFields) *translate.Error {
 		switch value := thought.value; {
 		case !jsonbody.IsGiven(value), string(value) == `""`:
 		case value[0] != '"':
-			return wrongType(r.path("."+string(thought.name)), "a string", value)
+			return jsonbody.WrongJSON(r.path("."+string(thought.name)), "a string", value)
 		default:
 			r.dst = append(append(r.dst, `,"reasoning_content":`...), value...)
 			return nil
@@ -281,7 +276,7 @@ func (r *messageRewriter) calls(v []byte) *translate.Error {
 	case !jsonbody.IsGiven(v):
 		return nil
 	case v[0] != '[':
-		return wrongType(path, "an array", v)
+		return jsonbody.WrongJSON(path, "an array", v)
 	}
 	n := 0
 	for call := range jsonbody.Elements(v) {
@@ -306,13 +301,13 @@ func (r *messageRewriter) calls(v []byte) *translate.Error {
 
 func (r *messageRewriter) call(path string, call []byte) *translate.Error {
 	if call[0] != '{' {
-		return wrongType(path, "an object", call)
+		return jsonbody.WrongJSON(path, "an object", call)
 	}
 	c := callFieldsOf(call)
 	id, name := jsonbody.Unquote(c.id), jsonbody.Unquote(c.name)
 	switch {
 	case jsonbody.IsGiven(c.id) && c.id[0] != '"':
-		return wrongType(path+".id", "a string", c.id)
+		return jsonbody.WrongJSON(path+".id", "a string", c.id)
 	case len(c.name) == 0 || c.name[0] != '"':
 		return translate.Missing(path + ".function.name")
 	case len(id) > jsonbody.MaxNameLength || len(name) > jsonbody.MaxNameLength:

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
@@ -20,7 +18,7 @@ func texts(body *jsonbody.Body, key string, most int) ([]json.RawMessage, *trans
 	case isText(raw), areTokens(raw):
 		return []json.RawMessage{raw}, nil
 	case jsonbody.TypeOf(raw) != jsonbody.AnArray:
-		return nil, jsonbody.WrongType(key, "a string or an array", gjson.ParseBytes(raw))
+		return nil, jsonbody.WrongJSON(key, "a string or an array", raw)
 	}
 	var all []json.RawMessage
 	for item := range jsonbody.Elements(raw) {

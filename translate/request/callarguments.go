@@ -71,7 +71,7 @@ func argumentsOf(path string, given []byte) (arguments []byte, isGiven bool, err
 		arguments, err = argumentsIn(path, given)
 		return arguments, false, err
 	case given[0] != '"':
-		return nil, false, jsonbody.WrongType(path, "a string or an object", gjson.ParseBytes(given))
+		return nil, false, jsonbody.WrongJSON(path, "a string or an object", given)
 	}
 	text := jsonbody.Unquoted(given)
 	arguments, err = argumentsIn(path, text)

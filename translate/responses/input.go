@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
@@ -25,7 +23,7 @@ func (r *Request) parseInput(input []byte, p *inputParser) *translate.Error {
 		r.Input = []translate.Item{{Kind: translate.ItemMessage, Role: translate.RoleUser, Parts: []translate.Part{request.TextPart(p.body, input)}}}
 		return nil
 	case input[0] != '[':
-		return wrongType("input", "a string or an array", input)
+		return jsonbody.WrongJSON("input", "a string or an array", input)
 	}
 	for item := range jsonbody.Elements(input) {
 		if p.index == request.MaxMessages {
@@ -118,14 +116,10 @@ func (v *inputItem) field(name []byte) *[]byte {
 // isString reports whether a field is a string, and wrongType returns the error of one that isn't what it should be.
 func isString(value []byte) bool { return len(value) > 0 && value[0] == '"' }
 
-func wrongType(path, want string, value []byte) *translate.Error {
-	return jsonbody.WrongType(path, want, gjson.ParseBytes(value))
-}
-
 // optional reads a field of an item that is a string if it is given, and required one that must not be empty.
 func (p *inputParser) optional(field string, value []byte) (string, *translate.Error) {
 	if jsonbody.IsGiven(value) && !isString(value) {
-		return "", wrongType(p.path(field), "a string", value)
+		return "", jsonbody.WrongJSON(p.path(field), "a string", value)
 	}
 	return jsonbody.Unquote(value), nil
 }
@@ -150,7 +144,7 @@ var skipped = map[string]bool{
 
 func (p *inputParser) item(raw []byte) *translate.Error {
 	if raw[0] != '{' {
-		return wrongType(p.path(""), "an object", raw)
+		return jsonbody.WrongJSON(p.path(""), "an object", raw)
 	}
 	v := inputItemOf(raw)
 	kind, err := p.optional(".type", v.kind)
@@ -248,7 +242,7 @@ func (p *inputParser) content(field string, content []byte, hasImages bool) ([]t
 	case isString(content):
 		return []translate.Part{request.TextPart(p.body, content)}, nil
 	case content[0] != '[':
-		return nil, wrongType(p.path(field), "a string or an array", content)
+		return nil, jsonbody.WrongJSON(p.path(field), "a string or an array", content)
 	}
 	list := jsonbody.ElementsAtMost(request.MaxParts, content)
 	if len(list) > request.MaxParts {
@@ -299,13 +293,13 @@ func inputPartOf(object []byte) (v inputPartFields) {
 
 func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part translate.Part, _ *translate.Error) {
 	if raw[0] != '{' {
-		return part, wrongType(at.path(p, ""), "an object", raw)
+		return part, jsonbody.WrongJSON(at.path(p, ""), "an object", raw)
 	}
 	v := inputPartOf(raw)
 	kind := jsonbody.Unquote(v.kind)
 	switch {
 	case jsonbody.IsGiven(v.kind) && !isString(v.kind):
-		return part, wrongType(at.path(p, ".type"), "a string", v.kind)
+		return part, jsonbody.WrongJSON(at.path(p, ".type"), "a string", v.kind)
 	case kind == "":
 		return part, translate.Missing(at.path(p, ".type"))
 	}
@@ -327,7 +321,7 @@ func (p *inputParser) part(at partPlace, raw []byte, hasImages bool) (part trans
 		return part, translate.Invalid("invalid_value", where, `"`+where+`" must be "input_text", "output_text" or "input_image", not `+request.QuoteShort(kind)+`.`)
 	}
 	if !isString(text) {
-		return part, wrongType(at.path(p, member), "a string", text)
+		return part, jsonbody.WrongJSON(at.path(p, member), "a string", text)
 	}
 	return request.TextPart(p.body, text), nil
 }
@@ -349,7 +343,7 @@ func (p *inputParser) image(where string, url []byte) (part translate.Part, err 
 	case !jsonbody.IsGiven(url):
 		return part, translate.Invalid("missing_required_parameter", where, `"`+where+`" is required: this server keeps no files.`)
 	case !isString(url):
-		return part, wrongType(where, "a string", url)
+		return part, jsonbody.WrongJSON(where, "a string", url)
 	}
 	part.Image, err = p.images.Read(where, jsonbody.Unquoted(url))
 	return part, err
