@@ -213,11 +213,11 @@ func (c *conversation) call(path string, raw []byte) *translate.Error {
 	if raw[0] != '{' {
 		return jsonbody.WrongJSON(path, "an object", raw)
 	}
-	f := callFieldsOf(raw)
-	made := call{jsonbody.Unquote(f.id), jsonbody.Unquote(f.name)}
+	f := request.CallFieldsOf(raw)
+	made := call{jsonbody.Unquote(f.ID), jsonbody.Unquote(f.Name)}
 	switch {
-	case jsonbody.IsGiven(f.id) && !isString(f.id):
-		return jsonbody.WrongJSON(path+".id", "a string", f.id)
+	case jsonbody.IsGiven(f.ID) && !isString(f.ID):
+		return jsonbody.WrongJSON(path+".id", "a string", f.ID)
 	case made.name == "":
 		return translate.Missing(path + ".function.name")
 	case len(made.id) > jsonbody.MaxNameLength || len(made.name) > jsonbody.MaxNameLength:
@@ -228,29 +228,7 @@ func (c *conversation) call(path string, raw []byte) *translate.Error {
 	}
 	c.calls++
 	c.pending = append(c.pending, made)
-	return c.out.Call(made.id, made.name, path+".function.arguments", f.arguments)
-}
-
-// callFields are the known fields of a call, as JSON; nil if they are absent.
-type callFields struct{ id, name, arguments []byte }
-
-func callFieldsOf(call []byte) (f callFields) {
-	for name, value := range jsonbody.Members(call) {
-		switch string(name) {
-		case "id":
-			f.id = value
-		case "function":
-			for name, value := range jsonbody.Members(value) {
-				switch string(name) {
-				case "name":
-					f.name = value
-				case "arguments":
-					f.arguments = value
-				}
-			}
-		}
-	}
-	return f
+	return c.out.Call(made.id, made.name, path+".function.arguments", f.Arguments)
 }
 
 // result adds the id of the call that a message of a tool answers: the one that it gives, or else that of the first call of the tool

@@ -303,12 +303,12 @@ func (r *messageRewriter) call(path string, call []byte) *translate.Error {
 	if call[0] != '{' {
 		return jsonbody.WrongJSON(path, "an object", call)
 	}
-	c := callFieldsOf(call)
-	id, name := jsonbody.Unquote(c.id), jsonbody.Unquote(c.name)
+	c := request.CallFieldsOf(call)
+	id, name := jsonbody.Unquote(c.ID), jsonbody.Unquote(c.Name)
 	switch {
-	case jsonbody.IsGiven(c.id) && c.id[0] != '"':
-		return jsonbody.WrongJSON(path+".id", "a string", c.id)
-	case len(c.name) == 0 || c.name[0] != '"':
+	case jsonbody.IsGiven(c.ID) && c.ID[0] != '"':
+		return jsonbody.WrongJSON(path+".id", "a string", c.ID)
+	case len(c.Name) == 0 || c.Name[0] != '"':
 		return translate.Missing(path + ".function.name")
 	case len(id) > jsonbody.MaxNameLength || len(name) > jsonbody.MaxNameLength:
 		return translate.Invalid("invalid_value", path, `The id and the name of "`+path+`" must have at most `+strconv.Itoa(jsonbody.MaxNameLength)+` bytes.`)
@@ -318,29 +318,7 @@ func (r *messageRewriter) call(path string, call []byte) *translate.Error {
 		r.dst = append(jsonbody.AppendString(append(r.dst, `"id":`...), id), ',')
 	}
 	r.dst = jsonbody.AppendString(append(r.dst, `"type":"function","function":{"name":`...), name)
-	dst, err := request.AppendArguments(append(r.dst, `,"arguments":`...), path+".function.arguments", c.arguments)
+	dst, err := request.AppendArguments(append(r.dst, `,"arguments":`...), path+".function.arguments", c.Arguments)
 	r.dst = append(dst, `}}`...)
 	return err
-}
-
-// callFields are the known fields of a call, as JSON; nil if they are absent.
-type callFields struct{ id, name, arguments []byte }
-
-func callFieldsOf(call []byte) (c callFields) {
-	for name, value := range jsonbody.Members(call) {
-		switch string(name) {
-		case "id":
-			c.id = value
-		case "function":
-			for name, value := range jsonbody.Members(value) {
-				switch string(name) {
-				case "name":
-					c.name = value
-				case "arguments":
-					c.arguments = value
-				}
-			}
-		}
-	}
-	return c
 }
