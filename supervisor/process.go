@@ -111,16 +111,8 @@ func (p *process) run(engine Process, l Launch) {
 
 // execute launches the engine, waits until nothing is left of it, and returns how it ended.
 func (p *process) execute(engine Process, l Launch) error {
-	build, err := engine.Probe(p.ctx)
+	build, err := p.prepare(engine, &l)
 	if err != nil {
-		return err
-	}
-	if preparer, ok := engine.(Preparer); ok {
-		if err := preparer.Prepare(p.ctx, &l); err != nil {
-			return err
-		}
-	}
-	if err := p.settle(&l, build); err != nil {
 		return err
 	}
 	if l.Folder != "" {
@@ -176,6 +168,20 @@ func (p *process) execute(engine Process, l Launch) error {
 	defer stopMonitor()
 	defer record.Remove()
 	return p.wait(cmd, now, mark)
+}
+
+// prepare completes a launch for the installed build of the engine, which it returns.
+func (p *process) prepare(engine Process, l *Launch) (Build, error) {
+	build, err := engine.Probe(p.ctx)
+	if err != nil {
+		return Build{}, err
+	}
+	if preparer, ok := engine.(Preparer); ok {
+		if err := preparer.Prepare(p.ctx, l); err != nil {
+			return Build{}, err
+		}
+	}
+	return build, p.settle(l, build)
 }
 
 // wait waits for the process to exit, ends the descendants that are left, and returns how it ended.
