@@ -1,6 +1,6 @@
 // Package prefix identifies prompts by their beginnings. Engines use the state of a prompt again for any other that begins like
 // it, so the question is always how much two prompts have in common. It is answered without a tokenizer and without the prompts
-// themselves: by chains of keyed hashes.
+// themselves: by chains of hashes.
 package prefix
 
 import (

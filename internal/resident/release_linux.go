@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Release gives the memory back that the start of the program has used and that nothing may need any more: garbage, and the pages
-// of code and constants. What is needed of these is mapped again when it is used, usually without reading the disk. The error says why
-// the pages stay, which does no harm.
+// Release returns memory to the system that the start of the program has used: garbage, and the pages of code and constants. The system maps
+// a page again when the program uses it, usually without reading the disk. The error says why the pages stay, which does no harm.
 func Release() error {
 	debug.FreeOSMemory()
 	program, err := os.Executable()
@@ -43,8 +42,8 @@ func (m mapping) advise(advice uintptr) error {
 	return nil
 }
 
-// unchanged returns the memory to which files of a program are mapped that the process can't write and has no copies of, such as pages that
-// were relocated or have breakpoints.
+// unchanged returns the mappings of a program's file that the process can't write, and of which it has no pages of its own, as it has of
+// pages that were relocated or have breakpoints.
 func unchanged(smaps io.Reader, program string) (all []mapping) {
 	var last mapping // to 0: to be left alone
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {

@@ -4,7 +4,7 @@ package resident
 
 import "runtime/debug"
 
-// Release gives memory back that the start of the program has used. There is no error.
+// Release returns garbage of the program's start to the system. There is no error.
 func Release() error {
 	debug.FreeOSMemory()
 	return nil

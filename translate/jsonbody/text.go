@@ -13,7 +13,7 @@ import (
 // shortText is the length of the strings that are read at once: names, roles and the like.
 const shortText = 16
 
-// Str reads a string. Most of a large request is text, so long strings are read in blocks. Characters that end a block are read one by one.
+// Str reads a string. Most of a large request is text, so it reads long strings in blocks, and tests single bytes only where a block ends.
 func (s *Scanner) Str() *translate.Error {
 	data := s.Data
 	i := nextSpecial(data[:min(s.Pos+1+shortText, len(data))], s.Pos+1)
