@@ -250,6 +250,17 @@ func (h *home) running1() (k *keeper) {
 	return k
 }
 
+// savedAll waits until no slot is being saved.
+func (h *home) savedAll() {
+	h.t.Helper()
+	eventually(h.t, "no slot is being saved", func() (none bool) {
+		h.look(func() {
+			none = !slices.ContainsFunc(h.state.Instances, func(in *Instance) bool { return in.book.saving() > 0 })
+		})
+		return none
+	})
+}
+
 func TestRates(t *testing.T) {
 	t.Parallel()
 	var r rates
@@ -336,7 +347,7 @@ func TestWarm_WhatIsUnwantedIsNoFailure(t *testing.T) {
 			h.fake.Wait(t, fakeengine.At("saving"))
 			tt.meanwhile(h.store)
 			h.fake.Release("saving")
-			h.empty()
+			h.savedAll() // else the store may be on again before it is given the state
 			h.store.Configure(warm.Settings{})
 			h.say(tt.next, "two")
 			h.kept(1)
