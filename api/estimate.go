@@ -32,13 +32,20 @@ func (c *call) loadEstimate(f *node.Forecast, o node.LoadOptions) resource.LoadE
 		}
 	}
 	if out.Limits.Memory > 0 {
-		e.Budget, e.Free = &out.Limits.Memory, new(max(0, out.Limits.Memory-out.Taken))
+		e.Budget, e.Free = &out.Limits.Memory, new(max(0, out.Limits.Memory-out.Taken[0].Bytes))
+	}
+	e.Devices = []resource.EstimateDevice{}
+	for _, d := range out.Devices() {
+		e.Devices = append(e.Devices, resource.EstimateDevice{Name: d.Device, Needed: d.Needed, Budget: d.Budget, Taken: d.Taken})
 	}
 	if out.Refused != nil {
 		e.Reason = out.Refused.Message
 	}
-	if out.Loads != nil && out.Loads != f.Spec {
-		e.Smaller = &resource.SmallerLoad{Slots: out.Loads.Parallel, Memory: out.Takes}
+	if out.Loads != nil {
+		e.Placement = out.On.String()
+		if out.Loads != f.Spec {
+			e.Smaller = &resource.SmallerLoad{Slots: out.Loads.Parallel, ContextLength: out.Loads.ContextLength, Memory: out.Bytes()}
+		}
 	}
 	for _, id := range out.Evicts {
 		if c.mayUseInstance(id) {

@@ -91,7 +91,7 @@ func (f *eventFollower) describeChange(of resource.Event, e *node.Event) typedEv
 		}
 		return resource.ModelUnloadEvent{Event: of, Model: e.Model, Instance: change.Instance, Reason: reason}
 	}
-	load := resource.ModelLoadEvent{Event: of, Model: e.Model, Instance: change.Instance, Seconds: change.LoadTime.Seconds()}
+	load := resource.ModelLoadEvent{Event: of, Model: e.Model, Instance: change.Instance, Seconds: change.LoadTime.Seconds(), Placement: change.Placed}
 	switch change.Kind {
 	case supervisor.ChangeProgress:
 		load.Progress = &change.Progress

@@ -30,7 +30,7 @@ func configOf(in supervisor.Info, can supervisor.Choices) resource.LoadConfig {
 		c.Experts = new(in.Experts())
 	}
 	if can.OffloadKV {
-		c.OffloadKV = new(in.Spec.OffloadKV != supervisor.Off)
+		c.OffloadKV = new(in.Spec.OffloadKV != supervisor.Off && !in.IsOnProcessor())
 	}
 	return c
 }
@@ -67,6 +67,9 @@ func (c *call) load() error {
 			return nil, err
 		}
 		answer := &resource.Loaded{Type: string(target.Model.Type), Instance: loaded.ID, Seconds: loaded.LoadTime.Seconds(), Status: "loaded"}
+		if loaded.IsSplit() {
+			answer.Placement = loaded.Placed()
+		}
 		if echo {
 			answer.Config = new(configOf(loaded, c.node.Choices(loaded)))
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func TestMain(m *testing.M) {
@@ -64,7 +65,7 @@ func serve(t *testing.T, script *fakeengine.Script, options ...option) *server {
 	}
 	n := lock.Open(slog.New(slog.DiscardHandler))
 	s := &server{t: t, fake: fakeengine.Install(t, script), node: n}
-	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Unconfined: true}}}
+	settings := node.Settings{JIT: true, Engines: map[string]node.EngineSettings{"llama_server": {Path: s.fake.Path, Sandbox: supervisor.Off}}}
 	config := Config{Node: func(context.Context) (*node.Node, error) { return n, nil }, Log: slog.New(slog.DiscardHandler)}
 	for _, o := range options {
 		o(&config, &settings)

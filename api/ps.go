@@ -25,9 +25,12 @@ func (c *call) ps() error {
 		for i := range devices {
 			devices[i].Free = 0
 		}
+		for i := range o.GPUs {
+			o.GPUs[i].Held = 0
+		}
 	}
 	described := DescribeOverview(o, devices, time.Now())
-	described.Remotes, described.Nodes = c.remotes(), c.nodes()
+	described.Remotes, described.Nodes, described.Faults = c.remotes(), c.nodes(), c.node.DeviceFaults()
 	if c.who == nil || !c.who.May(node.ScopeAdmin) {
 		c.narrow(&described)
 	}
@@ -46,6 +49,7 @@ func ofModels(o supervisor.Overview, may func(key string) bool) supervisor.Overv
 
 // narrow removes what only an administrator may see.
 func (c *call) narrow(o *resource.Overview) {
+	o.Faults = nil
 	for i := range o.Instances {
 		in := &o.Instances[i]
 		in.PID, in.Address, in.Sandbox, in.EngineVersion, in.Workers = 0, "", "", "", nil
@@ -82,6 +86,11 @@ func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Tim
 	}
 	for _, in := range o.Instances {
 		r.Memory += in.Memory
+		for _, d := range in.Devices() {
+			if o.GPU(d.Device) != nil {
+				r.Memory -= d.Bytes
+			}
+		}
 		if in.Spec.Remote == nil || in.IsLoaded() || in.InUse > 0 {
 			r.Instances = append(r.Instances, overviewInstance(in))
 		}
@@ -102,6 +111,11 @@ func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Tim
 		}
 	}
 	r.Devices = overviewDevices(devices, r.Instances)
+	for i := range r.Devices {
+		if use := o.GPU(r.Devices[i].Name); use != nil {
+			r.Devices[i].Budget, r.Devices[i].Held = use.Budget, use.Held
+		}
+	}
 	return r
 }
 
@@ -147,6 +161,9 @@ func overviewInstance(in supervisor.Info) resource.OverviewInstance {
 	}
 	for _, w := range in.Workers() {
 		r.Workers = append(r.Workers, resource.DeviceMemory{Name: w.Device, Memory: w.Bytes})
+	}
+	if !in.LoadedAt.IsZero() {
+		r.Placement, r.Split = in.Placed(), in.IsSplit()
 	}
 	if in.Status.IsLoading() {
 		r.Progress = &in.Progress

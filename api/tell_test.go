@@ -7,6 +7,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func TestErrors_NameNoPath(t *testing.T) {
@@ -23,7 +24,7 @@ func TestErrors_OfAnEngineThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, nil, func(_ *Config, settings *node.Settings) {
-		settings.Engines["llama_server"] = node.EngineSettings{Path: dir + "/nothing/llama-server", Unconfined: true}
+		settings.Engines["llama_server"] = node.EngineSettings{Path: dir + "/nothing/llama-server", Sandbox: supervisor.Off}
 	})
 	if got := s.chat(""); got.status != 503 || strings.Contains(got.body, dir) || !strings.Contains(got.body, "llama-server") {
 		t.Errorf("%d %s", got.status, got.body)

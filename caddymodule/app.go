@@ -45,9 +45,15 @@ type App struct {
 	// How many instances may be loaded at a time; 0: limited only by memory. Default: 0.
 	MaxLoaded int `json:"max_loaded,omitempty"`
 
-	// How much memory all instances may take together: a share of the machine's and its GPUs', such as 85%, or a size,
-	// such as 20GiB. Default: 85%.
+	// How much of the machine's memory all instances may take together: a share of it, such as 85%, or a size, such as 20GiB. Default: 85%.
 	MemoryBudget string `json:"memory_budget,omitempty"`
+
+	// How much of each GPU's own memory all instances may take together: a share of it, such as 95%, or a size, such as 20GiB. What other
+	// programs hold is theirs. Default: 95%.
+	GPUMemory string `json:"gpu_memory,omitempty"`
+
+	// The same for single GPUs, by the engine's name for them, such as CUDA0.
+	GPUMemories map[string]string `json:"gpu_memories,omitempty"`
 
 	// How many requests may wait for each model; more are refused. 0: unlimited. Default: 512.
 	Queue *int `json:"queue,omitempty"`
@@ -140,6 +146,7 @@ type App struct {
 	settings   node.Settings
 	gen        uint64
 	warnOpen   func()               // warns about unprotected sites
+	isExposed  func() bool          // others than the users of this machine are served
 	grace      func() time.Duration // the HTTP app's grace period
 	describing func() resource.Configuration
 	opened     string // the key of the node in the pool; empty before Start
@@ -182,6 +189,13 @@ type Model struct {
 	// `lmcaddy rpc-worker`, and computes for one model at a time. Only for llama_server. Default: none.
 	RPC []string `json:"rpc,omitempty"`
 
+	// The GPUs that the model may be on, by the engine's names, such as CUDA0; or none, for the processor. Default: the one with the most
+	// room, or several if one is too small.
+	Devices []string `json:"devices,omitempty"`
+
+	// How many of its layers are on GPUs; 0: none. Default: all, or as many as there is room for.
+	GPULayers *int `json:"gpu_layers,omitempty"`
+
 	// Arguments appended to the engine's.
 	Args []string `json:"args,omitempty"`
 }
@@ -201,6 +215,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		warnOpen(ctx, a.log)
 		warnOnDemand(ctx, a.log)
 	}
+	a.isExposed = func() bool { return isExposed(ctx) }
 	a.describing = func() resource.Configuration { return a.describe(ctx) }
 	a.grace = func() time.Duration { return gracePeriod(ctx) }
 	a.started = make(chan struct{})
@@ -295,6 +310,7 @@ func (a *App) Start() error {
 		return err
 	}
 	n := a.pooled.Node
+	a.settings.Exposed = a.isExposed()
 	a.gen = generation.Add(1)
 	if err := n.Push(a.gen, a.settings); err != nil {
 		return err

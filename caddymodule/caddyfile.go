@@ -51,6 +51,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		idle_ttl <duration>               # 0: never
 //		max_loaded <n>                    # 0: as many as memory holds
 //		memory_budget <share>|<size>
+//		gpu_memory [<device>] <share>|<size>   # may be repeated
 //		queue <n>                         # 0: no bound
 //		body_memory <size>
 //		inspect <n>                       # 0: none
@@ -101,6 +102,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			pin
 //			ttl <duration>
 //			warm on|off
+//			devices <name...>|none
+//			gpu_layers <n>
 //			rpc <host:port...>            # may be repeated
 //			args <argument...>
 //		}
@@ -225,6 +228,11 @@ func (a *App) model(d *caddyfile.Dispenser) error {
 			var on bool
 			on, err = onOff(d)
 			m.Warm = &on
+		case "devices":
+			err = someArgs(d, &m.Devices)
+		case "gpu_layers":
+			m.GPULayers = new(int)
+			err = wholeNumber(d, 0, m.GPULayers)
 		case "rpc":
 			err = workerArgs(d, &m.RPC)
 		case "args":
@@ -336,11 +344,11 @@ func dialectArgs(d *caddyfile.Dispenser, to *[]api.Family) error {
 // The options, as errors list them.
 var (
 	appOptions = []string{
-		"abandoned_loads", "allow", "body_memory", "cluster", "engine", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
+		"abandoned_loads", "allow", "body_memory", "cluster", "engine", "gpu_memory", "home", "hosts", "hub", "idle_ttl", "inspect", "jit", "list_models", "max_loaded",
 		"mcp_idle", "mcp_max_rounds", "mcp_private_hosts", "mcp_timeout", "memory_budget", "model", "models_dir", "preset",
 		"prompt_cache", "queue", "reasoning_field", "remote", "slow_client_timeout", "stall_timeout", "store", "unknown_model", "warm",
 	}
-	modelOptions   = []string{"alias", "args", "context_length", "draft_model", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
+	modelOptions   = []string{"alias", "args", "context_length", "devices", "draft_model", "gpu_layers", "parallel", "pin", "preload", "rpc", "ttl", "warm"}
 	clusterOptions = []string{"tls_ca", "tls_insecure"}
 	hubOptions     = []string{"stall_timeout", "token"}
 	remoteOptions  = []string{

@@ -33,6 +33,7 @@ var options = []option{
 	{"cluster", func(a *App) string { return a.Cluster.address() }, text(noCluster)},
 	{"cluster tls_ca", func(a *App) string { return a.Cluster.authority() }, text("the system's authorities")},
 	{"cluster tls_insecure", func(a *App) string { return a.Cluster.insecure() }, text("off")},
+	{"gpu_memory", func(a *App) string { return a.gpuMemoryInWords() }, text(defaultGPUMemory)},
 	{"home", func(a *App) string { return a.Home }, func(a *App) string { return a.homeInForce() }},
 	{"hosts", func(a *App) string { return words(a.Hosts) }, text("none")},
 	{"hub", func(a *App) string { return a.hubsInForce(len(a.Hubs)) }, func(a *App) string { return a.hubsInForce(1) }},
@@ -152,7 +153,8 @@ func (m Model) inForce() []resource.Setting {
 	all := []resource.Setting{}
 	for _, s := range []resource.Setting{
 		setting("alias", words(m.Aliases), ""), setting("args", secretArgs(m.Args), ""), setting("context_length", number(m.ContextLength), ""),
-		setting("draft_model", m.DraftModel, ""), setting("parallel", number(m.Parallel), ""), setting("pin", yes(m.Pin), ""),
+		setting("devices", words(m.Devices), ""),
+		setting("draft_model", m.DraftModel, ""), setting("gpu_layers", numberAt(m.GPULayers), ""), setting("parallel", number(m.Parallel), ""), setting("pin", yes(m.Pin), ""),
 		setting("preload", yes(m.Preload), ""), setting("rpc", words(m.RPC), ""), setting("ttl", durationAt(m.TTL), ""), setting("warm", onOffAt(m.Warm), ""),
 	} {
 		if s.Value != "" {
@@ -160,6 +162,18 @@ func (m Model) inForce() []resource.Setting {
 		}
 	}
 	return all
+}
+
+// gpuMemoryInWords is what is set of gpu_memory: that of all GPUs, then of single ones.
+func (a *App) gpuMemoryInWords() string {
+	var all []string
+	if a.GPUMemory != "" {
+		all = append(all, a.GPUMemory)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.GPUMemories)) {
+		all = append(all, name+" "+a.GPUMemories[name])
+	}
+	return strings.Join(all, ", ")
 }
 
 // setting is an option with what is in force if its value is empty.

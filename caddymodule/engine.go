@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // Engine is the configuration of an engine.
@@ -142,7 +143,10 @@ func (e *Engine) check(described node.Engine) error {
 
 // settings returns the engine's settings, with absolute paths.
 func (e *Engine) settings(described node.Engine, resolve func(string) string) (node.EngineSettings, error) {
-	s := node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel, Unconfined: e.Sandbox != nil && !*e.Sandbox}
+	s := node.EngineSettings{Path: home.Expand(resolve(e.Path)), Parallel: e.Parallel}
+	if e.Sandbox != nil {
+		s.Sandbox = supervisor.ToggleOf(*e.Sandbox)
+	}
 	if err := e.check(described); err != nil {
 		return s, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/node"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // withEcho are the engines that there are, and one that has an option of its own: greeting.
@@ -28,7 +29,7 @@ func TestApp_Engine(t *testing.T) {
 			"engine echo {\nargs --x\ngreeting /a\nparallel 2\n}", map[string]node.EngineSettings{"echo": {Parallel: 2, Args: []string{"--greeting", "/a", "--x"}}}, "",
 		},
 		"both": {
-			"engine echo\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"echo": {}, "llama_server": {Unconfined: true}}, "",
+			"engine echo\nengine llama_server {\nsandbox off\n}", map[string]node.EngineSettings{"echo": {}, "llama_server": {Sandbox: supervisor.Off}}, "",
 		},
 		"a wrong value":        {"engine echo {\ngreeting\n}", nil, "give one text, at Testfile:2"},
 		"another's option":     {"engine llama_server {\ngreeting /a\n}", nil, `engine llama_server: unknown option "greeting"; there are: args, parallel, path, sandbox, sandbox_read, at Testfile:2`},
@@ -39,7 +40,7 @@ func TestApp_Engine(t *testing.T) {
 		"more than its name":   {"engine echo 1", nil, "wrong argument count"},
 		"a command": {
 			"engine mlx_lm {\ncommand python3 -m mlx_lm server\nsandbox off\nargs --log-level DEBUG\n}",
-			map[string]node.EngineSettings{"mlx_lm": {Command: []string{"python3", "-m", "mlx_lm", "server"}, Unconfined: true, Args: []string{"--log-level", "DEBUG"}}},
+			map[string]node.EngineSettings{"mlx_lm": {Command: []string{"python3", "-m", "mlx_lm", "server"}, Sandbox: supervisor.Off, Args: []string{"--log-level", "DEBUG"}}},
 			"",
 		},
 		"a later command":       {"engine mlx_lm {\ncommand a b\n}\nengine mlx_lm {\ncommand c\n}", map[string]node.EngineSettings{"mlx_lm": {Command: []string{"c"}}}, ""},

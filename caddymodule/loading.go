@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ const (
 	defaultIdleTTL      = time.Hour
 	defaultQueue        = 512
 	defaultMemoryBudget = "85%"
+	defaultGPUMemory    = "95%"
 	mostBodyMemory      = 1 << 40
 )
 
@@ -36,27 +38,35 @@ func (a *App) loading() error {
 	s.PrivatePrompts = a.PromptCache == "private"
 	s.AbandonLoads = a.AbandonedLoads == "stop"
 	s.StallTimeout, s.SlowClient = time.Duration(a.StallTimeout), time.Duration(a.SlowClientTimeout)
-	budget := a.MemoryBudget
-	if budget == "" {
-		budget = defaultMemoryBudget
-	}
 	var err error
-	s.MemoryBudget, err = ParseBudget(budget)
+	parse := func(word, value string) node.Budget {
+		budget, failed := ParseBudget(word, value)
+		err = cmp.Or(err, failed)
+		return budget
+	}
+	s.MemoryBudget = parse("memory_budget", cmp.Or(a.MemoryBudget, defaultMemoryBudget))
+	s.GPUMemory = node.GPUMemory{Each: parse("gpu_memory", cmp.Or(a.GPUMemory, defaultGPUMemory))}
+	for name, budget := range a.GPUMemories {
+		if s.GPUMemory.ByName == nil {
+			s.GPUMemory.ByName = map[string]node.Budget{}
+		}
+		s.GPUMemory.ByName[name] = parse("gpu_memory "+name, budget)
+	}
 	return err
 }
 
-// ParseBudget reads the option memory_budget: a share, such as 85%, or a size, such as 20GiB.
-func ParseBudget(s string) (node.Budget, error) {
+// ParseBudget reads the options memory_budget and gpu_memory: a share, such as 85%, or a size, such as 20GiB.
+func ParseBudget(word, s string) (node.Budget, error) {
 	if percent, ok := strings.CutSuffix(s, "%"); ok {
 		n, err := strconv.ParseFloat(percent, 64)
 		if err != nil || !(n > 0 && n <= 100) {
-			return node.Budget{}, fmt.Errorf("memory_budget: %q is not a share between 0%% and 100%%", s)
+			return node.Budget{}, fmt.Errorf("%s: %q is not a share between 0%% and 100%%", word, s)
 		}
 		return node.Budget{Share: n / 100}, nil
 	}
 	n, err := humanize.ParseBytes(s)
 	if err != nil || n < 1 || n > 1<<60 || isBare(s, n) {
-		return node.Budget{}, fmt.Errorf("memory_budget: %q is neither a share, such as 85%%, nor a size with its unit, such as 20GiB", s)
+		return node.Budget{}, fmt.Errorf("%s: %q is neither a share, such as 85%%, nor a size with its unit, such as 20GiB", word, s)
 	}
 	return node.Budget{Bytes: int64(n)}, nil
 }
@@ -65,7 +75,7 @@ func ParseBudget(s string) (node.Budget, error) {
 func (m Model) settings() node.ModelSettings {
 	s := node.ModelSettings{
 		Aliases: m.Aliases, ContextLength: m.ContextLength, Parallel: m.Parallel, Draft: m.DraftModel,
-		Preload: m.Preload, Pinned: m.Pin, Warm: m.Warm, Args: m.Args,
+		Preload: m.Preload, Pinned: m.Pin, Warm: m.Warm, Args: m.Args, Devices: m.Devices, GPULayers: m.GPULayers,
 	}
 	for _, address := range m.RPC {
 		if normal, err := supervisor.WorkerAddress(address); err == nil { // else Validate says what is wrong
@@ -92,8 +102,10 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 		if err := oneArg(d, &a.MemoryBudget); err != nil {
 			return true, err
 		}
-		_, err := ParseBudget(a.MemoryBudget)
+		_, err := ParseBudget("memory_budget", a.MemoryBudget)
 		return true, wrap(d, err)
+	case "gpu_memory":
+		return true, a.gpuMemory(d)
 	case "queue":
 		a.Queue = new(int)
 		return true, wholeNumber(d, 0, a.Queue)
@@ -108,6 +120,24 @@ func (a *App) loadingOption(d *caddyfile.Dispenser) (bool, error) {
 	default:
 		return false, nil
 	}
+}
+
+// gpuMemory reads a budget of all GPUs, or the name of one and its budget.
+func (a *App) gpuMemory(d *caddyfile.Dispenser) error {
+	args := d.RemainingArgs()
+	switch len(args) {
+	case 1:
+		a.GPUMemory = args[0]
+	case 2:
+		if a.GPUMemories == nil {
+			a.GPUMemories = map[string]string{}
+		}
+		a.GPUMemories[args[0]] = args[1]
+	default:
+		return d.ArgErr()
+	}
+	_, err := ParseBudget("gpu_memory", args[len(args)-1])
+	return wrap(d, err)
 }
 
 // wrap adds the line of the Caddyfile to an error.

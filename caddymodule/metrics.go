@@ -25,8 +25,12 @@ var (
 	slotsSeries     = series("slots", "Slots that the model's loaded instances have.", "model")
 	loadedSeries    = series("loaded", "Loaded instances of the model.", "model")
 	residentSeries  = series("resident_memory_bytes", "Memory of the machine that the model's engines held when it was last looked at.", "model")
-	claimSeries     = series("memory_claim_bytes", "Memory that the model's instances are counted with against the budget.", "model")
-	budgetSeries    = series("memory_budget_bytes", "Memory that all instances may take together. Absent: there is no bound.")
+	claimSeries     = series("memory_claim_bytes", "Memory of the machine that the model's instances are counted with against the budget.", "model")
+	budgetSeries    = series("memory_budget_bytes", "Memory of the machine that all instances may take together. Absent: there is no bound.")
+
+	gpuClaimSeries  = series("gpu_claim_bytes", "Memory of a GPU that the model's instances are counted with.", "model", "device")
+	gpuBudgetSeries = series("gpu_budget_bytes", "Memory of a GPU that all instances may take together.", "device")
+	gpuHeldSeries   = series("gpu_held_bytes", "Memory of a GPU that other programs hold, as far as that is known.", "device")
 
 	usedRequestsSeries = series("used_requests_total", "Requests that the model answered, or began to, for an owner: a token's id, user:name, or nobody in particular.", "owner", "model")
 	usedTokensSeries   = series("used_tokens_total", "Tokens of the requests in lm_used_requests_total: those of prompts (in) and those generated (out).", "owner", "model", "direction")
@@ -47,7 +51,7 @@ var (
 
 	allSeries = []*prometheus.Desc{
 		loadsSeries, loadTimeSeries, evictionsSeries, unloadsSeries, crashesSeries, failuresSeries, waitingSeries, inFlightSeries,
-		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, usedRequestsSeries, usedTokensSeries,
+		slotsSeries, loadedSeries, residentSeries, claimSeries, budgetSeries, gpuClaimSeries, gpuBudgetSeries, gpuHeldSeries, usedRequestsSeries, usedTokensSeries,
 		mcpCallsSeries, mcpSecondsSeries, mcpConnectionsSeries,
 		warmSavesSeries, warmRestoresSeries, warmMissesSeries, warmRefusedSeries, warmSparedSeries, warmWrittenSeries, warmReadSeries,
 		warmStatesSeries, warmBytesSeries,
@@ -60,7 +64,7 @@ func series(name, help string, labels ...string) *prometheus.Desc {
 
 // The reasons that a series has from the start, at 0: the rate of a series that appears with its first event is wrong.
 var (
-	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForIdleness}
+	evictionReasons = []supervisor.Reason{supervisor.ForRoom, supervisor.ForOthers, supervisor.ForIdleness}
 	unloadReasons   = []supervisor.Reason{supervisor.ForRequest, supervisor.ForSettings, supervisor.ForSharing, supervisor.ForNobody, supervisor.ForSignal}
 )
 
@@ -140,6 +144,14 @@ func collect(ch chan<- prometheus.Metric, o supervisor.Overview, counts map[stri
 	if most := o.Limits.Memory; most > 0 {
 		ch <- prometheus.MustNewConstMetric(budgetSeries, prometheus.GaugeValue, float64(most))
 	}
+	for _, g := range o.GPUs {
+		budget := g.Budget
+		if budget <= 0 {
+			budget = g.Total
+		}
+		ch <- prometheus.MustNewConstMetric(gpuBudgetSeries, prometheus.GaugeValue, float64(budget), g.Name)
+		ch <- prometheus.MustNewConstMetric(gpuHeldSeries, prometheus.GaugeValue, float64(g.Held), g.Name)
+	}
 	models := sumUp(o, counts)
 	for _, key := range slices.Sorted(maps.Keys(models)) {
 		models[key].collect(ch, key)
@@ -153,6 +165,7 @@ type modelSums struct {
 
 	failures, waiting, inFlight, slots, loaded int
 	resident, claim                            int64
+	onGPUs                                     map[string]int64 // by device
 }
 
 func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[string]*modelSums {
@@ -178,6 +191,15 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 		m.inFlight += in.InUse
 		m.resident += in.Resident
 		m.claim += in.Memory
+		for _, d := range in.Devices() {
+			if o.GPU(d.Device) != nil {
+				if m.onGPUs == nil {
+					m.onGPUs = map[string]int64{}
+				}
+				m.onGPUs[d.Device] += d.Bytes
+				m.claim -= d.Bytes
+			}
+		}
 		if in.IsLoaded() {
 			m.loaded++
 			m.slots += in.Spec.Parallel
@@ -205,6 +227,9 @@ func (m *modelSums) collect(ch chan<- prometheus.Metric, key string) {
 	value(loadedSeries, prometheus.GaugeValue, float64(m.loaded))
 	value(residentSeries, prometheus.GaugeValue, float64(m.resident))
 	value(claimSeries, prometheus.GaugeValue, float64(m.claim))
+	for _, device := range slices.Sorted(maps.Keys(m.onGPUs)) {
+		value(gpuClaimSeries, prometheus.GaugeValue, float64(m.onGPUs[device]), device)
+	}
 	buckets := map[float64]uint64{}
 	for i, bound := range supervisor.LoadBounds() {
 		buckets[bound] = m.LoadBuckets[i]

@@ -89,6 +89,23 @@ func warnOpen(ctx caddy.Context, log *slog.Logger) {
 	}
 }
 
+// isExposed reports whether a site serves the API to others than the users of this machine: its listener can be reached from other machines, or
+// it has lm_auth, as a site behind another server may have.
+func isExposed(ctx caddy.Context) bool {
+	app, err := ctx.AppIfConfigured("http")
+	if err != nil {
+		return false
+	}
+	for _, server := range app.(*caddyhttp.App).Servers {
+		isServed := false
+		eachHandler(server.Routes, nil, func(*Handler, []string) { isServed = true })
+		if isServed && (!isOpen(server.Routes, false) || slices.ContainsFunc(server.Listen, isReachable)) {
+			return true
+		}
+	}
+	return false
+}
+
 // isOpen reports whether an lm_api in the routes gets requests that didn't pass an lm_auth.
 func isOpen(routes caddyhttp.RouteList, guarded bool) bool {
 	for _, route := range routes {

@@ -44,6 +44,7 @@ func (p *plan) memory(s Shape) Memory {
 		KVCache: bounded(cache * slots),
 		Compute: bounded(p.compute(tokens, float64(batch), s) + vocabulary),
 		Rough:   !ok,
+		Layers:  int(min(p.arch.BlockCount, maxBlocks)) + 1,
 
 		Checkpoint: bounded(p.checkpoint(s)),
 	}

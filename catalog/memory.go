@@ -25,6 +25,7 @@ type Memory struct {
 	KVCache   int64 // of all slots, including the state of recurrent layers
 	Compute   int64 // the buffers of the largest computation, and the vocabulary
 	Projector int64 // its weights and buffers
+	Layers    int   // of the model, the output's among them
 	Rough     bool  // the cache is a guess, because the header lacks figures
 
 	// Checkpoint is the size of a context checkpoint. The engine keeps up to 32 of them per slot by default, for models

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/shirou/gopsutil/v3/mem"
@@ -26,10 +28,18 @@ func (n *Node) Devices() []Device {
 	}
 	all := []Device{cpu}
 	if found := n.devices.Load(); found != nil {
-		for _, d := range *found {
-			if !d.IsCPU() {
-				all = append(all, Device{Name: d.Name, IsGPU: true, Unified: d.Unified, Total: d.Memory})
+		for _, engine := range slices.Sorted(maps.Keys(*found)) {
+			for _, d := range (*found)[engine].Usable {
+				if !d.IsCPU() && !slices.ContainsFunc(all, func(o Device) bool { return o.Name == d.Name }) {
+					all = append(all, Device{Name: d.Name, IsGPU: true, Unified: d.Unified, Total: d.Memory, Free: d.Free})
+				}
 			}
+		}
+	}
+	o := n.supervisor.Overview()
+	for i := range all {
+		if use := o.GPU(all[i].Name); use != nil && use.IsKnown {
+			all[i].Free = use.Free
 		}
 	}
 	return all

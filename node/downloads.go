@@ -26,7 +26,7 @@ func (n *Node) openDownloads(s *Settings) {
 	} else {
 		jobs, err = fetch.Open(fetch.Options{
 			Models: n.home.Models(), State: n.home.Downloads(), Hubs: s.Hubs, Formats: n.formatsNow, Prefers: preferred(),
-			Memory: n.budget.Load, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Changed: n.jobChanged, Log: n.log.With("part", "downloads"),
+			Memory: n.modelRoom, Listed: n.listed, Here: n.isHere, Elsewhere: n.elsewhere, Changed: n.jobChanged, Log: n.log.With("part", "downloads"),
 		})
 		if err == nil {
 			n.downloads.Store(jobs)

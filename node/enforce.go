@@ -23,10 +23,10 @@ func (n *Node) enforce() {
 		n.logs.to.Store(&handler)
 	}
 	n.catalog.SetRoots(append([]string{n.home.Models()}, s.ModelsDirs...))
-	n.budget.Store(n.budgetOf(s.MemoryBudget))
+	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	n.bodies.bound.Store(s.bodyMemory())
 	n.inspections.forget(s.Inspect)
-	n.supervisor.Configure(s.limits(n.budget.Load()), nil)
+	n.supervisor.Configure(n.limits(&s), nil)
 	n.mcp.Set(s.MCP.ofPool())
 	n.setRemotes(s.Remotes)
 	n.cluster.touch()
@@ -57,8 +57,10 @@ func (n *Node) enforce() {
 	})
 }
 
-func (s *Settings) limits(budget int64) supervisor.Limits {
-	l := supervisor.Limits{Instances: s.MaxLoaded, Memory: budget, Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name()}
+func (n *Node) limits(s *Settings) supervisor.Limits {
+	l := supervisor.Limits{
+		Instances: s.MaxLoaded, Memory: n.budget.Load(), GPUs: n.gpus(s), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
+	}
 	if !s.Warm.Off {
 		l.SaveTokens, l.SaveAfter = s.Warm.MinTokens, s.Warm.SaveAfter
 	}
@@ -75,8 +77,7 @@ func (n *Node) apply() {
 	}
 	s := n.settings.Load()
 	n.lookAtDevices()
-	budget := n.budgetOf(s.MemoryBudget)
-	n.budget.Store(budget)
+	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	specs, restarts := map[uint64]*supervisor.Spec{}, map[string]*supervisor.Spec{}
 	overview := n.supervisor.Overview()
 	for _, in := range overview.Instances {
@@ -89,7 +90,7 @@ func (n *Node) apply() {
 			restarts[in.ID] = spec
 		}
 	}
-	n.supervisor.Configure(s.limits(budget), specs)
+	n.supervisor.Configure(n.limits(s), specs)
 	n.supervisor.ConfigureRestarts(restarts)
 	n.background.Go(func() { n.askAllWorkers(s) })
 }

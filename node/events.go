@@ -66,6 +66,10 @@ func (n *Node) instanceChanged(c supervisor.Change) {
 	if c.Spec.Remote == nil {
 		n.cluster.touch()
 	}
+	crashed := c.Kind == supervisor.ChangeUnloaded && c.Reason == ""
+	if c.Kind == supervisor.ChangeLoadFailed || crashed { // a GPU may have fallen off the bus, or its driver been updated
+		n.lookAgain(c.Spec)
+	}
 	n.events.add(&Event{Type: changeEvents[c.Kind], Model: m.Key, FullKey: m.FullKey(), Change: &c}, changeEventSize+len(c.Why))
 }
 

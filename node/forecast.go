@@ -48,7 +48,7 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 		}
 	}
 	if spec.Draft != nil {
-		f.Draft = n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: spec.ContextLength, Parallel: spec.Parallel})
+		f.Draft = n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: spec.ContextLength, Parallel: spec.Parallel}).total
 	}
 	f.Workers = n.forecastWorkers(spec)
 	f.Outlook = n.supervisor.Outlook(spec)

@@ -28,7 +28,7 @@ func (n *Node) FindEngines() []FoundEngine {
 		switch settings := n.settings.Load().Engines[name]; {
 		case e.NoSandbox != "":
 			found.Sandbox = supervisor.SandboxOff + ": " + e.NoSandbox
-		case settings.Unconfined:
+		case settings.Sandbox == supervisor.Off:
 			found.Sandbox = supervisor.SandboxOff
 		}
 		all = append(all, found)

@@ -25,7 +25,7 @@ func TestFindEngines(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := openWithEcho(t)
-	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Path: path, Unconfined: true}}}); err != nil {
+	if err := n.Push(1, node.Settings{Engines: map[string]node.EngineSettings{"echo": {Path: path, Sandbox: supervisor.Off}}}); err != nil {
 		t.Fatal(err)
 	}
 	got := n.FindEngines()

@@ -35,6 +35,7 @@ type Trouble struct {
 // The codes of troubles.
 const (
 	TroubleNoEngine     = "no_engine"          // no engine is installed
+	TroubleGPU          = "gpu_unusable"       // a GPU isn't used as it should be
 	TroubleStore        = "store_unavailable"  // conversations and tokens can't be read
 	TroubleDisk         = "disk_full"          // there is no room in the home
 	TroubleModels       = "model_failing"      // a model has failed, and hasn't worked since
@@ -61,6 +62,14 @@ func (n *Node) Health(preloads bool) []Trouble {
 	for i := range found {
 		if found[i].Code == TroubleNoEngine {
 			found[i].Fatal = !hasReady
+		}
+	}
+	for _, fault := range n.DeviceFaults() {
+		found = append(found, Trouble{Code: TroubleGPU, Message: fault})
+	}
+	for _, in := range o.Instances {
+		if in.Status == supervisor.Ready && in.IsOnProcessor() && !in.Spec.NoGPU {
+			found = append(found, Trouble{Code: TroubleGPU, Message: fmt.Sprintf("The model %s is on the processor, although there is a GPU, and so many times slower.", in.ID)})
 		}
 	}
 	for _, f := range o.Failing {

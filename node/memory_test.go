@@ -3,23 +3,28 @@ package node
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
-func TestBudget_CountsTheMemoryOfDevicesThatHaveTheirOwn(t *testing.T) {
+// GPUs with memory of their own are counted for themselves: the budget of the machine's memory has nothing of theirs.
+func TestBudgets_CountEachDevice(t *testing.T) {
 	t.Parallel()
 	n := open(t, home.Dir(t.TempDir()))
-	half := Budget{Share: 0.5}
-	machine := n.budgetOf(half)
-	if machine <= 0 {
-		t.Fatalf("half of the machine's memory is %d bytes", machine)
+	n.devices.Store(&foundDevices{"llama_server": {DeviceReport: supervisor.DeviceReport{Usable: []supervisor.Device{
+		{Name: "CUDA0", Memory: 8 << 30, Context: 5}, {Name: "CUDA1", Memory: 4 << 30}, {Name: "MTL0", Memory: 4 << 30, Unified: true},
+	}}}})
+	s := &Settings{MemoryBudget: Budget{Share: 0.5}, GPUMemory: GPUMemory{Each: Budget{Share: 0.25}, ByName: map[string]Budget{"CUDA1": {Bytes: 7}}}}
+	want := []supervisor.GPU{{Name: "CUDA0", Total: 8 << 30, Budget: 2 << 30, Context: 5}, {Name: "CUDA1", Total: 4 << 30, Budget: 7}}
+	if diff := cmp.Diff(want, n.gpus(s)); diff != "" {
+		t.Error(diff)
 	}
-	n.devices.Store(&[]supervisor.Device{{Name: "CUDA0", Memory: 8 << 30}, {Name: "MTL0", Memory: 4 << 30, Unified: true}})
-	if got := n.budgetOf(half) - machine; got != 4<<30 {
-		t.Errorf("the devices add %d bytes, want half of those of the one with its own", got)
+	if got, all := s.MemoryBudget.of(MachineMemory()), MachineMemory(); got != all/2 {
+		t.Errorf("half of %d bytes is %d", all, got)
 	}
-	if got := n.budgetOf(Budget{Bytes: 7}); got != 7 {
+	if got := (Budget{Bytes: 7}).of(100); got != 7 {
 		t.Errorf("a size became %d", got)
 	}
 }

@@ -82,14 +82,15 @@ type Node struct {
 	force  uint64                  // the generation in effect
 	stores map[string]*store.Store // open stores, by URL; empty: the home's own
 
-	budget   atomic.Int64                        // memory for all instances, in bytes; 0: unlimited
-	devices  atomic.Pointer[[]supervisor.Device] // found last; nil before that
-	specs    sync.Map                            // key to madeSpec
-	longest  sync.Map                            // key to longestToken
-	chosen   sync.Map                            // identifiers that loads have chosen, in lower case
-	workers  sync.Map                            // what workers on other machines have: by address, a workerState
+	budget   atomic.Int64                 // memory for all instances, in bytes; 0: unlimited
+	devices  atomic.Pointer[foundDevices] // found last; nil before that
+	specs    sync.Map                     // key to madeSpec
+	longest  sync.Map                     // key to longestToken
+	chosen   sync.Map                     // identifiers that loads have chosen, in lower case
+	workers  sync.Map                     // what workers on other machines have: by address, a workerState
 	asking   sync.Mutex
 	applying sync.Mutex
+	looking  sync.Mutex // for devices
 
 	background sync.WaitGroup // goroutines of the node, such as preloads
 	ctx        context.Context
@@ -132,6 +133,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		Cache:   dir.EngineCache(),
 		Stall:   func() time.Duration { return n.settings.Load().StallTimeout },
 		Ending:  n.ending.Load,
+		GPUs:    n.gpuMemory,
 		Warm:    n.warm,
 		Changed: n.instanceChanged,
 	}, log.With("part", "supervisor"))

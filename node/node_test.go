@@ -131,7 +131,7 @@ func TestPush_PreloadsOnceAndReloadsKeepTheProcess(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	n := open(t, withModel(t))
 	settings := Settings{
-		Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true}),
+		Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off}),
 		Models:  map[string]ModelSettings{"lmcaddy/tinychat": {Preload: true, ContextLength: 700, Parallel: 3, Args: []string{"--threads", "1"}}},
 	}
 	push(t, n, 1, settings)
@@ -160,7 +160,7 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
 	n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
-	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true})})
+	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestFind_KnowsInstancesWhoseFilesAreGone(t *testing.T) {
 	fake := fakeengine.Install(t, nil)
 	dir := withModel(t)
 	n := open(t, dir)
-	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Unconfined: true})})
+	push(t, n, 1, Settings{JIT: true, Engines: llamaServer(EngineSettings{Path: fake.Path, Sandbox: supervisor.Off})})
 	target, err := n.Find(t.Context(), "tinychat")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/remote"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
 )
@@ -28,7 +29,8 @@ type Settings struct {
 
 	IdleTTL      time.Duration // a model loaded on first use is unloaded after this time; 0: never
 	MaxLoaded    int           // maximum number of instances; 0: limited only by memory
-	MemoryBudget Budget        // for all instances together
+	MemoryBudget Budget        // of the machine's memory, for all instances together
+	GPUMemory    GPUMemory     // of GPUs with memory of their own, for all instances together
 	Queue        int           // maximum waiting requests per model; 0: unlimited
 	Inspect      int           // how many requests are kept whole, in memory; 0: none
 	BodyMemory   int64         // maximum size of all request bodies together, in bytes; 0: depends on the machine's memory
@@ -53,6 +55,7 @@ type Settings struct {
 
 	Remotes []remote.Config // each with a name
 	Cluster ClusterSettings
+	Exposed bool   // others than the users of this machine are served
 	Version string // of the program; empty: unknown
 }
 
@@ -64,9 +67,15 @@ type Gates struct {
 	RawGrammar   bool // chat and text completions: a grammar that a request brings
 }
 
-// Budget is a limit on memory: a share of the machine's, or a size. The zero value means unlimited.
+// GPUMemory limits what instances may take of GPUs with memory of their own.
+type GPUMemory struct {
+	Each   Budget            // of each; the zero value: all of it
+	ByName map[string]Budget // instead of Each, by the engine's name for the GPU, such as CUDA0
+}
+
+// Budget is a limit on memory: a share, or a size. The zero value means unlimited.
 type Budget struct {
-	Share float64 // of the memory of the machine and its GPUs; 0 to 1
+	Share float64 // of all of it; 0 to 1
 	Bytes int64   // used if Share is 0
 }
 
@@ -77,8 +86,8 @@ type EngineSettings struct {
 	Parallel int      // concurrent requests per instance; 0: defaultParallel
 	Args     []string // added to the arguments of every instance
 
-	Unconfined bool     // run it without a sandbox, even if the system has one
-	Readable   []string // additional files and folders that it may read and execute in its sandbox
+	Sandbox  supervisor.Toggle // On: it never runs without one; Off: always; Auto: without one if it can't use its GPU in it, on this machine alone
+	Readable []string          // additional files and folders that it may read and execute in its sandbox
 }
 
 // ModelSettings are the settings of a model.
@@ -93,7 +102,14 @@ type ModelSettings struct {
 	Warm          *bool          // whether states of its prompts may be kept; nil: they may
 	RPC           []string       // addresses of workers on other machines that it computes on, see [supervisor.WorkerAddress]
 	Args          []string       // appended to the engine's arguments
+
+	// Devices are the GPUs that it may be on, by the engine's names; nil: any. NoDevice alone stands for the processor.
+	Devices   []string
+	GPULayers *int // how many of its layers are on GPUs; nil: as many as there is room for
 }
+
+// NoDevice in ModelSettings.Devices means that the model is on the processor.
+const NoDevice = "none"
 
 // Validate returns an error if the settings are invalid.
 func (s Settings) Validate() error {
@@ -124,6 +140,14 @@ func (s Settings) Validate() error {
 	}
 	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
 		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
+	}
+	for name, b := range s.GPUMemory.ByName {
+		if b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
+			return fmt.Errorf("gpu_memory %s: a share must be between 0%% and 100%%, a size above 0", name)
+		}
+	}
+	if b := s.GPUMemory.Each; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
+		return errors.New("gpu_memory: a share must be between 0% and 100%, a size above 0")
 	}
 	if err := s.MCP.Validate(); err != nil {
 		return err
@@ -157,6 +181,12 @@ func (s Settings) Validate() error {
 		}
 		if err := m.checkWorkers(); err != nil {
 			return fmt.Errorf("model %s: rpc: %w", key, err)
+		}
+		if slices.Contains(m.Devices, NoDevice) && len(m.Devices) > 1 {
+			return fmt.Errorf("model %s: devices: %s stands alone", key, NoDevice)
+		}
+		if m.GPULayers != nil && *m.GPULayers < 0 {
+			return fmt.Errorf("model %s: gpu_layers must not be negative", key)
 		}
 		if m.ContextLength < 0 || m.Parallel < 0 {
 			return fmt.Errorf("model %s: context_length and parallel must not be negative", key)

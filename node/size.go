@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -21,13 +22,16 @@ const (
 	slotsShare = 0.5
 )
 
+// footprint is the memory that a model takes, in bytes.
+type footprint struct {
+	total   int64 // on all devices of this machine
+	offload int64 // the part of it that GPUs take if the model is wholly on them
+}
+
 // size sets the context, the slots and the memory of a Spec. Values of 0 are chosen so that the model fits: first the
-// longest context for one request, then as many slots as possible.
+// longest context for one request, then as many slots as possible. It fits if it can be wholly on GPUs, or else, if the engine has none for
+// it, in the machine's memory.
 func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
-	budget := n.budget.Load()
-	fits := func(context, parallel int, share float64) bool {
-		return budget <= 0 || float64(n.estimate(spec, context, parallel)) <= share*float64(budget)
-	}
 	e, most := n.engines[spec.Engine], spec.Model.MaxContextLength
 	can := e.choices(&spec.Model)
 	if !can.ContextLength {
@@ -35,6 +39,16 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 	}
 	if !can.Parallel {
 		parallel = 1
+	}
+	budget := n.budget.Load()
+	least := n.estimate(spec, e.contextLength(cmp.Or(context, smallestContext), most), max(1, parallel))
+	gpu := n.gpuRoom(spec.Devices, least.offload)
+	fits := func(context, parallel int, share float64) bool {
+		f := n.estimate(spec, context, parallel)
+		if gpu > 0 {
+			return float64(f.offload) <= share*float64(gpu)
+		}
+		return budget <= 0 || float64(f.total) <= share*float64(budget)
 	}
 	spec.ContextLength = e.contextLength(cmp.Or(context, defaultContext), most)
 	for context == 0 && spec.ContextLength > smallestContext && !fits(spec.ContextLength, max(1, parallel), 1) {
@@ -53,42 +67,48 @@ func (n *Node) size(spec *supervisor.Spec, context, parallel int) {
 		}
 	}
 	n.fill(spec, budget)
-	n.smaller(spec, parallel == 0)
+	n.smaller(spec, parallel == 0, context == 0 && gpu > 0)
 }
 
 // fill sets the checkpoints, the prompt cache and the memory of a Spec whose context and slots are set.
 func (n *Node) fill(spec *supervisor.Spec, budget int64) {
-	spec.Memory = n.estimate(spec, spec.ContextLength, spec.Parallel)
+	f := n.estimate(spec, spec.ContextLength, spec.Parallel)
+	spec.Memory, spec.Offload, spec.Checkpoints, spec.PromptCache, spec.Reserve = f.total, f.offload, 0, 0, 0
 	spec.Elsewhere = n.onWorkers(spec)
 	n.checkpoints(spec, budget)
 	e := n.engines[spec.Engine]
 	if e.choices(&spec.Model).PromptCache && !spec.Private { // all slots share that cache, and requests pinned to a slot don't use it
-		spec.PromptCache = promptCache(e.fixed(spec.Args).PromptCache, budget, spec.Memory+spec.Reserve)
+		spec.PromptCache = promptCache(e.fixed(spec.Args).PromptCache, budget, spec.Memory+spec.Reserve, spec.Memory-spec.Offload+spec.Reserve)
 		spec.Reserve += spec.PromptCache
 	}
 	spec.Memory += spec.Reserve
 }
 
-// smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with half of the
-// prompt cache, then without one. A number of slots or a cache size that was given stays.
-func (n *Node) smaller(spec *supervisor.Spec, fewerSlots bool) {
-	budget := n.budget.Load()
-	if budget <= 0 {
+// smaller lists the smaller sizes in which a model may be loaded beside others: with fewer slots, then with a shorter context, then with half
+// of the prompt cache, then without one. A number of slots, a context or a cache size that was given stays.
+func (n *Node) smaller(spec *supervisor.Spec, fewerSlots, shorter bool) {
+	budget, e := n.budget.Load(), n.engines[spec.Engine]
+	if budget <= 0 && len(spec.Devices) == 0 {
 		return
 	}
 	own := *spec
 	add := func() {
 		spec.Smaller = append(spec.Smaller, supervisor.Size{
-			Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints, Memory: own.Memory, Elsewhere: own.Elsewhere, Reserve: own.Reserve,
+			ContextLength: own.ContextLength, Parallel: own.Parallel, PromptCache: own.PromptCache, Checkpoints: own.Checkpoints,
+			Memory: own.Memory, Offload: own.Offload, Elsewhere: own.Elsewhere, Reserve: own.Reserve,
 		})
 	}
 	for fewerSlots && own.Parallel > 1 {
 		own.Parallel--
-		own.Checkpoints, own.PromptCache, own.Reserve = 0, 0, 0
 		n.fill(&own, budget)
 		add()
 	}
-	if own.PromptCache == 0 || n.engines[spec.Engine].fixed(spec.Args).PromptCache != nil {
+	for shorter && own.ContextLength > smallestContext {
+		own.ContextLength = max(e.contextLength(own.ContextLength/2, spec.Model.MaxContextLength), smallestContext)
+		n.fill(&own, budget)
+		add()
+	}
+	if own.PromptCache == 0 || e.fixed(spec.Args).PromptCache != nil {
 		return
 	}
 	for _, cache := range []int64{own.PromptCache / 2 >> 20 << 20, 0} {
@@ -110,46 +130,61 @@ func (n *Node) checkpoints(spec *supervisor.Spec, budget int64) {
 		return
 	}
 	each := memory.Checkpoint * int64(spec.Parallel)
-	share := min(int64(promptCacheShare*float64(budget)), budget-spec.Memory)
+	share := min(int64(promptCacheShare*float64(budget)), budget-(spec.Memory-spec.Offload))
 	spec.Checkpoints = int(max(1, min(share/each, int64(e.MaxCheckpoints))))
 	spec.Reserve = each * int64(spec.Checkpoints)
 }
 
 // promptCache returns the size of an engine's prompt cache in bytes: the fixed size, or a share of the budget that fits
-// beside the model.
-func promptCache(fixed *int64, budget, model int64) int64 {
+// beside what the model takes of the machine's memory.
+func promptCache(fixed *int64, budget, model, here int64) int64 {
 	if fixed != nil {
 		return *fixed
 	}
 	cache := min(promptCacheFactor*model, maxPromptCache)
 	if budget > 0 {
-		cache = min(cache, int64(promptCacheShare*float64(budget)), budget-model)
+		cache = min(cache, int64(promptCacheShare*float64(budget)), budget-here)
 	}
 	return max(0, cache) >> 20 << 20
 }
 
-// estimate returns the memory that a model takes with a context and slots, without its prompt cache, in bytes.
-func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) int64 {
+// estimate returns the memory that a model takes with a context and slots, without its prompt cache.
+func (n *Node) estimate(spec *supervisor.Spec, context, parallel int) footprint {
 	sized := *spec
 	sized.ContextLength, sized.Parallel = context, parallel
-	total := supervisor.RuntimeMemory + n.memoryOf(&sized)
+	f := n.memoryOf(&sized)
 	if spec.Draft != nil {
-		total += n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel})
+		draft := n.memoryOf(&supervisor.Spec{Engine: spec.Engine, Model: *spec.Draft, ContextLength: context, Parallel: parallel, Devices: spec.Devices})
+		f.total, f.offload = f.total+draft.total, f.offload+draft.offload
 	}
-	return total
+	f.total += supervisor.RuntimeMemory
+	return f
 }
 
-// memoryOf returns the memory that the model of a Spec takes, without its draft, in bytes. If the engine can't estimate it,
-// it is the size of the files plus a tenth.
-func (n *Node) memoryOf(spec *supervisor.Spec) int64 {
+// memoryOf returns the memory that the model of a Spec takes, without its draft. If the engine can't estimate it, it is the size of the files
+// plus a tenth.
+func (n *Node) memoryOf(spec *supervisor.Spec) footprint {
 	m := &spec.Model
+	size := m.SizeBytes + m.SizeBytes/10
+	memory := catalog.Memory{Weights: size}
 	if e := n.engines[spec.Engine]; e.Estimate != nil {
-		memory, err := e.Estimate(spec)
-		if err == nil {
-			here, _ := n.spread(spec, memory)
-			return here
+		var err error
+		if memory, err = e.Estimate(spec); err != nil {
+			n.log.Warn("the memory of a model can't be estimated", "model", m.Key, "error", err)
+			memory = catalog.Memory{Weights: size}
 		}
-		n.log.Warn("the memory of a model can't be estimated", "model", m.Key, "error", err)
 	}
-	return m.SizeBytes + m.SizeBytes/10
+	here, _ := n.spread(spec, memory)
+	f := footprint{total: here}
+	if len(spec.Devices) == 0 {
+		return f
+	}
+	f.offload = here
+	if spec.OffloadKV == supervisor.Off {
+		f.offload -= memory.KVCache
+	}
+	if layers := memory.Layers; spec.GPULayers != nil && layers > 0 {
+		f.offload = int64(float64(f.offload) * float64(min(*spec.GPULayers, layers)) / float64(layers))
+	}
+	return f
 }

@@ -61,6 +61,7 @@ func IsParallelGiven(in supervisor.Info) bool {
 type madeSpec struct {
 	settings *Settings
 	budget   int64
+	devices  *foundDevices
 	changed  time.Time
 	spec     *supervisor.Spec
 }
@@ -72,13 +73,13 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 		options.TTL, options.ContextLength = d.TTL, d.ContextLength
 		return n.spec(ctx, *m, options)
 	}
-	settings, budget, key := n.settings.Load(), n.budget.Load(), m.Key
+	settings, budget, devices, key := n.settings.Load(), n.budget.Load(), n.devices.Load(), m.Key
 	if d.Draft != "" {
 		key += "\n" + d.Draft
 	}
 	var spec *supervisor.Spec
 	if v, ok := n.specs.Load(key); ok {
-		if made := v.(madeSpec); made.settings == settings && made.budget == budget && made.changed.Equal(m.Changed) {
+		if made := v.(madeSpec); made.settings == settings && made.budget == budget && made.devices == devices && made.changed.Equal(m.Changed) {
 			spec = made.spec
 		}
 	}
@@ -87,7 +88,7 @@ func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*super
 		if spec, err = n.spec(ctx, *m, LoadOptions{Draft: d.Draft}); err != nil {
 			return nil, err
 		}
-		n.specs.Store(key, madeSpec{settings, budget, m.Changed, spec})
+		n.specs.Store(key, madeSpec{settings, budget, devices, m.Changed, spec})
 	}
 	if d.TTL != nil || d.Owner != "" { // the cached one is shared
 		own := *spec
@@ -129,7 +130,6 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 
 		Slotted:     e.isSlotted(&m) && !e.fixed(slices.Concat(es.Args, ms.Args)).Slots,
 		Private:     s.PrivatePrompts && m.Type == catalog.TypeLLM,
-		Unconfined:  es.Unconfined,
 		NoSandbox:   e.NoSandbox,
 		Readable:    es.Readable,
 		Pinned:      ms.Pinned,
@@ -137,6 +137,9 @@ func (n *Node) spec(ctx context.Context, m catalog.Model, o LoadOptions) (*super
 		AutoRestart: o.ByHand || ms.Pinned || ms.Preload,
 		TTL:         timeToLive(s, ms, o),
 		Recipe:      recipe{s, o, s.isCold(ms)},
+	}
+	if err := n.place(ctx, spec, e, ms); err != nil {
+		return nil, err
 	}
 	o.Draft = cmp.Or(o.Draft, ms.Draft)
 	if err := n.choose(ctx, spec, e.choices(&m), o); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
+	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 // A setting because of which no states are kept, or that has no effect, is told about; one that works isn't.
@@ -54,7 +55,7 @@ func TestWarm_WarnsOfWhatDoesNothing(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			tt.engine.Path, tt.engine.Unconfined = fakeengine.Install(t, tt.script).Path, true
+			tt.engine.Path, tt.engine.Sandbox = fakeengine.Install(t, tt.script).Path, supervisor.Off
 			s := Settings{
 				Log: slog.New(slog.NewTextHandler(&log, nil)), Engines: llamaServer(tt.engine), Models: tt.models, Warm: WarmSettings{Off: tt.off},
 			}

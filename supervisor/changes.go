@@ -13,6 +13,7 @@ type Change struct {
 
 	Progress float64       // with ChangeProgress, 0 to 1
 	LoadTime time.Duration // with ChangeLoaded
+	Placed   string        // with ChangeLoaded: where it is, as [Info.Placed] says
 	Why      string        // with ChangeLoadFailed: for operators
 	Reason   Reason        // with ChangeUnloadBegun and ChangeUnloaded; empty: its process ended unexpectedly
 }
@@ -114,7 +115,7 @@ func (s *Supervisor) tellChanged(w *watched, in *Instance, now time.Time) {
 			w.progress, w.at = in.Progress, now
 		}
 	case in.Status == Ready && w.status.IsLoading():
-		change.Progress, change.LoadTime = 1, in.LoadTime
+		change.Progress, change.LoadTime, change.Placed = 1, in.LoadTime, describe(&in.On, &in.Applied)
 		tell(ChangeLoaded)
 	case in.Status.IsLeaving() && !w.status.IsLeaving():
 		change.Reason = in.Leaving
@@ -152,6 +153,8 @@ func (s *Supervisor) whyFailed(w *watched, now time.Time) string {
 		return errClosing.Message
 	case s.state.restart(func(again *Waiter) bool { return again.Instance == w.id && again.Spared }) != nil:
 		return "It ran out of memory while it was loading. It is loaded again, once others have made room."
+	case s.state.restart(func(again *Waiter) bool { return again.Instance == w.id }) != nil:
+		return "The engine didn't find its GPU. It is loaded again on what is left."
 	default:
 		return errNoFiles.Message
 	}

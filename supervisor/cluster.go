@@ -62,8 +62,10 @@ func (st *State) lookAround(c *choice) {
 	if f := st.Failures[w.Key]; f != nil {
 		c.here = false
 	}
-	if limits := st.Limits; c.here && !limits.fits(st.kept().plus(load{1, w.Spec.Memory, w.Spec.RPC})) {
-		c.here = false
+	if c.here {
+		if _, err := (&stepper{st: st}).plans(w.Spec, w.Context); err != nil {
+			c.here = false
+		}
 	}
 }
 
@@ -85,13 +87,7 @@ func (st *State) countCrowd() {
 
 // kept returns the load of the instances that are never evicted.
 func (st *State) kept() load {
-	var sum load
-	for _, in := range st.Instances {
-		if stays(in) && in.isKept() {
-			sum = sum.plus(in.load())
-		}
-	}
-	return sum
+	return st.taken(func(in *Instance) bool { return stays(in) && in.isKept() })
 }
 
 // prefersNode compares instances of which at least one is of another node: one that has the model loaded is better, then one that surely fits,

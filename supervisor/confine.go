@@ -15,6 +15,15 @@ import (
 // if the engine can't run in it.
 const SandboxOff = "off"
 
+// SandboxLevel is how much an engine with a GPU may do in its sandbox. Without a GPU the levels are the same.
+type SandboxLevel uint8
+
+// The levels.
+const (
+	SandboxNarrow SandboxLevel = iota // what drivers are known to need
+	SandboxWide
+)
+
 // SandboxState describes the sandbox of this machine, or why there is none.
 func SandboxState() string {
 	state, err := sandbox.State()

@@ -67,6 +67,7 @@ type Choices struct {
 	Experts        bool
 	Draft          bool
 	PromptCache    bool // bytes of prompts' states that it keeps beside its slots
+	Devices        bool // which GPUs it is on
 }
 
 // Fixed is what arguments decide of a load.
@@ -74,4 +75,5 @@ type Fixed struct {
 	Context     bool   // the length of the context
 	Slots       bool   // how many slots there are, or that all of them share one cache, so that nobody knows what is in which
 	PromptCache *int64 // in bytes; nil: they don't
+	Placement   bool   // on which devices how much of the model is
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -22,6 +23,12 @@ const mostAllocations = 64
 func (a *Applied) allocated(sig Signal) {
 	if sig.Worker == "" {
 		a.Buffers += sig.Bytes
+	}
+	if sig.Weights {
+		a.Weights += sig.Bytes
+		if !strings.HasPrefix(sig.Text, CPU) && !strings.HasSuffix(sig.Text, "_Host") {
+			a.WeightsOnGPUs += sig.Bytes
+		}
 	}
 	i := slices.IndexFunc(a.Allocations, func(known Allocation) bool { return known.Buffer == sig.Text && known.Worker == sig.Worker })
 	if i < 0 && len(a.Allocations) == mostAllocations {
@@ -56,40 +63,74 @@ func (i Info) Workers() []DeviceMemory {
 	return all
 }
 
-// Devices returns how the Memory of the instance is spread over the devices of this machine, the CPU first; nil: it isn't known, or not yet. What the engine
-// didn't report by device is counted for the CPU.
+// Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.
 func (i Info) Devices() []DeviceMemory {
-	hasOthers := slices.ContainsFunc(i.Build.Devices, func(d Device) bool { return !d.IsCPU() })
-	if i.Build.Devices == nil || hasOthers && (i.applied.Buffers == 0 || i.LoadedAt.IsZero()) {
+	if i.Build.Devices == nil && len(i.onGPUs) == 0 {
 		return nil
 	}
-	all := []DeviceMemory{{Device: CPU, Bytes: i.Memory}}
-	for _, a := range i.applied.Allocations {
-		name := deviceOf(a.Buffer, i.Build.Devices)
-		if name == CPU || a.Bytes == 0 || a.Worker != "" {
-			continue
+	taken := load{memory: i.Memory - load{gpus: i.onGPUs}.bytes(), gpus: i.onGPUs}
+	for _, d := range i.Build.Devices { // those that share the machine's memory are told apart by what the engine reports
+		if bytes := i.applied.bytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
+			taken.memory = max(0, taken.memory-bytes)
+			taken.gpus = added(taken.gpus, []DeviceMemory{{d.Name, bytes}}, 1)
 		}
-		at := slices.IndexFunc(all, func(d DeviceMemory) bool { return d.Device == name })
-		if at < 0 {
-			at = len(all)
-			all = append(all, DeviceMemory{Device: name})
-		}
-		all[at].Bytes += a.Bytes
-		all[0].Bytes -= a.Bytes
 	}
-	all[0].Bytes = max(0, all[0].Bytes)
-	return all
+	return taken.devices()
 }
 
-// deviceOf returns the device that has a buffer: the one whose name its name is or begins with, as CUDA0_Split does. Other buffers, such as
-// CUDA_Host, are in the machine's memory.
-func deviceOf(buffer string, devices []Device) string {
-	for _, d := range devices {
-		if rest, ok := strings.CutPrefix(buffer, d.Name); ok && (rest == "" || rest[0] == '_') && !d.IsCPU() {
-			return d.Name
-		}
+// devices returns what a load takes of each device, the machine's memory first.
+func (l load) devices() []DeviceMemory {
+	return append([]DeviceMemory{{CPU, l.memory}}, l.gpus...)
+}
+
+// IsSplit reports whether a part of the model, or all of it, is on the processor although the engine has a GPU, and nobody has chosen that.
+func (i Info) IsSplit() bool {
+	isChosen := i.Spec.NoGPU || i.Spec.GPULayers != nil
+	return !isChosen && (i.on.isPartial() || i.applied.isShort(&i.on))
+}
+
+// isShort reports whether less of the model is on GPUs than there was to be.
+func (a *Applied) isShort(on *Placement) bool {
+	return len(on.Devices) > 0 && (a.Reduced || a.Layers < a.AllLayers)
+}
+
+// Placed describes where the model is, such as "CUDA0", "27 of 33 layers on CUDA0 (82 % of the weights)" or "the processor". It is empty if
+// nothing else than the processor comes into question.
+func (i Info) Placed() string { return describe(&i.on, &i.applied) }
+
+// String describes a plan, such as "CUDA0" or "82 % on CUDA0, the rest on the processor".
+func (p Placement) String() string {
+	where := strings.Join(p.Devices, ", ")
+	switch {
+	case p.Processor:
+		return "the processor"
+	case p.isPartial():
+		return fmt.Sprintf("%.0f %% on %s, the rest on the processor", 100*p.Share, where)
+	default:
+		return where
 	}
-	return CPU
+}
+
+// IsOnProcessor reports whether nothing of the model is on a GPU, although the engine has one.
+func (i Info) IsOnProcessor() bool {
+	return i.on.Processor || len(i.on.Devices) > 0 && i.applied.AllLayers > 0 && i.applied.Layers == 0
+}
+
+func describe(on *Placement, a *Applied) string {
+	where := strings.Join(on.Devices, ", ")
+	switch {
+	case on.Processor, len(on.Devices) > 0 && a.AllLayers > 0 && a.Layers == 0:
+		return "the processor"
+	case !on.isPartial() && !a.isShort(on):
+		return where
+	case a.AllLayers == 0:
+		return where + " and the processor"
+	}
+	text := fmt.Sprintf("%d of %d layers on %s", a.Layers, a.AllLayers, where)
+	if a.Weights > 0 {
+		text += fmt.Sprintf(" (%d %% of the weights)", 100*a.WeightsOnGPUs/a.Weights)
+	}
+	return text
 }
 
 // IsCPU reports whether the device is the processor itself, under a name that a library gives it.

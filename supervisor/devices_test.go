@@ -3,29 +3,25 @@ package supervisor
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestInfo_Devices(t *testing.T) {
 	t.Parallel()
-	gpus := []Device{{Name: "CUDA0", Memory: 8 << 30}, {Name: "CUDA1", Memory: 8 << 30}, {Name: "BLAS"}}
-	buffers := []Allocation{{"CPU_Mapped", "", 100}, {"CUDA0", "", 500}, {"CUDA_Host", "", 30}, {"CUDA1", "", 40}, {"CUDA0", "", 7}, {"CUDA0_Split", "", 3}, {"CUDA01", "", 1}, {"", "", 2}, {"CUDA0", "10.0.0.3:1", 1000}}
-	loaded := time.Now()
+	shared := []Device{{Name: "MTL0", Memory: 8 << 30, Unified: true}, {Name: "BLAS", Unified: true}}
+	buffers := []Allocation{{"MTL0", "", 500}, {"CPU_Mapped", "", 100}, {"MTL0_Mapped", "", 10}, {"MTL01", "", 1}, {"BLAS", "", 2}, {"MTL0", "10.0.0.3:1", 1000}}
 	for name, tt := range map[string]struct {
 		info      Info
 		allocated []Allocation
 		want      []DeviceMemory
 	}{
 		"only a processor":        {Info{Memory: 900, Build: Build{Devices: []Device{}}}, buffers, []DeviceMemory{{CPU, 900}}},
-		"it can't list them":      {Info{Memory: 900, LoadedAt: loaded}, buffers, nil},
-		"not launched yet":        {Info{Memory: 900}, nil, nil},
-		"GPUs":                    {Info{Memory: 900, LoadedAt: loaded, Build: Build{Devices: gpus}}, buffers, []DeviceMemory{{CPU, 350}, {"CUDA0", 510}, {"CUDA1", 40}}},
-		"GPUs, while it loads":    {Info{Memory: 900, Build: Build{Devices: gpus}}, buffers, nil},
-		"GPUs, nothing reported":  {Info{Memory: 900, LoadedAt: loaded, Build: Build{Devices: gpus}}, nil, nil},
-		"a library on processors": {Info{Memory: 900, Build: Build{Devices: gpus[2:]}}, nil, []DeviceMemory{{CPU, 900}}},
-		"more than is counted":    {Info{Memory: 90, LoadedAt: loaded, Build: Build{Devices: gpus}}, buffers[1:2], []DeviceMemory{{CPU, 0}, {"CUDA0", 500}}},
+		"it can't list them":      {Info{Memory: 900}, buffers, nil},
+		"GPUs":                    {Info{Memory: 900, onGPUs: []DeviceMemory{{"CUDA0", 510}, {"CUDA1", 40}}}, nil, []DeviceMemory{{CPU, 350}, {"CUDA0", 510}, {"CUDA1", 40}}},
+		"it shares the memory":    {Info{Memory: 900, Build: Build{Devices: shared}}, buffers, []DeviceMemory{{CPU, 390}, {"MTL0", 510}}},
+		"more than is counted":    {Info{Memory: 90, Build: Build{Devices: shared}}, buffers[:1], []DeviceMemory{{CPU, 0}, {"MTL0", 500}}},
+		"nothing is reported yet": {Info{Memory: 900, Build: Build{Devices: shared}}, nil, []DeviceMemory{{CPU, 900}}},
 	} {
 		for _, a := range tt.allocated {
 			tt.info.applied.allocated(Signal{Text: a.Buffer, Worker: a.Worker, Bytes: a.Bytes})

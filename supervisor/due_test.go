@@ -56,11 +56,12 @@ func (w *world) checkRelief() {
 			}
 		}
 	}
-	if w.st.Limits.fits(sum) {
+	if w.st.fits(sum, sum) {
 		return
 	}
+	s := stepper{st: &w.st, now: w.now}
 	for _, in := range w.st.Instances {
-		if in.isIdle() && !in.isKept() && in != last && !w.isWanted(in) {
+		if in.isIdle() && !in.isKept() && in != last && !w.isWanted(in) && s.relieves(in, sum) {
 			w.fail("%+v are loaded, and %s could go", sum, in.ID)
 		}
 	}
@@ -88,11 +89,13 @@ func (w *world) checkFirst(waiter *Waiter) {
 			return
 		}
 	}
-	sum := w.st.loadOf(waiter.Spec)
-	for _, in := range w.st.Instances {
-		sum = sum.plus(in.load())
+	s := stepper{st: &w.st, now: w.now}
+	plans, err := s.plans(waiter.Spec, waiter.Context)
+	if err != nil || w.st.Sampling || w.st.recovering {
+		return
 	}
-	if w.st.Limits.fits(sum) {
+	need := plans[0].need
+	if w.st.fits(w.st.taken(exists).plus(need), need) {
 		w.fail("there is room, but %+v waits for it", *waiter)
 	}
 }

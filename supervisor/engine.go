@@ -64,6 +64,13 @@ type (
 		// Pace parses the prompt progress in a piece of an answer. It returns false if there is none.
 		Pace(piece []byte) (Pace, bool)
 	}
+	// DeviceLister is a Process that can list its devices.
+	DeviceLister interface {
+		// ListDevices returns the arguments with which it does, or nil if the build can't.
+		ListDevices(b Build) []string
+		// Devices parses the list. The result is never nil.
+		Devices(list string) []Device
+	}
 	// Saver is a Process that can write the states of its slots to files, and read them again.
 	Saver interface {
 		// CanSave reports whether an engine that is launched with a Spec can.
@@ -77,6 +84,11 @@ type (
 		Restore(slot int, file string) (path string, body []byte)
 		Restored(answer []byte) (SlotState, error)
 	}
+	// Compiler is a Process whose engine's code may be compiled for a GPU at its first use there.
+	Compiler interface {
+		// Compile returns a request that uses what usual requests do, a long prompt and an answer; an empty path: there is none.
+		Compile(s *Spec) (path string, body []byte)
+	}
 	// Batcher is a Process that evaluates a prompt in batches of a known size.
 	Batcher interface {
 		// BatchSize returns how many tokens of a prompt are evaluated at a time by an engine that was launched with a Spec.
@@ -87,14 +99,15 @@ type (
 // Launch is a Spec with the values that are chosen for each process.
 type Launch struct {
 	*Spec
-	Cache    string   // a folder for files shared between launches, such as compiled shaders; empty: none
-	Instance string   // the model's name, for the engine
-	Folder   string   // for this launch alone; empty: none
-	Socket   string   // the Unix socket in Folder to listen on; empty: the engine listens on Port
-	Port     int      // on 127.0.0.1
-	APIKey   string   // the key that the engine has to require, if it can
-	Workers  []string // Spec.RPC with addresses instead of names
-	States   string   // the folder for the states of slots; empty: none are saved
+	Cache    string    // a folder for files shared between launches, such as compiled shaders; empty: none
+	Instance string    // the model's name, for the engine
+	Folder   string    // for this launch alone; empty: none
+	Socket   string    // the Unix socket in Folder to listen on; empty: the engine listens on Port
+	Port     int       // on 127.0.0.1
+	APIKey   string    // the key that the engine has to require, if it can
+	On       Placement // where the model is to be
+	Workers  []string  // Spec.RPC with addresses instead of names
+	States   string    // the folder for the states of slots; empty: none are saved
 }
 
 // SlotState is what was saved of a slot, or restored.
@@ -119,9 +132,12 @@ type Build struct {
 
 // Device is a GPU or another accelerator.
 type Device struct {
-	Name    string
-	Memory  int64 // bytes
-	Unified bool  // it shares the machine's memory
+	Name    string // the engine's, such as CUDA0
+	Title   string // the maker's; empty: unknown
+	Memory  int64  // bytes
+	Free    int64  // bytes that were free when it was listed
+	Unified bool   // it shares the machine's memory
+	Context int64  // bytes that each process takes of it in addition to its buffers
 }
 
 // WorkerMemory is the memory of a worker's devices together, in bytes.
@@ -143,7 +159,11 @@ type Signal struct {
 	Text     string  // the engine's message, with SignalTrouble; what has happened, with SignalDead; the buffer's name, with SignalBuffer
 	Worker   string  // the address of the worker that has the buffer, with SignalBuffer; empty: it is on this machine
 	Bytes    int64   // with SignalBuffer
-	Toggle   Toggle  // with SignalFlashAttention
+	Weights  bool    // with SignalBuffer: it has weights
+
+	Layers, AllLayers int // with SignalLayers
+
+	Toggle Toggle // with SignalFlashAttention
 }
 
 // SignalKind is the kind of a Signal.
@@ -159,6 +179,9 @@ const (
 	SignalBuffer                               // a permanent buffer was allocated
 	SignalFlashAttention                       // whether flash attention is used
 	SignalListening                            // connections are accepted; the model needn't be loaded
+	SignalNoDevice                             // it doesn't find a GPU that it was to use
+	SignalLayers                               // how many of the model's layers are on GPUs
+	SignalReduced                              // it doesn't find the room on GPUs that it was to use
 	SignalDead                                 // it can't go on, although its process lives
 )
 

@@ -86,22 +86,27 @@ func queueFull(key string, waiting int, after time.Duration) Error {
 		"%d requests are already waiting for the model %s, which is the limit. Try again in %s.", waiting, key, after)}
 }
 
-func neverFits(spec *Spec, l Limits, fixed load) Error {
-	pinned := ""
+func neverFits(spec *Spec, st *State, fixed load) Error {
+	l, pinned := &st.Limits, ""
 	if worker := fixed.plus(load{workers: spec.RPC}).overbooked(); worker != "" {
 		return Error{Kind: NeverFits, Message: fmt.Sprintf(
 			"The model %s can't be loaded: it needs the worker %s, which computes for a pinned model, and serves one at a time. Unload that model, or give the two different workers.", spec.Model.Key, worker)}
 	}
 	if fixed.instances > 0 {
-		pinned = fmt.Sprintf(", of which pinned models take %s", size(fixed.memory))
+		pinned = fmt.Sprintf(", of which pinned models take %s", size(fixed.bytes()))
 	}
 	if l.Instances > 0 && fixed.instances >= l.Instances {
 		return Error{Kind: NeverFits, Message: fmt.Sprintf(
 			"The model %s can't be loaded: max_loaded is %d, and pinned models take all of it. Unload one, or raise max_loaded.", spec.Model.Key, l.Instances)}
 	}
+	gpus, raise := "", "memory_budget"
+	for _, g := range st.usable(spec) {
+		gpus += fmt.Sprintf(", of %s %s", g.Name, budget(st.limitOf(g)))
+		raise = "memory_budget or gpu_memory"
+	}
 	return Error{Kind: NeverFits, Message: fmt.Sprintf(
-		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s. Load it with a shorter context_length, or raise memory_budget.",
-		spec.Model.Key, size(spec.Memory), spec.ContextLength, spec.Parallel, budget(l.Memory), pinned)}
+		"The model %s needs about %s with a context of %d tokens for %d requests at a time; the memory budget is %s%s%s. Load it with a shorter context_length, or raise %s.",
+		spec.Model.Key, size(spec.Memory), spec.ContextLength, spec.Parallel, budget(l.Memory), gpus, pinned, raise)}
 }
 
 // size describes a number of bytes, in decimal units.

@@ -91,6 +91,8 @@ type (
 		Until time.Time
 		Why   string // a sentence; empty: it is busy
 	}
+	// Sampled reports the memory of the GPUs. It ends a Sample. One that isn't named is as before.
+	Sampled struct{ GPUs []GPUMemory }
 	// Tick says that the Deadline has passed.
 	Tick struct{}
 	// Closed shuts the supervisor down.
@@ -118,6 +120,7 @@ func (Closed) event()    {}
 func (Placed) event()    {}
 func (Unreached) event() {}
 func (Throttled) event() {}
+func (Sampled) event()   {}
 
 // Effect is an output of Step: an action or an announcement. Effects are comparable.
 type Effect interface{ effect() }
@@ -139,6 +142,10 @@ type (
 		Slot    int
 		Leaving bool // the instance is stopped afterwards
 	}
+	// Sample asks for the memory of the GPUs.
+	Sample struct {
+		Urgent bool // a load waits for it
+	}
 	// Grant ends a wait with success. The slots are leased until they are Returned.
 	Grant struct {
 		Waiter, Gen uint64
@@ -159,6 +166,7 @@ type (
 func (Spawn) effect()   {}
 func (Stop) effect()    {}
 func (Save) effect()    {}
+func (Sample) effect()  {}
 func (Grant) effect()   {}
 func (Refuse) effect()  {}
 func (Loaded) effect()  {}

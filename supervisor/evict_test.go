@@ -142,7 +142,7 @@ func TestEvict_NotWhatIsPinnedMeanwhile(t *testing.T) {
 			p.pass(minLead)
 			p.on(asks(2, two)) // a drains
 			spec := with(two, change)
-			p.on(Configured{limits, map[uint64]*Spec{gen: spec}}, Refuse{1, neverFits(specOf("b", 1), limits, load{instances: 1})}, Grant{2, gen, 1, false})
+			p.on(Configured{limits, map[uint64]*Spec{gen: spec}}, Refuse{1, neverFits(specOf("b", 1), &State{Limits: limits}, load{instances: 1})}, Grant{2, gen, 1, false})
 			p.waits()
 		})
 	}

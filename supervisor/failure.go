@@ -24,6 +24,10 @@ func (s *stepper) loadFailed(in *Instance, ev Exited) {
 		return
 	}
 	s.st.remove(in)
+	if in.NoDevice && len(in.On.Devices) > 0 { // it is loaded on what is left
+		s.again(in.ID, in.Spec, s.now).Unasked = in.Unasked
+		return
+	}
 	hadNoMemory := in.OutOfMemory || ev.Killed
 	if hadNoMemory && !in.Spared {
 		s.mark()

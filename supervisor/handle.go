@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -82,6 +83,8 @@ func (s *Supervisor) carryOut(effect Effect) {
 		s.stop(e)
 	case Save:
 		s.keep(e)
+	case Sample:
+		s.processes.Go(func() { s.sampleGPUs(e.Urgent) })
 	case Grant:
 		a := answer{grant: e, process: s.running[e.Gen]}
 		if in := s.state.find(e.Gen); in != nil {
@@ -95,7 +98,8 @@ func (s *Supervisor) carryOut(effect Effect) {
 		in := s.state.find(e.Gen)
 		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
 		s.measureLoad(in)
-		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.Claim))
+		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.load().bytes()), "on", describe(&in.On, &in.Applied))
+		s.warnSplit(in)
 	case Crashed:
 		s.counts.crashed(e.Key)
 		s.log.Error("an engine ended unexpectedly", "instance", e.Instance, "reason", e.Reason)
@@ -118,7 +122,7 @@ func (s *Supervisor) spawn(e Spawn) {
 	in := s.state.find(e.Gen)
 	log := s.log.With("instance", in.ID)
 	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
-		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.Claim))
+		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.load().bytes()), "gpus", in.On.Devices)
 	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(ev) })
 	s.running[e.Gen] = p
 	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
@@ -128,7 +132,7 @@ func (s *Supervisor) spawn(e Spawn) {
 		go p.report(Exited{Gen: e.Gen, Reason: fmt.Sprintf("there is no engine %q", in.Spec.Engine)})
 		return
 	}
-	launch := Launch{Spec: in.Spec, Instance: in.ID} // the instance itself is guarded by the lock
+	launch := Launch{Spec: in.Spec, Instance: in.ID, On: in.On} // the instance itself is guarded by the lock
 	s.processes.Go(func() { p.run(engine, launch) })
 }
 
@@ -142,4 +146,23 @@ func (s *Supervisor) stop(e Stop) {
 		p.endingAt = time.Now()
 		p.stop()
 	}
+}
+
+// warnSplit logs that a model that could be on a GPU is at least partly on the processor, which is many times slower.
+func (s *Supervisor) warnSplit(in *Instance) {
+	if info := s.info(in); info.IsSplit() {
+		s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+
+			"choose a smaller quantization or a shorter context_length, or free memory of the GPU", "instance", in.ID, "on", info.Placed())
+	}
+}
+
+// sampleGPUs reports what is taken of the GPUs' memory.
+func (s *Supervisor) sampleGPUs(isUrgent bool) {
+	var ev Sampled
+	if s.options.GPUs != nil {
+		ctx, cancel := context.WithTimeout(s.reaching, sampleTimeout)
+		defer cancel()
+		ev.GPUs = s.options.GPUs(ctx, isUrgent)
+	}
+	s.send(ev)
 }

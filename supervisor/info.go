@@ -31,6 +31,8 @@ type Info struct {
 	Held     time.Time // until when its remote wants fewer requests; zero: it doesn't
 	Smaller  bool      // it was loaded in a smaller size to leave room for other models
 	applied  Applied
+	on       Placement
+	onGPUs   []DeviceMemory
 	workers  []string // the addresses that Spec.RPC stands for; nil before it is launched
 }
 
@@ -86,13 +88,30 @@ type Failing struct {
 	Why   string    // the last failure
 }
 
+// GPUUse is a GPU with what is taken of it.
+type GPUUse struct {
+	GPU
+	Held    int64 // bytes that other programs hold, as far as that is known
+	Free    int64 // bytes, as last reported
+	IsKnown bool  // Free was reported
+}
+
 // Overview is a snapshot of the supervisor.
 type Overview struct {
 	Limits    Limits
-	Instances []Info // in order of loading
+	GPUs      []GPUUse // in the order of the limits
+	Instances []Info   // in order of loading
 	Coming    []Coming
 	Failing   []Failing      // by key
 	Waiting   map[string]int // number of requests, by key
+}
+
+// GPU returns a GPU by its name; nil: there is none with memory of its own.
+func (o *Overview) GPU(name string) *GPUUse {
+	if i := slices.IndexFunc(o.GPUs, func(g GPUUse) bool { return g.Name == name }); i >= 0 {
+		return &o.GPUs[i]
+	}
+	return nil
 }
 
 // Instances returns a snapshot of the instances, in order of loading.
@@ -107,6 +126,11 @@ func (s *Supervisor) Overview() Overview {
 
 func (s *Supervisor) overview() Overview {
 	o := Overview{Limits: s.state.Limits, Waiting: map[string]int{}}
+	for _, g := range s.state.Limits.GPUs {
+		use := GPUUse{GPU: g, Held: s.state.Held[g.Name]}
+		use.Free, use.IsKnown = s.state.Free[g.Name]
+		o.GPUs = append(o.GPUs, use)
+	}
 	for _, in := range s.state.Instances {
 		o.Instances = append(o.Instances, s.info(in))
 	}
@@ -141,8 +165,8 @@ func (s *Supervisor) coming(w *Waiter) Coming {
 func (s *Supervisor) info(in *Instance) Info {
 	info := Info{
 		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
-		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.Claim, Resident: in.Resident,
-		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied,
+		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.load().bytes(), Resident: in.Resident,
+		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied, on: in.On, onGPUs: in.OnGPUs,
 		Away: in.Away, Held: in.HeldUntil,
 	}
 	if remote := in.Spec.Remote; remote != nil {

@@ -96,11 +96,11 @@ func (o *loading) isNews(sig Signal) bool {
 	case SignalListening:
 		o.listens.Do(func() { close(o.listening) })
 		return false
-	case SignalTrouble, SignalPortTaken, SignalOutOfMemory:
+	case SignalTrouble, SignalPortTaken, SignalOutOfMemory, SignalNoDevice, SignalReduced:
 		wasSaid := o.said[sig.Kind]
 		o.said[sig.Kind] = true
 		return !wasSaid
-	case SignalBuffer, SignalFlashAttention:
+	case SignalBuffer, SignalFlashAttention, SignalLayers:
 	default:
 		return false
 	}

@@ -35,7 +35,7 @@ func TestMemory_WhoWaitsIsToldWhenItCanNoLongerFit(t *testing.T) {
 	p := newPlay(t, Limits{Memory: 100})
 	p.busy(sized("a", 60))
 	p.on(asks(1, sized("b", 80)))
-	p.on(Configured{Limits: Limits{Memory: 70}}, Refuse{1, neverFits(sized("b", 80), Limits{Memory: 70}, load{})})
+	p.on(Configured{Limits: Limits{Memory: 70}}, Refuse{1, neverFits(sized("b", 80), &State{Limits: Limits{Memory: 70}}, load{})})
 	p.waits()
 }
 
@@ -54,7 +54,7 @@ func TestMemory_ALoadIsCountedWithWhatTheLastOneTook(t *testing.T) {
 	}
 	p.on(GaveUp{2}, Refuse{2, errCancelled})
 	p.on(asks(3, with(sized("b", 40), func(s *Spec) { s.ContextLength = 512 }))) // b, with other settings: the estimate counts
-	if learnt := p.st.need(with(sized("a", 40), func(s *Spec) { s.ContextLength = 512 })); learnt != 40 {
+	if learnt := p.st.sizeOf(with(sized("a", 40), func(s *Spec) { s.ContextLength = 512 })).memory; learnt != 40 {
 		t.Errorf("with other settings it is counted with %d bytes, want 40", learnt)
 	}
 }
@@ -143,7 +143,7 @@ func TestMemory_ASecondAttemptForWhichThereIsNoRoomIsTold(t *testing.T) {
 	p.on(loads(1, sized("b", 60)), Spawn{"b", 2})
 	p.on(asks(2, sized("b", 60)))
 	p.on(starved(2), Stop{a, ForRoom})
-	refusal := neverFits(sized("b", 60), Limits{Memory: 50}, load{})
+	refusal := neverFits(sized("b", 60), &State{Limits: Limits{Memory: 50}}, load{})
 	p.on(Configured{Limits: Limits{Memory: 50}})
 	p.on(stopped(a), Refuse{1, refusal}, Refuse{2, refusal})
 	p.waits()

@@ -8,17 +8,19 @@ import (
 // Outlook says what a load would do if it were requested now.
 type Outlook struct {
 	Limits   Limits
-	Taken    int64  // bytes counted for the instances that aren't leaving
-	Needs    int64  // bytes that the load is counted with, in full size
-	Measured bool   // Needs is what the same load took before, not an estimate
-	Refused  *Error // why it can never be loaded; nil: it can
+	Held     map[string]int64 // by GPU: bytes that other programs hold
+	Taken    []DeviceMemory   // counted for the instances that aren't leaving, the machine's memory first
+	Needs    int64            // bytes that the load is counted with, in full size
+	Measured bool             // Needs is what the same load took before, not an estimate
+	Refused  *Error           // why it can never be loaded; nil: it can
 
 	// If it can be loaded:
-	Loads   *Spec    // the Spec, or a smaller size of it
-	Takes   int64    // bytes that Loads is counted with
-	Evicts  []string // instances that are unloaded for it
-	Shrinks []string // instances that are restarted in a smaller size for it
-	Waits   bool     // it has to wait until requests have ended or other models are loaded
+	Loads   *Spec          // the Spec, or a smaller size of it
+	On      Placement      // where it is loaded
+	Takes   []DeviceMemory // what Loads is counted with, the machine's memory first
+	Evicts  []string       // instances that are unloaded for it
+	Shrinks []string       // instances that are restarted in a smaller size for it
+	Waits   bool           // it has to wait until requests have ended or other models are loaded
 }
 
 // Outlook returns what a load would do now. It changes nothing.
@@ -28,29 +30,51 @@ func (s *Supervisor) Outlook(spec *Spec) Outlook {
 	return o
 }
 
+// OutlookDevice is what a load would take of a device, in bytes.
+type OutlookDevice struct {
+	Device        string
+	Needed, Taken int64
+	Budget        int64 // less what other programs hold; 0: unlimited
+}
+
+// Devices returns the machine's memory, and the GPUs with memory of their own.
+func (o *Outlook) Devices() []OutlookDevice {
+	all := []OutlookDevice{{Device: CPU, Budget: o.Limits.Memory}}
+	for i := range o.Limits.GPUs {
+		g := &o.Limits.GPUs[i]
+		all = append(all, OutlookDevice{Device: g.Name, Budget: (&State{Held: o.Held}).limitOf(g)})
+	}
+	for i := range all {
+		all[i].Needed, all[i].Taken = bytesOf(all[i].Device, o.Takes), bytesOf(all[i].Device, o.Taken)
+	}
+	return all
+}
+
+// Bytes returns what the load would take of all devices together.
+func (o *Outlook) Bytes() int64 { return load{gpus: o.Takes}.bytes() }
+
 // outlook asks the scheduler's own rules for room, with copies of the instances, until there is enough.
 func (st *State) outlook(spec *Spec, now time.Time) Outlook {
-	copied := &State{Limits: st.Limits, Learnt: st.Learnt, lead: st.lead}
+	copied := &State{Limits: st.Limits, Learnt: st.Learnt, Held: st.Held, Lost: st.Lost, lead: st.lead}
 	for _, in := range st.Instances {
 		own := *in
 		own.Savable, own.book = false, nil
 		copied.Instances = append(copied.Instances, &own)
 	}
 	s := stepper{st: copied, now: now}
-	o := Outlook{Limits: st.Limits, Taken: s.taken(stays).memory, Needs: st.need(spec)}
+	o := Outlook{Limits: st.Limits, Held: st.Held, Taken: s.st.taken(stays).devices(), Needs: st.sizeOf(spec).memory}
 	l, ok := st.Learnt[spec.Model.Key]
 	o.Measured = ok && l.Spec.isProcessOf(spec)
-	sizes, err := s.sizes(spec)
-	if err != nil {
-		o.Refused = err
-		return o
-	}
 	w := &Waiter{Kind: WaitLoad, Key: spec.Model.Key, Spec: spec, Since: now, Turn: now}
 	leaving := s.leavingIDs()
 	for range len(st.Instances) + 2 { // each round but one removes an instance or makes the rest idle
 		s.reserved = load{}
-		if size, ok := s.makeRoom(w, sizes); ok {
-			o.Loads, o.Takes = size.spec, size.need.memory
+		plans, err := s.plans(spec, ContextNeed{}) // a split depends on what is there
+		if o.Refused = err; err != nil {
+			break
+		}
+		if plan, ok := s.makeRoom(w, plans); ok {
+			o.Loads, o.On, o.Takes = plan.spec, plan.on, plan.need.devices()
 			break
 		}
 		if !s.settle(&o, leaving) {
@@ -85,7 +109,8 @@ func (s *stepper) settle(o *Outlook, known []string) bool {
 		switch {
 		case again != nil:
 			o.Shrinks = append(o.Shrinks, in.ID)
-			back, _ := s.st.launch(in.ID, again.Spec, s.st.need(again.Spec), s.now)
+			plan := s.at(again.Spec, &in.On)
+			back, _ := s.st.launch(in.ID, &plan, s.now)
 			back.Status, back.LastUsed = Ready, in.LastUsed
 		case !slices.Contains(known, in.ID):
 			o.Evicts = append(o.Evicts, in.ID)

@@ -140,7 +140,7 @@ func (s *stepper) mayLoadHere(w *Waiter) bool {
 	if slices.ContainsFunc(s.st.Instances, isHere) || s.st.restart(func(r *Waiter) bool { return r.brings(w) }) != nil {
 		return false
 	}
-	_, err := s.needOf(w.Spec)
+	_, err := s.plans(w.Spec, w.Context)
 	return err == nil
 }
 

@@ -48,6 +48,7 @@ type process struct {
 	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
 	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Guarded by its lock
 	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
+	first    *compiling             // set before the engine is started; nil: nothing has to be compiled
 }
 
 // launched is what is known of a running process.
@@ -120,6 +121,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	}
 	l.APIKey = rand.Text()
 	p.keeper = p.openKeeper(engine, &l, build)
+	p.first = p.toCompile(engine, &l, build)
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
 	command.Env = append(command.Env, l.places()...)
@@ -303,8 +305,20 @@ func (p *process) heard() {
 	p.death.heard()
 }
 
-// becomeReady reports that the engine is ready. Only the first call counts.
+// becomeReady reports that the engine is ready, once its code is compiled. Only the first call counts.
 func (p *process) becomeReady() {
+	if p.first == nil {
+		p.succeed()
+		return
+	}
+	p.first.once.Do(func() {
+		p.loading.advanced()
+		go p.watch(p.ctx)
+		go p.compile(p.first)
+	})
+}
+
+func (p *process) succeed() {
 	if p.loading.succeed() {
 		p.report(Signalled{p.gen, Signal{Kind: SignalReady}})
 	}

@@ -35,8 +35,8 @@ func (s *stepper) serveRestart(w *Waiter) bool {
 func (s *stepper) restart(w *Waiter) {
 	// After running out of memory, wait until the leaving instances have freed theirs.
 	if s.st.byID(w.Instance) != nil || (w.Spared && slices.ContainsFunc(s.st.Instances, isLeaving)) {
-		if need, err := s.needOf(w.Spec); err == nil {
-			s.reserved = s.reserved.plus(need)
+		if plans, err := s.plans(w.Spec, w.Context); err == nil {
+			s.reserved = s.reserved.plus(plans[0].need)
 		}
 		return
 	}

@@ -8,16 +8,26 @@ import (
 // load is a use of the limited resources.
 type load struct {
 	instances int
-	memory    int64
-	workers   []string // the addresses of workers, each of which serves one instance
+	memory    int64          // of the machine
+	gpus      []DeviceMemory // of the GPUs with memory of their own
+	workers   []string       // the addresses of workers, each of which serves one instance
 }
 
 func (l load) plus(o load) load {
-	return load{l.instances + o.instances, l.memory + o.memory, join(l.workers, o.workers)}
+	return load{l.instances + o.instances, l.memory + o.memory, added(l.gpus, o.gpus, 1), join(l.workers, o.workers)}
 }
 
 func (l load) minus(o load) load {
-	return load{l.instances - o.instances, l.memory - o.memory, without(l.workers, o.workers)}
+	return load{l.instances - o.instances, l.memory - o.memory, added(l.gpus, o.gpus, -1), without(l.workers, o.workers)}
+}
+
+// bytes returns all memory that the load takes.
+func (l load) bytes() int64 {
+	sum := l.memory
+	for _, d := range l.gpus {
+		sum += d.Bytes
+	}
+	return sum
 }
 
 // join returns the elements of both lists, and changes neither.
@@ -42,9 +52,19 @@ func without(all, some []string) []string {
 	return all
 }
 
-// fits reports whether a load is within the limits.
-func (l Limits) fits(x load) bool {
-	return (l.Instances <= 0 || x.instances <= l.Instances) && (l.Memory <= 0 || x.memory <= l.Memory) && x.overbooked() == ""
+// fits reports whether a load is within the limits. Of the GPUs, those count that a part of it uses.
+func (st *State) fits(x, part load) bool {
+	l := &st.Limits
+	if l.Instances > 0 && x.instances > l.Instances || l.Memory > 0 && x.memory > l.Memory || x.overbooked() != "" {
+		return false
+	}
+	return !slices.ContainsFunc(part.gpus, func(d DeviceMemory) bool { return st.isOver(d.Device, x) })
+}
+
+// isOver reports whether a load is more than instances may take of a GPU now.
+func (st *State) isOver(gpu string, x load) bool {
+	g := st.Limits.gpu(gpu)
+	return g != nil && bytesOf(gpu, x.gpus) > st.limitOf(g)
 }
 
 // overbooked returns a worker that several instances would use; empty: there is none.
@@ -62,16 +82,13 @@ func (in *Instance) load() load {
 	if in.isRemote() {
 		return load{}
 	}
-	return load{1, in.Claim, in.Spec.RPC}
+	return load{1, in.Claim, in.OnGPUs, in.Spec.RPC}
 }
 
-// loadOf returns what a load of a Spec is counted with.
-func (st *State) loadOf(spec *Spec) load { return load{1, st.need(spec), spec.RPC} }
-
 // taken returns the load of the instances that match.
-func (s *stepper) taken(which func(*Instance) bool) load {
+func (st *State) taken(which func(*Instance) bool) load {
 	var sum load
-	for _, in := range s.st.Instances {
+	for _, in := range st.Instances {
 		if which(in) {
 			sum = sum.plus(in.load())
 		}
@@ -85,35 +102,28 @@ func isLeaving(in *Instance) bool { return in.Status.IsLeaving() }
 
 func exists(*Instance) bool { return true }
 
-// needOf returns what a load of spec is counted with. If the estimate fits beside the pinned instances, a larger measured
-// figure is capped at what they leave: that load has fitted before. The error says that the load can never fit.
-func (s *stepper) needOf(spec *Spec) (load, *Error) {
-	limits := s.st.Limits
-	fixed := s.st.kept()
-	if !limits.fits(fixed.plus(load{1, spec.Memory, spec.RPC})) {
-		err := neverFits(spec, limits, fixed)
-		return load{}, &err
-	}
-	need := s.st.loadOf(spec)
-	if limits.Memory > 0 {
-		need.memory = min(need.memory, limits.Memory-fixed.memory)
-	}
-	return need, nil
-}
-
 // launchFor launches the model that a waiter needs, with the given id or, if that is empty, a free one. It returns nil while
 // there is no room. The error says that there will never be room.
 func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
-	sizes, err := s.sizes(w.Spec)
+	gpus := s.st.usable(w.Spec)
+	if len(gpus) > 0 && !s.knowsGPUs() {
+		return nil, nil
+	}
+	plans, err := s.plans(w.Spec, w.Context)
+	if len(gpus) > 0 && (err != nil || plans[0].on.isPartial()) && s.st.isRecovering(gpus, s.now) {
+		s.st.recovering = true
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	size, ok := s.makeRoom(w, sizes)
+	plan, ok := s.makeRoom(w, plans)
 	if !ok {
 		return nil, nil
 	}
-	in, spawn := s.st.launch(id, size.spec, size.need.memory, s.now)
-	if size.spec != w.Spec {
+	s.st.margins(&plan, s.st.taken(exists))
+	in, spawn := s.st.launch(id, &plan, s.now)
+	if plan.spec != w.Spec {
 		in.Full = w.Spec
 	}
 	in.wanted = true
@@ -121,74 +131,105 @@ func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 	return in, nil
 }
 
-// makeRoom returns the largest size for which there is room. If there is none for any size, it evicts instances, provided
-// that this frees enough, and returns false. Once the waiter's lead is over, it drains busy instances, too.
+// makeRoom returns the best plan for which there is room. If there is none for any, it evicts instances, provided that this frees enough,
+// and returns false. Once the waiter's lead is over, it drains busy instances, too.
 //
 // Instances that weren't used recently are evicted for the full size. Before any other is evicted, smaller sizes are tried
 // and idle instances are shrunk.
-func (s *stepper) makeRoom(w *Waiter, sizes []loadSize) (loadSize, bool) {
-	others := s.taken(stays).plus(s.reserved)
-	smallest := sizes[len(sizes)-1]
-	for n, size := range sizes {
-		if s.st.Limits.fits(others.plus(size.need)) {
-			if s.st.Limits.fits(s.taken(exists).plus(size.need)) {
-				return size, true
+func (s *stepper) makeRoom(w *Waiter, plans []loadPlan) (loadPlan, bool) {
+	others := s.st.taken(stays).plus(s.reserved)
+	full := samePlans(plans, plans[0].spec)
+	for n, plan := range plans {
+		if s.st.fits(others.plus(plan.need), plan.need) {
+			if s.st.fits(s.st.taken(exists).plus(plan.need), plan.need) {
+				return plan, true
 			}
-			s.reserved = s.reserved.plus(size.need)
-			return loadSize{}, false
+			s.reserved = s.reserved.plus(plan.need)
+			return loadPlan{}, false
 		}
-		if n == 0 && len(sizes) > 1 && s.evict(others.plus(size.need), func(in *Instance) bool { return in.InUse == 0 && !s.isRecent(in) }) {
-			s.reserved = s.reserved.plus(size.need)
-			return loadSize{}, false
+		if n == len(full)-1 && n < len(plans)-1 && s.evictFor(full, others, func(in *Instance) bool { return in.InUse == 0 && !s.isRecent(in) }) {
+			return loadPlan{}, false
+		}
+	}
+	smallest := samePlans(plans, plans[len(plans)-1].spec)
+	for _, plan := range smallest {
+		if s.shrink(others.plus(plan.need), plan.need) {
+			s.reserved = s.reserved.plus(plan.need)
+			return loadPlan{}, false
 		}
 	}
 	isLate := s.now.After(s.mayPass(w))
-	total := others.plus(smallest.need)
-	if s.shrink(total) || s.evict(total, func(in *Instance) bool { return isLate || in.InUse == 0 }) || isLate {
-		s.reserved = s.reserved.plus(smallest.need)
+	if !s.evictFor(smallest, others, func(in *Instance) bool { return isLate || in.InUse == 0 }) && isLate {
+		s.reserved = s.reserved.plus(smallest[0].need)
 	}
-	return loadSize{}, false // later requests may go first until the lead is over
+	return loadPlan{}, false // later requests may go first until the lead is over
 }
 
-// evict evicts instances that mayGo accepts so that total comes within the limits. If that isn't possible it evicts none and
-// returns false.
-func (s *stepper) evict(total load, mayGo func(*Instance) bool) bool {
-	victims := s.victims(mayGo, total)
-	for _, in := range victims {
+// samePlans returns the plans that load a model in the same size.
+func samePlans(plans []loadPlan, spec *Spec) []loadPlan {
+	from := slices.IndexFunc(plans, func(p loadPlan) bool { return p.spec == spec })
+	n := from
+	for n < len(plans) && plans[n].spec == spec {
+		n++
+	}
+	return plans[from:n]
+}
+
+// evictFor evicts instances that mayGo accepts, so that one of the plans fits beside others, and reserves the room: as few as possible. If
+// that isn't possible it evicts none and returns false.
+func (s *stepper) evictFor(plans []loadPlan, others load, mayGo func(*Instance) bool) bool {
+	var best []*Instance
+	var chosen *loadPlan
+	for i := range plans {
+		need := plans[i].need
+		victims := s.victims(mayGo, others.plus(need), need)
+		if victims != nil && (chosen == nil || len(victims) < len(best)) {
+			best, chosen = victims, &plans[i]
+		}
+	}
+	if chosen == nil {
+		return false
+	}
+	for _, in := range best {
 		s.leave(in, ForRoom)
 	}
-	return victims != nil
+	s.reserved = s.reserved.plus(chosen.need)
+	return true
 }
 
-// victims returns the instances to evict so that total comes within the limits: the least recently used first, unwanted ones
-// before wanted ones. Instances that an earlier waiter waits for are excluded. It returns nil if that isn't enough.
-func (s *stepper) victims(mayGo func(*Instance) bool, total load) []*Instance {
+// victims returns the instances to evict so that total, which need is a part of, comes within the limits: the least recently used first,
+// unwanted ones before wanted ones. Instances that an earlier waiter waits for are excluded. It returns nil if that isn't enough.
+func (s *stepper) victims(mayGo func(*Instance) bool, total, need load) []*Instance {
 	var chosen []*Instance
 	for _, in := range s.st.Instances {
-		if in.Status == Ready && !in.isKept() && !in.promised && !in.awaited && mayGo(in) {
+		if in.isEvictable() && mayGo(in) {
 			chosen = append(chosen, in)
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b *Instance) int {
 		return cmp.Or(cmp.Compare(btoi(a.isWanted()), btoi(b.isWanted())), a.LastUsed.Compare(b.LastUsed))
 	})
-	limits := s.st.Limits
 	n := 0
-	for n < len(chosen) && !limits.fits(total) {
+	for n < len(chosen) && !s.st.fits(total, need) {
 		total = total.minus(chosen[n].load())
 		n++
 	}
-	if !limits.fits(total) {
+	if !s.st.fits(total, need) {
 		return nil
 	}
 	return slices.DeleteFunc(chosen[:n], func(in *Instance) bool { // after a large one, a small one may no longer be needed
 		without := total.plus(in.load())
-		if !limits.fits(without) {
+		if !s.st.fits(without, need) {
 			return false
 		}
 		total = without
 		return true
 	})
+}
+
+// isEvictable reports whether the instance may leave once it serves no request: nothing that came earlier waits for it.
+func (in *Instance) isEvictable() bool {
+	return in.Status == Ready && !in.isKept() && !in.promised && !in.awaited
 }
 
 // isWanted reports whether the instance serves requests or can serve a waiter.
@@ -205,8 +246,8 @@ func btoi(b bool) int {
 // lowered. At this point, an idle instance is wanted only if a waiter waits for a slot that is being saved. The most recently used
 // instance stays.
 func (s *stepper) relieve() {
-	staying := s.taken(stays)
-	if s.st.Limits.fits(staying) {
+	staying := s.st.taken(stays)
+	if s.st.fits(staying, staying) {
 		return
 	}
 	var last *Instance
@@ -215,10 +256,10 @@ func (s *stepper) relieve() {
 			last = in
 		}
 	}
-	for !s.st.Limits.fits(staying) {
+	for !s.st.fits(staying, staying) {
 		var oldest *Instance
 		for _, in := range s.st.Instances {
-			if in.isIdle() && !in.wanted && !in.isKept() && in != last && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
+			if in.isIdle() && !in.wanted && !in.isKept() && in != last && s.relieves(in, staying) && (oldest == nil || in.LastUsed.Before(oldest.LastUsed)) {
 				oldest = in
 			}
 		}
@@ -230,19 +271,51 @@ func (s *stepper) relieve() {
 	}
 }
 
+// relieves reports whether less is taken of what is short once an instance has left.
+func (s *stepper) relieves(in *Instance, staying load) bool {
+	onlyMachine := staying
+	onlyMachine.gpus = nil
+	return !s.st.fits(onlyMachine, load{}) || slices.ContainsFunc(in.OnGPUs, func(d DeviceMemory) bool { return s.st.isOver(d.Device, staying) })
+}
+
 // RuntimeMemory is what an engine takes in addition to its buffers, in bytes. Estimates must include it.
 const RuntimeMemory = 48 << 20
 
 // reckon counts a ready instance with its real memory: the buffers that it reported plus the prompt cache that it may fill,
-// or its resident memory if that is more.
+// or its resident memory if that is more. What it has on GPUs counts for them.
 func (s *stepper) reckon(in *Instance) {
-	claim := in.Spec.Memory
+	claim, offload := in.Spec.Memory, in.Spec.Offload
+	if len(in.On.Devices) > 0 {
+		claim -= in.load().bytes() - in.Claim
+	}
 	if in.Applied.Buffers > 0 {
 		claim = in.Applied.Buffers + RuntimeMemory + in.Spec.Reserve
+		var onGPUs []DeviceMemory
+		for _, g := range s.st.Limits.GPUs {
+			if bytes := in.Applied.bytesOn(g.Name); bytes > 0 {
+				claim -= bytes
+				onGPUs = append(onGPUs, DeviceMemory{g.Name, bytes + g.Context})
+			}
+		}
+		in.OnGPUs = onGPUs
 	}
 	in.Claim = max(claim, in.Resident)
+	size := modelSize{memory: in.Claim, offload: offload}
+	for _, d := range in.OnGPUs {
+		bytes := d.Bytes
+		if g := s.st.Limits.gpu(d.Device); g != nil {
+			bytes -= g.Context
+		}
+		size.memory += bytes
+		if in.On.Whole {
+			size.offload += bytes
+		}
+	}
+	if in.On.Whole {
+		size.offload -= offload
+	}
 	if s.st.Learnt == nil {
 		s.st.Learnt = map[string]Learnt{}
 	}
-	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, in.Claim, in.LoadTime}
+	s.st.Learnt[in.Spec.Model.Key] = Learnt{in.Spec, size, in.LoadTime}
 }

@@ -26,6 +26,7 @@ type world struct {
 	alive   map[uint64]bool // processes, by generation; whether it is to stop
 	asked   uint64
 	slots   slotWorld
+	samples int // that were asked for and not answered
 }
 
 type happening struct {
@@ -43,7 +44,16 @@ func newWorld(t *testing.T, seed uint64) *world {
 
 // limits are such that every single model fits, but for a few that never do.
 func (w *world) limits() Limits {
-	return Limits{Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)], Node: []string{"", "here"}[w.rand.IntN(2)]}
+	return Limits{GPUs: w.gpus(), Instances: w.rand.IntN(4), Memory: int64(w.rand.IntN(3)) * 150, Queue: w.rand.IntN(3) * 6, Abandon: w.rand.IntN(2) == 0, SaveTokens: 256 * w.rand.IntN(3), SaveAfter: []time.Duration{0, time.Millisecond, time.Second}[w.rand.IntN(3)], Node: []string{"", "here"}[w.rand.IntN(2)]}
+}
+
+// gpus are none, or up to three.
+func (w *world) gpus() []GPU {
+	var all []GPU
+	for i := range max(0, w.rand.IntN(7)-3) {
+		all = append(all, GPU{Name: fmt.Sprint("CUDA", i), Total: 60 + int64(w.rand.IntN(3))*40, Budget: int64(w.rand.IntN(2)) * 80, Context: int64(w.rand.IntN(6))})
+	}
+	return all
 }
 
 // spec is of a model of 40 to 100 units of memory.
@@ -66,8 +76,15 @@ func (w *world) spec(key string) *Spec {
 	if w.rand.IntN(3) == 0 {
 		spec.RPC = [][]string{{"x:1"}, {"y:1"}, {"x:1", "y:1"}}[w.rand.IntN(3)]
 	}
+	if len(spec.RPC) == 0 && w.rand.IntN(3) > 0 {
+		spec.Devices = []string{"CUDA0", "CUDA1", "CUDA2"}[:1+w.rand.IntN(3)]
+		spec.Offload = spec.Memory - int64(w.rand.IntN(30))
+	}
 	for n := spec.Parallel - 1; n > 0 && w.rand.IntN(2) == 0; n-- {
-		spec.Smaller = append(spec.Smaller, Size{Parallel: n, Memory: spec.Memory * int64(n) / 3})
+		spec.Smaller = append(spec.Smaller, Size{Parallel: n, Memory: spec.Memory * int64(n) / 3, Offload: spec.Offload * int64(n) / 3})
+	}
+	if len(spec.Devices) > 0 && w.rand.IntN(2) == 0 {
+		spec.Smaller = append(spec.Smaller, Size{ContextLength: 128, Parallel: 1, Memory: spec.Memory / 4, Offload: spec.Offload / 4})
 	}
 	return spec
 }
@@ -124,6 +141,10 @@ func (w *world) effect(e Effect, busy map[uint64]int, loading map[uint64]bool) {
 		}
 	case Save:
 		w.checkSave(e)
+	case Sample:
+		if w.samples++; w.samples > 1 {
+			w.fail("the GPUs are asked for twice at a time")
+		}
 	case Refuse:
 		w.answered(e.Waiter)
 	}
@@ -138,9 +159,10 @@ func (w *world) checkStop(e Stop, busy map[uint64]int, loading map[uint64]bool) 
 	case e.Reason == ForClosing:
 	case busy[e.Gen] > 0 && e.Reason != ForSilence:
 		w.fail("process %d is stopped for %s while it is busy", e.Gen, e.Reason)
+	case loading[e.Gen] && e.Reason == ForWhole && in.On.Whole:
 	case loading[e.Gen] && e.Reason != ForRequest && e.Reason != ForNobody && e.Reason != ForSilence:
 		w.fail("process %d is stopped for %s while it is loading", e.Gen, e.Reason)
-	case in.Spec.Pinned && e.Reason == ForRoom:
+	case in.Spec.Pinned && (e.Reason == ForRoom || e.Reason == ForOthers):
 		w.fail("the pinned instance %s is evicted", in.ID)
 	}
 	w.alive[e.Gen] = true
@@ -170,6 +192,34 @@ func (w *world) checkRoom(gen uint64) {
 	}
 	if l.Memory > 0 && sum > l.Memory {
 		w.fail("%d bytes of %d are taken", sum, l.Memory)
+	}
+	taken := w.st.taken(exists)
+	for _, d := range in.OnGPUs {
+		if g := l.gpu(d.Device); bytesOf(g.Name, taken.gpus) > w.st.limitOf(g) {
+			w.fail("%d bytes of %d are taken of %s", bytesOf(g.Name, taken.gpus), w.st.limitOf(g), g.Name)
+		}
+	}
+	w.checkSplit(in)
+}
+
+// checkSplit checks that a model that is split can't wholly be on GPUs in its size, and that what could have made room for it has left.
+func (w *world) checkSplit(in *Instance) {
+	gpus := w.st.usable(in.Spec)
+	if len(gpus) == 0 || !in.On.isPartial() {
+		return
+	}
+	fixed := w.st.kept()
+	for _, group := range w.st.groups(gpus, load{}) {
+		need := w.st.whole(in.Spec, group, modelSize{in.Spec.Memory, in.Spec.Offload}).need
+		if w.st.fits(fixed.plus(need), need) {
+			w.fail("%s is split, and could be on %v", in.ID, need.gpus)
+		}
+	}
+	for _, other := range w.st.Instances {
+		if other != in && other.InUse == 0 && other.isEvictable() && len(other.OnGPUs) > 0 && !in.On.Processor && in.On.Share < 1 &&
+			slices.ContainsFunc(other.OnGPUs, func(d DeviceMemory) bool { return d.Bytes > 0 && bytesOf(d.Device, in.OnGPUs) > 0 }) {
+			w.fail("%s is split beside %s, which is idle", in.ID, other.ID)
+		}
 	}
 }
 
@@ -216,7 +266,7 @@ func (w *world) check() {
 // isHopeful reports whether something that is in progress can end the wait: a lease that will be returned, a process that will
 // become ready or end, or time.
 func (w *world) isHopeful(waiter *Waiter) bool {
-	if len(w.leases) > 0 || len(w.slots.saves) > 0 || !w.st.Deadline(w.now).IsZero() {
+	if len(w.leases) > 0 || len(w.slots.saves) > 0 || w.samples > 0 || !w.st.Deadline(w.now).IsZero() {
 		return true
 	}
 	for _, in := range w.st.Instances {
@@ -272,6 +322,10 @@ func (w *world) gens() []uint64 {
 // anything makes one thing happen.
 func (w *world) anything() {
 	gens := w.gens()
+	if w.samples > 0 && w.rand.IntN(3) == 0 {
+		w.report()
+		return
+	}
 	switch n := w.rand.IntN(32); {
 	case n < 9:
 		w.ask()
@@ -303,8 +357,30 @@ func (w *world) anything() {
 	}
 }
 
+// report says what is free of the GPUs: what instances and other programs don't take, as far as anything is known.
+func (w *world) report() {
+	var ev Sampled
+	taken := w.st.taken(exists)
+	for _, g := range w.st.Limits.GPUs {
+		if w.rand.IntN(8) > 0 {
+			free := g.Total - bytesOf(g.Name, taken.gpus) - int64(max(0, w.rand.IntN(60)-30))
+			ev.GPUs = append(ev.GPUs, GPUMemory{g.Name, g.Total, max(0, free)})
+		}
+	}
+	w.samples--
+	w.step(ev)
+}
+
 func (w *world) say(gen uint64) {
-	switch w.rand.IntN(10) {
+	switch w.rand.IntN(14) {
+	case 10:
+		w.step(Signalled{gen, Signal{Kind: SignalBuffer, Text: "CUDA0", Bytes: int64(w.rand.IntN(60))}})
+	case 11:
+		w.step(Signalled{gen, Signal{Kind: SignalReduced}})
+	case 12:
+		w.step(Signalled{gen, Signal{Kind: SignalNoDevice}})
+	case 13:
+		w.step(Signalled{gen, Signal{Kind: SignalLayers, Layers: w.rand.IntN(4), AllLayers: 4}})
 	case 0:
 		w.step(Signalled{gen, Signal{Kind: SignalPortTaken}})
 	case 1:
@@ -386,6 +462,9 @@ func (w *world) settle() {
 		}
 		for len(w.slots.saves) > 0 {
 			w.endSave(0)
+		}
+		for w.samples > 0 {
+			w.report()
 		}
 		for _, gen := range w.gens() {
 			switch in := w.st.find(gen); {

@@ -12,6 +12,7 @@ const patience = 2 * time.Second
 // serveAll serves every waiter that can be served, and stops what is due to stop.
 func (s *stepper) serveAll() {
 	s.letGo()
+	s.st.recovering = false
 	s.drain()
 	s.sweep()
 	s.mark()
@@ -30,7 +31,14 @@ func (s *stepper) serveAll() {
 			s.mark()
 		}
 		s.relieve()
-		s.expire()
+		s.yield()
+		if at := s.st.samplesAt(); !at.IsZero() && !s.now.Before(at) {
+			s.sample(false)
+		}
+		if s.expire() { // who has waited for that load may use another instance now
+			s.mark()
+			s.serveInOrder()
+		}
 		s.saveIdle()
 	}
 }
@@ -238,8 +246,9 @@ func (s *stepper) grant(w *Waiter, in *Instance) {
 	s.do(Grant{w.ID, in.Gen, slots, w.Since.Before(in.Launched.Add(in.LoadTime))})
 }
 
-// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter.
-func (s *stepper) expire() {
+// expire stops instances that were idle for their time to live and, with Limits.Abandon, loads without a waiter. It reports whether a load was
+// stopped.
+func (s *stepper) expire() (stopped bool) {
 	for _, in := range s.st.Instances {
 		switch end := in.Expires(); {
 		case in.wanted:
@@ -247,6 +256,8 @@ func (s *stepper) expire() {
 			s.leave(in, ForIdleness)
 		case s.st.Limits.Abandon && in.Status.IsLoading() && !in.Unasked:
 			s.stop(in, ForNobody)
+			stopped = true
 		}
 	}
+	return stopped
 }

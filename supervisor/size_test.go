@@ -140,7 +140,7 @@ func TestSize_BesideWhatIsPinned(t *testing.T) {
 	p.idle(pinned(slotted("a", 3)))
 	p.on(asks(1, slotted("b", 4)), Spawn{"b", 2})
 	p.slots(3, 1)
-	p.on(asks(2, with(slotted("c", 4), func(s *Spec) { s.Smaller = nil })), Refuse{2, neverFits(slotted("c", 4), Limits{Memory: 60}, load{instances: 1, memory: 40})})
+	p.on(asks(2, with(slotted("c", 4), func(s *Spec) { s.Smaller = nil })), Refuse{2, neverFits(slotted("c", 4), &State{Limits: Limits{Memory: 60}}, load{instances: 1, memory: 40})})
 }
 
 // Only what gets smaller by it is restarted in a smaller size.

@@ -16,17 +16,26 @@ type Spec struct {
 	Parallel       int            // the engine's slots: requests at the same time
 	BatchSize      int            // tokens of a prompt that are evaluated at a time; 0: the engine's default
 	FlashAttention Toggle
-	OffloadKV      Toggle   // whether the KV cache is on the GPU
-	Experts        int      // active experts of a mixture of experts; 0: the model's default
-	PromptCache    int64    // bytes that the engine may use to cache prompts outside its slots
-	Checkpoints    int      // context checkpoints for each slot, for a context that can't be truncated; 0: the engine's default
-	Slotted        bool     // requests choose their slots
-	Private        bool     // isolate owners: requests of different owners share no cached prompts
-	RPC            []string // the addresses of the workers on other machines that it computes on, see [WorkerAddress]
-	Args           []string // further arguments, from the configuration
-	Unconfined     bool     // run it without a sandbox
-	NoSandbox      string   // why the engine can't run in a sandbox; empty: it can
-	Readable       []string // further files and folders that it may read and execute in its sandbox
+	OffloadKV      Toggle       // whether the KV cache is on the GPU
+	Experts        int          // active experts of a mixture of experts; 0: the model's default
+	PromptCache    int64        // bytes that the engine may use to cache prompts outside its slots
+	Checkpoints    int          // context checkpoints for each slot, for a context that can't be truncated; 0: the engine's default
+	Slotted        bool         // requests choose their slots
+	Private        bool         // isolate owners: requests of different owners share no cached prompts
+	RPC            []string     // the addresses of the workers on other machines that it computes on, see [WorkerAddress]
+	Args           []string     // further arguments, from the configuration
+	Unconfined     bool         // run it without a sandbox
+	Sandbox        SandboxLevel // of its sandbox
+	NoSandbox      string       // why the engine can't run in a sandbox; empty: it can
+	Readable       []string     // further files and folders that it may read and execute in its sandbox
+	GPULayers      *int         // how many layers are on GPUs; nil: as many as have room
+	NoGPU          bool         // it is on the processor, although the engine has a GPU
+
+	// Devices are the GPUs with memory of their own that it may be on, by the engine's names. Which of them it is on, and whether wholly, is
+	// decided for each launch. None: the engine decides.
+	Devices []string
+	// OnlyOn says that the configuration has chosen the Devices.
+	OnlyOn bool
 
 	// Remote says that the model is on a remote, and on which; nil: it is loaded by a process here. None of the fields above but the model,
 	// the context and the slots is used then.
@@ -36,6 +45,8 @@ type Spec struct {
 
 	ID          string        // of a new instance that is loaded by Load; empty: the key, or key:2 and so on
 	Memory      int64         // estimated memory of the instance on this machine, in bytes
+	Offload     int64         // the part of Memory that GPUs take if the model is wholly on them
+	Layers      int           // of the model, the output's among them; 0: unknown
 	Elsewhere   int64         // estimated memory of the instance on its workers, in bytes
 	Reserve     int64         // the part of Memory that is allocated gradually: the prompt cache and the checkpoints
 	TTL         time.Duration // unload it after that long without a request; 0: never
@@ -50,8 +61,14 @@ func (s *Spec) isProcessOf(o *Spec) bool {
 	return s.Engine == o.Engine && s.ContextLength == o.ContextLength && s.Parallel == o.Parallel &&
 		s.BatchSize == o.BatchSize && s.FlashAttention == o.FlashAttention && s.OffloadKV == o.OffloadKV &&
 		s.Experts == o.Experts && s.PromptCache == o.PromptCache && s.Checkpoints == o.Checkpoints && s.Private == o.Private && slices.Equal(s.RPC, o.RPC) && slices.Equal(s.Args, o.Args) &&
-		s.Unconfined == o.Unconfined && slices.Equal(s.Readable, o.Readable) &&
+		s.Unconfined == o.Unconfined && s.NoSandbox == o.NoSandbox && s.Sandbox == o.Sandbox && slices.Equal(s.Readable, o.Readable) && s.isPlacedLike(o) &&
 		isSameFile(&s.Model, &o.Model) && s.draft() == o.draft() && (s.Draft == nil || isSameFile(s.Draft, o.Draft))
+}
+
+// isPlacedLike reports whether the same was chosen of where the model is.
+func (s *Spec) isPlacedLike(o *Spec) bool {
+	sameLayers := s.GPULayers == nil && o.GPULayers == nil || s.GPULayers != nil && o.GPULayers != nil && *s.GPULayers == *o.GPULayers
+	return sameLayers && s.NoGPU == o.NoGPU && s.OnlyOn == o.OnlyOn && (!s.OnlyOn || slices.Equal(s.Devices, o.Devices))
 }
 
 func isSameFile(a, b *catalog.Model) bool {
@@ -61,7 +78,7 @@ func isSameFile(a, b *catalog.Model) bool {
 // withPolicyOf returns s with those fields of o that don't affect the process.
 func (s *Spec) withPolicyOf(o *Spec) *Spec {
 	n := *s
-	n.Memory, n.Elsewhere, n.Reserve, n.Smaller = o.Memory, o.Elsewhere, o.Reserve, o.Smaller
+	n.Memory, n.Offload, n.Elsewhere, n.Reserve, n.Smaller, n.Devices = o.Memory, o.Offload, o.Elsewhere, o.Reserve, o.Smaller, o.Devices
 	n.TTL, n.Pinned, n.AutoRestart, n.Recipe = o.TTL, o.Pinned, o.AutoRestart, o.Recipe
 	return &n
 }

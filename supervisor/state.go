@@ -21,6 +21,15 @@ type State struct {
 	Closing   bool
 	LastGen   uint64
 
+	SampledAt time.Time        // when the GPUs' memory was last reported
+	Sampling  bool             // a report is on its way
+	Held      map[string]int64 // by GPU: bytes that other programs hold
+	Free      map[string]int64 // by GPU: bytes that were free at the last report
+	FreedAt   time.Time        // when a process that was on a GPU last ended
+	Lost      []string         // GPUs that an engine didn't find when it was launched
+
+	recovering bool // a load waits for a process that has ended to give its GPU's memory back
+
 	crowd map[string]int // the requests that wait for each model, by key; counted only in a cluster
 
 	lead time.Duration // overrides leadOf in tests; 0: it doesn't
@@ -29,7 +38,8 @@ type State struct {
 // Limits bound what is loaded and how many requests wait. A zero field means no limit.
 type Limits struct {
 	Instances int    // loaded at the same time
-	Memory    int64  // bytes, for all instances together
+	Memory    int64  // bytes of the machine's memory, for all instances together
+	GPUs      []GPU  // those with memory of their own
 	Queue     int    // waiting requests for each model
 	Abandon   bool   // stop a load when its last waiter is gone
 	Node      string // this machine in its cluster; empty: it is in none
@@ -51,12 +61,15 @@ type Instance struct {
 	Progress float64
 	Trouble  string // the engine's error message about a failing load
 
-	Claim    int64 // bytes counted against Limits.Memory
+	On       Placement      // where it was launched
+	Claim    int64          // bytes counted against Limits.Memory
+	OnGPUs   []DeviceMemory // bytes counted against Limits.GPUs
 	Applied  Applied
 	Resident int64 // bytes, as last measured
 
 	PortTaken   bool
 	OutOfMemory bool
+	NoDevice    bool // it didn't find the GPU that it was to use
 	Spared      bool // this is the second attempt after it ran out of memory
 	Attempts    int  // launches that failed because the port was taken
 	Unasked     bool // restarted by the supervisor: it needs no waiter
@@ -88,6 +101,12 @@ type Applied struct {
 	FlashAttention Toggle
 	Buffers        int64        // bytes of weights, caches and scratch buffers on all devices of this machine; 0: not reported
 	Allocations    []Allocation // the same by name, and those on workers
+
+	Weights       int64 // bytes, on all devices
+	WeightsOnGPUs int64 // bytes
+	Layers        int   // of the model, that are on GPUs
+	AllLayers     int   // of the model; 0: not reported
+	Reduced       bool  // the engine's planner didn't find the room that the placement had
 }
 
 // canServe reports whether the instance has the slots that a waiter wants free now. A waiter that wants more slots than the
@@ -134,13 +153,15 @@ func (s Status) IsLeaving() bool { return s == Draining || s == Stopping }
 // Reason says why an instance is stopped.
 type Reason string
 
-// The reasons. The first two are evictions.
+// The reasons. The first three are evictions.
 const (
 	ForRoom     Reason = "room"      // another model needs the room
+	ForOthers   Reason = "gpu"       // another program needs the memory of its GPU
 	ForIdleness Reason = "ttl"       // it was idle for its time to live
 	ForRequest  Reason = "unload"    // an unload was requested
 	ForSettings Reason = "settings"  // it is restarted with new settings
 	ForSharing  Reason = "sharing"   // it is restarted in a smaller size, which leaves room for another
+	ForWhole    Reason = "whole"     // it is loaded again without other models beside it, to be wholly on the GPU
 	ForNobody   Reason = "abandoned" // nothing waits for its load any more
 	ForSignal   Reason = "signal"    // its process was sent SIGTERM, SIGINT or SIGHUP
 	ForSilence  Reason = "hung"      // it had stopped answering
@@ -208,7 +229,7 @@ type Failure struct {
 // Learnt is what a load turned out to cost.
 type Learnt struct {
 	Spec     *Spec
-	Claim    int64
+	Size     modelSize
 	LoadTime time.Duration
 }
 
@@ -259,14 +280,15 @@ func (st *State) remove(in *Instance) {
 	st.Instances = slices.DeleteFunc(st.Instances, func(o *Instance) bool { return o == in })
 }
 
-// launch adds a new instance of a model, with the given id or, if that is empty, a free one. It is counted with claim bytes.
-// The caller must emit the Spawn.
-func (st *State) launch(id string, spec *Spec, claim int64, now time.Time) (*Instance, Spawn) {
+// launch adds a new instance of a model, with the given id or, if that is empty, a free one. The caller must emit the Spawn.
+func (st *State) launch(id string, plan *loadPlan, now time.Time) (*Instance, Spawn) {
 	if id == "" {
-		id = st.freeID(spec.Model.Key)
+		id = st.freeID(plan.spec.Model.Key)
 	}
 	st.LastGen++
-	in := &Instance{ID: id, Gen: st.LastGen, Spec: spec, Launched: now, LastUsed: now, Claim: claim}
+	in := &Instance{
+		ID: id, Gen: st.LastGen, Spec: plan.spec, Launched: now, LastUsed: now, On: plan.on, Claim: plan.need.memory, OnGPUs: plan.need.gpus,
+	}
 	st.Instances = append(st.Instances, in)
 	return in, Spawn{in.ID, in.Gen}
 }
@@ -291,14 +313,6 @@ func (st *State) isChosen(id string) bool {
 		}))
 }
 
-// need returns the bytes that a load is counted with: what the same load took the last time, or else the estimate.
-func (st *State) need(spec *Spec) int64 {
-	if l, ok := st.Learnt[spec.Model.Key]; ok && l.Spec.isProcessOf(spec) {
-		return l.Claim
-	}
-	return spec.Memory
-}
-
 // Deadline returns when Step wants a Tick if nothing happens before; zero: never. Call it right after a Step, which has
 // done everything that was due by then.
 func (st *State) Deadline(now time.Time) time.Time {
@@ -308,6 +322,8 @@ func (st *State) Deadline(now time.Time) time.Time {
 			first = t
 		}
 	}
+	sooner(st.samplesAt())
+	sooner(st.yieldsAt())
 	for _, in := range st.Instances {
 		sooner(in.Expires())
 		sooner(in.HeldUntil)

@@ -55,6 +55,8 @@ func Step(st *State, ev Event, now time.Time) []Effect {
 		s.unreached(ev)
 	case Throttled:
 		s.throttled(ev)
+	case Sampled:
+		s.sampled(ev)
 	case Closed:
 		s.closed()
 	case Tick: // serveAll finds what is due
@@ -223,8 +225,18 @@ func (s *stepper) signalled(ev Signalled) {
 		in.PortTaken = true
 	case SignalOutOfMemory:
 		in.OutOfMemory = true
+	case SignalNoDevice:
+		s.lose(in)
+		in.NoDevice = true
 	case SignalBuffer:
 		in.Applied.allocated(sig)
+	case SignalLayers:
+		if in.Applied.AllLayers == 0 { // a draft model's follow
+			in.Applied.Layers, in.Applied.AllLayers = sig.Layers, sig.AllLayers
+		}
+	case SignalReduced:
+		in.Applied.Reduced = true
+		s.tryWhole(in)
 	case SignalFlashAttention:
 		in.Applied.FlashAttention = sig.Toggle
 	}
@@ -263,6 +275,9 @@ func (s *stepper) exited(ev Exited) {
 	if in == nil {
 		return
 	}
+	if len(in.OnGPUs) > 0 {
+		s.st.FreedAt = s.now
+	}
 	switch {
 	case s.st.Closing:
 		s.st.remove(in)
@@ -281,7 +296,7 @@ func (s *stepper) exited(ev Exited) {
 // configured applies new settings. Those that need a new process wait until the instance is idle, the others take effect at
 // once.
 func (s *stepper) configured(ev Configured) {
-	s.st.Limits = ev.Limits
+	s.st.Limits, s.st.Lost = ev.Limits, nil
 	if ev.Specs == nil { // the administrator may have repaired what failed
 		s.st.Failures = nil
 	}

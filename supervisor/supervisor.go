@@ -26,6 +26,9 @@ type Options struct {
 	// Ending reports whether the server is shutting down and will close the supervisor; nil: false. It may be called at any
 	// time.
 	Ending func() bool
+	// GPUs returns what is free of the GPUs' memory, within a few seconds; nil: nobody knows. Unless a load waits for it, it returns nothing
+	// that costs much.
+	GPUs func(ctx context.Context, isUrgent bool) []GPUMemory
 	// Warm keeps states of slots; nil: none are kept.
 	Warm *warm.Store
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.

@@ -33,6 +33,12 @@ func writeEstimate(f *facts, e *resource.LoadEstimate) {
 		free = fmt.Sprintf("%s of %s for all models", size(*e.Free), size(*e.Budget))
 	}
 	f.add("Memory free", "%s", free)
+	for _, d := range e.Devices[min(1, len(e.Devices)):] {
+		f.add("Free on "+d.Name, "%s of %s for all models", size(max(0, d.Budget-d.Taken)), size(d.Budget))
+	}
+	if e.Placement != "" {
+		f.add("Placement", "%s", e.Placement)
+	}
 	f.add("Confidence", "%s", map[string]string{
 		"measured": "measured when it was last loaded", "high": "high", "low": "low: its file lacks figures",
 	}[e.Memory.Confidence])
@@ -69,6 +75,8 @@ func outlookInWords(e *resource.LoadEstimate) string {
 	text := "it can be loaded at once"
 	switch s := e.Smaller; {
 	case s == nil:
+	case s.ContextLength > 0 && s.ContextLength < e.Config.ContextLength:
+		text = fmt.Sprintf("it can be loaded with a context of %d tokens, for %s at a time, in %s", s.ContextLength, count(s.Slots, "request"), size(s.Memory))
 	case s.Slots == e.Slots:
 		text = "it can be loaded with a smaller prompt cache, in " + size(s.Memory)
 	default:

@@ -52,9 +52,35 @@ func writeOverview(out io.Writer, r *resource.Overview, isWide bool) error {
 	for i := range r.Remotes {
 		text.WriteString(remoteInWords(&r.Remotes[i], r.Time) + "\n")
 	}
+	for _, fault := range r.Faults {
+		sentence(text, "%s", fault)
+	}
+	for i := range r.Instances {
+		if in := &r.Instances[i]; in.Split {
+			sentence(text, "%s is not wholly on the GPU, and so many times slower: %s", in.ID, in.Placement)
+		}
+	}
 	sentence(text, "Memory counted: %s%s", size(r.Memory), of(r.Limits.Memory > 0, size(r.Limits.Memory)))
+	for i := range r.Devices {
+		if d := &r.Devices[i]; d.Kind == "gpu" && !d.Unified {
+			sentence(text, "%s", gpuInWords(d))
+		}
+	}
 	sentence(text, "Instances: %d%s", len(r.Instances), of(r.Limits.Instances > 0, strconv.Itoa(r.Limits.Instances)))
 	return text.Flush()
+}
+
+// gpuInWords says what is taken of a GPU with memory of its own.
+func gpuInWords(d *resource.OverviewDevice) string {
+	most := d.Total
+	if d.Budget > 0 {
+		most = d.Budget
+	}
+	words := fmt.Sprintf("%s: %s of %s", d.Name, size(d.Claimed), size(most))
+	if d.Held > 0 {
+		words += ", and other programs hold " + size(d.Held)
+	}
+	return words
 }
 
 // onWorkers lists what an instance takes of its workers.
@@ -88,6 +114,7 @@ var psColumns = []struct {
 		return strconv.Itoa(in.ContextLength)
 	}},
 	{"MEMORY", false, func(in *resource.OverviewInstance, _ time.Time) string { return size(in.Memory) }},
+	{"ON", true, func(in *resource.OverviewInstance, _ time.Time) string { return orDash(in.Placement) }},
 	{"RESIDENT", true, func(in *resource.OverviewInstance, _ time.Time) string {
 		if in.Resident == 0 {
 			return "-"

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 	"github.com/lmcaddy/lmcaddy/supervisor/runtimes"
@@ -23,14 +25,15 @@ var gpuFiles = []string{"nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "dri/renderD*
 func checkGPU(ctx context.Context, s *Subject) []Finding {
 	files, found := tryFiles(s.devices())
 	hardware := s.detect(ctx)
-	if len(files) == 0 && !hardware.HasGPU() {
-		return append(found, ok("There is no GPU that an engine could use: models run on the processor.")...)
-	}
 	if hardware.DriverFails {
 		found = append(found, one(Problem, "There is an NVIDIA GPU, and its driver doesn't work: nvidia-smi fails.", "Reinstall the driver, and restart the machine if it was updated.")...)
 	}
+	hasGPU := len(files) > 0 || hardware.HasGPU()
 	engine, err := s.selected()
 	if err != nil {
+		if !hasGPU {
+			return append(found, ok(noGPU)...)
+		}
 		return append(found, ok("There is a GPU.")...)
 	}
 	setup := s.setupOf(node.Engines()[0].Name)
@@ -38,7 +41,43 @@ func checkGPU(ctx context.Context, s *Subject) []Finding {
 	if err != nil {
 		return found // the check of engines says why
 	}
+	if !hasGPU && len(build.Devices) == 0 {
+		return append(found, ok(noGPU)...)
+	}
+	if faults := s.deviceFaults(ctx, setup, build); len(faults) > 0 {
+		for _, fault := range faults {
+			found = append(found, one(Problem, fault, "")...)
+		}
+		return found
+	}
 	return append(found, ofVariant(hardware, engine, build)...)
+}
+
+const noGPU = "There is no GPU that an engine could use: models run on the processor."
+
+// deviceFaults says which GPUs engines can't use as they should: what the server says that runs, or else what one would find.
+func (s *Subject) deviceFaults(ctx context.Context, setup supervisor.Setup, build supervisor.Build) []string {
+	var running resource.Overview
+	if s.Server != nil && s.Server.Get(ctx, "/api/v1/ps", &running) == nil {
+		return running.Faults
+	}
+	described := node.Engines()[0]
+	sandbox, isExposed := supervisor.Auto, false
+	if s.Config != nil {
+		for _, b := range s.Config.Engines {
+			for _, setting := range b.Settings {
+				if b.Name == described.Name && setting.Name == "sandbox" && setting.Source != resource.FromDefault {
+					sandbox = supervisor.ToggleOf(setting.Value == "on")
+				}
+			}
+		}
+		isExposed = slices.ContainsFunc(s.Config.Sites, func(site resource.Site) bool { return site.Reachable || site.Authentication })
+	}
+	report := supervisor.FindDevices(ctx, described.New(setup), build, sandbox, strings.Fields(s.configured(described.Name, "sandbox_read")))
+	if fault, _ := node.JudgeDevices(described.Name, &report, sandbox, isExposed); fault != "" {
+		return []string{fault}
+	}
+	return nil
 }
 
 // ofVariant compares what an engine computes on with what there is.

@@ -25,7 +25,7 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 	}
 	budget := total
 	if said := s.setting("memory_budget"); said != "" {
-		if b, err := caddymodule.ParseBudget(said); err == nil {
+		if b, err := caddymodule.ParseBudget("memory_budget", said); err == nil {
 			budget = b.Bytes
 			if b.Share > 0 {
 				budget = int64(b.Share * float64(total))

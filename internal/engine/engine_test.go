@@ -23,15 +23,16 @@ func TestLlamaVersion(t *testing.T) {
 
 func TestEnvironment_HasNoOptionsAndNoSecrets(t *testing.T) {
 	t.Parallel()
+	const order = "CUDA_DEVICE_ORDER=PCI_BUS_ID"
 	ours := []string{"Path=C:\\bin", "LLAMA_ARG_DRAFT_MAX=1", "AIP_MODE=PREDICTION", "HF_TOKEN=secret", "LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1"}
 	for name, c := range map[string]struct {
 		system   string
 		isScript bool
 		want     []string
 	}{
-		"a program":                   {"linux", false, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", noPath}},
-		"a script":                    {"linux", true, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1"}},
-		"where libraries are on PATH": {"windows", false, []string{"Path=C:\\bin", "LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1"}},
+		"a program":                   {"linux", false, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order, noPath}},
+		"a script":                    {"linux", true, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order}},
+		"where libraries are on PATH": {"windows", false, []string{"Path=C:\\bin", "LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order}},
 	} {
 		if diff := cmp.Diff(c.want, passed(ours, c.system, c.isScript)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

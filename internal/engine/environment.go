@@ -32,6 +32,9 @@ func passed(all []string, system string, isScript bool) []string {
 			env = append(env, v)
 		}
 	}
+	if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "CUDA_DEVICE_ORDER=") }) {
+		env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID") // as nvidia-smi lists them
+	}
 	if system != "windows" && !isScript {
 		env = append(env, noPath)
 	}

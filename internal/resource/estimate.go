@@ -9,8 +9,11 @@ type LoadEstimate struct {
 	Slots  int            `json:"parallel"` // concurrent requests
 	Memory MemoryEstimate `json:"memory"`
 
-	Budget *int64 `json:"memory_budget_bytes"` // of all models together; null: unlimited
+	Budget *int64 `json:"memory_budget_bytes"` // of all models together in the machine's memory; null: unlimited
 	Free   *int64 `json:"free_bytes"`          // of the budget; null: unlimited
+
+	Placement string           `json:"placement,omitempty"` // where it would be, in words; absent: there is no choice, or it can't be loaded
+	Devices   []EstimateDevice `json:"devices"`             // the machine's memory first, then GPUs with memory of their own
 
 	Fits   bool   `json:"fits"`             // it can be loaded, at once or after what follows
 	Reason string `json:"reason,omitempty"` // why it can't
@@ -21,6 +24,14 @@ type LoadEstimate struct {
 	Others  int          `json:"would_unload_others,omitempty"` // number of instances of models that the token may not use
 	Waits   bool         `json:"would_wait"`                    // until requests in progress have ended
 	Workers []Worker     `json:"workers,omitempty"`             // that a part of the model would be on; only an administrator sees them
+}
+
+// EstimateDevice is what a load would take of a device.
+type EstimateDevice struct {
+	Name   string `json:"name"`
+	Needed int64  `json:"needed_bytes"` // 0 if it can't be loaded
+	Budget int64  `json:"budget_bytes"` // of all models together, less what other programs hold; 0: unlimited
+	Taken  int64  `json:"taken_bytes"`  // of it, by models
 }
 
 // Worker is a process on another machine that computes a part of a model.
@@ -47,6 +58,7 @@ type MemoryEstimate struct {
 
 // SmallerLoad is the size in which a model is loaded beside others.
 type SmallerLoad struct {
-	Slots  int   `json:"parallel"`
-	Memory int64 `json:"total_bytes"`
+	Slots         int   `json:"parallel"`
+	ContextLength int   `json:"context_length"`
+	Memory        int64 `json:"total_bytes"`
 }

@@ -29,11 +29,12 @@ type EventsMissed struct {
 type ModelLoadEvent struct {
 	Event
 
-	Model    string          `json:"model"`
-	Instance string          `json:"instance_id"`
-	Progress *float64        `json:"progress,omitempty"` // 0 to 1
-	Seconds  float64         `json:"load_time_seconds,omitempty"`
-	Error    json.RawMessage `json:"error,omitempty"` // an error as in other answers
+	Model     string          `json:"model"`
+	Instance  string          `json:"instance_id"`
+	Progress  *float64        `json:"progress,omitempty"` // 0 to 1
+	Seconds   float64         `json:"load_time_seconds,omitempty"`
+	Placement string          `json:"placement,omitempty"` // at the end: where the model is, in words; absent: there is no choice
+	Error     json.RawMessage `json:"error,omitempty"`     // an error as in other answers
 }
 
 // ModelUnloadEvent is a step of an unload.

@@ -110,4 +110,6 @@ type Loaded struct {
 	Seconds  float64     `json:"load_time_seconds"`
 	Status   string      `json:"status"`
 	Config   *LoadConfig `json:"load_config,omitempty"` // if the request asks for it
+	// Placement says where the model is if a part of it, or all, is on the processor although there is a GPU.
+	Placement string `json:"placement,omitempty"`
 }

@@ -51,6 +51,7 @@ func (p *Process) Command(l supervisor.Launch, b supervisor.Build) supervisor.Cm
 		args = append(args, "--mmproj", l.Model.Projector)
 	}
 	args = append(args, onWorkers(&l, known)...)
+	args = append(args, onGPUs(&l, known)...)
 	args = append(args, kindArgs(l.Spec)...)
 	args = append(args, tuning(l.Spec, known)...)
 	env := append(engine.Environment(b.Script),

@@ -67,8 +67,11 @@ func TestFlagsOf(t *testing.T) {
 func TestDevicesOf(t *testing.T) {
 	t.Parallel()
 	list := "Available devices:\n  CUDA0: NVIDIA GeForce RTX 3090 (24135 MiB, 23880 MiB free)\n  MTL0: Apple M2 (21845 MiB, 21845 MiB free)\n  Bad0: x (y MiB, 1 MiB free)\n"
-	want := []supervisor.Device{{Name: "CUDA0", Memory: 24135 << 20}, {Name: "MTL0", Memory: 21845 << 20, Unified: true}}
-	if diff := cmp.Diff(want, devicesOf(list)); diff != "" {
+	want := []supervisor.Device{
+		{Name: "CUDA0", Title: "NVIDIA GeForce RTX 3090", Memory: 24135 << 20, Free: 23880 << 20, Context: contextBytes},
+		{Name: "MTL0", Title: "Apple M2", Memory: 21845 << 20, Free: 21845 << 20, Unified: true},
+	}
+	if diff := cmp.Diff(want, new(Process).Devices(list)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

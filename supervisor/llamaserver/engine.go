@@ -40,7 +40,7 @@ func newProcess(s supervisor.Setup) supervisor.Process {
 func choices(m *catalog.Model) supervisor.Choices {
 	isChat := m.Type == catalog.TypeLLM
 	return supervisor.Choices{
-		ContextLength: true, Parallel: true,
+		ContextLength: true, Parallel: true, Devices: true,
 		BatchSize: isChat, FlashAttention: isChat, OffloadKV: isChat, Draft: isChat, PromptCache: isChat,
 		Experts: isChat && m.Experts > 0,
 	}
@@ -67,6 +67,7 @@ func fixed(args []string) (f supervisor.Fixed) {
 		case "--kv-unified-per-slot", "-np", "--parallel", "-kvu", "--kv-unified":
 			f.Context, f.Slots = true, true
 		}
+		f.Placement = f.Placement || isPlacing(arg)
 		if (arg == "-cram" || arg == "--cache-ram") && i+1 < len(args) && args[i+1] != "" {
 			f.PromptCache = new(mebibytes(args[i+1]))
 		}

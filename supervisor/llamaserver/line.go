@@ -27,7 +27,7 @@ var troubles = []string{
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
 
 // bufferSize matches "CUDA0 KV buffer size =   772.00 MiB", and of a worker "RPC0[10.0.0.3:50052] KV buffer size =   772.00 MiB".
-var bufferSize = regexp.MustCompile(`(?:([A-Za-z]\w*)(?:\[([^\]\s]+)\])?\s+\w+\s+)?buffer size =\s*([\d.]+) MiB`)
+var bufferSize = regexp.MustCompile(`(?:([A-Za-z]\w*)(?:\[([^\]\s]+)\])?\s+(\w+)\s+)?buffer size =\s*([\d.]+) MiB`)
 
 // Line parses state lines, and log lines about the load.
 func (p *Process) Line(line string) []supervisor.Signal {
@@ -45,12 +45,15 @@ func (p *Process) Line(line string) []supervisor.Signal {
 	if signals := ofWorkers(line); signals != nil {
 		return signals
 	}
+	if signals := placementSignals(line); signals != nil {
+		return signals
+	}
 	if !strings.Contains(line, "buffer size") {
 		return trouble(line)
 	}
 	if m := bufferSize.FindStringSubmatch(line); m != nil {
-		mebibytes, _ := strconv.ParseFloat(m[3], 64)
-		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Text: m[1], Worker: m[2], Bytes: int64(mebibytes * (1 << 20))}}
+		mebibytes, _ := strconv.ParseFloat(m[4], 64)
+		return []supervisor.Signal{{Kind: supervisor.SignalBuffer, Text: m[1], Worker: m[2], Bytes: int64(mebibytes * (1 << 20)), Weights: m[3] == "model"}}
 	}
 	return nil
 }

@@ -39,11 +39,17 @@ func TestProcess_Line(t *testing.T) {
 		"0.00.080.100 E llama_model_load: error loading model: unable to allocate AMX buffer": {
 			{Kind: supervisor.SignalTrouble, Text: "unable to allocate AMX buffer"}, {Kind: supervisor.SignalOutOfMemory},
 		},
-		"0.00.090.000 I load_tensors:   CPU_Mapped model buffer size =   772.00 MiB": {{Kind: supervisor.SignalBuffer, Text: "CPU_Mapped", Bytes: 772 << 20}},
-		"0.00.090.000 I llama_kv_cache:      CUDA0 KV buffer size =     1.50 MiB":    {{Kind: supervisor.SignalBuffer, Text: "CUDA0", Bytes: 3 << 19}},
-		"0.00.090.000 I buffer size = 2.00 MiB":                                      {{Kind: supervisor.SignalBuffer, Bytes: 2 << 20}},
+		"0.00.090.000 I load_tensors:   CPU_Mapped model buffer size =   772.00 MiB":                                                {{Kind: supervisor.SignalBuffer, Text: "CPU_Mapped", Bytes: 772 << 20, Weights: true}},
+		"0.00.090.000 I llama_kv_cache:      CUDA0 KV buffer size =     1.50 MiB":                                                   {{Kind: supervisor.SignalBuffer, Text: "CUDA0", Bytes: 3 << 19}},
+		"0.00.067.243 I load_tensors: offloaded 27/33 layers to GPU":                                                                {{Kind: supervisor.SignalLayers, Layers: 27, AllLayers: 33}},
+		"0.00.056.617 I common_params_fit_impl: cannot meet free memory target of 2044 MiB, need to reduce device memory by 36 MiB": {{Kind: supervisor.SignalReduced}},
+		"0.00.069.260 I common_params_fit_impl: cannot meet free memory targets on all devices, need to use 96 MiB less in total":   {{Kind: supervisor.SignalReduced}},
+		`error while handling argument "--device": invalid device: CUDA0`: {
+			{Kind: supervisor.SignalNoDevice}, {Kind: supervisor.SignalTrouble, Text: `error while handling argument "--device": invalid device: CUDA0`},
+		},
+		"0.00.090.000 I buffer size = 2.00 MiB": {{Kind: supervisor.SignalBuffer, Bytes: 2 << 20}},
 		"0.00.143.647 I load_tensors: RPC0[127.0.0.1:21952] model buffer size =     1.50 MiB": {
-			{Kind: supervisor.SignalBuffer, Text: "RPC0", Worker: "127.0.0.1:21952", Bytes: 3 << 19},
+			{Kind: supervisor.SignalBuffer, Text: "RPC0", Worker: "127.0.0.1:21952", Bytes: 3 << 19, Weights: true},
 		},
 		"./src/ggml-rpc/ggml-rpc.cpp:682: Remote RPC server crashed or returned malformed response": {
 			{Kind: supervisor.SignalDead, Text: "a worker has ended, or its version doesn't fit this engine"},

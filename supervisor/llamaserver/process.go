@@ -64,15 +64,15 @@ func (p *Process) Probe(ctx context.Context) (supervisor.Build, error) {
 	build := supervisor.Build{Engine: "llama.cpp", Version: cmp.Or(engine.LlamaVersion(version), "unknown"), Path: path, Flags: flagsOf(help)}
 	build.Root, build.Script = p.rootOf(path), engine.IsScript(path)
 	build.Sockets = runtime.GOOS != "windows" && strings.Contains(build.Flags["--host"], ".sock")
-	if _, ok := build.Flags["--list-devices"]; ok {
-		list, err := ask(ctx, path, "--list-devices")
+	if args := p.ListDevices(build); args != nil {
+		list, err := ask(ctx, path, args...)
 		if openfiles.AreExhausted(err) {
 			return supervisor.Build{}, err // errors aren't cached
 		}
 		if err != nil {
 			list = ""
 		}
-		build.Devices = devicesOf(list)
+		build.Devices = p.Devices(list)
 	}
 	p.remember(path, probedBuild{build, info.Size(), info.ModTime()})
 	return build, nil
@@ -107,12 +107,12 @@ func (p *Process) remember(path string, b probedBuild) {
 	p.probed[path] = b
 }
 
-func ask(ctx context.Context, path, flag string) (string, error) {
+func ask(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	out, err := engine.Ask(ctx, path, flag)
+	out, err := engine.Ask(ctx, path, args...)
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", path, flag, err)
+		return "", fmt.Errorf("%s %s: %w", path, strings.Join(args, " "), err)
 	}
 	return out, nil
 }

@@ -1,0 +1,278 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/vram"
+	"github.com/lmcaddy/lmcaddy/supervisor"
+)
+
+// deviceTimeout bounds the time that an engine may take to list its devices.
+const deviceTimeout = 20 * time.Second
+
+// foundDevices is what the engines have found to compute on, by the engine's name. It is replaced as a whole.
+type foundDevices map[string]engineDevices
+
+// engineDevices is what an engine has found.
+type engineDevices struct {
+	build string // the path of the executable that was asked
+	supervisor.DeviceReport
+	refused bool   // GPUs that it sees only without the sandbox aren't used
+	fault   string // what is wrong, and what to do; empty: nothing
+}
+
+// gpus returns the engine's GPUs with memory of their own.
+func (d *engineDevices) gpus() []supervisor.Device {
+	return slices.DeleteFunc(slices.Clone(d.Usable), func(d supervisor.Device) bool { return d.IsCPU() || d.Unified })
+}
+
+// lookAtDevices asks the installed engines which devices they can use, in the sandbox of a launch and outside.
+func (n *Node) lookAtDevices() {
+	n.looking.Lock()
+	defer n.looking.Unlock()
+	ctx, cancel := context.WithTimeout(n.ctx, deviceTimeout)
+	defer cancel()
+	settings, found := n.settings.Load(), foundDevices{}
+	if before := n.devices.Load(); before != nil {
+		maps.Copy(found, *before)
+	}
+	for name, e := range n.engines {
+		build, err := e.process.Probe(ctx)
+		if err != nil {
+			continue // what is loaded may run on what was found before
+		}
+		es := settings.Engines[name]
+		sandbox := es.Sandbox
+		if e.NoSandbox != "" {
+			sandbox = supervisor.Off
+		}
+		d := engineDevices{build: build.Path, DeviceReport: supervisor.FindDevices(ctx, e.process, build, sandbox, es.Readable)}
+		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
+		if before := found[name]; d.fault != "" && d.fault != before.fault {
+			n.log.Warn(d.fault, "engine", e.Name)
+		}
+		found[name] = d
+	}
+	n.devices.Store(&found)
+}
+
+// lookAgain looks at the devices again after an engine that may use GPUs has ended unexpectedly. It doesn't wait.
+func (n *Node) lookAgain(spec *supervisor.Spec) {
+	if len(spec.Devices) == 0 && !spec.NoGPU || n.ctx.Err() != nil {
+		return
+	}
+	n.background.Go(func() {
+		n.lookAtDevices()
+		n.supervisor.Configure(n.limits(n.settings.Load()), map[uint64]*supervisor.Spec{})
+	})
+}
+
+// JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused means
+// that its models are on the processor.
+func JudgeDevices(engine string, r *supervisor.DeviceReport, sandbox supervisor.Toggle, isExposed bool) (fault string, refused bool) {
+	if len(r.Hidden) == 0 {
+		return "", false
+	}
+	lost := strings.Join(r.Hidden, ", ")
+	slow := fmt.Sprintf("The engine %s can't use %s in its sandbox, so models run on the processor, many times slower. ", engine, lost)
+	switch {
+	case sandbox == supervisor.On:
+		return slow + "Name what its driver needs by sandbox_read in its engine block, or replace `sandbox on` by `sandbox off` there.", true
+	case isExposed:
+		return slow + "It isn't run without the sandbox by itself, since others than the users of this machine are served: to use the GPU, add `sandbox off` to its engine block.", true
+	default:
+		r.Usable, r.Unconfined = r.Outside, true
+		return fmt.Sprintf("The engine %s can't use %s in its sandbox, so it runs without one. To keep the sandbox, and run models on the "+
+			"processor, add `sandbox on` to its engine block.", engine, lost), false
+	}
+}
+
+// DeviceFaults says which GPUs can't be used as they should, and what to do.
+func (n *Node) DeviceFaults() []string {
+	found := n.devices.Load()
+	if found == nil {
+		return nil
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(*found)) {
+		if fault := (*found)[name].fault; fault != "" {
+			all = append(all, fault)
+		}
+	}
+	return all
+}
+
+// devicesOf returns what an engine has found. If nobody has looked yet, or the engine is another now, that is done first.
+func (n *Node) devicesOf(ctx context.Context, e *engine) engineDevices {
+	build, err := e.process.Probe(ctx)
+	found := n.devices.Load()
+	if found == nil || err == nil && (*found)[e.Name].build != build.Path {
+		n.lookAtDevices()
+		found = n.devices.Load()
+		n.supervisor.Configure(n.limits(n.settings.Load()), map[uint64]*supervisor.Spec{}) // what has failed before still has
+	}
+	return (*found)[e.Name]
+}
+
+// place sets where a model may be, and whether its engine is confined. The error is one of the supervisor's.
+func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms ModelSettings) error {
+	es := n.settings.Load().Engines[e.Name]
+	spec.Unconfined = es.Sandbox == supervisor.Off
+	if !e.choices(&spec.Model).Devices {
+		return nil
+	}
+	found := n.devicesOf(ctx, e)
+	spec.Sandbox = found.Sandbox
+	if found.Unconfined && !spec.Unconfined {
+		spec.NoSandbox = "its GPU can't be used in it"
+	}
+	if len(spec.RPC) > 0 || e.fixed(spec.Args).Placement {
+		return nil
+	}
+	var names []string
+	for _, d := range found.gpus() {
+		names = append(names, d.Name)
+	}
+	spec.GPULayers = ms.GPULayers
+	switch {
+	case slices.Equal(ms.Devices, []string{NoDevice}), ms.GPULayers != nil && *ms.GPULayers == 0:
+		spec.NoGPU = len(found.Outside) > 0
+		return nil
+	case found.refused:
+		spec.NoGPU = true
+		return nil
+	case ms.Devices == nil:
+		spec.Devices = names
+		return nil
+	}
+	spec.Devices, spec.OnlyOn = ms.Devices, true
+	for _, name := range ms.Devices {
+		if !slices.Contains(names, name) {
+			has := "none"
+			if len(names) > 0 {
+				has = strings.Join(names, ", ")
+			}
+			return supervisor.Error{Kind: supervisor.LoadFailed, Message: fmt.Sprintf(
+				"The model %s could not be loaded: the configuration puts it on the device %s, which the engine %s doesn't find. It has: %s.", spec.Model.Key, name, e.Name, has)}
+		}
+	}
+	return nil
+}
+
+// gpus returns the GPUs with memory of their own, as instances are counted against them. One that several engines name counts once.
+func (n *Node) gpus(s *Settings) []supervisor.GPU {
+	found := n.devices.Load()
+	if found == nil {
+		return nil
+	}
+	var all []supervisor.GPU
+	for _, name := range slices.Sorted(maps.Keys(*found)) {
+		d := (*found)[name]
+		for _, d := range d.gpus() {
+			if slices.ContainsFunc(all, func(g supervisor.GPU) bool { return g.Name == d.Name }) {
+				continue
+			}
+			budget, ok := s.GPUMemory.ByName[d.Name]
+			if !ok {
+				budget = s.GPUMemory.Each
+			}
+			all = append(all, supervisor.GPU{Name: d.Name, Total: d.Memory, Budget: budget.of(d.Memory), Context: d.Context})
+		}
+	}
+	return all
+}
+
+// gpuRoom returns how many bytes of a model some GPUs have room for when nothing else is on them: the largest of them, if that is enough for
+// the least that it needs, or else all; 0: none of it has to be on a GPU, or it can't be.
+func (n *Node) gpuRoom(names []string, least int64) int64 {
+	var largest, all int64
+	for _, g := range n.gpus(n.settings.Load()) {
+		room := g.Total
+		if g.Budget > 0 {
+			room = min(room, g.Budget)
+		}
+		if room -= g.Context; slices.Contains(names, g.Name) && room > 0 {
+			largest, all = max(largest, room), all+room
+		}
+	}
+	if least <= 0 {
+		return 0
+	}
+	if least <= largest {
+		return largest
+	}
+	return all
+}
+
+// modelRoom returns how many bytes a model may take to run well: what all GPUs have together, or else the machine's memory; 0: unlimited.
+func (n *Node) modelRoom() int64 {
+	var names []string
+	for _, g := range n.gpus(n.settings.Load()) {
+		names = append(names, g.Name)
+	}
+	if room := n.gpuRoom(names, math.MaxInt64); room > 0 {
+		return room
+	}
+	return n.budget.Load()
+}
+
+// gpuMemory returns what is free of the GPUs. Drivers are asked that answer quickly, or else, if it is urgent, the engines.
+func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []supervisor.GPUMemory {
+	found := n.devices.Load()
+	if found == nil {
+		return nil
+	}
+	drivers := vram.Read(ctx)
+	var all []supervisor.GPUMemory
+	for _, name := range slices.Sorted(maps.Keys(*found)) {
+		d := (*found)[name]
+		known := match(d.gpus(), drivers)
+		if len(known) < len(d.gpus()) && isUrgent {
+			known = nil
+			if e := n.engines[name]; e != nil {
+				known = n.askForMemory(ctx, e, &d)
+			}
+		}
+		all = append(all, known...)
+	}
+	return all
+}
+
+// match returns what drivers say of an engine's GPUs: of each the first report of a GPU of the same size, or nearly so, that isn't another's.
+func match(gpus []supervisor.Device, reports []vram.GPU) []supervisor.GPUMemory {
+	const tolerance = 0.03 // an engine may not count what the driver keeps for itself
+	var all []supervisor.GPUMemory
+	reports = slices.Clone(reports)
+	for _, d := range gpus {
+		i := slices.IndexFunc(reports, func(r vram.GPU) bool {
+			return math.Abs(float64(r.Total-d.Memory)) <= tolerance*float64(d.Memory) && (r.Name == "" || strings.Contains(d.Title, r.Name))
+		})
+		if i < 0 {
+			continue
+		}
+		all = append(all, supervisor.GPUMemory{Device: d.Name, Total: reports[i].Total, Free: reports[i].Free})
+		reports = slices.Delete(reports, i, i+1)
+	}
+	return all
+}
+
+// askForMemory returns what an engine itself says of its GPUs.
+func (n *Node) askForMemory(ctx context.Context, e *engine, d *engineDevices) []supervisor.GPUMemory {
+	build, err := e.process.Probe(ctx)
+	if err != nil {
+		return nil
+	}
+	var all []supervisor.GPUMemory
+	for _, now := range supervisor.ListDevices(ctx, e.process, build) {
+		if slices.ContainsFunc(d.gpus(), func(known supervisor.Device) bool { return known.Name == now.Name }) {
+			all = append(all, supervisor.GPUMemory{Device: now.Name, Total: now.Memory, Free: now.Free})
+		}
+	}
+	return all
+}
