@@ -57,6 +57,7 @@ var mayImport = []row{
 	{"translate/internal/testkit", []string{"translate/...", "internal/..."}},
 	{"internal/backup", []string{"internal/home", "internal/atomicfile"}},
 	{"internal/migration", []string{"catalog", "internal/filename"}},
+	{"internal/sandbox", []string{"internal/entry"}},
 	{"internal/service", []string{"internal/atomicfile"}},
 	{"internal/client", []string{"internal/resource"}},
 	{"internal/lineedit", []string{"internal/atomicfile"}},

@@ -90,7 +90,7 @@ func TestConfined_TheServerIsNot(t *testing.T) {
 					return
 				}
 				cmd := exec.Command("/bin/sh", "-c", "read x < /etc/passwd")
-				end, err := startOnThread(box, cmd.Start)
+				end, err := startOnThread(box, cmd)
 				box.Close()
 				if err != nil {
 					t.Error(err)

@@ -141,7 +141,7 @@ func (p *process) execute(engine Process, l Launch) error {
 		return err
 	}
 	defer out.close()
-	endThread, err := startOnThread(box, cmd.Start)
+	endThread, err := startOnThread(box, cmd)
 	defer endThread()
 	if err != nil {
 		_ = stdin.Close()

@@ -84,7 +84,7 @@ func (w *RPCWorker) Run(ctx context.Context, emit func(line string), log *slog.L
 	if box != nil {
 		defer box.Close()
 	}
-	endThread, err := startOnThread(box, cmd.Start)
+	endThread, err := startOnThread(box, cmd)
 	defer endThread()
 	if err != nil {
 		return fmt.Errorf("%s can't be started: %w", w.Path, err)

@@ -17,7 +17,7 @@ func TestSignals_ToEndAreKeptFromAnEngineAndSeen(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command("sleep", "600")
 			cmd.SysProcAttr = child.OwnGroup()
-			end, err := startOnThread(nil, cmd.Start)
+			end, err := startOnThread(nil, cmd)
 			defer end()
 			if err != nil {
 				t.Fatal(err)

@@ -99,8 +99,10 @@ func (k kernel) handled() (attr unix.LandlockRulesetAttr, size uintptr) {
 
 // Box is a prepared sandbox.
 type Box struct {
-	ruleset int
-	filter  []unix.SockFilter
+	ruleset    int
+	filter     []unix.SockFilter
+	self       string // Rules.Self
+	selfRights uint64
 }
 
 // Prepare creates a Box. The error wraps ErrUnavailable if the kernel has no sandbox.
@@ -114,7 +116,7 @@ func Prepare(r Rules) (*Box, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("making a Landlock ruleset: %w", errno)
 	}
-	b := &Box{ruleset: int(fd), filter: newFilter(&r)}
+	b := &Box{ruleset: int(fd), filter: newFilter(&r), self: r.Self, selfRights: writeFile & attr.Access_fs}
 	if err := b.allow(&r, attr); err != nil {
 		b.Close()
 		return nil, err
@@ -188,18 +190,5 @@ func (b *Box) add(kind uintptr, rule unsafe.Pointer) error {
 	return nil
 }
 
-// Enter confines the calling thread, and the processes that it starts, for good. The caller must have locked the thread
-// (runtime.LockOSThread) and must never unlock it: then Go ends the thread with its goroutine, and creates no threads from it. It
-// must not be the main thread of the process, which doesn't end.
-func (b *Box) Enter() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("giving up new privileges: %w", err)
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(b.ruleset), 0, 0); errno != 0 {
-		return fmt.Errorf("entering the Landlock sandbox: %w", errno)
-	}
-	return enterFilter(b.filter)
-}
-
-// Close releases the Box. Threads that have entered it stay confined.
+// Close releases the Box. What was started in it stays confined.
 func (b *Box) Close() { _ = unix.Close(b.ruleset) }

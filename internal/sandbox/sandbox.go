@@ -4,8 +4,8 @@
 // ports. A seccomp filter closes what Landlock leaves open: other networks, such as UDP, and connections to Unix sockets, among
 // them our own, which grants all rights. Other systems have no sandbox yet.
 //
-// Both apply to a thread and to the processes that it starts afterwards. We don't start ourselves again to confine a program,
-// which would cost our startup time. Instead, a [Box] is entered by a thread that starts the program and does nothing else.
+// Both apply to a thread and to the processes that it starts afterwards, so a [Box] is entered by a thread that starts the program and
+// does nothing else. Only with [Rules.Self] this program is started again in between, which costs some milliseconds.
 package sandbox
 
 import "errors"
@@ -23,6 +23,12 @@ type Rules struct {
 	Write   []string // folders to read and change, but not to execute from
 	Bind    []int    // TCP ports to listen on
 	Connect []int    // TCP ports to connect to, on any machine; with any, connections to Unix sockets are allowed as well
+
+	// Self is a folder below /proc/self, or that itself: the program may write the files that it has there, which are its own. Processes
+	// that it starts can't write theirs. The path has no spaces. Empty: none.
+	Self string
+	// SeqPacket allows Unix sockets of the type SOCK_SEQPACKET, besides those of the type SOCK_STREAM.
+	SeqPacket bool
 }
 
 // usesTCP reports whether the program needs TCP sockets.

@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "fmt"
+import (
+	"fmt"
+	"os/exec"
+)
 
 // Box is a prepared sandbox. This system has none.
 type Box struct{}
@@ -18,8 +21,8 @@ func Prepare(Rules) (*Box, error) {
 	return nil, err
 }
 
-// Enter returns ErrUnavailable.
-func (b *Box) Enter() error { return ErrUnavailable }
+// Start returns ErrUnavailable.
+func (b *Box) Start(*exec.Cmd) error { return ErrUnavailable }
 
 // Close does nothing.
 func (b *Box) Close() {}

@@ -78,12 +78,19 @@ func (f *filter) calls(r *Rules) {
 	f.answer(unix.SECCOMP_RET_ALLOW)
 }
 
-// sockets allows stream sockets only, since datagrams need no connection. For the internet it allows only TCP, because Landlock
-// doesn't restrict other protocols, such as multipath TCP.
+// sockets allows sockets that need a connection only, since connect is refused, or restricted by Landlock. For the internet it allows
+// only TCP, because Landlock doesn't restrict other protocols, such as multipath TCP.
 func (f *filter) sockets(r *Rules) {
 	const kinds = 0xf // the other bits are flags
 	f.load(offsetArguments + argumentSize)
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: kinds})
+	if r.SeqPacket {
+		f.when(unix.BPF_JEQ, unix.SOCK_SEQPACKET, func() {
+			f.load(offsetArguments)
+			f.when(unix.BPF_JEQ, unix.AF_UNIX, func() { f.answer(unix.SECCOMP_RET_ALLOW) })
+			f.answer(refuse(unix.EAFNOSUPPORT))
+		})
+	}
 	f.when(unix.BPF_JEQ, unix.SOCK_STREAM, func() {
 		f.load(offsetArguments)
 		f.when(unix.BPF_JEQ, unix.AF_UNIX, func() { f.answer(unix.SECCOMP_RET_ALLOW) })
