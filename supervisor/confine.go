@@ -21,7 +21,7 @@ type SandboxLevel uint8
 // The levels.
 const (
 	SandboxNarrow SandboxLevel = iota // what drivers are known to need
-	SandboxWide
+	SandboxWide                       // read all files, share memory under new names, and write all of its own files below /proc/self
 )
 
 // SandboxState describes the sandbox of this machine, or why there is none.
@@ -51,26 +51,34 @@ func (p *process) confine(l *Launch, cmd *Cmd, b Build) (box *sandbox.Box, state
 		p.options.tellOnce.Do(func() { p.log.Info("engines run without a sandbox", "sandbox", state) })
 		return nil, state, nil
 	}
+	if l.Sandbox == SandboxWide {
+		state += ", wide"
+	}
+	box, err = sandbox.Prepare(l.rules(cmd, b))
+	p.confined = err == nil
+	return box, state, err
+}
+
+// rules returns what a command may do in the sandbox of a launch.
+func (l *Launch) rules(cmd *Cmd, b Build) sandbox.Rules {
 	rules := cmd.Needs
 	rules.Read = withShards(slices.Concat(l.files(), rules.Read))
 	rules.Execute = append(slices.Clone(rules.Execute), l.Readable...)
+	rules.Write = slices.Clone(rules.Write)
 	allowSystem(&rules)
 	allowExecutable(&rules, cmd.Path, b.Root)
 	if b.mayUseGPU() {
-		allowGPU(&rules)
+		allowGPU(&rules, l.Sandbox)
 	}
-	rules.Write = slices.Clone(rules.Write)
 	for _, dir := range []string{l.Folder, l.Cache, l.States} {
 		if dir != "" {
 			rules.Write = append(rules.Write, dir)
 		}
 	}
-	if l.Socket == "" {
+	if l.Port != 0 {
 		rules.Bind = append(slices.Clone(rules.Bind), l.Port)
 	}
-	box, err = sandbox.Prepare(rules)
-	p.confined = err == nil
-	return box, state, err
+	return rules
 }
 
 // firstShard matches the end of the path of a split model's first part.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
@@ -108,6 +110,120 @@ func TestConfined_TheServerIsNot(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d threads of ours are confined", confinedThreads(t)-before)
 		}
+	}
+}
+
+// withGPU is an engine that lists a GPU.
+type withGPU struct{ Process }
+
+func (g withGPU) Probe(ctx context.Context) (Build, error) {
+	build, err := g.Process.Probe(ctx)
+	build.Devices = []Device{{Name: "CUDA0", Memory: 1 << 30}}
+	return build, err
+}
+
+// An engine with a GPU is started as one without, though in two steps.
+func TestConfined_AnEngineWithAGPU(t *testing.T) {
+	t.Parallel()
+	for name, level := range map[string]SandboxLevel{"narrow": SandboxNarrow, "wide": SandboxWide} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var fake *fakeengine.Engine
+			s, fake := startWith(t, nil, Options{}, func(p Process) Process {
+				return atLevel{withGPU{writer{p, func() string { return fake.Dir }}}, level}
+			})
+			wanted := want("m", 1)
+			wanted.Spec.Unconfined = false
+			lease := acquire(t, s, wanted)
+			if _, err := chat(t.Context(), lease); err != nil {
+				t.Error(err)
+			}
+			process := fmt.Sprintf("/proc/%d/", lease.Instance.PID)
+			status, err := os.ReadFile(process + "status")
+			if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") || !strings.Contains(string(status), "Seccomp:\t2") {
+				t.Errorf("the engine isn't confined: %v\n%s", err, status)
+			}
+			began := fake.Wait(t, fakeengine.Is(fakeengine.Started))
+			line, err := os.ReadFile(process + "cmdline")
+			if want := fake.Path + "\x00" + strings.Join(began.Argv, "\x00") + "\x00"; err != nil || string(line) != want || began.PID != lease.Instance.PID {
+				t.Errorf("%q runs as %d, want %q as %d; %v", line, lease.Instance.PID, want, began.PID, err)
+			}
+			if env := strings.Join(began.EnvNames, " "); !strings.Contains(env, "TMPDIR") || !strings.Contains(env, "LMCADDY_ENGINE") || strings.Contains(env, "LMCADDY_ENTRY") {
+				t.Errorf("environment %s", env)
+			}
+			if state := lease.Instance.Sandbox; strings.HasSuffix(state, ", wide") != (level == SandboxWide) {
+				t.Errorf("its sandbox is %q", state)
+			}
+		})
+	}
+}
+
+// atLevel is an engine with a sandbox of a level.
+type atLevel struct {
+	Process
+	level SandboxLevel
+}
+
+func (a atLevel) Prepare(_ context.Context, l *Launch) error {
+	l.Sandbox = a.level
+	return nil
+}
+
+// likeCUDA is the argument with which this test's binary does what CUDA does when it is initialized.
+const likeCUDA = "like-cuda"
+
+func init() {
+	if len(os.Args) != 2 || os.Args[1] != likeCUDA {
+		return
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprint("@cuda-uvmfd-", os.Getpid())})
+	}
+	fmt.Println("socket:", err)
+	fmt.Println("name:", os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", unix.Gettid()), []byte("cuda"), 0))
+	os.Exit(0)
+}
+
+// A query is confined as a launch is.
+func TestQueryConfined(t *testing.T) {
+	t.Parallel()
+	gpu, cpu := Build{Devices: []Device{{Name: "CUDA0"}}}, Build{Devices: []Device{}}
+	for name, c := range map[string]struct {
+		launch   Launch
+		build    Build
+		command  []string
+		has, not string
+		fails    bool
+	}{
+		"confined":     {Launch{}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t1", "", false},
+		"unconfined":   {Launch{Spec: &Spec{Unconfined: true}}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t0", "", false},
+		"refused":      {Launch{}, gpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
+		"wide":         {Launch{Sandbox: SandboxWide}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
+		"no GPU":       {Launch{Sandbox: SandboxWide}, cpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
+		"sandbox_read": {Launch{Spec: &Spec{Readable: []string{"/etc/passwd"}}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
+		"a name":       {Launch{}, gpu, []string{"/usr/bin/tee", "/proc/self/comm"}, "Permission denied", "", true},
+		"CUDA":         {Launch{}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
+		"CUDA, wide":   {Launch{Sandbox: SandboxWide}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
+		"CUDA, no GPU": {Launch{}, cpu, []string{os.Args[0], likeCUDA}, "", "<nil>", false},
+		"places":       {Launch{Cache: "/cache"}, gpu, []string{"/usr/bin/env"}, "XDG_CACHE_HOME=/cache\n", "LMCADDY_ENTRY", false},
+		"missing":      {Launch{}, gpu, []string{"/bin/none"}, "", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.launch.Spec == nil {
+				c.launch.Spec = &Spec{}
+			}
+			said, err := queryConfined(t.Context(), c.launch, Cmd{Path: c.command[0], Args: c.command[1:]}, c.build)
+			if !strings.Contains(said, c.has) || (c.not != "" && strings.Contains(said, c.not)) || (err != nil) != c.fails {
+				t.Errorf("%v, output:\n%s", err, said)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := queryConfined(ctx, Launch{Spec: &Spec{}}, Cmd{Path: "/bin/sleep", Args: []string{"600"}}, gpu); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v of a query that isn't waited for", err)
 	}
 }
 

@@ -30,13 +30,15 @@ var (
 	scriptTools = []string{"sh", "bash", "env", "readlink", "realpath", "dirname", "basename"}
 )
 
+const sharedMemory = "/dev/shm"
+
 // What GPUs need, according to their vendors' documentation.
 var (
 	gpuDevices = []string{
 		"/dev/nvidia*", "/dev/nvidia-caps", // with /dev/nvidiactl, -uvm, -uvm-tools, -modeset
 		"/dev/dri", "/dev/kfd", "/dev/accel", // Mesa, ROCm, Intel; neural processors
-		"/dev/dxg", // WSL
-		"/dev/shm", // shared memory between processes of ROCm and CUDA
+		"/dev/dxg",   // WSL
+		sharedMemory, // between processes of ROCm and CUDA
 	}
 	gpuRead = []string{
 		"/proc", // CUDA reads /proc/self, whose path isn't known before the start. The kernel protects other processes' private files.
@@ -59,9 +61,19 @@ func allowSystem(r *sandbox.Rules) {
 	r.Execute = append(r.Execute, expand(systemLoaders)...)
 }
 
-func allowGPU(r *sandbox.Rules) {
-	r.Read = append(r.Read, expand(gpuRead)...)
+// allowGPU allows what the drivers of GPUs need. CUDA names its threads below /proc, and binds a socket of its own.
+// Even at the wide level it doesn't allow all of /dev, where the user's terminals are and, for root, the disks and the memory.
+func allowGPU(r *sandbox.Rules, level SandboxLevel) {
 	r.Devices = append(r.Devices, expand(gpuDevices)...)
+	r.SeqPacket = true
+	if level == SandboxWide {
+		r.Read = append(r.Read, "/")
+		r.Write = append(r.Write, sharedMemory)
+		r.Self = "/proc/self"
+		return
+	}
+	r.Read = append(r.Read, expand(gpuRead)...)
+	r.Self = "/proc/self/task"
 }
 
 // expand returns the paths that match the patterns.

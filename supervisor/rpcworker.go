@@ -155,7 +155,7 @@ func (w *RPCWorker) box(port int) (*sandbox.Box, error) {
 	rules := sandbox.Rules{Bind: []int{port}}
 	allowSystem(&rules)
 	allowExecutable(&rules, w.Path, w.Root)
-	allowGPU(&rules)
+	allowGPU(&rules, SandboxNarrow)
 	if w.Cache != "" {
 		if err := os.MkdirAll(w.Cache, 0o700); err != nil {
 			return nil, err
