@@ -164,7 +164,7 @@ func TestPrompts_WhatIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, nil, withStates)
+			s := serve(t, slowPrompts(), withStates)
 			mark := s.mark()
 			got := s.do("POST", tt.path, `{"model":"tinychat",`+fmt.Sprintf(fields[tt.path], longText)+tt.more+`}`)
 			if got.status != 200 {
@@ -195,7 +195,7 @@ func TestPrompts_LaterTurns(t *testing.T) {
 	for _, path := range []string{"/api/v1/chat", "/v1/responses"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, nil, withStates)
+			s := serve(t, slowPrompts(), withStates)
 			mark := s.mark()
 			ask := func(more string) string {
 				t.Helper()

@@ -2,6 +2,8 @@ package api
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -11,20 +13,34 @@ import (
 	"github.com/lmcaddy/lmcaddy/warm"
 )
 
-// DescribeWarm returns what the native API says of saved states.
-func DescribeWarm(states []warm.Listed) resource.Warm {
+// DescribeWarm returns what the native API says of saved states, and of what those of models cost, by key.
+func DescribeWarm(states []warm.Listed, rates map[string]warm.Rates) resource.Warm {
 	list := resource.Warm{States: []resource.WarmState{}}
 	for _, s := range states {
 		list.States = append(list.States, resource.WarmState{
 			Model: s.Model, Owner: s.Owner, Tokens: s.Tokens, SizeBytes: s.Bytes, Created: resource.At(s.Created), LastUsed: resource.At(s.Used),
 		})
 	}
+	for _, model := range slices.Sorted(maps.Keys(rates)) {
+		r := rates[model]
+		from, known := r.PaysFrom()
+		if !known {
+			continue
+		}
+		of := resource.WarmRates{Model: model, PromptRate: 1 / r.Prompt.Seconds(), BytesPerToken: r.Bytes, RestoreRate: r.Reading()}
+		if from > 0 {
+			of.PaysFrom = &from
+		}
+		list.Rates = append(list.Rates, of)
+	}
 	return list
 }
 
 // listWarm is GET /api/v1/warm: everybody's states for an administrator, otherwise the identity's own.
 func (c *call) listWarm() error {
-	return c.answer(DescribeWarm(c.warmStates()))
+	rates := c.node.Warm().Rates()
+	maps.DeleteFunc(rates, func(model string, _ warm.Rates) bool { return !c.who.MayUseSome(model) })
+	return c.answer(DescribeWarm(c.warmStates(), rates))
 }
 
 func (c *call) warmStates() []warm.Listed {

@@ -1,15 +1,18 @@
 package api
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/node"
 	"github.com/lmcaddy/lmcaddy/warm"
 	"github.com/lmcaddy/lmcaddy/warm/warmtest"
@@ -42,6 +45,36 @@ func TestWarm_List(t *testing.T) {
 	}
 	if got.Get("created_at").Time().IsZero() || got.Get("last_used_at").Time().IsZero() || len(got.Map()) != 6 {
 		t.Errorf("%s", got.Raw)
+	}
+}
+
+// The list says whether states pay, of models of which that is known and which the token may use.
+func TestWarm_Rates(t *testing.T) {
+	t.Parallel()
+	s := guarded(serve(t, nil))
+	for _, model := range []string{chatModel, "x/slow", "x/unknown"} {
+		shelf, err := s.node.Warm().Shelf(warm.Print{Model: model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shelf.Close()
+		shelf.Processed(1000, 100*time.Millisecond)
+		switch model {
+		case chatModel:
+			shelf.Restored(2e9, time.Second)
+			shelf.Saved(1000, 1e8, time.Second)
+		case "x/slow":
+			shelf.Saved(1000, 1e8, time.Second)
+		}
+	}
+	admin, _ := s.token(node.Token{Scopes: []node.Scope{node.ScopeAdmin}})
+	some, _ := s.token(node.Token{Models: []string{"x/*"}})
+	fast := `{"model":"` + chatModel + `","pays_from_tokens":1334,"prompt_tokens_per_second":10000,"bytes_per_token":100000,"restore_bytes_per_second":2000000000}`
+	slow := `{"model":"x/slow","pays_from_tokens":null,"prompt_tokens_per_second":10000,"bytes_per_token":100000,"restore_bytes_per_second":100000000}`
+	for secret, want := range map[string]string{admin: fast + "," + slow, some: slow} {
+		if got := s.with(secret, "GET", "/api/v1/warm", ""); got.body != `{"states":[],"rates":[`+want+`]}` {
+			t.Errorf("%d %s", got.status, got.body)
+		}
 	}
 }
 
@@ -117,25 +150,30 @@ func TestWarm_GoesWithAResponse(t *testing.T) {
 	}
 }
 
+// slowPrompts is an engine that takes a while for a prompt. Where it takes none, no states are kept.
+func slowPrompts() *fakeengine.Script {
+	return &fakeengine.Script{Rules: []fakeengine.Rule{{FirstDelay: 300 * time.Millisecond}}}
+}
+
 // Whatever an answer is made of, the supervisor learns what it has made of its slot, whose state is saved then.
 func TestWarm_AnAnswerOfAnyKindIsSaved(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string][2]string{
-		"chat":          {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}]}`},
-		"chat, stream":  {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stream":true}`},
-		"chat, stopped": {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"hi"}],"stop":["nowhere"],"stream":true}`},
-		"native chat":   {"/api/v1/chat", `{"model":"tinychat","input":"hi"}`},
-		"responses":     {"/v1/responses", `{"model":"tinychat","input":"hi","stream":true}`},
-		"messages":      {"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`},
-		"completions":   {"/v1/completions", `{"model":"tinychat","prompt":"hi"}`},
+		"chat":          {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"%s"}]}`},
+		"chat, stream":  {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"%s"}],"stream":true}`},
+		"chat, stopped": {"/v1/chat/completions", `{"model":"tinychat","messages":[{"role":"user","content":"%s"}],"stop":["nowhere"],"stream":true}`},
+		"native chat":   {"/api/v1/chat", `{"model":"tinychat","input":"%s"}`},
+		"responses":     {"/v1/responses", `{"model":"tinychat","input":"%s","stream":true}`},
+		"messages":      {"/v1/messages", `{"model":"tinychat","max_tokens":9,"messages":[{"role":"user","content":"%s"}]}`},
+		"completions":   {"/v1/completions", `{"model":"tinychat","prompt":"%s"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, nil, func(_ *Config, settings *node.Settings) {
+			s := serve(t, slowPrompts(), func(_ *Config, settings *node.Settings) {
 				settings.Warm = node.WarmSettings{SaveAfter: time.Millisecond, MinTokens: 1}
 			})
 			warmtest.MakeRoom(s.node.Warm())
-			if got := s.do("POST", ask[0], ask[1]); got.status != 200 {
+			if got := s.do("POST", ask[0], fmt.Sprintf(ask[1], strings.Repeat("hi ", 300))); got.status != 200 {
 				t.Fatalf("%d %s", got.status, got.body)
 			}
 			for deadline := time.Now().Add(time.Minute); len(s.node.Warm().List()) == 0; runtime.Gosched() {

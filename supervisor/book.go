@@ -42,13 +42,12 @@ type content struct {
 
 // loan is a leased slot.
 type loan struct {
-	slot     int
-	reuse    bool          // what it holds may be used: it is the borrower's own, or owners aren't isolated
-	common   int           // tokens of the request that it holds, estimated
-	cached   int           // tokens of the request that the engine's prompt cache holds, estimated
-	perToken time.Duration // that it takes to process a token of a prompt; 0: unknown
-	unsaved  *warm.State   // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
-	isMoved  bool          // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
+	slot    int
+	reuse   bool        // what it holds may be used: it is the borrower's own, or owners aren't isolated
+	common  int         // tokens of the request that it holds, estimated
+	cached  int         // tokens of the request that the engine's prompt cache holds, estimated
+	unsaved *warm.State // what would be lost if another state were restored into it, and is worth saving; nil: nothing is
+	isMoved bool        // unsaved is to be saved although the request itself only moves it into the engine's prompt cache, or drops it
 }
 
 // lend leases n free slots to a waiter.
@@ -67,6 +66,14 @@ func (b *slotBook) mayReuse(s *slotState, w *Waiter) bool { return !b.private ||
 
 // isFree reports whether the slot can be leased.
 func (s *slotState) isFree() bool { return s.borrower == nil && !s.saving }
+
+// giveBack records what has become of the slots of a lease.
+func (s *stepper) giveBack(in *Instance, ev Returned) {
+	if in.book != nil {
+		in.book.giveBack(ev.Waiter, ev.Used, s.now)
+		in.book.displaced.bound(in.Spec.PromptCache, ev.TokenBytes)
+	}
+}
 
 // giveBack returns a waiter's slots. Those without a Use are as they were.
 func (b *slotBook) giveBack(waiter uint64, uses []Use, now time.Time) {
@@ -185,22 +192,16 @@ func (st *State) loans(in *Instance, waiter uint64) (loans []loan) {
 		if s.borrower == nil || s.borrower.ID != waiter {
 			continue
 		}
-		l := loan{slot: id, reuse: in.book.mayReuse(s, s.borrower), perToken: st.PerToken[in.Spec.Model.Key].Time}
+		l := loan{slot: id, reuse: in.book.mayReuse(s, s.borrower)}
 		if l.reuse {
 			l.common = s.holds.common(s.borrower.Prompt)
 		}
 		_, l.cached = in.book.displaced.recalled(&s.holds, s.borrower.Prompt)
 		if st.saves(in) && s.isWorthSaving(st.Limits.SaveTokens) {
-			l.unsaved, l.isMoved = st.content(in, id), s.holds.isSavedBefore(s.borrower.Prompt)
+			unsaved := s.holds.State
+			l.unsaved, l.isMoved = &unsaved, s.holds.isSavedBefore(s.borrower.Prompt)
 		}
 		loans = append(loans, l)
 	}
 	return loans
-}
-
-// content returns what a slot holds.
-func (st *State) content(in *Instance, slot int) *warm.State {
-	state := in.book.slots[slot].holds.State
-	state.PerToken = st.PerToken[in.Spec.Model.Key].Time
-	return &state
 }

@@ -21,6 +21,8 @@ type (
 
 		Waiter uint64 // that they were leased to
 		Used   []Use  // of the slots that were used; the others are as they were
+
+		TokenBytes float64 // of the state of a token; 0: unknown
 	}
 	// Signalled is a report of a process about itself.
 	Signalled struct {
@@ -67,8 +69,7 @@ type (
 	Saved struct {
 		Gen    uint64
 		Slot   int
-		Tokens int   // that are kept now; 0: none
-		Bytes  int64 // of the state; 0: unknown
+		Tokens int // that are kept now; 0: none
 	}
 	// Forgot says that something was deleted. States of slots that belong to it aren't kept any more. A field that is empty stands
 	// for anything, but not all of them may be.

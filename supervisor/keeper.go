@@ -27,8 +27,6 @@ const (
 	// processing the prompt again would take.
 	mostDelay  = 2 * time.Second
 	delayShare = 4
-	// usualPerToken is the time to process a token of a prompt until it is known.
-	usualPerToken = time.Millisecond
 	// slack is by how many tokens a slot may have less than the prompt that it should hold: engines process the last ones again.
 	slack = 16
 	// maxSlotAnswer bounds the answer to a save or a restore, in bytes.
@@ -41,7 +39,6 @@ type keeper struct {
 	saver    Saver
 	shelf    *warm.Shelf
 	key      string // of the model
-	rates    *rates
 	settling *settling
 	log      *slog.Logger
 	post     func(ctx context.Context, path string, body Payload) (*http.Response, error)
@@ -61,16 +58,10 @@ type keeper struct {
 type keep struct {
 	slot      int
 	state     warm.State
-	hurried   bool        // somebody waits
-	done      func(saved) // told once the slot can be used again
+	hurried   bool             // somebody waits
+	done      func(tokens int) // told how many are saved (0: none), once the slot can be used again
 	ctx       context.Context
 	forgotten bool // it mustn't be kept; guarded by the keeper's lock
-}
-
-// saved is what a save has come to; zero: nothing.
-type saved struct {
-	tokens int
-	bytes  int64
 }
 
 // openKeeper prepares a launch for saving, if that is possible. The keeper has to be closed when the process has exited.
@@ -91,7 +82,7 @@ func (p *process) openKeeper(engine Process, l *Launch, b Build) *keeper {
 	}
 	l.States = shelf.Folder()
 	return &keeper{
-		saver: saver, shelf: shelf, key: l.Model.Key, rates: p.options.rates, settling: p.options.settling, log: p.log,
+		saver: saver, shelf: shelf, key: l.Model.Key, settling: p.options.settling, log: p.log,
 		post: p.do, putting: map[*keep]struct{}{},
 	}
 }
@@ -113,7 +104,7 @@ func (k *keeper) begin(job *keep) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
-		go job.done(saved{})
+		go job.done(0)
 		return
 	}
 	k.queue = append(k.queue, job)
@@ -172,10 +163,10 @@ func (k *keeper) isForgotten(job *keep) bool {
 	return job.forgotten
 }
 
-// save has the engine write a state, and the file put onto the shelf.
-func (k *keeper) save(job *keep) saved {
+// save has the engine write a state, and the file put onto the shelf. It returns how many tokens are saved.
+func (k *keeper) save(job *keep) int {
 	if !k.admits(job) {
-		return saved{}
+		return 0
 	}
 	ctx, cancel := context.WithTimeout(job.ctx, saveTimeout)
 	defer cancel()
@@ -193,18 +184,22 @@ func (k *keeper) save(job *keep) saved {
 	case state.Tokens < job.state.PromptTokens-slack:
 		k.log.Debug("a slot doesn't hold the prompt that it should", "slot", job.slot, "tokens", state.Tokens, "prompt", job.state.PromptTokens)
 	default:
-		k.rates.saved(k.key, state, cmp.Or(state.Took, took))
+		k.shelf.Saved(state.Tokens, state.Bytes, cmp.Or(state.Took, took))
 		k.log.Debug("the state of a slot is saved", "slot", job.slot, "tokens", state.Tokens, "bytes", state.Bytes, "took", took)
 		job.state.Tokens, job.state.Bytes, job.state.PromptTokens = state.Tokens, state.Bytes, min(state.Tokens, job.state.PromptTokens)
+		if !k.pays(job) { // which wasn't known before
+			k.work.Go(k.shelf.Note)
+			break
+		}
 		end := k.settling.begin(k.key, job.state)
 		k.work.Go(func() {
 			defer end()
 			k.keep(job, file)
 		})
-		return saved{state.Tokens, state.Bytes}
+		return state.Tokens
 	}
 	_ = os.Remove(filepath.Join(k.shelf.Folder(), file)) // there may be none, or a part of one
-	return saved{}
+	return 0
 }
 
 // admits reports whether a state may be saved now.
@@ -215,14 +210,31 @@ func (k *keeper) admits(job *keep) bool {
 	if paused || job.ctx.Err() != nil {
 		return false
 	}
-	rate := k.rates.of(k.key)
+	rates := k.shelf.Rates()
+	job.state.Bytes = rates.Size(job.state.Tokens)
+	if !k.pays(job) {
+		return false
+	}
 	if job.hurried {
-		again := time.Duration(job.state.Tokens) * cmp.Or(job.state.PerToken, usualPerToken)
-		if rate.saving(job.state.Tokens) > min(mostDelay, again/delayShare) {
+		saving, again := rates.Saving(job.state.Tokens), rates.Processing(job.state.Tokens)
+		if saving > min(mostDelay, again/delayShare) {
+			k.log.Debug("a state isn't saved: somebody would have to wait too long", "slot", job.slot, "tokens", job.state.Tokens,
+				"saving", saving, "processing", again)
 			return false
 		}
 	}
-	return k.shelf.Admits(rate.bytes(job.state.Tokens))
+	return k.shelf.Admits(job.state.Bytes)
+}
+
+// pays reports whether the state of a slot would be restored into an engine that has nothing of it.
+func (k *keeper) pays(job *keep) bool {
+	rates := k.shelf.Rates()
+	balance := rates.Balance(job.state.PromptTokens, job.state.Bytes)
+	if !balance.Pays() {
+		k.log.Debug("a state isn't kept: to process the prompt again is faster than to restore it", "slot", job.slot,
+			"tokens", job.state.Tokens, "bytes", job.state.Bytes, "processing", balance.Process, "restoring", balance.Restore)
+	}
+	return balance.Pays()
 }
 
 // write has the engine write the state of a slot.
@@ -310,8 +322,8 @@ func (s *Supervisor) keep(e Save) {
 		return
 	}
 	launched.keeper.begin(&keep{
-		slot: e.Slot, state: *s.state.content(in, e.Slot), hurried: e.Leaving, ctx: p.ctx,
-		done: func(is saved) { p.report(Saved{Gen: e.Gen, Slot: e.Slot, Tokens: is.tokens, Bytes: is.bytes}) },
+		slot: e.Slot, state: in.book.slots[e.Slot].holds.State, hurried: e.Leaving, ctx: p.ctx,
+		done: func(tokens int) { p.report(Saved{Gen: e.Gen, Slot: e.Slot, Tokens: tokens}) },
 	})
 }
 

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -211,32 +212,47 @@ func TestWarm_LeavingDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-// A leaving instance isn't saved if that takes longer than what it is worth.
+// A state isn't saved if it wouldn't be restored, nor if somebody would wait longer than it is worth.
 func TestKeeper_Admits(t *testing.T) {
 	t.Parallel()
 	h := newHome(t, nil, 1, later)
-	h.say("ann", "one")
-	p := h.running1()
 	for name, tt := range map[string]struct {
 		hurried  bool
-		rate     rate // of 1,000 bytes for each token
+		save     time.Duration // of a megabyte, which 1,000 tokens have; 0: none was saved
+		restore  time.Duration // of as much; 0: none was restored
 		perToken time.Duration
 		want     bool
 	}{
-		"unknown":                     {true, rate{}, 0, true},
-		"quick":                       {true, rate{perToken: 1000, save: 1e8}, time.Millisecond, true},
-		"a quarter of the processing": {true, rate{perToken: 1000, save: 4.1e6}, time.Millisecond, true},
-		"more than that":              {true, rate{perToken: 1000, save: 3.9e6}, time.Millisecond, false},
-		"nobody waits":                {false, rate{perToken: 1000, save: 3.9e6}, time.Millisecond, true},
-		"two seconds":                 {true, rate{perToken: 1000, save: 1.01e6 / 2}, time.Second, true},
-		"more than two seconds":       {true, rate{perToken: 1000, save: 0.99e6 / 2}, time.Second, false},
+		"unknown":                     {true, 0, 0, 0, true},
+		"quick":                       {true, 10 * time.Millisecond, 0, time.Millisecond, true},
+		"a quarter of the processing": {true, 245 * time.Millisecond, 0, time.Millisecond, true},
+		"more than that":              {true, 255 * time.Millisecond, 0, time.Millisecond, false},
+		"nobody waits":                {false, 255 * time.Millisecond, 0, time.Millisecond, true},
+		"two seconds":                 {true, 1990 * time.Millisecond, 0, time.Second, true},
+		"more than two seconds":       {true, 2010 * time.Millisecond, 0, time.Second, false},
+		"it wouldn't be restored":     {false, time.Second, 0, time.Millisecond, false},
+		"reading was faster":          {false, time.Second, 700 * time.Millisecond, time.Millisecond, true},
+		"reading was slower":          {false, 10 * time.Millisecond, time.Second, time.Millisecond, false},
+		"and somebody waits":          {true, 10 * time.Millisecond, time.Second, time.Millisecond, false},
 	} {
-		p.rates = &rates{byKey: map[string]rate{"m": tt.rate}}
+		shelf, err := h.store.Shelf(warm.Print{Model: name, Files: []string{h.spec.Model.Path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shelf.Processed(1000, 1000*tt.perToken)
+		if tt.save > 0 {
+			shelf.Saved(1000, 1e6, tt.save)
+		}
+		if tt.restore > 0 {
+			shelf.Restored(1e6, tt.restore)
+		}
+		k := &keeper{shelf: shelf, log: slog.New(slog.DiscardHandler)}
 		job := &keep{ctx: t.Context(), hurried: tt.hurried}
-		job.state.Tokens, job.state.PerToken = 1000, tt.perToken
-		if got := p.admits(job); got != tt.want {
+		job.state.Tokens, job.state.PromptTokens = 1000, 1000
+		if got := k.admits(job); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
+		shelf.Close()
 	}
 }
 
@@ -259,29 +275,6 @@ func (h *home) savedAll() {
 		})
 		return none
 	})
-}
-
-func TestRates(t *testing.T) {
-	t.Parallel()
-	var r rates
-	if now := r.of("m"); now.saving(1000) != 0 || now.bytes(1000) != 0 || now.restoring(500e6, noon) != time.Second {
-		t.Errorf("unknown: %+v", now)
-	}
-	r.saved("m", SlotState{Tokens: 100, Bytes: 1e6}, time.Second)
-	r.restored("m", 4e6, time.Second, noon)
-	r.restored("m", 2e6, time.Second, noon)
-	r.saved("n", SlotState{Tokens: 1, Bytes: 1}, 0)
-	now := r.of("m")
-	if now.bytes(50) != 5e5 || now.saving(50) != time.Second/2 || now.restoring(3e6, noon) != time.Second {
-		t.Errorf("%v, %v, %v", now.bytes(50), now.saving(50), now.restoring(3e6, noon))
-	}
-	if got := now.restoring(500e6, noon.Add(restoreCounts+1)); got != time.Second {
-		t.Errorf("later, a slow restore still counts: %v", got)
-	}
-	r.restored("m", 1e12, time.Second, noon)
-	if now := r.of("m"); now.restoring(1e12, noon.Add(2*restoreCounts)) > 3*time.Second {
-		t.Error("later, a quick restore counts no more")
-	}
 }
 
 // Failures are told once for each launch.

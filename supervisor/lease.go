@@ -85,21 +85,41 @@ func (l *Lease) Answered() { l.answered.Store(true) }
 func (l *Lease) Release() {
 	l.release.Do(func() {
 		l.upstream.forget(l)
-		l.judge()
+		tokenBytes := l.judge()
 		l.supervisor.send(Returned{
 			Gen: l.grant.Gen, Slots: l.grant.Slots,
 			Answered: l.answered.Load(), Key: l.Instance.Spec.Model.Key,
-			Waiter: l.grant.Waiter, Used: l.uses(),
+			Waiter: l.grant.Waiter, Used: l.uses(), TokenBytes: tokenBytes,
 		})
 	})
 }
 
-// judge tells what became of restored states.
-func (l *Lease) judge() {
+// judge tells what became of restored states, and how fast prompts were processed. It returns how many bytes the state of a token
+// has; 0: unknown.
+func (l *Lease) judge() float64 {
+	keeper := l.keeper()
+	if keeper == nil {
+		return 0
+	}
 	for i := range l.pins {
 		p := &l.pins[i]
-		if use := p.told(); p.judge != nil && use.Prompt > 0 {
+		use := p.told()
+		keeper.shelf.Processed(use.Prompt-use.Cached, use.PromptTime)
+		if p.judge != nil && use.Prompt > 0 {
 			p.judge(use)
 		}
 	}
+	return keeper.shelf.Rates().Bytes
+}
+
+// keeper returns what saves the slots of the lease; nil: nothing does.
+func (l *Lease) keeper() *keeper {
+	if l.process == nil {
+		return nil
+	}
+	launched := l.process.launched.Load()
+	if launched == nil {
+		return nil
+	}
+	return launched.keeper
 }

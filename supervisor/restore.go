@@ -13,10 +13,6 @@ import (
 const (
 	// restoreGain is how many more tokens of a prompt a saved state must have than the engine has itself.
 	restoreGain = 256
-	// restoreOverhead is what a restore costs besides reading, and restoreCost what it is counted with, in percent: it stops the
-	// engine's other answers, too.
-	restoreOverhead = 50 * time.Millisecond
-	restoreCost     = 125
 	// maxDeaths is how many engines may end at a restore before a request does without.
 	maxDeaths = 2
 )
@@ -26,11 +22,8 @@ var errLost = errors.New("the engine ended while the state of a prompt was resto
 
 // warm restores states into the slots of a lease, as far as that pays. The error is that of the context, or errLost.
 func (l *Lease) warm(ctx context.Context, d *Demand) error {
-	if l.process == nil || len(d.Prompt) == 0 {
-		return nil
-	}
-	keeper := l.process.launched.Load().keeper
-	if keeper == nil {
+	keeper := l.keeper()
+	if keeper == nil || len(d.Prompt) == 0 {
 		return nil
 	}
 	query := warm.Query{Owner: d.Owner, Private: l.Instance.Spec.Private, Prompt: d.Prompt, Context: l.Instance.Spec.ContextLength}
@@ -38,44 +31,57 @@ func (l *Lease) warm(ctx context.Context, d *Demand) error {
 		pin := &l.pins[i]
 		keeper.settling.wait(ctx, keeper.key, func(c *content) bool {
 			mayUse := !query.Private || c.Owner == query.Owner
-			return mayUse && keeper.pays(&pin.loan, warm.Found{Common: c.common(query.Prompt), Bytes: c.Bytes, PerToken: c.PerToken})
+			return mayUse && keeper.weigh(&pin.loan, c.common(query.Prompt), c.Bytes) > 0
 		})
 		found, ok := keeper.shelf.Find(query)
-		if !ok || !keeper.pays(&pin.loan, found) {
+		patience := keeper.weigh(&pin.loan, found.Common, found.Bytes)
+		if !ok || patience == 0 {
 			if pin.isMoved {
 				keeper.saveNow(ctx, l.process.ctx, pin)
 			}
 			continue
 		}
-		if err := l.restore(ctx, keeper, pin, found); err != nil {
+		if err := l.restore(ctx, keeper, pin, found, patience); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pays reports whether to restore a state is quicker than to process what it has more than the engine has itself.
-func (k *keeper) pays(slot *loan, found warm.Found) bool {
-	gain := found.Common - max(slot.common, slot.cached)
+// weigh returns how long to restore a state may take, since the engine would take as long to process what the state has more of a prompt
+// than the engine has itself; 0: that is too little, or to restore it takes longer.
+func (k *keeper) weigh(slot *loan, common int, bytes int64) time.Duration {
+	gain := common - max(slot.common, slot.cached)
 	if gain < restoreGain {
-		return false
+		return 0
 	}
-	spared := time.Duration(gain) * cmp.Or(slot.perToken, found.PerToken, usualPerToken)
-	return spared >= k.rates.of(k.key).restoring(found.Bytes, time.Now())*restoreCost/100+restoreOverhead
+	rates := k.shelf.Rates()
+	balance := rates.Balance(gain, bytes)
+	if !balance.Pays() {
+		k.log.Debug("a state isn't restored: to process the prompt is faster", "slot", slot.slot, "tokens", gain, "bytes", bytes,
+			"processing", balance.Process, "restoring", balance.Restore)
+		return 0
+	}
+	return balance.Process
 }
 
 // restore restores a state into a slot. What the slot would lose is saved before, once it is sure that the file is good. A state that the
-// engine refuses, or on which it ends, is deleted.
-func (l *Lease) restore(ctx context.Context, k *keeper, slot *pin, found warm.Found) error {
+// engine refuses, or on which it ends, is deleted. One that can't be read within patience isn't restored.
+func (l *Lease) restore(ctx context.Context, k *keeper, slot *pin, found warm.Found, patience time.Duration) error {
 	begun := time.Now()
 	defer func(begun time.Time) { l.RestoreTime += time.Since(begun) }(begun)
-	file, err := k.shelf.Lay(found.ID) // it reads the file, so that the engine needn't wait for the disk
+	reading, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	file, err := k.shelf.Lay(reading, found.ID) // it reads the file, so that the engine needn't wait for the disk
+	took := time.Since(begun)
 	if err != nil {
-		k.log.Debug("a state isn't restored", "error", err)
-		return nil
+		if reading.Err() != nil && ctx.Err() == nil {
+			k.shelf.Restored(found.Bytes, took) // it would have taken even longer
+		}
+		k.log.Debug("a state isn't restored", "took", took, "error", err)
+		return ctx.Err()
 	}
 	defer k.shelf.Lift(file)
-	took := time.Since(begun)
 	if slot.unsaved != nil {
 		k.saveNow(ctx, l.process.ctx, slot)
 	}
@@ -92,7 +98,7 @@ func (l *Lease) restore(ctx context.Context, k *keeper, slot *pin, found warm.Fo
 		return ctx.Err()
 	case err == nil && state.Tokens == found.Tokens:
 		took += cmp.Or(state.Took, waited) // the engine may have been busy before
-		k.rates.restored(k.key, found.Bytes, took, time.Now())
+		k.shelf.Restored(found.Bytes, took)
 		k.log.Debug("a state is restored", "slot", slot.slot, "tokens", state.Tokens, "common", found.Common, "took", took)
 		l.supervisor.counts.took(l.Instance.Spec.Model.Key, PhaseRestore, took)
 		slot.restored.Store(int64(found.Common))
@@ -143,8 +149,8 @@ func (k *keeper) saveNow(ctx, process context.Context, slot *pin) {
 	defer cancel()
 	defer context.AfterFunc(process, cancel)()
 	done := make(chan struct{})
-	k.begin(&keep{slot: slot.slot, state: *slot.unsaved, hurried: true, ctx: ctx, done: func(s saved) {
-		slot.saved.Store(int64(s.tokens))
+	k.begin(&keep{slot: slot.slot, state: *slot.unsaved, hurried: true, ctx: ctx, done: func(tokens int) {
+		slot.saved.Store(int64(tokens))
 		close(done)
 	}})
 	select {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -176,32 +177,33 @@ func TestWarm_WhatWouldBeLostIsSavedFirst(t *testing.T) {
 	h.empty()
 }
 
-// A state is only restored if that is quicker than to process the prompt.
-func TestKeeper_Pays(t *testing.T) {
+// A state is only restored if it has much more of a prompt than the engine, and if that is quicker than to process this.
+func TestKeeper_Weigh(t *testing.T) {
 	t.Parallel()
-	k := &keeper{key: "m", rates: &rates{byKey: map[string]rate{"m": {restore: 1e8, restored: time.Now()}}}}
-	found := warm.Found{Common: 1000, Tokens: 1100, Bytes: 40e6, PerToken: time.Millisecond} // 500 ms and 50 ms
+	h := newHome(t, nil, 1, later)
+	shelf, err := h.store.Shelf(warm.Print{Model: "of a test", Files: []string{h.spec.Model.Path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shelf.Close()
+	shelf.Processed(1000, time.Second)
+	shelf.Restored(1e8, time.Second) // 500 ms and 50 ms for 40 MB
+	k := &keeper{shelf: shelf, log: slog.New(slog.DiscardHandler)}
 	for name, tt := range map[string]struct {
 		slot  loan
-		found func(*warm.Found)
-		want  bool
+		bytes int64
+		want  time.Duration
 	}{
-		"the slot has nothing":       {loan{}, func(*warm.Found) {}, true},
-		"the slot has much of it":    {loan{common: 449}, func(*warm.Found) {}, true},
-		"the slot has more":          {loan{common: 451}, func(*warm.Found) {}, false},
-		"the cache has much of it":   {loan{cached: 449}, func(*warm.Found) {}, true},
-		"the cache has more":         {loan{cached: 451}, func(*warm.Found) {}, false},
-		"a quick processor":          {loan{perToken: time.Millisecond / 2}, func(*warm.Found) {}, false},
-		"a slow one":                 {loan{perToken: 4 * time.Millisecond, common: 700}, func(*warm.Found) {}, true},
-		"less than it takes to ask":  {loan{perToken: time.Hour, common: 745}, func(*warm.Found) {}, false},
-		"a large file":               {loan{}, func(f *warm.Found) { f.Bytes = 80e6 }, false},
-		"nothing is known":           {loan{}, func(f *warm.Found) { f.PerToken = 0 }, true},
-		"what is learnt comes first": {loan{perToken: time.Microsecond}, func(*warm.Found) {}, false},
+		"the slot has nothing":            {loan{}, 40e6, time.Second},
+		"the slot has much of it":         {loan{common: 449}, 40e6, 551 * time.Millisecond},
+		"the slot has more":               {loan{common: 451}, 40e6, 0},
+		"the cache has much of it":        {loan{cached: 449}, 40e6, 551 * time.Millisecond},
+		"the cache has more":              {loan{cached: 451}, 40e6, 0},
+		"a large file":                    {loan{}, 80e6, 0},
+		"little more than the engine has": {loan{common: 745}, 1, 0},
 	} {
-		now := found
-		tt.found(&now)
-		if got := k.pays(&tt.slot, now); got != tt.want {
-			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		if got := k.weigh(&tt.slot, 1000, tt.bytes); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
 }

@@ -117,9 +117,6 @@ func (s *stepper) saved(ev Saved) {
 		return
 	}
 	slot := &in.book.slots[ev.Slot]
-	if ev.Tokens > 0 {
-		s.learnBytes(in.Spec.Model.Key, ev)
-	}
 	if ev.Tokens > 0 && !slot.dropped {
 		slot.holds.saved = ev.Tokens
 	}

@@ -63,7 +63,7 @@ func (w *world) checkSlots(e Grant) {
 func (w *world) checkSave(e Save) {
 	in := w.st.find(e.Gen)
 	slot := place{e.Gen, e.Slot}
-	last, state := w.slots.last[slot], w.st.content(in, e.Slot)
+	last, state := w.slots.last[slot], &in.book.slots[e.Slot].holds.State
 	under := slices.ContainsFunc(w.slots.saves, func(s Save) bool { return s.Gen == e.Gen && (s.Slot == e.Slot || !e.Leaving) })
 	switch {
 	case under:
@@ -124,7 +124,10 @@ func (w *world) giveBack(i int) {
 	lease := w.leases[i]
 	w.leases = append(w.leases[:i], w.leases[i+1:]...)
 	uses := w.uses(lease)
-	w.step(Returned{Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a", Waiter: lease.Waiter, Used: uses})
+	w.step(Returned{
+		Gen: lease.Gen, Slots: lease.Slots, Answered: w.rand.IntN(2) == 0, Key: "a", Waiter: lease.Waiter, Used: uses,
+		TokenBytes: 100 * w.rand.Float64(),
+	})
 }
 
 // uses makes something of the slots of a lease.
@@ -166,7 +169,7 @@ func (w *world) endSave(i int) {
 	w.slots.saves = slices.Delete(w.slots.saves, i, i+1)
 	ended := Saved{Gen: save.Gen, Slot: save.Slot}
 	if w.rand.IntN(3) > 0 {
-		ended.Tokens, ended.Bytes = w.rand.IntN(3000), int64(w.rand.IntN(100_000))
+		ended.Tokens = w.rand.IntN(3000)
 	}
 	w.step(ended)
 }

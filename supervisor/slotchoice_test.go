@@ -283,51 +283,17 @@ func TestDisplaced_Bound(t *testing.T) {
 	}
 }
 
-// The cost of a token is learnt from what answers say, slowly.
-func TestPerToken(t *testing.T) {
-	t.Parallel()
-	l := newLending(t, 1, choosing)
-	per := func(want PerToken) {
-		t.Helper()
-		if got := l.st.PerToken["a"]; got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	}
-	answer := func(id uint64, prompt, cached int, took time.Duration) {
-		l.in.lendSlots(1, &Waiter{ID: id, Prompt: chainOf("x")}, l.now)
-		l.back(id, Use{Begun: true, Prompt: prompt, Cached: cached, Completion: 1, PromptTime: took})
-	}
-	answer(1, 100, 69, time.Second) // too few to tell
-	answer(2, 100, 50, 0)
-	per(PerToken{})
-	answer(3, 100, 68, 32*10*time.Millisecond)
-	per(PerToken{Time: 10 * time.Millisecond})
-	answer(4, 1000, 0, 1000*2*time.Millisecond)
-	per(PerToken{Time: 9 * time.Millisecond})
-	l.lend(Waiter{ID: 5, Prompt: chainOf("x")}, loan{reuse: true, common: 1000, perToken: 9 * time.Millisecond})
-	l.back(5)
-
-	l.st.Instances = []*Instance{l.in}
-	s := &stepper{st: &l.st, now: l.now}
-	l.in.book.slots[0].saving = true
-	s.saved(Saved{Gen: l.in.Gen, Slot: 0, Tokens: 100, Bytes: 250})
-	per(PerToken{Time: 9 * time.Millisecond, Bytes: 2.5})
-	s.saved(Saved{Gen: l.in.Gen, Slot: 0, Tokens: 100, Bytes: 999}) // of no save
-	per(PerToken{Time: 9 * time.Millisecond, Bytes: 2.5})
-}
-
 // A lease is told what would be lost by restoring another state into its slot.
 func TestLoans_Unsaved(t *testing.T) {
 	t.Parallel()
 	p := talked(t, saver, choosy("a", 1), "x")
-	p.st.PerToken = map[string]PerToken{"a": {Time: time.Millisecond}}
 	p.on(says(9, choosy("a", 1), "y"), Grant{9, 1, 1, false})
 	got := p.st.loans(p.st.Instances[0], 9)
 	if len(got) != 1 || got[0].unsaved == nil {
 		t.Fatalf("%+v", got)
 	}
 	state := *got[0].unsaved
-	if state.Tokens != 450 || state.PromptTokens != 400 || state.PerToken != time.Millisecond || state.Prompt.Common(chainOf("x", "x", "x", "x")) != 4 {
+	if state.Tokens != 450 || state.PromptTokens != 400 || state.Prompt.Common(chainOf("x", "x", "x", "x")) != 4 {
 		t.Errorf("%+v", state)
 	}
 	p.on(Returned{Gen: 1, Slots: 1, Waiter: 9})

@@ -17,7 +17,6 @@ type State struct {
 	Failures  map[string]*Failure // by key: models that failed and haven't worked since
 	Learnt    map[string]Learnt   // by key: the measured cost of the model's last load
 	Pace      map[string]*pace    // by key: how fast waiters are being served
-	PerToken  map[string]PerToken // by key: what a token of a prompt costs
 	Closing   bool
 	LastGen   uint64
 

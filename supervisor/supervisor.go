@@ -38,7 +38,6 @@ type Options struct {
 	folders *folders
 	port    func() (int, error) // a port for an engine; replaced by tests
 
-	rates    *rates
 	settling *settling
 
 	tellOnce *sync.Once // guards the log line that there is no sandbox
@@ -100,7 +99,7 @@ type answer struct {
 // New starts a supervisor. The engines are keyed by name.
 func New(engines map[string]Process, options Options, log *slog.Logger) *Supervisor {
 	options.id, options.folders, options.tellOnce = rand.Text(), &folders{journal: options.Journal}, new(sync.Once)
-	options.rates, options.settling = new(rates), new(settling)
+	options.settling = new(settling)
 	if options.port == nil {
 		options.port = freePort
 	}

@@ -51,6 +51,7 @@ type home struct {
 	dir   string // of the store
 	spec  *Spec
 	saves time.Duration // SaveAfter
+	token time.Duration // that a token of a prompt takes
 	wrap  func(Process) Process
 }
 
@@ -62,7 +63,7 @@ const (
 // newHome starts a server whose model has the given number of slots. States are saved once they were unused for saveAfter.
 func newHome(t *testing.T, script *fakeengine.Script, slots int, saveAfter time.Duration) *home {
 	t.Helper()
-	h := &home{t: t, fake: fakeengine.Install(t, script), dir: filepath.Join(t.TempDir(), "warm"), saves: saveAfter}
+	h := &home{t: t, fake: fakeengine.Install(t, script), dir: filepath.Join(t.TempDir(), "warm"), saves: saveAfter, token: slowToken}
 	h.wrap = func(p Process) Process { return p }
 	model := filepath.Join(t.TempDir(), "m.gguf")
 	if err := os.WriteFile(model, []byte("weights"), 0o600); err != nil {
@@ -167,7 +168,7 @@ func (h *home) answer(lease *Lease, messages ...string) (a reply) {
 	a.prompt, a.cached = int(usage.Get("prompt_tokens").Int()), int(usage.Get("prompt_tokens_details.cached_tokens").Int())
 	body.Used(Use{
 		Prompt: a.prompt, Cached: a.cached, Completion: int(usage.Get("completion_tokens").Int()),
-		PromptTime: time.Duration(a.prompt-a.cached) * slowToken,
+		PromptTime: time.Duration(a.prompt-a.cached) * h.token,
 	})
 	if a.text != "Hello from the fake engine." {
 		h.t.Errorf("the answer is %q", a.text)

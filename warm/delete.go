@@ -55,11 +55,15 @@ func (s *Store) DeleteOwner(owner string) {
 	s.deleteAll(func(r *record) bool { return r.Owner == owner })
 }
 
-// DeleteModel deletes the states of a model. The shelves of its launches keep and find nothing more.
+// DeleteModel deletes the states of a model, and what they have cost. The shelves of its launches keep and find nothing more.
 func (s *Store) DeleteModel(key string) {
 	s.mu.Lock()
 	for h := range s.shelves {
 		h.retired = h.retired || h.model == key
+	}
+	if _, measured := s.rates[key]; measured {
+		delete(s.rates, key)
+		s.learnt = true
 	}
 	s.deleteAll(func(r *record) bool { return r.Model == key })
 }

@@ -82,7 +82,7 @@ func TestDelete_WhileItIsLaid(t *testing.T) {
 	found, _ := h.Find(Query{Prompt: chain("a")})
 	e := h.group.entries[found.ID]
 	to := filepath.Join(h.Folder(), "x")
-	_, err := h.layAs(e, to)
+	_, err := h.layAs(t.Context(), e, to)
 	w.must(err)
 	w.Clear("")
 	if err := h.laidAs(e, "x", 0); !errors.Is(err, errNoState) {
@@ -91,10 +91,10 @@ func TestDelete_WhileItIsLaid(t *testing.T) {
 	if left, err := os.ReadDir(h.Folder()); err != nil || len(left) != 0 {
 		t.Errorf("left in the folder: %v, %v", left, err)
 	}
-	if _, err := h.Lay(found.ID); !errors.Is(err, errNoState) {
+	if _, err := h.Lay(t.Context(), found.ID); !errors.Is(err, errNoState) {
 		t.Errorf("Lay: %v", err)
 	}
-	if _, err := h.layAs(e, to+"2"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := h.layAs(t.Context(), e, to+"2"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file: %v", err)
 	}
 }

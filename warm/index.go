@@ -120,7 +120,7 @@ func (s *Store) remove(path string) {
 	}
 }
 
-// flush writes when states were used, and removes what couldn't be removed before.
+// flush writes when states were used and what was measured, and removes what couldn't be removed before.
 func (s *Store) flush() {
 	s.mu.Lock()
 	remains := s.remains
@@ -136,6 +136,7 @@ func (s *Store) flush() {
 		s.remove(path)
 	}
 	s.writeUse(changed, records)
+	s.noteRates()
 }
 
 // writeUse writes when entries were used.

@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,8 @@ import (
 var errNoState = errors.New("the state isn't kept any more")
 
 // Lay checks the file of a state, and puts it into Folder under the name that is returned. Lift removes it from there. A file
-// that isn't as it was written is deleted, and is an error.
-func (h *Shelf) Lay(id string) (file string, err error) {
+// that isn't as it was written is deleted, and is an error. So is the end of ctx, since a disk may be slow.
+func (h *Shelf) Lay(ctx context.Context, id string) (file string, err error) {
 	s := h.store
 	s.mu.Lock()
 	e := h.group.entries[id]
@@ -27,7 +28,7 @@ func (h *Shelf) Lay(id string) (file string, err error) {
 	if err != nil {
 		return "", err
 	}
-	copied, err := h.layAs(e, to)
+	copied, err := h.layAs(ctx, e, to)
 	if err != nil {
 		if isLost(err) {
 			h.Drop(id, err)
@@ -62,7 +63,7 @@ func (h *Shelf) laidAs(e *entry, file string, copied int64) error {
 }
 
 // layAs checks the file of a state, and puts it under another name. It returns how many bytes it had to copy.
-func (h *Shelf) layAs(e *entry, to string) (copied int64, err error) {
+func (h *Shelf) layAs(ctx context.Context, e *entry, to string) (copied int64, err error) {
 	from := e.group.path(h.store, e.id, stateSuffix)
 	file, info, err := openPlain(from, os.O_RDONLY)
 	if err != nil {
@@ -72,7 +73,7 @@ func (h *Shelf) layAs(e *entry, to string) (copied int64, err error) {
 	if info.Size() != e.record.Bytes {
 		return 0, fmt.Errorf("%w: %d bytes instead of %d", errDamaged, info.Size(), e.record.Bytes)
 	}
-	sum, err := checksum(file, e.record.Bytes)
+	sum, err := checksum(while{ctx, file}, e.record.Bytes)
 	if err == nil && sum != e.record.Checksum {
 		err = fmt.Errorf("%w: its checksum is another", errDamaged)
 	}
@@ -92,7 +93,20 @@ func (h *Shelf) layAs(e *entry, to string) (copied int64, err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}
-	return e.record.Bytes, copyTo(to, file)
+	return e.record.Bytes, copyTo(to, while{ctx, file})
+}
+
+// while is a reader that ends with its context.
+type while struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (w while) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.from.Read(p)
 }
 
 // copyTo makes a copy where the file system has no hard links.

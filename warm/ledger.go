@@ -62,15 +62,20 @@ func (s *Store) mayWrite(bytes int64, now time.Time) bool {
 	return false
 }
 
-func (s *Store) saveLedger() {
+func (s *Store) noteLedger() {
 	s.mu.Lock()
 	content, _ := json.Marshal(&s.ledger)
 	s.mu.Unlock()
-	err := atomicfile.WriteFile(filepath.Join(s.dir, ledgerFile), 0o600, func(w io.Writer) error {
+	s.noteIn(ledgerFile, content)
+}
+
+// noteIn writes one of the small files beside the states.
+func (s *Store) noteIn(name string, content []byte) {
+	err := atomicfile.WriteFile(filepath.Join(s.dir, name), 0o600, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	})
 	if err != nil {
-		s.log.Warn("how much was written today couldn't be noted", "error", err)
+		s.log.Warn("what was written and measured couldn't be noted", "file", name, "error", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 const (
 	keyFile      = "key"
 	ledgerFile   = "written.json"
+	ratesFile    = "rates.json"
 	launchFolder = "launch"
 	// idBytes is the length of the ids of states and of the names of prints, which are written in hexadecimal.
 	idBytes = 16
@@ -49,6 +50,7 @@ func (s *Store) load() error {
 		}
 	}
 	s.ledger.read(filepath.Join(s.dir, ledgerFile))
+	s.readRates()
 	return nil
 }
 

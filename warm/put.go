@@ -65,7 +65,7 @@ func (h *Shelf) begin(from string, st State) (*put, error) {
 	p := &put{shelf: h, from: from, state: st, id: hex.EncodeToString(id[:]), now: s.now(), done: make(chan struct{})}
 	p.meta = record{
 		Model: h.model, Owner: st.Owner, Conversation: st.Conversation, PromptTokens: st.PromptTokens, Tokens: st.Tokens,
-		Bytes: st.Bytes, PerToken: st.PerToken, Created: p.now, Used: p.now,
+		Bytes: st.Bytes, Created: p.now, Used: p.now,
 	}
 	r := p.meta
 	r.Prompt = pack(st.Prompt)
@@ -193,9 +193,10 @@ func (p *put) replaces() []*entry {
 	return old
 }
 
-// note writes down what was written today. It matters little if that fails.
+// note writes down what was written today and what was measured. It matters little if that fails.
 func (p *put) note() error {
-	p.shelf.store.saveLedger()
+	p.shelf.store.noteLedger()
+	p.shelf.store.noteRates()
 	return nil
 }
 

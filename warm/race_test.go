@@ -97,7 +97,7 @@ func (w *world) useShelf(h *Shelf, random *rand.Rand, owners []string) {
 		if !ok {
 			continue
 		}
-		file, err := h.Lay(found.ID)
+		file, err := h.Lay(w.t.Context(), found.ID)
 		if err != nil {
 			continue // so may this one
 		}

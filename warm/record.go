@@ -21,17 +21,16 @@ const (
 
 // record is the description of a state, as it is in its file.
 type record struct {
-	Model        string        `json:"model"`
-	Owner        string        `json:"owner,omitempty"`
-	Conversation string        `json:"conversation,omitempty"`
-	Prompt       []byte        `json:"prompt"` // the links of the chain, each a sum and a weight; encrypted in the file
-	PromptTokens int           `json:"prompt_tokens"`
-	Tokens       int           `json:"tokens"`
-	Bytes        int64         `json:"bytes"`
-	Checksum     uint32        `json:"crc32c"`
-	PerToken     time.Duration `json:"ns_per_token,omitempty"`
-	Created      time.Time     `json:"created"`
-	Used         time.Time     `json:"used"`
+	Model        string    `json:"model"`
+	Owner        string    `json:"owner,omitempty"`
+	Conversation string    `json:"conversation,omitempty"`
+	Prompt       []byte    `json:"prompt"` // the links of the chain, each a sum and a weight; encrypted in the file
+	PromptTokens int       `json:"prompt_tokens"`
+	Tokens       int       `json:"tokens"`
+	Bytes        int64     `json:"bytes"`
+	Checksum     uint32    `json:"crc32c"`
+	Created      time.Time `json:"created"`
+	Used         time.Time `json:"used"`
 }
 
 // signed is a record in its envelope.
@@ -74,7 +73,7 @@ func decode(content []byte, key *secret, place string) (*record, error) {
 
 // check refuses values that no state has.
 func (r *record) check() error {
-	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 || r.PerToken < 0 {
+	if r.Model == "" || r.Tokens <= 0 || r.PromptTokens <= 0 || r.PromptTokens > r.Tokens || r.Bytes <= 0 {
 		return errors.New("a value is missing or out of range")
 	}
 	_, err := unpack(r.Prompt)

@@ -143,12 +143,12 @@ func (w *world) put(h *Shelf, st State) []byte {
 	return content
 }
 
-// files returns the names of all files in the store's folder but the key and the ledger.
+// files returns the names of all files in the store's folder but the key, the ledger and the rates.
 func (w *world) files() []string {
 	w.t.Helper()
 	names := []string{}
 	w.must(filepath.WalkDir(w.dir, func(_ string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != keyFile && d.Name() != ledgerFile {
+		if err == nil && !d.IsDir() && d.Name() != keyFile && d.Name() != ledgerFile && d.Name() != ratesFile {
 			names = append(names, d.Name())
 		}
 		return err
@@ -180,7 +180,7 @@ func (w *world) lay(h *Shelf, c prefix.Chain) error {
 	if !ok {
 		w.t.Fatal("no state is found")
 	}
-	file, err := h.Lay(found.ID)
+	file, err := h.Lay(w.t.Context(), found.ID)
 	if err == nil {
 		h.Lift(file)
 	}

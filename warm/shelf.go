@@ -110,7 +110,7 @@ func (h *Shelf) Find(q Query) (Found, bool) {
 		return Found{}, false
 	}
 	r := &best.record
-	return Found{ID: best.id, Common: most, Tokens: r.Tokens, Bytes: r.Bytes, PerToken: r.PerToken}, true
+	return Found{ID: best.id, Common: most, Tokens: r.Tokens, Bytes: r.Bytes}, true
 }
 
 // file returns the path of a file in Folder.

@@ -19,7 +19,6 @@ func TestShelf_AStatesWay(t *testing.T) {
 	w := newWorld(t)
 	h := w.shelf()
 	st := state(chain("system", "question"))
-	st.PerToken = 5
 	content := w.put(h, st)
 	h.Close()
 	if _, err := os.Stat(h.Folder()); !errors.Is(err, os.ErrNotExist) {
@@ -28,11 +27,11 @@ func TestShelf_AStatesWay(t *testing.T) {
 	for range 2 {
 		h := w.shelf()
 		found, ok := h.Find(Query{Owner: "ann", Private: true, Prompt: chain("system", "question", "answer", "more"), Context: 1000})
-		want := Found{ID: found.ID, Common: 200, Tokens: 210, Bytes: 1000, PerToken: 5}
+		want := Found{ID: found.ID, Common: 200, Tokens: 210, Bytes: 1000}
 		if diff := cmp.Diff(want, found); !ok || diff != "" {
 			t.Fatalf("found: %v (-want +got):\n%s", ok, diff)
 		}
-		file, err := h.Lay(found.ID)
+		file, err := h.Lay(t.Context(), found.ID)
 		w.must(err)
 		got, err := os.ReadFile(filepath.Join(h.Folder(), file))
 		if err != nil || !bytes.Equal(got, content) {
@@ -288,7 +287,7 @@ func TestLay_UnknownStates(t *testing.T) {
 	h := w.shelf()
 	w.put(h, state(chain("a")))
 	for _, id := range []string{"", "..", "x", "../../key"} {
-		if _, err := h.Lay(id); err == nil {
+		if _, err := h.Lay(t.Context(), id); err == nil {
 			t.Errorf("%q is laid", id)
 		}
 		h.Drop(id, nil)

@@ -46,6 +46,8 @@ type Store struct {
 	gone       gone
 	verdicts   map[kind]*verdict
 	ledger     ledger
+	rates      map[string]Rates   // by model
+	learnt     bool               // rates aren't written yet
 	counts     map[string]*Counts // by model
 	remains    []string           // files that couldn't be removed
 	pause      time.Time          // until then nothing is written, because the disk failed
@@ -79,7 +81,7 @@ func Open(dir string, log *slog.Logger, options ...Option) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, log: log, now: time.Now, stop: make(chan struct{}), groups: map[string]*group{}, shelves: map[*Shelf]bool{},
-		puts: map[*put]bool{}, digests: digests{of: map[string]digest{}}, verdicts: map[kind]*verdict{}, counts: map[string]*Counts{},
+		puts: map[*put]bool{}, digests: digests{of: map[string]digest{}}, verdicts: map[kind]*verdict{}, counts: map[string]*Counts{}, rates: map[string]Rates{},
 		gone: gone{conversations: map[string]time.Time{}, owners: map[string]time.Time{}},
 	}
 	s.disk = s.askDisk

@@ -9,9 +9,13 @@
 //
 //	key                  32 random bytes, the secret by which chains differ from others and descriptions are authenticated
 //	written.json         the number of bytes written today
+//	rates.json           what states have cost, by model
 //	launch/<random>/     the folder of a shelf; all of them are removed when the store is opened
 //	<print>/<id>.kv      a state, as the engine wrote it
 //	<print>/<id>.json    its description: whose it is, the chain of its prompt, encrypted, its size and its checksum
+//
+// [Rates.Balance] tells whether to restore a state is faster than to process the prompt again, by what was measured. It survives
+// a restart, as does the size of a token of a state.
 //
 // A state is valid only with its description, which is written last and authenticated with the key. Whatever else is found
 // when the store is opened (a half of a state, a description of another home, temporary files) is removed. So a crash at any
@@ -43,12 +47,11 @@ type Print struct {
 // State describes a file.
 type State struct {
 	Owner        string
-	Conversation string        // of stored conversations: the id of the first response; else empty
-	Prompt       prefix.Chain  // of the request that made it
-	PromptTokens int           // tokens at the end of the Prompt
-	Tokens       int           // all tokens, with those of the answer
-	Bytes        int64         // of the file, as the engine reports them
-	PerToken     time.Duration // that it takes to process a token of a prompt; 0: unknown
+	Conversation string       // of stored conversations: the id of the first response; else empty
+	Prompt       prefix.Chain // of the request that made it
+	PromptTokens int          // tokens at the end of the Prompt
+	Tokens       int          // all tokens, with those of the answer
+	Bytes        int64        // of the file, as the engine reports them
 }
 
 // Query is a prompt for which a state is searched.
@@ -61,11 +64,10 @@ type Query struct {
 
 // Found is a state that has something in common with a prompt.
 type Found struct {
-	ID       string
-	Common   int // tokens in common, estimated
-	Tokens   int // of the whole state
-	Bytes    int64
-	PerToken time.Duration // that it takes to process a token of a prompt; 0: unknown
+	ID     string
+	Common int // tokens in common, estimated
+	Tokens int // of the whole state
+	Bytes  int64
 }
 
 // Settings are what the operator decides. Whatever they say, a tenth of the disk stays free, but at most 1 GiB. Where room is

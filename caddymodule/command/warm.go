@@ -53,7 +53,7 @@ func warmList() *cobra.Command {
 			list.States = append([]resource.WarmState{}, list.States...)
 			return writeJSON(cmd.OutOrStdout(), list)
 		}
-		return writeWarm(cmd.OutOrStdout(), list.States)
+		return writeWarm(cmd.OutOrStdout(), &list)
 	}
 	return cmd
 }
@@ -106,7 +106,7 @@ func withWarm(cmd *cobra.Command, to *connection, do func(context.Context, state
 type warmAtHome struct{ store *warm.Store }
 
 func (h warmAtHome) Warm(context.Context) (resource.Warm, error) {
-	return api.DescribeWarm(h.store.List()), nil
+	return api.DescribeWarm(h.store.List(), h.store.Rates()), nil
 }
 
 func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCleared, error) {
@@ -117,8 +117,25 @@ func (h warmAtHome) ClearWarm(_ context.Context, model string) (resource.WarmCle
 	return resource.WarmCleared{Deleted: n, SizeBytes: bytes}, nil
 }
 
-// writeWarm shows states to people.
-func writeWarm(out io.Writer, all []resource.WarmState) error {
+// writeWarm shows states to people, and says of which models none are kept because that doesn't pay.
+func writeWarm(out io.Writer, list *resource.Warm) error {
+	if err := writeStates(out, list.States); err != nil {
+		return err
+	}
+	for _, r := range list.Rates {
+		if r.PaysFrom != nil {
+			continue
+		}
+		_, err := fmt.Fprintf(out, "None are kept of %s: to process its prompts again, %.0f tokens in a second, is faster than to restore states of %s for a token at %s in a second.\n",
+			r.Model, r.PromptRate, size(int64(r.BytesPerToken)), size(int64(r.RestoreRate)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeStates(out io.Writer, all []resource.WarmState) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No states of conversations are saved.")
 		return err

@@ -36,6 +36,12 @@ qwen/qwen3-4b  k3V9dPq2  20480   2.0 GB  2 hours ago  1 hour ago
 m              -         600     1.0 MB  1 day ago    1 day ago
 Together: 2.0 GB.
 `[1:], ""},
+		"of a model, they don't pay": {map[string]string{list: `{"states":[],"rates":[
+			{"model":"m","pays_from_tokens":700,"prompt_tokens_per_second":100,"bytes_per_token":100000,"restore_bytes_per_second":1e9},
+			{"model":"n","pays_from_tokens":null,"prompt_tokens_per_second":9800.3,"bytes_per_token":131072,"restore_bytes_per_second":2e8}]}`}, []string{"ls"}, `
+No states of conversations are saved.
+None are kept of n: to process its prompts again, 9800 tokens in a second, is faster than to restore states of 131 kB for a token at 200 MB in a second.
+`[1:], ""},
 		"an empty list":       {map[string]string{list: `{"states":[]}`}, []string{"ls"}, "No states of conversations are saved.\n", ""},
 		"an empty one, JSON":  {map[string]string{list: `{"states":null}`}, []string{"ls", "--json"}, "{\n  \"states\": []\n}\n", ""},
 		"clearing one":        {map[string]string{clear: `{"deleted":1,"size_bytes":1000000}`}, []string{"clear", "m"}, "One state was deleted (1.0 MB).\n", ""},

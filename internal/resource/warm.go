@@ -3,6 +3,7 @@ package resource
 // Warm is the response to GET /api/v1/warm.
 type Warm struct {
 	States []WarmState `json:"states"`
+	Rates  []WarmRates `json:"rates,omitempty"`
 }
 
 // WarmState is a saved state of a conversation.
@@ -13,6 +14,15 @@ type WarmState struct {
 	SizeBytes int64  `json:"size_bytes"`
 	Created   *Time  `json:"created_at"`
 	LastUsed  *Time  `json:"last_used_at"`
+}
+
+// WarmRates are what saved states of a model's conversations cost on this machine, as measured, and whether they are kept therefore.
+type WarmRates struct {
+	Model         string  `json:"model"`
+	PaysFrom      *int    `json:"pays_from_tokens"`         // null: to process a prompt again is always faster, so none are kept
+	PromptRate    float64 `json:"prompt_tokens_per_second"` // that the engine processes
+	BytesPerToken float64 `json:"bytes_per_token"`
+	RestoreRate   float64 `json:"restore_bytes_per_second"`
 }
 
 // WarmCleared is the response to DELETE /api/v1/warm.

@@ -2040,6 +2040,17 @@ export interface components {
             deleted: number;
             size_bytes: number;
         };
+        /** @description What saved states of a model's conversations cost on this machine, as measured. */
+        WarmRates: {
+            bytes_per_token: number;
+            model: string;
+            /** @description How many tokens a prompt must have for its state to be kept; null: to process a prompt again is always faster, so none are kept. */
+            pays_from_tokens: number | null;
+            /** @description That the engine processes. */
+            prompt_tokens_per_second: number;
+            /** @description That are restored, or saved if none were restored yet. */
+            restore_bytes_per_second: number;
+        };
         WarmState: {
             /** Format: date-time */
             created_at: string | null;
@@ -2052,6 +2063,8 @@ export interface components {
             tokens: number;
         };
         WarmStates: {
+            /** @description Of the models of which all was measured; absent without any. */
+            rates?: components["schemas"]["WarmRates"][];
             states: components["schemas"]["WarmState"][];
         };
         WholeRequest: {
