@@ -28,7 +28,7 @@ func (p *process) toCompile(engine Process, l *Launch, b Build) *compiling {
 		return nil
 	}
 	c := &compiling{}
-	if c.path, c.body = compiler.Compile(l.Spec); c.path == "" {
+	if c.path, c.body = compiler.Compile(l); c.path == "" {
 		return nil
 	}
 	kind := fmt.Sprintf("%q %q %q %q %d", b.Version, l.Model.Architecture, l.Model.Quantization.Name, l.Engine, l.FlashAttention)

@@ -67,7 +67,7 @@ func (l *Launch) rules(cmd *Cmd, b Build) sandbox.Rules {
 	rules.Write = slices.Clone(rules.Write)
 	allowSystem(&rules)
 	allowExecutable(&rules, cmd.Path, b.Root)
-	if b.mayUseGPU() {
+	if b.mayUseGPU() || len(l.On.Devices) > 0 {
 		allowGPU(&rules, l.Sandbox)
 	}
 	for _, dir := range []string{l.Folder, l.Cache, l.States} {

@@ -165,7 +165,9 @@ type atLevel struct {
 }
 
 func (a atLevel) Prepare(_ context.Context, l *Launch) error {
-	l.Sandbox = a.level
+	own := *l.Spec
+	own.Sandbox = a.level
+	l.Spec = &own
 	return nil
 }
 
@@ -199,12 +201,12 @@ func TestQueryConfined(t *testing.T) {
 		"confined":     {Launch{}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t1", "", false},
 		"unconfined":   {Launch{Spec: &Spec{Unconfined: true}}, gpu, []string{"/bin/cat", "/proc/self/status"}, "NoNewPrivs:\t0", "", false},
 		"refused":      {Launch{}, gpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
-		"wide":         {Launch{Sandbox: SandboxWide}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
-		"no GPU":       {Launch{Sandbox: SandboxWide}, cpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
+		"wide":         {Launch{Spec: &Spec{Sandbox: SandboxWide}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
+		"no GPU":       {Launch{Spec: &Spec{Sandbox: SandboxWide}}, cpu, []string{"/bin/cat", "/etc/passwd"}, "Permission denied", "root:", true},
 		"sandbox_read": {Launch{Spec: &Spec{Readable: []string{"/etc/passwd"}}}, gpu, []string{"/bin/cat", "/etc/passwd"}, "root:", "", false},
 		"a name":       {Launch{}, gpu, []string{"/usr/bin/tee", "/proc/self/comm"}, "Permission denied", "", true},
 		"CUDA":         {Launch{}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
-		"CUDA, wide":   {Launch{Sandbox: SandboxWide}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
+		"CUDA, wide":   {Launch{Spec: &Spec{Sandbox: SandboxWide}}, gpu, []string{os.Args[0], likeCUDA}, "socket: <nil>\nname: <nil>\n", "", false},
 		"CUDA, no GPU": {Launch{}, cpu, []string{os.Args[0], likeCUDA}, "", "<nil>", false},
 		"places":       {Launch{Cache: "/cache"}, gpu, []string{"/usr/bin/env"}, "XDG_CACHE_HOME=/cache\n", "LMCADDY_ENTRY", false},
 		"missing":      {Launch{}, gpu, []string{"/bin/none"}, "", "", true},

@@ -87,7 +87,7 @@ type (
 	// Compiler is a Process whose engine's code may be compiled for a GPU at its first use there.
 	Compiler interface {
 		// Compile returns a request that uses what usual requests do, a long prompt and an answer; an empty path: there is none.
-		Compile(s *Spec) (path string, body []byte)
+		Compile(l *Launch) (path string, body []byte)
 	}
 	// Batcher is a Process that evaluates a prompt in batches of a known size.
 	Batcher interface {

@@ -17,7 +17,7 @@ const (
 
 // loadFailed handles the exit of a process that was loading.
 func (s *stepper) loadFailed(in *Instance, ev Exited) {
-	if in.PortTaken && in.Attempts+1 < portAttempts {
+	if in.PortTaken && !in.Retrying && in.Attempts+1 < portAttempts {
 		s.st.LastGen++
 		in.Gen, in.Attempts, in.PortTaken, in.Savable, in.Trouble, in.Applied = s.st.LastGen, in.Attempts+1, false, false, "", Applied{}
 		s.do(Spawn{in.ID, in.Gen})

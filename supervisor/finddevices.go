@@ -33,6 +33,7 @@ func FindDevices(ctx context.Context, e Process, b Build, box Toggle, readable [
 	if !slices.ContainsFunc(r.Outside, func(d Device) bool { return !d.IsCPU() }) {
 		return r
 	}
+	b.Devices = r.Outside // the build may have been looked at before its driver was there
 	for _, level := range []SandboxLevel{SandboxNarrow, SandboxWide} {
 		inside := listDevices(ctx, lister, b, &level, readable)
 		hidden := missing(r.Outside, inside)
@@ -67,9 +68,11 @@ func missing(all, some []Device) (names []string) {
 
 // listDevices has the engine list its devices, in a sandbox of a level; nil: in none. What it doesn't list, for whatever reason, it doesn't have.
 func listDevices(ctx context.Context, lister DeviceLister, b Build, level *SandboxLevel, readable []string) []Device {
-	out, err := engine.Ask(ctx, b.Path, slices.Concat(b.Args, lister.ListDevices(b))...)
-	if err != nil {
-		out = ""
+	l := Launch{Spec: &Spec{Unconfined: level == nil, Readable: readable}}
+	if level != nil {
+		l.Spec.Sandbox = *level
 	}
+	query := Cmd{Path: b.Path, Args: slices.Concat(b.Args, lister.ListDevices(b)), Env: engine.Environment(b.Script)}
+	out, _ := queryConfined(ctx, l, query, b)
 	return lister.Devices(out)
 }

@@ -308,7 +308,7 @@ func (s *stepper) tryWhole(in *Instance) {
 		return o != in && o.isIdle() && o.isEvictable() && slices.ContainsFunc(o.OnGPUs, func(d DeviceMemory) bool { return slices.Contains(in.On.Devices, d.Device) })
 	}
 	if slices.ContainsFunc(s.st.Instances, isBeside) {
-		in.OutOfMemory = true // when it has ended, the others leave
+		in.OutOfMemory, in.Retrying = true, true // when it has ended, the others leave
 		s.do(Stop{in.Gen, ForWhole})
 	}
 }

@@ -69,6 +69,7 @@ type Instance struct {
 	PortTaken   bool
 	OutOfMemory bool
 	NoDevice    bool // it didn't find the GPU that it was to use
+	Retrying    bool // it is being stopped while it loads, to be loaded again without other models beside it
 	Spared      bool // this is the second attempt after it ran out of memory
 	Attempts    int  // launches that failed because the port was taken
 	Unasked     bool // restarted by the supervisor: it needs no waiter

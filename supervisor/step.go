@@ -184,7 +184,9 @@ func (s *stepper) leaveNow(in *Instance) {
 
 func (s *stepper) stop(in *Instance, why Reason) {
 	in.Status, in.Leaving = Stopping, why
-	s.do(Stop{in.Gen, why})
+	if !in.Retrying { // else it is being stopped already
+		s.do(Stop{in.Gen, why})
+	}
 }
 
 func (s *stepper) returned(ev Returned) {
@@ -212,7 +214,7 @@ func (s *stepper) signalled(ev Signalled) {
 			in.Progress = max(in.Progress, min(sig.Progress, 1))
 		}
 	case SignalReady:
-		if in.Status.IsLoading() {
+		if in.Status.IsLoading() && !in.Retrying {
 			in.Status, in.Progress, in.LoadTime, in.LastUsed = Ready, 1, s.now.Sub(in.Launched), s.now
 			s.reckon(in)
 			s.do(Loaded{in.Gen})

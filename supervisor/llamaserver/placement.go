@@ -85,8 +85,11 @@ func placementSignals(line string) []supervisor.Signal {
 
 // Compile returns a request whose prompt is longer than a physical batch, and which generates a few tokens. Batches of several sizes and single
 // tokens are computed by different code.
-func (p *Process) Compile(s *supervisor.Spec) (path string, body []byte) {
-	prompt := strings.Repeat("a ", min(microBatch+microBatch/8, s.ContextLength/2))
+func (p *Process) Compile(l *supervisor.Launch) (path string, body []byte) {
+	if !slices.ContainsFunc(l.On.Devices, func(name string) bool { return strings.HasPrefix(name, "CUDA") }) {
+		return "", nil // other drivers take moments
+	}
+	s, prompt := l.Spec, strings.Repeat("a ", min(microBatch+microBatch/8, l.ContextLength/2))
 	if s.Model.Type == catalog.TypeEmbedding {
 		if s.Model.Reranker {
 			return "/v1/rerank", fmt.Appendf(nil, `{"query":"a","documents":[%q]}`, prompt)
