@@ -109,9 +109,14 @@ func runtimeGet() *cobra.Command {
 		Long: `Downloads an engine to $LMCADDY_HOME/runtimes, and selects it if none of its kind is selected.
 
 llama.cpp comes from the project's official release for this platform, checked against its
-SHA-256 checksum. If a Debian-family system can't reach that, it comes from the distribution's
-own packages, which are unpacked there: that needs no root and doesn't change the
+SHA-256 checksum. If a Debian-family system can't reach that, it comes from the packages of Debian
+testing or unstable, which are unpacked there: that needs no root and doesn't change the
 system's libraries.
+
+The variant is the best one that fits the hardware and finds its GPU: cuda, then vulkan, then cpu
+(metal on Macs). One that you name is installed even if it finds no GPU yet. Debian's packages
+have no metal, but hip (ROCm), for AMD's GPUs, and blas, for the processor. Those for cuda need
+CUDA's libraries, which come from Debian's non-free under NVIDIA's license.
 
 mlx-lm is a Python package. It is installed by pip, from PyPI or the index that pip is configured
 to use, in a virtual environment of its own: no other Python package is used or changed. That needs
@@ -127,7 +132,7 @@ Python 3.10 or later with its module venv.
 	}
 	cmd.ValidArgs = []string{runtimes.LlamaCpp, runtimes.MLXLM}
 	flags := cmd.Flags()
-	flags.StringVar(&options.Variant, "variant", "", "cpu, cuda, metal, or vulkan for llama.cpp (default: what fits the hardware)")
+	flags.StringVar(&options.Variant, "variant", "", "cpu, cuda, metal, or vulkan, hip or blas for llama.cpp (default: what fits the hardware)")
 	flags.StringVar(&options.Version, "version", "", "of llama.cpp, a build like b11669 or a release like v0.7.0 (default: the latest release); of mlx-lm, a version like 0.31.3 (the default)")
 	_ = cmd.RegisterFlagCompletionFunc("variant", cobra.FixedCompletions(variantsOf(runtimes.LlamaCpp), cobra.ShellCompDirectiveNoFileComp)) // it fails only if there is no such flag
 	flags.BoolVar(&ifMissing, "if-missing", false, "do nothing if the engine is already installed or on PATH")
@@ -165,7 +170,7 @@ func variantsOf(engine string) []string {
 	if engine == runtimes.MLXLM {
 		return []string{"cpu", "cuda", "metal"}
 	}
-	return []string{"cpu", "cuda", "metal", "vulkan"}
+	return []string{"blas", "cpu", "cuda", "hip", "metal", "vulkan"}
 }
 
 func getRuntime(cmd *cobra.Command, options runtimes.GetOptions, ifMissing, asJSON bool) error {

@@ -20,83 +20,135 @@ const serverPackage = "llama.cpp-tools"
 // of an older system, so packages are unpacked into a folder of their own, with all libraries that they need.
 var packageSuites = []string{"forky", "sid"}
 
-// hostSettings undoes settings of the machine that mustn't apply here: commands to run after an update, and settings for the
-// machine's own suites.
-const hostSettings = `#clear APT::Update;
-#clear APT::Default-Release;
-#clear APT::Architectures;
-#clear Acquire::Languages;
-Acquire::Languages { "none"; };
-`
+// packageSource gets an engine from a distribution's packages, in one variant. It keeps what it has fetched for the next variant.
+type packageSource func(ctx context.Context, variant string) (staged, error)
 
-// distributionPackages returns a function that gets an engine from the distribution's packages; nil if there are none.
-func distributionPackages(log *slog.Logger) func(context.Context, *staging, packaged, func(Progress)) (staged, error) {
+// distributionPackages returns a function that opens the distribution's packages for one Get; nil if there are none.
+func distributionPackages(log *slog.Logger) func(packageOptions) (packageSource, error) {
 	if runtime.GOOS != "linux" {
 		return nil
 	}
-	return func(ctx context.Context, stage *staging, installed packaged, report func(Progress)) (staged, error) {
-		d := &debian{stage: stage, installed: installed, report: report, log: log}
-		return d.get(ctx)
+	return func(o packageOptions) (packageSource, error) {
+		for _, tool := range []string{"apt-get", "apt-cache", "apt-config", "dpkg", "dpkg-deb"} {
+			if _, err := exec.LookPath(tool); err != nil {
+				return nil, fmt.Errorf("not a Debian-family system: there is no %s", tool)
+			}
+		}
+		return (&debian{packageOptions: o, log: log, suites: map[string]*aptSuite{}}).get, nil
 	}
 }
 
-// packaged returns the name of the installed runtime that was made from a package, named with its version, or "".
-type packaged func(pkg string) string
-
-// debian gets an engine from packages of a Debian-family system, with an apt configuration of its own.
-type debian struct {
+// packageOptions are what a packageSource is told.
+type packageOptions struct {
 	stage     *staging
 	installed packaged
 	report    func(Progress)
-	log       *slog.Logger
-	apt       string   // folder of the apt configuration and state
-	options   []string // options of every apt command
+	gpu       *nvidia // for which code is needed that its driver can run; nil: any code will do
 }
 
-func (d *debian) get(ctx context.Context) (staged, error) {
-	for _, tool := range []string{"apt-get", "apt-cache", "apt-config", "dpkg", "dpkg-deb"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return staged{}, fmt.Errorf("not a Debian-family system: there is no %s", tool)
+// packaged returns the name of the installed runtime of a variant that was made from a package, named with its version, or "".
+type packaged func(pkg, variant string) string
+
+// debian gets an engine from packages of a Debian-family system, with apt configurations of its own.
+type debian struct {
+	packageOptions
+	log     *slog.Logger
+	sources []aptSource          // of the machine; nil: not yet read
+	suites  map[string]*aptSuite // by their keys
+}
+
+func (d *debian) get(ctx context.Context, variant string) (staged, error) {
+	wanted := debianVariants[variant]
+	if d.sources == nil {
+		var err error
+		if d.sources, err = d.machineSources(ctx); err != nil {
+			return staged{}, err
 		}
 	}
-	sources, err := d.machineSources(ctx)
+	var failures []error
+	for _, name := range packageSuites {
+		suite, err := d.suite(ctx, name, wanted.components)
+		if err == nil {
+			if name := d.installed(suite.pkg, variant); name != "" {
+				return staged{installed: name}, d.complete(ctx, suite, name)
+			}
+			err = d.fetch(ctx, suite, wanted)
+		}
+		if ctx.Err() != nil {
+			return staged{}, context.Cause(ctx)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", name, errors.Join(suite.listErr, err)))
+			continue
+		}
+		return d.build(ctx, suite, variant)
+	}
+	return staged{}, errors.Join(failures...)
+}
+
+// fetch downloads the packages of a variant. Those that every variant needs are downloaded once, when it is known that there are the others.
+func (d *debian) fetch(ctx context.Context, suite *aptSuite, wanted debianVariant) error {
+	backend, err := d.backend(ctx, suite, wanted)
+	if err != nil {
+		return err
+	}
+	if suite.engine == nil {
+		needed, err := d.needed(ctx, suite, serverPackage)
+		if err == nil {
+			err = d.download(ctx, suite, engineFolder, needed)
+		}
+		if err == nil {
+			err = d.downloadWorker(ctx, suite)
+		}
+		if err != nil {
+			return err
+		}
+		suite.engine = needed
+	}
+	if len(backend) == 0 {
+		return nil
+	}
+	backend = slices.DeleteFunc(backend, func(pkg string) bool { return slices.Contains(suite.engine, pkg) })
+	return d.download(ctx, suite, backendFolder, backend)
+}
+
+// backend returns the packages of a variant's backend, and notes the version of CUDA that they are for.
+func (d *debian) backend(ctx context.Context, suite *aptSuite, wanted debianVariant) ([]string, error) {
+	if len(wanted.packages) == 0 {
+		return nil, nil
+	}
+	if _, err := d.version(ctx, suite, wanted.packages[0]); err != nil {
+		return nil, fmt.Errorf("%s: %w", wanted.packages[0], err)
+	}
+	needed, err := d.needed(ctx, suite, wanted.packages...)
+	if err != nil {
+		return nil, err
+	}
+	suite.toolkit, err = d.toolkit(ctx, suite, needed)
+	return needed, err
+}
+
+// build unpacks the packages of a variant and makes them startable.
+func (d *debian) build(ctx context.Context, suite *aptSuite, variant string) (staged, error) {
+	folders := []string{engineFolder, workerFolder}
+	if len(debianVariants[variant].packages) > 0 {
+		folders = append(folders, backendFolder)
+	}
+	root, err := d.stage.folder("root")
+	if err == nil {
+		err = d.unpack(ctx, suite.files(folders...), root)
+	}
 	if err != nil {
 		return staged{}, err
 	}
-	var failures []error
-	for _, suite := range packageSuites {
-		pkg, listErr, err := d.list(ctx, sources, suite)
-		if err == nil {
-			if name := d.installed(pkg); name != "" {
-				return staged{installed: name}, d.complete(ctx, name)
-			}
-		}
-		var debs string
-		if err == nil {
-			debs, err = d.download(ctx, suite)
-		}
-		if err == nil {
-			err = d.downloadWorker(ctx, debs)
-		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", suite, errors.Join(listErr, err)))
-			continue
-		}
-		root, err := d.stage.folder("root")
-		if err == nil {
-			err = d.unpack(ctx, debs, root)
-		}
-		if err != nil {
-			return staged{}, err
-		}
-		script, err := makeStartable(root)
-		if err != nil {
-			return staged{}, err
-		}
-		d.warn(makeWorkerStartable(root))
-		return staged{root: root, executable: script, variant: variantCPU, origin: "Debian's packages, " + suite, pkg: pkg}, nil
+	script, err := makeStartable(root, variant)
+	if err != nil {
+		return staged{}, err
 	}
-	return staged{}, errors.Join(failures...)
+	d.warn(makeWorkerStartable(root))
+	return staged{
+		root: root, executable: script, variant: variant, origin: "Debian's packages, " + suite.name, pkg: suite.pkg, toolkit: suite.toolkit,
+	}, nil
 }
 
 // machineSources reads the machine's entries for Debian's archive.
@@ -137,136 +189,14 @@ func (d *debian) machineSources(ctx context.Context) ([]aptSource, error) {
 	return own, nil
 }
 
-// configure creates the apt configuration for one suite.
-func (d *debian) configure(ctx context.Context, sources []aptSource, suite string) error {
-	architecture, err := d.run(ctx, "", nil, "dpkg", "--print-architecture")
-	if err != nil {
-		return err
-	}
-	if d.apt, err = d.stage.folder("apt"); err != nil {
-		return err
-	}
-	in := func(name string) string { return filepath.Join(d.apt, name) }
-	for _, folder := range []string{"sources", "preferences", "state/lists/partial", "cache/archives/partial"} {
-		if err := os.MkdirAll(in(folder), 0o700); err != nil {
-			return fmt.Errorf("preparing apt: %w", err)
-		}
-	}
-	var stanzas []string
-	for _, source := range sources {
-		stanzas = append(stanzas, source.inSuite(suite))
-	}
-	for name, content := range map[string]string{
-		"apt.conf":                hostSettings,
-		"status":                  "", // no packages are installed
-		"sources/lmcaddy.sources": strings.Join(stanzas, "\n"),
-	} {
-		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
-			return fmt.Errorf("preparing apt: %w", err)
-		}
-	}
-	d.options = []string{"-c=" + in("apt.conf")}
-	for _, setting := range []string{
-		"APT::Architectures::=" + strings.TrimSpace(architecture),
-		"APT::Sandbox::User=root", // apt's own user can't write into this folder; ignored without root
-		"APT::Status-Fd=3",
-		"APT::Update::Error-Mode=any",
-		"Dir::Etc::sourcelist=/dev/null",
-		"Dir::Etc::sourceparts=" + in("sources"),
-		"Dir::Etc::preferences=/dev/null",
-		"Dir::Etc::preferencesparts=" + in("preferences"),
-		"Dir::State=" + in("state"),
-		"Dir::State::lists=" + in("state/lists"),
-		"Dir::State::status=" + in("status"),
-		"Dir::Cache=" + in("cache"),
-		"Dir::Cache::archives=" + in("cache/archives"),
-		"Dir::Log=" + in("log"),
-	} {
-		d.options = append(d.options, "-o", setting)
-	}
-	return nil
-}
-
-// list updates a suite's package lists, and returns the name and version of the server's package. listErr says that some lists
-// failed, which matters only if the packages can't be downloaded then.
-func (d *debian) list(ctx context.Context, sources []aptSource, suite string) (pkg string, listErr, err error) {
-	if err := d.configure(ctx, sources, suite); err != nil {
-		return "", nil, err
-	}
-	_, listErr = d.run(ctx, d.apt, d.percent("reading the package lists of Debian's "+suite), "apt-get", slices.Concat(d.options, []string{"update"})...)
-	if ctx.Err() != nil {
-		return "", nil, context.Cause(ctx)
-	}
-	described, err := d.run(ctx, d.apt, nil, "apt-cache", slices.Concat(d.options, []string{"show", "--no-all-versions", serverPackage})...)
-	if err != nil {
-		return "", listErr, err
-	}
-	for line := range strings.Lines(described) {
-		if version, ok := strings.CutPrefix(line, "Version: "); ok {
-			return serverPackage + " " + strings.TrimSpace(version), listErr, nil
-		}
-	}
-	return "", listErr, fmt.Errorf("apt knows no version of %s", serverPackage)
-}
-
-// download downloads the package and the libraries it needs. apt verifies the archive's signature.
-func (d *debian) download(ctx context.Context, suite string) (debs string, err error) {
-	if debs, err = d.stage.folder("download"); err != nil {
-		return "", err
-	}
-	query := []string{
-		"depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances",
-	}
-	graph, err := d.run(ctx, debs, nil, "apt-cache", slices.Concat(d.options, query, []string{serverPackage})...)
-	if err != nil {
-		return "", err
-	}
-	packages := neededPackages(graph)
-	if _, err := d.run(ctx, debs, d.percent(fmt.Sprintf("fetching %d packages of Debian's %s", len(packages), suite)),
-		"apt-get", slices.Concat(d.options, []string{"download"}, packages)...); err != nil {
-		return "", err
-	}
-	return debs, nil
-}
-
-// neededPackages returns the server's package and the libraries it needs, given the output of apt-cache depends. Its other
-// dependencies are for the installation, or for commands that aren't used.
-func neededPackages(graph string) []string {
-	depends := map[string][]string{}
-	var current string
-	for line := range strings.Lines(graph) {
-		line = strings.TrimRight(line, "\r\n")
-		name := strings.TrimSpace(line)
-		if name == line {
-			current = name
-			continue
-		}
-		relation, target, _ := strings.Cut(strings.TrimPrefix(name, "|"), ": ")
-		if relation == "Depends" || relation == "PreDepends" {
-			depends[current] = append(depends[current], target)
-		}
-	}
-	needed := []string{serverPackage}
-	for i := 0; i < len(needed); i++ {
-		for _, name := range depends[needed[i]] {
-			isLibrary := strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib")
-			if isLibrary && !slices.Contains(needed, name) {
-				needed = append(needed, name)
-			}
-		}
-	}
-	return needed
-}
-
-// unpack unpacks all packages into one tree. It doesn't run their scripts.
-func (d *debian) unpack(ctx context.Context, debs, root string) error {
-	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(errors.New("apt fetched no packages"), err)
+// unpack unpacks packages into one tree. It doesn't run their scripts.
+func (d *debian) unpack(ctx context.Context, files []string, root string) error {
+	if len(files) == 0 {
+		return errors.New("apt fetched no packages")
 	}
 	for i, file := range files {
 		d.report(Progress{Doing: "unpacking the packages", Percent: 100 * float64(i) / float64(len(files))})
-		if _, err := d.run(ctx, debs, nil, "dpkg-deb", "-x", file, root); err != nil {
+		if _, err := d.run(ctx, d.stage.path, nil, "dpkg-deb", "-x", file, root); err != nil {
 			return err
 		}
 	}

@@ -27,12 +27,20 @@ echo 'dlstatus:1:50.0000:Retrieving file 1 of 2' >&3
 grep -q "^Suites: $SUITE$" "$sources"/*.sources || { echo 'E: Failed to fetch the suite' >&2; exit 100; }
 case " $* " in *' download '*)
 	[ -z "$HANG" ] || { read never < "$HANG.never" & echo $$ $! > "$HANG"; wait; }
-	case " $* $WITHOUT" in *' llama.cpp-tools-extra without-worker') echo 'E: Unable to locate package' >&2; exit 100; esac
+	case " $* $WITHOUT" in *' llama.cpp-tools-extra without-worker' | *' libggml0-backend-vulkan '*' without-vulkan') echo 'E: Unable to locate package' >&2; exit 100; esac
 	for package in ${*##* download }; do echo "$package" > "$package.deb"; done
 esac`,
 	"apt-cache": `
-case " $* " in *' show '*) printf 'Package: llama.cpp-tools\nVersion: %s\n' "${VERSION:-0.7.0-1}"; exit;; esac
-printf 'llama.cpp-tools\n  Depends: libllama0\nlibllama0\n  Depends: debconf\n'`,
+case " $* " in
+*' show '*' libcudart12 '*) printf 'Package: libcudart12\nVersion: 12.4.127~12.4.1-8\n'; exit;;
+*' show '*' libggml0-backend-vulkan '*) [ "$WITHOUT" != unknown-vulkan ] || { echo 'E: No packages found' >&2; exit 100; };;
+esac
+case " $* " in
+*' show '*) printf 'Package: llama.cpp-tools\nVersion: %s\n' "${VERSION:-0.7.0-1}"; exit;;
+esac
+printf '%s\n  Depends: %s\n' llama.cpp-tools libllama0 libllama0 debconf \
+	libggml0-backend-vulkan libvulkan1 libggml0-backend-vulkan libllama0 \
+	libggml0-backend-cuda libcudart12 libggml0-backend-cuda libcuda1 libcuda1 libnvidia-x`,
 	"dpkg-deb": `
 [ "$1" = -x ] || exit 2
 lib=$3/usr/lib/riscv64-linux-gnu
@@ -43,11 +51,16 @@ if [ $package = llama.cpp-tools ]; then
 elif [ $package = llama.cpp-tools-extra ]; then
 	mkdir -p "$3/usr/libexec/riscv64-linux-gnu/llama/bin"
 	touch "$3/usr/libexec/riscv64-linux-gnu/llama/bin/ggml-rpc-server"
-elif [ $package = libggml0-backend-rpc ]; then
-	touch "$lib/ggml/backends0/libggml-rpc.so"
+elif [ $package = libggml0-backend-cuda ]; then
+	cp "$CUDA_BACKEND" "$lib/ggml/backends0/libggml-cuda.so"
+elif [ ${package#libggml0-backend-} != $package ]; then
+	touch "$lib/ggml/backends0/libggml-${package#libggml0-backend-}.so"
+elif [ $package = libopenblas0-pthread ]; then
+	mkdir -p "$lib/openblas-pthread"
+	touch "$lib/openblas-pthread/libblas.so.3"
 else
 	touch "$lib/ggml/backends0/libggml-cpu-x.so"
-	printf '#!/bin/sh\necho "version: 0.7.0 (build 11669, commit Debian)" >&2\nprintf "%%s\\n" "$@"\n' > "$lib/ld-linux-riscv64-lp64d.so.1"
+	printf '#!/bin/sh\necho "version: 0.7.0 (build 11669, commit Debian)" >&2\nprintf "%%s\\n" "$@"\ncase $* in *--list-devices*) echo "$GGML_TEST_DEVICES" ;; esac\n' > "$lib/ld-linux-riscv64-lp64d.so.1"
 	chmod 755 "$lib/ld-linux-riscv64-lp64d.so.1"
 fi`,
 }
@@ -70,7 +83,7 @@ func debianMachine(t *testing.T, suite string) (log string) {
 	}
 	log = filepath.Join(t.TempDir(), "log")
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	for name, value := range map[string]string{"ETC": etc, "LOG": log, "SUITE": suite, "HANG": "", "WITHOUT": ""} {
+	for name, value := range map[string]string{"ETC": etc, "LOG": log, "SUITE": suite, "HANG": "", "WITHOUT": "", "GGML_TEST_DEVICES": "", "CUDA_BACKEND": ""} {
 		t.Setenv(name, value)
 	}
 	return log
@@ -240,7 +253,7 @@ func TestGet_DebianIsNotAskedForWhatItCannotGive(t *testing.T) {
 	r.note(cpuArchive, "digest", "sha256:"+strings.Repeat("ab", 32))
 	for name, options := range map[string]GetOptions{
 		"version":        {Version: "b11000", Releases: unreachable(t)},
-		"variant":        {Variant: "vulkan", Releases: unreachable(t)},
+		"variant":        {Variant: "sycl", Releases: unreachable(t)},
 		"wrong checksum": {Releases: r.start()},
 	} {
 		options.Engine = LlamaCpp
@@ -266,7 +279,7 @@ func TestGet_SaysAllThatWasTried(t *testing.T) {
 	debianMachine(t, "none")
 	dir := t.TempDir()
 	_, err := openDebian(dir).Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: unreachable(t)})
-	contains(t, err, "\n  official release: ", "connection refused", "\n  distribution's packages: forky: apt-get: E: Failed to fetch the suite; apt-get: E:",
+	contains(t, err, "\n  official release: ", "connection refused", "\n  distribution's packages, cpu: forky: apt-get: E: Failed to fetch the suite; apt-get: E:",
 		"; sid: apt-get: E:", "brew install llama.cpp", "winget install llama.cpp", "apt install llama.cpp-tools", "nix", "/releases",
 		"on PATH", "engine llama_server { path")
 	same(t, "what is left", contents(t, dir), []string{})
@@ -316,12 +329,12 @@ func TestMakeStartable_NeedsAWholeTree(t *testing.T) {
 		{"usr/lib/x86_64-linux-gnu/ggml/backends0/libggml-cpu-x64.so", "no CPU backend"},
 	}
 	for _, step := range steps {
-		_, err := makeStartable(root)
+		_, err := makeStartable(root, variantCPU)
 		contains(t, err, step.missing)
 		must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(step.file)), 0o755))
 		must(t, os.WriteFile(filepath.Join(root, step.file), nil, 0o644))
 	}
-	script, err := makeStartable(root)
+	script, err := makeStartable(root, variantCPU)
 	must(t, err)
 	must(t, checkExecutable(filepath.Join(root, script)))
 }

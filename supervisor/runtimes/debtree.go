@@ -22,8 +22,34 @@ export PATH
 exec "$root/{loader}" --inhibit-cache --library-path "$root/{libraries}:$root/{libraries}/llama" "$root/{program}" "$@"
 `
 
+// driverScript is the startScript of a program that computes on a GPU. A driver's libraries, and the ones they need, are the machine's: they
+// are found where the machine's own programs find them (LD_LIBRARY_PATH, the loader's cache, its default folders) and where drivers are put
+// in containers, on WSL and by their own installers. All that is in the tree is found there first, so no other C or C++ library is loaded.
+const driverScript = `#!/bin/sh
+root=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+PATH=/dev/null
+export PATH
+drivers=
+set -f
+IFS=:
+for folder in $LD_LIBRARY_PATH; do
+	case $folder in /*) drivers=$drivers:$folder ;; esac
+done
+exec "$root/{loader}" --library-path "$root/{libraries}:$root/{libraries}/llama$drivers:{drivers}" "$root/{program}" "$@"
+`
+
+// driverFolders are the folders of driverScript, where {triplet} is the architecture's folder. WSL's is before the distribution's, in which a driver
+// for real hardware may be.
+var driverFolders = []string{
+	"/usr/lib/wsl/lib",
+	"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", // Kubernetes
+	"/run/opengl-driver/lib", // NixOS
+	"/usr/lib/{triplet}/nvidia/current", "/usr/lib/{triplet}", "/usr/lib64",
+	"/opt/amdgpu/lib/{triplet}", "/opt/amdgpu/lib64",
+}
+
 // makeStartable writes the start script of a tree of packages, and returns its path within the tree.
-func makeStartable(root string) (string, error) {
+func makeStartable(root, variant string) (string, error) {
 	if info, err := os.Stat(filepath.Join(root, "usr/bin/llama-server")); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(errors.New("the packages have no usr/bin/llama-server"), err)
 	}
@@ -31,11 +57,22 @@ func makeStartable(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	backends, err := filepath.Glob(filepath.Join(root, filepath.Dir(loader), "ggml", "backends*", "libggml-cpu*.so"))
-	if err != nil || len(backends) == 0 {
-		return "", errors.Join(errors.New("the packages have no CPU backend"), err)
+	libraries := filepath.Dir(loader)
+	wanted := []string{variantCPU}
+	if variant != variantCPU {
+		wanted = append(wanted, variant)
 	}
-	if err := linkBackends(root, filepath.Dir(loader), backends); err != nil {
+	for _, name := range wanted {
+		backends := backendsOf(root, libraries, name)
+		if len(backends) == 0 {
+			return "", fmt.Errorf("the packages have no %s backend", strings.ToUpper(name))
+		}
+		if err := linkBeside(root, libraries, backends); err != nil {
+			return "", err
+		}
+	}
+	openBLAS, _ := filepath.Glob(filepath.Join(root, libraries, "openblas-*", "*.so.*")) // on a Debian system, a choice of the administrator's is linked
+	if err := linkBeside(root, libraries, openBLAS); err != nil {
 		return "", err
 	}
 	script := filepath.Join("bin", "llama-server")
@@ -43,6 +80,16 @@ func makeStartable(root string) (string, error) {
 		return "", err
 	}
 	return script, syncTree(root)
+}
+
+// backendsOf returns the files of a backend. There is a CPU backend for each generation of processors.
+func backendsOf(root, libraries, name string) []string {
+	var backends []string
+	for _, pattern := range []string{name + ".so", name + "-*.so"} {
+		found, _ := filepath.Glob(filepath.Join(root, libraries, "ggml", "backends*", "libggml-"+pattern)) // the pattern is valid
+		backends = append(backends, found...)
+	}
+	return backends
 }
 
 // makeWorkerStartable writes the start script of the worker that is in a tree of packages, and links the backend that it and llama-server
@@ -53,11 +100,11 @@ func makeWorkerStartable(root string) error {
 		return err
 	}
 	workers, _ := filepath.Glob(filepath.Join(root, "usr", "libexec", "*", "llama", "bin", workerName)) // the pattern is valid
-	backends, _ := filepath.Glob(filepath.Join(root, filepath.Dir(loader), "ggml", "backends*", "libggml-rpc.so"))
+	backends := backendsOf(root, filepath.Dir(loader), "rpc")
 	if len(workers) == 0 || len(backends) == 0 {
 		return fmt.Errorf("the packages have no %s, or not the backend for it", workerName)
 	}
-	if err := linkBackends(root, filepath.Dir(loader), backends); err != nil {
+	if err := linkBeside(root, filepath.Dir(loader), backends); err != nil {
 		return err
 	}
 	program, err := filepath.Rel(root, workers[0])
@@ -69,7 +116,13 @@ func makeWorkerStartable(root string) error {
 
 // writeScript writes a start script of a program. All paths are within the tree.
 func writeScript(root, loader, program, script string) error {
-	text := strings.NewReplacer("{loader}", loader, "{libraries}", filepath.Dir(loader), "{program}", program).Replace(startScript)
+	libraries, text := filepath.Dir(loader), startScript
+	for _, gpu := range []string{variantVulkan, variantCUDA, variantHIP} {
+		if len(backendsOf(root, libraries, gpu)) > 0 {
+			text = strings.ReplaceAll(driverScript, "{drivers}", strings.Join(driverFolders, ":"))
+		}
+	}
+	text = strings.NewReplacer("{loader}", loader, "{libraries}", libraries, "{program}", program, "{triplet}", filepath.Base(libraries)).Replace(text)
 	if err := os.MkdirAll(filepath.Join(root, filepath.Dir(script)), 0o750); err != nil {
 		return fmt.Errorf("writing the start script: %w", err)
 	}
@@ -94,12 +147,12 @@ func findLoader(root string) (string, error) {
 	return "", errors.New("the packages have no dynamic loader")
 }
 
-// linkBackends links backends into the folder of the loader. The engine looks for them in the folder of the running executable, which is
-// the loader. There is a CPU backend for each generation of processors; without them the engine starts, but can't load a model.
-func linkBackends(root, libraries string, backends []string) error {
-	for _, backend := range backends {
-		link := filepath.Join(root, libraries, filepath.Base(backend))
-		target, err := filepath.Rel(filepath.Dir(link), backend)
+// linkBeside links backends, or libraries that they need, into the folder of the loader. The engine looks for backends in the folder of the
+// running executable, which is the loader. Without them the engine starts, but can't load a model, or not onto a GPU.
+func linkBeside(root, libraries string, files []string) error {
+	for _, file := range files {
+		link := filepath.Join(root, libraries, filepath.Base(file))
+		target, err := filepath.Rel(filepath.Dir(link), file)
 		if err == nil {
 			err = os.Symlink(target, link)
 		}

@@ -3,7 +3,6 @@ package runtimes
 import (
 	"context"
 	"path/filepath"
-	"slices"
 )
 
 // workerPackages have what a model over several machines needs: the backend by which llama-server reaches workers, and the worker. They
@@ -12,8 +11,8 @@ var workerPackages = []string{"libggml0-backend-rpc", "llama.cpp-tools-extra"}
 
 // downloadWorker downloads the workerPackages. Without them models run on this machine all the same, so the only error is that ctx has
 // ended.
-func (d *debian) downloadWorker(ctx context.Context, debs string) error {
-	_, err := d.run(ctx, debs, nil, "apt-get", slices.Concat(d.options, []string{"download"}, workerPackages)...)
+func (d *debian) downloadWorker(ctx context.Context, suite *aptSuite) error {
+	err := d.download(ctx, suite, workerFolder, workerPackages)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -23,17 +22,14 @@ func (d *debian) downloadWorker(ctx context.Context, debs string) error {
 
 // complete adds the worker to an installed runtime that was made of the same version of the packages, when it had none. Nothing that is
 // there is changed. The only error is that ctx has ended.
-func (d *debian) complete(ctx context.Context, name string) error {
+func (d *debian) complete(ctx context.Context, suite *aptSuite, name string) error {
 	root := filepath.Join(filepath.Dir(d.stage.path), name)
 	if WorkerOf(filepath.Join(root, "bin", llamaCpp.executable())) != "" {
 		return nil
 	}
-	debs, err := d.stage.folder("download")
+	err := d.download(ctx, suite, workerFolder, workerPackages)
 	if err == nil {
-		_, err = d.run(ctx, debs, nil, "apt-get", slices.Concat(d.options, []string{"download"}, workerPackages)...)
-	}
-	if err == nil {
-		err = d.unpack(ctx, debs, root)
+		err = d.unpack(ctx, suite.files(workerFolder), root)
 	}
 	if err == nil {
 		err = makeWorkerStartable(root)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/lmcaddy/lmcaddy/internal/engine"
 )
@@ -17,6 +18,7 @@ type staged struct {
 	variant    string
 	origin     string
 	pkg        string // the distribution's package with its version; may be empty
+	toolkit    dotted // the version of CUDA that the packages' code is for
 	installed  string // if set: the installed runtime that the source would give again
 }
 
@@ -54,24 +56,68 @@ func (g *get) run(ctx context.Context) (Runtime, error) {
 	if g.store.packages == nil || ctx.Err() != nil {
 		return Runtime{}, g.explain(err)
 	}
-	// The distribution has one version and variant.
-	if g.tag != "" || (g.options.Variant != "" && g.options.Variant != variantCPU) {
-		g.fail("distribution's packages", errors.New("not asked, because they come in one version, for the CPU"))
-		return Runtime{}, g.explain(err)
+	return g.fromPackages(ctx)
+}
+
+// fromPackages installs the first variant of the distribution's packages that can be used on this machine.
+func (g *get) fromPackages(ctx context.Context) (Runtime, error) {
+	const what = "distribution's packages"
+	err := errors.New("not asked, because they come in one version")
+	var variants []string
+	machine := g.store.hardware(ctx)
+	if g.tag == "" {
+		variants, err = machine.packageVariants(g.options.Variant)
 	}
-	ready, err := g.store.packages(ctx, g.stage, g.store.packaged, g.options.Progress)
-	switch {
-	case err != nil:
-	case ready.installed != "":
-		found, err = g.store.load(ready.installed)
-		found.Already = true
-	default:
-		found, err = g.install(ctx, ready)
+	var source packageSource
+	if err == nil {
+		o := packageOptions{stage: g.stage, installed: g.store.packaged, report: g.options.Progress}
+		if g.options.Variant == "" {
+			o.gpu = machine.nvidia
+		}
+		source, err = g.store.packages(o)
 	}
 	if err != nil {
-		g.fail("distribution's packages", err)
+		g.fail(what, err)
+		return Runtime{}, g.explain(err)
 	}
-	return found, g.explain(err)
+	for i, variant := range variants {
+		var found Runtime
+		if found, err = g.fromPackage(ctx, source, variant, machine.nvidia); err == nil {
+			return found, nil
+		}
+		g.fail(what+", "+variant, err)
+		if ctx.Err() != nil {
+			break
+		}
+		if i < len(variants)-1 {
+			g.store.log.Warn("this variant of the distribution's packages can't be used here, trying the next one",
+				"variant", variant, "next", variants[i+1], "error", err)
+		}
+	}
+	return Runtime{}, g.explain(err)
+}
+
+// fromPackage installs one variant of the distribution's packages.
+func (g *get) fromPackage(ctx context.Context, source packageSource, variant string, gpu *nvidia) (Runtime, error) {
+	ready, err := source(ctx, variant)
+	if err != nil {
+		return Runtime{}, err
+	}
+	if ready.installed != "" {
+		found, err := g.store.load(ready.installed)
+		found.Already = true
+		return found, err
+	}
+	if variant == variantCUDA && gpu != nil {
+		codes, err := cudaCodes(ready.root)
+		if err != nil {
+			g.store.log.Warn("it can't be read what GPUs the package's code is for", "error", err)
+		}
+		if err := g.insist(variant, gpu.fits(codes, ready.toolkit)); err != nil {
+			return Runtime{}, err
+		}
+	}
+	return g.install(ctx, ready)
 }
 
 // wishError says that the requested version or variant doesn't exist.
@@ -181,12 +227,27 @@ func (g *get) fetch(ctx context.Context, a asset, folder string) (string, error)
 	return root, os.Remove(archive)
 }
 
+// insist returns an error that says that a variant can't be used here, or nil if that variant was asked for: then it is installed all the same, since
+// a machine may get its GPU or its driver later.
+func (g *get) insist(variant string, err error) error {
+	if _, unfit := errors.AsType[*unfitError](err); !unfit || g.options.Variant == "" {
+		return err
+	}
+	g.store.log.Warn("this variant can't be used here as the machine is now; it is installed, since you asked for it", "variant", variant, "error", err)
+	return nil
+}
+
 // install checks that a staged engine starts, writes its runtime.json and renames it into place.
 func (g *get) install(ctx context.Context, ready staged) (Runtime, error) {
 	g.options.Progress(Progress{Doing: "checking that it starts"})
 	version, err := prove(ctx, engine.LlamaVersion, filepath.Join(ready.root, ready.executable))
 	if err != nil {
 		return Runtime{}, err
+	}
+	if !slices.Contains(withoutGPU, ready.variant) {
+		if err := g.insist(ready.variant, proveGPU(ctx, filepath.Join(ready.root, ready.executable), ready.variant)); err != nil {
+			return Runtime{}, err
+		}
 	}
 	m := manifest{
 		Engine: LlamaCpp, Version: version, Variant: ready.variant, Origin: ready.origin, Package: ready.pkg,

@@ -1,9 +1,11 @@
 package runtimes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -98,7 +100,7 @@ func TestGet_CUDALibrariesComeBesideTheEngine(t *testing.T) {
 	t.Parallel()
 	r := newReleases(t, map[string][]byte{
 		cpuArchive:  goodArchive(t, 11669),
-		cudaArchive: goodArchive(t, 11669),
+		cudaArchive: goodArchive(t, 11669, "CUDA0"),
 		cudaLibs: tarGzip(t, entry{name: "cudart/libcudart.so.12.8.90", content: "runtime"},
 			entry{name: "cudart/libcudart.so.12", link: "libcudart.so.12.8.90"}, entry{name: "cudart/LICENSE", content: "text"}),
 	})
@@ -112,6 +114,27 @@ func TestGet_CUDALibrariesComeBesideTheEngine(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(got.Path), "libcudart.so.12"))
 	if err != nil || string(text) != "runtime" {
 		t.Errorf("CUDA's library: %q, %v", text, err)
+	}
+}
+
+// Without a GPU, an engine for one would compute on the processor, and nobody would know.
+func TestGet_TriesTheNextVariantWhenOneFindsNoGPU(t *testing.T) {
+	t.Parallel()
+	for devices, want := range map[string]string{"Vulkan0": "vulkan", "": "cpu", "BLAS": "cpu", "CPU": "cpu"} {
+		r := newReleases(t, map[string][]byte{cpuArchive: goodArchive(t, 11669), vulkanArchive: goodArchive(t, 11669, devices)})
+		s, log := openTest(t.TempDir()), &bytes.Buffer{}
+		s.log = slog.New(slog.NewTextHandler(log, nil))
+		s.hardware = func(context.Context) hardware { return hardware{os: "linux", arch: "amd64", gpu: true, vulkan: true} }
+		address := r.start()
+		got, err := s.Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: address})
+		must(t, err)
+		same(t, "variant with the device "+devices, got.Variant, want)
+		same(t, "it says so", strings.Contains(log.String(), "it finds no GPU that it can use"), want == "cpu")
+
+		got, err = s.Get(t.Context(), GetOptions{Engine: LlamaCpp, Releases: address, Variant: "vulkan"})
+		must(t, err)
+		same(t, "variant that was asked for", got.Variant, "vulkan")
+		same(t, "it says why it can't be used", strings.Contains(log.String(), "installed, since you asked for it"), want == "cpu")
 	}
 }
 

@@ -19,6 +19,7 @@ const probeTimeout = 10 * time.Second
 type hardware struct {
 	os, arch string // GOOS and GOARCH
 	nvidia   *nvidia
+	gpu      bool // there is a GPU, of any make
 	vulkan   bool // there is a Vulkan loader and a GPU
 }
 
@@ -51,7 +52,7 @@ func parseDotted(text string) (dotted, bool) {
 func (d dotted) String() string { return fmt.Sprintf("%d.%d", d.major, d.minor) }
 
 func detectHardware(ctx context.Context) hardware {
-	return hardware{os: runtime.GOOS, arch: runtime.GOARCH, nvidia: detectNVIDIA(ctx), vulkan: hasVulkan()}
+	return hardware{os: runtime.GOOS, arch: runtime.GOARCH, nvidia: detectNVIDIA(ctx), gpu: hasGPU(), vulkan: hasVulkan()}
 }
 
 func detectNVIDIA(ctx context.Context) *nvidia {

@@ -22,6 +22,16 @@ func nvidiaFromDriver() *nvidia {
 	return &nvidia{cuda: driverCUDA(driver)}
 }
 
+// hasGPU reports whether there is a device file of a GPU. Whether it can be used is seen when an engine lists its devices.
+func hasGPU() bool {
+	for _, pattern := range []string{"/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg"} {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // hasVulkan reports whether there is a Vulkan loader and a GPU that programs may use.
 func hasVulkan() bool {
 	nodes, _ := filepath.Glob("/dev/dri/renderD*")

@@ -16,6 +16,8 @@ func nvidiaFromDriver() *nvidia {
 // hasVulkan reports whether there is a Vulkan loader. GPU drivers install it on Windows.
 func hasVulkan() bool { return inSystem32("vulkan-1.dll") }
 
+func hasGPU() bool { return hasVulkan() }
+
 func inSystem32(name string) bool {
 	_, err := os.Stat(filepath.Join(os.Getenv("SystemRoot"), "System32", name))
 	return err == nil

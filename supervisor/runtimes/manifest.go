@@ -80,15 +80,15 @@ func (m manifest) write(folder string) error {
 	})
 }
 
-// packaged returns the name of the runtime that was made from a package, named with its version, or "".
-func (s *Store) packaged(pkg string) string {
+// packaged returns the name of the runtime of a variant that was made from a package, named with its version, or "".
+func (s *Store) packaged(pkg, variant string) string {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return ""
 	}
 	for _, entry := range entries {
 		m, err := readManifest(filepath.Join(s.dir, entry.Name()))
-		if err != nil || m.Package != pkg {
+		if err != nil || m.Package != pkg || m.Variant != variant {
 			continue
 		}
 		if _, err := s.load(entry.Name()); err == nil {

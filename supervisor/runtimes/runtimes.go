@@ -8,8 +8,8 @@
 //	.lock                    held while a staging folder is created or removed
 //
 // A runtime comes from the engine's official release, or if that can't be reached, from packages of a Debian-family system,
-// which are unpacked into a folder of their own, without root and without using the host's libraries. It is downloaded,
-// unpacked and tested (`llama-server --version`) in a staging folder and then renamed, so it is installed as a whole or not at
+// which are unpacked into a folder of their own, without root and without using the host's libraries, except those of a GPU's driver. It is downloaded,
+// unpacked and tested (`llama-server --version`, and for a GPU `--list-devices`) in a staging folder and then renamed, so it is installed as a whole or not at
 // all. The lock of a staging folder tells a running Get from one that was killed.
 //
 // A Store has no state in memory: several processes may use the same folder. The goroutines of a Get have ended when it
@@ -50,7 +50,7 @@ type Runtime struct {
 	Engine string `json:"engine"`
 	// Version is the version that the engine reported when it was installed, such as "b11669"; empty for a runtime from elsewhere.
 	Version string `json:"version,omitempty"`
-	// Variant is what the engine computes on: cpu, vulkan, cuda or metal; empty for a runtime from elsewhere.
+	// Variant is what the engine computes on: cpu, blas, vulkan, cuda, hip, metal or another one of a release; empty for a runtime from elsewhere.
 	Variant string `json:"variant,omitempty"`
 	// Origin says where an installed runtime came from, for people.
 	Origin string `json:"origin,omitempty"`
@@ -75,7 +75,7 @@ type Store struct {
 
 	// Replaced by tests.
 	hardware func(context.Context) hardware
-	packages func(context.Context, *staging, packaged, func(Progress)) (staged, error)
+	packages func(packageOptions) (packageSource, error)
 	stall    time.Duration
 }
 

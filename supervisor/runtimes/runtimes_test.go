@@ -57,9 +57,13 @@ func openTest(dir string) *Store {
 	return s
 }
 
-// serverScript replaces llama-server.
-func serverScript(build int) string {
-	return fmt.Sprintf("#!/bin/sh\necho 'version: 0.7.0 (build %d, commit test)' >&2\n", build)
+// serverScript replaces llama-server. It lists devices.
+func serverScript(build int, devices ...string) string {
+	script := fmt.Sprintf("#!/bin/sh\necho 'version: 0.7.0 (build %d, commit test)' >&2\n", build)
+	for _, device := range devices {
+		script += fmt.Sprintf("case $* in *--list-devices*) echo '  %s: a device (100 MiB, 90 MiB free)' ;; esac\n", device)
+	}
+	return script
 }
 
 // entry is an entry of a test's archive.
@@ -97,12 +101,12 @@ func tarGzip(t *testing.T, entries ...entry) []byte {
 }
 
 // goodArchive returns an archive with the project's structure.
-func goodArchive(t *testing.T, build int) []byte {
+func goodArchive(t *testing.T, build int, devices ...string) []byte {
 	t.Helper()
 	top := fmt.Sprintf("llama-b%d/", build)
 	return tarGzip(t,
 		entry{name: top},
-		entry{name: top + "llama-server", content: serverScript(build)},
+		entry{name: top + "llama-server", content: serverScript(build, devices...)},
 		entry{name: top + "libllama.so.0.7.0", content: "library"},
 		entry{name: top + "libllama.so.0", link: "libllama.so.0.7.0"},
 	)

@@ -134,14 +134,14 @@ func (source aptSource) mayBeDebian() bool {
 		slices.ContainsFunc(source.suites, isSuite) && slices.Contains(source.components, "main")
 }
 
-// inSuite returns a deb822 stanza for the main component of another suite of the same archive.
-func (source aptSource) inSuite(suite string) string {
+// inSuite returns a deb822 stanza for components of another suite of the same archive.
+func (source aptSource) inSuite(suite, components string) string {
 	var text strings.Builder
 	for _, field := range [][2]string{
 		{"Types", "deb"},
 		{"URIs", strings.Join(source.uris, " ")},
 		{"Suites", suite},
-		{"Components", "main"},
+		{"Components", components},
 		{"Targets", "Packages"}, // no translations, icons and so on
 	} {
 		text.WriteString(field[0] + ": " + field[1] + "\n")

@@ -137,10 +137,10 @@ func TestInSuite(t *testing.T) {
 	t.Parallel()
 	source := parseSources("Types: deb\nURIs: http://a.example/debian http://b.example/debian\nSuites: bookworm bookworm-updates\n" +
 		"Components: main non-free\nArchitectures: i386\nSigned-By:\n KEY\n .\n END\n")[0]
-	same(t, "stanza", source.inSuite("forky"), `Types: deb
+	same(t, "stanza", source.inSuite("forky", "main contrib"), `Types: deb
 URIs: http://a.example/debian http://b.example/debian
 Suites: forky
-Components: main
+Components: main contrib
 Targets: Packages
 Signed-By: 
  KEY
@@ -151,7 +151,7 @@ Signed-By:
 
 func TestNeededPackages_LibrariesOnly(t *testing.T) {
 	t.Parallel()
-	same(t, "packages", neededPackages(`llama.cpp-tools
+	graph := `llama.cpp-tools
   Depends: libllama0
   Depends: debconf
  |Depends: wget
@@ -176,5 +176,18 @@ libgomp1
 libc6
   Depends: libgcc-s1
   Breaks: libold
-`), []string{"llama.cpp-tools", "libllama0", "libc6", "libggml0", "libssl3t64", "libgcc-s1", "libgomp1", "zlib1g"})
+libggml0-backend-cuda
+  Depends: libggml0
+ |Depends: libcuda1
+  Depends: <libcuda.so.1>
+    libcuda1
+  Depends: libcublas12
+libcuda1
+  Depends: libnvidia-ptxjitcompiler1
+libcublas12
+  Depends: libcublaslt12
+`
+	same(t, "packages", neededPackages(graph, "llama.cpp-tools"), []string{"llama.cpp-tools", "libllama0", "libc6", "libggml0", "libssl3t64", "libgcc-s1", "libgomp1", "zlib1g"})
+	same(t, "packages without the driver's", neededPackages(graph, "libggml0-backend-cuda", "libmore"),
+		[]string{"libggml0-backend-cuda", "libmore", "libggml0", "libcublas12", "libgomp1", "libcublaslt12"})
 }

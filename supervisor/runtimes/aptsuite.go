@@ -1,0 +1,193 @@
+package runtimes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// hostSettings undoes settings of the machine that mustn't apply here: commands to run after an update, and settings for the
+// machine's own suites.
+const hostSettings = `#clear APT::Update;
+#clear APT::Default-Release;
+#clear APT::Architectures;
+#clear Acquire::Languages;
+Acquire::Languages { "none"; };
+`
+
+// The folders of a suite that packages are downloaded to.
+const (
+	engineFolder  = "engine"  // the server with the libraries that it needs
+	workerFolder  = "worker"  // workerPackages
+	backendFolder = "backend" // of the variant that was asked for last
+)
+
+// aptSuite is a suite of the distribution, with some of its components.
+type aptSuite struct {
+	name    string
+	folder  string   // of apt's configuration and state, and of downloads
+	options []string // of every apt command
+	pkg     string   // name and version of serverPackage
+	// listErr says that some lists failed, which matters only if the packages can't be downloaded then.
+	listErr error
+	err     error
+	engine  []string // the packages in engineFolder; nil: not yet downloaded
+	toolkit dotted   // the version of CUDA that the packages in backendFolder are for
+}
+
+// suite returns a suite whose package lists are up to date. It is never nil.
+func (d *debian) suite(ctx context.Context, name, components string) (*aptSuite, error) {
+	key := name + "-" + strings.ReplaceAll(components, " ", "-")
+	s := d.suites[key]
+	if s == nil {
+		s = &aptSuite{name: name}
+		d.suites[key] = s
+		if s.err = d.configure(ctx, s, key, components); s.err == nil {
+			s.err = d.list(ctx, s)
+		}
+	}
+	return s, s.err
+}
+
+// configure creates the apt configuration for a suite.
+func (d *debian) configure(ctx context.Context, s *aptSuite, key, components string) error {
+	architecture, err := d.run(ctx, "", nil, "dpkg", "--print-architecture")
+	if err != nil {
+		return err
+	}
+	if s.folder, err = d.stage.folder("apt-" + key); err != nil {
+		return err
+	}
+	in := func(name string) string { return filepath.Join(s.folder, name) }
+	for _, folder := range []string{"sources", "preferences", "state/lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(in(folder), 0o700); err != nil {
+			return fmt.Errorf("preparing apt: %w", err)
+		}
+	}
+	var stanzas []string
+	for _, source := range d.sources {
+		stanzas = append(stanzas, source.inSuite(s.name, components))
+	}
+	for name, content := range map[string]string{
+		"apt.conf":                hostSettings,
+		"status":                  "", // no packages are installed
+		"sources/lmcaddy.sources": strings.Join(stanzas, "\n"),
+	} {
+		if err := os.WriteFile(in(name), []byte(content), 0o600); err != nil {
+			return fmt.Errorf("preparing apt: %w", err)
+		}
+	}
+	s.options = []string{"-c=" + in("apt.conf")}
+	for _, setting := range []string{
+		"APT::Architectures::=" + strings.TrimSpace(architecture),
+		"APT::Sandbox::User=root", // apt's own user can't write into this folder; ignored without root
+		"APT::Status-Fd=3",
+		"APT::Update::Error-Mode=any",
+		"Dir::Etc::sourcelist=/dev/null",
+		"Dir::Etc::sourceparts=" + in("sources"),
+		"Dir::Etc::preferences=/dev/null",
+		"Dir::Etc::preferencesparts=" + in("preferences"),
+		"Dir::State=" + in("state"),
+		"Dir::State::lists=" + in("state/lists"),
+		"Dir::State::status=" + in("status"),
+		"Dir::Cache=" + in("cache"),
+		"Dir::Cache::archives=" + in("cache/archives"),
+		"Dir::Log=" + in("log"),
+	} {
+		s.options = append(s.options, "-o", setting)
+	}
+	return nil
+}
+
+// list updates a suite's package lists, and notes the version of the server's package.
+func (d *debian) list(ctx context.Context, s *aptSuite) error {
+	_, s.listErr = d.run(ctx, s.folder, d.percent("reading the package lists of Debian's "+s.name), "apt-get", slices.Concat(s.options, []string{"update"})...)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	version, err := d.version(ctx, s, serverPackage)
+	s.pkg = serverPackage + " " + version
+	return err
+}
+
+// version returns the version of a package in a suite.
+func (d *debian) version(ctx context.Context, s *aptSuite, pkg string) (string, error) {
+	described, err := d.run(ctx, s.folder, nil, "apt-cache", slices.Concat(s.options, []string{"show", "--no-all-versions", pkg})...)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(described) {
+		if version, ok := strings.CutPrefix(line, "Version: "); ok {
+			return strings.TrimSpace(version), nil
+		}
+	}
+	return "", fmt.Errorf("apt knows no version of %s", pkg)
+}
+
+// needed returns packages with the libraries that they need.
+func (d *debian) needed(ctx context.Context, s *aptSuite, packages ...string) ([]string, error) {
+	query := []string{
+		"depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances",
+	}
+	graph, err := d.run(ctx, s.folder, nil, "apt-cache", slices.Concat(s.options, query, packages)...)
+	if err != nil {
+		return nil, err
+	}
+	return neededPackages(graph, packages...), nil
+}
+
+// download downloads packages into a folder of the suite. apt verifies the archive's signature.
+func (d *debian) download(ctx context.Context, s *aptSuite, folder string, packages []string) error {
+	folder = filepath.Join(s.folder, folder)
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	_, err := d.run(ctx, folder, d.percent(fmt.Sprintf("fetching %d packages of Debian's %s", len(packages), s.name)),
+		"apt-get", slices.Concat(s.options, []string{"download"}, packages)...)
+	return err
+}
+
+// files returns the packages that were downloaded into folders of the suite.
+func (s *aptSuite) files(folders ...string) []string {
+	var files []string
+	for _, folder := range folders {
+		found, _ := filepath.Glob(filepath.Join(s.folder, folder, "*.deb")) // the pattern is valid unless the home's name has brackets
+		files = append(files, found...)
+	}
+	return files
+}
+
+// neededPackages returns packages and the libraries they need, given the output of apt-cache depends. Their other dependencies are for the
+// installation, or for commands that aren't used. A driver's own libraries are left out: only those that fit the kernel's module work.
+func neededPackages(graph string, packages ...string) []string {
+	depends := map[string][]string{}
+	var current string
+	for line := range strings.Lines(graph) {
+		line = strings.TrimRight(line, "\r\n")
+		name := strings.TrimSpace(line)
+		if name == line {
+			current = name
+			continue
+		}
+		relation, target, _ := strings.Cut(strings.TrimPrefix(name, "|"), ": ")
+		if relation == "Depends" || relation == "PreDepends" {
+			depends[current] = append(depends[current], target)
+		}
+	}
+	needed := slices.Clone(packages)
+	for i := 0; i < len(needed); i++ {
+		for _, name := range depends[needed[i]] {
+			isLibrary := strings.HasPrefix(name, "lib") || strings.HasPrefix(name, "zlib")
+			if isLibrary && !isUnwanted(name) && !slices.Contains(needed, name) {
+				needed = append(needed, name)
+			}
+		}
+	}
+	return needed
+}
