@@ -39,3 +39,20 @@ func TestEnvironment_HasNoOptionsAndNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Without these, an engine computes on another device than the one that its user has chosen, or doesn't find it.
+func TestEnvironment_HasWhatChoosesDevices(t *testing.T) {
+	t.Parallel()
+	var ours []string
+	for _, name := range []string{
+		"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH", "NVIDIA_VISIBLE_DEVICES", "GGML_CUDA_ENABLE_UNIFIED_MEMORY",
+		"GGML_VK_VISIBLE_DEVICES", "VK_DRIVER_FILES", "VK_ADD_DRIVER_FILES", "VK_ICD_FILENAMES", "MESA_SHADER_CACHE_DIR", "MESA_VK_DEVICE_SELECT", "DRI_PRIME",
+		"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HSA_OVERRIDE_GFX_VERSION", "ROCBLAS_TENSILE_LIBPATH",
+		"ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK", "ZES_ENABLE_SYSMAN", "SYCL_CACHE_PERSISTENT", "OCL_ICD_VENDORS",
+	} {
+		ours = append(ours, name+"=x")
+	}
+	if diff := cmp.Diff(ours, passed(ours, "linux", true)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -11,8 +11,16 @@ import (
 // The variables of our environment that engines get: those for finding libraries, devices and temporary files. Others are
 // removed, since engines read options from variables, and since they may hold secrets.
 var (
-	passedNames    = []string{"HOME", "USER", "LANG", "TMPDIR", "TMP", "TEMP", "TZ", "SYSTEMROOT", "WINDIR", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"}
-	passedPrefixes = []string{"LC_", "DYLD_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "AMD_", "VK_", "MESA_", "OMP_", "MTL_", "GGML_"}
+	passedNames = []string{
+		"HOME", "USER", "LANG", "TMPDIR", "TMP", "TEMP", "TZ", "SYSTEMROOT", "WINDIR", "COMSPEC", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
+		"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH",
+		"GPU_DEVICE_ORDINAL", "DRI_PRIME", "LP_NUM_THREADS", // ROCm's choice of devices, Mesa's, the threads of its device on the processor
+	}
+	passedPrefixes = []string{
+		"LC_", "DYLD_", "OMP_", "GGML_", "VK_", "MESA_", "RADV_", "ANV_", "MTL_",
+		"CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "AMD_", "ROCBLAS_", "HIPBLASLT_",
+		"ONEAPI_", "SYCL_", "ZE_", "ZES_", "OCL_ICD_", // Intel's: SYCL, Level Zero; OpenCL
+	}
 )
 
 // noPath is a PATH without programs. If PATH is unset, programs are looked for in /bin and /usr/bin.
