@@ -37,14 +37,18 @@ var (
 	gpuDevices = []string{
 		"/dev/nvidia*", "/dev/nvidia-caps", // with /dev/nvidiactl, -uvm, -uvm-tools, -modeset
 		"/dev/dri", "/dev/kfd", "/dev/accel", // Mesa, ROCm, Intel; neural processors
+		"/dev/nvmap", "/dev/nvhost*", "/dev/nvgpu", // Jetson
+		"/dev/mali*", // Arm
 		"/dev/dxg",   // WSL
 		sharedMemory, // between processes of ROCm and CUDA
 	}
 	gpuRead = []string{
 		"/proc", // CUDA reads /proc/self, whose path isn't known before the start. The kernel protects other processes' private files.
 		"/sys",  // devices and their topology
-		"/etc/vulkan", "/etc/OpenCL", "/etc/glvnd", "/etc/drirc", "/etc/nvidia", "/etc/amd",
-		"/usr/share/vulkan", "/usr/share/glvnd", "/usr/share/drirc.d", "/usr/share/libdrm", "/usr/share/nvidia",
+		"/etc/vulkan", "/etc/OpenCL", "/etc/glvnd", "/etc/egl", "/etc/drirc", "/etc/nvidia", "/etc/amd",
+		"/usr/share/vulkan", "/usr/share/glvnd", "/usr/share/egl", "/usr/share/drirc.d", "/usr/share/libdrm", "/usr/share/nvidia",
+		"/usr/local/etc/vulkan", "/usr/local/share/vulkan", // the loader looks there, too
+		"/usr/local/nvidia", // Kubernetes: libraries, and the files that name them to Vulkan's and EGL's loaders
 		"/usr/local/cuda*", "/opt/cuda*", "/opt/rocm*", "/opt/amdgpu*", "/opt/intel",
 		"/run/opengl-driver", "/run/opengl-driver-32", // NixOS
 	}
