@@ -23,8 +23,9 @@ type foundDevices map[string]engineDevices
 type engineDevices struct {
 	build string // the path of the executable that was asked
 	supervisor.DeviceReport
-	refused bool   // GPUs that it sees only without the sandbox aren't used
-	fault   string // what is wrong, and what to do; empty: nothing
+	refused bool     // GPUs that it sees only without the sandbox aren't used
+	known   []string // the names of the GPUs that it has ever found
+	fault   string   // what is wrong, and what to do; empty: nothing
 }
 
 // gpus returns the engine's GPUs with memory of their own.
@@ -54,12 +55,36 @@ func (n *Node) lookAtDevices() {
 		}
 		d := engineDevices{build: build.Path, DeviceReport: supervisor.FindDevices(ctx, e.process, build, sandbox, es.Readable)}
 		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
-		if before := found[name]; d.fault != "" && d.fault != before.fault {
+		before := found[name]
+		d.remember(&before)
+		if d.fault != "" && d.fault != before.fault {
 			n.log.Warn(d.fault, "engine", e.Name)
 		}
 		found[name] = d
 	}
 	n.devices.Store(&found)
+}
+
+// remember compares what is found with what the same executable has found before.
+func (d *engineDevices) remember(before *engineDevices) {
+	if before.build == d.build {
+		d.known = slices.Clone(before.known)
+	}
+	var lost []string
+	for _, name := range d.known {
+		if !slices.ContainsFunc(d.Outside, func(o supervisor.Device) bool { return o.Name == name }) {
+			lost = append(lost, name)
+		}
+	}
+	for _, o := range d.Outside {
+		if !o.IsCPU() && !slices.Contains(d.known, o.Name) {
+			d.known = append(d.known, o.Name)
+		}
+	}
+	if len(lost) > 0 && d.fault == "" {
+		d.fault = fmt.Sprintf("The engine no longer finds %s. See whether the driver works (nvidia-smi, vulkaninfo): after an update, or if the GPU has "+
+			"fallen off the bus, restart the machine.", strings.Join(lost, ", "))
+	}
 }
 
 // lookAgain looks at the devices again after an engine that may use GPUs has ended unexpectedly. It doesn't wait.

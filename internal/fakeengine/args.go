@@ -12,6 +12,8 @@ import (
 // args are the arguments that change what the fake engine does. All others are accepted and recorded in the journal.
 type args struct {
 	help, version bool
+	listDevices   bool
+	device        string // as given
 	model, draft  string
 	mmproj        string
 	hosts         []string
@@ -105,6 +107,10 @@ func (a *args) set(name, value string) (err error) {
 		a.help = true
 	case "--version":
 		a.version = true
+	case "--list-devices":
+		a.listDevices = true
+	case "-dev", "--device":
+		a.device = value
 	case "-m", "--model":
 		a.model = value
 	case "-md", "--model-draft", "--spec-draft-model":

@@ -52,6 +52,9 @@ func (s *Script) flags() []Flag {
 			all = append(all, f)
 		}
 	}
+	if len(s.Devices) > 0 {
+		all = append(all, listDevices...)
+	}
 	return append(all, s.AddFlags...)
 }
 

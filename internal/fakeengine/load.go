@@ -19,6 +19,7 @@ func (p *process) load(s *Script) {
 	}
 	logf('I', "cmn  common_param: common_params_print_info: verbosity = 3 (adjust with the `-lv N` CLI arg)")
 	logf('I', "srv    load_model: loading model '%s'", p.args.model)
+	p.logPlacement(s)
 	stages := []string{"text_model"}
 	if p.args.draft != "" {
 		stages = append(stages, "spec_model")

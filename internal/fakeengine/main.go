@@ -57,7 +57,11 @@ func (p *process) run() {
 		fmt.Fprintln(os.Stderr, err)
 		p.Exit(1, err.Error())
 	}
-	if a.help || a.version {
+	if err := s.checkDevices(a.device); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		p.Exit(1, err.Error())
+	}
+	if a.help || a.version || a.listDevices {
 		p.probe(s, a)
 	}
 	p.args = a
@@ -88,12 +92,15 @@ func (p *process) run() {
 	select {} // the connections' goroutines, the signals and standard input go on
 }
 
-// probe answers --version or --help.
+// probe answers --version, --help or --list-devices.
 func (p *process) probe(s *Script, a *args) {
 	p.Tell(Event{Kind: Probe, Argv: p.Argv})
-	if a.help {
+	switch {
+	case a.help:
 		printHelp(os.Stdout, s.flags())
-	} else {
+	case a.listDevices:
+		s.printDevices()
+	default:
 		fmt.Fprintf(os.Stderr, "version: %s\nbuilt with GNU 16.2.0 for %s %s\n", s.version(), runtime.GOOS, runtime.GOARCH)
 	}
 	syscall.Exit(0)

@@ -34,6 +34,8 @@ type Script struct {
 	Load Load
 	// Stop is how the process takes requests to end.
 	Stop Stop
+	// Devices are its GPUs. Without any, the build can't list devices.
+	Devices []Device
 	// Noise is what it prints beside the log.
 	Noise []Noise
 	// Grandchild, if not nil, is a process that it forks at its start and never ends.
@@ -70,6 +72,10 @@ type Load struct {
 	Gate string
 	// Hang never goes on: no progress, no readiness, and neither end of file nor the exit line is noticed.
 	Hang bool
+	// OnDevice is how many MiB of the model are on a GPU, as the log says. 0: none, and nothing is said.
+	OnDevice int
+	// Reduced is a GPU that has less room than the model needs.
+	Reduced bool
 	// Fail, if not nil, ends the process: see [LoadError] and [Death].
 	Fail *Death
 }
