@@ -85,12 +85,7 @@ func DescribeOverview(o supervisor.Overview, devices []node.Device, now time.Tim
 		Waiting:   map[string]int{},
 	}
 	for _, in := range o.Instances {
-		r.Memory += in.Memory
-		for _, d := range in.Devices() {
-			if o.GPU(d.Device) != nil {
-				r.Memory -= d.Bytes
-			}
-		}
+		r.Memory += in.OnMachine()
 		if in.Spec.Remote == nil || in.IsLoaded() || in.InUse > 0 {
 			r.Instances = append(r.Instances, overviewInstance(in))
 		}

@@ -173,7 +173,7 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 	of := func(key string) *modelSums {
 		key = valid(key) // a folder may have any name
 		if models[key] == nil {
-			models[key] = &modelSums{Counts: supervisor.Counts{LoadBuckets: make([]uint64, len(supervisor.LoadBounds()))}}
+			models[key] = &modelSums{onGPUs: map[string]int64{}, Counts: supervisor.Counts{LoadBuckets: make([]uint64, len(supervisor.LoadBounds()))}}
 		}
 		return models[key]
 	}
@@ -190,15 +190,9 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 		m := of(in.Spec.Model.Key)
 		m.inFlight += in.InUse
 		m.resident += in.Resident
-		m.claim += in.Memory
-		for _, d := range in.Devices() {
-			if o.GPU(d.Device) != nil {
-				if m.onGPUs == nil {
-					m.onGPUs = map[string]int64{}
-				}
-				m.onGPUs[d.Device] += d.Bytes
-				m.claim -= d.Bytes
-			}
+		m.claim += in.OnMachine()
+		for _, d := range in.OnGPUs() {
+			m.onGPUs[d.Device] += d.Bytes
 		}
 		if in.IsLoaded() {
 			m.loaded++

@@ -244,7 +244,7 @@ func (n *Node) load() NodeLoad {
 		if in := &o.Instances[i]; in.Spec.Remote == nil {
 			l.Loaded++
 			l.InUse += in.InUse
-			l.Memory += in.Memory
+			l.Memory += in.OnMachine()
 		}
 	}
 	for _, waiting := range o.Waiting {

@@ -26,7 +26,7 @@ func (n *Node) enforce() {
 	n.budget.Store(s.MemoryBudget.of(MachineMemory()))
 	n.bodies.bound.Store(s.bodyMemory())
 	n.inspections.forget(s.Inspect)
-	n.supervisor.Configure(n.limits(&s), nil)
+	n.supervisor.Configure(n.limits(&s, n.devices.Load()), nil)
 	n.mcp.Set(s.MCP.ofPool())
 	n.setRemotes(s.Remotes)
 	n.cluster.touch()
@@ -57,9 +57,9 @@ func (n *Node) enforce() {
 	})
 }
 
-func (n *Node) limits(s *Settings) supervisor.Limits {
+func (n *Node) limits(s *Settings, found *foundDevices) supervisor.Limits {
 	l := supervisor.Limits{
-		Instances: s.MaxLoaded, Memory: n.budget.Load(), GPUs: n.gpus(s), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
+		Instances: s.MaxLoaded, Memory: n.budget.Load(), GPUs: s.gpus(found), Queue: s.Queue, Abandon: s.AbandonLoads, Node: s.Cluster.Name(),
 	}
 	if !s.Warm.Off {
 		l.SaveTokens, l.SaveAfter = s.Warm.MinTokens, s.Warm.SaveAfter
@@ -90,7 +90,7 @@ func (n *Node) apply() {
 			restarts[in.ID] = spec
 		}
 	}
-	n.supervisor.Configure(n.limits(s), specs)
+	n.supervisor.Configure(n.limits(s, n.devices.Load()), specs)
 	n.supervisor.ConfigureRestarts(restarts)
 	n.background.Go(func() { n.askAllWorkers(s) })
 }

@@ -62,6 +62,7 @@ func (n *Node) lookAtDevices() {
 		}
 		found[name] = d
 	}
+	n.supervisor.Configure(n.limits(settings, &found), map[uint64]*supervisor.Spec{}) // before a Spec names the devices; what has failed before still has
 	n.devices.Store(&found)
 }
 
@@ -92,10 +93,7 @@ func (n *Node) lookAgain(spec *supervisor.Spec) {
 	if len(spec.Devices) == 0 && !spec.NoGPU || n.ctx.Err() != nil {
 		return
 	}
-	n.background.Go(func() {
-		n.lookAtDevices()
-		n.supervisor.Configure(n.limits(n.settings.Load()), map[uint64]*supervisor.Spec{})
-	})
+	n.background.Go(n.lookAtDevices)
 }
 
 // JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused means
@@ -140,7 +138,6 @@ func (n *Node) devicesOf(ctx context.Context, e *engine) engineDevices {
 	if found == nil || err == nil && (*found)[e.Name].build != build.Path {
 		n.lookAtDevices()
 		found = n.devices.Load()
-		n.supervisor.Configure(n.limits(n.settings.Load()), map[uint64]*supervisor.Spec{}) // what has failed before still has
 	}
 	return (*found)[e.Name]
 }
@@ -191,8 +188,7 @@ func (n *Node) place(ctx context.Context, spec *supervisor.Spec, e *engine, ms M
 }
 
 // gpus returns the GPUs with memory of their own, as instances are counted against them. One that several engines name counts once.
-func (n *Node) gpus(s *Settings) []supervisor.GPU {
-	found := n.devices.Load()
+func (s *Settings) gpus(found *foundDevices) []supervisor.GPU {
 	if found == nil {
 		return nil
 	}
@@ -217,7 +213,7 @@ func (n *Node) gpus(s *Settings) []supervisor.GPU {
 // the least that it needs, or else all; 0: none of it has to be on a GPU, or it can't be.
 func (n *Node) gpuRoom(names []string, least int64) int64 {
 	var largest, all int64
-	for _, g := range n.gpus(n.settings.Load()) {
+	for _, g := range n.settings.Load().gpus(n.devices.Load()) {
 		room := g.Total
 		if g.Budget > 0 {
 			room = min(room, g.Budget)
@@ -238,7 +234,7 @@ func (n *Node) gpuRoom(names []string, least int64) int64 {
 // modelRoom returns how many bytes a model may take to run well: what all GPUs have together, or else the machine's memory; 0: unlimited.
 func (n *Node) modelRoom() int64 {
 	var names []string
-	for _, g := range n.gpus(n.settings.Load()) {
+	for _, g := range n.settings.Load().gpus(n.devices.Load()) {
 		names = append(names, g.Name)
 	}
 	if room := n.gpuRoom(names, math.MaxInt64); room > 0 {
@@ -269,20 +265,29 @@ func (n *Node) gpuMemory(ctx context.Context, isUrgent bool) []supervisor.GPUMem
 	return all
 }
 
-// match returns what drivers say of an engine's GPUs: of each the first report of a GPU of the same size, or nearly so, that isn't another's.
+// match returns what drivers say of an engine's GPUs: the reports of GPUs of the same name and size, or nearly so, in their order. If there are
+// more reports than GPUs, as where variables hide some from the engine, nobody knows which is which.
 func match(gpus []supervisor.Device, reports []vram.GPU) []supervisor.GPUMemory {
 	const tolerance = 0.03 // an engine may not count what the driver keeps for itself
+	isOf := func(r *vram.GPU, d *supervisor.Device) bool {
+		return math.Abs(float64(r.Total-d.Memory)) <= tolerance*float64(d.Memory) && (r.Name == "" || strings.Contains(d.Title, r.Name))
+	}
 	var all []supervisor.GPUMemory
-	reports = slices.Clone(reports)
-	for _, d := range gpus {
-		i := slices.IndexFunc(reports, func(r vram.GPU) bool {
-			return math.Abs(float64(r.Total-d.Memory)) <= tolerance*float64(d.Memory) && (r.Name == "" || strings.Contains(d.Title, r.Name))
-		})
-		if i < 0 {
-			continue
+	for i := range gpus {
+		d := &gpus[i]
+		same := slices.DeleteFunc(slices.Clone(reports), func(r vram.GPU) bool { return !isOf(&r, d) })
+		before, number := 0, 0 // of the engine's GPUs that any of them may be of
+		for k := range gpus {
+			if slices.ContainsFunc(same, func(r vram.GPU) bool { return isOf(&r, &gpus[k]) }) {
+				number++
+				if k < i {
+					before++
+				}
+			}
 		}
-		all = append(all, supervisor.GPUMemory{Device: d.Name, Total: reports[i].Total, Free: reports[i].Free})
-		reports = slices.Delete(reports, i, i+1)
+		if len(same) == number && before < len(same) {
+			all = append(all, supervisor.GPUMemory{Device: d.Name, Total: same[before].Total, Free: same[before].Free})
+		}
 	}
 	return all
 }

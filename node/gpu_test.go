@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/vram"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -260,3 +261,32 @@ func TestGPU_TheContextFollowsItsRoom(t *testing.T) {
 
 // contextBytes is what the engine takes of a GPU of CUDA in addition to a model.
 const contextBytes = 604 << 20
+
+// Reports of drivers are of the engine's GPUs only where there is no doubt which is which.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	device := func(name, title string, gib int64) supervisor.Device {
+		return supervisor.Device{Name: name, Title: title, Memory: gib << 30}
+	}
+	report := func(name string, gib, free int64) vram.GPU {
+		return vram.GPU{Name: name, Total: gib<<30 + 9, Free: free}
+	}
+	big, small := report("NVIDIA H200", 140, 1), report("NVIDIA T4", 15, 2)
+	for name, tt := range map[string]struct {
+		gpus    []supervisor.Device
+		reports []vram.GPU
+		want    []supervisor.GPUMemory
+	}{
+		"one":                       {[]supervisor.Device{device("CUDA0", "NVIDIA H200", 140)}, []vram.GPU{big}, []supervisor.GPUMemory{{Device: "CUDA0", Total: big.Total, Free: 1}}},
+		"another one is hidden":     {[]supervisor.Device{device("CUDA0", "NVIDIA H200", 140)}, []vram.GPU{small, big}, []supervisor.GPUMemory{{Device: "CUDA0", Total: big.Total, Free: 1}}},
+		"in another order":          {[]supervisor.Device{device("Vulkan0", "NVIDIA T4", 15), device("Vulkan1", "NVIDIA H200", 140)}, []vram.GPU{big, small}, []supervisor.GPUMemory{{Device: "Vulkan0", Total: small.Total, Free: 2}, {Device: "Vulkan1", Total: big.Total, Free: 1}}},
+		"two alike":                 {[]supervisor.Device{device("CUDA0", "NVIDIA T4", 15), device("CUDA1", "NVIDIA T4", 15)}, []vram.GPU{small, report("NVIDIA T4", 15, 3)}, []supervisor.GPUMemory{{Device: "CUDA0", Total: small.Total, Free: 2}, {Device: "CUDA1", Total: small.Total, Free: 3}}},
+		"one of two alike":          {[]supervisor.Device{device("CUDA0", "NVIDIA T4", 15)}, []vram.GPU{small, report("NVIDIA T4", 15, 3)}, nil},
+		"of a driver without names": {[]supervisor.Device{device("ROCm0", "AMD Radeon", 16)}, []vram.GPU{report("", 16, 4)}, []supervisor.GPUMemory{{Device: "ROCm0", Total: 16<<30 + 9, Free: 4}}},
+		"no report":                 {[]supervisor.Device{device("SYCL0", "Intel Arc", 16)}, []vram.GPU{big}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, match(tt.gpus, tt.reports)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -36,6 +36,12 @@ type Info struct {
 	workers  []string // the addresses that Spec.RPC stands for; nil before it is launched
 }
 
+// OnMachine returns the part of Memory that is counted against the machine's.
+func (i *Info) OnMachine() int64 { return i.Memory - load{gpus: i.onGPUs}.bytes() }
+
+// OnGPUs returns the part of Memory that is counted against GPUs with memory of their own.
+func (i *Info) OnGPUs() []DeviceMemory { return i.onGPUs }
+
 // IsLoaded reports whether the instance can answer, or did until it was told to end. One of a remote also has to be loaded there, as far as
 // the remote tells.
 func (i *Info) IsLoaded() bool {

@@ -33,17 +33,31 @@ func checkMemory(ctx context.Context, s *Subject) []Finding {
 		}
 		if budget > total {
 			found = append(found, one(Warning, fmt.Sprintf("memory_budget is %s, and there are %s of memory: models would be swapped to the disk.", said, humanize.Bytes(uint64(total))), //nolint:gosec // not negative
-				"Lower memory_budget, unless the rest is a GPU's.")...)
+				"Lower memory_budget.")...)
 		}
 	}
 	models, err := s.models(ctx)
 	if err != nil {
 		return append(found, ok("Models may take %s of memory.", humanize.Bytes(uint64(budget)))...) //nolint:gosec // not negative
 	}
-	return append(found, ofSizes(budget, models)...)
+	return append(found, ofSizes(budget+s.gpuMemory(ctx), models)...)
 }
 
-// ofSizes names the models that don't fit, and the largest that does.
+// gpuMemory returns how much memory the engine's GPUs have of their own, in bytes.
+func (s *Subject) gpuMemory(ctx context.Context) (sum int64) {
+	build, err := node.Engines()[0].New(s.setupOf(node.Engines()[0].Name)).Probe(ctx)
+	if err != nil {
+		return 0
+	}
+	for _, d := range build.Devices {
+		if !d.Unified && !d.IsCPU() {
+			sum += d.Memory
+		}
+	}
+	return sum
+}
+
+// ofSizes names the models that don't fit into a budget, the GPUs' memory included, and the largest that does.
 func ofSizes(budget int64, models []model) []Finding {
 	var large []string
 	largest := model{}
@@ -59,7 +73,7 @@ func ofSizes(budget int64, models []model) []Finding {
 	may := humanize.Bytes(uint64(max(0, budget)))
 	var found []Finding
 	if len(large) > 0 {
-		found = one(Warning, fmt.Sprintf("Too large for the %s of memory that models may take, unless a GPU has more: %s.", may, strings.Join(large, ", ")), "Get a smaller quantization of them.")
+		found = one(Warning, fmt.Sprintf("Too large for the %s of memory that models may take: %s.", may, strings.Join(large, ", ")), "Get a smaller quantization of them.")
 	}
 	if largest.key != "" {
 		return append(found, ok("Models may take %s of memory. The largest that fits is %s.", may, largest.key)...)

@@ -20,8 +20,16 @@ type GPU struct {
 
 // Read returns the GPUs, NVIDIA's in the order of their bus addresses, then AMD's in the order of their names.
 func Read(ctx context.Context) []GPU {
-	return append(nvidia(ctx, "nvidia-smi"), amd("/sys/class/drm")...)
+	for _, program := range []string{"nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"} {
+		if path, err := exec.LookPath(program); err == nil {
+			return append(nvidia(ctx, path), amd(drm)...)
+		}
+	}
+	return amd(drm)
 }
+
+// drm is the folder of the cards.
+const drm = "/sys/class/drm"
 
 // nvidia asks nvidia-smi, which comes with the driver.
 func nvidia(ctx context.Context, program string) []GPU {
