@@ -63,6 +63,7 @@ var mayImport = []row{
 	{"internal/lineedit", []string{"internal/atomicfile"}},
 	{"internal/logs", []string{"internal/ring"}},
 	{"internal/echoengine", []string{"supervisor", "catalog", "translate/wire", "translate/request", "translate/jsonbody", "translate", "internal/engine"}},
+	{"internal/fakehub", []string{"internal/closedport"}},
 	{"internal/fakeengine", []string{"internal/fakekit"}},
 	{"internal/fakemlx", []string{"internal/fakekit"}},
 	{"internal/fakemlx/program", []string{"internal/fakemlx"}},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
@@ -108,7 +109,8 @@ func TestEndLeftovers_RemovesFolders(t *testing.T) {
 // A request is never sent to the port of an ended engine, even if another program listens there now.
 func TestAddress_APortOutlivesItsEngine(t *testing.T) {
 	t.Parallel()
-	s, _ := start(t, &fakeengine.Script{NoSockets: true})
+	port := closedport.Port(t)
+	s, _ := startWith(t, &fakeengine.Script{NoSockets: true}, Options{port: func() (int, error) { return port, nil }}, nil)
 	lease := works(t, s)
 	p := lease.process
 	held, err := p.dial(t.Context(), "", "")

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 )
 
 func on(spec *Spec, workers ...string) *Spec {
@@ -182,14 +184,9 @@ func TestSupervisor_AWorkerThatEndsWhileItsEngineIsIdle(t *testing.T) {
 
 func TestSupervisor_AWorkerThatIsAbsent(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := closedport.Address(t)
 	s, fake := start(t, nil)
-	_, err = s.Load(t.Context(), on(fakeSpec("m", 1), address), nil)
+	_, err := s.Load(t.Context(), on(fakeSpec("m", 1), address), nil)
 	var refused Error
 	if !errors.As(err, &refused) || refused.Kind != LoadFailed || !strings.Contains(refused.Message, "no worker listens at "+address) {
 		t.Errorf("error %v", err)

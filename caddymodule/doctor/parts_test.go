@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
@@ -296,12 +297,7 @@ func TestCheckWorkers(t *testing.T) {
 	if found := checkWorkers(t.Context(), s); len(found) > 0 {
 		t.Errorf("without workers: %v", found)
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := closedport.Address(t)
 	withEngine(s, fakeengine.Install(t, nil).Path)
 	s.Config.Models = []resource.Block{{Name: "a/b", Settings: []resource.Setting{{Name: "rpc", Value: address, Source: resource.FromFile}}}}
 	wantFound(t, checkWorkers(t.Context(), s), Problem, "No worker listens at "+address)

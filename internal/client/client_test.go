@@ -3,7 +3,6 @@ package client
 import (
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 )
 
 // serve returns a client of a server with a handler.
@@ -109,15 +110,10 @@ func TestClient_ErrorsSayWhatToDo(t *testing.T) {
 
 func TestClient_NobodyAnswers(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := OnHost(closedport.Address(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody, err := OnHost(l.Addr().String(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
 	for name, c := range map[string]*Client{"host": nobody, "socket": OnSocket(filepath.Join(t.TempDir(), "s"))} {
 		var down *DownError
 		if _, err := c.Models(t.Context()); !errors.As(err, &down) || down.Address != c.Address() {

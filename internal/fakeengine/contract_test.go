@@ -2,7 +2,6 @@ package fakeengine_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 )
 
@@ -33,14 +33,7 @@ func startSaver(t *testing.T, states string, args ...string) *engine {
 	if model == "" {
 		model = filepath.Join("..", "..", "testdata", "models", "lmcaddy", "tinychat", "tinychat-f16.gguf")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	port := closedport.Port(t)
 	args = append([]string{"-m", model, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "-c", "1024", "-t", "1", "--no-ui", "--offline"}, args...)
 	if states != "" {
 		args = append(args, "--slot-save-path", states)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 )
 
 // Hub is a running hub. Its methods may be called from any goroutine.
@@ -50,7 +52,7 @@ type Request struct {
 // Start runs a hub until the end of the test.
 func Start(t testing.TB) *Hub {
 	t.Helper()
-	h, err := Listen("127.0.0.1:0")
+	h, err := Listen(closedport.Address(t)) // which is still its own while it is killed
 	if err != nil {
 		t.Fatalf("fakehub: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/internal/fakekit"
 	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 )
@@ -86,7 +87,7 @@ func (c *contract) startWith(t *testing.T, model string) *process {
 	if c.command == nil {
 		return startInstalled(t, c.install(t), "--model", model)
 	}
-	return launch(t, c.command, freePort(t), "--model", model)
+	return launch(t, c.command, closedport.Port(t), "--model", model)
 }
 
 // install installs a fake. Its long answers take long, as a real one's do.

@@ -113,17 +113,6 @@ func (p *process) ready() *process {
 	return p
 }
 
-// freePort is a port that nothing listens on, for a server that can't choose one itself.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // post sends a body and returns the whole answer, header and all.
 func (p *process) post(path, body string) string {
 	p.t.Helper()

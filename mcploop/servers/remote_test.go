@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 )
 
 func TestRemote_WhatIsNoServer(t *testing.T) {
@@ -69,14 +71,12 @@ func TestRemote_WhatIsNoServer(t *testing.T) {
 
 func TestRemote_WhatCannotBeReached(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	for name, test := range map[string]struct{ url, want string }{
-		"refused":     {closed.URL, "It refused the connection"},
+		"refused":     {"http://" + closedport.Address(t), "It refused the connection"},
 		"certificate": {secure.URL, "Its TLS certificate is not valid"},
 		"no TLS":      {strings.Replace(plain.URL, "http:", "https:", 1), "It doesn't speak TLS"},
 		"no such":     {"http://nowhere.invalid/", "host"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -64,13 +65,9 @@ func TestPrepare(t *testing.T) {
 
 func TestPrepare_WhatIsWrong(t *testing.T) {
 	t.Parallel()
-	gone, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
+	gone := closedport.Address(t)
 	for address, want := range map[string]string{
-		gone.Addr().String():  "no worker listens at " + gone.Addr().String(),
+		gone:                  "no worker listens at " + gone,
 		"nowhere.invalid:123": "nowhere.invalid:123 can't be found",
 		listen(t, func(conn net.Conn) { _, _ = conn.Write([]byte("SSH-2.0-OpenSSH\r\n")) }): "is no worker",
 	} {

@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
@@ -135,8 +136,6 @@ func TestDiscover_OfEachKind(t *testing.T) {
 
 func TestDiscover_SaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(nil)
-	closed.Close()
 	plain, secure := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
 	old := expired(t)
 	aborts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -148,7 +147,7 @@ func TestDiscover_SaysWhatIsWrong(t *testing.T) {
 		server *Server
 		want   string
 	}{
-		"nobody listens":    {serverOf(t, Config{URL: closed.URL}), "connection refused"},
+		"nobody listens":    {serverOf(t, Config{URL: "http://" + closedport.Address(t)}), "connection refused"},
 		"no such host":      {serverOf(t, Config{URL: "http://no-such-host.invalid"}), "its host name can't be resolved"},
 		"another program":   {shapes(t, map[string]string{"/v1/models": "<html>"}), "isn't JSON"},
 		"nothing of a kind": {shapes(t, nil), "status 404"},
@@ -361,14 +360,8 @@ func TestServer_Certificates(t *testing.T) {
 
 func TestWatch_NoticesAnEndAndAReturn(t *testing.T) {
 	t.Parallel()
-	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/models" {
-			http.NotFound(w, r)
-			return
-		}
-		_, _ = io.WriteString(w, `{"data":[{"id":"m","owned_by":"vllm"}]}`)
-	}))
-	address := far.Listener.Addr().String()
+	address := closedport.Address(t)
+	far := serveAt(t, address)
 	states := make(chan State, 64)
 	w := NewWatch(serverOf(t, Config{Name: "r", URL: far.URL}), func(s State) { states <- s })
 	t.Cleanup(w.Close)
@@ -381,15 +374,7 @@ func TestWatch_NoticesAnEndAndAReturn(t *testing.T) {
 	if s := <-states; s.Away == "" || len(s.Models) != 1 {
 		t.Fatalf("after its end: %+v", s)
 	}
-	again := httptest.NewUnstartedServer(far.Config.Handler)
-	listener, err := listen(t, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.Listener.Close()
-	again.Listener = listener
-	again.Start()
-	t.Cleanup(again.Close)
+	t.Cleanup(serveAt(t, address).Close)
 	for s := range states {
 		if s.Away == "" {
 			return
@@ -397,9 +382,24 @@ func TestWatch_NoticesAnEndAndAReturn(t *testing.T) {
 	}
 }
 
-func listen(t *testing.T, address string) (net.Listener, error) {
+// serveAt starts a server with one model at an address.
+func serveAt(t *testing.T, address string) *httptest.Server {
 	t.Helper()
-	return new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/models" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, `{"data":[{"id":"m","owned_by":"vllm"}]}`)
+	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	return server
 }
 
 func TestConfig_RefusesWhatCannotBeMeant(t *testing.T) {

@@ -2,8 +2,6 @@ package runtimes
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lmcaddy/lmcaddy/internal/closedport"
 )
 
 // Fakes of the tools of a Debian-family system, which record their calls. apt-get has the packages in the suite $SUITE.
@@ -92,9 +92,7 @@ func debianMachine(t *testing.T, suite string) (log string) {
 // unreachable is a URL for releases at which no server listens.
 func unreachable(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	return server.URL
+	return "http://" + closedport.Address(t)
 }
 
 func openDebian(dir string) *Store {
