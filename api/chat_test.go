@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -227,7 +226,7 @@ func TestChat_FaultsOfTheEngine(t *testing.T) {
 func (s *server) awaitHealth() {
 	s.t.Helper()
 	isDead := func(in supervisor.Info) bool { return !fakeengine.Alive(in.PID) }
-	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(s.node.Overview().Instances, isDead); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(s.node.Overview().Instances, isDead); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatal("a dead instance is still listed")
 		}

@@ -118,10 +118,17 @@ func (s *server) chatAs(secret, id string) {
 
 func TestEvents_WhatHappensToAModel(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Duration: 600 * time.Millisecond, Steps: 20}})
+	s := serve(t, &fakeengine.Script{Load: fakeengine.Load{Duration: 600 * time.Millisecond, Steps: 20, Gate: "loaded"}})
 	w, _ := s.watch("", "", "")
-	s.chatAs("", "chat")
-	all := w.until("request.end")
+	chatted := make(chan struct{})
+	go func() {
+		defer close(chatted)
+		s.chatAs("", "chat")
+	}()
+	all := w.until("model_load.progress")
+	s.fake.Release("loaded")
+	all = append(all, w.until("request.end")...)
+	<-chatted
 	if diff := cmp.Diff([]string{"request.start", "model_load.start", "model_load.progress", "model_load.end", "request.end"}, kindsOfEvents(all)); diff != "" {
 		t.Error(diff)
 	}

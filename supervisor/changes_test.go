@@ -48,10 +48,20 @@ func (o *changesTold) list() []string {
 func TestChanges_OfALife(t *testing.T) {
 	t.Parallel()
 	var o changesTold
-	s, _ := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Duration: 2 * progressEvery, Steps: 20}}, Options{Changed: o.changed}, nil)
-	info, err := s.Load(t.Context(), fakeSpec("a/b", 1), nil)
-	if err != nil {
-		t.Fatal(err)
+	s, fake := startWith(t, &fakeengine.Script{Load: fakeengine.Load{Duration: 2 * progressEvery, Steps: 20, Gate: "loaded"}}, Options{Changed: o.changed}, nil)
+	loaded := make(chan Info, 1)
+	go func() {
+		info, err := s.Load(t.Context(), fakeSpec("a/b", 1), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		loaded <- info
+	}()
+	eventually(t, "progress is told", func() bool { return len(o.list()) == 2 })
+	fake.Release("loaded")
+	info := <-loaded
+	if t.Failed() {
+		return
 	}
 	pinned := *info.Spec
 	pinned.Pinned = true

@@ -1,7 +1,6 @@
 package child
 
 import (
-	"runtime"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ func TestMain(m *testing.M) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)
 		}
