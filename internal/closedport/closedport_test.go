@@ -1,12 +1,10 @@
-package closedport_test
+package closedport
 
 import (
 	"errors"
 	"net"
 	"syscall"
 	"testing"
-
-	"github.com/lmcaddy/lmcaddy/internal/closedport"
 )
 
 func refused(t *testing.T, address string) {
@@ -21,7 +19,7 @@ func refused(t *testing.T, address string) {
 
 func TestAddress_RefusesConnectionsBeforeAndAfterAServer(t *testing.T) {
 	t.Parallel()
-	address := closedport.Address(t)
+	address := Address(t)
 	refused(t, address)
 	for range 2 {
 		l, err := net.Listen("tcp", address)
@@ -40,15 +38,15 @@ func TestAddress_RefusesConnectionsBeforeAndAfterAServer(t *testing.T) {
 
 // Of all ports that the system gives to whoever asks for any, it is none.
 func TestPort_NobodyElseGetsIt(t *testing.T) {
-	port := closedport.Port(t)
-	for range 40_000 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	port := Port(t)
+	for range 40_000 { // about as many as there are
+		got, release, err := hold()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := l.Addr().(*net.TCPAddr).Port; got == port {
-			t.Fatalf("a server was given port %d, too", port)
+		release()
+		if got == port {
+			t.Fatalf("somebody else was given port %d, too", port)
 		}
-		_ = l.Close()
 	}
 }
