@@ -23,6 +23,11 @@ SHIPPED     := testdata/models/lmcaddy/tinychat
 
 export CGO_ENABLED = 0
 
+# Tests are compiled in the way of the program, so that what both consist of is compiled once.
+export GOFLAGS += -trimpath
+# make lint vets the tests, and nobody debugs them: without symbols they are linked faster.
+TEST_FLAGS  := -vet=off -ldflags=-s
+
 .PHONY: help
 help: ## Lists the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,8 +72,30 @@ release: ## Builds a release into dist: archives, .deb, .rpm, lists of component
 # The packages that are tested with the race detector: those below Caddy, without translate, which has no goroutines.
 RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./warm
 
+# What the tests need is downloaded while the program is compiled. The end-to-end tests mostly wait, so the others run beside them.
 .PHONY: test
-test: test-rest test-race test-tools test-e2e ## Sets everything up and runs every test
+test: ## Sets everything up and runs every test
+	$(MAKE) -j 2 set-up build
+	$(MAKE) -j 2 test-e2e test-packages
+
+.PHONY: set-up
+set-up: ## Installs what the tests need besides Go and an engine
+	go list -tags $(TAGS) -test -deps ./... >/dev/null # downloads the modules
+	cd e2e && go list -test -deps ./... >/dev/null
+	tools/promtool.sh
+	tools/postgres.sh
+	tools/venv.sh
+	tools/python.sh -c ''
+	tools/node.sh .cache/clients
+	tools/node.sh .cache/mcpservers mcpservers
+	tools/node.sh .cache/page ../web
+	tools/chromium.sh
+
+.PHONY: test-packages
+test-packages: ## Runs test-rest, test-race and test-tools
+	$(MAKE) test-rest
+	$(MAKE) test-race
+	$(MAKE) test-tools
 
 .PHONY: test-unit
 test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL and Python
@@ -81,28 +108,24 @@ test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL a
 test-race: ## Runs the tests of the packages below Caddy with the race detector
 	tools/postgres.sh
 	tools/venv.sh
-	tools/race.sh $(RACED)
+	tools/race.sh $(TEST_FLAGS) $(RACED)
 
 .PHONY: test-rest
 test-rest: ## Runs the tests of the other packages
 	tools/promtool.sh
 	mkdir -p $(CACHE) && go list -tags $(TAGS) $(RACED) >$(CACHE)/raced
-	go test -tags $(TAGS) -timeout 60m $$(go list -tags $(TAGS) ./... | grep -vxFf $(CACHE)/raced)
-	go test ./supervisor -run '^TestStep_RandomSchedules$$' # with the race detector only some are played
+	go test $(TEST_FLAGS) -tags $(TAGS) -timeout 60m $$(go list -tags $(TAGS) ./... | grep -vxFf $(CACHE)/raced)
+	go test $(TEST_FLAGS) ./supervisor -run '^TestStep_RandomSchedules$$' # with the race detector only some are played
 
 .PHONY: test-tools
 test-tools: ## Runs the tests of the small models' recipe
 	tools/python.sh -m unittest discover -t tools -s tools/tinymodel
 
 .PHONY: test-e2e
-test-e2e: build ## Runs the end-to-end tests: the built binary, a real llama-server, the shipped model
+test-e2e: build set-up ## Runs the end-to-end tests: the built binary, a real llama-server, the shipped model
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
-	tools/node.sh .cache/clients
-	tools/node.sh .cache/mcpservers mcpservers
-	tools/node.sh .cache/page ../web
-	tools/chromium.sh
-	tools/postgres.sh
-	cd e2e && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" go test -p 1 -parallel 4 -count 1 -timeout 90m ./...
+	cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+		go test $(TEST_FLAGS) -p 1 -parallel 6 -count 1 -timeout 90m ./...
 
 .PHONY: release-test
 release-test: build ## Makes a release twice, installs it into new systems, builds the image; root, Debian, twenty minutes

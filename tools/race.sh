@@ -17,7 +17,8 @@ if has_compiler; then
 	mkdir -p "$LMCADDY_FAKES"
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/llama-server" ./tools/fakeengine
 	CGO_ENABLED=0 go build -o "$LMCADDY_FAKES/mlx_lm.server" ./internal/fakemlx/program
-	CGO_ENABLED=1 exec go test -race -timeout 60m "$@"
+	# SQLite, which was translated from C, is five times as fast without the detector. It guards itself with the locks of sync.
+	CGO_ENABLED=1 exec go test -race -gcflags=modernc.org/...=-race=false -timeout 60m "$@"
 fi
 if [ -n "${CI:-}" ]; then
 	echo "no C compiler for the race detector, and none could be installed" >&2
