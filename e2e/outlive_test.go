@@ -123,13 +123,19 @@ func TestOutlive_FiftyKills(t *testing.T) {
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range 50 {
-		ask := outliving[i%len(outliving)]
-		fields := ask.fields.With("temperature", 0)
+	fieldsOf := func(i int) harness.Fields {
 		if i%2 == 1 { // it isn't repeated, although it is the same
-			fields = ask.fields.With("temperature", 0.0001)
+			return outliving[i].fields.With("temperature", 0.0001)
 		}
-		want := streamed(t, s, ask.path, fields, undisturbed)
+		return outliving[i].fields.With("temperature", 0)
+	}
+	var wanted []*told
+	for i, ask := range outliving {
+		wanted = append(wanted, streamed(t, s, ask.path, fieldsOf(i), undisturbed))
+	}
+	for i := range 50 {
+		i %= len(outliving)
+		ask, fields, want := outliving[i], fieldsOf(i), wanted[i]
 		at := 1 + random.IntN(len(want.text)*2/3)
 		got := streamed(t, s, ask.path, fields, killingAt(s.Engine(), at))
 		if got.text != want.text || got.ends != 1 || len(got.ids) > 1 || got.fault != "" {

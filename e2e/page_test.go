@@ -31,6 +31,7 @@ var pageViews = map[string]string{
 
 // TestPage_Looks opens each view in each size and colour, and has axe-core check it.
 func TestPage_Looks(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	s.Post("/api/v1/models/load", harness.Fields{"model": harness.Model}).Want(t, 200)
 	tab := harness.OpenPage(t, s.Base, looks[0])

@@ -14,6 +14,7 @@ import (
 
 // TestPage_Operator clicks everything in the views with which a server is run, and checks by the API what came of it.
 func TestPage_Operator(t *testing.T) {
+	t.Parallel()
 	models := newHub(t, 0)
 	c := models.config()
 	c.LM = append(c.LM, "preset short {", "\tmax_tokens 20", "}", "inspect 3", "allow plugin_mcp", "warm {", "\tsave_after 100ms", "\tmin_tokens 256", "}")

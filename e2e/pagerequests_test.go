@@ -17,6 +17,7 @@ import (
 
 // TestPage_FirstRequests runs the requests that the page suggests, as they are shown, on sites with and without tokens.
 func TestPage_FirstRequests(t *testing.T) {
+	t.Parallel()
 	home := harness.NewHome(t)
 	open := harness.FreePort(t)
 	config := harness.Config{Site: []string{"lm_auth"}}.String()
@@ -95,7 +96,7 @@ func runSnippet(t *testing.T, language, text, token string) string {
 	case "Go":
 		file := write(t, dir, "first.go", text)
 		if strings.Contains(text, "go get") { // with the libraries of this module, whose calls other tests make: the types are checked
-			if out, err := exec.CommandContext(ctx, "go", "vet", file).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(ctx, "go", "build", "-o", os.DevNull, file).CombinedOutput(); err != nil {
 				return string(out)
 			}
 			return "Paris"
