@@ -56,7 +56,8 @@ var hubBinary = sync.OnceValues(func() (string, error) {
 func newHub(t testing.TB, slow int) *hub {
 	t.Helper()
 	root := t.TempDir()
-	h := &hub{t: t, dir: filepath.Join(root, "models"), record: filepath.Join(root, "record"), listen: harness.Address(harness.FreePort(t))} // it may be started again there
+	address := harness.Address(harness.FreePort(t)) // where it may be started again
+	h := &hub{t: t, dir: filepath.Join(root, "models"), record: filepath.Join(root, "record"), listen: address}
 	h.put("acme/Tiny-GGUF/tiny-Q8_0.gguf", harness.ShippedModel(t))
 	if slow > 0 {
 		h.fault = fmt.Sprintf(`{"path":"/cdn/","bytes_per_second":%d}`, slow)
