@@ -35,6 +35,8 @@ const (
 	recoveryTime = 5 * time.Second
 	// growth is what a process may take of a GPU beyond what it reports, in bytes. It isn't taken for another program's.
 	growth = 256 << 20
+	// spare is what is left free of a GPU for other programs to begin with, in bytes, if the budget leaves as much.
+	spare = 512 << 20
 	// leastShare is the part of a model that has to fit on a GPU for a split between it and the processor to be worth it.
 	leastShare = 1. / 16
 )
@@ -66,14 +68,13 @@ func (l *Limits) gpu(name string) *GPU {
 }
 
 // limitOf returns how many bytes of a GPU instances may take together now. What other programs hold is theirs, and of what the budget leaves
-// they find up to a twentieth of the GPU free: so they can begin to grow, by which it is seen that they need more.
+// they find a little free: so they can begin to grow, by which it is seen that they need more.
 func (st *State) limitOf(g *GPU) int64 {
 	held := st.Held[g.Name]
 	if g.Budget <= 0 || g.Budget >= g.Total {
 		return max(0, g.Total-held)
 	}
-	spare := min(g.Total-g.Budget, g.Total/20)
-	return max(0, min(g.Budget, g.Total-held-spare))
+	return max(0, min(g.Budget, g.Total-held-min(g.Total-g.Budget, spare)))
 }
 
 // usable returns the GPUs that a Spec may be on, in the order of the limits. It is empty if the engine has none, or if where the model is

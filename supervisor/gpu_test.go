@@ -180,7 +180,7 @@ func TestGPU_AShorterContextRatherThanAnEviction(t *testing.T) {
 
 func TestGPU_IsAskedForBeforeALoad(t *testing.T) {
 	t.Parallel()
-	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200, Budget: 150})
+	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200, Budget: 190})
 	p.on(asks(1, onGPU("a", 90)), Sample{true})
 	p.on(asks(2, onGPU("b", 100)))   // nobody asks twice
 	p.on(p.free(100), Spawn{"a", 1}) // 100 are others'
@@ -202,8 +202,8 @@ func TestGPU_WhatTheBudgetKeepsIsLeft(t *testing.T) {
 	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200, Budget: 150})
 	p.on(asks(1, onGPU("a", 90)), Sample{true})
 	p.on(p.free(190), Spawn{"a", 1})
-	if margins := p.st.Instances[0].On.Margins; !cmp.Equal(margins, []int64{40}) {
-		t.Errorf("it leaves %v of 190, and may take 150", margins)
+	if margins := p.st.Instances[0].On.Margins; !cmp.Equal(margins, []int64{50}) {
+		t.Errorf("it leaves %v of 190, and may take 140", margins)
 	}
 }
 
