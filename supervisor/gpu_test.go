@@ -58,6 +58,9 @@ func TestGPU_AnIdleModelLeavesForOneThatFits(t *testing.T) {
 	t.Parallel()
 	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 140})
 	a := p.load(onGPU("a", 90))
+	if claim := p.st.Instances[0].Claim; claim != 10 {
+		t.Errorf("it is counted with %d bytes of the machine's memory although the engine tells nothing", claim)
+	}
 	p.known()
 	p.on(asks(1, onGPU("b", 90)), Stop{a, ForRoom})
 	p.on(stopped(a), Sample{true})
@@ -131,14 +134,16 @@ func TestGPU_OneRatherThanSeveral(t *testing.T) {
 	p.placed("c: CUDA0, CUDA1")
 }
 
-// Of two GPUs, that is made free from which fewer models have to leave.
+// Of two GPUs, that is made free from which fewer models have to leave, even if the other one has more room.
 func TestGPU_AsFewAsSuffice(t *testing.T) {
 	t.Parallel()
 	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 100}, GPU{Name: "CUDA1", Total: 100})
-	p.load(onGPU("a", 60))
-	p.load(onGPU("b", 60))
-	p.load(onGPU("c", 40))
-	p.placed("a: CUDA0", "b: CUDA1", "c: CUDA0")
+	on := func(key string, memory int64, device string) *Spec {
+		return with(onGPU(key, memory), func(s *Spec) { s.Devices = []string{device} })
+	}
+	p.load(on("a", 45, "CUDA0"))
+	p.load(on("b", 90, "CUDA1"))
+	p.load(on("c", 45, "CUDA0"))
 	p.known()
 	p.on(asks(1, onGPU("d", 100)), Stop{2, ForRoom})
 }
@@ -261,11 +266,15 @@ func TestGPU_TheEngineKnowsBetter(t *testing.T) {
 	p.on(stopped(2), Stop{a, ForRoom})
 	p.on(stopped(a), Sample{true})
 	p.on(p.free(200), Spawn{"b", 3})
+	c := p.load(with(onGPU("c", 40), func(s *Spec) { s.Model.Key = "c" }))
 	p.on(Signalled{3, Signal{Kind: SignalReduced}})
+	p.on(unloader(9, "c"), Stop{c, ForRequest})
+	p.on(stopped(c), Grant{Waiter: 9})
 	p.on(Signalled{3, Signal{Kind: SignalLayers, Layers: 3, AllLayers: 5}})
 	p.on(Signalled{3, Signal{Kind: SignalBuffer, Text: "CUDA0", Bytes: 30, Weights: true}})
 	p.on(Signalled{3, Signal{Kind: SignalBuffer, Text: "CUDA_Host", Bytes: 5, Weights: true}})
 	p.on(Signalled{3, Signal{Kind: SignalBuffer, Text: "CPU_Mapped", Bytes: 5, Weights: true}})
+	p.known()
 	p.on(ready(3), Loaded{3}, Grant{1, 3, 1, true})
 	in := p.st.Instances[0]
 	if got, want := describe(&in.On, &in.Applied), "3 of 5 layers on CUDA0 (75 % of the weights)"; got != want {
@@ -290,6 +299,30 @@ func TestGPU_IsLost(t *testing.T) {
 	p.known()
 	p.on(asks(2, onGPU("b", 90)), Spawn{"b", 3})
 	p.placed("a: the processor", "b: CUDA0")
+}
+
+// What is free while a model is loaded or stopped tells only how much other programs hold at least. What a process takes beyond its buffers isn't theirs.
+func TestGPU_WhatOthersHold(t *testing.T) {
+	t.Parallel()
+	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200, Context: 4})
+	held := func(want int64) {
+		t.Helper()
+		if got := p.st.Held["CUDA0"]; got != want {
+			t.Fatalf("others hold %d bytes, want %d", got, want)
+		}
+	}
+	p.on(asks(1, onGPU("a", 90)), Sample{true})
+	p.on(p.free(150), Spawn{"a", 1})
+	held(50)
+	p.pass(resampleAfter)
+	p.on(Tick{}, Sample{})
+	p.on(p.free(140))
+	held(50) // the engine has taken 10 of its 84
+	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+	p.pass(resampleAfter)
+	p.on(Tick{}, Sample{})
+	p.on(p.free(200 - 84 - 4 - 7))
+	held(7)
 }
 
 // A load is counted with what the same one took, on the GPU as in the machine's memory.
