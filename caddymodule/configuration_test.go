@@ -46,7 +46,9 @@ func TestModelOptions_AreDescribed(t *testing.T) {
 				alias x
 				args -v
 				context_length 10
+				devices CUDA0
 				draft_model c/d
+				gpu_layers 20
 				parallel 2
 				pin
 				preload

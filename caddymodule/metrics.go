@@ -16,7 +16,7 @@ import (
 var (
 	loadsSeries     = series("loads_total", "How often the model was loaded.", "model")
 	loadTimeSeries  = series("load_seconds", "How long loading the model took, from the launch of its engine until it was ready.", "model")
-	evictionsSeries = series("evictions_total", "How often an instance of the model was unloaded for another's sake (room) or since nobody used it (ttl).", "model", "reason")
+	evictionsSeries = series("evictions_total", "How often an instance of the model was unloaded for another's sake (room), for other programs on its GPU (gpu), or since nobody used it (ttl).", "model", "reason")
 	unloadsSeries   = series("unloads_total", "How often an instance of the model was ended on request (unload), to be started with other settings (settings) or to leave room for another (sharing), because nobody waited for its load any more (abandoned), or since its process was sent a signal to end (signal).", "model", "reason")
 	crashesSeries   = series("crashes_total", "How often a loaded instance's engine ended unexpectedly or hung.", "model")
 	failuresSeries  = series("failures", "How often in a row the model has failed, while loading or loaded; 0 once it has worked.", "model")

@@ -224,8 +224,8 @@ func TestMetrics_OutliveAReload(t *testing.T) {
 		want := map[string]string{
 			`lm_loads_total{model="test/one"}`: "1", `lm_loads_total{model="test/two"}`: "1",
 			`lm_load_seconds_count{model="test/one"}`: "1", `lm_load_seconds_count{model="test/two"}`: "1",
-			`lm_evictions_total{model="test/one",reason="room"}`: "1", `lm_evictions_total{model="test/one",reason="ttl"}`: "0",
-			`lm_evictions_total{model="test/two",reason="room"}`: "0", `lm_evictions_total{model="test/two",reason="ttl"}`: "0",
+			`lm_evictions_total{model="test/one",reason="gpu"}`: "0", `lm_evictions_total{model="test/one",reason="room"}`: "1", `lm_evictions_total{model="test/one",reason="ttl"}`: "0",
+			`lm_evictions_total{model="test/two",reason="gpu"}`: "0", `lm_evictions_total{model="test/two",reason="room"}`: "0", `lm_evictions_total{model="test/two",reason="ttl"}`: "0",
 			`lm_loaded{model="test/one"}`: "0", `lm_loaded{model="test/two"}`: "1",
 			`lm_slots{model="test/one"}`: "0", `lm_slots{model="test/two"}`: "2",
 			`lm_in_flight{model="test/one"}`: "0", `lm_in_flight{model="test/two"}`: "1",

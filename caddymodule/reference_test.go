@@ -275,7 +275,7 @@ func TestReference_IsUpToDate(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("it is stale: run make reference (-want +got):\n%s", diff)
 	}
-	inJSONOnly := map[string][]string{"Engine": {"options"}, "Hub": {"url"}, "Remote": {"url"}, "Cluster": {"url"}, "Store": {"postgres_url"}, "Trusted": {"user", "scopes"}, "Warm": {"off"}}
+	inJSONOnly := map[string][]string{"App": {"gpu_memories"}, "Engine": {"options"}, "Hub": {"url"}, "Remote": {"url"}, "Cluster": {"url"}, "Store": {"postgres_url"}, "Trusted": {"user", "scopes"}, "Warm": {"off"}}
 	for typ := range used {
 		for _, field := range slices.Sorted(maps.Keys(from.fields[typ])) {
 			if !used[typ][field] && !slices.Contains(inJSONOnly[typ], field) {

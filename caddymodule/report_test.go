@@ -27,6 +27,7 @@ func everything() supervisor.Overview {
 	build := supervisor.Build{Engine: "llama.cpp", Version: "b11669"}
 	return supervisor.Overview{
 		Limits: supervisor.Limits{Instances: 8, Memory: 27 << 30, Queue: 512},
+		GPUs:   []supervisor.GPUUse{{GPU: supervisor.GPU{Name: "CUDA0", Total: 24 << 30, Budget: 20 << 30}, Held: 2 << 30}},
 		Instances: []supervisor.Info{
 			{
 				ID: "a/idle", Spec: specOf("a/idle", nil), Status: supervisor.Ready, LoadTime: 1500 * time.Millisecond,

@@ -81,6 +81,24 @@ func TestOverview_Table(t *testing.T) {
 	}
 }
 
+// What isn't wholly on a GPU is said, and what other programs hold of it.
+func TestOverview_GPU(t *testing.T) {
+	t.Parallel()
+	var o resource.Overview
+	if err := json.Unmarshal([]byte(goldenOverview(t, "everything")), &o); err != nil {
+		t.Fatal(err)
+	}
+	o.Instances[0].Placement = "CUDA0"
+	o.Instances[1].Placement, o.Instances[1].Split = "27 of 33 layers on CUDA0 (82 % of the weights)", true
+	o.Faults = []string{"The engine llama.cpp can't use CUDA1 in its sandbox."}
+	o.Devices[1].Budget, o.Devices[1].Held, o.Devices[1].Claimed = 20<<30, 2<<30, 18<<30
+	var wide bytes.Buffer
+	if err := writeOverview(&wide, &o, true); err != nil {
+		t.Fatal(err)
+	}
+	wantGolden(t, "ps_gpu_wide.golden", wide.String())
+}
+
 func TestOverview_FitsATerminal(t *testing.T) {
 	t.Parallel()
 	var o resource.Overview

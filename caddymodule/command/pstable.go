@@ -96,6 +96,9 @@ func sentence(text io.StringWriter, format string, values ...any) {
 	_, _ = text.WriteString(strings.TrimRight(fmt.Sprintf(format, values...), ". \n") + ".\n") // to memory
 }
 
+// placementTitle is the title of the column that is shown only if there is a choice of where a model is.
+const placementTitle = "ON"
+
 // psColumns are the columns of the table. Those that aren't wide fit a terminal of 80 columns.
 var psColumns = []struct {
 	title  string
@@ -114,7 +117,7 @@ var psColumns = []struct {
 		return strconv.Itoa(in.ContextLength)
 	}},
 	{"MEMORY", false, func(in *resource.OverviewInstance, _ time.Time) string { return size(in.Memory) }},
-	{"ON", true, func(in *resource.OverviewInstance, _ time.Time) string { return orDash(in.Placement) }},
+	{placementTitle, true, func(in *resource.OverviewInstance, _ time.Time) string { return orDash(in.Placement) }},
 	{"RESIDENT", true, func(in *resource.OverviewInstance, _ time.Time) string {
 		if in.Resident == 0 {
 			return "-"
@@ -142,10 +145,11 @@ var psColumns = []struct {
 
 func writeInstances(to io.Writer, r *resource.Overview, isWide bool) {
 	table := newTable(to)
+	isPlaced := slices.ContainsFunc(r.Instances, func(in resource.OverviewInstance) bool { return in.Placement != "" })
 	row := func(cell func(column int) string) {
 		var cells []string
 		for i := range psColumns {
-			if isWide || !psColumns[i].isWide {
+			if (isWide || !psColumns[i].isWide) && (isPlaced || psColumns[i].title != placementTitle) {
 				cells = append(cells, cell(i))
 			}
 		}
