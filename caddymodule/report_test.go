@@ -32,7 +32,7 @@ func everything() supervisor.Overview {
 			{
 				ID: "a/idle", Spec: specOf("a/idle", nil), Status: supervisor.Ready, LoadTime: 1500 * time.Millisecond,
 				LoadedAt: noon.Add(-2 * time.Hour), LastUsed: noon.Add(-10 * time.Second), Expires: noon.Add(time.Hour - 10*time.Second),
-				Memory: 4 << 30, Resident: 3 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
+				Memory: 4 << 30, OnGPUs: []supervisor.DeviceMemory{{Device: "CUDA0", Bytes: 3 << 30}}, Resident: 1 << 30, PID: 101, Address: "127.0.0.1:4001", Build: build,
 			},
 			{
 				ID: "a/idle:2", Spec: specOf("a/idle", func(s *supervisor.Spec) { s.TTL, s.Pinned = 0, true }), Status: supervisor.Ready, InUse: 3,

@@ -65,10 +65,10 @@ func (i Info) Workers() []DeviceMemory {
 
 // Devices returns how the Memory of the instance is spread over the devices of this machine, the machine's memory first; nil: it isn't known.
 func (i Info) Devices() []DeviceMemory {
-	if i.Build.Devices == nil && len(i.onGPUs) == 0 {
+	if i.Build.Devices == nil && len(i.OnGPUs) == 0 {
 		return nil
 	}
-	taken := load{memory: i.Memory - load{gpus: i.onGPUs}.bytes(), gpus: i.onGPUs}
+	taken := load{memory: i.Memory - load{gpus: i.OnGPUs}.bytes(), gpus: i.OnGPUs}
 	for _, d := range i.Build.Devices { // those that share the machine's memory are told apart by what the engine reports
 		if bytes := i.applied.bytesOn(d.Name); d.Unified && !d.IsCPU() && bytes > 0 {
 			taken.memory = max(0, taken.memory-bytes)

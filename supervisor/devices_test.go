@@ -18,7 +18,7 @@ func TestInfo_Devices(t *testing.T) {
 	}{
 		"only a processor":        {Info{Memory: 900, Build: Build{Devices: []Device{}}}, buffers, []DeviceMemory{{CPU, 900}}},
 		"it can't list them":      {Info{Memory: 900}, buffers, nil},
-		"GPUs":                    {Info{Memory: 900, onGPUs: []DeviceMemory{{"CUDA0", 510}, {"CUDA1", 40}}}, nil, []DeviceMemory{{CPU, 350}, {"CUDA0", 510}, {"CUDA1", 40}}},
+		"GPUs":                    {Info{Memory: 900, OnGPUs: []DeviceMemory{{"CUDA0", 510}, {"CUDA1", 40}}}, nil, []DeviceMemory{{CPU, 350}, {"CUDA0", 510}, {"CUDA1", 40}}},
 		"it shares the memory":    {Info{Memory: 900, Build: Build{Devices: shared}}, buffers, []DeviceMemory{{CPU, 390}, {"MTL0", 510}}},
 		"more than is counted":    {Info{Memory: 90, Build: Build{Devices: shared}}, buffers[:1], []DeviceMemory{{CPU, 0}, {"MTL0", 500}}},
 		"nothing is reported yet": {Info{Memory: 900, Build: Build{Devices: shared}}, nil, []DeviceMemory{{CPU, 900}}},

@@ -30,10 +30,12 @@ type Info struct {
 	Away     string    // why its remote can't be reached; empty: it can, or there is none
 	Held     time.Time // until when its remote wants fewer requests; zero: it doesn't
 	Smaller  bool      // it was loaded in a smaller size to leave room for other models
-	applied  Applied
-	on       Placement
-	onGPUs   []DeviceMemory
-	workers  []string // the addresses that Spec.RPC stands for; nil before it is launched
+
+	OnGPUs []DeviceMemory // the part of Memory that is on GPUs with memory of their own
+
+	applied Applied
+	on      Placement
+	workers []string // the addresses that Spec.RPC stands for; nil before it is launched
 }
 
 // OnMachine returns the part of Memory that is counted against the machine's.
@@ -172,7 +174,7 @@ func (s *Supervisor) info(in *Instance) Info {
 	info := Info{
 		ID: in.ID, Gen: in.Gen, Spec: in.Spec, Status: in.Status, InUse: in.InUse, Leaving: in.Leaving, Progress: in.Progress,
 		LoadTime: in.LoadTime, LastUsed: in.LastUsed, Expires: in.Expires(), Memory: in.load().bytes(), Resident: in.Resident,
-		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied, on: in.On, onGPUs: in.OnGPUs,
+		Renewing: in.Next != nil, Smaller: in.Full != nil, applied: in.Applied, on: in.On, OnGPUs: in.OnGPUs,
 		Away: in.Away, Held: in.HeldUntil,
 	}
 	if remote := in.Spec.Remote; remote != nil {
