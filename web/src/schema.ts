@@ -1047,6 +1047,8 @@ export interface components {
             /** @description At the end. */
             load_time_seconds?: number;
             model: string;
+            /** @description At the end: where the model is, in words. Absent: nothing but the processor comes into question. */
+            placement?: string;
             /** Format: date-time */
             time: string;
             /** @enum {string} */
@@ -1134,7 +1136,7 @@ export interface components {
                 message: string;
             }[];
             /** @description What is wrong; absent if nothing is. */
-            reasons?: ("no_engine" | "store_unavailable" | "disk_full" | "model_failing" | "remote_unreachable" | "node_unreachable" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
+            reasons?: ("no_engine" | "gpu_unusable" | "store_unavailable" | "disk_full" | "model_failing" | "remote_unreachable" | "node_unreachable" | "queue_full" | "preloading" | "starting" | "shutting_down")[];
             /**
              * @description degraded: some requests can't be served; failing: none can.
              * @enum {string}
@@ -1233,6 +1235,8 @@ export interface components {
             instance_id: string;
             load_config?: components["schemas"]["LoadConfig"];
             load_time_seconds: number;
+            /** @description Where the model is, in words, if a part of it, or all, is on the processor although there is a GPU. */
+            placement?: string;
             /** @constant */
             status: "loaded";
             /** @enum {string} */
@@ -1240,21 +1244,34 @@ export interface components {
         };
         /** @description What a load would take and do. */
         LoadEstimate: {
+            /** @description The machine's memory first, then GPUs with memory of their own. */
+            devices: {
+                /** @description Of all models together, less what other programs hold; 0: unlimited. */
+                budget_bytes: number;
+                name: string;
+                /** @description 0 if it can't be loaded. */
+                needed_bytes: number;
+                /** @description By models. */
+                taken_bytes: number;
+            }[];
             /** @description It can be loaded, at once or after what the other fields say. */
             fits: boolean;
             /** @description Of the budget; null: unlimited. */
             free_bytes: number | null;
             load_config: components["schemas"]["LoadConfig"];
             memory: components["schemas"]["MemoryEstimate"];
-            /** @description Of all models together; null: unlimited. */
+            /** @description Of all models together in the machine's memory; null: unlimited. */
             memory_budget_bytes: number | null;
             model: string;
             /** @description Requests that it would answer at a time. */
             parallel: number;
+            /** @description Where it would be, in words. Absent: there is no choice, or it can't be loaded. */
+            placement?: string;
             /** @description Why it can't be loaded. */
             reason?: string;
             /** @description The size in which it would be loaded, if there is no room for all of it. */
             smaller?: {
+                context_length: number;
                 parallel: number;
                 total_bytes: number;
             };
@@ -1574,10 +1591,14 @@ export interface components {
             }[];
             /** @description What runs models, the CPU first. */
             devices: {
+                /** @description That all instances may take together. Absent: unlimited, or it has no memory of its own. */
+                budget_bytes?: number;
                 /** @description By the instances whose devices are known. */
                 claimed_bytes: number;
                 /** @description Absent: unknown. */
                 free_bytes?: number;
+                /** @description By other programs, as far as that is known. */
+                held_bytes?: number;
                 /** @enum {string} */
                 kind: "cpu" | "gpu";
                 name: string;
@@ -1598,6 +1619,8 @@ export interface components {
                  */
                 retry_at: string;
             }[];
+            /** @description GPUs that engines can't use as they should, with what to do. Only for administrators. */
+            faults?: string[];
             instances: components["schemas"]["OverviewInstance"][];
             limits: {
                 /** @description 0: unlimited. */
@@ -1606,7 +1629,7 @@ export interface components {
                 /** @description Waiting requests for each model; 0: unlimited. */
                 queue: number;
             };
-            /** @description Of all instances, counted against the budget. */
+            /** @description Of the machine's memory, by all instances, counted against the budget. */
             memory_bytes: number;
             /** @description The nodes of the cluster, by name. Absent if there is none. */
             nodes?: {
@@ -1679,7 +1702,7 @@ export interface components {
             load_time_seconds?: number;
             /** Format: date-time */
             loaded_at?: string;
-            /** @description Counted against the budget. */
+            /** @description Counted against the budgets, on all devices together. */
             memory_bytes: number;
             model: string;
             /** @description Who loaded it; for that owner and administrators. */
@@ -1687,6 +1710,8 @@ export interface components {
             /** @description For administrators, as the next three and engine_version. */
             pid?: number;
             pinned: boolean;
+            /** @description Where the model is, in words. Absent: nothing but the processor comes into question, or it isn't loaded yet. */
+            placement?: string;
             /** @description Of the load. */
             progress?: number;
             /** @description Why it is draining or stopping. */
@@ -1700,6 +1725,8 @@ export interface components {
             slots: number;
             /** @description It has fewer slots, or a smaller prompt cache, than it would have alone. */
             smaller?: boolean;
+            /** @description A part of it, or all, is on the processor although there is a GPU: it is many times slower. */
+            split?: boolean;
             /** @enum {string} */
             status: "starting" | "loading" | "ready" | "draining" | "stopping" | "unreachable";
             /** @description How long it may be idle; 0: it stays loaded. */

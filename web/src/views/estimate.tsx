@@ -39,6 +39,16 @@ export function Estimate({ of: e }: { of: LoadEstimate }) {
 				{confidence[0]?.toUpperCase() + confidence.slice(1)}. Context of {formatNumber(e.load_config.context_length)} tokens, {formatNumber(e.parallel)} at a time.
 				{e.free_bytes !== null && e.memory_budget_bytes !== null && ` ${formatBytes(e.free_bytes)} of the budget of ${formatBytes(e.memory_budget_bytes)} are free.`}
 			</p>
+			{e.devices.length > 1 && (
+				<ul class="legend">
+					{e.devices.map((d) => (
+						<li key={d.name}>
+							<strong>{d.name}</strong> {formatBytes(d.needed_bytes)} <span class="tabular muted">{d.budget_bytes > 0 && `of ${formatBytes(d.budget_bytes)}, `}{formatBytes(d.taken_bytes)} taken by models</span>
+						</li>
+					))}
+				</ul>
+			)}
+			{e.placement && <p class="hint">It would be on: {e.placement}.</p>}
 			<Effects of={e} />
 		</div>
 	);

@@ -33,7 +33,9 @@ export function InstanceState({ of: i }: { of: OverviewInstance }) {
 			{i.remote && <Badge>On {i.remote}</Badge>}
 			{i.pinned && <Badge>Pinned</Badge>}
 			{i.smaller && <Badge tone="warning">Reduced</Badge>}
+			{i.split && <Badge tone="warning">Not wholly on the GPU</Badge>}
 			{i.renewing && <Badge>New settings soon</Badge>}
+			{i.placement && <span class="hint">{i.placement}</span>}
 			{i.reason && <span class="hint">{i.reason}</span>}
 		</span>
 	);

@@ -66,7 +66,7 @@ export function LoadDialog({ model, onClose }: { model: Model; onClose: () => vo
 		setError(null);
 		try {
 			const loaded = await stream(body, setProgress);
-			toast(`${loaded.instance_id} is loaded, after ${formatDuration(loaded.load_time_seconds)}.`);
+			toast(`${loaded.instance_id} is loaded, after ${formatDuration(loaded.load_time_seconds)}${loaded.placement ? `, and not wholly on the GPU: ${loaded.placement}` : ""}.`);
 			onClose();
 		} catch (failure) {
 			if (isAbort(failure)) return;

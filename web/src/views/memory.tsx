@@ -43,6 +43,11 @@ function Trouble({ of: o }: { of: Overview }) {
 	const now = useNow();
 	return (
 		<>
+			{o.faults?.map((fault) => (
+				<Note key={fault} kind="warning">
+					{fault}
+				</Note>
+			))}
 			{o.failing.map((f) => (
 				<Note key={f.model} kind="error">
 					<span>
@@ -72,11 +77,20 @@ const here = (o: Overview): OverviewInstance[] => o.instances.filter((i) => !i.r
 const shadeOf = (o: Overview, id: string): number => Math.max(0, here(o).findIndex((i) => i.id === id)) % 5;
 const free = 5; // the shade of what others use
 
+type Device = NonNullable<Overview["devices"]>[number];
+
+/** Whether a device has memory of its own, which doesn't count against the machine's budget. */
+const hasOwnMemory = (d: Device): boolean => d.kind === "gpu" && !d.unified;
+
+/** What an instance takes of a device. */
+const amountOn = (i: OverviewInstance, device: string): number => i.devices?.find((d) => d.name === device)?.memory_bytes ?? 0;
+
 function Budget({ of: o }: { of: Overview }) {
 	const { memory_budget_bytes: budget } = o.limits;
-	const parts: Part[] = here(o).map((i) => ({ name: i.id, amount: i.memory_bytes, shade: shadeOf(o, i.id) }));
+	const own = (o.devices ?? []).filter(hasOwnMemory);
+	const parts: Part[] = here(o).map((i) => ({ name: i.id, amount: own.reduce((rest, d) => rest - amountOn(i, d.name), i.memory_bytes), shade: shadeOf(o, i.id) }));
 	return (
-		<Section title="Budget">
+		<Section title={own.length > 0 ? "Budget of the machine's memory" : "Budget"}>
 			<Measure name={budget > 0 ? "All models" : "All models, without a budget"} used={o.memory_bytes} total={budget || o.memory_bytes} parts={parts} />
 		</Section>
 	);
@@ -89,15 +103,18 @@ function Devices({ of: o }: { of: Overview }) {
 		<Section title="Devices">
 			<div class="stack">
 				{devices.map((d) => {
-					const parts: Part[] = here(o).flatMap((i) => {
-						const on = i.devices?.find((x) => x.name === d.name);
-						return on && on.memory_bytes > 0 ? [{ name: i.id, amount: on.memory_bytes, shade: shadeOf(o, i.id) }] : [];
-					});
-					const others = d.free_bytes === undefined ? 0 : Math.max(0, d.total_bytes - d.free_bytes - parts.reduce((sum, p) => sum + p.amount, 0));
-					if (others > 0) parts.push({ name: "Everything else", amount: others, shade: free });
-					return (
-						<Measure key={d.name} name={d.name} badge={<Badge>{d.kind === "gpu" ? (d.unified ? "GPU, shared memory" : "GPU") : "CPU"}</Badge>} used={d.free_bytes === undefined ? d.claimed_bytes : d.total_bytes - d.free_bytes} total={d.total_bytes} parts={parts} />
+					const parts: Part[] = here(o).map((i) => ({ name: i.id, amount: amountOn(i, d.name), shade: shadeOf(o, i.id) })).filter((p) => p.amount > 0);
+					const claimed = parts.reduce((sum, p) => sum + p.amount, 0);
+					const others = hasOwnMemory(d) ? (d.held_bytes ?? 0) : d.free_bytes === undefined ? 0 : Math.max(0, d.total_bytes - d.free_bytes - claimed);
+					if (others > 0) parts.push({ name: hasOwnMemory(d) ? "Other programs" : "Everything else", amount: others, shade: free });
+					const used = hasOwnMemory(d) ? claimed + others : d.free_bytes === undefined ? d.claimed_bytes : d.total_bytes - d.free_bytes;
+					const badge = (
+						<>
+							<Badge>{d.kind === "gpu" ? (d.unified ? "GPU, shared memory" : "GPU") : "CPU"}</Badge>
+							{d.budget_bytes !== undefined && <span class="hint">at most {formatBytes(d.budget_bytes)} for models</span>}
+						</>
 					);
+					return <Measure key={d.name} name={d.name} badge={badge} used={used} total={d.total_bytes} parts={parts} />;
 				})}
 			</div>
 		</Section>

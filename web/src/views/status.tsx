@@ -33,6 +33,7 @@ const meanings: Record<string, string> = {
 	no_engine: "No engine is installed: lmcaddy runtime get llama.cpp installs one.",
 	store_unavailable: "The store of conversations and tokens can't be used.",
 	disk_full: "The disk is full.",
+	gpu_unusable: "A GPU isn't used as it should be: models are on the processor, or their engine runs without its sandbox.",
 	model_failing: "A model fails to load or to answer: Memory says which one and why.",
 	queue_full: "The queue of a model is full: further requests for it are refused.",
 	preloading: "Models that are preloaded aren't ready yet.",
