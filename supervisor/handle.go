@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -98,7 +99,7 @@ func (s *Supervisor) carryOut(effect Effect) {
 		in := s.state.find(e.Gen)
 		s.counts.loaded(in.Spec.Model.Key, in.LoadTime)
 		s.measureLoad(in)
-		s.log.Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.load().bytes()), "on", describe(&in.On, &in.Applied))
+		logOn(s.log, describe(&in.On, &in.Applied)).Info("model loaded", "instance", in.ID, "load_time", in.LoadTime, "memory", size(in.load().bytes()))
 		s.warnSplit(in)
 	case Crashed:
 		s.counts.crashed(e.Key)
@@ -121,8 +122,8 @@ func (s *Supervisor) reply(waiter uint64, a answer) {
 func (s *Supervisor) spawn(e Spawn) {
 	in := s.state.find(e.Gen)
 	log := s.log.With("instance", in.ID)
-	log.Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
-		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.load().bytes()), "gpus", in.On.Devices)
+	logOn(log, in.On.String()).Info("loading model", "file", in.Spec.Model.Path, "context_length", in.Spec.ContextLength, "parallel", in.Spec.Parallel,
+		"prompt_cache", size(in.Spec.PromptCache), "smaller", in.Full != nil, "memory", size(in.load().bytes()))
 	p := newProcess(e.Gen, log, s.options, func(ev Event) { s.send(ev) })
 	s.running[e.Gen] = p
 	p.pulse = p.newPulse(s.engines[in.Spec.Engine], in.Spec)
@@ -146,6 +147,14 @@ func (s *Supervisor) stop(e Stop) {
 		p.endingAt = time.Now()
 		p.stop()
 	}
+}
+
+// logOn adds where a model is to a record, if there is a choice.
+func logOn(log *slog.Logger, where string) *slog.Logger {
+	if where == "" {
+		return log
+	}
+	return log.With("on", where)
 }
 
 // warnSplit logs that a model that could be on a GPU is at least partly on the processor, which is many times slower.
