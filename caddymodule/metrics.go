@@ -191,7 +191,7 @@ func sumUp(o supervisor.Overview, counts map[string]supervisor.Counts) map[strin
 		m.inFlight += in.InUse
 		m.resident += in.Resident
 		m.claim += in.OnMachine()
-		for _, d := range in.OnGPUs() {
+		for _, d := range in.OnGPUs {
 			m.onGPUs[d.Device] += d.Bytes
 		}
 		if in.IsLoaded() {

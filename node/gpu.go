@@ -96,6 +96,15 @@ func (n *Node) lookAgain(spec *supervisor.Spec) {
 	n.background.Go(n.lookAtDevices)
 }
 
+// lookEvery is how often engines are asked again whose GPUs can't be used as they should: a driver may be back.
+const lookEvery = 30 * time.Second
+
+func (n *Node) lookForLost() {
+	if len(n.DeviceFaults()) > 0 {
+		n.lookAtDevices()
+	}
+}
+
 // JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused means
 // that its models are on the processor.
 func JudgeDevices(engine string, r *supervisor.DeviceReport, sandbox supervisor.Toggle, isExposed bool) (fault string, refused bool) {

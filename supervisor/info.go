@@ -39,10 +39,7 @@ type Info struct {
 }
 
 // OnMachine returns the part of Memory that is counted against the machine's.
-func (i *Info) OnMachine() int64 { return i.Memory - load{gpus: i.onGPUs}.bytes() }
-
-// OnGPUs returns the part of Memory that is counted against GPUs with memory of their own.
-func (i *Info) OnGPUs() []DeviceMemory { return i.onGPUs }
+func (i *Info) OnMachine() int64 { return i.Memory - load{gpus: i.OnGPUs}.bytes() }
 
 // IsLoaded reports whether the instance can answer, or did until it was told to end. One of a remote also has to be loaded there, as far as
 // the remote tells.
