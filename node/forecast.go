@@ -33,6 +33,7 @@ func (n *Node) Forecast(ctx context.Context, m catalog.Model, o LoadOptions) (Fo
 		return Forecast{}, err
 	}
 	n.askWorkers(ctx, n.engineOf(&m), n.settingsOf(n.settings.Load(), m.Key).RPC)
+	n.seekLost()
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return Forecast{}, err

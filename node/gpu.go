@@ -24,7 +24,7 @@ type engineDevices struct {
 	build string // the path of the executable that was asked
 	supervisor.DeviceReport
 	refused bool     // GPUs that it sees only without the sandbox aren't used
-	known   []string // the names of the GPUs that it has ever found
+	lost    []string // names of GPUs that this process has seen, and that are gone
 	fault   string   // what is wrong, and what to do; empty: nothing
 }
 
@@ -56,7 +56,10 @@ func (n *Node) lookAtDevices() {
 		d := engineDevices{build: build.Path, DeviceReport: supervisor.FindDevices(ctx, e.process, build, sandbox, es.Readable)}
 		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
 		before := found[name]
-		d.remember(&before)
+		if d.lost = lost(&before, &d); len(d.lost) > 0 {
+			d.fault = strings.TrimSpace(fmt.Sprintf("The engine %s doesn't find %s any more, which makes models many times slower. See whether the driver still works "+
+				"(nvidia-smi, vulkaninfo). Each load looks for it again; if it was removed for good, restart the server. %s", e.Name, strings.Join(d.lost, ", "), d.fault))
+		}
 		if d.fault != "" && d.fault != before.fault {
 			n.log.Warn(d.fault, "engine", e.Name)
 		}
@@ -66,26 +69,40 @@ func (n *Node) lookAtDevices() {
 	n.devices.Store(&found)
 }
 
-// remember compares what is found with what the same executable has found before.
-func (d *engineDevices) remember(before *engineDevices) {
-	if before.build == d.build {
-		d.known = slices.Clone(before.known)
+// lost returns the names of the GPUs that an engine has found before, or had lost then, and doesn't find now.
+func lost(before, now *engineDevices) []string {
+	if before.build != now.build {
+		return nil
 	}
-	var lost []string
-	for _, name := range d.known {
-		if !slices.ContainsFunc(d.Outside, func(o supervisor.Device) bool { return o.Name == name }) {
-			lost = append(lost, name)
+	all := slices.Clone(before.lost)
+	for _, d := range before.Outside {
+		if !d.IsCPU() && !slices.Contains(all, d.Name) {
+			all = append(all, d.Name)
 		}
 	}
-	for _, o := range d.Outside {
-		if !o.IsCPU() && !slices.Contains(d.known, o.Name) {
-			d.known = append(d.known, o.Name)
+	return slices.DeleteFunc(all, func(name string) bool {
+		return slices.ContainsFunc(now.Outside, func(d supervisor.Device) bool { return d.Name == name })
+	})
+}
+
+// seekLost looks for GPUs that are gone before a model is loaded: they may be back.
+func (n *Node) seekLost() {
+	if n.hasLost() {
+		n.lookAtDevices()
+	}
+}
+
+func (n *Node) hasLost() bool {
+	found := n.devices.Load()
+	if found == nil {
+		return false
+	}
+	for _, d := range *found {
+		if len(d.lost) > 0 {
+			return true
 		}
 	}
-	if len(lost) > 0 && d.fault == "" {
-		d.fault = fmt.Sprintf("The engine no longer finds %s. See whether the driver works (nvidia-smi, vulkaninfo): after an update, or if the GPU has "+
-			"fallen off the bus, restart the machine.", strings.Join(lost, ", "))
-	}
+	return false
 }
 
 // lookAgain looks at the devices again after an engine that may use GPUs has ended unexpectedly. It doesn't wait.
@@ -94,15 +111,6 @@ func (n *Node) lookAgain(spec *supervisor.Spec) {
 		return
 	}
 	n.background.Go(n.lookAtDevices)
-}
-
-// lookEvery is how often engines are asked again whose GPUs can't be used as they should: a driver may be back.
-const lookEvery = 30 * time.Second
-
-func (n *Node) lookForLost() {
-	if len(n.DeviceFaults()) > 0 {
-		n.lookAtDevices()
-	}
 }
 
 // JudgeDevices decides what becomes of GPUs that an engine sees only without its sandbox, and says what is wrong; empty: nothing. Refused means

@@ -215,6 +215,7 @@ func (n *Node) Load(ctx context.Context, m catalog.Model, o LoadOptions, notifie
 	if err := n.checkID(o.ID, m.Key); err != nil {
 		return supervisor.Info{}, err
 	}
+	n.seekLost()
 	spec, err := n.spec(ctx, m, o)
 	if err != nil {
 		return supervisor.Info{}, err

@@ -143,7 +143,6 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	n.background.Go(func() { n.every(sweepEvery, n.sweeping, n.sweep) })
 	n.background.Go(func() { n.every(noteUsedEvery, nil, n.note) })
 	n.background.Go(func() { n.every(renewEvery, nil, n.renewTurns) })
-	n.background.Go(func() { n.every(lookEvery, nil, n.lookForLost) })
 	n.background.Go(n.keepBeating)
 	n.background.Go(func() { n.every(recheckEvery, n.running.again, n.recheckRunning) })
 	return n

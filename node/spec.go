@@ -68,6 +68,9 @@ type madeSpec struct {
 
 // firstUse returns the Spec of a model that is loaded on first use.
 func (n *Node) firstUse(ctx context.Context, m *catalog.Model, d Demand) (*supervisor.Spec, error) {
+	if n.hasLost() && !slices.ContainsFunc(n.Instances(), func(in supervisor.Info) bool { return in.Spec.Model.Key == m.Key }) {
+		n.seekLost()
+	}
 	options := LoadOptions{Draft: d.Draft, Owner: d.Owner}
 	if d.ContextLength != 0 {
 		options.TTL, options.ContextLength = d.TTL, d.ContextLength

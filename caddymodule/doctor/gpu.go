@@ -41,14 +41,14 @@ func checkGPU(ctx context.Context, s *Subject) []Finding {
 	if err != nil {
 		return found // the check of engines says why
 	}
-	if !hasGPU && len(build.Devices) == 0 {
-		return append(found, ok(noGPU)...)
-	}
 	if faults := s.deviceFaults(ctx, setup, build); len(faults) > 0 {
 		for _, fault := range faults {
 			found = append(found, one(Problem, fault, "")...)
 		}
 		return found
+	}
+	if !hasGPU && len(build.Devices) == 0 {
+		return append(found, ok(noGPU)...)
 	}
 	return append(found, ofVariant(hardware, engine, build)...)
 }
