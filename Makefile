@@ -72,6 +72,10 @@ release: ## Builds a release into dist: archives, .deb, .rpm, lists of component
 # The packages that are tested with the race detector: those below Caddy, without translate, which has no goroutines.
 RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store ./supervisor/... ./warm
 
+# Runs tests of e2e; its arguments say which.
+E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
+	go test $(TEST_FLAGS) -p 1 -parallel 6 -count 1 -timeout 90m
+
 # What the tests need is downloaded while the program is compiled. The end-to-end tests mostly wait, so the others run beside them.
 .PHONY: test
 test: ## Sets everything up and runs every test
@@ -92,10 +96,11 @@ set-up: ## Installs what the tests need besides Go and an engine
 	tools/chromium.sh
 
 .PHONY: test-packages
-test-packages: ## Runs test-rest, test-race and test-tools
+test-packages: ## Runs test-rest, test-race, test-tools and test-gpu
 	$(MAKE) test-rest
 	$(MAKE) test-race
 	$(MAKE) test-tools
+	$(MAKE) test-gpu
 
 .PHONY: test-unit
 test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL and Python
@@ -124,8 +129,12 @@ test-tools: ## Runs the tests of the small models' recipe
 .PHONY: test-e2e
 test-e2e: build set-up ## Runs the end-to-end tests: the built binary, a real llama-server, the shipped model
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
-	cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-		go test $(TEST_FLAGS) -p 1 -parallel 6 -count 1 -timeout 90m ./...
+	$(E2E) -skip '^TestGPU_' ./...
+
+.PHONY: test-gpu
+test-gpu: build ## Runs the end-to-end tests of GPUs, on devices that the processor computes
+	tools/lavapipe.sh
+	$(E2E) -run '^TestGPU_' .
 
 .PHONY: release-test
 release-test: build ## Makes a release twice, installs it into new systems, builds the image; root, Debian, twenty minutes

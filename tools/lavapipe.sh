@@ -1,7 +1,7 @@
 #!/bin/sh
 # Provides a second and a third device to compute on, without a GPU: llama-server with its Vulkan backend, and Mesa's lavapipe, a Vulkan
 # device that the processor computes. Prints what a test must set, as NAME=value. If there is no lavapipe on a Debian-family system, root installs it. The
-# runtime is in a home of its own, .cache/lavapipe, with bin/lmcaddy as it gets it from Debian's packages.
+# runtime is in a home of its own, .cache/lavapipe, as bin/lmcaddy, or $LMCADDY_BIN, gets it from Debian's packages.
 #
 # GGML_VK_VISIBLE_DEVICES=0 makes one device, Vulkan0, and 0,0 makes two, Vulkan0 and Vulkan1, of 2 GiB each. Without it, llama-server leaves
 # devices on the processor out. Free memory is always 2 GiB, whatever is loaded.
@@ -33,9 +33,9 @@ engine() {
 	return 1
 }
 
-# warm makes Mesa compile what tinychat needs, in the sandbox and with the options that lmcaddy gives: this takes half a minute, and is kept in the
+# compile makes Mesa compile what tinychat needs, which takes half a minute on an idle machine: each test would do it otherwise. It is kept in the
 # home's cache/engines.
-warm() {
+compile() {
 	mkdir -p "$home/models/lmcaddy"
 	ln -sfn "$root/testdata/models/lmcaddy/tinychat" "$home/models/lmcaddy/tinychat"
 	"$bin" serve --listen 127.0.0.1:0 >"$home/serve.log" 2>&1 &
@@ -49,11 +49,12 @@ warm() {
 	"$bin" stop >/dev/null
 	wait "$server" || true
 	trap - EXIT
+	touch "$home/compiled"
 }
 
 if ! driver >/dev/null; then
 	if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-		echo "the tests with several devices need lavapipe (Debian: apt-get install mesa-vulkan-drivers)" >&2
+		echo "the tests with GPUs need Mesa's lavapipe (Debian: apt-get install mesa-vulkan-drivers; Fedora: dnf install mesa-vulkan-drivers)" >&2
 		exit 1
 	fi
 	export DEBIAN_FRONTEND=noninteractive
@@ -66,12 +67,16 @@ if ! engine >/dev/null; then
 	mkdir -p -m 700 "$home"
 	"$bin" runtime get llama.cpp --variant vulkan >&2
 fi
-"$(engine)" --list-devices 2>&1 | grep -q '^ *Vulkan0: ' || {
-	echo "$(engine) --list-devices doesn't list lavapipe" >&2
+devices=$("$(engine)" --list-devices 2>&1) || true
+case $devices in
+*Vulkan0:*) ;;
+*)
+	printf '%s --list-devices does not list lavapipe, which %s names:\n%s\n' "$(engine)" "$VK_DRIVER_FILES" "$devices" >&2
 	exit 1
-}
-if [ ! -d "$home/cache/engines/mesa_shader_cache" ]; then
-	warm
+	;;
+esac
+if [ ! -e "$home/compiled" ]; then
+	compile
 fi
 echo "LMCADDY_LAVAPIPE_RUNTIMES=$home/runtimes"
 echo "LMCADDY_LAVAPIPE_CACHE=$home/cache/engines/mesa_shader_cache"
