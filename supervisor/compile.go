@@ -31,15 +31,19 @@ func (p *process) toCompile(engine Process, l *Launch, b Build) *compiling {
 	if c.path, c.body = compiler.Compile(l); c.path == "" {
 		return nil
 	}
-	kind := fmt.Sprintf("%q %q %q %q %d", b.Version, l.Model.Architecture, l.Model.Quantization.Name, l.Engine, l.FlashAttention)
-	for _, d := range b.Devices {
-		kind += fmt.Sprintf(" %q", d.Title)
-	}
+	kind := fmt.Sprintf("%q %q %q %q %d %q", b.Version, l.Model.Architecture, l.Model.Quantization.Name, l.Engine, l.FlashAttention, titles(b.Devices))
 	c.mark = filepath.Join(p.options.Cache, "compiled", fmt.Sprintf("%x", sha256.Sum256([]byte(kind)))[:16])
 	if _, err := os.Stat(c.mark); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return c
+}
+
+func titles(devices []Device) (all []string) {
+	for _, d := range devices {
+		all = append(all, d.Title)
+	}
+	return all
 }
 
 // compile has the engine's code compiled, and then says that the model is ready. If that fails, so will a request, which is then told why.

@@ -70,7 +70,7 @@ func missing(all, some []Device) (names []string) {
 func listDevices(ctx context.Context, lister DeviceLister, b Build, level *SandboxLevel, readable []string) []Device {
 	l := Launch{Spec: &Spec{Unconfined: level == nil, Readable: readable}}
 	if level != nil {
-		l.Spec.Sandbox = *level
+		l.Sandbox = *level
 	}
 	query := Cmd{Path: b.Path, Args: slices.Concat(b.Args, lister.ListDevices(b)), Env: engine.Environment(b.Script)}
 	out, _ := queryConfined(ctx, l, query, b)

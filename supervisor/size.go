@@ -95,7 +95,7 @@ func (s *stepper) plans(spec *Spec, need ContextNeed) ([]loadPlan, *Error) {
 	if len(gpus) > 0 {
 		size := s.st.sizeOf(smallest)
 		if least := s.st.split(smallest, gpus, size, fixed); s.st.fits(fixed.plus(least.need), least.need) {
-			beside := s.st.taken(func(in *Instance) bool { return stays(in) && !(in.isEvictable() && in.InUse == 0) })
+			beside := s.st.taken(func(in *Instance) bool { return stays(in) && (!in.isEvictable() || in.InUse > 0) })
 			return []loadPlan{s.st.split(smallest, gpus, size, beside.plus(s.reserved))}, nil
 		}
 	}

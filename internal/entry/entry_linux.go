@@ -30,11 +30,11 @@ const numbers = 7
 
 // Env returns the entry as an element of an environment.
 func (e *Entry) Env() string {
-	s := variable + "="
+	var fields []string
 	for _, n := range [numbers]uint64{uint64(e.Ruleset), uint64(e.Status), e.Rights, uint64(e.Death), uint64(e.Parent), e.Ignored, e.Blocked} { //nolint:gosec // none is negative
-		s += strconv.FormatUint(n, 10) + " "
+		fields = append(fields, strconv.FormatUint(n, 10))
 	}
-	return s + e.Self + " " + e.Path
+	return variable + "=" + strings.Join(append(fields, e.Self, e.Path), " ")
 }
 
 func parse(value string) (*Entry, error) {
@@ -76,7 +76,7 @@ func init() {
 func Failure(status string) (doing string, err syscall.Errno) {
 	code, doing, _ := strings.Cut(status, " ")
 	n, _ := strconv.Atoi(code)
-	return doing, syscall.Errno(n) //nolint:gosec // error numbers are small
+	return doing, syscall.Errno(n)
 }
 
 // Values of Linux that package syscall lacks. They are the same on all architectures for which lmcaddy is built.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -65,9 +66,7 @@ func TestBox_ForAGPU(t *testing.T) {
 				want[attempt] = refused
 			}
 			want["bind stream"], want["bind seqpacket"], want["socket datagram"], want["socket SCTP"] = done, done, unknown, unknown
-			for attempt, end := range c.differs {
-				want[attempt] = end
-			}
+			maps.Copy(want, c.differs)
 			if diff := cmp.Diff(want, try(t, c.rules, attempts...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

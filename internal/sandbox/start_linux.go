@@ -53,7 +53,7 @@ func (b *Box) startByEntry(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	ruleset := os.NewFile(uintptr(fd), "ruleset") //nolint:gosec // file descriptors aren't negative
+	ruleset := os.NewFile(uintptr(fd), "ruleset")
 	defer func() { _ = ruleset.Close() }()
 
 	path, env, files := cmd.Path, cmd.Env, cmd.ExtraFiles

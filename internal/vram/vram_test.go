@@ -24,7 +24,7 @@ func TestNVIDIA(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := filepath.Join(t.TempDir(), "nvidia-smi")
-			if err := os.WriteFile(program, []byte("#!/bin/sh\n[ \"$1\" = --query-gpu=name,memory.total,memory.free ] || exit 1\n"+tt.script+"\n"), 0o700); err != nil { //nolint:gosec // it must be executable
+			if err := os.WriteFile(program, []byte("#!/bin/sh\n[ \"$1\" = --query-gpu=name,memory.total,memory.free ] || exit 1\n"+tt.script+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, nvidia(t.Context(), program)); diff != "" {
