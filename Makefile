@@ -181,6 +181,14 @@ bench: build ## Measures requests, downloads, listings and conversations, as rat
 	cd e2e/bench && LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
 		go test -count 1 -timeout 0 -full -update $(if $(BENCH_BEFORE),-before "$(abspath $(BENCH_BEFORE))")
 
+.PHONY: gpu
+gpu: build ## Measures speed, loads, memory and conversations on this machine's GPU; five minutes; GPU_DEVICES=lavapipe: tries that without one
+	tools/gpu.sh
+
+.PHONY: gpu-pack
+gpu-pack: build ## Packs what make gpu needs on a machine without Go, make and a network; GPU_RUNTIME=folder: with an engine
+	tools/gpu.sh pack $(if $(GPU_RUNTIME),"$(GPU_RUNTIME)")
+
 PROFILE     ?=
 
 .PHONY: profile
