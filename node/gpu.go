@@ -66,6 +66,15 @@ func (n *Node) lookAtDevices() {
 		found[name] = d
 	}
 	n.supervisor.Configure(n.limits(settings, &found), map[uint64]*supervisor.Spec{}) // before a Spec names the devices; what has failed before still has
+	var free []supervisor.GPUMemory
+	for _, d := range found {
+		for _, g := range d.gpus() {
+			free = append(free, supervisor.GPUMemory{Device: g.Name, Total: g.Memory, Free: g.Free})
+		}
+	}
+	if len(free) > 0 {
+		n.supervisor.Sampled(free)
+	}
 	n.devices.Store(&found)
 }
 

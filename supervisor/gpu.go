@@ -23,7 +23,7 @@ type GPUMemory struct {
 }
 
 const (
-	// sampleAge is how old the report about the GPUs may be when a load is decided.
+	// sampleAge is how old the report about the GPUs may be when a load is decided for which there isn't clearly room.
 	sampleAge = time.Second
 	// resampleAfter is the interval between reports while a model is on a GPU: other programs may need its memory.
 	resampleAfter = 10 * time.Second
@@ -174,12 +174,12 @@ func (st *State) split(spec *Spec, gpus []*GPU, size modelSize, stays load) load
 }
 
 // margins sets what the engine has to leave free of each GPU of a plan, beside what is taken. Its planner compares with what is free.
-func (st *State) margins(plan *loadPlan, taken load) {
+func (st *State) margins(plan *loadPlan, taken load, now time.Time) {
 	for _, name := range plan.on.Devices {
 		g := st.Limits.gpu(name)
 		used := bytesOf(name, taken.gpus)
 		free := g.Total - st.Held[name] - used
-		if known, ok := st.Free[name]; ok {
+		if known, ok := st.Free[name]; ok && st.isSampled(now) {
 			free = known
 		}
 		least := min(growth, g.Total/32)
@@ -228,13 +228,9 @@ func (s *stepper) sample(isUrgent bool) {
 	}
 }
 
-// knowsGPUs reports whether the last report is new enough to decide a load. Otherwise it asks for another.
-func (s *stepper) knowsGPUs() bool {
-	if !s.st.SampledAt.IsZero() && s.now.Sub(s.st.SampledAt) < sampleAge {
-		return true
-	}
-	s.sample(true)
-	return false
+// isSampled reports whether the last report is new enough to decide any load.
+func (st *State) isSampled(now time.Time) bool {
+	return !st.SampledAt.IsZero() && now.Sub(st.SampledAt) < sampleAge
 }
 
 // isRecovering reports whether memory of a GPU that seems to be held by others may be that of a process of ours that has just ended.

@@ -183,6 +183,18 @@ func TestGPU_AShorterContextRatherThanAnEviction(t *testing.T) {
 	}
 }
 
+// Where there clearly is room, a load doesn't wait for the report.
+func TestGPU_IsAskedForBesideALoadThatFits(t *testing.T) {
+	t.Parallel()
+	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200})
+	p.load(onGPU("a", 90))
+	p.pass(sampleAge)
+	p.on(asks(1, onGPU("b", 90)), Sample{true}, Spawn{"b", 2})
+	p.at(p.free(120))
+	p.pass(sampleAge)
+	p.on(asks(2, onGPU("c", 90)), Sample{true}) // what has to leave depends on the report
+}
+
 func TestGPU_IsAskedForBeforeALoad(t *testing.T) {
 	t.Parallel()
 	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200, Budget: 190})
@@ -217,6 +229,7 @@ func TestGPU_ADriverMayTakeItsTime(t *testing.T) {
 	t.Parallel()
 	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 140})
 	a := p.load(onGPU("a", 90))
+	p.at(p.free(0)) // for a moment, another program had 60
 	p.known()
 	p.on(asks(1, onGPU("b", 100)), Stop{a, ForRoom})
 	p.on(stopped(a), Sample{true})

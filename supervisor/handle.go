@@ -159,10 +159,15 @@ func logOn(log *slog.Logger, where string) *slog.Logger {
 
 // warnSplit logs that a model that could be on a GPU is at least partly on the processor, which is many times slower.
 func (s *Supervisor) warnSplit(in *Instance) {
-	if info := s.info(in); info.IsSplit() {
-		s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+
-			"choose a smaller quantization or a shorter context_length, or free memory of the GPU", "instance", in.ID, "on", info.Placed())
+	info := s.info(in)
+	if !info.IsSplit() {
+		return
 	}
+	advice := "choose a smaller quantization or a shorter context_length, or free memory of the GPU"
+	if len(s.state.usable(in.Spec)) == 0 {
+		advice = "the engine doesn't find its GPU any more"
+	}
+	s.log.Warn("a model is not wholly on the GPU, which makes it many times slower: "+advice, "instance", in.ID, "on", info.Placed())
 }
 
 // sampleGPUs reports what is taken of the GPUs' memory.

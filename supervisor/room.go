@@ -106,10 +106,13 @@ func exists(*Instance) bool { return true }
 // there is no room. The error says that there will never be room.
 func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 	gpus := s.st.usable(w.Spec)
-	if len(gpus) > 0 && !s.knowsGPUs() {
-		return nil, nil
-	}
 	plans, err := s.plans(w.Spec, w.Context)
+	if len(gpus) > 0 && !s.st.isSampled(s.now) {
+		s.sample(true)
+		if err != nil || !s.hasRoom(&plans[0]) {
+			return nil, nil
+		}
+	}
 	if len(gpus) > 0 && (err != nil || plans[0].on.isPartial()) && s.st.isRecovering(gpus, s.now) {
 		s.st.recovering = true
 		return nil, nil
@@ -121,7 +124,7 @@ func (s *stepper) launchFor(w *Waiter, id string) (*Instance, *Error) {
 	if !ok {
 		return nil, nil
 	}
-	s.st.margins(&plan, s.st.taken(exists))
+	s.st.margins(&plan, s.st.taken(exists), s.now)
 	in, spawn := s.st.launch(id, &plan, s.now)
 	if plan.spec != w.Spec {
 		in.Full = w.Spec
@@ -163,6 +166,13 @@ func (s *stepper) makeRoom(w *Waiter, plans []loadPlan) (loadPlan, bool) {
 		s.reserved = s.reserved.plus(smallest[0].need)
 	}
 	return loadPlan{}, false // later requests may go first until the lead is over
+}
+
+// hasRoom reports whether the model of a plan can wholly be loaded now by what was last reported of the GPUs. Then the next report needn't be
+// waited for: if others have taken the room meanwhile, the engine's planner says so. Just after the end of a process, its driver is asked.
+func (s *stepper) hasRoom(plan *loadPlan) bool {
+	isKnown := !s.st.SampledAt.IsZero() && !plan.on.isPartial() && s.now.Sub(s.st.FreedAt) >= recoveryTime
+	return isKnown && s.st.fits(s.st.taken(stays).plus(s.reserved).plus(plan.need), plan.need) && s.st.fits(s.st.taken(exists).plus(plan.need), plan.need)
 }
 
 // samePlans returns the plans that load a model in the same size.

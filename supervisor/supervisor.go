@@ -220,6 +220,9 @@ func (s *Supervisor) Configure(limits Limits, specs map[uint64]*Spec) {
 	s.send(Configured{limits, specs})
 }
 
+// Sampled says what was found free of the GPUs.
+func (s *Supervisor) Sampled(gpus []GPUMemory) { s.send(Sampled{gpus}) }
+
 // ConfigureRestarts sets, by id, the Specs of instances that wait for their restart.
 func (s *Supervisor) ConfigureRestarts(specs map[string]*Spec) { s.send(RestartsConfigured{specs}) }
 
