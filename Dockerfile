@@ -25,7 +25,7 @@ COPY --from=build /lmcaddy /usr/bin/lmcaddy
 # The engine is part of the image. One that "lmcaddy runtime get" downloads to the home comes first.
 RUN mkdir /usr/lib/lmcaddy \
     && LMCADDY_HOME=/usr/lib/lmcaddy lmcaddy runtime get llama.cpp --variant "$ENGINE" >/tmp/engine \
-    && ln -s "$(tail -n 1 /tmp/engine)" /usr/local/bin/llama-server \
+    && ln -s "$(grep '^/' /tmp/engine)" /usr/local/bin/llama-server && test -x /usr/local/bin/llama-server \
     && chmod -R a+rX /usr/lib/lmcaddy && rm /tmp/engine
 COPY packaging/docker/Caddyfile /etc/lmcaddy/Caddyfile
 ENV LMCADDY_HOME=/var/lib/lmcaddy
