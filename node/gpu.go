@@ -53,9 +53,9 @@ func (n *Node) lookAtDevices() {
 		if e.NoSandbox != "" {
 			sandbox = supervisor.Off
 		}
-		d := engineDevices{build: build.Path, DeviceReport: supervisor.FindDevices(ctx, e.process, build, sandbox, es.Readable)}
-		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
 		before := found[name]
+		d := engineDevices{build: build.Path, DeviceReport: supervisor.FindDevices(ctx, e.process, build, before.build != build.Path, sandbox, es.Readable)}
+		d.fault, d.refused = JudgeDevices(e.Name, &d.DeviceReport, sandbox, settings.Exposed)
 		if d.lost = lost(&before, &d); len(d.lost) > 0 {
 			d.fault = strings.TrimSpace(fmt.Sprintf("The engine %s doesn't find %s any more, which makes models many times slower. See whether the driver still works "+
 				"(nvidia-smi, vulkaninfo). Each load looks for it again; if it was removed for good, restart the server. %s", e.Name, strings.Join(d.lost, ", "), d.fault))
@@ -65,7 +65,7 @@ func (n *Node) lookAtDevices() {
 		}
 		found[name] = d
 	}
-	n.supervisor.Configure(n.limits(settings, &found), map[uint64]*supervisor.Spec{}) // before a Spec names the devices; what has failed before still has
+	n.supervisor.Configure(n.limits(n.settings.Load(), &found), map[uint64]*supervisor.Spec{}) // before a Spec names the devices; what has failed before still has
 	var free []supervisor.GPUMemory
 	for _, d := range found {
 		for _, g := range d.gpus() {

@@ -17,14 +17,17 @@ type DeviceReport struct {
 	Unconfined bool         // a launch has no sandbox
 }
 
-// FindDevices lists the devices of an engine outside the sandbox and, unless that is off, inside. If the sandbox hides a GPU, the wide level is
-// tried.
-func FindDevices(ctx context.Context, e Process, b Build, box Toggle, readable []string) DeviceReport {
+// FindDevices lists the devices of an engine outside the sandbox, unless the build was probed just now, and, unless the sandbox is off, inside. If the
+// sandbox hides a GPU, the wide level is tried.
+func FindDevices(ctx context.Context, e Process, b Build, isNew bool, box Toggle, readable []string) DeviceReport {
 	lister, ok := e.(DeviceLister)
 	if !ok || lister.ListDevices(b) == nil {
 		return DeviceReport{Usable: b.Devices, Outside: b.Devices, Unconfined: box == Off}
 	}
-	r := DeviceReport{Outside: listDevices(ctx, lister, b, nil, nil)}
+	r := DeviceReport{Outside: b.Devices}
+	if !isNew {
+		r.Outside = listDevices(ctx, lister, b, nil, nil)
+	}
 	r.Usable = r.Outside
 	if _, err := sandbox.State(); err != nil || box == Off {
 		r.Unconfined = true
