@@ -13,7 +13,7 @@ type Overview struct {
 	Failing   []OverviewFault    `json:"failing"`          // models that have failed and haven't worked since, sorted by key
 	Waiting   map[string]int     `json:"waiting"`          // requests, by key of the model
 	Devices   []OverviewDevice   `json:"devices"`          // the CPU first
-	Faults    []string           `json:"faults,omitempty"` // GPUs that engines can\'t use as they should, with what to do; only an administrator sees them
+	Faults    []string           `json:"faults,omitempty"` // GPUs that engines can't use as they should, with what to do; only an administrator sees them
 	Remotes   []OverviewRemote   `json:"remotes,omitempty"`
 	Nodes     []OverviewNode     `json:"nodes,omitempty"` // of the cluster, by name
 }
