@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,6 +151,9 @@ func showing(t *testing.T, self string, cmd *exec.Cmd) string {
 // changing matches what differs between any two processes in what the system says about them.
 var changing = regexp.MustCompile(`(?m)^(Pid|Tgid|Ngid|PPid|NSpid|NStgid|NSpgid|Vm.*|Rss.*|.*ctxt_switches|SigQ|Cpus_allowed.*|HugetlbPages):.*\n`)
 
+// ignored matches the signals that a process ignores, in hexadecimal digits.
+var ignored = regexp.MustCompile(`(?m)^SigIgn:\t(\w+)$`)
+
 // A program that is started by way of an entry finds everything as one that is started at once, but for the descriptor that keeps the
 // inode of its files. Not parallel: it changes what the process ignores.
 func TestSelf_TheProgramFindsAllAsElse(t *testing.T) {
@@ -173,7 +177,7 @@ func TestSelf_TheProgramFindsAllAsElse(t *testing.T) {
 			func() *exec.Cmd {
 				return exec.Command("/bin/cat", "/proc/self/status", "/proc/self/limits", "/proc/self/cmdline")
 			},
-			[]string{"Umask:\t0027\n", "SigBlk:\t0000000000004000\n", "SigIgn:\t0000000000001200\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n", "another name\x00"},
+			[]string{"Umask:\t0027\n", "SigBlk:\t0000000000004000\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n", "another name\x00"},
 			"",
 		},
 	} {
@@ -182,6 +186,12 @@ func TestSelf_TheProgramFindsAllAsElse(t *testing.T) {
 			for _, part := range c.has {
 				if !strings.Contains(want, part) {
 					t.Errorf("there is no %q in\n%s", part, want)
+				}
+			}
+			if m := ignored.FindStringSubmatch(want); m != nil { // this process may ignore others, too, as below nohup
+				const both = 1<<(syscall.SIGPIPE-1) | 1<<(syscall.SIGUSR1-1)
+				if set, err := strconv.ParseUint(m[1], 16, 64); err != nil || set&both != both {
+					t.Errorf("it ignores the signals %s", m[1])
 				}
 			}
 			if diff := cmp.Diff(want+c.more, changing.ReplaceAllString(showing(t, self, c.command()), "")); diff != "" {

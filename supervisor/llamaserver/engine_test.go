@@ -15,7 +15,7 @@ import (
 
 func TestEngine_Choices(t *testing.T) {
 	t.Parallel()
-	chat := supervisor.Choices{ContextLength: true, Parallel: true, BatchSize: true, FlashAttention: true, OffloadKV: true, Draft: true, PromptCache: true}
+	chat := supervisor.Choices{ContextLength: true, Parallel: true, Devices: true, BatchSize: true, FlashAttention: true, OffloadKV: true, Draft: true, PromptCache: true}
 	mixed := chat
 	mixed.Experts = true
 	for name, tt := range map[string]struct {
@@ -24,7 +24,7 @@ func TestEngine_Choices(t *testing.T) {
 	}{
 		"chat":                 {catalog.Model{Type: catalog.TypeLLM}, chat},
 		"a mixture of experts": {catalog.Model{Type: catalog.TypeLLM, Experts: 8}, mixed},
-		"embeddings":           {catalog.Model{Type: catalog.TypeEmbedding, Experts: 8}, supervisor.Choices{ContextLength: true, Parallel: true}},
+		"embeddings":           {catalog.Model{Type: catalog.TypeEmbedding, Experts: 8}, supervisor.Choices{ContextLength: true, Parallel: true, Devices: true}},
 	} {
 		if diff := cmp.Diff(tt.want, Engine().Choices(&tt.model)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
