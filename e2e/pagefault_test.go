@@ -134,6 +134,10 @@ var hostileAnswers = map[string]string{
 	"a long block":    "```js\n" + strings.Repeat("const x = 1;\n", 80_000),
 }
 
+// mostPause is how long the page may not react, in milliseconds, on a machine that other tests keep busy. Where work grows with the square of a
+// text's length, it takes minutes.
+const mostPause = 20_000
+
 // TestPageChat_Hostile: whatever an answer says, nothing of it runs, nothing is loaded from elsewhere (which the tab's own checks find),
 // and the page can be used.
 func TestPageChat_Hostile(t *testing.T) {
@@ -171,7 +175,7 @@ func TestPageChat_Hostile(t *testing.T) {
 		if seen.Text == "" {
 			t.Errorf("%s: nothing is shown", name)
 		}
-		if seen.Elements > 100_000 || seen.Longest > 5000 {
+		if seen.Elements > 100_000 || seen.Longest > mostPause {
 			t.Errorf("%s: %.0f elements, a pause of %.0f ms", name, seen.Elements, seen.Longest)
 		}
 		tab.Click("button", "New chat")
