@@ -91,7 +91,13 @@ func (i Info) IsSplit() bool {
 
 // isShort reports whether less of the model is on GPUs than there was to be.
 func (a *Applied) isShort(on *Placement) bool {
-	return len(on.Devices) > 0 && (a.Reduced || a.Layers < a.AllLayers)
+	return len(on.Devices) > 0 && (a.Reduced || a.Layers < a.AllLayers || a.isElsewhere(on))
+}
+
+// isElsewhere reports whether nothing of the model is on the GPUs of its placement: the engine says so, or has reported buffers, and none there.
+func (a *Applied) isElsewhere(on *Placement) bool {
+	isThere := func(device string) bool { return a.bytesOn(device) > 0 }
+	return len(on.Devices) > 0 && (a.AllLayers > 0 && a.Layers == 0 || a.Buffers > 0 && !slices.ContainsFunc(on.Devices, isThere))
 }
 
 // Placed describes where the model is, such as "CUDA0", "27 of 33 layers on CUDA0 (82 % of the weights)" or "the processor". It is empty if
@@ -113,13 +119,13 @@ func (p Placement) String() string {
 
 // IsOnProcessor reports whether nothing of the model is on a GPU, although the engine has one.
 func (i Info) IsOnProcessor() bool {
-	return i.on.Processor || len(i.on.Devices) > 0 && i.applied.AllLayers > 0 && i.applied.Layers == 0
+	return i.on.Processor || i.applied.isElsewhere(&i.on)
 }
 
 func describe(on *Placement, a *Applied) string {
 	where := strings.Join(on.Devices, ", ")
 	switch {
-	case on.Processor, len(on.Devices) > 0 && a.AllLayers > 0 && a.Layers == 0:
+	case on.Processor, a.isElsewhere(on):
 		return "the processor"
 	case !on.isPartial() && !a.isShort(on):
 		return where

@@ -338,6 +338,23 @@ func TestGPU_WhatOthersHold(t *testing.T) {
 	held(7)
 }
 
+// An engine that says nothing of layers, and has no buffer on the GPU, isn't on it.
+func TestGPU_NothingIsOnIt(t *testing.T) {
+	t.Parallel()
+	p := gpuPlay(t, GPU{Name: "CUDA0", Total: 200})
+	p.known()
+	p.on(asks(1, onGPU("a", 90)), Spawn{"a", 1})
+	p.on(Signalled{1, Signal{Kind: SignalBuffer, Text: "CPU", Bytes: 80, Weights: true}})
+	p.on(ready(1), Loaded{1}, Grant{1, 1, 1, true})
+	in := p.st.Instances[0]
+	if got := describe(&in.On, &in.Applied); got != "the processor" || !in.Applied.isShort(&in.On) {
+		t.Errorf("it is said to be on %q", got)
+	}
+	if len(in.OnGPUs) > 0 {
+		t.Errorf("it is counted with %v", in.OnGPUs)
+	}
+}
+
 // A load is counted with what the same one took, on the GPU as in the machine's memory.
 func TestGPU_WhatWasMeasuredCounts(t *testing.T) {
 	t.Parallel()
