@@ -74,13 +74,14 @@ RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store .
 
 # Runs tests of e2e; its arguments say which.
 E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-	go test $(TEST_FLAGS) -p 1 -parallel 6 -count 1 -timeout 90m
+	go test $(TEST_FLAGS) -p 1 -parallel 4 -count 1 -timeout 90m
 
-# What the tests need is downloaded while the program is compiled. The end-to-end tests mostly wait, so the others run beside them.
+# What the tests need is downloaded while the program is compiled.
 .PHONY: test
 test: ## Sets everything up and runs every test
 	$(MAKE) -j 2 set-up build
-	$(MAKE) -j 2 test-e2e test-packages
+	$(MAKE) test-packages
+	$(MAKE) test-e2e
 
 .PHONY: set-up
 set-up: ## Installs what the tests need besides Go and an engine

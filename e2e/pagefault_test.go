@@ -79,7 +79,7 @@ func TestPageChat_Scroll(t *testing.T) {
 	tab.Wait("it is at the end", paragraphs(80)+" && scrollY > 500 && "+isAtEnd)
 	engine.Release(t, "more")
 	tab.Wait("it is at the end", paragraphs(160)+" && "+isAtEnd)
-	tab.Eval(`scrollTo(0, 300), new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, nil)
+	tab.Wait("its reader has scrolled up", `Math.round(scrollY) === 300 || (scrollTo(0, 300), false)`) // the page may just follow the last paragraph
 	engine.Release(t, "rest")
 	tab.answer(1)
 	tab.Wait("it is where its reader was", paragraphs(240)+" && Math.round(scrollY) === 300")
