@@ -82,6 +82,7 @@ test: ## Sets everything up and runs every test
 	$(MAKE) -j 2 set-up build
 	$(MAKE) test-packages
 	$(MAKE) test-e2e
+	$(MAKE) test-gpu
 
 .PHONY: set-up
 set-up: ## Installs what the tests need besides Go and an engine
@@ -97,11 +98,10 @@ set-up: ## Installs what the tests need besides Go and an engine
 	tools/chromium.sh
 
 .PHONY: test-packages
-test-packages: ## Runs test-rest, test-race, test-tools and test-gpu
+test-packages: ## Runs test-rest, test-race and test-tools
 	$(MAKE) test-rest
 	$(MAKE) test-race
 	$(MAKE) test-tools
-	$(MAKE) test-gpu
 
 .PHONY: test-unit
 test-unit: ## Runs the tests of the packages, with the fake engine, PostgreSQL and Python
@@ -133,7 +133,8 @@ test-e2e: build set-up ## Runs the end-to-end tests: the built binary, a real ll
 	$(E2E) -skip '^TestGPU_' ./...
 
 .PHONY: test-gpu
-test-gpu: build ## Runs the end-to-end tests of GPUs, on devices that the processor computes
+test-gpu: build set-up ## Runs the end-to-end tests of GPUs, on devices that the processor computes
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
 	tools/lavapipe.sh
 	$(E2E) -run '^TestGPU_' .
 
