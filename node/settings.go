@@ -138,16 +138,14 @@ func (s Settings) Validate() error {
 	if w := s.Warm; w.Size < 0 || w.Daily < 0 || w.MaxAge < 0 || w.SaveAfter < 0 || w.MinTokens < 0 {
 		return errors.New("warm: size, daily, max_age, save_after and min_tokens must not be negative")
 	}
-	if b := s.MemoryBudget; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
-		return errors.New("memory_budget: a share must be between 0% and 100%, a size above 0")
-	}
+	budgets := map[string]Budget{"memory_budget": s.MemoryBudget, "gpu_memory": s.GPUMemory.Each}
 	for name, b := range s.GPUMemory.ByName {
-		if b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
-			return fmt.Errorf("gpu_memory %s: a share must be between 0%% and 100%%, a size above 0", name)
-		}
+		budgets["gpu_memory "+name] = b
 	}
-	if b := s.GPUMemory.Each; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
-		return errors.New("gpu_memory: a share must be between 0% and 100%, a size above 0")
+	for _, name := range slices.Sorted(maps.Keys(budgets)) {
+		if b := budgets[name]; b.Share < 0 || b.Share > 1 || b.Bytes < 0 {
+			return fmt.Errorf("%s: a share must be between 0%% and 100%%, a size above 0", name)
+		}
 	}
 	if err := s.MCP.Validate(); err != nil {
 		return err
@@ -183,13 +181,10 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("model %s: rpc: %w", key, err)
 		}
 		if slices.Contains(m.Devices, NoDevice) && len(m.Devices) > 1 {
-			return fmt.Errorf("model %s: devices: %s stands alone", key, NoDevice)
+			return fmt.Errorf("model %s: devices: %s must not be combined with the names of GPUs", key, NoDevice)
 		}
-		if m.GPULayers != nil && *m.GPULayers < 0 {
-			return fmt.Errorf("model %s: gpu_layers must not be negative", key)
-		}
-		if m.ContextLength < 0 || m.Parallel < 0 {
-			return fmt.Errorf("model %s: context_length and parallel must not be negative", key)
+		if m.ContextLength < 0 || m.Parallel < 0 || m.GPULayers != nil && *m.GPULayers < 0 {
+			return fmt.Errorf("model %s: context_length, parallel and gpu_layers must not be negative", key)
 		}
 	}
 	return nil

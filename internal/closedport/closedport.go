@@ -12,7 +12,7 @@ import (
 )
 
 // Address returns an address of the loopback interface, such as "127.0.0.1:40001", that refuses connections. Until the end of the test,
-// nobody gets its port who asks for any; who asks for this one may listen there, as often as he likes.
+// the system gives its port to no program that asks for any port. A program that asks for this very port may listen on it.
 func Address(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Port(t)))

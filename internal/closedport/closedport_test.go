@@ -36,7 +36,7 @@ func TestAddress_RefusesConnectionsBeforeAndAfterAServer(t *testing.T) {
 	}
 }
 
-// Of all ports that the system gives to whoever asks for any, it is none.
+// The system gives the port to no program that asks for any port.
 func TestPort_NobodyElseGetsIt(t *testing.T) {
 	port := Port(t)
 	for range 40_000 { // about as many as there are
