@@ -53,3 +53,17 @@ func (s *stepper) restart(w *Waiter) {
 		w.gone = true
 	}
 }
+
+// restartsConfigured gives new Specs to instances that wait for their restart. The cause of a delay may be gone with the old one.
+func (s *stepper) restartsConfigured(ev RestartsConfigured) {
+	for _, w := range s.st.Waiters[:s.st.restarts()] {
+		spec := ev.Specs[w.Instance]
+		if spec == nil || w.gone || spec.Model.Key != w.Key {
+			continue
+		}
+		w.Spec, w.Full = spec, nil
+		if w.NotBefore.After(s.now) {
+			w.NotBefore = s.now
+		}
+	}
+}

@@ -330,20 +330,6 @@ func (s *stepper) configured(ev Configured) {
 	}
 }
 
-// restartsConfigured gives new Specs to instances that wait for their restart. The cause of a delay may be gone with the old one.
-func (s *stepper) restartsConfigured(ev RestartsConfigured) {
-	for _, w := range s.st.Waiters[:s.st.restarts()] {
-		spec := ev.Specs[w.Instance]
-		if spec == nil || w.gone || spec.Model.Key != w.Key {
-			continue
-		}
-		w.Spec, w.Full = spec, nil
-		if w.NotBefore.After(s.now) {
-			w.NotBefore = s.now
-		}
-	}
-}
-
 // stayIfPinned cancels the eviction of an instance that has been pinned meanwhile.
 func (in *Instance) stayIfPinned() {
 	if in.Spec.Pinned && in.Status == Draining && in.Leaving == ForRoom {
