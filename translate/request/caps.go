@@ -13,6 +13,9 @@ type Caps struct {
 	// empty if the model has no settings, and nil if that is unknown.
 	Reasoning []string
 
+	// Template is what is known of the model's chat template; nil if it was never rendered.
+	Template *Template
+
 	// Fields of the engine besides Sampling and TextSampling.
 	ChatFields, TextFields Fields
 

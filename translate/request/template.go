@@ -1,0 +1,26 @@
+package request
+
+import "encoding/json"
+
+// Template describes what a model's chat template makes of requests, as rendering it has shown. In the zero value it does all that is
+// asked of it.
+type Template struct {
+	// Thinking has the ways to set how much the model thinks, by some of the native API's words "off", "low", "medium", "high" and
+	// "on". Default is the word for what the model does by itself; empty if that is none of them.
+	Thinking map[string]Switch `json:",omitempty"`
+	Default  string            `json:",omitempty"`
+
+	NoSystem     bool `json:",omitempty"` // refuses or drops a system message at the start
+	NoLateSystem bool `json:",omitempty"` // refuses or drops a system message after others
+	Alternates   bool `json:",omitempty"` // refuses two messages of the user, or of the assistant, in a row
+	NoTools      bool `json:",omitempty"` // drops the tools
+	NoCalls      bool `json:",omitempty"` // refuses or drops the assistant's calls
+	NoResults    bool `json:",omitempty"` // refuses or drops the results of calls
+	NoParts      bool `json:",omitempty"` // refuses or drops a content in several parts
+}
+
+// Switch is what a request has for a template, to set how much the model thinks. The zero value asks for the template's default.
+type Switch struct {
+	Arguments json.RawMessage `json:",omitempty"` // chat_template_kwargs
+	System    string          `json:",omitempty"` // a line of the system message, such as "/no_think"
+}
