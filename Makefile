@@ -74,7 +74,7 @@ RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store .
 
 # Runs tests of e2e; its arguments say which.
 E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-	go test $(TEST_FLAGS) -p 1 -parallel 4 -count 1 -timeout 90m
+	go test $(TEST_FLAGS) -p 2 -parallel 5 -count 1 -timeout 90m
 
 # What the tests need is downloaded while the program is compiled.
 .PHONY: test

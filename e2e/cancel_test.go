@@ -14,6 +14,7 @@ var abandoned = harness.Long(1000)
 var oneSlot = harness.Config{Engine: []string{"parallel 1"}}
 
 func TestCancel_OfALongStreamFreesTheEngine(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, oneSlot, wantFreed(func(s *harness.Server) {
 		st := s.Stream(abandoned)
 		st.WaitContent()
@@ -22,6 +23,7 @@ func TestCancel_OfALongStreamFreesTheEngine(t *testing.T) {
 }
 
 func TestCancel_OfALongAnswerInOnePieceFreesTheEngine(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, oneSlot, wantFreed(func(s *harness.Server) {
 		engine := s.Engine()
 		before := engine.CPU()
@@ -64,6 +66,7 @@ func freed(t *testing.T, s *harness.Server, askAndGiveUp func(*harness.Server)) 
 }
 
 func TestCancel_OfAWaitingRequestTakesNobodysTurn(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{Engine: []string{"parallel 1"}})
 	st := s.Stream(harness.Long(700))
 	st.WaitContent()

@@ -67,6 +67,7 @@ func TestChat_RemembersNothingFromOneRequestToTheNext(t *testing.T) {
 }
 
 func TestChat_FirstRequestsAtOnceStartOneEngine(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, chatFirstRequestsAtOnceStartOneEngine)
 }
 

@@ -30,6 +30,7 @@ type killing struct {
 // TestCluster_NodesAreKilled kills a random node again and again while conversations are held with all of them: what was answered is
 // stored, and can be continued on every node. Only streams of the node that was killed are cut off, and no request to another gets an error.
 func TestCluster_NodesAreKilled(t *testing.T) {
+	t.Parallel()
 	talkers, rounds, pause := 24, 3, 3*time.Second
 	if os.Getenv("LMCADDY_WHOLE") != "" {
 		talkers, rounds, pause = 200, 12, 5*time.Second

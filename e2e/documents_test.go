@@ -65,6 +65,7 @@ type follower struct {
 
 // The commands in the documents work.
 func TestDocuments_CommandsRun(t *testing.T) {
+	t.Parallel()
 	commands := 0
 	for _, file := range documents(t) {
 		t.Run(strings.TrimPrefix(file, "../"), func(t *testing.T) {

@@ -179,6 +179,7 @@ func TestDownload_PauseResumeCancelAndList(t *testing.T) {
 }
 
 func TestDownload_EventsTellOfAllToTheEnd(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 2<<20)
 	s := harness.Start(withEngine(t), h.config())
 	id := download(s, tinyRepo)

@@ -171,6 +171,7 @@ func TestEvents_OfEverything(t *testing.T) {
 
 // TestEvents_AReaderThatDoesNotRead holds nothing up, costs little memory, and learns afterwards how much it has missed.
 func TestEvents_AReaderThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	l := startLimited(t, "")
 	admin := created(t, l.Home, "--name", "admin", "--scopes", "admin")
 	token := created(t, l.Home, "--name", "busy")

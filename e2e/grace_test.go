@@ -142,6 +142,7 @@ func TestGrace_AStreamOfAnOlderConfigurationIsCutOffAtItsEnd(t *testing.T) {
 
 // TestGrace_WithoutAModelServerItsStreamsGoOn: streams continue, and their engines end with the last of them.
 func TestGrace_WithoutAModelServerItsStreamsGoOn(t *testing.T) {
+	t.Parallel()
 	o := ofOlder(t, func(s *harness.Server, config harness.Config) {
 		mustReload(s, fmt.Sprintf(withoutModels, "60s", config.Port))
 	})

@@ -58,6 +58,7 @@ http://:%d {
 // TestHostile sends thousands of requests that no honest client sends, generated from rules and a seed. None may make the
 // server panic, fail, reveal a secret or grow.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	open, guarded := harness.FreePort(t), harness.FreePort(t)
 	s := h.Launch(open, "run", "--config", h.WriteFile("Caddyfile", fmt.Sprintf(hostileSite, open, guarded)))

@@ -95,6 +95,7 @@ func attacks(url string) []attack {
 // TestIsolation sends each attack while another user's request is running, and one more after it. The others are answered,
 // the engine isn't replaced, and nothing was downloaded.
 func TestIsolation(t *testing.T) {
+	t.Parallel()
 	var fetched atomic.Int32
 	listener := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fetched.Add(1) }))
 	defer listener.Close()

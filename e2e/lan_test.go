@@ -141,6 +141,7 @@ func (l *lan) wantStream(t *testing.T, stream io.Reader) {
 const longStream = `{"model":"` + harness.Model + `","stream":true,"ignore_eos":true,"max_tokens":1000,"temperature":0,"messages":[{"role":"user","content":"Count to 30"}]}`
 
 func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
+	t.Parallel()
 	l := startLAN(t)
 	for flag, version := range map[string]string{"--http1.1": "1.1", "--http2": "2"} {
 		t.Run("HTTP "+version, func(t *testing.T) {
@@ -183,6 +184,7 @@ func TestLAN_EachVersionOfHTTPStreams(t *testing.T) {
 }
 
 func TestLAN_TokensAndTheSDK(t *testing.T) {
+	t.Parallel()
 	l := startLAN(t)
 	at := func(token string) openai.Client {
 		return openai.NewClient(option.WithBaseURL(l.base+"/v1/"), option.WithAPIKey(token), option.WithMaxRetries(0),
@@ -309,6 +311,7 @@ func TestToken_BeforeTheServerRuns(t *testing.T) {
 
 // Two servers on one PostgreSQL: a token that is revoked on one is refused by the other within a second.
 func TestToken_IsRevokedOnAllServers(t *testing.T) {
+	t.Parallel()
 	url := harness.Postgres(t)
 	both := [2]*harness.Server{}
 	for i := range both {

@@ -304,6 +304,7 @@ func TestLimits_RevokingEndsStreams(t *testing.T) {
 }
 
 func TestLimits_RevokingEndsStreamsOnAllServers(t *testing.T) {
+	t.Parallel()
 	url := harness.Postgres(t)
 	var both [2]limited
 	for i := range both {

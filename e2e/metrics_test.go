@@ -98,6 +98,7 @@ func because(series, model, reason string) string {
 }
 
 func TestMetrics_TellOfLoadsEvictionsAndCrashes(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t), LM: []string{"max_loaded 1"}}
 	s := startWithMetrics(t, config)
 
@@ -160,6 +161,7 @@ func TestMetrics_TellOfLoadsEvictionsAndCrashes(t *testing.T) {
 }
 
 func TestMetrics_TellWhoWaitsAndWhyModelsWent(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t), Engine: []string{"parallel 1"}}
 	s := startWithMetrics(t, config)
 	st := s.Stream(harness.Long(8000))

@@ -141,6 +141,7 @@ func TestNative_OneModelIsFoundByItsIDEscapedOrNot(t *testing.T) {
 }
 
 func TestNative_UnloadOfABusyInstanceWaitsForTheStreamThatRuns(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, nativeUnloadOfABusyInstanceWaitsForTheStreamThatRuns)
 }
 

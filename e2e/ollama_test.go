@@ -21,6 +21,7 @@ func TestClients_OllamaForNode(t *testing.T) {
 
 // TestClients_OllamaForGo runs ollamaclient.
 func TestClients_OllamaForGo(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, 0)
 	runOllama(t, harness.Start(withOthers(harness.NewHome(t)), h.config()), buildOllama(t))
 }

@@ -16,6 +16,7 @@ var reload = chromedp.ActionFunc(func(ctx context.Context) error { return page.R
 
 // TestPage_Shell is about what all views have in common.
 func TestPage_Shell(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	for name, test := range map[string]func(*testing.T, *harness.Server){
 		"keyboard": pageKeyboard, "phone": pagePhone, "theme": pageTheme, "policy": pagePolicy, "speed": pageSpeed, "server gone": pageServerGone,
@@ -111,7 +112,7 @@ func pagePolicy(t *testing.T, s *harness.Server) {
 	}
 }
 
-// pageSpeed measures how long the first view takes. It is reported, and fails only if it is far too long for any machine.
+// pageSpeed checks how much the first view needs, and logs how long it took.
 func pageSpeed(t *testing.T, s *harness.Server) {
 	tab := harness.OpenPage(t, s.Base, harness.View{})
 	tab.Has("heading", "Loaded now")
@@ -119,8 +120,8 @@ func pageSpeed(t *testing.T, s *harness.Server) {
 	var ms struct{ Response, Painted, Bytes float64 }
 	tab.Eval(`((n) => ({ Response: n.responseEnd, Painted: performance.getEntriesByName("first-contentful-paint")[0].startTime, Bytes: n.transferSize }))(performance.getEntriesByType("navigation")[0])`, &ms)
 	t.Logf("the page arrived after %.0f ms and was painted after %.0f ms; %.0f bytes were sent", ms.Response, ms.Painted, ms.Bytes)
-	if ms.Painted > 3000 {
-		t.Errorf("the first view took %.0f ms", ms.Painted)
+	if ms.Bytes > 128<<10 {
+		t.Errorf("%.0f bytes were sent before the first view", ms.Bytes)
 	}
 }
 

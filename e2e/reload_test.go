@@ -13,6 +13,7 @@ import (
 var deterministic = harness.Long(700).With("cache_prompt", false)
 
 func TestReload_KeepsTheEngineAndTheStreamsThatRun(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
 	want := s.Stream(deterministic).Answer()
@@ -66,6 +67,7 @@ func TestReload_ToAnotherPortKeepsTheEngine(t *testing.T) {
 }
 
 func TestReload_WithABrokenCaddyfileChangesNothing(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
 	st := s.Stream(harness.Long(700))

@@ -10,6 +10,7 @@ import (
 
 // TestResponsesBackground_GetsTheGracePeriod: the server waits for a response at its end, although no client does.
 func TestResponsesBackground_GetsTheGracePeriod(t *testing.T) {
+	t.Parallel()
 	h := harness.NewHome(t)
 	config := harness.Config{Port: harness.FreePort(t), Grace: "60s"}
 	s := harness.Start(h, config)
@@ -39,6 +40,7 @@ func TestResponsesBackground_GetsTheGracePeriod(t *testing.T) {
 
 // TestResponsesBackground_OutlivesAReload: a response goes on under a new configuration, where it is found, streamed and cancelled.
 func TestResponsesBackground_OutlivesAReload(t *testing.T) {
+	t.Parallel()
 	config := harness.Config{Port: harness.FreePort(t)}
 	s := harness.Start(harness.NewHome(t), config)
 	st := s.OpenResponse(t.Context(), inBackground(harness.RespondLong(700)))

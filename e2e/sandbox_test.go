@@ -18,6 +18,7 @@ import (
 
 // An engine that was taken over can reach neither the machine nor the server; a normal one works as usual.
 func TestSandbox_AnEngineReachesNothingElse(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		engine  []string
 		onPort  bool

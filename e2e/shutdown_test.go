@@ -30,6 +30,7 @@ func TestShutdown_OfAnIdleServerIsQuickAndComplete(t *testing.T) {
 }
 
 func TestShutdown_LetsAStreamEndWithinTheGracePeriod(t *testing.T) {
+	t.Parallel()
 	for name, sig := range stopSignals {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Start(harness.NewHome(t), harness.Config{Grace: "60s"})
@@ -55,6 +56,7 @@ func TestShutdown_LetsAStreamEndWithinTheGracePeriod(t *testing.T) {
 
 // TestShutdown_OfAWholeControlGroup is systemd's default: the engines get the signal, too.
 func TestShutdown_OfAWholeControlGroup(t *testing.T) {
+	t.Parallel()
 	for name, sig := range stopSignals {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Start(harness.NewHome(t), harness.Config{Grace: "60s", Engine: []string{"parallel 1"}})

@@ -79,6 +79,7 @@ func streamTellsUsageInAChunkOfItsOwnWhenAsked(t *testing.T, s *harness.Server) 
 }
 
 func TestStream_ArrivesWhileTheModelIsStillSpeaking(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, streamArrivesWhileTheModelIsStillSpeaking)
 }
 
@@ -101,6 +102,7 @@ func streamArrivesWhileTheModelIsStillSpeaking(t *testing.T, s *harness.Server) 
 }
 
 func TestStream_OfTwoEnginesThatDieEndsInAnError(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, harness.Config{}, streamOfTwoEnginesThatDieEndsInAnError)
 }
 
@@ -147,6 +149,7 @@ func TestStream_InOnePieceIsAskedAgainOfAnotherEngine(t *testing.T) {
 
 // TestStream_InOnePieceOfTwoEnginesThatDieIsRefused: the request may be the reason, and is refused from then on.
 func TestStream_InOnePieceOfTwoEnginesThatDieIsRefused(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	replied := s.Go(harness.ChatPath, harness.Long(30000))
 	killBusy(t, s, killBusy(t, s, 0))
@@ -160,6 +163,7 @@ func TestStream_InOnePieceOfTwoEnginesThatDieIsRefused(t *testing.T) {
 }
 
 func TestStream_AfterAnEngineHasDiedTheNextRequestStartsItAnew(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	dead := map[int]bool{}
 	for i := range 5 { // the client may retry before the server has noticed

@@ -22,6 +22,7 @@ func withTwo(t *testing.T) *harness.Home {
 }
 
 func TestLoad_AHundredFirstRequestsStartOneProcess(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	var replies []<-chan harness.Reply
 	for range 100 {
@@ -39,6 +40,7 @@ func TestLoad_AHundredFirstRequestsStartOneProcess(t *testing.T) {
 }
 
 func TestSwap_TwoHundredRequestsForTwoModelsWhereOneMayBeLoaded(t *testing.T) {
+	t.Parallel()
 	const clients, requests = 16, 200
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"max_loaded 1"}})
 	todo := make(chan int, requests)
@@ -120,6 +122,7 @@ func TestMemory_WhatNeverFitsIsRefusedBeforeAnythingIsEvicted(t *testing.T) {
 }
 
 func TestMemory_RoomIsMadeByEviction(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(withTwo(t), harness.Config{LM: []string{"memory_budget 150MiB"}})
 	for range 2 {
 		for _, model := range []string{harness.Model, other} {

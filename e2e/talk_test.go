@@ -51,6 +51,7 @@ func talkListLoadUnload(t *testing.T, e engine) {
 }
 
 func TestTalk_ImportAndRemove(t *testing.T) {
+	t.Parallel()
 	s := harness.Start(harness.NewHome(t), harness.Config{})
 	file := filepath.Join(s.Work, "Further-F16.gguf")
 	if err := os.WriteFile(file, harness.ShippedModel(t), 0o600); err != nil {

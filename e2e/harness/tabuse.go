@@ -85,12 +85,12 @@ func (b *Tab) Fill(label, text string) {
 	b.T.Helper()
 	e := element("field", label, "")
 	b.Wait("there is a field "+label, e)
-	b.Eval(e+`.focus(), `+e+`.select?.(), true`, nil)
-	if text == "" {
-		b.Press("Backspace")
-		return
-	}
-	b.Do(input.InsertText(text))
+	b.Eval(fmt.Sprintf(`((e) => { // in one step: nothing takes the focus in between
+		e.focus();
+		e.select?.();
+		document.execCommand("%s", false, %s);
+		return true;
+	})(%s)`, map[bool]string{true: "delete", false: "insertText"}[text == ""], js(text), e), nil)
 }
 
 // Value is what is in a field.
