@@ -14,6 +14,7 @@ func TestRandomModels(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]randommodel.Shape{
 		"dense": randommodel.Dense, "sliding window": randommodel.SlidingWindow, "recurrent": randommodel.Recurrent, "hybrid": randommodel.Hybrid,
+		"mixture of experts": randommodel.Mixture,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := harness.NewHome(t)

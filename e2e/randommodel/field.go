@@ -10,6 +10,9 @@ func number(name string, n int) field       { return field{name, []any{uint32(4)
 func text(name, s string) field             { return field{name, []any{uint32(typeString), s}} }
 func fraction(name string, v float64) field { return field{name, []any{uint32(6), float32(v)}} }
 
+// templateField is the name of the field of the chat template.
+const templateField = "tokenizer.chat_template"
+
 // fields are what describes the shape.
 func (s Shape) fields(tokens int) []field {
 	a := s.Architecture + "."
@@ -25,6 +28,9 @@ func (s Shape) fields(tokens int) []field {
 		number(a+"attention.head_count", s.Heads),
 		fraction(a+"attention.layer_norm_rms_epsilon", 1e-5),
 		number(a+"vocab_size", tokens),
+	}
+	if s.Template != "" {
+		all = append(all, text(templateField, s.Template))
 	}
 	if s.Architecture == "mamba" {
 		return append(all,
@@ -47,6 +53,9 @@ func (s Shape) fields(tokens int) []field {
 			heads = append(heads, int32(s.kvHeads(i)))
 		}
 		return append(all, number(a+"shortconv.l_cache", shortConvolution), field{a + "attention.head_count_kv", heads})
+	}
+	if s.Experts > 0 {
+		all = append(all, number(a+"expert_count", s.Experts), number(a+"expert_used_count", 2))
 	}
 	return append(all, number(a+"attention.head_count_kv", s.KVHeads))
 }

@@ -21,7 +21,7 @@ const block = 32
 // Write makes the model of a shape and a seed in a file, whose folder it makes if there is none. The tokenizer is that of
 // another model's file.
 func Write(path string, s Shape, seed uint64, other []byte) error {
-	t, err := readTokenizer(other)
+	t, err := readTokenizer(other, s.Template == "")
 	if err != nil {
 		return fmt.Errorf("the tokenizer of a random model: %w", err)
 	}

@@ -13,7 +13,9 @@ type Shape struct {
 	HeadSize     int
 	FeedForward  int // a multiple of 32
 	Window       int // of attention in tokens, of gemma3
+	Experts      int // of each layer, of llama; 0: dense. Two of them compute a token
 	Type         Type
+	Template     string // of chats; empty: that of the model that the tokenizer is from
 }
 
 // Type is how weights are stored.
@@ -36,6 +38,9 @@ var (
 	Recurrent     = Shape{Architecture: "mamba", Layers: 8, Width: 256, Type: F16}
 	Hybrid        = Shape{Architecture: "lfm2", Layers: 8, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 512, Type: F16}
 )
+
+// Mixture is a small mixture of experts.
+var Mixture = Shape{Architecture: "llama", Layers: 4, Width: 256, Heads: 4, KVHeads: 2, HeadSize: 64, FeedForward: 256, Experts: 4, Type: F16}
 
 // The shapes of models whose prompts take long: on one thread of a common processor, 8,000 tokens take Slow a quarter or half of a
 // minute, and Big minutes. Their files have 30 MB and 300 MB, their caches 12 KiB and 48 KiB for each token.

@@ -72,6 +72,8 @@ func (s Shape) layer(i int) []tensor {
 	case s.Architecture == "gemma3":
 		all := append(append(s.attention(), s.headNorms()...), s.feedForward()...)
 		return append(all, norm("post_attention_norm", s.Width), norm("post_ffw_norm", s.Width))
+	case s.Experts > 0:
+		return append(s.attention(), s.experts()...)
 	default:
 		return append(s.attention(), s.feedForward()...)
 	}
@@ -109,6 +111,20 @@ func (s Shape) feedForward() []tensor {
 		s.matrix("ffn_gate", s.Width, s.FeedForward, plain),
 		s.matrix("ffn_up", s.Width, s.FeedForward, plain),
 		s.matrix("ffn_down", s.FeedForward, s.Width, plain),
+	}
+}
+
+func (s Shape) experts() []tensor {
+	each := func(name string, in, out int) tensor {
+		m := s.matrix(name, in, out, plain)
+		m.dims = append(m.dims, s.Experts)
+		return m
+	}
+	router := s.matrix("ffn_gate_inp", s.Width, s.Experts, plain)
+	router.kind = f32
+	return []tensor{
+		norm("ffn_norm", s.Width), router,
+		each("ffn_gate_exps", s.Width, s.FeedForward), each("ffn_up_exps", s.Width, s.FeedForward), each("ffn_down_exps", s.FeedForward, s.Width),
 	}
 }
 

@@ -28,8 +28,8 @@ var sizes = map[uint32]int64{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, typeInt32: 4, 6: 4, 7
 // normalToken is the type of a token that is neither a control token nor anything else special.
 const normalToken = 1
 
-// readTokenizer reads the tokenizer of a GGUF file.
-func readTokenizer(file []byte) (tokenizer, error) {
+// readTokenizer reads the tokenizer of a GGUF file, with its chat template if wanted.
+func readTokenizer(file []byte, withTemplate bool) (tokenizer, error) {
 	var header struct {
 		Magic           [4]byte
 		Version         uint32
@@ -62,7 +62,7 @@ func readTokenizer(file []byte) (tokenizer, error) {
 		if err != nil {
 			return t, fmt.Errorf("field %s: %w", name, err)
 		}
-		if strings.HasPrefix(name, "tokenizer.") {
+		if strings.HasPrefix(name, "tokenizer.") && (withTemplate || name != templateField) {
 			t.fields = append(t.fields, file[begin:r.Size()-int64(r.Len())])
 		}
 	}

@@ -1,0 +1,292 @@
+package families
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/e2e/harness"
+)
+
+// checks are what is asked of each model, in this order. The first loads it.
+var checks = []struct {
+	name string
+	do   func(asker) error
+}{
+	{"listing", listing}, {"thinking", thinking}, {"forced call", forcedCall}, {"schema", schema}, {"tools", tools}, {"tool loop", toolLoop},
+	{"roles", roles}, {"warm", warm},
+}
+
+var hi = []turn{{role: "user", text: "Hi"}}
+
+// listing: once the model has answered, the listing knows what it is.
+func listing(a asker) error {
+	if _, err := a.prompt(dialects[0], hi, nil); err != nil {
+		return err
+	}
+	m := a.listed()
+	words := m.Get("capabilities.reasoning.allowed_options")
+	byDefault := m.Get("capabilities.reasoning.default").Str
+	switch {
+	case m.Get("type").Str != "llm" || m.Get("loaded_instances.#").Int() != 1:
+		return fmt.Errorf("it is listed as %s", short(m.Raw))
+	case words.Exists() && byDefault != "" && !slices.Contains(texts(words), byDefault):
+		return fmt.Errorf("its default %q isn't one of %s", byDefault, words.Raw)
+	}
+	return nil
+}
+
+func (a asker) listed() gjson.Result {
+	return a.s.Get("/api/v1/models").Get(`models.#(key=="` + a.key + `")`)
+}
+
+func texts(array gjson.Result) (all []string) {
+	for _, v := range array.Array() {
+		all = append(all, v.Str)
+	}
+	return all
+}
+
+// thinking: each setting that is listed is accepted, has its own prompt, and every other is refused. Without thinking there is none.
+func thinking(a asker) error {
+	reasoning := a.listed().Get("capabilities.reasoning")
+	offered, byDefault := texts(reasoning.Get("allowed_options")), reasoning.Get("default").Str
+	request := harness.Fields{"input": "Hi", "max_output_tokens": mostWords, "temperature": 0, "store": false}
+	usual, err := a.post("/api/v1/chat", request)
+	if err != nil {
+		return err
+	}
+	prompts := map[string]int64{}
+	for _, word := range []string{"off", "low", "medium", "high", "on"} {
+		answer, err := a.post("/api/v1/chat", request.With("reasoning", word))
+		isOffered := slices.Contains(offered, word)
+		switch {
+		case !isOffered && (err == nil || !strings.Contains(err.Error(), `"param":"reasoning"`)):
+			return fmt.Errorf("%q, which isn't offered: %v %s", word, err, short(answer.Raw))
+		case !isOffered:
+			continue
+		case err != nil:
+			return fmt.Errorf("%q: %w", word, err)
+		}
+		prompts[word] = answer.Get("stats.input_tokens").Int()
+		if thought := answer.Get(`output.#(type=="reasoning")`); word == "off" && thought.Exists() {
+			return fmt.Errorf("off, and it thinks: %s", short(thought.Raw))
+		}
+		if word == byDefault && prompts[word] != usual.Get("stats.input_tokens").Int() {
+			return fmt.Errorf("%q is the default, and has a prompt of %d tokens, not %s", word, prompts[word], usual.Get("stats.input_tokens"))
+		}
+	}
+	if on, hasOn := prompts["on"]; hasOn && slices.Contains(offered, "off") && on == prompts["off"] {
+		return fmt.Errorf("on and off have prompts of %d tokens", on)
+	}
+	return nil
+}
+
+// forcedCall: a call that is required is made, with arguments that the tool's schema allows.
+func forcedCall(a asker) error {
+	for _, d := range dialects {
+		if d.forced == nil {
+			continue
+		}
+		if _, err := a.made(d, hi); err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	named := merge(dialects[0].tools, dialects[0].forced, harness.Fields{"tool_choice": harness.Fields{"type": "function", "function": harness.Fields{"name": weather}}})
+	answer, err := a.post(harness.ChatPath, dialects[0].request(hi, named))
+	if err == nil {
+		_, err = wantCall(dialects[0], answer)
+	}
+	return err
+}
+
+// made requires a call, and returns its id.
+func (a asker) made(d dialect, turns []turn) (id string, _ error) {
+	answer, err := a.post(d.path, d.request(turns, merge(d.tools, d.forced)))
+	if err != nil {
+		return "", err
+	}
+	return wantCall(d, answer)
+}
+
+func wantCall(d dialect, answer gjson.Result) (id string, _ error) {
+	id, arguments := d.call(answer)
+	if city := gjson.Get(arguments, "city").Str; id == "" || city != "Rome" && city != "Oslo" {
+		return "", fmt.Errorf("no such call: %s", short(answer.Raw))
+	}
+	return id, nil
+}
+
+func merge(all ...harness.Fields) harness.Fields {
+	merged := harness.Fields{}
+	for _, fields := range all {
+		for name, value := range fields {
+			merged[name] = value
+		}
+	}
+	return merged
+}
+
+// schema: an answer has the form that its request wants, also if tools are offered; then it may be a call.
+func schema(a asker) error {
+	form := harness.Fields{"type": "object", "properties": harness.Fields{"a": harness.Fields{"enum": []string{"x", "y"}}}, "required": []string{"a"}, "additionalProperties": false}
+	for name, want := range map[string]struct {
+		dialect int
+		format  harness.Fields
+		content string
+	}{
+		"chat": {0, harness.Fields{"response_format": harness.Fields{"type": "json_schema", "json_schema": harness.Fields{"name": "a", "strict": true, "schema": form}}, "max_tokens": mostCall}, "choices.0.message.content"},
+		"responses": {2, harness.Fields{"text": harness.Fields{"format": harness.Fields{"type": "json_schema", "name": "a", "strict": true, "schema": form}}, "max_output_tokens": mostCall},
+			`output.#(type=="message").content.0.text`},
+		"ollama": {3, harness.Fields{"format": form, "options": harness.Fields{"temperature": 0, "num_predict": mostCall}}, "message.content"},
+	} {
+		d := dialects[want.dialect]
+		for _, tools := range []harness.Fields{{}, d.tools} {
+			answer, err := a.post(d.path, d.request(hi, merge(want.format, tools)))
+			if err != nil {
+				return fmt.Errorf("%s with %d tools: %w", name, len(tools), err)
+			}
+			content := answer.Get(want.content).Str
+			if v := gjson.Get(content, "a").Str; json.Valid([]byte(content)) && (v == "x" || v == "y") {
+				continue
+			}
+			if id := ""; d.call != nil && len(tools) > 0 {
+				if id, _ = d.call(answer); id != "" {
+					continue
+				}
+			}
+			return fmt.Errorf("%s with %d tools: %s", name, len(tools), short(answer.Raw))
+		}
+	}
+	return nil
+}
+
+// tools: the model sees the tools that it is offered.
+func tools(a asker) error {
+	const fewest = 15 // tokens of the tool's name, description and parameters
+	for _, d := range dialects {
+		without, err := a.prompt(d, hi, nil)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+		with, err := a.prompt(d, hi, d.tools)
+		if err != nil {
+			return fmt.Errorf("%s with tools: %w", d.name, err)
+		}
+		if with < without+fewest {
+			return fmt.Errorf("%s: the prompt has %d tokens with tools, %d without", d.name, with, without)
+		}
+	}
+	return nil
+}
+
+// result is what the tool says.
+var result = strings.Repeat("sunny with some clouds ", 10)
+
+// toolLoop: a conversation with three turns goes on with ids that the client made, and with the server's.
+func toolLoop(a asker) error {
+	for _, d := range dialects {
+		ids := []string{d.id}
+		if d.forced != nil {
+			id, err := a.made(d, hi)
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.name, err)
+			}
+			ids = append(ids, id)
+		}
+		for _, id := range ids {
+			turns, before := hi, 0
+			for i := range 3 {
+				tokens, err := a.prompt(d, turns, d.tools)
+				if err != nil {
+					return fmt.Errorf("%s, turn %d with the id %q: %w", d.name, i+1, id, err)
+				}
+				if i > 0 && tokens < before+20 {
+					return fmt.Errorf("%s, turn %d with the id %q: the prompt has %d tokens after %d: the result isn't in it", d.name, i+1, id, tokens, before)
+				}
+				before = tokens
+				call := id
+				if i > 0 {
+					call += "b"
+				}
+				turns = append(slices.Clone(turns), turn{role: "assistant", call: call}, turn{role: "tool", call: call, text: result})
+			}
+		}
+	}
+	return nil
+}
+
+// roles: messages in orders that templates refuse, and agents send. The model sees each text.
+func roles(a asker) error {
+	text := strings.Repeat("Speak plainly and briefly. ", 5)
+	use, done := turn{role: "assistant", call: "call_1"}, turn{role: "tool", call: "call_1", text: "sunny"}
+	user, system, assistant := turn{role: "user", text: "Hi"}, turn{role: "system", text: text}, turn{role: "assistant", text: "Hello"}
+	for name, turns := range map[string][]turn{
+		"system":                       {system, user},
+		"two systems":                  {system, system, user},
+		"developer":                    {{role: "developer", text: text}, user},
+		"two users":                    {{role: "user", text: text}, user},
+		"three users":                  {user, {role: "user", text: text}, user},
+		"a late system message":        {user, assistant, system, user},
+		"a late developer message":     {user, assistant, {role: "developer", text: text}, user},
+		"system at the end":            {user, system},
+		"the assistant first":          {{role: "assistant", text: text}, user},
+		"two of the assistant":         {user, assistant, {role: "assistant", text: text}, user},
+		"a result, then a text":        {user, use, done, {role: "user", text: text}},
+		"a result, then a late system": {user, use, done, system},
+	} {
+		for _, d := range dialects {
+			if d.name == "messages" && hasRole(turns, "system", "developer") || d.name == "ollama" && hasRole(turns, "developer") {
+				continue // the dialect has no such messages
+			}
+			offered := d.tools
+			if !hasRole(turns, "tool") {
+				offered = nil
+			}
+			with, err := a.prompt(d, turns, offered)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", d.name, name, err)
+			}
+			without, err := a.prompt(d, hi, offered)
+			if err != nil {
+				return err
+			}
+			if with < without+20 {
+				return fmt.Errorf("%s, %s: the prompt has %d tokens, %d with only one message", d.name, name, with, without)
+			}
+		}
+	}
+	return nil
+}
+
+func hasRole(turns []turn, roles ...string) bool {
+	return slices.ContainsFunc(turns, func(t turn) bool { return slices.Contains(roles, t.role) })
+}
+
+// warm: what was saved of a conversation when the model left is used when it is back.
+func warm(a asker) error {
+	text := strings.Repeat("The quick brown fox jumps over the lazy dog and so on. ", 120)
+	turns := []turn{{role: "user", text: text}}
+	if _, err := a.prompt(dialects[0], turns, nil); err != nil {
+		return err
+	}
+	for _, instance := range a.listed().Get("loaded_instances.#.id").Array() {
+		if _, err := a.s.Try(harness.UnloadPath, harness.Fields{"instance_id": instance.Str}); err != nil {
+			return err
+		}
+	}
+	saved := len(a.s.Get("/api/v1/warm").Get(`states.#(model=="` + a.key + `")#`).Array())
+	turns = append(turns, turn{role: "assistant", text: "Yes."}, turn{role: "user", text: "More"})
+	answer, err := a.post(harness.ChatPath, dialects[0].request(turns, nil))
+	if err != nil {
+		return err
+	}
+	if cached := answer.Get("usage.prompt_tokens_details.cached_tokens").Int(); saved > 0 && cached == 0 {
+		return errors.New("a state was saved, and isn't used")
+	}
+	return nil
+}
