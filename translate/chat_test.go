@@ -105,7 +105,7 @@ func TestChat_EnginesRequest(t *testing.T) {
 		},
 		"a tool by its name": {
 			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}, {"type":"function","function":{"name":"b"}}],"tool_choice":{"type":"function","function":{"name":"b"}}}`, blind,
-			`{` + hello + `,"tools":[{"type":"function","function":{"name":"b"}}],` + demanded("b") + asked + `}`,
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"b"}}],"tool_choice":"none",` + demanded("b") + asked + `}`,
 		},
 		"tools that are allowed": {
 			`{` + hello + `,"tools":[{"function":{"name":"a"}},{"function":{"name":"b"}},{"function":{"name":"c"}}],"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"c"}},{"type":"function","function":{"name":"a"}}]}}}`, blind,
@@ -120,7 +120,19 @@ func TestChat_EnginesRequest(t *testing.T) {
 			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1",` + call(`{\"arguments\":\"{\\\"b\\\":\"}`)[1:] + `,` + call(`{\"arguments\":\"7\"}`) + `,` + call(`{\"x\":1}`) + `,` + call("{}") + `]}],` + asked + `}`,
 		},
 		"no tools":       {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"none"}`, blind, `{` + hello + `,` + asked + `}`},
-		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],` + demanded("a") + asked + `}`},
+		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"tool_choice":"none",` + demanded("a") + asked + `}`},
+		"a format beside tools": {
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_schema","json_schema":{"schema":{"$ref":"#/$defs/x","$defs":{"x":{"type":"object"}}}}}}`, blind,
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_schema","json_schema":{"schema":{` +
+				`"anyOf":[{"type":"object","properties":{"name":{"const":"a"},"arguments":{"$ref":"#/$defs/t0"}},"required":["name","arguments"],"additionalProperties":false},{"$ref":"#/$defs/answer"}],` +
+				`"$defs":{"t0":{"type":"object","properties":{},"additionalProperties":false},"answer":{"$ref":"#/$defs/answer/$defs/x","$defs":{"x":{"type":"object"}}}}}}},"tool_choice":"none",` + asked + `}`,
+		},
+		"any object beside tools": {
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_object"}}`, blind,
+			`{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"response_format":{"type":"json_schema","json_schema":{"schema":{` +
+				`"anyOf":[{"type":"object","properties":{"name":{"const":"a"},"arguments":{"$ref":"#/$defs/t0"}},"required":["name","arguments"],"additionalProperties":false},{"$ref":"#/$defs/answer"}],` +
+				`"$defs":{"t0":{"type":"object","properties":{},"additionalProperties":false},"answer":{"type":"object"}}}}},"tool_choice":"none",` + asked + `}`,
+		},
 		"a schema in its place": {
 			`{"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":"true","schema":{"type":"object"}}},` + hello + `}`, blind,
 			`{"response_format":{"type":"json_schema","json_schema":{"schema":{"type":"object"}}},` + hello + `,` + asked + `}`,

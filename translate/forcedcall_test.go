@@ -70,6 +70,7 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 	const timed = "timings: prompt 0 ms, predicted 0 ms, 0 a second, draft 0, accepted 0\n"
 	stops := &request.Chat{Stops: []string{"\n", "END"}, Thinks: true}
 	forced := &request.Chat{Forced: true, Stops: []string{"}", "name"}}
+	either := &request.Chat{Either: &request.Either{Tools: []string{"e"}}}
 	for name, tt := range map[string]struct {
 		chat   *request.Chat
 		pieces []string
@@ -112,12 +113,33 @@ func TestAnswer_EndsAtWhatTheRequestSays(t *testing.T) {
 		"no call": {
 			forced,
 			[]string{"Hello", " there"},
-			"text: \"Hello there\"\nusage: prompt 7, cached 3, completion 4, reasoning 0\n" + timed + "finish: stop\n", false,
+			"text: \"Hello\"\ntext: \" there\"\nusage: prompt 7, cached 3, completion 4, reasoning 0\n" + timed + "finish: stop\n", false,
 		},
 		"arguments that are no object": {
 			forced,
 			[]string{`{"name":"e","arg`, `uments": `, `[1]}`},
 			"text: \"{\\\"name\\\":\\\"e\\\",\\\"arguments\\\": [1]}\"\nusage: prompt 7, cached 3, completion 5, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
+		"a call that needn't be one": {
+			either,
+			[]string{`{"na`, `me" `, `: "e", "arguments":`, ` {"a":`, `1}`, "}"},
+			"call 0: e, id \ncall 0: arguments \"{\\\"a\\\":\"\ncall 0: arguments \"1}\"\ncall 0: done\n" +
+				"usage: prompt 7, cached 3, completion 8, reasoning 0\n" + timed + "finish: tool_calls\n", false,
+		},
+		"an answer instead": {
+			either,
+			[]string{"{", `"na`, `ture":`, `1}`},
+			"text: \"{\\\"nature\\\":\"\ntext: \"1}\"\nusage: prompt 7, cached 3, completion 6, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
+		"an answer like a call, of no tool": {
+			either,
+			[]string{`{"name":"E","arguments":`, `{}}`},
+			"text: \"{\\\"name\\\":\\\"E\\\",\\\"arguments\\\":{}}\"\nusage: prompt 7, cached 3, completion 4, reasoning 0\n" + timed + "finish: stop\n", false,
+		},
+		"an answer instead, up to a stop string": {
+			&request.Chat{Either: either.Either, Stops: []string{"END"}},
+			[]string{`{"n":`, `"1EN`, `D"}`},
+			"text: \"{\\\"n\\\":\"\ntext: \"\\\"1\"\nusage: prompt 7, cached 3, completion 4, reasoning 0\nstop: stopStringFound END\nfinish: stop\n", true,
 		},
 		"a call without an end": {
 			&request.Chat{Forced: true, Limit: request.MaxForcedTokens}, append([]string{`{"name":"e","arguments":{"`}, strings.Split(strings.Repeat("a", request.MaxCallTokens+9), "")...),
@@ -222,7 +244,7 @@ func TestToolChoice_ADemandedCallIsBounded(t *testing.T) {
 				return
 			}
 			sent := gjson.ParseBytes(bytes.Join(llamaserver.Wire{}.Chat(body, chat, 0).Body, nil))
-			if got := sent.Get("max_tokens").Raw; got != tt.want || !chat.Forced || sent.Get("tool_choice").Exists() || !sent.Get("response_format").Exists() {
+			if got := sent.Get("max_tokens").Raw; got != tt.want || !chat.Forced || sent.Get("tool_choice").Str != "none" || !sent.Get("response_format").Exists() {
 				t.Errorf("%s", sent.Raw)
 			}
 		})

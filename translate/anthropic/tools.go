@@ -47,7 +47,9 @@ func (m *Messages) parseTools(body *jsonbody.Body) *translate.Error {
 	if isForced {
 		m.Chat.Forced = true
 		m.edit.Set("response_format", request.ForcedFormat(tools))
+		return nil
 	}
+	m.Chat.Either = request.NewEither(tools, string(m.edit.Value(&jsonbody.Body{}, "response_format")))
 	return nil
 }
 

@@ -38,6 +38,12 @@ func (Wire) chatEdit(chat *request.Chat, choice int) jsonbody.Edit {
 	if chat.OnlyChosen { // for 0 it lists twenty tokens, or gives no log probabilities at all
 		e.Set("top_logprobs", "1")
 	}
+	if chat.Either != nil {
+		e.Set("response_format", chat.Either.Format)
+	}
+	if chat.Forced || chat.Either != nil { // otherwise the format isn't kept to, or can't be combined with that of the template's calls
+		e.Set("tool_choice", `"none"`) // the prompt has the tools all the same
+	}
 	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // the only count of tokens of thinking, and of an answer that we end
 		e.Set("timings_per_token", "true")
 	}
@@ -46,6 +52,9 @@ func (Wire) chatEdit(chat *request.Chat, choice int) jsonbody.Edit {
 
 // Decoder decodes the answer to a request of Chat.
 func (Wire) Decoder() translate.Decoder { return &decoder{} }
+
+// WritesCalls reports that calls of an answer that has a format are a part of its text.
+func (Wire) WritesCalls() bool { return true }
 
 // LimitsCalls reports that parallel_tool_calls has an effect.
 func (Wire) LimitsCalls() {}

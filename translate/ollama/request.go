@@ -46,7 +46,7 @@ func ParseChat(body *jsonbody.Body, caps request.Caps) (*Request, *translate.Err
 		r.IsEmpty = true
 		return r, nil
 	}
-	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseTools, r.parseFormat, r.parseThink, r.parseLogprobs} {
+	for _, parse := range []func(*jsonbody.Body) *translate.Error{r.parseFormat, r.parseTools, r.parseThink, r.parseLogprobs} {
 		if err := parse(body); err != nil {
 			return nil, err
 		}
@@ -225,6 +225,7 @@ func (r *Request) parseTools(body *jsonbody.Body) *translate.Error {
 	}
 	if len(tools) > 0 {
 		r.edit.Set("tools", string(request.Definitions(tools)))
+		r.Chat.Either = request.NewEither(tools, string(r.edit.Value(&jsonbody.Body{}, "response_format")))
 	}
 	return nil
 }

@@ -54,6 +54,9 @@ func (c *chatParser) offer(body *jsonbody.Body, tools []request.Tool, mode strin
 		return translate.Invalid("invalid_value", "logprobs", `"logprobs" and "tools" can't be combined: leave out one of them, or set "tool_choice" to "none".`)
 	}
 	if mode != "required" {
+		if format := c.Edit.Value(body, "response_format"); jsonbody.IsGiven(format) {
+			c.Either = request.NewEither(tools, string(format))
+		}
 		return nil
 	}
 	if n := len(body.Messages); n > 0 && roleOf(body, n-1) == "assistant" {

@@ -54,6 +54,12 @@ func (w *base) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jso
 	if w.progress {
 		e.Set("return_progress", "true")
 	}
+	if w.writes && chat.Either != nil {
+		e.Set("response_format", chat.Either.Format)
+	}
+	if w.writes && (chat.Forced || chat.Either != nil) { // the prompt has the tools all the same
+		e.Set("tool_choice", `"none"`)
+	}
 	if messages := value("messages"); w.strict && bytes.Contains(messages, []byte(`"reasoning_content"`)) {
 		e.Set("messages", string(withoutThoughts(messages)))
 	}
@@ -125,6 +131,9 @@ func (w *base) checkBias(v gjson.Result) (bad *translate.Error) {
 
 // Decoder decodes the answer to a request of Chat.
 func (w *base) Decoder() translate.Decoder { return &decoder{wire: w} }
+
+// WritesCalls reports whether calls of an answer that has a format are a part of its text.
+func (w *base) WritesCalls() bool { return w.writes }
 
 // Pin is never called: requests don't choose the slots of a remote.
 func (w *base) Pin(body [][]byte, _ int, _ bool) [][]byte { return body }

@@ -33,6 +33,7 @@ type traits struct {
 	ids      bool     // prompts and inputs may be token ids
 	renames  bool     // it calls repeat_penalty repetition_penalty
 	progress bool     // it reports the progress of prompts if asked to
+	writes   bool     // it can't hold an answer to a format and look for calls in it
 }
 
 var kinds = map[Kind]traits{
@@ -42,7 +43,7 @@ var kinds = map[Kind]traits{
 	},
 	LlamaServer: {
 		chat: []string{"top_k", "min_p", "repeat_penalty", "chat_template_kwargs", "thinking_budget_tokens"},
-		text: []string{"top_k", "min_p", "repeat_penalty"}, own: true, ids: true, progress: true,
+		text: []string{"top_k", "min_p", "repeat_penalty"}, own: true, ids: true, progress: true, writes: true,
 	},
 	VLLM:     {chat: []string{"top_k", "min_p", "chat_template_kwargs"}, text: []string{"top_k", "min_p"}, ids: true, renames: true},
 	SGLang:   {chat: []string{"top_k", "min_p", "chat_template_kwargs"}, text: []string{"top_k", "min_p"}, ids: true, renames: true},
@@ -126,6 +127,7 @@ var (
 	_ wire.Embedder          = (*base)(nil)
 	_ wire.EmbeddingChecker  = (*base)(nil)
 	_ wire.Prompter          = (*base)(nil)
+	_ wire.CallWriter        = (*base)(nil)
 	_ wire.Ranker            = (*ranking)(nil)
 	_ wire.Counter           = (*counting)(nil)
 )

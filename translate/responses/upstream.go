@@ -36,6 +36,9 @@ func (r *Request) Upstream(conversation []translate.Item, tools []request.Tool, 
 			chat.LimitTokens(request.MaxForcedTokens)
 		}
 	}
+	if !isForced {
+		chat.Either = request.NewEither(kept, format)
+	}
 	messages := request.MessagesOf(arranged)
 	var own jsonbody.Edit
 	if len(kept) > 0 {

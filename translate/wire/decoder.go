@@ -31,6 +31,11 @@ func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translat
 		}
 		return d
 	}
+	if writer, ok := e.(CallWriter); ok && writer.WritesCalls() && chat.Either != nil {
+		d := &forcedDecoder{}
+		d.inner, d.event, d.call.tools = decoder, d.take, chat.Either.Tools
+		decoder = d
+	}
 	_, limits := e.(CallLimiter)
 	if chat.NoTools && !limits {
 		decoder = &noCallDecoder{inner: decoder}
@@ -275,7 +280,7 @@ func tokenLength(token []byte) int {
 	return len(gjson.GetBytes(token, "token").Str)
 }
 
-// forcedDecoder decodes an answer with the schema of [request.ForcedFormat] to a call.
+// forcedDecoder decodes an answer with the schema of [request.ForcedFormat] to a call. That of a [request.Either] may be text.
 type forcedDecoder struct {
 	bounded
 	call callReader
@@ -295,7 +300,7 @@ func (d *forcedDecoder) take(ev translate.Event, emit func(translate.Event) erro
 		}
 		return d.cut(d.figures(), translate.FinishLength, translate.Stop{}, emit)
 	case translate.Logprobs:
-		return nil
+		return d.call.logprobs(ev, emit)
 	case translate.Finish:
 		if err := d.call.end(emit); err != nil {
 			return err

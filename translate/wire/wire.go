@@ -12,7 +12,7 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Specific], [Describer], [CallLimiter], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
+// [Specific], [Describer], [CallWriter], [CallLimiter], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
 // do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
 // beyond its context is a [Bounder].
 type Engine interface {
@@ -66,6 +66,13 @@ type CompletionChecker interface {
 type EmbeddingChecker interface {
 	// CheckEmbedding returns the error for a request that asks for something that the engine can't do.
 	CheckEmbedding(e *request.Embedding) *translate.Error
+}
+
+// CallWriter is an engine that can't hold an answer to a format and look for calls in it.
+type CallWriter interface {
+	// WritesCalls reports whether the request for a chat with an [request.Either] has its format, so that calls are a part of the
+	// answer's text.
+	WritesCalls() bool
 }
 
 // CallLimiter is an engine that by itself ends an answer after its first call, if the request has no parallel_tool_calls, and makes no
