@@ -109,7 +109,7 @@ func (r *chatReply) begin(_ context.Context, resp *engineResponse, decoder *wire
 		Envelope: r.answer.Envelope, Reasoning: r.answer.Reasoning, OnlyChosen: chat.OnlyChosen,
 		SinceArrival: r.sinceArrival, Choice: r.asks.choice, Tail: r.tail,
 	})
-	if r.passes(resp) {
+	if decoder == nil {
 		return engine.(wire.Passer).Rewriter(chat, r.chunks), nil
 	}
 	return r.byEvents(resp, wire.DecoderOf(engine, chat, decoder), openai.NewChatStream(r.chunks, chat.SingleCall)), nil

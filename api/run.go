@@ -133,7 +133,7 @@ func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling)
 		return err
 	}
 	ask := func() error {
-		return r.call.converse(ctx, lease, r.rq.target, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) })
+		return t.blamed(r.call.converse(ctx, lease, r.rq.target, t.next, func(resp *engineResponse) error { return r.read(ctx, resp, t) }))
 	}
 	err := ask()
 	if errors.Is(err, errDiverged) {
@@ -141,6 +141,9 @@ func (r *run) converse(ctx context.Context, lease *supervisor.Lease, t *telling)
 			return notContinued()
 		}
 		err = ask()
+	}
+	if isUnparsed(err) {
+		return r.unparsed(ctx, lease, t, ask, err)
 	}
 	return err
 }

@@ -41,13 +41,16 @@ type telling struct {
 type way uint8
 
 const (
-	anew    way = iota // it has seen nothing
-	repeats            // the same request is sent again
-	goesOn             // the request has what was said in it
+	anew     way = iota // it has seen nothing
+	repeats             // the same request is sent again
+	goesOn              // the request has what was said in it
+	unparsed            // the answer comes as the model writes it
 	cantGoOn
 )
 
-func (w way) String() string { return [...]string{"anew", "repeated", "continued", "lost"}[w] }
+func (w way) String() string {
+	return [...]string{"anew", "repeated", "continued", "unparsed", "lost"}[w]
+}
 
 // newTelling begins with the engine that the model has here. Another may be leased.
 func (r *run) newTelling(p part) (*telling, error) {
@@ -165,6 +168,14 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 		t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
 		return err
 	}
+	decoder := t.asks.decoder(t.engine)
+	if t.way == unparsed {
+		if decoder = t.unparsedDecoder(); !t.isSeen {
+			t.recorder = wire.NewRecorder(decoder)
+			t.rewriter, err = t.reply.begin(ctx, resp, t.recorder)
+			return err
+		}
+	}
 	c := resp.call
 	c.api.Log.Info("an answer goes on", "request", c.id, "instance", resp.lease.Instance.ID, "way", t.way.String())
 	t.recall(resp)
@@ -172,11 +183,20 @@ func (t *telling) begin(ctx context.Context, resp *engineResponse) (err error) {
 		r.timed.resume(resp)
 	}
 	if t.way == repeats {
-		t.recorder.Repeat(t.asks.decoder(t.engine))
+		t.recorder.Repeat(decoder)
 	} else {
-		t.recorder.GoOn(t.asks.decoder(t.engine))
+		t.recorder.GoOn(decoder)
 	}
 	return nil
+}
+
+// unparsedDecoder decodes an answer as the model writes it. Of one that is probably the same again, the client has the beginning.
+func (t *telling) unparsedDecoder() translate.Decoder {
+	decoder := t.engine.(wire.Unparser).UnparsedDecoder()
+	if said, ok := t.said(); ok && t.isSeen && t.asks.repeats(t.engine) {
+		return wire.WithoutSaid(decoder, &said)
+	}
+	return decoder
 }
 
 // recall makes the recorder of an answer that was passed on until its engine was lost.
@@ -218,7 +238,7 @@ func (t *telling) diverged() bool { return t.recorder != nil && t.recorder.Diver
 // fault is the error that the engine's answer ended with; nil if it is complete.
 func (t *telling) fault() *translate.Error {
 	if t.recorder != nil && t.recorder.Lost() {
-		return translate.BrokenOff()
+		return t.recorder.Fault()
 	}
 	return t.rewriter.Fault()
 }

@@ -41,6 +41,9 @@ func (e *Error) IsRetryable() bool {
 // IsBrokenOff reports whether the engine died in the middle of its answer, without an error of its own.
 func (e *Error) IsBrokenOff() bool { return *e == *BrokenOff() }
 
+// IsUnparsed reports whether the engine couldn't parse what the model said.
+func (e *Error) IsUnparsed() bool { return *e == *Unparsed() }
+
 // Header sets the headers that belong to the error: Retry-After, and the one by which the official clients decide whether
 // to retry.
 func (e *Error) Header(h http.Header) {
@@ -190,4 +193,15 @@ func BrokenOff() *Error {
 // Nonsense returns the error of an engine's answer that can't be parsed.
 func Nonsense() *Error {
 	return &Error{Kind: KindEngineFailed, Message: "The engine's answer can't be read. Its log says more."}
+}
+
+// FormatNotMet is the code of an answer that the engine's parser rejects.
+const FormatNotMet = "format_not_met"
+
+// Unparsed returns the error of an answer that the engine couldn't parse.
+func Unparsed() *Error {
+	return &Error{
+		Kind: KindEngineFailed, Code: FormatNotMet,
+		Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed.",
+	}
 }

@@ -15,11 +15,7 @@ import (
 // Completion uses llama-server's own endpoints: they always report why generation ended and the number of tokens, and the one
 // for infilling has the same format.
 func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candidate int) wire.Upstream {
-	e := c.Edit.Only(textFields)
-	e.Set("stream", "true")
-	e.Set("return_progress", "true")
-	e.Set("response_fields", completionFields)
-	e.Set("n_predict", strconv.Itoa(c.MaxTokens))
+	e := textEdit(&c.Edit, c.MaxTokens)
 	if len(c.Stop) > 0 {
 		e.Set("stop", string(jsonbody.AppendJSON(nil, c.Stop)))
 	}
@@ -36,6 +32,16 @@ func (Wire) Completion(body *jsonbody.Body, c *request.Completion, prompt, candi
 	e.SetLarge("input_prefix", c.Prompts[prompt])
 	e.SetLarge("input_suffix", jsonbody.AppendString(nil, c.Suffix))
 	return wire.Upstream{Path: infillPath, Body: e.Pieces(body)}
+}
+
+// textEdit returns what every request for a text has. The edit is that of the client's request.
+func textEdit(edit *jsonbody.Edit, limit int) jsonbody.Edit {
+	e := edit.Only(textFields)
+	e.Set("stream", "true")
+	e.Set("return_progress", "true")
+	e.Set("response_fields", completionFields)
+	e.Set("n_predict", strconv.Itoa(limit))
+	return e
 }
 
 // completionFields are the fields of the last chunk. Others would repeat the prompt and all settings.

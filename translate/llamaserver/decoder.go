@@ -20,6 +20,7 @@ type decoder struct {
 	reason   translate.FinishReason
 	calls    int // number of calls that have begun; the last may be open
 	open     bool
+	hasSaid  bool // anything
 	thoughts thoughtTokens
 	usage    translate.Usage
 	hasUsage bool
@@ -77,13 +78,16 @@ func (d *decoder) frame(frame []byte, emit func(translate.Event) error) error {
 	}
 	if c.fault != nil {
 		fault := faultOf(500, gjson.ParseBytes(c.fault))
-		if fault.Code == formatNotMet && d.begun { // the model's tokens are at fault, not the request
-			fault = &translate.Error{Kind: translate.KindEngineFailed, Code: formatNotMet, Message: "The model's answer broke off, since it doesn't keep to the format that it was held to. Try again, with a lower temperature or another seed."}
+		if fault.Code == translate.FormatNotMet && d.begun { // the model's tokens are at fault, not the request
+			fault = translate.Unparsed()
 		}
 		return d.end(translate.Fault{Err: fault}, emit)
 	}
 	if c.progress != nil {
 		return d.progress(c.progress, emit)
+	}
+	if !d.begun && c.finish != nil { // of an answer that was begun elsewhere, nothing may be left
+		d.hasSaid = true
 	}
 	d.begun = true
 	d.like.learn(data, c)
@@ -123,11 +127,13 @@ func (d *decoder) note(c *chunk) {
 
 func (d *decoder) choice(c *chunk, emit func(translate.Event) error) error {
 	if s := jsonbody.Unquote(c.reasoning); s != "" {
+		d.hasSaid = true
 		if err := emit(translate.Reasoning{Text: s}); err != nil {
 			return err
 		}
 	}
 	if s := jsonbody.Unquote(c.content); s != "" {
+		d.hasSaid = true
 		if err := emit(translate.Text{Text: s}); err != nil {
 			return err
 		}
@@ -159,7 +165,7 @@ func (d *decoder) call(call gjson.Result, emit func(translate.Event) error) erro
 		if err := d.callDone(emit); err != nil {
 			return err
 		}
-		d.calls, d.open = index+1, true
+		d.calls, d.open, d.hasSaid = index+1, true, true
 		if err := emit(translate.CallStart{Index: index, ID: call.Get("id").Str, Name: name}); err != nil {
 			return err
 		}
@@ -190,7 +196,17 @@ func (d *decoder) finish(emit func(translate.Event) error) error {
 	if err := d.callDone(emit); err != nil {
 		return err
 	}
+	if !d.hasSaid && isLost(d.reason, d.usage) {
+		return d.end(translate.Fault{Err: translate.Unparsed()}, emit)
+	}
 	return d.end(translate.Finish{Reason: d.reason}, emit)
+}
+
+// isLost reports whether an answer of which nothing was streamed may have been something: llama-server leaves what it can't parse out of a
+// stream, such as the call of an unknown function. The tags around an empty answer are fewer tokens.
+func isLost(reason translate.FinishReason, u translate.Usage) bool {
+	const mostTags = 12
+	return reason == translate.FinishStop && u.Completion > mostTags
 }
 
 // end emits usage, timings and stop reason, as far as they are known, and the last event.

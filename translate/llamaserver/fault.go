@@ -26,6 +26,9 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 	if tokens, limit, ok := tooLongOf(message); ok {
 		return translate.Overflow(tokens, limit)
 	}
+	if refusal, ok := byTemplate(message); ok {
+		return translate.Invalid("invalid_value", "messages", "The model's chat template refuses the messages: "+tidy(refusal))
+	}
 	switch {
 	case e.Get("type").Str == "exceed_context_size_error":
 		return translate.Overflow(int(e.Get("n_prompt_tokens").Int()), int(e.Get("n_ctx").Int()))
@@ -42,9 +45,6 @@ func faultOf(status int, e gjson.Result) *translate.Error {
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + strconv.Itoa(status) + ": " + tidy(message)}
 	}
 }
-
-// formatNotMet is the code of an answer that llama-server's parser rejects.
-const formatNotMet = "format_not_met"
 
 // clientsMistakes are the starts of messages about invalid requests, which may have status 500, and their codes and fields for
 // the client.
@@ -67,8 +67,9 @@ var clientsMistakes = []struct{ start, code, param string }{
 	{"Cannot have 2 or more assistant messages", "invalid_value", "messages"},
 	{"top_logprobs requires logprobs", "invalid_value", "top_logprobs"},
 	{"got exception: Unexpected empty grammar stack", "invalid_value", "grammar"},
-	{"The model produced output that does not match the expected", formatNotMet, "response_format"}, // about the start of an answer in the request
-	{"Failed to initialize samplers", formatNotMet, "response_format"},                              // likewise
+	{"The model produced output that does not match the expected", translate.FormatNotMet, "response_format"}, // about the start of an answer in the request
+	{"Failed to initialize samplers: failed to parse grammar", "invalid_schema", "response_format"},
+	{"Failed to initialize samplers", translate.FormatNotMet, "response_format"}, // about the start of an answer, too
 	{"invalid type for \"enable_thinking\"", "invalid_type", "chat_template_kwargs"},
 }
 
@@ -100,6 +101,20 @@ func refusal(status int, message string) (code, param string) {
 	}
 	return code, param
 }
+
+// byTemplate returns what a chat template, or the library that renders it, has said of the messages, without the trace around it.
+func byTemplate(message string) (refusal string, ok bool) {
+	if trace, cause, ok := strings.Cut(message, "\nError: "); ok && strings.Contains(trace, "While executing ") {
+		return strings.TrimPrefix(cause, "Jinja Exception: "), true
+	}
+	if at := templatePlace.FindStringIndex(message); at != nil {
+		return message[:at[0]], true
+	}
+	return "", false
+}
+
+// templatePlace matches what older builds add to such an error: the place in the template, and the lines around it.
+var templatePlace = regexp.MustCompile(` at row \d+, column \d+:\n`)
 
 // fieldAtFault matches the field in a message.
 var fieldAtFault = regexp.MustCompile(`^Field '(\w+)': `)

@@ -101,7 +101,11 @@ func (r *rewriter) frame(dst, frame []byte) []byte {
 		return r.fail(dst, translate.Nonsense())
 	}
 	if c.fault != nil {
-		return r.fail(dst, faultOf(500, gjson.ParseBytes(c.fault)))
+		fault := faultOf(500, gjson.ParseBytes(c.fault))
+		if fault.Code == translate.FormatNotMet && r.begun {
+			fault = translate.Unparsed()
+		}
+		return r.fail(dst, fault)
 	}
 	if c.progress != nil {
 		r.prompt = promptProgress(gjson.ParseBytes(c.progress))
@@ -172,6 +176,9 @@ func (r *rewriter) note(c *chunk) {
 func (r *rewriter) finish(dst []byte) []byte {
 	if r.outcome.Reason == "" {
 		return r.fail(dst, translate.BrokenOff())
+	}
+	if r.said.isEmpty() && isLost(r.outcome.Reason, r.outcome.Usage) {
+		return r.fail(dst, translate.Unparsed())
 	}
 	r.done = true
 	return r.chunks.AppendEnd(dst, &r.outcome, r.timings)

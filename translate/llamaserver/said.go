@@ -43,6 +43,11 @@ func (s *saidSoFar) add(to *[]byte, piece []byte) {
 	*to = append(*to, piece[1:len(piece)-1]...)
 }
 
+// isEmpty reports whether nothing was said.
+func (s *saidSoFar) isEmpty() bool {
+	return len(s.reasoning) == 0 && len(s.text) == 0 && !s.hasCalls && !s.isTooLong
+}
+
 // Said returns what the answer has said.
 func (r *rewriter) Said() wire.Said {
 	s := &r.said

@@ -15,6 +15,9 @@ func TestWire_Fault(t *testing.T) {
 		return translate.Invalid(code, param, "The engine refused the request: "+reason)
 	}
 	refused := func(reason string) *translate.Error { return refusedFor("invalid_value", "", reason) }
+	byTemplate := func(words string) *translate.Error {
+		return translate.Invalid("invalid_value", "messages", "The model's chat template refuses the messages: "+words)
+	}
 	failed := func(reason string) *translate.Error {
 		return &translate.Error{Kind: translate.KindEngineFailed, Message: "The engine answered with status " + reason}
 	}
@@ -34,6 +37,22 @@ func TestWire_Fault(t *testing.T) {
 		"500 about a format that isn't met": {
 			500, `{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}`,
 			refusedFor("format_not_met", "response_format", "The model produced output that does not match the expected peg-native format"),
+		},
+		"400 about a grammar that it can't read": {
+			400, `{"error":{"code":400,"message":"Failed to initialize samplers: failed to parse grammar","type":"invalid_request_error"}}`,
+			refusedFor("invalid_schema", "response_format", "Failed to initialize samplers: failed to parse grammar"),
+		},
+		"400 by the template": {
+			400, `{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed: \n------------\nWhile executing CallExpression at line 1, column 226 in source:\n...op.index0 % 2 == 0) %}{{ raise_exception('Roles must alternate...\n                                           ^\nError: Jinja Exception: Roles must alternate!","type":"invalid_request_error"}}`,
+			byTemplate("Roles must alternate!"),
+		},
+		"500 by the template": {
+			500, `{"error":{"code":500,"message":"\n------------\nWhile executing MemberExpression at line 319, column 32 in source:\n... none %}\n   ^\nError: Cannot access property 'a' of None","type":"server_error"}}`,
+			byTemplate("Cannot access property 'a' of None"),
+		},
+		"500 by the template, of an older build": {
+			500, `{"error":{"code":500,"message":"Roles must alternate at row 1, column 226:\n{{ bos_token }}\n ^\n","type":"server_error"}}`,
+			byTemplate("Roles must alternate"),
 		},
 		"400 with its library's prefix": {
 			400, `{"error":{"code":400,"message":"Field 'temperature': [json.exception.type_error.302] type must be number, but is string","type":"invalid_request_error"}}`,

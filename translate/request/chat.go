@@ -3,6 +3,7 @@ package request
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/lmcaddy/lmcaddy/translate"
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
@@ -29,4 +30,25 @@ type Chat struct {
 // OffersTools reports whether the model is offered tools by a chat's request.
 func (c *Chat) OffersTools(body *jsonbody.Body) bool {
 	return gjson.GetBytes(c.Edit.Value(body, "tools"), "0").Exists() && gjson.ParseBytes(c.Edit.Value(body, "tool_choice")).Str != "none"
+}
+
+// Blame returns an engine's error about its request as one about the client's, which may have no such field: what makes an answer a
+// call is a format for the engine.
+func (c *Chat) Blame(body *jsonbody.Body, e *translate.Error) *translate.Error {
+	isGiven := func(name string) bool { return jsonbody.IsGiven(c.Edit.Value(body, name)) }
+	if e.Kind != translate.KindInvalid || e.Param != "response_format" || isGiven(e.Param) && !c.Forced {
+		return e
+	}
+	about := *e
+	switch {
+	case e.Code == translate.FormatNotMet:
+		return translate.Unparsed()
+	case c.OffersTools(body):
+		about.Param = "tools"
+	case isGiven("grammar"):
+		about.Param = "grammar"
+	default:
+		return &translate.Error{Kind: translate.KindInternal, Message: e.Message}
+	}
+	return &about
 }

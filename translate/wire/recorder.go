@@ -6,7 +6,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate"
 )
 
-// Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, the decoders around
+// Recorder is a decoder around that of an engine. It knows what the answer has said. If the engine is lost, or can't parse the answer, the decoders around
 // the Recorder don't notice. It holds the error back until the decoder of another engine takes over, or until nobody tries again.
 type Recorder struct {
 	inner translate.Decoder
@@ -63,8 +63,16 @@ func Recall(said Said) *Recorder {
 	return r
 }
 
+// Fault is the error of a lost engine; nil if there is none, or nothing is tried any more.
+func (r *Recorder) Fault() *translate.Error {
+	if r.givenUp {
+		return nil
+	}
+	return r.lost
+}
+
 // Lost reports whether the engine was lost, or its answer wasn't a repetition, and nothing has taken its place.
-func (r *Recorder) Lost() bool { return r.lost != nil && !r.givenUp }
+func (r *Recorder) Lost() bool { return r.Fault() != nil }
 
 // Diverged reports whether the engine that was to repeat the answer said something else. Nothing of that was emitted.
 func (r *Recorder) Diverged() bool { return r.diverged }
@@ -200,7 +208,7 @@ func (r *Recorder) take(it translate.Event) error {
 		}
 		return r.end(it)
 	case translate.Fault:
-		if ev.Err.IsBrokenOff() {
+		if ev.Err.IsBrokenOff() || ev.Err.IsUnparsed() {
 			r.lost = ev.Err
 			return nil
 		}

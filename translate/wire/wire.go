@@ -12,7 +12,7 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Specific], [Describer], [CallWriter], [CallLimiter], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
+// [Specific], [Describer], [CallWriter], [CallLimiter], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
 // do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
 // beyond its context is a [Bounder].
 type Engine interface {

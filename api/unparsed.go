@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lmcaddy/lmcaddy/supervisor"
+	"github.com/lmcaddy/lmcaddy/translate"
+	"github.com/lmcaddy/lmcaddy/translate/wire"
+)
+
+// An engine may be unable to parse what the model says: a call of no tool, or an answer without the tags that the model should write.
+// The client gets the model's words then.
+
+// maxTemplated bounds the response with the prompt of a chat, in bytes.
+const maxTemplated = 64 << 20
+
+func isUnparsed(err error) bool {
+	e, ok := errors.AsType[*translate.Error](err)
+	return ok && e.IsUnparsed()
+}
+
+// blamed returns the engine's error about a request as one about the client's.
+func (t *telling) blamed(err error) error {
+	fault, ok := err.(*translate.Error) //nolint:errorlint // others say more than the engine has
+	if q, isChat := t.asks.(*chatQuestion); ok && isChat {
+		return q.chat.Blame(q.body, fault)
+	}
+	return err
+}
+
+// unparsed has the answer told that the engine couldn't parse, which ended it with an error. Of an answer that isn't the same twice, another
+// is tried first: it may well be parsed.
+func (r *run) unparsed(ctx context.Context, lease *supervisor.Lease, t *telling, ask func() error, err error) error {
+	q, isChat := t.asks.(*chatQuestion)
+	engine, ok := t.engine.(wire.Unparser)
+	if !ok || !isChat {
+		return err
+	}
+	said, isKnown := t.said()
+	if isFresh := !t.isSeen || isKnown && said.IsEmpty(); isFresh && !q.repeats(t.engine) && t.plan(true) {
+		if err = ask(); !isUnparsed(err) {
+			return err
+		}
+		said, isKnown = t.said()
+	}
+	template, ok := engine.Template(q.body, q.chat)
+	if !ok || t.isSeen && (!isKnown || !said.CanGoOn()) {
+		return err
+	}
+	prompt := ""
+	if err := r.call.converse(ctx, lease, r.rq.target, template, func(resp *engineResponse) error {
+		answer, err := resp.all(ctx, maxTemplated)
+		if err != nil {
+			return err
+		}
+		var bad *translate.Error
+		if prompt, bad = engine.Templated(answer); bad != nil {
+			return bad
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	r.call.api.Log.Info("an answer is asked for unparsed", "request", r.call.id, "instance", lease.Instance.ID)
+	t.next, t.way = engine.Unparsed(q.body, q.chat, q.choice, prompt), unparsed
+	return ask()
+}
