@@ -84,8 +84,8 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 		rq.demand.Draft = draft.Model.Key
 	}
 	rq.demand.TTL = c.boundTTL(rq.demand.TTL, rq.target.Model.Key)
-	rq.engine = c.node.Wire(rq.target.Model)
 	rq.caps = c.node.Caps(rq.target.Model)
+	rq.engine = c.node.Wire(rq.target.Model)
 	c.beginRequest()
 	return rq, nil
 }

@@ -21,10 +21,11 @@ const repeatable = 10 * time.Second
 type telling struct {
 	part
 
-	engine   wire.Engine   // that is asked
-	place    string        // whose engine that is, as [placeOf]
-	upstream wire.Upstream // its request
-	next     wire.Upstream // what it is asked next, which may go on with the answer
+	engine   wire.Engine       // that is asked
+	place    string            // whose engine that is, as [placeOf]
+	template *request.Template // what was known of the model's there
+	upstream wire.Upstream     // its request
+	next     wire.Upstream     // what it is asked next, which may go on with the answer
 	way      way
 	rewriter wire.Rewriter  // nil: no engine has begun to answer
 	recorder *wire.Recorder // what the rewriter reads from; nil: it reads the engine's stream itself
@@ -54,7 +55,7 @@ func (w way) String() string {
 
 // newTelling begins with the engine that the model has here. Another may be leased.
 func (r *run) newTelling(p part) (*telling, error) {
-	t := &telling{part: p}
+	t := &telling{part: p, template: r.rq.caps.Template}
 	if r.rq.target.Model.IsRemote {
 		t.place = anyPlace
 	}
@@ -85,16 +86,17 @@ func placeOf(in *supervisor.Info) string {
 	return ""
 }
 
-// use has the engine of an instance asked. The way of an answer that goes on may be another then.
+// use has the engine of an instance asked. The way of an answer that goes on may be another then. The model's template may have
+// become known only when the instance was loaded.
 func (r *run) use(t *telling, in *supervisor.Info) error {
-	place := placeOf(in)
-	if place == t.place {
+	place, template := placeOf(in), r.call.node.Template(in)
+	if place == t.place && template == t.template {
 		return nil
 	}
 	if bad := t.choose(r.call.node.WireOf(in)); bad != nil {
 		return bad
 	}
-	t.place = place
+	t.place, t.template = place, template
 	if !t.plan(true) {
 		return notContinued()
 	}

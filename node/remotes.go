@@ -297,6 +297,14 @@ func (n *Node) WireOf(in *supervisor.Info) wire.Engine {
 	return n.Wire(in.Spec.Model)
 }
 
+// Template returns what is known of the chat template of an instance's model; nil if it was never rendered here.
+func (n *Node) Template(in *supervisor.Info) *request.Template {
+	if in.Spec.Remote != nil {
+		return nil
+	}
+	return n.Caps(in.Spec.Model).Template
+}
+
 // remoteCaps returns what is known of a model that is on no disk here.
 func (n *Node) remoteCaps(m *catalog.Model) request.Caps {
 	caps := request.Caps{Vision: m.Vision, MaxContext: m.MaxContextLength, RawGrammar: n.settings.Load().Gates.RawGrammar}

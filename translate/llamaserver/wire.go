@@ -16,8 +16,14 @@ const (
 	infillPath = "/infill"
 )
 
-// Wire implements [wire.Engine] and its optional interfaces for llama.cpp's llama-server, as measured on version 0.7.0.
-type Wire struct{}
+// Wire implements [wire.Engine] and its optional interfaces for llama.cpp's llama-server, as measured on version 0.7.0. The zero value is
+// that of an unknown model.
+type Wire struct {
+	template *request.Template // of the model; nil if it was never rendered
+}
+
+// For returns the wire format for a model.
+func (Wire) For(caps *request.Caps) wire.Engine { return Wire{caps.Template} }
 
 // Chat sends only the fields of chatFields. It always asks for a stream: only then does llama-server notice at once that the
 // client disconnects, and report the progress of the prompt. An answer in one piece is gathered from the stream.
@@ -27,7 +33,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 }
 
 // chatEdit returns what the request for a choice has in another form than the client's.
-func (Wire) chatEdit(chat *request.Chat, choice int) jsonbody.Edit {
+func (w Wire) chatEdit(chat *request.Chat, choice int) jsonbody.Edit {
 	e := chat.Edit.Only(chatFields)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
@@ -63,3 +69,5 @@ func (Wire) LimitsCalls() {}
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {
 	return &rewriter{ask: chat, chunks: chunks}
 }
+
+var _ wire.Specific = Wire{}
