@@ -50,6 +50,7 @@ var mayImport = []row{
 	{"translate/native", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/ollama", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/responses", []string{"translate/request", "translate/jsonbody", "translate"}},
+	{"translate/traits", []string{"translate/request", "translate/jsonbody", "translate"}},
 	{"translate/wire", []string{"internal/prefix", "translate/request", "translate/jsonbody", "translate"}},
 	{"translate/request", []string{"translate/jsonbody", "translate", "internal/picture"}},
 	{"translate/jsonbody", []string{"translate"}},

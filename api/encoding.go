@@ -30,7 +30,7 @@ func (e *encodedModels) of(models []node.ModelState, isPlain func(*node.ModelSta
 	pieces := make([][]byte, 1, len(models)+2)
 	for i := range models {
 		m := &models[i]
-		keeps := m.IsListed && isPlain(m)
+		keeps := m.IsListed && !m.IsCopy && isPlain(m)
 		text, known := e.json[m.Model]
 		if !known || !keeps {
 			encoded, err := json.Marshal(describe(m))

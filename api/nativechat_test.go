@@ -162,7 +162,7 @@ func TestNative_TheEngineIsSentTheRequestInItsWords(t *testing.T) {
 	s := serve(t, nil, withPresets)
 	s.native("hi", `,"temperature":0.5,"top_k":3,"max_output_tokens":7,"reasoning":"off","preset":"careful","ttl":60,"x_unknown":1`)
 	want := `{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}],"temperature":0.5,"top_k":3,"max_tokens":7,` +
-		`"chat_template_kwargs":{"enable_thinking":false},"reasoning_effort":"none","stream":true,"return_progress":true,"stream_options":{"include_usage":true},"timings_per_token":true,"id_slot":0}`
+		`"chat_template_kwargs":{"enable_thinking":false},"stream":true,"return_progress":true,"stream_options":{"include_usage":true},"timings_per_token":true,"id_slot":0}`
 	if diff := cmp.Diff(want, s.fake.Wait(t, isAsked).Body); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -19,6 +19,7 @@ func (c *call) ollamaShow() error {
 		return err
 	}
 	m := &target.Model
+	m.Reasoning = c.node.Reasoning(m)
 	details, err := c.node.Details(m)
 	if err != nil {
 		return err

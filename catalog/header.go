@@ -210,10 +210,10 @@ func (h *header) fill(f *gguf.GGUFFile) {
 	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
 	m.SizeLabel = text(f, "general.size_label")
 	m.Description = short(text(f, "general.description"))
-	template := text(f, "tokenizer.chat_template")
-	m.ToolUse = takesTools(template) || text(f, "tokenizer.chat_template.tool_use") != ""
+	template, forTools := text(f, "tokenizer.chat_template"), text(f, "tokenizer.chat_template.tool_use")
+	m.ToolUse = takesTools(template) || forTools != ""
 	if m.Type == TypeLLM {
-		m.Reasoning = reasoningOf(template)
+		m.Reasoning, m.Template = reasoningOf(template), templateHash(template, forTools)
 	}
 }
 

@@ -133,6 +133,7 @@ func (h *header) describeMLX(f *found, config mlxConfig, weights weights) {
 		m.Type = TypeEmbedding
 		return
 	}
+	m.Template = templateHash(tokenizer.template)
 	m.ToolUse, m.Reasoning = tokenizer.takesTools(), tokenizer.reasoning(f.path)
 }
 

@@ -200,7 +200,7 @@ func TestMLX(t *testing.T) {
 				m.Path = filepath.Join(root, "mlx-community", "Qwen3-4B-4bit")
 				want = []Model{m}
 			}
-			ignore := []string{"Changed", "Variants"}
+			ignore := []string{"Changed", "Variants", "Template"}
 			if tt.want != nil && tt.want.Err != nil {
 				ignore = append(ignore, "SizeBytes")
 			}

@@ -99,7 +99,7 @@ func TestMLX_OfTheShippedModel(t *testing.T) {
 	}
 	folder.Key, folder.Path, folder.DisplayName, folder.SizeLabel, folder.Description = file.Key, file.Path, file.DisplayName, file.SizeLabel, file.Description
 	folder.Variants, folder.Changed, folder.SizeBytes = file.Variants, file.Changed, file.SizeBytes
-	file.Format, file.Vocabulary = FormatMLX, 765
+	file.Format, file.Vocabulary, file.Template = FormatMLX, 765, folder.Template // which differs in its last line end
 	if diff := cmp.Diff(file, folder); diff != "" {
 		t.Errorf("(-file +folder):\n%s", diff)
 	}

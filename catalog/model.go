@@ -24,13 +24,14 @@ type Model struct {
 	Architecture     string // the engine's name for it, such as "llama"
 	Quantization     Quantization
 	Parameters       int64
-	SizeLabel        string // the publisher's figure for the number of parameters, such as "8x7B"; may be empty
-	MaxContextLength int    // in tokens
-	Vocabulary       int    // number of token ids that an MLX model knows, from 0; 0: unknown
-	Description      string // the publisher's; may be empty
-	ToolUse          bool   // its chat template supports tools
-	Vision           bool   // it accepts images
-	Reasoning        Reasoning
+	SizeLabel        string    // the publisher's figure for the number of parameters, such as "8x7B"; may be empty
+	MaxContextLength int       // in tokens
+	Vocabulary       int       // number of token ids that an MLX model knows, from 0; 0: unknown
+	Description      string    // the publisher's; may be empty
+	ToolUse          bool      // its chat template supports tools
+	Vision           bool      // it accepts images
+	Reasoning        Reasoning // as far as its file tells
+	Template         string    // a hash of its chat template; empty: it has none
 
 	Experts     int     // of a mixture of experts; 0: dense
 	ExpertsUsed int     // for each token, by default

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,3 +97,12 @@ func defaultEffort(template string, offered map[string]bool) string {
 
 // takesTools reports whether a template is that of a model trained to call tools.
 func takesTools(template string) bool { return strings.Contains(template, "tools") }
+
+// templateHash returns a hash of chat templates; empty: there are none.
+func templateHash(templates ...string) string {
+	if text := strings.Join(templates, "\x00"); strings.Trim(text, "\x00") != "" {
+		sum := sha256.Sum256([]byte(text))
+		return hex.EncodeToString(sum[:12])
+	}
+	return ""
+}

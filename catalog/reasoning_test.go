@@ -85,3 +85,25 @@ func FuzzReasoning(f *testing.F) {
 		}
 	})
 }
+
+func TestTemplate_IsToldApartFromOthers(t *testing.T) {
+	t.Parallel()
+	of := func(meta map[string]any) []byte { return llama("x", meta).bytes() }
+	const key = "tokenizer.chat_template"
+	c, _ := catalogOf(t, files{
+		"p/a/x.gguf": of(map[string]any{key: "{{ messages }}"}), "p/b/x.gguf": of(map[string]any{key: "{{ messages }}", "general.description": "Another"}),
+		"p/c/x.gguf": of(map[string]any{key: "{{ tools }}"}), "p/d/x.gguf": of(map[string]any{key: "{{ messages }}", key + ".tool_use": "{{ tools }}"}),
+		"p/e/x.gguf": of(nil),
+	})
+	all := models(t, c)
+	if all[0].Template != all[1].Template || all[4].Template != "" {
+		t.Errorf("%q and %q, want the same; %q, want none", all[0].Template, all[1].Template, all[4].Template)
+	}
+	seen := map[string]bool{}
+	for _, i := range []int{0, 2, 3, 4} {
+		seen[all[i].Template] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d different templates, want 4", len(seen))
+	}
+}

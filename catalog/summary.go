@@ -15,7 +15,7 @@ import (
 )
 
 // summaryVersion must be incremented when headers are read differently.
-const summaryVersion = 3
+const summaryVersion = 4
 
 // saveEvery is the shortest interval between writes of the summary.
 const saveEvery = 30 * time.Second

@@ -131,12 +131,27 @@ func (n *Node) Wire(m catalog.Model) wire.Engine {
 	if m.IsRemote {
 		return n.wireOnRemotes(&m)
 	}
-	engine := n.engineOf(&m).Wire
+	return n.wireWith(&m, n.argumentsOf(&m))
+}
+
+// wireWith returns the wire format for a model on this machine that is loaded with the operator's arguments.
+func (n *Node) wireWith(m *catalog.Model, args []string) wire.Engine {
+	engine := n.engineOf(m).Wire
 	if specific, ok := engine.(wire.Specific); ok {
-		caps := n.Caps(m)
+		caps := n.capsWith(m, args)
 		return specific.For(&caps)
 	}
 	return engine
+}
+
+// argumentsOf returns the arguments that the operator adds to those of a model's engine.
+func (n *Node) argumentsOf(m *catalog.Model) []string {
+	s := n.settings.Load()
+	of, own := s.Engines[n.engineOf(m).Name].Args, n.settingsOf(s, m.Key).Args
+	if len(own) == 0 {
+		return of
+	}
+	return slices.Concat(of, own)
 }
 
 // Caps returns a model's capabilities, as far as they are known without loading it.
@@ -144,14 +159,24 @@ func (n *Node) Caps(m catalog.Model) request.Caps {
 	if m.IsRemote {
 		return n.remoteCaps(&m)
 	}
+	return n.capsWith(&m, n.argumentsOf(&m))
+}
+
+// capsWith is Caps of a model on this machine that is loaded with the operator's arguments.
+func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 	caps := request.Caps{
 		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
-		Reasoning: []string{},
+		Template: n.templateOf(m, args),
 	}
-	if options := m.Reasoning.Options; options != nil {
-		caps.Reasoning = slices.Clip(options) // which nobody changes
+	engine := n.engineOf(m).Wire
+	_, willBeKnown := engine.(wire.Renderer)
+	switch {
+	case caps.Template != nil:
+		caps.Reasoning = caps.Template.Reasoning()
+	case !willBeKnown || m.Type != catalog.TypeLLM:
+		caps.Reasoning = append([]string{}, m.Reasoning.Options...)
 	}
-	if engine, ok := n.engineOf(&m).Wire.(wire.Describer); ok {
+	if engine, ok := engine.(wire.Describer); ok {
 		engine.Describe(&caps)
 	}
 	return caps
@@ -265,6 +290,8 @@ type ModelState struct {
 	// IsListed is set if the model is in the catalog's list. The pointer to it then stays the same until the model changes. Otherwise it was
 	// deleted, and an instance of it is left.
 	IsListed bool
+	// IsCopy is set if the Model is a copy of the list's: its template has shown another choice of efforts than its file.
+	IsCopy bool
 }
 
 // Broken returns the models whose files can't be used, sorted by key, with the reason in Err.
@@ -302,7 +329,12 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 	aliases := n.aliases()
 	for i := range models {
 		if models[i].Err == nil {
-			all = append(all, ModelState{Model: &models[i], IsListed: true, Aliases: aliases[models[i].Key]})
+			state := ModelState{Model: &models[i], IsListed: true, Aliases: aliases[models[i].Key]}
+			if shown := n.Reasoning(state.Model); shown.Default != state.Reasoning.Default || !slices.Equal(shown.Options, state.Reasoning.Options) {
+				state.Model, state.IsCopy = new(models[i]), true
+				state.Reasoning = shown
+			}
+			all = append(all, state)
 		}
 	}
 	onDisk := len(all)

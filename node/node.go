@@ -64,6 +64,8 @@ type Node struct {
 
 	custom customModels // names that clients have given models
 
+	templates templates // what models' chat templates make of requests
+
 	inspections inspections
 	remotes     remotes
 	id          string // see ID
@@ -122,6 +124,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 	}
 	n.catalog.SetSummary(dir.Catalog())
 	n.custom.file = dir.Names()
+	n.templates.file = dir.Templates()
 	n.catalog.SetChanged(n.modelsChanged)
 	n.settings.Store(&Settings{})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -135,6 +138,7 @@ func (l *Lock) Open(first *slog.Logger, further ...Engine) *Node {
 		Ending:  n.ending.Load,
 		GPUs:    n.gpuMemory,
 		Warm:    n.warm,
+		Learn:   n.learn,
 		Changed: n.instanceChanged,
 	}, log.With("part", "supervisor"))
 	child.EndLeftovers(n.ctx, dir.MCPServers(), log)

@@ -294,7 +294,7 @@ func (n *Node) WireOf(in *supervisor.Info) wire.Engine {
 	if on, ok := in.Spec.Recipe.(placed); ok {
 		return on.engine
 	}
-	return n.Wire(in.Spec.Model)
+	return n.wireWith(&in.Spec.Model, in.Spec.Args)
 }
 
 // Template returns what is known of the chat template of an instance's model; nil if it was never rendered here.
@@ -302,7 +302,7 @@ func (n *Node) Template(in *supervisor.Info) *request.Template {
 	if in.Spec.Remote != nil {
 		return nil
 	}
-	return n.Caps(in.Spec.Model).Template
+	return n.templateOf(&in.Spec.Model, in.Spec.Args)
 }
 
 // remoteCaps returns what is known of a model that is on no disk here.

@@ -9,13 +9,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 // compiling is the first use of an engine's code on a GPU for a kind of model. Drivers compile it then, which takes up to a minute, and keep the
 // result in a cache. Without a request of our own, the first one of a client would wait for that.
 type compiling struct {
-	once sync.Once
 	mark string // the file that says that it was done
 	path string
 	body []byte
@@ -46,10 +44,9 @@ func titles(devices []Device) (all []string) {
 	return all
 }
 
-// compile has the engine's code compiled, and then says that the model is ready. If that fails, so will a request, which is then told why.
+// compile has the engine's code compiled. If that fails, so will a request, which is then told why.
 func (p *process) compile(c *compiling) {
 	p.log.Info("the engine is used on this GPU for a model of this kind for the first time: if its code has to be compiled for it, that takes up to a minute, once")
-	defer p.succeed()
 	resp, err := p.do(p.ctx, c.path, Payload{Pieces: [][]byte{c.body}})
 	if err != nil {
 		return

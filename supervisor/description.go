@@ -76,4 +76,5 @@ type Fixed struct {
 	Slots       bool   // how many slots there are, or that all of them share one cache, so that nobody knows what is in which
 	PromptCache *int64 // in bytes; nil: they don't
 	Placement   bool   // on which devices how much of the model is
+	Template    string // those that decide what the chat template makes of requests, or which template it is; empty: none does
 }

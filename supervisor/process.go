@@ -48,7 +48,11 @@ type process struct {
 	ending   atomic.Pointer[Reason] // why the supervisor stops it; nil: it doesn't
 	endingAt time.Time              // when the supervisor began to stop it; zero: it doesn't. Guarded by its lock
 	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
-	first    *compiling             // set before the engine is started; nil: nothing has to be compiled
+
+	// Set before the engine is started.
+	first       *compiling                         // nil: nothing has to be compiled
+	learn       func(ctx context.Context, ask Ask) // see [Options]; nil: there is nothing to find out
+	prepareOnce sync.Once                          // guards what they do
 }
 
 // launched is what is known of a running process.
@@ -122,6 +126,9 @@ func (p *process) execute(engine Process, l Launch) error {
 	l.APIKey = rand.Text()
 	p.keeper = p.openKeeper(engine, &l, build)
 	p.first = p.toCompile(engine, &l, build)
+	if p.options.Learn != nil {
+		p.learn = p.options.Learn(l.Spec, build)
+	}
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
 	command.Env = append(command.Env, l.places()...)
@@ -305,17 +312,37 @@ func (p *process) heard() {
 	p.death.heard()
 }
 
-// becomeReady reports that the engine is ready, once its code is compiled. Only the first call counts.
+// becomeReady reports that the engine is ready, once its code is compiled and what there is to learn of its model is known. Only the first
+// call counts.
 func (p *process) becomeReady() {
-	if p.first == nil {
+	if p.first == nil && p.learn == nil {
 		p.succeed()
 		return
 	}
-	p.first.once.Do(func() {
+	p.prepareOnce.Do(func() {
 		p.loading.advanced()
 		go p.watch(p.ctx)
-		go p.compile(p.first)
+		go func() {
+			defer p.succeed()
+			if p.first != nil {
+				p.compile(p.first)
+			}
+			if p.learn != nil {
+				p.learn(p.ctx, p.askOnce)
+			}
+		}()
 	})
+}
+
+// askOnce is an [Ask] of the engine.
+func (p *process) askOnce(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error) {
+	resp, err := p.do(ctx, path, Payload{Pieces: body})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxTrial))
+	return resp.StatusCode, answer, err
 }
 
 func (p *process) succeed() {

@@ -31,6 +31,9 @@ type Options struct {
 	GPUs func(ctx context.Context, isUrgent bool) []GPUMemory
 	// Warm keeps states of slots; nil: none are kept.
 	Warm *warm.Store
+	// Learn returns what is called once an engine that was launched with a Spec answers, before its instance is ready: to find out something
+	// about its model. It takes a bounded time. nil: there is nothing to find out.
+	Learn func(spec *Spec, b Build) func(ctx context.Context, ask Ask)
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
 	Changed func(Change)
 
@@ -42,6 +45,9 @@ type Options struct {
 
 	tellOnce *sync.Once // guards the log line that there is no sandbox
 }
+
+// Ask sends a JSON body, in pieces, to an engine, and returns its answer.
+type Ask func(ctx context.Context, path string, body [][]byte) (status int, answer []byte, _ error)
 
 const defaultStall = 5 * time.Minute
 

@@ -1,8 +1,12 @@
 package fakeengine
 
 import (
+	"bytes"
+	"fmt"
 	"hash/fnv"
+	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -144,9 +148,30 @@ func (v *server) detokenize(w http.ResponseWriter, _ *http.Request, body string)
 	writeBody(w, http.StatusOK, encode(object{"content": text.String()}))
 }
 
+// applyTemplate renders all that a chat has, with a thought that is left out if the model's file names a switch for that.
 func (v *server) applyTemplate(w http.ResponseWriter, _ *http.Request, body string) {
-	prompt, _ := render(body)
-	writeBody(w, http.StatusOK, encode(object{"prompt": prompt}))
+	var b strings.Builder
+	b.WriteString(gjson.Get(body, "tools").Raw)
+	for _, m := range gjson.Get(body, "messages").Array() {
+		fmt.Fprintf(&b, "<|im_start|>%s\n%s%s%s<|im_end|>\n", m.Get("role").Str, m.Get("reasoning_content").Str, textOf(m), m.Get("tool_calls").Raw)
+	}
+	b.WriteString("<|im_start|>assistant\n")
+	const name = "enable_thinking"
+	if gjson.Get(body, "chat_template_kwargs."+name).Type == gjson.False && v.names(name) {
+		b.WriteString("<think>\n\n</think>\n\n")
+	}
+	writeBody(w, http.StatusOK, encode(object{"prompt": b.String()}))
+}
+
+// names reports whether the header of the model's file has a text.
+func (v *server) names(text string) bool {
+	f, err := os.Open(v.args.model)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	header, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	return bytes.Contains(header, []byte(text))
 }
 
 func (v *server) inputTokens(w http.ResponseWriter, _ *http.Request, body string) {

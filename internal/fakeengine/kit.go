@@ -55,6 +55,7 @@ const (
 	Forked    = fakekit.Forked
 	Ready     = fakekit.Ready
 	Request   = fakekit.Request
+	Rendered  = fakekit.Rendered
 	Queued    = fakekit.Queued
 	Serving   = fakekit.Serving
 	Gated     = fakekit.Gated

@@ -171,6 +171,9 @@ func (v *server) handle(w http.ResponseWriter, r *http.Request) {
 	h.Set("Server", "llama.cpp")
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	event := Event{Kind: Request, Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: string(body)}
+	if r.URL.Path == "/apply-template" {
+		event.Kind = Rendered
+	}
 	refused := v.refusal(r)
 	kind, generates := generators[r.URL.Path]
 	if refused != nil || !generates || r.Method != http.MethodPost {

@@ -22,6 +22,7 @@ const (
 	Forked    Kind = "forked"    // a grandchild runs: PID is its own, Parent the process that forked it
 	Ready     Kind = "ready"     // loaded: Port
 	Request   Kind = "request"   // a request has arrived whole: N, Method, Path, Header, Body
+	Rendered  Kind = "rendered"  // likewise a request for the prompt that a template makes of a chat, which every load may begin with
 	Queued    Kind = "queued"    // a generating request waits for a slot and has its place in the queue: N
 	Serving   Kind = "serving"   // a generating request has its slot: N, Slot
 	Gated     Kind = "gated"     // waits for a gate: N (0: the load), Gate

@@ -139,6 +139,9 @@ func (d Dir) MCP() string { return filepath.Join(string(d), "mcp.json") }
 // Names is the file with the names that clients have given models.
 func (d Dir) Names() string { return filepath.Join(string(d), "names.json") }
 
+// Templates is the file that caches what models' chat templates make of requests. It may be deleted.
+func (d Dir) Templates() string { return filepath.Join(string(d), "cache", "templates.json") }
+
 // MCPServers is the folder that lists the running MCP servers, so that they can be ended after a crash.
 func (d Dir) MCPServers() string { return filepath.Join(d.Run(), "mcp") }
 

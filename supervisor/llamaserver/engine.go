@@ -3,7 +3,9 @@
 package llamaserver
 
 import (
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/supervisor"
@@ -57,8 +59,10 @@ func estimate(s *supervisor.Spec) (catalog.Memory, error) {
 	return s.Model.Estimate(shape)
 }
 
-// fixed reports whether arguments override the context length or the slots, and returns the prompt cache size that the last such
-// argument sets.
+// templating matches the names of arguments that decide how prompts are made. Most have a value.
+var templating = regexp.MustCompile(`^(--chat-template.*|--(no-)?jinja|--(no-)?prefill-assistant|-rea|--reasoning.*)$`)
+
+// fixed reports what arguments override. Of the prompt cache's sizes, the last counts.
 func fixed(args []string) (f supervisor.Fixed) {
 	for i, arg := range args {
 		switch nameOf(arg) {
@@ -68,6 +72,9 @@ func fixed(args []string) (f supervisor.Fixed) {
 			f.Context, f.Slots = true, true
 		}
 		f.Placement = f.Placement || isPlacing(arg)
+		if templating.MatchString(nameOf(arg)) {
+			f.Template += strings.Join(args[i:min(i+2, len(args))], " ") + "\n"
+		}
 		if (arg == "-cram" || arg == "--cache-ram") && i+1 < len(args) && args[i+1] != "" {
 			f.PromptCache = new(mebibytes(args[i+1]))
 		}

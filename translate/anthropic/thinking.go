@@ -101,7 +101,7 @@ func (m *Messages) think(budget int, effort string, caps request.Caps) {
 	if budget > 0 && (caps.Reasoning == nil || len(caps.Reasoning) > 0) {
 		m.edit.Set("thinking_budget_tokens", strconv.Itoa(budget))
 	}
-	if slices.Contains(caps.Reasoning, "off") {
+	if caps.CanBeSilent() {
 		m.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
 	}
 	offered := caps.Efforts()

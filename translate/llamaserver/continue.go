@@ -31,11 +31,11 @@ func (w Wire) Continue(body *jsonbody.Body, chat *request.Chat, choice int, said
 			}
 		}
 	}
-	messages, ok := withSaid(chat.Edit.Value(body, "messages"), value, said)
+	e := w.chatEdit(body, chat, choice)
+	messages, ok := withSaid(e.Value(body, "messages"), value, said)
 	if !ok {
 		return wire.Upstream{}, false
 	}
-	e := w.chatEdit(chat, choice)
 	e.Set("messages", string(messages))
 	e.Remove("continue_final_message")
 	e.Remove("add_generation_prompt")

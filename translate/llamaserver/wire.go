@@ -28,13 +28,14 @@ func (Wire) For(caps *request.Caps) wire.Engine { return Wire{caps.Template} }
 // Chat sends only the fields of chatFields. It always asks for a stream: only then does llama-server notice at once that the
 // client disconnects, and report the progress of the prompt. An answer in one piece is gathered from the stream.
 func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
-	e := w.chatEdit(chat, choice)
+	e := w.chatEdit(body, chat, choice)
 	return wire.Upstream{Path: chatPath, Body: e.Pieces(body)}
 }
 
 // chatEdit returns what the request for a choice has in another form than the client's.
-func (w Wire) chatEdit(chat *request.Chat, choice int) jsonbody.Edit {
+func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jsonbody.Edit {
 	e := chat.Edit.Only(chatFields)
+	wire.SetThinking(&e, body, w.template)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
@@ -69,5 +70,3 @@ func (Wire) LimitsCalls() {}
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {
 	return &rewriter{ask: chat, chunks: chunks}
 }
-
-var _ wire.Specific = Wire{}

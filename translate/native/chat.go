@@ -2,7 +2,6 @@ package native
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -140,18 +139,21 @@ func (c *Chat) parseReasoning(body *jsonbody.Body, model string, caps request.Ca
 		return err
 	case !jsonbody.IsGiven(body.Value(name)):
 		return nil
-	case len(caps.Reasoning) == 0:
-		return translate.Invalid("invalid_value", name, "Model '"+model+"' does not expose reasoning configuration: leave \"reasoning\" out.")
-	case !slices.Contains(caps.Reasoning, setting):
-		return translate.Invalid("invalid_value", name, "Reasoning setting '"+setting+"' is not supported by model '"+model+
-			"'. Supported settings: '"+strings.Join(caps.Reasoning, "', '")+"'.")
+	}
+	c.Chat.Setting = request.Setting{Model: model, Word: setting}
+	if offered := caps.Reasoning; offered == nil { // the model's engine knows, once it has loaded the model
+		if err := c.Chat.Setting.Check(request.ReasoningWords); err != nil {
+			return err
+		}
+	} else if err := c.Chat.Setting.Check(offered); err != nil {
+		return err
 	}
 	switch setting {
 	case "off":
 		c.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
 		c.edit.Set("reasoning_effort", `"none"`)
 	case "on":
-		if slices.Contains(caps.Reasoning, "off") { // otherwise it always thinks
+		if caps.CanBeSilent() { // otherwise it always thinks
 			c.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
 		}
 	default:

@@ -66,7 +66,9 @@ func TestParseChat_RefusesWhatIsWrong(t *testing.T) {
 		"stop":                    {`"input":"hi","stop":1`, request.Caps{}, "invalid_type", "stop", "a string or an array"},
 		"integrations' type":      {`"input":"hi","integrations":{}`, request.Caps{}, "invalid_type", "integrations", "an array"},
 		"reasoning's type":        {`"input":"hi","reasoning":true`, switchable, "invalid_type", "reasoning", "a string"},
-		"reasoning, of no use":    {`"input":"hi","reasoning":"on"`, request.Caps{}, "invalid_value", "reasoning", "does not expose reasoning configuration"},
+		"reasoning, of no use":    {`"input":"hi","reasoning":"on"`, request.Caps{Reasoning: []string{}}, "invalid_value", "reasoning", "does not expose reasoning configuration"},
+		"reasoning, no word":      {`"input":"hi","reasoning":"extreme"`, request.Caps{}, "invalid_value", "reasoning", "Supported settings: 'off', 'low', 'medium', 'high', 'on'."},
+		"reasoning, empty":        {`"input":"hi","reasoning":""`, request.Caps{}, "invalid_value", "reasoning", "'' is not supported"},
 		"reasoning, unknown word": {`"input":"hi","reasoning":"extreme"`, switchable, "invalid_value", "reasoning", "Supported settings: 'off', 'on'."},
 		"reasoning, not offered":  {`"input":"hi","reasoning":"on"`, graded, "invalid_value", "reasoning", "Supported settings: 'low', 'medium', 'high'."},
 	} {
@@ -132,10 +134,11 @@ func TestParseChat_Reads(t *testing.T) {
 			Chat{Input: user(translate.Part{Text: "hi"}), Store: true},
 			`,"seed":3,"logit_bias":[[5,false]],"presence_penalty":0.5,"frequency_penalty":-0.5`,
 		},
-		"reasoning off": {`"input":"hi","reasoning":"off"`, switchable, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"chat_template_kwargs":{"enable_thinking":false},"reasoning_effort":"none"`},
-		"reasoning on":  {`"input":"hi","reasoning":"on"`, switchable, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"chat_template_kwargs":{"enable_thinking":true}`},
-		"always on":     {`"input":"hi","reasoning":"on"`, request.Caps{Reasoning: []string{"on"}}, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, ``},
-		"much of it":    {`"input":"hi","reasoning":"high"`, graded, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"reasoning_effort":"high"`},
+		"reasoning off":                     {`"input":"hi","reasoning":"off"`, switchable, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"chat_template_kwargs":{"enable_thinking":false},"reasoning_effort":"none"`},
+		"reasoning on, of an unknown model": {`"input":"hi","reasoning":"on"`, request.Caps{}, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"chat_template_kwargs":{"enable_thinking":true}`},
+		"reasoning on":                      {`"input":"hi","reasoning":"on"`, switchable, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"chat_template_kwargs":{"enable_thinking":true}`},
+		"always on":                         {`"input":"hi","reasoning":"on"`, request.Caps{Reasoning: []string{"on"}}, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, ``},
+		"much of it":                        {`"input":"hi","reasoning":"high"`, graded, Chat{Input: user(translate.Part{Text: "hi"}), Store: true}, `,"reasoning_effort":"high"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

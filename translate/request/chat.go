@@ -23,6 +23,8 @@ type Chat struct {
 	Seed       int
 	HasSeed    bool
 
+	Setting Setting // of how much the model thinks; the engine of a model whose template is known refuses one that isn't offered
+
 	Edit  jsonbody.Edit
 	Limit int // maximum number of tokens of each choice besides that of the client's token; 0 if the request sets it
 }

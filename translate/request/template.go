@@ -16,6 +16,7 @@ type Template struct {
 	NoTools      bool `json:",omitempty"` // drops the tools
 	NoCalls      bool `json:",omitempty"` // refuses or drops the assistant's calls
 	NoResults    bool `json:",omitempty"` // refuses or drops the results of calls
+	SingleCalls  bool `json:",omitempty"` // refuses or drops all but one call of a message
 	NoParts      bool `json:",omitempty"` // refuses or drops a content in several parts
 }
 

@@ -46,7 +46,7 @@ func (r *Request) parseReasoning(body *jsonbody.Body, caps request.Caps) *transl
 	case nearest == request.Efforts[0]:
 		r.edit.Set("chat_template_kwargs", `{"enable_thinking":false}`)
 		r.Chat.Thinks = r.Chat.Thinks && !caps.CanBeSilent()
-	case slices.Contains(caps.Reasoning, "off"): // otherwise the model always thinks
+	case caps.CanBeSilent(): // otherwise the model always thinks
 		r.edit.Set("chat_template_kwargs", `{"enable_thinking":true}`)
 	}
 	return nil

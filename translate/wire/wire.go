@@ -43,6 +43,16 @@ type Specific interface {
 	For(caps *request.Caps) Engine
 }
 
+// Renderer is an engine that can show which prompt the model's template makes of a chat.
+type Renderer interface {
+	// Render returns the request for a chat without anything that isn't given: messages, tools and chat_template_kwargs, in JSON. The last two may
+	// be nil.
+	Render(messages, tools, arguments json.RawMessage) Upstream
+
+	// Rendered parses the response. ok is false if the template refuses the chat.
+	Rendered(status int, answer []byte) (prompt string, ok bool, _ *translate.Error)
+}
+
 // Describer is an engine with more fields than those that all engines support.
 type Describer interface {
 	// Describe sets in caps what the engine can do.

@@ -1,0 +1,84 @@
+package request
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lmcaddy/lmcaddy/translate"
+)
+
+// ReasoningWords are the native API's words for how much a model thinks, in ascending order.
+var ReasoningWords = []string{"off", "low", "medium", "high", "on"}
+
+// Reasoning returns the words that the template knows, in ascending order. The result is never nil.
+func (t *Template) Reasoning() []string {
+	words := []string{}
+	for _, word := range ReasoningWords {
+		if _, ok := t.Thinking[word]; ok {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// substitutes are what comes next for each word that a model doesn't offer.
+var substitutes = map[string][]string{
+	"off":    {"low", "medium", "high", "on"},
+	"low":    {"medium", "high", "on", "off"},
+	"medium": {"low", "high", "on", "off"},
+	"high":   {"medium", "low", "on", "off"},
+	"on":     {"medium", "high", "low", "off"},
+}
+
+// Nearest returns the word that is nearest to a wanted one among those that the template knows; empty: it knows none. "on" means what
+// the model does by itself, if that is to think.
+func (t *Template) Nearest(word string) string {
+	if _, ok := t.Thinking[word]; ok {
+		return word
+	}
+	candidates := substitutes[word]
+	if word == "on" && t.Default != "off" {
+		candidates = append([]string{t.Default}, candidates...)
+	}
+	for _, other := range candidates {
+		if _, ok := t.Thinking[other]; ok {
+			return other
+		}
+	}
+	return ""
+}
+
+// WordOfEffort returns the word of the native API for one of [Efforts]; empty: it is none of them.
+func WordOfEffort(effort string) string {
+	switch effort {
+	case "none":
+		return "off"
+	case "minimal", "low":
+		return "low"
+	case "medium":
+		return "medium"
+	case "high", "xhigh", "max":
+		return "high"
+	}
+	return ""
+}
+
+// Setting is a client's choice of how much a model thinks, which the model has to offer. The zero value is no choice.
+type Setting struct {
+	Model string // its name, for the client
+	Word  string // one of ReasoningWords, if the client is right
+}
+
+// Check returns the error of a choice that isn't offered.
+func (s Setting) Check(offered []string) *translate.Error {
+	const name = "reasoning"
+	switch {
+	case s == Setting{} || slices.Contains(offered, s.Word):
+		return nil
+	case len(offered) == 0:
+		return translate.Invalid("invalid_value", name, "Model '"+s.Model+"' does not expose reasoning configuration: leave \"reasoning\" out.")
+	default:
+		return translate.Invalid("invalid_value", name, "Reasoning setting '"+s.Word+"' is not supported by model '"+s.Model+
+			"'. Supported settings: '"+strings.Join(offered, "', '")+"'.")
+	}
+}

@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
+)
+
+const (
+	argumentsField = "chat_template_kwargs"
+	effortField    = "reasoning_effort"
+	switchName     = "enable_thinking" // the common name of the switch, in which all dialects ask for it
+)
+
+// SetThinking replaces what a chat's request says about thinking by what the model's template understands. e are the changes of the
+// request for the engine. Other values for the template that the client has set stay, and come before ours.
+func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) {
+	if t == nil {
+		return
+	}
+	given := gjson.ParseBytes(e.Value(body, argumentsField))
+	word := t.Nearest(wanted(given.Get(switchName), jsonbody.Unquote(e.Value(body, effortField))))
+	if word == "" {
+		return
+	}
+	to := t.Thinking[word]
+	merged := []byte{'{'}
+	add := func(key, value string) {
+		merged = jsonbody.AppendString(jsonbody.AppendComma(merged), key)
+		merged = append(append(merged, ':'), value...)
+	}
+	own := map[string]bool{}
+	given.ForEach(func(key, value gjson.Result) bool {
+		if key.Str != switchName {
+			own[key.Str] = true
+			add(key.Str, value.Raw)
+		}
+		return true
+	})
+	gjson.ParseBytes(to.Arguments).ForEach(func(key, value gjson.Result) bool {
+		if !own[key.Str] {
+			add(key.Str, value.Raw)
+		}
+		return true
+	})
+	e.Remove(effortField)
+	if e.Remove(argumentsField); len(merged) > 1 {
+		e.Set(argumentsField, string(append(merged, '}')))
+	}
+	if to.System != "" {
+		e.SetLarge("messages", withSystemLine(e.Value(body, "messages"), to.System))
+	}
+}
+
+// wanted returns the word for what a request says about thinking; empty: it says nothing.
+func wanted(toggle gjson.Result, effort string) string {
+	word := request.WordOfEffort(effort)
+	switch {
+	case toggle.Type == gjson.False:
+		return "off"
+	case toggle.Type == gjson.True && (word == "" || word == "off"):
+		return "on"
+	default:
+		return word
+	}
+}
+
+// withSystemLine returns messages with a line at the end of the first system message, which may be new.
+func withSystemLine(messages []byte, line string) []byte {
+	first := gjson.GetBytes(messages, "0")
+	role, content := first.Get("role").Str, first.Get("content")
+	isSystem := role == "system" || role == "developer"
+	var made []byte
+	switch {
+	case isSystem && content.Type == gjson.String:
+		made = replaced(messages, first, content, jsonbody.AppendString(nil, content.Str+"\n"+line))
+	case isSystem && content.IsArray():
+		parts := []byte(content.Raw)
+		parts = jsonbody.AppendComma(parts[:len(parts)-1])
+		parts = jsonbody.AppendString(append(parts, `{"type":"text","text":`...), "\n"+line)
+		made = replaced(messages, first, content, append(parts, "}]"...))
+	default:
+		made = jsonbody.AppendString(append(made, `[{"role":"system","content":`...), line)
+		if made = append(made, '}'); first.Exists() {
+			made = append(made, ',')
+		}
+		made = append(made, messages[1:]...)
+	}
+	return made
+}
+
+// replaced returns messages with another content in one of them.
+func replaced(messages []byte, message, content gjson.Result, with []byte) []byte {
+	from := message.Index + content.Index
+	made := append(make([]byte, 0, len(messages)+len(with)), messages[:from]...)
+	return append(append(made, with...), messages[from+len(content.Raw):]...)
+}
