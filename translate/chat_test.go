@@ -117,7 +117,7 @@ func TestChat_EnginesRequest(t *testing.T) {
 		},
 		"calls whose arguments are no object": {
 			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1","function":{"name":"a","arguments":"{\"b\":"}},{"function":{"name":"a","arguments":"7"}},{"function":{"name":"a","arguments":{"x":1}}},{"function":{"name":"a"}}]}]}`, blind,
-			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"1",` + call(`{\"arguments\":\"{\\\"b\\\":\"}`)[1:] + `,` + call(`{\"arguments\":\"7\"}`) + `,` + call(`{\"x\":1}`) + `,` + call("{}") + `]}],` + asked + `}`,
+			`{"messages":[{"role":"assistant","content":"","tool_calls":[{"id":"eqvNplxma",` + call(`{\"arguments\":\"{\\\"b\\\":\"}`)[1:] + `,` + call(`{\"arguments\":\"7\"}`) + `,` + call(`{\"x\":1}`) + `,` + call("{}") + `]}],` + asked + `}`,
 		},
 		"no tools":       {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"none"}`, blind, `{` + hello + `,` + asked + `}`},
 		"required tools": {`{` + hello + `,"tools":[{"function":{"name":"a"}}],"tool_choice":"required"}`, blind, `{` + hello + `,"tools":[{"type":"function","function":{"name":"a"}}],"tool_choice":"none",` + demanded("a") + asked + `}`},

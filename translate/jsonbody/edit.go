@@ -12,24 +12,41 @@ type Edit struct {
 	only map[string]bool
 }
 
-// change is what becomes of a field. Its JSON is in one of two forms; without either, the field is removed.
+// change is what becomes of a field. Its JSON is in one of three forms; without any, the field is removed.
 type change struct {
 	key, value string
 	large      []byte
+	pieces     [][]byte
 }
 
-func (c *change) removes() bool { return len(c.value) == 0 && len(c.large) == 0 }
+func (c *change) removes() bool { return len(c.value) == 0 && len(c.large) == 0 && len(c.pieces) == 0 }
 
-func (c *change) size() int { return len(c.value) + len(c.large) }
+func (c *change) size() int {
+	size := len(c.value) + len(c.large)
+	for _, piece := range c.pieces {
+		size += len(piece)
+	}
+	return size
+}
 
-func (c *change) append(dst []byte) []byte { return append(append(dst, c.value...), c.large...) }
+func (c *change) append(dst []byte) []byte {
+	dst = append(append(dst, c.value...), c.large...)
+	for _, piece := range c.pieces {
+		dst = append(dst, piece...)
+	}
+	return dst
+}
 
 // bytes returns the JSON, which must not be changed.
 func (c *change) bytes() []byte {
-	if c.large != nil {
+	switch {
+	case c.large != nil:
 		return c.large
+	case c.pieces != nil:
+		return slices.Concat(c.pieces...)
+	default:
+		return []byte(c.value)
 	}
-	return []byte(c.value)
 }
 
 // Set sets a field to a JSON value. The last change of a field counts.
@@ -37,6 +54,9 @@ func (e *Edit) Set(key, value string) { e.set(change{key: key, value: value}) }
 
 // SetLarge is Set of a value that isn't copied. It must not be changed afterwards.
 func (e *Edit) SetLarge(key string, value []byte) { e.set(change{key: key, large: slices.Clip(value)}) }
+
+// SetPieces is SetLarge of a value in pieces.
+func (e *Edit) SetPieces(key string, value [][]byte) { e.set(change{key: key, pieces: value}) }
 
 func (e *Edit) set(to change) {
 	if c := e.find(to.key); c != nil {
@@ -65,6 +85,21 @@ func (e *Edit) Value(b *Body, key string) []byte {
 		return c.bytes()
 	}
 	return b.Value(key)
+}
+
+// ValuePieces is Value in pieces, without a copy.
+func (e *Edit) ValuePieces(b *Body, key string) [][]byte {
+	if c := e.find(key); c != nil && c.pieces != nil {
+		return c.pieces
+	} else if c != nil {
+		return [][]byte{e.Value(b, key)}
+	}
+	for i := range b.fields {
+		if f := &b.fields[i]; string(f.key) == key {
+			return b.appendPieces(nil, f.value, f.to)
+		}
+	}
+	return nil
 }
 
 // Only returns a copy of the edit that keeps only the fields in names: those that it sets, and the others unless they are
@@ -149,7 +184,11 @@ func (e *Edit) Pieces(b *Body) [][]byte {
 		to = f.to
 		if c != nil {
 			end(f.value)
-			pieces = append(pieces, c.bytes())
+			if c.pieces != nil {
+				pieces = append(pieces, c.pieces...)
+			} else {
+				pieces = append(pieces, c.bytes())
+			}
 		}
 	}
 	end(to)

@@ -13,7 +13,7 @@ const MaxNameLength = 256
 // Message is the position of a message in a request: an element of the field "messages".
 type Message struct {
 	From, To int
-	Plain    bool // has only a common role, a text and names, and no escapes in field names
+	Plain    bool // has only a common role, a text and a name, and no escapes in field names
 }
 
 // messages reads the array of messages at the position.
@@ -149,7 +149,7 @@ func (f *messageFields) add(name, value []byte) {
 	case `"content"`:
 		f.hasContent = true
 		f.odd = f.odd || value[0] != '"'
-	case `"name"`, `"tool_call_id"`:
+	case `"name"`:
 		f.odd = f.odd || !isPlainName(value)
 	default:
 		f.odd = true
@@ -175,7 +175,7 @@ func IsPlainRole(role string) bool {
 
 // IsPlainMember reports whether a plain message may have a member besides its role and its content, given as JSON.
 func IsPlainMember(name string, value []byte) bool {
-	return (name == "name" || name == "tool_call_id") && isPlainName(value)
+	return name == "name" && isPlainName(value)
 }
 
 func isPlainName(value []byte) bool { return value[0] == '"' && len(value) <= MaxNameLength }

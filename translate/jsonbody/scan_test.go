@@ -162,7 +162,8 @@ func TestScan_Messages(t *testing.T) {
 	long := strings.Repeat("a", MaxNameLength)
 	for message, plain := range map[string]bool{
 		`{"role":"user","content":"Hi"}`:                                     true,
-		`{"content":"Hi","role":"tool","tool_call_id":"1","name":"a"}`:       true,
+		`{"content":"Hi","role":"tool","name":"a"}`:                          true,
+		`{"content":"Hi","role":"tool","tool_call_id":"1"}`:                  false,
 		`{"role":"user","content":"Hi","name":"` + long[:len(long)-2] + `"}`: true,
 		`{"role":"user","content":"Hi","name":"` + long + `"}`:               false,
 		`{"role":"user","content":"Hi","name":1}`:                            false,

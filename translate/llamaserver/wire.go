@@ -36,6 +36,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jsonbody.Edit {
 	e := chat.Edit.Only(chatFields)
 	wire.SetThinking(&e, body, w.template)
+	request.Arrange(body, &e)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)

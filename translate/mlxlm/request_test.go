@@ -133,7 +133,7 @@ func TestChat_Messages(t *testing.T) {
 		"unknown fields": {`{"role":"user","content":"a","cache_control":{"x":1},"name":null}`, `{"role":"user","content":"a"}`},
 		"a call": {
 			`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": \"\\ud83c\\udf89\", \"y\": ` + strings.Repeat("9", 400) + `}"}}]},{"role":"tool","tool_call_id":"1","content":"b"}`,
-			`{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\":\"🎉\",\"y\":1.7976931348623157e+308}"}}]},{"role":"tool","content":"b","tool_call_id":"1"}`,
+			`{"role":"assistant","content":"","tool_calls":[{"id":"eqvNplxma","type":"function","function":{"name":"f","arguments":"{\"x\":\"🎉\",\"y\":1.7976931348623157e+308}"}}]},{"role":"tool","content":"b","tool_call_id":"eqvNplxma"}`,
 		},
 		"a call with half a pair": {
 			`{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":"{\"x\": \"\\ud83c\"}"}}]},{"role":"tool","content":"b"}`,

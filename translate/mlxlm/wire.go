@@ -34,7 +34,9 @@ func (Wire) Describe(caps *request.Caps) { caps.ChatFields, caps.TextFields = ow
 // Chat always asks for a stream. The server notices only by a failed write that the client has disconnected, and it writes an answer
 // in one piece at its end.
 func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
-	from := source{body, &chat.Edit}
+	e := chat.Edit.Only(sentChat)
+	request.Arrange(body, &e)
+	from := source{body, &e}
 	rest := appendMessages([]byte(`,"messages":`), from.get("messages"))
 	rest = w.appendTemplate(rest, from)
 	tools := []byte("}")
