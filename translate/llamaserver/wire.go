@@ -36,7 +36,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jsonbody.Edit {
 	e := chat.Edit.Only(chatFields)
 	wire.SetThinking(&e, body, w.template)
-	request.Arrange(body, &e)
+	request.Arrange(body, &e, w.template)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
 	e.Set("stream_options", `{"include_usage":true}`)
@@ -66,6 +66,9 @@ func (Wire) WritesCalls() bool { return true }
 
 // LimitsCalls reports that parallel_tool_calls has an effect.
 func (Wire) LimitsCalls() {}
+
+// CallsAreText reports whether the model's template knows no tools.
+func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoTools }
 
 // Rewriter converts the answer to a request of Chat.
 func (Wire) Rewriter(chat *request.Chat, chunks wire.Chunks) wire.Rewriter {

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
 // appendMessages appends the messages of a chat, with contents that are strings: the server would join parts in the same way, but
@@ -25,7 +26,7 @@ func appendMessages(dst []byte, list gjson.Result) []byte {
 }
 
 func appendMessage(dst []byte, m gjson.Result) []byte {
-	dst = jsonbody.AppendString(append(dst, `{"role":`...), roleOf(m.Get("role").Str))
+	dst = jsonbody.AppendString(append(dst, `{"role":`...), request.EngineRole(m.Get("role").Str))
 	dst = jsonbody.AppendString(append(dst, `,"content":`...), textOf(m.Get("content")))
 	for _, name := range []string{"name", "tool_call_id", "reasoning_content"} {
 		if v := m.Get(name); v.Type == gjson.String {
@@ -44,18 +45,6 @@ func appendMessage(dst []byte, m gjson.Result) []byte {
 		dst = appendCall(dst, call)
 	}
 	return append(dst, `]}`...)
-}
-
-// roleOf returns the role that templates know: they drop messages of others.
-func roleOf(role string) string {
-	switch role {
-	case "developer":
-		return "system"
-	case "function":
-		return "tool"
-	default:
-		return role
-	}
 }
 
 // textOf returns a message's content, which is a string or an array of texts.

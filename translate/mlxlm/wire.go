@@ -20,12 +20,13 @@ const (
 type Wire struct {
 	vocabulary int  // number of tokens that the model knows; 0 if unknown
 	hasEffort  bool // the model's template knows reasoning_effort
+	template   *request.Template
 }
 
 // For returns the wire format for a model.
 func (Wire) For(caps *request.Caps) wire.Engine {
 	hasEffort := slices.ContainsFunc(caps.Reasoning, func(word string) bool { return word != "off" && word != "on" })
-	return Wire{caps.Vocabulary, hasEffort}
+	return Wire{caps.Vocabulary, hasEffort, caps.Template}
 }
 
 // Describe adds the fields that not every engine has.
@@ -35,7 +36,7 @@ func (Wire) Describe(caps *request.Caps) { caps.ChatFields, caps.TextFields = ow
 // in one piece at its end.
 func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
 	e := chat.Edit.Only(sentChat)
-	request.Arrange(body, &e)
+	request.Arrange(body, &e, w.template)
 	from := source{body, &e}
 	rest := appendMessages([]byte(`,"messages":`), from.get("messages"))
 	rest = w.appendTemplate(rest, from)
@@ -43,7 +44,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 	if list := from.get("tools"); list.IsArray() && len(list.Array()) > 0 {
 		tools = append(appendValue([]byte(`,"tools":`), list), '}')
 	}
-	mayBeCut := len(chat.Stops) > 0 || chat.SingleCall && len(tools) > 1
+	mayBeCut := len(chat.Stops) > 0 || chat.SingleCall && chat.OffersTools(body)
 	return wire.Upstream{Path: chatPath, Cut: mayBeCut, Body: [][]byte{
 		pieceHead: head, pieceLimit: limitOf(from.limit()), pieceSeed: seedOf(from.seed(), choice),
 		pieceSampling: w.appendSampling([]byte(envelope), from), piecePrompt: rest, pieceTools: tools,
@@ -132,6 +133,9 @@ func (Wire) Drops(body *jsonbody.Body, chat *request.Chat) []string {
 
 // Decoder decodes the answer to a request of Chat.
 func (Wire) Decoder() translate.Decoder { return &decoder{} }
+
+// CallsAreText reports whether the model's template knows no tools.
+func (w Wire) CallsAreText() bool { return w.template != nil && w.template.NoTools }
 
 // CompletionDecoder decodes the answer to a request of Completion. The server itself would generate beyond a stop string that it
 // cuts into other tokens than the model, and leave it out of the text.

@@ -1,10 +1,171 @@
 package request
 
-import "github.com/lmcaddy/lmcaddy/translate/jsonbody"
+import (
+	"slices"
 
-// Arrange changes the messages in e, the edit for an engine of a chat's body, to those that the model's template takes.
-func Arrange(body *jsonbody.Body, e *jsonbody.Edit) {
+	"github.com/tidwall/gjson"
+
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
+)
+
+// Arrange changes the messages in e, the edit for an engine of a chat's body, to those that the template of the model takes. They say what
+// the client's say, as nearly as they can. t is nil if the template is unknown; then only the ids of calls change.
+func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
+	if t.isOdd() {
+		messages := e.Value(body, "messages")
+		a := arranger{takes: t, made: NewMessages(len(messages)), expectsUser: true}
+		if tools := e.Value(body, "tools"); t.NoTools && gjson.GetBytes(tools, "0").Exists() {
+			a.tools = toolPrompt(tools)
+			e.Remove("tools")
+		}
+		e.SetPieces("messages", a.arrange(messages))
+	}
 	if messages, ok := withEngineIDs(e.ValuePieces(body, "messages")); ok {
 		e.SetPieces("messages", messages)
 	}
+}
+
+// isOdd reports whether there is a chat that a template doesn't take.
+func (t *Template) isOdd() bool {
+	return t != nil && (t.NoSystem || t.NoLateSystem || t.Alternates || t.NoTools || t.NoCalls || t.NoResults || t.SingleCalls || t.NoParts)
+}
+
+// arranger arranges the messages of a chat.
+type arranger struct {
+	takes *Template
+	tools []byte // what the system prompt says of tools, as the contents of a JSON string; nil if there are none to tell of
+	made  Messages
+
+	turn        turn     // the last, which isn't written yet; without a role there is none
+	begun       bool     // there was a message of another than the system
+	expectsUser bool     // next, where turns alternate: calls and their results aren't any
+	calls       [][]byte // of the last message, that come in messages of their own
+}
+
+func (a *arranger) arrange(messages []byte) [][]byte {
+	for message := range jsonbody.Elements(messages) {
+		a.add(turnOf(message))
+	}
+	a.begin()
+	a.endCalls()
+	a.next(turn{})
+	made, _ := a.made.Body() // of what was scanned
+	return new(jsonbody.Edit).ValuePieces(made, "messages")
+}
+
+// add adds a message of the client's.
+func (a *arranger) add(t turn) {
+	if t.role != "system" {
+		a.begin()
+	}
+	if t.role != "tool" {
+		a.endCalls()
+	}
+	switch {
+	case t.role == "system" && !a.begun:
+		a.system(t, a.takes.NoSystem || a.takes.NoLateSystem)
+	case t.role == "system" && (a.takes.NoSystem || a.takes.NoLateSystem):
+		t.add("<system>", "</system>")
+		a.user(t)
+	case t.role == "user":
+		a.user(t)
+	case t.role == "assistant":
+		a.assistant(t)
+	case t.role == "tool" && (a.takes.NoResults || a.writesCalls()):
+		t.add(resultBegin, resultEnd)
+		a.user(t)
+	case t.role == "tool":
+		a.result(t)
+	default:
+		a.next(t)
+	}
+}
+
+// begin ends the system prompt.
+func (a *arranger) begin() {
+	if !a.begun && a.tools != nil {
+		a.system(turn{role: "system", parts: []piece{{text: a.tools}}}, true)
+	}
+	a.begun = true
+}
+
+// system adds to the system prompt, or begins it. Where a template has no place for one, it is the beginning of the user's turn.
+func (a *arranger) system(t turn, isOne bool) {
+	if a.takes.NoSystem {
+		t.role, t.isAdded = "user", true
+	}
+	switch {
+	case isOne && a.turn.role != "":
+		a.turn.join(&t)
+	case a.takes.NoSystem:
+		a.user(t)
+	default:
+		a.next(t)
+	}
+}
+
+// user adds to the user's turn, or begins one.
+func (a *arranger) user(t turn) {
+	if a.turn.role == "user" && (a.takes.Alternates || a.turn.isAdded || t.isAdded) {
+		a.turn.join(&t)
+		return
+	}
+	if a.takes.Alternates && !a.expectsUser { // calls had no answer
+		a.next(turn{role: "assistant"})
+	}
+	a.next(t)
+	a.expectsUser = false
+}
+
+// assistant adds to the assistant's turn, or begins one.
+func (a *arranger) assistant(t turn) {
+	if a.writesCalls() {
+		t.writeCalls()
+	}
+	if a.takes.Alternates {
+		if a.turn.role == "assistant" {
+			a.turn.join(&t)
+			a.expectsUser = len(a.turn.calls) == 0
+			return
+		}
+		if a.expectsUser {
+			a.next(turn{role: "user"})
+		}
+		a.expectsUser = len(t.calls) == 0
+	}
+	if a.takes.SingleCalls && len(t.calls) > 1 {
+		t.calls, a.calls = t.calls[:1], t.calls[1:]
+	}
+	a.next(t)
+}
+
+// writesCalls reports whether calls are a part of the assistant's text, and their results of the user's.
+func (a *arranger) writesCalls() bool { return a.takes.NoCalls || a.tools != nil }
+
+// result adds the result of a call, and first the call if that comes in a message of its own.
+func (a *arranger) result(t turn) {
+	for i, call := range a.calls {
+		if id := CallFieldsOf(call).ID; id != nil && string(id) == string(t.callID) || t.callID == nil && a.turn.role == "tool" {
+			a.calls = slices.Delete(a.calls, i, i+1)
+			a.next(turn{role: "assistant", calls: [][]byte{call}})
+			break
+		}
+	}
+	a.next(t)
+}
+
+// endCalls adds the calls that have no result.
+func (a *arranger) endCalls() {
+	for _, call := range a.calls {
+		a.next(turn{role: "assistant", calls: [][]byte{call}})
+	}
+	a.calls = nil
+}
+
+// next writes the last turn and begins another.
+func (a *arranger) next(t turn) {
+	if a.turn.role != "" {
+		a.turn.write(&a.made, a.takes.NoParts)
+	}
+	a.turn = t
 }

@@ -31,10 +31,13 @@ func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translat
 		}
 		return d
 	}
+	readsCalls := ReadsCalls(e, chat)
 	if writer, ok := e.(CallWriter); ok && writer.WritesCalls() && chat.Either != nil {
 		d := &forcedDecoder{}
 		d.inner, d.event, d.call.tools = decoder, d.take, chat.Either.Tools
 		decoder = d
+	} else if readsCalls {
+		decoder = newCallTextDecoder(decoder)
 	}
 	_, limits := e.(CallLimiter)
 	if chat.NoTools && !limits {
@@ -43,7 +46,7 @@ func DecoderOf(e Engine, chat *request.Chat, decoder translate.Decoder) translat
 	if len(chat.Stops) > 0 {
 		decoder = newStopDecoder(decoder, chat.Stops, chat.Logprobs)
 	}
-	if chat.SingleCall && !limits {
+	if chat.SingleCall && (readsCalls || !limits) {
 		decoder = newSingleDecoder(decoder)
 	}
 	return decoder

@@ -12,7 +12,7 @@ import (
 )
 
 // Engine is the protocol of an engine. Its process is the supervisor's. Optional abilities are interfaces of their own:
-// [Specific], [Describer], [CallWriter], [CallLimiter], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
+// [Specific], [Describer], [CallWriter], [CallLimiter], [TextCaller], [Unparser], [Counter], [Completer], [Embedder], [Ranker], [Pinner] and [Passer]. An engine that can't
 // do everything that a request may ask for is a [ChatChecker], a [CompletionChecker] or an [EmbeddingChecker], and one that generates
 // beyond its context is a [Bounder].
 type Engine interface {
@@ -88,6 +88,18 @@ type CallWriter interface {
 // CallLimiter is an engine that by itself ends an answer after its first call, if the request has no parallel_tool_calls, and makes no
 // call if there are no tools. Other engines' answers get there by [Decoder].
 type CallLimiter interface{ LimitsCalls() }
+
+// TextCaller is an engine whose model may know no calls. It is told how to write them in the text of its answer, where [Decoder] finds them.
+type TextCaller interface {
+	// CallsAreText reports whether the model writes its calls in the text.
+	CallsAreText() bool
+}
+
+// ReadsCalls reports whether the calls of an answer to a chat have to be found in its text.
+func ReadsCalls(e Engine, chat *request.Chat) bool {
+	caller, ok := e.(TextCaller)
+	return ok && caller.CallsAreText() && !chat.NoTools && !chat.Forced && chat.Either == nil
+}
 
 // Counter is an engine that counts the tokens of a chat's prompt without answering it. A Bounder needn't be one.
 type Counter interface {
