@@ -123,14 +123,20 @@ func TestCallIDs(t *testing.T) {
 	}
 }
 
-// TestCallIDs_OfARemote: a remote gets the ids that the client has, which may mean something to it.
+// TestCallIDs_OfARemote: a remote gets the ids that the client has, which may mean something to it, unless it is a llama-server.
 func TestCallIDs_OfARemote(t *testing.T) {
 	t.Parallel()
 	body, chat := toolLoops["chat"](t, func(s string) string {
 		return string(bytes.ReplaceAll(bytes.ReplaceAll([]byte(s), []byte("ID1"), []byte(`"call_1"`)), []byte("ID2"), []byte(`"call_2"`)))
 	})
-	calls, results := idsIn(t, remote.New(remote.Model{Kind: remote.OpenAI, Name: "m"}).Chat(body, chat, 0))
-	if want := []string{"call_1", "call_2"}; !slices.Equal(calls, want) || !slices.Equal(results, want) {
-		t.Errorf("calls %q, results %q", calls, results)
+	for _, kind := range remote.Kinds {
+		calls, results := idsIn(t, remote.New(remote.Model{Kind: kind, Name: "m"}).Chat(body, chat, 0))
+		want := []string{"call_1", "call_2"}
+		if kind == remote.LlamaServer {
+			want, _ = idsIn(t, llamaserver.Wire{}.Chat(body, chat, 0))
+		}
+		if !slices.Equal(calls, want) || !slices.Equal(results, want) {
+			t.Errorf("%s: calls %q, results %q, wanted %q", kind, calls, results, want)
+		}
 	}
 }

@@ -175,7 +175,7 @@ func (c *conversation) systemMessage(path string, content []byte, begun bool) *t
 		c.flush()
 		c.turn = turn{role: translate.RoleUser}
 	}
-	c.turn.parts = append(c.turn.parts, request.Content{Text: []byte(`<system>\n` + strings.Join(texts, `\n`) + `\n</system>`)})
+	c.turn.parts = append(c.turn.parts, request.Content{Text: []byte(request.SystemBegin + `\n` + strings.Join(texts, `\n`) + `\n` + request.SystemEnd)})
 	return nil
 }
 

@@ -54,6 +54,9 @@ func (w *base) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jso
 	if w.progress {
 		e.Set("return_progress", "true")
 	}
+	if w.Kind == LlamaServer {
+		request.Arrange(body, &e, nil)
+	}
 	if w.writes && chat.Either != nil {
 		e.Set("response_format", chat.Either.Format)
 	}

@@ -25,6 +25,13 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 	}
 }
 
+// Marks of what the system says within a conversation, in a turn of the user's: many templates take a system message only at the start, but its place
+// matters.
+const (
+	SystemBegin = "<system>"
+	SystemEnd   = "</system>"
+)
+
 // isOdd reports whether there is a chat that a template doesn't take.
 func (t *Template) isOdd() bool {
 	return t != nil && (t.NoSystem || t.NoLateSystem || t.Alternates || t.NoTools || t.NoCalls || t.NoResults || t.SingleCalls || t.NoParts)
@@ -65,7 +72,7 @@ func (a *arranger) add(t turn) {
 	case t.role == "system" && !a.begun:
 		a.system(t, a.takes.NoSystem || a.takes.NoLateSystem)
 	case t.role == "system" && (a.takes.NoSystem || a.takes.NoLateSystem):
-		t.add("<system>", "</system>")
+		t.add(SystemBegin, SystemEnd)
 		a.user(t)
 	case t.role == "user":
 		a.user(t)

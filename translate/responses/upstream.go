@@ -101,7 +101,7 @@ func (a *arranger) add(item *translate.Item) {
 			a.system = append(a.system, translate.JoinTexts(item.Parts))
 		default: // templates accept a system prompt only at the start, but its place matters
 			a.endCalls()
-			a.say(translate.RoleDeveloper, []translate.Part{{Text: "<system>\n" + translate.JoinTexts(item.Parts) + "\n</system>"}})
+			a.say(translate.RoleDeveloper, []translate.Part{{Text: request.SystemBegin + "\n" + translate.JoinTexts(item.Parts) + "\n" + request.SystemEnd}})
 		}
 	case translate.ItemSummary:
 		a.endCalls()
