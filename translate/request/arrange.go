@@ -149,14 +149,20 @@ func (a *arranger) assistant(t turn) {
 // writesCalls reports whether calls are a part of the assistant's text, and their results of the user's.
 func (a *arranger) writesCalls() bool { return a.takes.NoCalls || a.tools != nil }
 
-// result adds the result of a call, and first the call if that comes in a message of its own.
+// result adds the result of a call, right after the call if that comes in a message of its own.
 func (a *arranger) result(t turn) {
-	for i, call := range a.calls {
-		if id := CallFieldsOf(call).ID; id != nil && string(id) == string(t.callID) || t.callID == nil && a.turn.role == "tool" {
-			a.calls = slices.Delete(a.calls, i, i+1)
-			a.next(turn{role: "assistant", calls: [][]byte{call}})
-			break
-		}
+	at := slices.IndexFunc(a.calls, func(call []byte) bool {
+		id := CallFieldsOf(call).ID
+		return id != nil && string(id) == string(t.callID) || t.callID == nil && a.turn.role == "tool"
+	})
+	switch {
+	case at < 0:
+	case a.turn.role == "assistant": // whose own call has no result yet
+		a.calls[at], a.turn.calls = a.turn.calls[0], [][]byte{a.calls[at]}
+	default:
+		call := a.calls[at]
+		a.calls = slices.Delete(a.calls, at, at+1)
+		a.next(turn{role: "assistant", calls: [][]byte{call}})
 	}
 	a.next(t)
 }

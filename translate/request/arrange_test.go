@@ -76,6 +76,9 @@ func TestArrange(t *testing.T) {
 		"results":                {Template{NoResults: true}, []string{ask, calls, res1, res2, more}, "u \"A\"\na \"X\" f{\"a\":\"\\\"\"} g{}\nu \"" + textResult + `\n\n` + textResult2 + `\n\nB"`},
 		"calls":                  {Template{NoCalls: true}, []string{ask, calls, res1, res2, says}, "u \"A\"\na \"X\\n" + textCall + `\n` + textCall2 + "\"\nu \"" + textResult + `\n\n` + textResult2 + "\"\na \"X\""},
 		"single calls":           {Template{SingleCalls: true}, []string{ask, calls, res1, res2, more}, "u \"A\"\na \"X\" f{\"a\":\"\\\"\"}\nt \"1\"\na \"\" g{}\nt \"2\"\nu \"B\""},
+		"single calls, results in another order": {
+			Template{SingleCalls: true}, []string{ask, calls, res2, res1, more}, "u \"A\"\na \"X\" g{}\nt \"2\"\na \"\" f{\"a\":\"\\\"\"}\nt \"1\"\nu \"B\"",
+		},
 		"single calls, no results": {
 			Template{SingleCalls: true}, []string{ask, calls, more}, "u \"A\"\na \"X\" f{\"a\":\"\\\"\"}\na \"\" g{}\nu \"B\"",
 		},
