@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 )
 
@@ -24,19 +24,10 @@ type header struct {
 	size    int64
 	changed time.Time
 	parts   string // state of its other files
-	kind    kind
-	model   Model // without what depends on the file's location
+	model   Model  // without what depends on the file's location
 	err     error
 	unread  bool // it couldn't be opened, which may change without a change of the file
 }
-
-type kind uint8
-
-const (
-	kindModel kind = iota
-	kindProjector
-	kindOther
-)
 
 func (h header) describes(f *found) bool {
 	return !h.unread && h.size == f.size && h.changed.Equal(f.changed) && h.parts == f.parts && h.model.Format == f.format
@@ -184,17 +175,20 @@ func holdsItsTensors(f *gguf.GGUFFile) bool {
 }
 
 func (h *header) fill(f *gguf.GGUFFile) {
-	meta, arch := f.Metadata(), f.Architecture()
-	switch {
-	case arch.Type == "projector":
-		h.kind = kindProjector
-		h.model.Vision = arch.ClipHasVisionEncoder || !arch.ClipHasAudioEncoder
+	m := &h.model
+	m.Role = roleOf(f)
+	switch m.Role {
+	case "":
+	case filename.Drafter:
+		m.Drafting = drafting(f)
+	case filename.Projector:
+		arch := f.Architecture()
+		m.Vision = arch.ClipHasVisionEncoder || !arch.ClipHasAudioEncoder
 		return
-	case arch.Type != "model", isOther(f):
-		h.kind = kindOther
+	default:
 		return
 	}
-	m := &h.model
+	meta, arch := f.Metadata(), f.Architecture()
 	m.Type = TypeLLM
 	if arch.PoolingType != 0 || !arch.AttentionCausal {
 		m.Type = TypeEmbedding
@@ -236,21 +230,6 @@ func bitsPerWeight(tensors gguf.GGUFTensorInfos) float64 {
 		bytes, weights = tensors.Bytes(), all
 	}
 	return math.Round(float64(bytes)*8/float64(weights)*100) / 100
-}
-
-// others are architectures that don't generate text, but images or sound, and encoders for these.
-var others = []string{
-	"diffusion", "imatrix", "controlvector", "flux", "sd1", "sd2", "sd3", "sdxl", "wan", "qwen_image", "lumina2", "aura", "hidream",
-	"ltxv", "hyvid", "cosmos", "pig", "whisper", "wavtokenizer-dec", "snac-dec", "t5encoder",
-}
-
-// isOther reports whether a file that claims to be a model can't be loaded by an engine: it is only a vocabulary, a model for
-// images, or of another type.
-func isOther(f *gguf.GGUFFile) bool {
-	if kind := text(f, "general.type"); kind != "" && kind != "model" {
-		return true
-	}
-	return slices.Contains(others, text(f, "general.architecture")) || len(f.TensorInfos) == 0
 }
 
 // maxDescription bounds a description, in bytes.

@@ -99,10 +99,12 @@ func safe(name string) string {
 
 var unsafeSigns = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// Beside chooses the destination of a projector if none is given: the folder of the one model that the projector's name
-// belongs to. A projector is useless in a folder of its own. The error is an [*ImportError], or the context's.
+// Beside chooses the destination of a companion, such as a projector, if none is given: the folder of the one model that the companion's name
+// belongs to. Most are useless in a folder of their own. The error is an [*ImportError], or the context's.
 func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
-	if _, header, err := importable(i.Source); err != nil || header.kind != kindProjector || i.Repo != "" {
+	_, header, err := importable(i.Source)
+	role := header.model.Role
+	if err != nil || role == "" || i.Repo != "" {
 		return i, nil //nolint:nilerr // Import reports it
 	}
 	models, err := c.Models(ctx)
@@ -113,7 +115,7 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 	for _, m := range models {
 		rel, err := filepath.Rel(i.Models, filepath.Dir(m.Path))
 		publisher, repo, ok := strings.Cut(filepath.ToSlash(rel), "/")
-		if name := filename.ProjectorName(filename.Stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
+		if name := filename.CompanionName(filename.Stem(i.Source)); err != nil || !ok || strings.Contains(repo, "/") || publisher == ".." ||
 			filename.ModelName(filename.Stem(m.Path)) != name && withoutFormat(normal(repo)) != name {
 			continue
 		}
@@ -121,7 +123,7 @@ func (c *Catalog) Beside(ctx context.Context, i Import) (Import, error) {
 		i.Publisher, i.Repo = publisher, repo
 	}
 	if len(folders) != 1 {
-		return i, &ImportError{i.Source, "it is a projector, which belongs beside its model, and its name doesn't say which that is: name the model's folder, as in --repo publisher/name"}
+		return i, &ImportError{i.Source, fmt.Sprintf("it is a %s, which belongs beside its model, and its name doesn't say which that is: name the model's folder, as in --repo publisher/name", role)}
 	}
 	return i, nil
 }
@@ -146,8 +148,8 @@ func importable(source string) ([]string, header, error) {
 		paths = append(paths, path)
 	}
 	h := readHeader(&found{path: source, size: info.Size(), changed: info.ModTime(), format: FormatGGUF})
-	if h.err == nil && h.kind == kindOther {
-		h.err = errors.New("it is neither a model nor a projector")
+	if role := h.model.Role; h.err == nil && role != "" && role != filename.Projector && role != filename.Drafter {
+		h.err = errors.New("it is neither a model, nor a projector or a drafter of one")
 	}
 	return paths, h, h.err
 }

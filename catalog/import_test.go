@@ -85,7 +85,7 @@ func TestImport(t *testing.T) {
 		},
 		"an adapter": {
 			from: tree{files: files{"x.gguf": loraFile}}, request: Import{"x.gguf", "", "p", "m", Move}, source: []string{"x.gguf"}, home: []string{},
-			reason: "FROM/x.gguf can't be imported: it is neither a model nor a projector.",
+			reason: "FROM/x.gguf can't be imported: it is neither a model, nor a projector or a drafter of one.",
 		},
 		"another file": {
 			from: tree{files: files{"x.bin": f32}}, request: Import{"x.bin", "", "p", "m", Move}, source: []string{"x.bin"}, home: []string{},

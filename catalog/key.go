@@ -28,6 +28,9 @@ var unsafeInKeys = strings.NewReplacer("@", "-", ":", "-", ",", "-", " ", "-")
 func repository(dirs []string) (publisher, repo string, within int) {
 	n := len(dirs)
 	switch {
+	case n > 2 && filename.FolderRole(dirs[n-1]) != "":
+		publisher, repo, within = repository(dirs[:n-1])
+		return publisher, repo, within + 1
 	case n == 0:
 		return local, "", 0
 	case n == 1:
@@ -60,7 +63,7 @@ func withoutQuantization(name, quantization string) string {
 // labelled is a model with the name of its file, and the variant in its key.
 type labelled struct {
 	Model
-	label, variant string
+	label, variant, scope string
 }
 
 // variantOf returns the variant that a model's quantization makes, or "". GGUF files and MLX folders of one repository share some

@@ -18,6 +18,9 @@ type listing struct {
 	byKey  map[string]int
 	byName map[string][]int // by all other names
 
+	companions  []Companion // sorted by key and path
+	byCompanion map[string][]int
+
 	config    *config
 	signature uint64 // of the files it was made from
 	at        time.Time
@@ -27,9 +30,17 @@ type listing struct {
 	unchanged *sync.Map // by the path of a model's file: the time.Time at which it was last seen to be as it was
 }
 
-// newListing indexes models, which must be sorted by key.
-func newListing(models []Model) *listing {
-	l := &listing{models: models, byKey: make(map[string]int, len(models)), byName: make(map[string][]int, 2*len(models)), unchanged: new(sync.Map)}
+// newListing indexes models, which must be sorted by key, and companions.
+func newListing(models []Model, companions []Companion) *listing {
+	l := &listing{
+		models: models, byKey: make(map[string]int, len(models)), byName: make(map[string][]int, 2*len(models)),
+		companions: companions, byCompanion: make(map[string][]int, 4*len(companions)), unchanged: new(sync.Map),
+	}
+	for i := range companions {
+		for _, name := range companions[i].names() {
+			l.byCompanion[name] = append(l.byCompanion[name], i)
+		}
+	}
 	for i, m := range models {
 		l.byKey[m.Key] = i
 		if m.Err == nil {

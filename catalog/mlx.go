@@ -78,13 +78,13 @@ func (w *walk) mlxFolder(p location, list *folderList, of found) error {
 func (h *header) readMLX(f *found) error {
 	var config mlxConfig
 	if err := readJSON(filepath.Join(f.path, mlxConfigFile), maxMLXConfig, &config); err != nil {
-		h.kind = kindOther // many programs have a file of this name
+		h.model.Role = roleOther // many programs have a file of this name
 		return nil
 	}
 	weights, err := readWeights(f.path)
 	named := strings.Contains(normal(f.repo+"/"+filepath.Base(f.path)), "mlx")
 	if !weights.isMLX && config.Quantization == nil && !named && !saysMLX(f.path) {
-		h.kind = kindOther
+		h.model.Role = roleOther
 		return nil
 	}
 	if err != nil {

@@ -39,6 +39,10 @@ type Model struct {
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
 	HasCode     bool    // it names a program of its own (model_file) that its engine would run to build it
 
+	// Role is what the file is for a model, if it isn't one itself: one of the roles in package filename, or "other". See [Companion].
+	Role     string
+	Drafting string // how a drafter works, in llama.cpp's words, such as "mtp"; empty: like any small model
+
 	IsRemote bool // it is on a remote, and not on this machine: it has no file
 
 	// Err says why the file can't be used. The fields that come from its header are then empty.

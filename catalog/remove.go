@@ -23,7 +23,7 @@ func (e *RemoveError) Error() string {
 	return fmt.Sprintf("The model %s can't be removed: %s.", e.Key, e.Reason)
 }
 
-// Remove deletes a model from the models folder: its file and all parts, its projector unless another model uses it, and
+// Remove deletes a model from the models folder: its file and all parts, its projector and drafter unless another model may use them, and
 // folders that become empty. It deletes nothing outside of that folder: of a linked model it deletes the link. The caller must
 // make sure that the model isn't in use. The error is a [*RemoveError], or that of the context or of the file system.
 func (c *Catalog) Remove(ctx context.Context, models string, m Model) error {
@@ -79,18 +79,13 @@ func (c *Catalog) removable(root *os.Root, models, rel string, m Model) ([]strin
 			names = append(names, path)
 		}
 	}
-	if p, err := filepath.Rel(models, projectorOnlyOf(all, m)); err == nil && filepath.IsLocal(p) {
-		names = append(names, p)
+	for _, companion := range c.last.Load().companions {
+		isItsOwn := slices.Equal(companion.Of, []string{m.Key}) && (companion.Role == filename.Projector || companion.Role == filename.Drafter)
+		if p, err := filepath.Rel(models, companion.Path); isItsOwn && err == nil && filepath.IsLocal(p) {
+			names = append(names, p)
+		}
 	}
 	return names, nil
-}
-
-// projectorOnlyOf returns a model's projector, or "" if it has none or shares it.
-func projectorOnlyOf(all []Model, m Model) string {
-	if slices.ContainsFunc(all, func(o Model) bool { return o.Projector == m.Projector && o.Path != m.Path }) {
-		return ""
-	}
-	return m.Projector
 }
 
 // filesOfFolder returns the files that are directly in a folder.

@@ -52,7 +52,8 @@ func (c *Catalog) scan(ctx context.Context) (*listing, error) {
 		same := *l
 		l = &same
 	} else {
-		l = newListing(withOthers(c.assemble(walks, config.formats), config.others))
+		models, companions := c.assemble(walks, config.formats)
+		l = newListing(withOthers(models, config.others), companions)
 		if c.starved != nil {
 			return nil, fmt.Errorf("reading models: %w", c.starved)
 		}
@@ -162,23 +163,29 @@ func signatureOf(walks []*walk) uint64 {
 	return h.Sum64()
 }
 
-// assemble makes models of the files found. Models that can't be used get the keys that remain.
-func (c *Catalog) assemble(walks []*walk, formats []Format) []Model {
+// assemble makes models and companions of the files found. Models that can't be used get the keys that remain.
+func (c *Catalog) assemble(walks []*walk, formats []Format) (all []Model, companions []Companion) {
 	seen := map[stamp][]claimed{}
 	var good, broken []labelled
+	scopes := map[string]*scope{}
 	for i, w := range walks {
-		g, b := c.modelsOf(i, w, formats, seen)
+		of := scopesOf(w, c.headers)
+		g, b := c.modelsOf(i, w, of, formats, seen)
 		good, broken = append(good, g...), append(broken, b...)
+		maps.Copy(scopes, of)
 	}
 	taken := map[string]string{} // maps keys to the models' paths
-	var all []Model
+	inScope := map[string][]labelled{}
 	for _, m := range slices.Concat(good, broken) {
 		if c.claim(&m, taken) {
 			all = append(all, m.Model)
+			inScope[m.scope] = append(inScope[m.scope], m)
 		}
 	}
 	slices.SortFunc(all, func(a, b Model) int { return cmp.Compare(a.Key, b.Key) })
-	return all
+	companions = companionsOf(scopes, c.headers, inScope)
+	slices.SortFunc(companions, func(a, b Companion) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Path, b.Path)) })
+	return all, companions
 }
 
 // claim takes the model's key, or one with a variant if another folder's model has it.
@@ -223,8 +230,7 @@ type sameRepo struct{ good, broken []labelled }
 
 // modelsOf returns the models of one root with their keys, separated into usable and broken ones, in the order of the walk. It
 // leaves out files that another root holds as well.
-func (c *Catalog) modelsOf(root int, w *walk, formats []Format, seen map[stamp][]claimed) (good, broken []labelled) {
-	scopes := scopesOf(w, c.headers)
+func (c *Catalog) modelsOf(root int, w *walk, scopes map[string]*scope, formats []Format, seen map[stamp][]claimed) (good, broken []labelled) {
 	repos := map[string]*sameRepo{}
 	var keys []string
 	for i := range w.found {
@@ -233,7 +239,7 @@ func (c *Catalog) modelsOf(root int, w *walk, formats []Format, seen map[stamp][
 		if f.problem != nil {
 			h = brokenHeader(f, f.problem)
 		}
-		if h.kind != kindModel || !slices.Contains(formats, f.format) {
+		if f.role != "" || !slices.Contains(formats, f.format) {
 			continue
 		}
 		m := modelOf(f, h, scopes[f.scope])
@@ -263,7 +269,7 @@ func (c *Catalog) modelsOf(root int, w *walk, formats []Format, seen map[stamp][
 
 func modelOf(f *found, h header, s *scope) labelled {
 	name := cmp.Or(f.repo, withoutQuantization(f.label, h.model.Quantization.Name))
-	m := labelled{Model: h.model, label: f.label}
+	m := labelled{Model: h.model, label: f.label, scope: f.scope}
 	m.Key, m.Publisher, m.Path, m.Layout = Key(f.publisher, name), f.publisher, f.path, f.layout
 	m.DisplayName = cmp.Or(m.DisplayName, name)
 	_, named := filename.TrimQuantization(m.label)
@@ -272,7 +278,7 @@ func modelOf(f *found, h header, s *scope) labelled {
 			m.Variants = append(m.Variants, variant)
 		}
 	}
-	if p := s.projector(f.label); p.path != "" && f.format == FormatGGUF {
+	if p := s.projector(f.label); p.found != nil && f.format == FormatGGUF {
 		m.Projector, m.Vision = p.path, p.vision
 	}
 	return m
@@ -305,25 +311,4 @@ func isElsewhere(f *found, key string, root int, seen map[stamp][]claimed) bool 
 	}
 	seen[s] = append(seen[s], claimed{root, key, f.info})
 	return false
-}
-
-// scopesOf returns the scopes of a root.
-func scopesOf(w *walk, headers map[string]header) map[string]*scope {
-	scopes := map[string]*scope{}
-	for i := range w.found {
-		f := &w.found[i]
-		s := scopes[f.scope]
-		if s == nil {
-			s = &scope{flat: f.flat}
-			scopes[f.scope] = s
-		}
-		h := headers[f.path]
-		switch {
-		case h.kind == kindProjector:
-			s.projectors = append(s.projectors, projector{f.path, f.label, f.size, h.model.Vision})
-		case h.kind == kindModel && h.err == nil:
-			s.labels = append(s.labels, f.label)
-		}
-	}
-	return scopes
 }

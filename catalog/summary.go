@@ -39,7 +39,6 @@ type (
 		Size    int64  `json:"size"`
 		Changed int64  `json:"changed"` // in nanoseconds since 1970
 		Parts   string `json:"parts,omitempty"`
-		Kind    kind   `json:"kind,omitempty"`
 		Reason  string `json:"reason,omitempty"`
 		Model   Model  `json:"model"`
 	}
@@ -95,7 +94,7 @@ func readSummary(f io.Reader) (map[string]header, error) {
 			return nil, err
 		}
 		h := header{
-			size: line.Size, changed: time.Unix(0, line.Changed), parts: line.Parts, kind: line.Kind, model: line.Model,
+			size: line.Size, changed: time.Unix(0, line.Changed), parts: line.Parts, model: line.Model,
 		}
 		h.model.Changed = h.changed
 		if line.Reason != "" {
@@ -129,7 +128,7 @@ func writeSummary(w io.Writer, headers map[string]header) error {
 		if h.unread {
 			continue
 		}
-		line := summaryLine{Path: path, Size: h.size, Changed: h.changed.UnixNano(), Parts: h.parts, Kind: h.kind, Model: h.model}
+		line := summaryLine{Path: path, Size: h.size, Changed: h.changed.UnixNano(), Parts: h.parts, Model: h.model}
 		if h.err != nil {
 			line.Reason = h.err.Error()
 		}

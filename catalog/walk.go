@@ -35,6 +35,7 @@ type found struct {
 	layout          Layout
 	publisher, repo string // repo is empty if only the file's name is known
 	label           string // name of the file within its repository, without extension
+	role            string // see Model.Role; set once the headers are read
 	linked          bool   // it is a link in a plain layout
 	scope           string // the same for files that may belong together
 	flat            bool   // its scope may hold several repositories
@@ -121,8 +122,8 @@ func (w *walk) folder(p location) error {
 		layout: LayoutPlain, publisher: publisher, repo: repo, flat: len(p.dirs) == 0,
 		scope: p.dir,
 	}
-	if within > 0 {
-		of.scope = filepath.Dir(p.dir)
+	for range within {
+		of.scope = filepath.Dir(of.scope)
 	}
 	return w.entries(p, list, of, newNotes(p.dir, list, w.catalog.report))
 }

@@ -57,6 +57,10 @@ func choose(l listing, w wish, m machine) (choice, error) {
 			return c, nil
 		}
 	}
+	if roleOf(w.file) == filename.Drafter { // it comes alone: which model it is for, its user knows
+		whole, incomplete = grouped(slices.DeleteFunc(slices.Clone(files), func(f remoteFile) bool { return roleOf(f.Path) != filename.Drafter }))
+		projectors = nil
+	}
 	switch {
 	case len(whole) > 0:
 		v, err := chooseVariant(repo, whole, projectors, w, m)
@@ -120,8 +124,12 @@ func chooseFile(repo string, all []variant, w wish) (variant, error) {
 		}
 		return v, nil
 	}
-	if filename.IsProjector(w.file) {
+	switch role := roleOf(w.file); role {
+	case "":
+	case filename.Projector:
 		return variant{}, errorf(Invalid, "%s is a projector, no model: it comes along with any model of %s.", w.file, repo).about("model")
+	default:
+		return variant{}, errorf(Invalid, "%s is no model, but a file for one (%s). There are: %s.", w.file, role, list(all)).about("model")
 	}
 	return variant{}, errorf(ModelNotFound, "%s has no model in a file %s. There are: %s.", repo, w.file, list(all)).about("model")
 }

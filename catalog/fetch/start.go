@@ -188,7 +188,7 @@ func (s *Jobs) hasElsewhere(repo string, files []remoteFile) string {
 func filesIn(folder string, all []remoteFile) []file {
 	files := make([]file, 0, len(all))
 	for _, f := range all {
-		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: filename.IsProjector(f.Path)})
+		files = append(files, file{remoteFile: f, Local: localOf(folder, f), Early: roleOf(f.Path) == filename.Projector})
 	}
 	return files
 }

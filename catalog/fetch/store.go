@@ -137,8 +137,11 @@ func (s *Jobs) forget() {
 }
 
 // localOf returns the path of a file below the models folder. All GGUF files of a repository go into one folder, because the
-// catalog looks there for parts and projectors.
+// catalog looks there for parts and projectors. A drafter in a folder for drafters may have its model's name, and stays there.
 func localOf(folder string, f remoteFile) string {
+	if dir := path.Base(path.Dir(f.Path)); filename.IsGGUF(f.Path) && filename.FolderRole(dir) == filename.Drafter {
+		return folder + "/" + dir + "/" + path.Base(f.Path)
+	}
 	if filename.IsGGUF(f.Path) {
 		return folder + "/" + path.Base(f.Path)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -61,28 +60,58 @@ func list(all []variant) string {
 	return strings.Join(words, ", ")
 }
 
-// otherWord matches the names of GGUF files that aren't models.
-var otherWord = regexp.MustCompile(`(?i)(^|[-._])(imatrix|lora|adapter|control[-_]?vector|ggml-vocab)([-._]|$)`)
+// roleOf returns the role of a file of a repository by its name; "" for a model. There are projectors and the like without a model, too.
+func roleOf(path string) string {
+	if !filename.IsGGUF(path) {
+		return ""
+	}
+	role, _ := filename.Companion(path)
+	return role
+}
+
+// modelsOf returns the GGUF files that are models, or their parts. What a name tells of drafters isn't sure: in a repository without other
+// models they are what it is for.
+func modelsOf(files []remoteFile) (models []remoteFile) {
+	var perhaps []remoteFile
+	for _, f := range files {
+		if !filename.IsGGUF(f.Path) {
+			continue
+		}
+		switch role, isSure := filename.Companion(f.Path); {
+		case role == "":
+			models = append(models, f)
+		case !isSure:
+			perhaps = append(perhaps, f)
+		}
+	}
+	if len(models) == 0 {
+		return perhaps
+	}
+	return models
+}
 
 // variants groups the GGUF models among the files, best first, and returns the projectors. Split models that lack parts are
 // returned separately.
 func variants(files []remoteFile) (whole, incomplete []variant, projectors []remoteFile) {
+	for _, f := range files {
+		if roleOf(f.Path) == filename.Projector {
+			projectors = append(projectors, f)
+		}
+	}
+	whole, incomplete = grouped(modelsOf(files))
+	return whole, incomplete, projectors
+}
+
+// grouped puts parts together.
+func grouped(files []remoteFile) (whole, incomplete []variant) {
 	type group struct {
 		name  string
 		parts int // 0: not split
 	}
 	groups := map[group]*variant{}
 	for _, f := range files {
-		stem := filename.Stem(f.Path)
-		switch {
-		case !filename.IsGGUF(f.Path) || otherWord.MatchString(stem):
-			continue
-		case filename.IsProjector(f.Path):
-			projectors = append(projectors, f)
-			continue
-		}
 		_, count := filename.Part(f.Path)
-		key := group{path.Join(path.Dir(f.Path), stem), count}
+		key := group{path.Join(path.Dir(f.Path), filename.Stem(f.Path)), count}
 		v := groups[key]
 		if v == nil {
 			v = &variant{name: key.name, quantization: filename.Quantization(f.Path)}
@@ -100,7 +129,7 @@ func variants(files []remoteFile) (whole, incomplete []variant, projectors []rem
 	}
 	slices.SortFunc(whole, compareVariants)
 	slices.SortFunc(incomplete, compareVariants)
-	return whole, incomplete, projectors
+	return whole, incomplete
 }
 
 // projectorFor returns the projector for a variant: preferably one named after the model, in the same folder, of 16 bits, which
@@ -111,7 +140,7 @@ func projectorFor(v variant, all []remoteFile) remoteFile {
 	}
 	model := filename.ModelName(path.Base(v.name))
 	misfit := func(f remoteFile) (n int) {
-		if filename.ProjectorName(filename.Stem(f.Path)) != model {
+		if filename.CompanionName(filename.Stem(f.Path)) != model {
 			n += 4
 		}
 		if path.Dir(f.Path) != path.Dir(v.name) {

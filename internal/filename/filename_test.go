@@ -74,12 +74,34 @@ func TestQuantization(t *testing.T) {
 	}
 }
 
-func TestProjectorName(t *testing.T) {
+func TestCompanion(t *testing.T) {
+	t.Parallel()
+	type role struct {
+		role   string
+		isSure bool
+	}
+	for file, want := range map[string]role{
+		"mmproj-Sees-F16.gguf": {Projector, true}, "sees.mmproj-q8_0.gguf": {Projector, true}, "r/imatrix.gguf": {Importance, true},
+		"m-lora-f16.gguf": {Adapter, true}, "control_vector.gguf": {Adapter, true}, "ggml-vocab-bert-bge.gguf": {Vocabulary, true},
+		"mtp-gemma-4-12B-it.gguf": {Drafter, false}, "MTP/gemma-4-Q8_0.gguf": {Drafter, false}, "gemma-4-E2B-it-assistant-Q4_0.gguf": {Drafter, false},
+		"m-draft-Q8_0.gguf": {Drafter, false}, "m-dflash.gguf": {Drafter, false}, "EAGLE3-m.gguf": {Drafter, false},
+		"a-vocoder-f16.gguf": {Vocoder, false}, "Qwen3-TTS-Tokenizer-12Hz.gguf": {Vocoder, false},
+		"Qwen3.6-27B-MTP-Q4_K_M.gguf": {}, "r/m-Q4_K_M.gguf": {}, "drafty-7b.gguf": {}, "explorations.gguf": {}, "mtptext.gguf": {},
+	} {
+		got, isSure := Companion(file)
+		if diff := cmp.Diff(want, role{got, isSure}, cmp.AllowUnexported(role{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+func TestCompanionName(t *testing.T) {
 	t.Parallel()
 	for stem, want := range map[string]string{
 		"mmproj-Sees-F16": "sees", "sees.mmproj-q8_0": "sees", "mmproj": "", "mmproj-model-f16": "", "sees-Q4_K_M-mmproj": "sees",
+		"mtp-gemma-4-12B-it-Q8_0": "gemma-4-12b-it", "gemma-4-e2b-it-assistant-Q4_0": "gemma-4-e2b-it", "m-draft-0.5b": "m-0.5b",
 	} {
-		if got := ProjectorName(stem); got != want {
+		if got := CompanionName(stem); got != want {
 			t.Errorf("%s: %q, want %q", stem, got, want)
 		}
 	}
@@ -97,7 +119,8 @@ func FuzzQuantization(f *testing.F) {
 		if q := Quantization(name); !strings.Contains(strings.ToUpper(name), q) {
 			t.Errorf("%q is said to be %q", name, q)
 		}
-		ProjectorName(Stem(name))
+		Companion(name)
+		CompanionName(Stem(name))
 		for n := range OtherParts(name) {
 			if n > 3 {
 				break

@@ -15,7 +15,6 @@ const quantizations = `(?:UD-)?(?:[IT]?Q\d\w*|BF16|F16|F32|MXFP4\w*|NVFP4\w*)`
 
 var (
 	partSuffix         = regexp.MustCompile(`-(\d{5})-of-(\d{5})$`)
-	projectorWord      = regexp.MustCompile(`(?i)(^|[-._])mmproj([-._]model)?([-._]|$)`)
 	quantizationEnding = regexp.MustCompile(`(?i)(^|[-._])(` + quantizations + `)$`)
 	// quantizationWord matches more than an ending may be: repositories have folders and files named for FP16 and FP32.
 	quantizationWord = regexp.MustCompile(`(?i)(?:^|[-._/])(` + quantizations + `|FP16|FP32)(?:$|[-._/])`)
@@ -26,9 +25,6 @@ func IsGGUF(path string) bool {
 	base := filepath.Base(path)
 	return TrimEnding(base, ".gguf") != base
 }
-
-// IsProjector reports whether a path is that of a GGUF file whose name says that it is a multimodal projector.
-func IsProjector(path string) bool { return IsGGUF(path) && projectorWord.MatchString(Stem(path)) }
 
 // Stem returns the name of a file without its extension and the number of its part.
 func Stem(path string) string { return partSuffix.ReplaceAllString(base(path), "") }
@@ -105,14 +101,8 @@ func TrimQuantization(name string) (before, quantization string) {
 	return name[:len(name)-len(ending)], strings.Trim(ending, "-._")
 }
 
-// ModelName returns the part of a stem that names the model, in lower case. The name of its projector may repeat that.
+// ModelName returns the part of a stem that names the model, in lower case. The name of a companion may repeat that.
 func ModelName(stem string) string {
 	name, _ := TrimQuantization(stem)
 	return strings.ToLower(name)
-}
-
-// ProjectorName returns the name of the model that a projector belongs to, from the projector's stem; "" if it names none.
-func ProjectorName(stem string) string {
-	name, _ := TrimQuantization(strings.Trim(projectorWord.ReplaceAllString(ModelName(stem), "$1$3"), "-._"))
-	return name
 }
