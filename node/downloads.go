@@ -15,6 +15,7 @@ import (
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/catalog/fetch"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // openDownloads opens the downloads with the first settings, which name the hubs, and resumes unfinished ones. Later
@@ -163,7 +164,7 @@ func (n *Node) listed(ctx context.Context, file string) error {
 	}
 }
 
-// modelAt returns the model whose path is a file or the file's folder.
+// modelAt returns the model, or the companion of one, whose path is a file or the file's folder.
 func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, error) {
 	all, err := n.catalog.Models(ctx)
 	if err != nil {
@@ -172,10 +173,14 @@ func (n *Node) modelAt(ctx context.Context, file string) (catalog.Model, bool, e
 	i := slices.IndexFunc(all, func(m catalog.Model) bool {
 		return m.Path == file || m.Path == filepath.Dir(file) // in some formats, a model is a folder
 	})
-	if i < 0 {
-		return catalog.Model{}, false, nil
+	if i >= 0 {
+		return all[i], true, nil
 	}
-	return all[i], true, nil
+	companions, err := n.catalog.Companions(ctx)
+	if i = slices.IndexFunc(companions, func(c catalog.Companion) bool { return c.Path == file }); i >= 0 {
+		return companions[i].Model, true, nil
+	}
+	return catalog.Model{}, false, err
 }
 
 // isHere returns the folder and quantization of the catalog's model for a repository's folder (publisher/name).
@@ -243,6 +248,9 @@ func (e *InUseError) Error() string { return e.Message }
 func (n *Node) Remove(ctx context.Context, name string, may func(key string) error) (key string, err error) {
 	names := namesOf(name)
 	m, err := n.catalog.LookupOnly(ctx, names[0], names[1:]...)
+	if found, unknown := n.catalog.Companion(name, filename.Drafter, ""); err != nil && unknown == nil {
+		m, err = found.Model, nil
+	}
 	if err != nil {
 		if fetching := n.fetching(ctx, func(key, _ string) bool { return strings.EqualFold(key, name) }); fetching != nil {
 			return "", fetching

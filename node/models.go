@@ -309,6 +309,11 @@ func (n *Node) Broken(ctx context.Context) ([]catalog.Model, error) {
 	return broken, nil
 }
 
+// Companions returns the files that belong to models and are none themselves, sorted by key.
+func (n *Node) Companions(ctx context.Context) ([]catalog.Companion, error) {
+	return n.catalog.Companions(ctx)
+}
+
 // ShortPath returns a path relative to the models folder that it is in, or unchanged if it is in none.
 func (n *Node) ShortPath(path string) string {
 	for _, dir := range append([]string{n.home.Models()}, n.settings.Load().ModelsDirs...) {

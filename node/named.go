@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
+	"github.com/lmcaddy/lmcaddy/internal/filename"
 )
 
 // settingsOf returns the settings of the model with a key. They may be listed under the key or under another of its names.
@@ -84,7 +85,7 @@ func (n *Node) warnIdle(s *Settings) {
 		} else if key != "" {
 			by[key] = name
 		}
-		if ms.Draft != "" {
+		if _, unknown := n.catalog.Companion(s.resolve(ms.Draft), filename.Drafter, n.means(name)); ms.Draft != "" && unknown != nil {
 			n.warnUnknown("a model can't be loaded without its draft model", s.resolve(ms.Draft))
 		}
 	}

@@ -1,6 +1,7 @@
 package llamaserver
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -97,7 +98,7 @@ func tuning(s *supervisor.Spec, known flags) []string {
 	if s.Draft != nil {
 		args = append(args, "-md", s.Draft.Path)
 		if known.has("--spec-type") { // older builds draft whenever they have a draft model
-			args = append(args, "--spec-type", "draft-simple")
+			args = append(args, "--spec-type", "draft-"+cmp.Or(s.Draft.Drafting, "simple"))
 		}
 	}
 	return args

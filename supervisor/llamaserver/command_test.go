@@ -98,6 +98,7 @@ func TestProcess_Command(t *testing.T) {
 		s.BatchSize, s.FlashAttention, s.OffloadKV, s.Experts, s.PromptCache, s.Checkpoints = 1024, supervisor.On, supervisor.Off, 4, 100<<20+1, 3
 		s.Draft, s.Model.Projector, s.Args = &draft, "/models/mmproj.gguf", []string{"--threads", "1"}
 	})
+	head := chat(func(s *supervisor.Spec) { s.Draft = &catalog.Model{Key: "h", Path: "/models/h.gguf", Drafting: "mtp"} })
 	const begin = "-m /models/m.gguf --host 127.0.0.1 --port 7 -a m -c 1024 -np 2 "
 	for name, c := range map[string]struct {
 		help string
@@ -111,6 +112,7 @@ func TestProcess_Command(t *testing.T) {
 			"-b 1024 -ub 512 -fa on --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --spec-type draft-simple --threads 1"},
 		"everything, old": {oldHelp, everything, begin + "--no-webui --mmproj /models/mmproj.gguf " +
 			"-b 1024 -ub 512 -fa --no-kv-offload --override-kv llama.expert_used_count=int:4 -md /models/d.gguf --threads 1"},
+		"a drafter of its own kind":  {newHelp, head, begin + "--no-ui --offline -lv 4 --cache-ram 0 -md /models/h.gguf --spec-type draft-mtp"},
 		"no flash attention, new":    {newHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-ui --offline -lv 4 --cache-ram 0 -fa off"},
 		"no flash attention, old":    {oldHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-webui"},
 		"a small batch":              {oldHelp, chat(func(s *supervisor.Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},
