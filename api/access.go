@@ -184,6 +184,17 @@ func (c *call) owner() string { return c.who.ID() }
 // there: neither the error nor its time tells the difference.
 func (c *call) find(name string) (node.Target, error) {
 	target, err := c.node.Find(c.r.Context(), name)
+	return c.permitted(name, target, err)
+}
+
+// findDraft is find for the draft model of a model that the identity may use.
+func (c *call) findDraft(model, name string) (node.Target, error) {
+	target, err := c.node.FindDraft(c.r.Context(), model, name)
+	return c.permitted(name, target, err)
+}
+
+// permitted returns a target that was found by its name, or the error, if the identity may know about it.
+func (c *call) permitted(name string, target node.Target, err error) (node.Target, error) {
 	if err != nil {
 		return node.Target{}, c.notFound(name, err)
 	}

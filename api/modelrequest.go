@@ -77,7 +77,7 @@ func (c *call) requestWith(apply applyPreset) (*modelRequest, error) {
 	}
 	c.ledger.of.Model = rq.target.Model.Key
 	if rq.demand.Draft != "" {
-		draft, err := c.find(rq.demand.Draft)
+		draft, err := c.findDraft(rq.target.Model.Key, rq.demand.Draft)
 		if err != nil {
 			return nil, about("draft_model", c.asError(err))
 		}

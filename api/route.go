@@ -58,6 +58,7 @@ var routes = []route{
 	{http.MethodPost, "/api/v1/models/unload", node.ScopeModelsManage, (*call).unload},
 	{http.MethodPost, "/api/v1/models/pin", node.ScopeModelsManage, (*call).pin},
 	{http.MethodGet, "/api/v1/models/", node.ScopeModelsRead, (*call).showModel},
+	{http.MethodGet, "/api/v1/models/companions", node.ScopeModelsRead, (*call).listCompanions},
 	{http.MethodGet, "/api/v1/models/variants", node.ScopeModelsManage, (*call).variants},
 	{http.MethodGet, "/api/v1/models/search", node.ScopeModelsManage, (*call).search},
 	{http.MethodDelete, "/api/v1/models/", node.ScopeModelsManage, (*call).remove},

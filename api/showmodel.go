@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/resource"
 	"github.com/lmcaddy/lmcaddy/node"
@@ -28,6 +30,12 @@ func (c *call) showModel() error {
 		}
 	}
 	c.addDetails(&d, m, &details)
+	if d.Companions, err = c.companions(func(p *catalog.Companion) bool {
+		isLoaded := slices.ContainsFunc(details.Files, func(f catalog.ModelFile) bool { return f.Path == p.Path })
+		return slices.Contains(p.Of, m.Key) && !isLoaded
+	}); err != nil {
+		return err
+	}
 	if m.IsRemote {
 		return c.answer(d)
 	}
@@ -40,6 +48,31 @@ func (c *call) showModel() error {
 		d.LoadError = c.asError(err).Message
 	}
 	return c.answer(d)
+}
+
+// listCompanions is GET /api/v1/models/companions. No list of models has these files.
+func (c *call) listCompanions() error {
+	all, err := c.companions(func(*catalog.Companion) bool { return true })
+	if err != nil {
+		return err
+	}
+	return c.answer(resource.Companions{Companions: append([]resource.Companion{}, all...)})
+}
+
+// companions describes those companions that the request's identity may use, and that are wanted.
+func (c *call) companions(wanted func(*catalog.Companion) bool) (all []resource.Companion, _ error) {
+	found, err := c.node.Companions(c.r.Context())
+	for i := range found {
+		p := &found[i]
+		if !c.who.MayUse(p.Key) || !wanted(p) {
+			continue
+		}
+		all = append(all, resource.Companion{
+			Key: p.Key, Role: p.Role, Path: c.node.HidePaths(c.node.ShortPath(p.Path)), SizeBytes: p.SizeBytes,
+			Models: slices.DeleteFunc(append([]string{}, p.Of...), func(key string) bool { return !c.who.MayUse(key) }),
+		})
+	}
+	return all, err
 }
 
 func (c *call) addDetails(d *resource.ModelDetails, m *catalog.Model, more *node.ModelDetails) {
@@ -67,7 +100,7 @@ func (c *call) addDetails(d *resource.ModelDetails, m *catalog.Model, more *node
 		Configured: more.Configured, ContextLength: orNull(s.ContextLength), Parallel: orNull(s.Parallel), TTL: c.node.LongestTTL(m.Key).Seconds(),
 		Preload: s.Preload, Pinned: s.Pinned, Warm: more.IsWarm,
 	}
-	if _, err := c.find(s.Draft); s.Draft != "" && (err == nil || !c.isRestricted()) {
+	if _, err := c.findDraft(m.Key, s.Draft); s.Draft != "" && (err == nil || !c.isRestricted()) {
 		d.Settings.Draft = &s.Draft
 	}
 	if c.isAdmin() {

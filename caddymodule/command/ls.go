@@ -27,18 +27,30 @@ func defineLS(cmd *cobra.Command) {
 
 It asks the server that runs on $LMCADDY_HOME. If none is running, it reads the models folder there, but not
 those that a Caddyfile adds (models_dir).`
-	cmd.Example = "  lmcaddy ls\n  lmcaddy ls --json"
+	cmd.Example = "  lmcaddy ls\n  lmcaddy ls --all\n  lmcaddy ls --json"
 	cmd.Args = cobra.NoArgs
 	to := newConnection(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models has it")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON, as GET /api/v1/models has it; with --all, also a member companions")
+	all := cmd.Flags().Bool("all", false, "also list the files that belong to models, such as projectors and drafters")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var list json.RawMessage
+		var companions resource.Companions
 		err := to.talk(cmd, func(ctx context.Context, c *client.Client) (err error) {
-			list, err = to.listModels(ctx, c, cmd.ErrOrStderr())
+			if list, err = to.listModels(ctx, c, cmd.ErrOrStderr()); err == nil && *all {
+				companions, err = to.listCompanions(ctx, c)
+			}
 			return err
 		})
 		if err != nil {
 			return err
+		}
+		if *asJSON && *all {
+			var both map[string]any
+			if err := json.Unmarshal(list, &both); err != nil {
+				return fmt.Errorf("the server's answer can't be read: %w", err)
+			}
+			both["companions"] = companions.Companions
+			return writeJSON(cmd.OutOrStdout(), both)
 		}
 		if *asJSON {
 			return writeJSON(cmd.OutOrStdout(), list)
@@ -47,8 +59,33 @@ those that a Caddyfile adds (models_dir).`
 		if err := json.Unmarshal(list, &models); err != nil {
 			return fmt.Errorf("the server's answer can't be read: %w", err)
 		}
-		return writeModels(cmd.OutOrStdout(), models)
+		return writeModels(cmd.OutOrStdout(), models, companions.Companions)
 	}
+}
+
+// listCompanions returns the companions that the server has, or else the home's own folder.
+func (c *connection) listCompanions(ctx context.Context, to *client.Client) (resource.Companions, error) {
+	list, err := to.Companions(ctx)
+	if _, isDown := errors.AsType[*client.DownError](err); !isDown || c.host != "" {
+		return list, err
+	}
+	dir, err := home.FromEnvironment()
+	if err != nil {
+		return list, err
+	}
+	found, err := catalogOf(dir.Models()).Companions(ctx)
+	for _, p := range found {
+		list.Companions = append(list.Companions, resource.Companion{Key: p.Key, Role: p.Role, Path: below(dir.Models(), p.Path), SizeBytes: p.SizeBytes, Models: p.Of})
+	}
+	return list, err
+}
+
+// below returns a path relative to the folder that it is in, or unchanged if it is elsewhere.
+func below(folder, path string) string {
+	if rel, err := filepath.Rel(folder, path); err == nil {
+		return rel
+	}
+	return path
 }
 
 // listModels returns the list of the server, or else of the home's own folder.
@@ -76,11 +113,7 @@ func modelsAtHome(ctx context.Context, notes io.Writer) (json.RawMessage, error)
 	for i := range models {
 		m := &models[i]
 		if m.Err != nil {
-			path := m.Path
-			if rel, err := filepath.Rel(dir.Models(), path); err == nil {
-				path = rel
-			}
-			list.Broken = append(list.Broken, resource.Broken{Key: m.Key, Path: path, Error: m.Err.Error()})
+			list.Broken = append(list.Broken, resource.Broken{Key: m.Key, Path: below(dir.Models(), m.Path), Error: m.Err.Error()})
 			continue
 		}
 		list.Models = append(list.Models, api.DescribeModel(m))
@@ -95,8 +128,8 @@ func catalogOf(folder string) *catalog.Catalog {
 	return models
 }
 
-// writeModels shows models to people.
-func writeModels(out io.Writer, list resource.Models) error {
+// writeModels shows models, and files that belong to them, to people.
+func writeModels(out io.Writer, list resource.Models, companions []resource.Companion) error {
 	text := newPage(out)
 	if len(list.Models) == 0 {
 		text.WriteString(inWords("There are no models. \"lmcaddy get\" downloads one, \"lmcaddy import\" adds a local file.\n"))
@@ -112,6 +145,14 @@ func writeModels(out io.Writer, list resource.Models) error {
 		if m := &list.Models[i]; len(m.Aliases) > 0 {
 			fmt.Fprintf(text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
 		}
+	}
+	if len(companions) > 0 {
+		table := newTable(text)
+		fmt.Fprintln(table, "\nFILE OF A MODEL\tROLE\tSIZE\tMODELS")
+		for _, p := range companions {
+			fmt.Fprintln(table, strings.Join([]string{p.Key, p.Role, size(p.SizeBytes), orDash(strings.Join(p.Models, ", "))}, "\t"))
+		}
+		_ = table.Flush() // to memory
 	}
 	for i, b := range list.Broken {
 		if i == 0 {

@@ -125,6 +125,9 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	for _, file := range m.Files {
 		fmt.Fprintf(&f, "  %-10s %-10s %s\n", file.Role, size(file.SizeBytes), printable(file.Path))
 	}
+	for _, p := range m.Companions {
+		fmt.Fprintf(&f, "  %-10s %-10s %s (not loaded with it)\n", p.Role, size(p.SizeBytes), printable(p.Path))
+	}
 	if isHere { // settings are about loads on this machine
 		writeModelSettings(&f, &m.Settings)
 	}

@@ -17,6 +17,13 @@ func (c *Client) Models(ctx context.Context) (resource.Models, error) {
 	return m, err
 }
 
+// Companions returns the files that belong to models and are none themselves.
+func (c *Client) Companions(ctx context.Context) (resource.Companions, error) {
+	var all resource.Companions
+	err := c.Get(ctx, "/api/v1/models/companions", &all)
+	return all, err
+}
+
 // Unload unloads an instance, and returns its id, which differs from the name if that is an alias.
 func (c *Client) Unload(ctx context.Context, name string) (id string, _ error) {
 	answer := struct {

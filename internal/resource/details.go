@@ -9,6 +9,7 @@ type ModelDetails struct {
 	Embeddings   bool          `json:"embeddings"` // it makes embeddings
 	Reranker     bool          `json:"reranker"`   // it ranks documents
 	Files        []ModelFile   `json:"files"`
+	Companions   []Companion   `json:"companions,omitempty"` // files beside it that aren't loaded with it, unless a load asks for one
 	ChatTemplate *string       `json:"chat_template"`
 	License      *License      `json:"license"`
 	Author       *string       `json:"author"`
@@ -33,6 +34,20 @@ type ModelFile struct {
 	Path      string `json:"path"` // relative to the models folder that it is in, if any
 	SizeBytes int64  `json:"size_bytes"`
 	Role      string `json:"role"` // "model" or "projector"
+}
+
+// Companions is the response to GET /api/v1/models/companions, which is beyond the specification.
+type Companions struct {
+	Companions []Companion `json:"companions"`
+}
+
+// Companion is a file that belongs to models and is none itself, such as a projector or a drafter.
+type Companion struct {
+	Key       string   `json:"key"` // by which a request names a drafter
+	Role      string   `json:"role"`
+	Path      string   `json:"path"` // relative to the models folder that it is in, if any
+	SizeBytes int64    `json:"size_bytes"`
+	Models    []string `json:"models"` // the keys of those that it may belong to
 }
 
 // License is what a model's file says of its license.
