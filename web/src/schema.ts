@@ -213,6 +213,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/models/companions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the files that belong to models and are none themselves
+         * @description Projectors, drafters, adapters and the like. No list of models has them. Needs the scope `models.read`.
+         */
+        get: operations["listCompanions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/models/download": {
         parameters: {
             query?: never;
@@ -853,6 +873,20 @@ export interface components {
             tokens_per_second: number;
             total_output_tokens: number;
         };
+        Companion: {
+            /** @description By which `draft_model` names a drafter; its file's name will do as well. */
+            key: string;
+            /** @description The keys of the models that it may belong to. */
+            models: string[];
+            /** @description Below the models folder. */
+            path: string;
+            /** @enum {string} */
+            role: "projector" | "drafter" | "adapter" | "imatrix" | "vocabulary" | "vocoder";
+            size_bytes: number;
+        };
+        Companions: {
+            companions: components["schemas"]["Companion"][];
+        };
         /** @description What the configuration says, and what is in force where it says nothing. */
         Configuration: {
             engines: components["schemas"]["SettingsBlock"][];
@@ -1472,6 +1506,8 @@ export interface components {
             base_model_url: string | null;
             capabilities?: components["schemas"]["Capabilities"];
             chat_template: string | null;
+            /** @description Files beside it that aren't loaded with it, unless a load asks for one; absent if there are none. */
+            companions?: components["schemas"]["Companion"][];
             /** @description Of language models only. */
             description?: string | null;
             display_name: string;
@@ -2492,6 +2528,26 @@ export interface operations {
                 };
             };
             default: components["responses"]["Error"];
+        };
+    };
+    listCompanions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Sorted by key. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Companions"];
+                };
+            };
         };
     };
     listDownloads: {

@@ -14,6 +14,7 @@ import { Badge, Empty, Fact, Facts, Fetched, Note } from "../ui/states";
 import { Table } from "../ui/Table";
 import { toast } from "../ui/toast";
 import { Section, View } from "../ui/View";
+import { Companions } from "./companions";
 import { Estimate } from "./estimate";
 import { formatClaim, InstanceActions, InstanceState } from "./instance";
 import { LoadDialog } from "./loaddialog";
@@ -63,6 +64,11 @@ export function ModelDetails({ name }: { name: string }) {
 						{m.files.length > 0 && <LocalSettings of={m.settings} />}
 						{(m.load || m.load_error) && <NextLoad of={m} />}
 						{m.files.length > 0 && <Files of={m} />}
+						{m.companions && (
+							<Section title="Files beside it, not loaded with it">
+								<Companions of={m.companions} />
+							</Section>
+						)}
 						{m.chat_template && (
 							<details class="section">
 								<summary>

@@ -4,7 +4,7 @@ import { useOverview } from "../core/overview";
 import { useResource } from "../core/resource";
 import { href, setQuery, useRoute } from "../core/router";
 import { lacks, useCan } from "../core/session";
-import type { Model, Models as All, Overview } from "../core/types";
+import type { Companions as AllOf, Model, Models as All, Overview } from "../core/types";
 import { Button } from "../ui/Button";
 import { Checkbox, Select, TextField } from "../ui/Field";
 import { Key } from "../ui/Key";
@@ -12,6 +12,7 @@ import { Badge, Empty, Fetched, Note } from "../ui/states";
 import { Table, type Column } from "../ui/Table";
 import { View } from "../ui/View";
 import { InstanceState } from "./instance";
+import { Companions } from "./companions";
 import { LoadDialog } from "./loaddialog";
 import { ModelDetails } from "./modeldetails";
 
@@ -53,8 +54,23 @@ function ModelList() {
 					</>
 				)}
 			</Fetched>
+			<AllCompanions />
 			{loading && <LoadDialog model={loading} onClose={() => setLoading(null)} />}
 		</View>
+	);
+}
+
+/** The files that belong to models, which are no models. */
+function AllCompanions() {
+	const all = useResource<AllOf>("/api/v1/models/companions", { events: ["models.changed"] });
+	if (!all.data?.companions.length) return null;
+	return (
+		<details class="section">
+			<summary>
+				<h2>Files of models</h2>
+			</summary>
+			<Companions of={all.data.companions} />
+		</details>
 	);
 }
 
