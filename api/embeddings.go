@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -58,7 +59,7 @@ func (c *call) embeddings() error {
 		return nil
 	})
 	if err != nil {
-		return refined(err, e.Refine)
+		return inputTooLong(refined(err, e.Refine), "The input", &rq.target.Model)
 	}
 	body, bad := openai.EmbeddingBody(e, instance, got)
 	if bad != nil {
@@ -66,6 +67,22 @@ func (c *call) embeddings() error {
 	}
 	c.writeJSON(http.StatusOK, body)
 	return nil
+}
+
+// inputTooLong says of an input that is too long how long it may be. An encoder processes each as a whole, so no engine cuts or shifts one.
+func inputTooLong(err error, what string, m *catalog.Model) error {
+	e, is := overflowOf(err)
+	if !is || e.Limit <= 0 {
+		return err
+	}
+	said := *e
+	said.Message = fmt.Sprintf("%s has %d tokens, but %s takes %d at most. Split the text into shorter ones, or choose a model with a longer context.",
+		what, e.Tokens, m.Key, e.Limit)
+	if e.Limit < m.MaxContextLength {
+		said.Message = fmt.Sprintf("%s has %d tokens, but %s is loaded with a context length of %d. Split the text into shorter ones, or load the model with a context_length of up to %d.",
+			what, e.Tokens, m.Key, e.Limit, m.MaxContextLength)
+	}
+	return &said
 }
 
 // embedderOf returns what asks an engine for embeddings. The error says that it can't be asked for these.
@@ -123,7 +140,7 @@ func (c *call) rerank() error {
 		return nil
 	})
 	if err != nil {
-		return refined(err, r.Refine)
+		return inputTooLong(refined(err, r.Refine), "A document, with the query,", &rq.target.Model)
 	}
 	c.writeJSON(http.StatusOK, openai.RerankBody(r, instance, got))
 	return nil

@@ -83,7 +83,7 @@ func (v *vectors) all(lease *supervisor.Lease) error {
 		case !is:
 			return err
 		case !v.asked.Truncates:
-			return ollama.TooLong(tooLong)
+			return v.tooLong(tooLong)
 		}
 		for _, text := range part.Inputs {
 			if err := v.cut(lease, text); err != nil {
@@ -109,10 +109,16 @@ func (v *vectors) cut(lease *supervisor.Lease, input json.RawMessage) error {
 			return err
 		}
 		if text = ollama.Shorter(text, tooLong); text == "" {
-			return ollama.TooLong(tooLong)
+			return v.tooLong(tooLong)
 		}
 		input = jsonbody.AppendString(nil, text)
 	}
+}
+
+// tooLong returns the error of a text that is too long.
+func (v *vectors) tooLong(e *translate.Error) error {
+	said, _ := overflowOf(inputTooLong(e, "The input", &v.rq.target.Model))
+	return ollama.TooLong(said)
 }
 
 // some asks for some texts.

@@ -118,7 +118,7 @@ func (h *header) read(path string) (err error) {
 			err = fmt.Errorf("its header can't be read: %v", r)
 		}
 	}()
-	h.fill(f)
+	h.fill(f, path)
 	return nil
 }
 
@@ -174,7 +174,7 @@ func holdsItsTensors(f *gguf.GGUFFile) bool {
 	return f.TensorInfos.Bytes() <= held
 }
 
-func (h *header) fill(f *gguf.GGUFFile) {
+func (h *header) fill(f *gguf.GGUFFile, path string) {
 	m := &h.model
 	m.Role = roleOf(f)
 	switch m.Role {
@@ -189,16 +189,14 @@ func (h *header) fill(f *gguf.GGUFFile) {
 		return
 	}
 	meta, arch := f.Metadata(), f.Architecture()
+	m.Architecture, m.DisplayName = meta.Architecture, meta.Name
 	m.Type = TypeLLM
-	if arch.PoolingType != 0 || !arch.AttentionCausal {
+	if m.makesEmbeddings(f, path) {
 		m.Type = TypeEmbedding
 	}
-	m.Pooling = pooling(f, meta.Architecture)
 	m.Reranker = m.Pooling == PoolingRank
 	m.Experts, m.ExpertsUsed = int(arch.ExpertCount), int(arch.ExpertUsedCount)
 	m.SizeBytes = int64(min(uint64(f.Size), math.MaxInt64))
-	m.Architecture = meta.Architecture
-	m.DisplayName = meta.Name
 	m.Parameters = int64(min(uint64(meta.Parameters), math.MaxInt64))
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
 	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
@@ -241,21 +239,6 @@ func short(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
-}
-
-// poolings are the ways of pooling, in the order of their numbers in files.
-var poolings = []Pooling{PoolingNone, PoolingMean, PoolingCLS, PoolingLast, PoolingRank}
-
-// pooling returns "" if the file doesn't say, or says something unknown.
-func pooling(f *gguf.GGUFFile, arch string) Pooling {
-	kv, ok := f.Header.MetadataKV.Get(arch + ".pooling_type")
-	if !ok {
-		return ""
-	}
-	if n := gguf.ValueNumeric[uint32](kv); n < uint32(len(poolings)) { //nolint:gosec // five
-		return poolings[n]
-	}
-	return ""
 }
 
 func quantizationName(meta gguf.GGUFMetadata) string {

@@ -147,6 +147,28 @@ func TestHeader_SaysWhatAModelIs(t *testing.T) {
 			map[string]any{"llama.pooling_type": uint32(4)},
 			model(func(m *Model) { m.Type, m.Pooling, m.Reranker = TypeEmbedding, PoolingRank, true }),
 		},
+		"pooling that its converter didn't know": {map[string]any{"llama.pooling_type": uint32(1<<32 - 1)}, model(func(*Model) {})},
+		"an encoder without pooling": {
+			map[string]any{
+				"general.architecture": "modern-bert", "modern-bert.context_length": uint32(512), "modern-bert.block_count": uint32(1),
+				"modern-bert.pooling_type": uint32(1<<32 - 1), "modern-bert.attention.causal": true,
+			},
+			model(func(m *Model) { m.Type, m.Architecture, m.MaxContextLength = TypeEmbedding, "modern-bert", 512 }),
+		},
+		"made for embeddings, by its name": {
+			map[string]any{"general.name": "Tiny Embedding 0.6B"},
+			model(func(m *Model) { m.Type, m.Pooling, m.DisplayName = TypeEmbedding, PoolingLast, "Tiny Embedding 0.6B" }),
+		},
+		"made for embeddings, by its tags": {
+			map[string]any{"general.tags": []string{"transformers", "sentence-similarity"}},
+			model(func(m *Model) { m.Type, m.Pooling = TypeEmbedding, PoolingLast }),
+		},
+		"writing by diffusion": {
+			map[string]any{"general.architecture": "dream", "dream.context_length": uint32(512), "dream.block_count": uint32(1), "dream.attention.causal": false},
+			model(func(m *Model) { m.Architecture, m.MaxContextLength = "dream", 512 }),
+		},
+		"with tags of both":                {map[string]any{"general.tags": []string{"feature-extraction", "text-generation"}}, model(func(*Model) {})},
+		"embedded, but no embedding model": {map[string]any{"general.name": "Embedded-Coder"}, model(func(m *Model) { m.DisplayName = "Embedded-Coder" })},
 		"pooling that isn't known": {
 			map[string]any{"llama.pooling_type": uint32(9)}, model(func(m *Model) { m.Type = TypeEmbedding }),
 		},
@@ -302,5 +324,23 @@ func touch(t *testing.T, path string, at time.Time) {
 	t.Helper()
 	if err := os.Chtimes(path, at, at); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHeader_TheNameTellsOfEmbeddings: where a header says nothing of pooling, the name of the file or of the repository does.
+func TestHeader_TheNameTellsOfEmbeddings(t *testing.T) {
+	t.Parallel()
+	none := llama("x", map[string]any{"llama.pooling_type": uint32(0)}).bytes()
+	c, _ := catalogOf(t, files{
+		"p/Qwen3-Embedding-0.6B-GGUF/q.gguf": f32, "p/b-GGUF/nomic-embed-text.gguf": f32, "p/chat/c.gguf": f32, "p/none-embedding/n.gguf": none,
+	})
+	got := map[string]string{}
+	for _, m := range models(t, c) {
+		got[m.Key] = string(m.Type) + " " + string(m.Pooling)
+	}
+	if diff := cmp.Diff(map[string]string{
+		"p/qwen3-embedding-0.6b": "embedding last", "p/b": "embedding last", "p/chat": "llm ", "p/none-embedding": "llm none",
+	}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -35,7 +35,7 @@ type Model struct {
 
 	Experts     int     // of a mixture of experts; 0: dense
 	ExpertsUsed int     // for each token, by default
-	Pooling     Pooling // empty if the file doesn't say
+	Pooling     Pooling // of embeddings; empty if neither the file says it nor the kind of model
 	Reranker    bool    // it ranks documents for a query; its Type is embedding
 	HasCode     bool    // it names a program of its own (model_file) that its engine would run to build it
 

@@ -74,10 +74,11 @@ func kindArgs(s *supervisor.Spec) []string {
 	}
 	batch := strconv.Itoa(s.ContextLength)
 	args := []string{endpoint, "-b", batch, "-ub", batch}
-	if p := s.Model.Pooling; !s.Model.Reranker && (p == "" || p == catalog.PoolingNone) {
-		args = append(args, "--pooling", string(catalog.PoolingMean)) // without pooling, there is no vector for a text
+	pooling := s.Model.Pooling
+	if pooling == "" || pooling == catalog.PoolingNone {
+		pooling = catalog.PoolingMean // without pooling, there is no vector for a text
 	}
-	return args
+	return append(args, "--pooling", string(pooling)) // which the file may lack
 }
 
 // tuning returns the arguments for values that differ from the engine's defaults.

@@ -117,8 +117,8 @@ func TestProcess_Command(t *testing.T) {
 		"no flash attention, old":    {oldHelp, chat(func(s *supervisor.Spec) { s.FlashAttention = supervisor.Off }), begin + "--no-webui"},
 		"a small batch":              {oldHelp, chat(func(s *supervisor.Spec) { s.BatchSize = 64 }), begin + "--no-webui -b 64 -ub 64"},
 		"on the GPU is the default":  {oldHelp, chat(func(s *supervisor.Spec) { s.OffloadKV = supervisor.On }), begin + "--no-webui"},
-		"embeddings":                 {"", embedding(false), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --embeddings -b 512 -ub 512"},
-		"a reranker":                 {"", embedding(true), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --reranking -b 512 -ub 512"},
+		"embeddings":                 {"", embedding(false), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --embeddings -b 512 -ub 512 --pooling cls"},
+		"a reranker":                 {"", embedding(true), "-m /models/e.gguf --host 127.0.0.1 --port 7 -a e -c 512 -np 1 --reranking -b 512 -ub 512 --pooling rank"},
 		"a build that tells nothing": {"", chat(func(*supervisor.Spec) {}), strings.TrimSuffix(begin, " ")},
 	} {
 		launch := supervisor.Launch{Spec: c.spec, Instance: c.spec.Model.Key, Port: 7, APIKey: "secret"}
