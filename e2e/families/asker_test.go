@@ -32,7 +32,11 @@ func (a asker) post(path string, request harness.Fields) (gjson.Result, error) {
 // prompt sends a request to one of the dialects, and returns how many tokens its prompt has.
 func (a asker) prompt(d dialect, turns []turn, more harness.Fields) (int, error) {
 	answer, err := a.post(d.path, d.request(turns, more))
-	return int(answer.Get(d.tokens).Int()), err
+	tokens := 0
+	for _, n := range answer.Get(d.tokens).Array() {
+		tokens += int(n.Int())
+	}
+	return tokens, err
 }
 
 func short(text string) string {
@@ -58,15 +62,16 @@ type turn struct {
 
 // dialect is how one of the APIs says it.
 type dialect struct {
-	name, path string
-	message    func(turn) harness.Fields
-	fields     harness.Fields // of each request
-	tools      harness.Fields // that offer the tool
-	forced     harness.Fields // that require a call of it; nil: there are none
-	call       func(gjson.Result) (id, arguments string)
-	tokens     string // where an answer has the number of its prompt's tokens
-	list       string // the field of the messages
-	id         string // an id as such a client makes it
+	name, path   string
+	message      func(turn) harness.Fields
+	fields       harness.Fields                          // of each request
+	tools        func(description string) harness.Fields // that offer the tool
+	forced       harness.Fields                          // that require a call of it; nil: there are none
+	call         func(gjson.Result) (id, arguments string)
+	cut, atLimit string // where an answer says why it ends, and what it says at the limit of tokens
+	tokens       string // where an answer has the numbers of its prompt's tokens
+	list         string // the field of the messages
+	id           string // an id as such a client makes it
 }
 
 // request is the request of a conversation.
@@ -89,13 +94,17 @@ const (
 	mostWords = 8
 )
 
-var function = harness.Fields{"name": weather, "description": "Weather of a city", "parameters": parameters}
+// functions is how most dialects offer the tool.
+func functions(description string) harness.Fields {
+	function := harness.Fields{"name": weather, "description": description, "parameters": parameters}
+	return harness.Fields{"tools": []harness.Fields{{"type": "function", "function": function}}}
+}
 
 var dialects = []dialect{
 	{
-		name: "chat", path: harness.ChatPath, list: "messages", tokens: "usage.prompt_tokens", id: "call_abcdef1234567890",
+		name: "chat", path: harness.ChatPath, list: "messages", tokens: "usage.prompt_tokens", cut: "choices.0.finish_reason", atLimit: "length", id: "call_abcdef1234567890",
 		fields: harness.Fields{"temperature": 0, "max_tokens": mostWords},
-		tools:  harness.Fields{"tools": []harness.Fields{{"type": "function", "function": function}}},
+		tools:  functions,
 		forced: harness.Fields{"tool_choice": "required", "max_tokens": mostCall},
 		message: func(t turn) harness.Fields {
 			switch {
@@ -113,9 +122,11 @@ var dialects = []dialect{
 		},
 	},
 	{
-		name: "messages", path: "/v1/messages", list: "messages", tokens: "usage.input_tokens", id: "toolu_01AbCdEfGhIjKlMnOpQrStUv",
+		name: "messages", path: "/v1/messages", list: "messages", tokens: "[usage.input_tokens,usage.cache_read_input_tokens]", cut: "stop_reason", atLimit: "max_tokens", id: "toolu_01AbCdEfGhIjKlMnOpQrStUv",
 		fields: harness.Fields{"temperature": 0, "max_tokens": mostWords},
-		tools:  harness.Fields{"tools": []harness.Fields{{"name": weather, "description": "Weather of a city", "input_schema": parameters}}},
+		tools: func(description string) harness.Fields {
+			return harness.Fields{"tools": []harness.Fields{{"name": weather, "description": description, "input_schema": parameters}}}
+		},
 		forced: harness.Fields{"tool_choice": harness.Fields{"type": "any"}, "max_tokens": mostCall},
 		message: func(t turn) harness.Fields {
 			switch {
@@ -132,9 +143,11 @@ var dialects = []dialect{
 		},
 	},
 	{
-		name: "responses", path: "/v1/responses", list: "input", tokens: "usage.input_tokens", id: "call_AbCdEfGhIjKlMnOpQrStUvWx",
+		name: "responses", path: "/v1/responses", list: "input", tokens: "usage.input_tokens", cut: "incomplete_details.reason", atLimit: "max_output_tokens", id: "call_AbCdEfGhIjKlMnOpQrStUvWx",
 		fields: harness.Fields{"temperature": 0, "max_output_tokens": mostWords, "store": false},
-		tools:  harness.Fields{"tools": []harness.Fields{{"type": "function", "name": weather, "description": "Weather of a city", "parameters": parameters}}},
+		tools: func(description string) harness.Fields {
+			return harness.Fields{"tools": []harness.Fields{{"type": "function", "name": weather, "description": description, "parameters": parameters}}}
+		},
 		forced: harness.Fields{"tool_choice": "required", "max_output_tokens": mostCall},
 		message: func(t turn) harness.Fields {
 			switch {
@@ -151,9 +164,9 @@ var dialects = []dialect{
 		},
 	},
 	{
-		name: "ollama", path: "/api/chat", list: "messages", tokens: "prompt_eval_count", id: "",
+		name: "ollama", path: "/api/chat", list: "messages", tokens: "prompt_eval_count", cut: "done_reason", atLimit: "length", id: "",
 		fields: harness.Fields{"options": harness.Fields{"temperature": 0, "num_predict": mostWords}},
-		tools:  harness.Fields{"tools": []harness.Fields{{"type": "function", "function": function}}},
+		tools:  functions,
 		message: func(t turn) harness.Fields {
 			switch {
 			case t.role == "tool":
@@ -163,6 +176,10 @@ var dialects = []dialect{
 				return harness.Fields{"role": "assistant", "content": "", "tool_calls": []harness.Fields{call}}
 			}
 			return harness.Fields{"role": t.role, "content": t.text}
+		},
+		call: func(answer gjson.Result) (id, arguments string) {
+			call := answer.Get("message.tool_calls.0")
+			return call.Get("id").Str, call.Get("function.arguments").Raw
 		},
 	},
 }

@@ -15,7 +15,7 @@ import (
 // TestFamilies asks each model everything, one model after the other.
 func TestFamilies(t *testing.T) {
 	h := harness.NewHome(t)
-	config := harness.Config{LM: []string{"max_loaded 1"}, Engine: []string{"parallel 1", "context_length 4096"}}
+	config := harness.Config{Engine: []string{"parallel 1"}}
 	keys := slices.Sorted(maps.Keys(families))
 	if *folder == "" {
 		for key, f := range families {
@@ -24,7 +24,7 @@ func TestFamilies(t *testing.T) {
 			h.AddRandom(key, shape, 1)
 		}
 	} else {
-		config.LM = append(config.LM, fmt.Sprintf("models_dir %q", *folder))
+		config.LM = []string{"max_loaded 1", fmt.Sprintf("models_dir %q", *folder)}
 	}
 	s := harness.Start(h, config)
 	if *folder != "" {

@@ -16,7 +16,11 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := harness.Setup(); err != nil {
+	err := os.Chdir("..") // the harness uses paths relative to the module's folder
+	if err == nil {
+		err = harness.Setup()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
