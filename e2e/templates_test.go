@@ -108,3 +108,66 @@ func wantFormatOrCall(t *testing.T, s *harness.Server, model string, function ha
 		With("tools", []harness.Fields{{"type": "function", "function": function}})).Want(t, 200)
 	wantEither("Ollama's", r.Get("message.content").Str, r.Get("message.tool_calls.0.function.arguments").Raw)
 }
+
+// TestUnparsed_IsContent: these templates have the model write everything between tags, which one with random weights never does, so that
+// llama-server ends its answers with an error.
+func TestUnparsed_IsContent(t *testing.T) {
+	h := harness.NewHome(t)
+	templates := []string{"channels", "marked"}
+	for i, name := range templates {
+		h.AddRandom("test/"+name, withTemplate(t, name), uint64(i))
+	}
+	s := harness.Start(h, harness.Config{})
+	function := harness.Fields{"name": "get_weather", "parameters": weather}
+	for _, name := range templates {
+		for sampled, temperature := range map[string]float64{"greedy": 0, "sampled": 1} {
+			t.Run(name+", "+sampled, func(t *testing.T) {
+				s := s.In(t)
+				request := harness.Ask("Hello").With("model", "test/"+name).With("temperature", temperature).With("max_tokens", 20).
+					With("tools", []harness.Fields{{"type": "function", "function": function}})
+				whole, streamed := s.Chat(request), s.Stream(request).Answer()
+				for how, a := range map[string]harness.Answer{"in one piece": whole, "streamed": streamed} {
+					if a.Content == "" || a.Finish != "length" || len(a.Calls) > 0 {
+						t.Errorf("%s: %+v", how, a)
+					}
+				}
+				if temperature == 0 && whole.Content != streamed.Content {
+					t.Errorf("in one piece %q, streamed %q", whole.Content, streamed.Content)
+				}
+				r := s.Post("/v1/messages", harness.Ask("Hello").With("model", "test/"+name).With("temperature", temperature).With("max_tokens", 20).
+					With("tools", []harness.Fields{{"name": "get_weather", "input_schema": weather}})).Want(t, 200)
+				if r.Get("content.0.text").Str == "" || r.Get("stop_reason").Str != "max_tokens" {
+					t.Error(r.Body)
+				}
+				r = s.Post("/v1/responses", harness.Fields{
+					"model": "test/" + name, "input": "Hello", "temperature": temperature, "max_output_tokens": 20, "tools": []harness.Fields{function.With("type", "function")},
+				}).Want(t, 200)
+				if r.Get(`output.#(type=="message").content.0.text`).Str == "" {
+					t.Error(r.Body)
+				}
+			})
+		}
+	}
+}
+
+// TestTemplate_RefusesInItsOwnWords: without the place in the template, which is of no use to a client.
+func TestTemplate_RefusesInItsOwnWords(t *testing.T) {
+	h := harness.NewHome(t)
+	shape := randommodel.Dense
+	shape.Template = `{%- for m in messages %}{%- if m.content is string and 'bad' in m.content %}{{- raise_exception('Nothing bad is said here: ' + m.content) }}{%- endif %}` +
+		`{{- '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}`
+	h.AddRandom("test/refusing", shape, 1)
+	s := harness.Start(h, harness.Config{})
+	for path, request := range map[string]harness.Fields{
+		"/v1/chat/completions": harness.Ask("bad").With("max_tokens", 5),
+		"/v1/messages":         harness.Ask("bad").With("max_tokens", 5),
+		"/v1/responses":        {"input": "bad", "max_output_tokens": 5},
+		"/api/v1/chat":         {"input": "bad", "max_output_tokens": 5},
+		"/api/chat":            harness.Ask("bad"),
+	} {
+		r := s.Post(path, request.With("model", "test/refusing")).Want(t, 400)
+		if !strings.Contains(r.Body, "Nothing bad is said here: bad") || strings.Contains(r.Body, "raise_exception") || strings.Contains(r.Body, "line 1") {
+			t.Errorf("%s: %s", path, r.Body)
+		}
+	}
+}
