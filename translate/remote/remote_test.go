@@ -72,6 +72,26 @@ func TestChat_LeavesOutWhatMeansNothing(t *testing.T) {
 	}
 }
 
+// TestChat_AFormatBesideTools: llama-server is sent one format for an answer and for a call. Others have an order of their own.
+func TestChat_AFormatBesideTools(t *testing.T) {
+	t.Parallel()
+	const tools = `"tools":[{"type":"function","function":{"name":"a"}}]`
+	const answer = `{"model":"m","messages":[{"role":"user","content":"Hi"}],` + tools + `,"response_format":{"type":"json_object"}}`
+	const required = `{"model":"m","messages":[{"role":"user","content":"Hi"}],` + tools + `,"tool_choice":"required"}`
+	for kind, isOne := range map[Kind]bool{LlamaServer: true, Lmcaddy: false, VLLM: false} {
+		got := sentChat(t, kind, answer, 0)
+		if strings.Contains(got, `#/$defs/answer`) != isOne || strings.Contains(got, `"tool_choice":"none"`) != isOne || strings.Contains(got, `"json_object"`) == isOne {
+			t.Errorf("%s is sent %s", kind, got)
+		}
+		if got = sentChat(t, kind, required, 0); strings.Contains(got, `"tool_choice":"none"`) != isOne {
+			t.Errorf("%s is sent %s", kind, got)
+		}
+		if wireOf(kind).(wire.CallWriter).WritesCalls() != isOne {
+			t.Errorf("%s", kind)
+		}
+	}
+}
+
 func TestKinds_CanDoWhatTheyCan(t *testing.T) {
 	t.Parallel()
 	counts, ranks := map[Kind]bool{VLLM: true, LlamaServer: true, Lmcaddy: true}, map[Kind]bool{VLLM: true, LlamaServer: true, Lmcaddy: true, SGLang: true}
