@@ -114,11 +114,8 @@ func (l *learner) lines(t *request.Template) {
 	plain := squeezed(line("").prompt)
 	t.Thinking = map[string]request.Switch{"off": {System: "/no_think"}, "on": {}}
 	t.Default = "on"
-	if isRead(does, "think") {
-		t.Thinking["on"] = request.Switch{System: "/think"}
-		if squeezed(doesnt.prompt) == plain {
-			t.Default = "off"
-		}
+	if isRead(does, "think") && squeezed(doesnt.prompt) == plain {
+		t.Thinking["on"], t.Default = request.Switch{System: "/think"}, "off"
 	}
 }
 

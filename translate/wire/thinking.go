@@ -74,12 +74,12 @@ func withSystemLine(messages []byte, line string) []byte {
 	var made []byte
 	switch {
 	case isSystem && content.Type == gjson.String:
-		made = replaced(messages, first, content, jsonbody.AppendString(nil, content.Str+"\n"+line))
+		made = replaced(messages, content, jsonbody.AppendString(nil, content.Str+"\n"+line))
 	case isSystem && content.IsArray():
 		parts := []byte(content.Raw)
 		parts = jsonbody.AppendComma(parts[:len(parts)-1])
 		parts = jsonbody.AppendString(append(parts, `{"type":"text","text":`...), "\n"+line)
-		made = replaced(messages, first, content, append(parts, "}]"...))
+		made = replaced(messages, content, append(parts, "}]"...))
 	default:
 		made = jsonbody.AppendString(append(made, `[{"role":"system","content":`...), line)
 		if made = append(made, '}'); first.Exists() {
@@ -90,9 +90,8 @@ func withSystemLine(messages []byte, line string) []byte {
 	return made
 }
 
-// replaced returns messages with another content in one of them.
-func replaced(messages []byte, message, content gjson.Result, with []byte) []byte {
-	from := message.Index + content.Index
-	made := append(make([]byte, 0, len(messages)+len(with)), messages[:from]...)
-	return append(append(made, with...), messages[from+len(content.Raw):]...)
+// replaced returns messages with another value in the place of one of them.
+func replaced(messages []byte, value gjson.Result, with []byte) []byte {
+	made := append(make([]byte, 0, len(messages)+len(with)), messages[:value.Index]...)
+	return append(append(made, with...), messages[value.Index+len(value.Raw):]...)
 }
