@@ -34,8 +34,8 @@ var (
 	effortSet    = regexp.MustCompile(`\bset\s+\w*reasoning_effort\s*=[^=]*?['"](\w+)['"]`)
 )
 
-// reasoningOf derives the options from a chat template: from a switch (enable_thinking), an effort (reasoning_effort), or the
-// tags that enclose thoughts.
+// reasoningOf guesses the options from the words of a chat template, for a model whose engine hasn't rendered it yet or can't show what it
+// renders: from a switch (enable_thinking), an effort (reasoning_effort), or the tags that enclose thoughts.
 func reasoningOf(template string) Reasoning {
 	template = jinjaComment.ReplaceAllString(template, "")
 	offered := map[string]bool{}

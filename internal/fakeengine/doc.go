@@ -21,7 +21,8 @@
 // anew at each decision (a start, a request, a request to stop), so [Engine.Set] works on running children.
 //
 // It speaks as llama-server 0.7.0 (build 11669) was seen to. It does not look at the model's file, and of the flags it obeys only those in
-// the type args. Only with --slot-save-path does it look at what its slots hold, and at the content of the model's file, on which their
+// the type args. For prompts that it is asked to show, it looks
+// for the name of a switch there. Only with --slot-save-path does it look at what its slots hold, and at the content of the model's file, on which their
 // states depend. It doesn't imitate the log's settings, sampling, grammars, /metrics, or the real server's delay in noticing
 // that the client of an unstreamed request has gone.
 //

@@ -56,5 +56,6 @@ func (l *learner) tools(t *request.Template) {
 	}
 	t.NoResults = !loop.has("Result1")
 	both := with(question, callingBoth, result, otherResult)
-	t.SingleCalls = !t.NoCalls && !t.NoResults && !(both.has("Place1") && both.has("Place2") && both.has("Result1") && both.has("Result2"))
+	hasBoth := both.has("Place1") && both.has("Place2") && both.has("Result1") && both.has("Result2")
+	t.SingleCalls = !t.NoCalls && !t.NoResults && !hasBoth
 }

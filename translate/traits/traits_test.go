@@ -196,7 +196,8 @@ func TestLearn_Thinking(t *testing.T) {
 				}
 				return effort.Str, nil
 			}},
-			map[string]request.Switch{"off": none, "high": graded["high"]}, "off",
+			map[string]request.Switch{"off": none, "high": graded["high"]},
+			"off",
 		},
 		"a switch and efforts": {
 			template{
@@ -211,7 +212,8 @@ func TestLearn_Thinking(t *testing.T) {
 			map[string]request.Switch{
 				"off": arguments(`{"enable_thinking":false}`), "low": arguments(`{"enable_thinking":true,"reasoning_effort":"low"}`),
 				"medium": arguments(`{"enable_thinking":true,"reasoning_effort":"medium"}`), "high": arguments(`{"enable_thinking":true,"reasoning_effort":"high"}`),
-			}, "high",
+			},
+			"high",
 		},
 		"always, as its beginning shows": {
 			template{begin: func([]gjson.Result, gjson.Result) string { return "<think>\n" }}, map[string]request.Switch{"on": {}}, "on",
@@ -224,13 +226,15 @@ func TestLearn_Thinking(t *testing.T) {
 				}
 				return text + all[i].Get("tool_calls").Raw, nil
 			}},
-			map[string]request.Switch{"on": {}}, "on",
+			map[string]request.Switch{"on": {}},
+			"on",
 		},
 		"always, since thoughts are shown": {
 			template{message: func(all []gjson.Result, i int) (string, error) {
 				return all[i].Get("reasoning_content").Str + contentOf(all[i]) + all[i].Get("tool_calls").Raw, nil
 			}},
-			map[string]request.Switch{"on": {}}, "on",
+			map[string]request.Switch{"on": {}},
+			"on",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
