@@ -164,7 +164,8 @@ var dialects = []dialect{
 		},
 	},
 	{
-		name: "ollama", path: "/api/chat", list: "messages", tokens: "prompt_eval_count", cut: "done_reason", atLimit: "length", id: "",
+		name: "ollama", path: "/api/chat", list: "messages", tokens: "prompt_eval_count", cut: "done_reason", atLimit: "length", id: "call_1", // which such a client doesn't send
+
 		fields: harness.Fields{"options": harness.Fields{"temperature": 0, "num_predict": mostWords}},
 		tools:  functions,
 		message: func(t turn) harness.Fields {

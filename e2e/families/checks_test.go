@@ -243,7 +243,6 @@ func roles(a asker) error {
 		"a text after a result":          {user, use, done, {role: "user"}},
 		"a result before a text":         {user, use, {role: "tool", call: "call_1"}, user},
 		"a late system after a result":   {user, use, done, {role: "system"}},
-		"system before a call":           {{role: "system"}, user, use, done},
 		"the user's text before results": {{role: "user"}, use, done, user, use, done},
 	} {
 		for _, d := range dialects {

@@ -35,7 +35,7 @@ func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Ups
 // chatEdit returns what the request for a choice has in another form than the client's.
 func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) jsonbody.Edit {
 	e := chat.Edit.Only(chatFields)
-	wire.SetThinking(&e, body, w.template)
+	thinking := wire.SetThinking(&e, body, w.template)
 	request.Arrange(body, &e, w.template)
 	e.Set("stream", "true")
 	e.Set("return_progress", "true")
@@ -54,6 +54,9 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) json
 	}
 	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // the only count of tokens of thinking, and of an answer that we end
 		e.Set("timings_per_token", "true")
+	}
+	if thinking == "off" && w.template.OpenOff && jsonbody.IsGiven(e.Value(body, "response_format")) && !jsonbody.IsGiven(e.Value(body, "reasoning_format")) {
+		e.Set("reasoning_format", `"none"`) // the engine would have the model think before an answer in a format
 	}
 	return e
 }

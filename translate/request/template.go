@@ -10,8 +10,11 @@ type Template struct {
 	Thinking map[string]Switch `json:",omitempty"`
 	Default  string            `json:",omitempty"`
 
+	// OpenOff says that a prompt without thinking doesn't end a thought, by which engines know that none comes.
+	OpenOff bool `json:",omitempty"`
+
 	NoSystem     bool `json:",omitempty"` // refuses or drops a system message at the start
-	NoLateSystem bool `json:",omitempty"` // refuses or drops a system message after others
+	NoLateSystem bool `json:",omitempty"` // refuses a system message after others, or drops one of them
 	Alternates   bool `json:",omitempty"` // refuses two messages of the user, or of the assistant, in a row
 	NoTools      bool `json:",omitempty"` // drops the tools
 	NoCalls      bool `json:",omitempty"` // refuses or drops the assistant's calls

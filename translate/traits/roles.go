@@ -19,7 +19,9 @@ var (
 // roles finds out which orders of messages are refused, and which messages are dropped.
 func (l *learner) roles(t *request.Template) {
 	t.NoSystem = !l.of(chatOf(rules, question)).has("Rules1")
-	t.NoLateSystem = !l.of(chatOf(question, answer, lateRules, followUp)).has("Rules2")
+	late := l.of(chatOf(question, answer, lateRules, followUp))
+	again := l.of(chatOf(rules, lateRules, question, answer, lateRules, followUp))
+	t.NoLateSystem = !late.has("Rules2") || !again.has("Rules1") || !again.has("Rules2") // which may take the place of an earlier one
 	users, assistants := l.of(chatOf(question, followUp)), l.of(chatOf(question, answer, addition, followUp))
 	t.Alternates = !users.has("Question1") || !users.has("Question2") || !assistants.has("Answer1") || !assistants.has("Answer2")
 	parts := l.of(chatOf(inParts))

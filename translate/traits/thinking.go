@@ -69,6 +69,15 @@ func (l *learner) thinking(t *request.Template) {
 	if t.Thinking == nil && l.thinks(plain) {
 		t.Thinking, t.Default = map[string]request.Switch{"on": {}}, "on"
 	}
+	if off, ok := t.Thinking["off"]; ok {
+		c := chatOf(message{Role: "system", Content: off.System}, question)
+		if off.System == "" {
+			c = chatOf(question)
+		}
+		c.Arguments = off.Arguments
+		r := l.of(c)
+		t.OpenOff = r.ok && !thoughtEnd.MatchString(r.prompt)
+	}
 }
 
 // toggle looks for an argument that turns thinking on and off. It returns the one that turns it on; nil: there is none.
@@ -212,6 +221,7 @@ func (l *learner) offer(t *request.Template, on arguments, offered map[string]bo
 }
 
 var (
+	thoughtEnd   = regexp.MustCompile(`(?i)(</(think|thought|thinking|seed:think|longcat_think)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>)\s*(\S{1,40}\s*)?$`)
 	thoughtBegin = regexp.MustCompile(`(?i)<(think|thought|thinking|seed:think|longcat_think)>\s*$|\[THINK\]\s*$|<\|START_THINKING\|>\s*$`)
 	earlier      = message{Role: "assistant", Content: "<think>Thought1</think>Answer1"}
 	thoughtful   = message{Role: "assistant", Content: "", Reasoning: "Thought1", Calls: calling.Calls}

@@ -120,6 +120,8 @@ func TestLearn_Thinking(t *testing.T) {
 		return all
 	}
 	none := arguments(`{"reasoning_effort":"none"}`)
+	// Without thinking, the prompt of these ends no thought.
+	open := []string{"no effort but off", "efforts that are known, with off", "a budget, without which it is silent", "efforts of which others are refused"}
 	for name, tt := range map[string]struct {
 		template
 		thinking  map[string]request.Switch
@@ -243,7 +245,8 @@ func TestLearn_Thinking(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(&request.Template{Thinking: tt.thinking, Default: tt.byDefault}, got); diff != "" {
+			want := &request.Template{Thinking: tt.thinking, Default: tt.byDefault, OpenOff: slices.Contains(open, name)}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -14,15 +14,16 @@ const (
 )
 
 // SetThinking replaces what a chat's request says about thinking by what the model's template understands. e are the changes of the
-// request for the engine. Other values for the template that the client has set stay, and come before ours.
-func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) {
+// request for the engine. Other values for the template that the client has set stay, and come before ours. It returns the word for how much the model
+// thinks; empty if that is unknown.
+func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) (word string) {
 	if t == nil {
-		return
+		return ""
 	}
 	given := gjson.ParseBytes(e.Value(body, argumentsField))
-	word := t.Nearest(wanted(given.Get(switchName), jsonbody.Unquote(e.Value(body, effortField))))
+	word = t.Nearest(wanted(given.Get(switchName), jsonbody.Unquote(e.Value(body, effortField))))
 	if word == "" {
-		return
+		return t.Default
 	}
 	to := t.Thinking[word]
 	merged := []byte{'{'}
@@ -51,6 +52,7 @@ func SetThinking(e *jsonbody.Edit, body *jsonbody.Body, t *request.Template) {
 	if to.System != "" {
 		e.SetLarge("messages", withSystemLine(e.Value(body, "messages"), to.System))
 	}
+	return word
 }
 
 // wanted returns the word for what a request says about thinking; empty: it says nothing.
