@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
@@ -31,14 +33,20 @@ const learnWithin = 20 * time.Second
 type templates struct {
 	file string
 
-	mu      sync.Mutex
-	all     map[string]learnt
-	wasRead bool
+	mu    sync.Mutex // held while known is replaced
+	known atomic.Pointer[knownTemplates]
+}
+
+// knownTemplates never changes.
+type knownTemplates struct {
+	all    map[string]learnt // by templateKey
+	hashes map[string]bool   // of the templates, whatever the engine and its arguments
 }
 
 // learnt is what a version of an engine makes of a template.
 type learnt struct {
 	Engine   string            `json:"engine"`
+	Hash     string            `json:"hash"`
 	Template *request.Template `json:"template"` // must not be modified
 }
 
@@ -48,45 +56,55 @@ type templatesFile struct {
 	Templates map[string]learnt `json:"templates"`
 }
 
-// read reads the file when it is called for the first time. It needs the lock.
-func (t *templates) read() {
-	if t.wasRead {
-		return
+// now returns what is known. The file is read when it is called for the first time.
+func (t *templates) now() *knownTemplates {
+	if known := t.known.Load(); known != nil {
+		return known
 	}
-	t.wasRead, t.all = true, map[string]learnt{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.known.Load(); known != nil {
+		return known
+	}
 	var content templatesFile
 	text, err := os.ReadFile(t.file)
 	if err != nil || json.Unmarshal(text, &content) != nil || content.Version != templatesVersion {
-		return
+		content.Templates = nil
 	}
-	for key, of := range content.Templates {
-		if of.Template != nil {
-			t.all[key] = of
-		}
-	}
+	maps.DeleteFunc(content.Templates, func(_ string, of learnt) bool { return of.Template == nil })
+	return t.replace(content.Templates)
 }
 
-// get returns what is known by a key; the zero value: nothing is.
-func (t *templates) get(key string) learnt {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.read()
-	return t.all[key]
+// replace sets what is known. It needs the lock.
+func (t *templates) replace(all map[string]learnt) *knownTemplates {
+	known := &knownTemplates{all, map[string]bool{}}
+	for _, of := range all {
+		known.hashes[of.Hash] = true
+	}
+	t.known.Store(known)
+	return known
 }
 
 // set notes what was learnt. A template that is as it was known stays the same one.
 func (t *templates) set(key string, to learnt) error {
+	t.now() // reads the file
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.read()
-	if known := t.all[key].Template; reflect.DeepEqual(known, to.Template) {
+	before := t.known.Load().all
+	if known := before[key].Template; reflect.DeepEqual(known, to.Template) {
 		to.Template = known
 	}
-	t.all[key] = to
+	all := map[string]learnt{key: to}
+	for other, of := range before {
+		if other != key {
+			all[other] = of
+		}
+	}
+	t.replace(all)
 	err := os.MkdirAll(filepath.Dir(t.file), 0o700)
 	if err == nil {
 		err = atomicfile.WriteFile(t.file, 0o600, func(w io.Writer) error {
-			return json.NewEncoder(w).Encode(templatesFile{templatesVersion, t.all})
+			return json.NewEncoder(w).Encode(templatesFile{templatesVersion, all})
 		})
 	}
 	if err != nil {
@@ -110,15 +128,16 @@ func templateKey(e *engine, m *catalog.Model, args []string) string {
 
 // templateOf returns what is known of the template of a model on this machine that is loaded with the operator's arguments; nil: nothing is.
 func (n *Node) templateOf(m *catalog.Model, args []string) *request.Template {
-	if m.Type != catalog.TypeLLM {
+	known := n.templates.now()
+	if m.Type != catalog.TypeLLM || !known.hashes[m.Template] {
 		return nil
 	}
-	return n.templates.get(templateKey(n.engineOf(m), m, args)).Template
+	return known.all[templateKey(n.engineOf(m), m, args)].Template
 }
 
 // Reasoning returns the choice of efforts that a model offers: as its template has shown, or else as its file looks.
 func (n *Node) Reasoning(m *catalog.Model) catalog.Reasoning {
-	if m.IsRemote {
+	if m.IsRemote || !n.templates.now().hashes[m.Template] {
 		return m.Reasoning
 	}
 	if t := n.templateOf(m, n.argumentsOf(m)); t != nil {
@@ -137,23 +156,25 @@ func (n *Node) learn(spec *supervisor.Spec, b supervisor.Build) func(context.Con
 	e := n.engineOfSpec(spec)
 	renderer, ok := e.Wire.(wire.Renderer)
 	key := templateKey(e, &spec.Model, spec.Args)
-	if !ok || spec.Model.Type != catalog.TypeLLM || n.templates.get(key).Engine == b.Version {
+	if !ok || spec.Model.Type != catalog.TypeLLM || n.templates.now().all[key].Engine == b.Version {
 		return nil
 	}
 	log := n.log.With("part", "templates", "model", spec.Model.Key)
-	return func(ctx context.Context, ask supervisor.Ask) {
-		ctx, cancel := context.WithTimeout(ctx, learnWithin)
+	return func(process context.Context, ask supervisor.Ask) {
+		ctx, cancel := context.WithTimeout(process, learnWithin)
 		defer cancel()
 		begun := time.Now()
 		found, err := traits.Learn(func(c traits.Chat) (string, bool, error) { return render(ctx, renderer, ask, c) })
 		if err == nil {
-			err = n.templates.set(key, learnt{b.Version, found})
+			err = n.templates.set(key, learnt{b.Version, spec.Model.Template, found})
 		}
-		if err != nil {
+		switch {
+		case process.Err() != nil: // it was told to stop meanwhile
+		case err != nil:
 			log.Warn("what the model's chat template makes of requests could not be found out: requests are sent as they come", "error", err)
-			return
+		default:
+			log.Debug("the model's chat template was tried out", "took", time.Since(begun), "reasoning", found.Reasoning(), "default", found.Default)
 		}
-		log.Debug("the model's chat template was tried out", "took", time.Since(begun), "reasoning", found.Reasoning(), "default", found.Default)
 	}
 }
 
