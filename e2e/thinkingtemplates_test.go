@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -95,16 +96,12 @@ func promptsOf(s *harness.Server, model, most string) (offs, ons map[string]int,
 	}
 	chat := func(more harness.Fields) int {
 		request := harness.Fields{"messages": messages, "max_tokens": 1}
-		for name, value := range more {
-			request[name] = value
-		}
+		maps.Copy(request, more)
 		return counted(harness.ChatPath, "usage.prompt_tokens", request)
 	}
 	count := func(more harness.Fields) int {
 		request := harness.Fields{"messages": messages, "max_tokens": 2000}
-		for name, value := range more {
-			request[name] = value
-		}
+		maps.Copy(request, more)
 		return counted("/v1/messages/count_tokens", "input_tokens", request)
 	}
 	responses := func(effort string) int {
