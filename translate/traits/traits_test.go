@@ -283,7 +283,7 @@ func TestLearn_Messages(t *testing.T) {
 				return "", errRefused
 			}
 			return shown(all[i])
-		}}, request.Template{Alternates: true}},
+		}}, request.Template{Alternates: true, NoLateSystem: true}},
 		"only the last of the assistant's messages": {template{message: func(all []gjson.Result, i int) (string, error) {
 			if i+1 < len(all) && role(all, i) == "assistant" && role(all, i+1) == "assistant" {
 				return "", nil
