@@ -32,7 +32,7 @@ func (c *call) listNative() error {
 		return err
 	}
 	isPlain := func(m *node.ModelState) bool {
-		return len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0
+		return len(m.Instances) == 0 && len(m.Places) == 0 && len(m.Aliases) == 0 && m.Lacks == ""
 	}
 	pieces, err := c.api.encoded.of(models, isPlain, func(m *node.ModelState) any { return describe(m) })
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *call) brokenMember() ([]byte, error) {
 
 func describe(m *node.ModelState) resource.Model {
 	d := DescribeModel(m.Model)
-	d.Aliases, d.Places, d.Via = m.Aliases, placesOf(m), viaOf(m)
+	d.Aliases, d.Places, d.Via, d.EngineProblem = m.Aliases, placesOf(m), viaOf(m), m.Lacks
 	for _, in := range m.Instances {
 		d.Instances = append(d.Instances, resource.Instance{ID: in.ID, Config: configOf(in, m.Choices)})
 	}

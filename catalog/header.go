@@ -153,6 +153,8 @@ func unreadable(err error, size uint64) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		strings.Contains(text, "follow the header"), strings.Contains(text, "remaining bytes"):
 		return truncated(size)
+	case strings.Contains(text, "quantized type is currently unsupported"):
+		return errors.New("its weights are of a type that this lmcaddy doesn't know: a newer one may")
 	default:
 		return fmt.Errorf("its header can't be read: %w", err)
 	}
@@ -200,6 +202,9 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	m.Parameters = int64(min(uint64(meta.Parameters), math.MaxInt64))
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
 	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
+	for i := range f.TensorInfos {
+		m.NewestType = max(m.NewestType, int(f.TensorInfos[i].Type))
+	}
 	m.SizeLabel = text(f, "general.size_label")
 	m.Description = short(text(f, "general.description"))
 	template, forTools := text(f, "tokenizer.chat_template"), text(f, "tokenizer.chat_template.tool_use")

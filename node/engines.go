@@ -104,6 +104,21 @@ func NewCatalog(log *slog.Logger, engines []Engine) *catalog.Catalog {
 	return c
 }
 
+// Lacks returns a function that says why an engine can't load a model, for people and without a full stop, since it is too old; "" if it isn't, as
+// far as is known.
+func Lacks(e Engine, process supervisor.Process) func(*catalog.Model) string {
+	var knows func(*catalog.Model) string
+	if knower, ok := process.(supervisor.Knower); ok {
+		knows = knower.Knows()
+	}
+	return func(m *catalog.Model) string {
+		if knows == nil || m.IsRemote || m.Err != nil || !slices.Contains(e.Formats, m.Format) {
+			return ""
+		}
+		return knows(m)
+	}
+}
+
 // formatsOf returns the model formats that the given engines run.
 func formatsOf(engines []Engine) []catalog.Format {
 	var formats []catalog.Format

@@ -287,6 +287,9 @@ type ModelState struct {
 	Aliases        []string           // other names that the settings give it
 	Places         []supervisor.Info  // on remotes, loaded or not
 
+	// Lacks says why the engine can't load it, for people and without a full stop: the engine is too old. Empty: it can, as far as is known.
+	Lacks string
+
 	// IsListed is set if the model is in the catalog's list. The pointer to it then stays the same until the model changes. Otherwise it was
 	// deleted, and an instance of it is left.
 	IsListed bool
@@ -331,12 +334,12 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 		return nil, err
 	}
 	all := make([]ModelState, 0, len(models))
-	aliases := n.aliases()
+	aliases, lacks := n.aliases(), n.lacks()
 	for i := range models {
-		if models[i].Err == nil {
-			state := ModelState{Model: &models[i], IsListed: true, Aliases: aliases[models[i].Key]}
-			if shown := n.Reasoning(state.Model); shown.Default != state.Reasoning.Default || !slices.Equal(shown.Options, state.Reasoning.Options) {
-				state.Model, state.IsCopy = new(models[i]), true
+		if m := &models[i]; m.Err == nil {
+			state := ModelState{Model: m, IsListed: true, Aliases: aliases[m.Key], Lacks: lacks(m)}
+			if shown := n.Reasoning(m); shown.Default != m.Reasoning.Default || !slices.Equal(shown.Options, m.Reasoning.Options) {
+				state.Model, state.IsCopy = new(*m), true
 				state.Reasoning = shown
 			}
 			all = append(all, state)
@@ -361,6 +364,20 @@ func (n *Node) Models(ctx context.Context) ([]ModelState, error) {
 		}
 	}
 	return all, nil
+}
+
+// lacks returns a function that says why a model's engine can't load it.
+func (n *Node) lacks() func(*catalog.Model) string {
+	by := map[catalog.Format]func(*catalog.Model) string{}
+	for format, e := range n.ofFormat {
+		by[format] = Lacks(e.Engine, e.process)
+	}
+	return func(m *catalog.Model) string {
+		if says := by[m.Format]; says != nil {
+			return says(m)
+		}
+		return ""
+	}
 }
 
 // Settings returns the settings in effect.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/sandbox"
 )
 
@@ -37,6 +38,12 @@ type (
 	Preparer interface {
 		// Prepare sets Launch.Workers, or returns why the launch would fail, for clients. It takes a bounded time.
 		Prepare(ctx context.Context, l *Launch) error
+	}
+	// Knower is a Process that can tell which models are newer than its engine.
+	Knower interface {
+		// Knows returns a function that says why the engine can't load a model, for people and without a full stop, or "" if it can as far as
+		// is known. It is nil if nothing is known. No process is started.
+		Knows() func(*catalog.Model) string
 	}
 	// WorkerAsker is a Process that can ask a worker on another machine what it has.
 	WorkerAsker interface {

@@ -142,6 +142,11 @@ func writeModels(out io.Writer, list resource.Models, companions []resource.Comp
 		_ = table.Flush() // to memory
 	}
 	for i := range list.Models {
+		if m := &list.Models[i]; m.EngineProblem != "" {
+			fmt.Fprintf(text, "%s can't be loaded: %s.\n", m.Key, m.EngineProblem)
+		}
+	}
+	for i := range list.Models {
 		if m := &list.Models[i]; len(m.Aliases) > 0 {
 			fmt.Fprintf(text, "%s has the aliases %s.\n", m.Key, strings.Join(m.Aliases, ", "))
 		}

@@ -108,6 +108,7 @@ func writeDetails(out io.Writer, m *resource.ModelDetails) error {
 	}
 	f.add("Can", "%s", abilities(m))
 	f.add("Engine", "%s", m.Engine)
+	f.add("Problem", "%s", m.EngineProblem)
 	for _, p := range m.Places {
 		f.add("Place", "%s", placeInWords(p))
 	}

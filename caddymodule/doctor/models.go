@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ type model struct {
 	key, path string
 	size      int64
 	problem   string // why it can't be used; empty: it can
+	lacks     string // why its engine is too old for it; empty: it isn't
 }
 
 // models returns the models that a server has, or that one would have that is started now.
@@ -24,18 +26,20 @@ func (s *Subject) models(ctx context.Context) (all []model, _ error) {
 	if s.Server != nil {
 		list, err := s.Server.Models(ctx)
 		for _, m := range list.Models {
-			all = append(all, model{key: m.Key, size: m.SizeBytes})
+			all = append(all, model{key: m.Key, size: m.SizeBytes, lacks: m.EngineProblem})
 		}
 		for _, b := range list.Broken {
 			all = append(all, model{key: b.Key, path: b.Path, problem: b.Error})
 		}
 		return all, err
 	}
-	catalog := node.NewCatalog(slog.New(slog.DiscardHandler), node.Engines())
-	catalog.SetRoots(s.folders())
-	list, err := catalog.Models(ctx)
+	found := node.NewCatalog(slog.New(slog.DiscardHandler), node.Engines())
+	found.SetRoots(s.folders())
+	list, err := found.Models(ctx)
+	e := node.Engines()[0]
+	lacks := node.Lacks(e, e.New(s.setupOf(e.Name)))
 	for _, m := range list {
-		found := model{key: m.Key, path: m.Path, size: m.SizeBytes}
+		found := model{key: m.Key, path: m.Path, size: m.SizeBytes, lacks: lacks(&m)}
 		if m.Err != nil {
 			found.problem = m.Err.Error()
 		}
@@ -76,6 +80,10 @@ func checkModels(ctx context.Context, s *Subject) []Finding {
 	for _, m := range models {
 		if m.problem == "" {
 			good++
+			if m.lacks != "" {
+				what, advice, _ := strings.Cut(m.lacks, "; ")
+				found = append(found, one(Warning, fmt.Sprintf("The model %s can't be loaded: %s.", m.key, what), sentenceOf(errors.New(cmp.Or(advice, "get a newer engine"))))...)
+			}
 			continue
 		}
 		found = append(found, one(Problem, fmt.Sprintf("The model %s can't be used: %s (%s).", m.key, strings.TrimSuffix(m.problem, "."), m.path), `Download it again ("lmcaddy get"), or delete its file.`)...)

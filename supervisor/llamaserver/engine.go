@@ -34,7 +34,12 @@ func find(s supervisor.Setup) (string, error) {
 }
 
 func newProcess(s supervisor.Setup) supervisor.Process {
-	return &Process{Locate: func() (string, error) { return find(s) }, Runtimes: s.Runtimes}
+	return &Process{
+		Locate: func() (string, error) { return find(s) }, Runtimes: s.Runtimes,
+		TooOld: func(version string) string {
+			return runtimes.Open(s.Runtimes, s.Log).TooOld(runtimes.LlamaCpp, s.Path(), version)
+		},
+	}
 }
 
 // choices returns the options for loading a model. An embedding model processes each input in one batch and caches nothing,

@@ -3,6 +3,7 @@ package llamaserver
 import (
 	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,9 @@ var troubles = []string{
 	"error while handling", "mtmd_init_from_file: error: ", "failed to load draft model", "failed to initialize speculative decoding context: ",
 	"failed to allocate", "insufficient memory", "out of memory",
 }
+
+// unknowns are parts of lines about what a newer engine would know of the model.
+var unknowns = []string{"unknown model architecture", "unknown pre-tokenizer type", "unknown tokenizer", "has invalid ggml type", "invalid speculative type"}
 
 // memoryRefused are parts of lines that report a failed memory allocation.
 var memoryRefused = []string{"insufficient memory", "out of memory", "failed to allocate", "unable to allocate"}
@@ -49,7 +53,7 @@ func (p *Process) Line(line string) []supervisor.Signal {
 		return signals
 	}
 	if !strings.Contains(line, "buffer size") {
-		return trouble(line)
+		return p.withAdvice(trouble(line))
 	}
 	if m := bufferSize.FindStringSubmatch(line); m != nil {
 		mebibytes, _ := strconv.ParseFloat(m[4], 64)
@@ -73,6 +77,20 @@ func trouble(line string) []supervisor.Signal {
 	}
 	return signals
 }
+
+// withAdvice adds what to do about an engine that doesn't know something of a model.
+func (p *Process) withAdvice(signals []supervisor.Signal) []supervisor.Signal {
+	for i := range signals {
+		text := signals[i].Text
+		if slices.ContainsFunc(unknowns, func(part string) bool { return strings.Contains(text, part) }) {
+			signals[i].Text = withSentence(text, p.tooOld())
+		}
+	}
+	return signals
+}
+
+// withSentence adds a sentence to a text, if there is one.
+func withSentence(text, sentence string) string { return strings.TrimSuffix(text+". "+sentence, ". ") }
 
 func flashSignals(line string) []supervisor.Signal {
 	switch {

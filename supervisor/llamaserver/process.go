@@ -26,9 +26,12 @@ type Process struct {
 	// Runtimes is the folder that contains the runtimes, each in its own folder, all of which its executable may use. It
 	// may be empty.
 	Runtimes string
+	// TooOld says what to do if the executable in use, which reports a version, is too old for a model. It may be nil.
+	TooOld func(version string) string
 
-	mu     sync.Mutex
-	probed map[string]probedBuild // by path
+	mu        sync.Mutex
+	probed    map[string]probedBuild // by path
+	libraries map[string]*library    // by the executable's path
 }
 
 type probedBuild struct {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/openfiles"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -24,6 +25,9 @@ const (
 // Prepare finds the addresses of the workers, and checks that each of them can be reached and computes for nobody else. llama-server
 // would end itself without saying why, or wait for ever.
 func (p *Process) Prepare(ctx context.Context, l *supervisor.Launch) error {
+	if err := p.canDraft(ctx, l.Draft); err != nil {
+		return err
+	}
 	if len(l.RPC) == 0 {
 		return nil
 	}
@@ -47,6 +51,18 @@ func (p *Process) Prepare(ctx context.Context, l *supervisor.Launch) error {
 		return errors.New(strings.Join(failures, "; "))
 	}
 	return nil
+}
+
+// canDraft returns an error if the engine doesn't know how a drafter works. It would end itself with its help.
+func (p *Process) canDraft(ctx context.Context, draft *catalog.Model) error {
+	if draft == nil || draft.Drafting == "" {
+		return nil
+	}
+	build, err := p.Probe(ctx)
+	if err != nil || strings.Contains(build.Flags["--spec-type"], "draft-"+draft.Drafting) {
+		return err
+	}
+	return errors.New(withSentence(fmt.Sprintf("the engine can't draft with %s, which is for draft-%s", draft.Key, draft.Drafting), p.tooOld()))
 }
 
 // findWorker returns the IPv4 address of a worker that is free, or will be before its patience ends. The engine can't ask for it by itself in its sandbox.

@@ -1,0 +1,165 @@
+package llamaserver
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lmcaddy/lmcaddy/catalog"
+)
+
+// library is what the files of an engine tell of the models that it knows. It is made of their text: a name that isn't there is surely unknown.
+type library struct {
+	at   time.Time // when the executable was changed
+	size int64
+
+	names   string   // those that may be of architectures, each with a zero byte behind it; empty: unknown
+	symbols string   // those of the functions for types of tensors, likewise
+	known   sync.Map // by architecture: a bool, since looking takes a while
+}
+
+const (
+	// isLoader is in the file that has the names of the architectures, and isTensors in the one that has the functions for types of tensors.
+	isLoader  = "unknown model architecture: '"
+	isTensors = "dequantize_row_q4_0\x00"
+	// maxLibrary is more than the files have that tell.
+	maxLibrary = 64 << 20
+)
+
+var (
+	archNames   = regexp.MustCompile(`[a-z0-9][a-z0-9._-]{1,40}\x00`)
+	tensorNames = regexp.MustCompile(`dequantize_row_[a-z0-9_]+\x00`)
+	libraryName = regexp.MustCompile(`^(lib)?(llama|ggml-base)(\.\d+)*(\.so|\.dylib|\.dll)[.\d]*$`)
+)
+
+// tensorTypes are the names of types of tensors that not every engine in use knows, by their numbers.
+var tensorTypes = map[int]string{34: "tq1_0", 35: "tq2_0", 39: "mxfp4", 40: "nvfp4", 41: "q1_0", 42: "q2_0"}
+
+// Knows returns a function that says why the engine can't load a model that is newer than it, or "" as far as is known. It starts no process.
+func (p *Process) Knows() func(*catalog.Model) string {
+	path, err := p.Locate()
+	if err != nil {
+		return nil
+	}
+	l := p.libraryOf(path)
+	if l == nil || l.names == "" {
+		return nil
+	}
+	return func(m *catalog.Model) string {
+		lacks := l.lacks(m)
+		if lacks == "" {
+			return ""
+		}
+		return withSentence(lacks, p.tooOld())
+	}
+}
+
+func (l *library) lacks(m *catalog.Model) string {
+	if m.Architecture != "" && !l.knows(m.Architecture) {
+		return fmt.Sprintf("unknown architecture %q", m.Architecture)
+	}
+	if name := tensorTypes[m.NewestType]; name != "" && l.symbols != "" && !strings.Contains(l.symbols, "dequantize_row_"+name+"\x00") {
+		return fmt.Sprintf("unknown type of weights %s", name)
+	}
+	return ""
+}
+
+// knows reports whether a name is in the file. It may be the end of a longer one, since linkers put them together.
+func (l *library) knows(arch string) bool {
+	if known, ok := l.known.Load(arch); ok {
+		return known.(bool)
+	}
+	known := strings.Contains(l.names, arch+"\x00")
+	l.known.Store(arch, known)
+	return known
+}
+
+// tooOld says what to use instead of the executable in use; "" if that isn't known.
+func (p *Process) tooOld() string {
+	if p.TooOld == nil {
+		return ""
+	}
+	path, err := p.Locate()
+	if err != nil {
+		return ""
+	}
+	known, _ := p.known(path)
+	return p.TooOld(known.build.Version)
+}
+
+// libraryOf returns what the files of an executable tell; nil if it can't be looked at. They are read once.
+func (p *Process) libraryOf(path string) *library {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.libraries[path]; l != nil && l.size == info.Size() && l.at.Equal(info.ModTime()) {
+		return l
+	}
+	l := &library{size: info.Size(), at: info.ModTime()}
+	for _, file := range p.librariesOf(path) {
+		l.read(file)
+	}
+	if p.libraries == nil {
+		p.libraries = map[string]*library{}
+	}
+	p.libraries[path] = l
+	return l
+}
+
+// librariesOf returns the files of an executable that may tell: itself, and libraries in its runtime, or else beside it.
+func (p *Process) librariesOf(path string) []string {
+	files := []string{path}
+	root := p.rootOf(path)
+	isShared := root == ""
+	if isShared {
+		root = path
+	}
+	root, err := filepath.EvalSymlinks(root) // or the walk would end there
+	if err != nil {
+		return files
+	}
+	if isShared {
+		root = filepath.Dir(root)
+	}
+	_ = filepath.WalkDir(root, func(file string, e fs.DirEntry, err error) error { // what can't be read tells nothing
+		switch {
+		case err != nil:
+			return fs.SkipDir
+		case e.IsDir() && isShared && file != root:
+			return fs.SkipDir
+		case e.Type().IsRegular() && libraryName.MatchString(e.Name()):
+			files = append(files, file)
+		}
+		return nil
+	})
+	return files
+}
+
+func (l *library) read(file string) {
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > maxLibrary {
+		return
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	if l.names == "" && bytes.Contains(content, []byte(isLoader)) {
+		l.names = string(bytes.Join(archNames.FindAll(content, -1), nil))
+		if !l.knows("llama") || !l.knows("qwen2") { // the names aren't kept like that
+			l.names = ""
+		}
+	}
+	if l.symbols == "" && bytes.Contains(content, []byte(isTensors)) {
+		l.symbols = string(bytes.Join(tensorNames.FindAll(content, -1), nil))
+	}
+}
