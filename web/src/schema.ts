@@ -1466,6 +1466,8 @@ export interface components {
             /** @description Of language models only. */
             description?: string | null;
             display_name: string;
+            /** @description Why the engine, which is too old for it, can't load it, and what to do; absent if it can, as far as is known. */
+            engine_problem?: string;
             /** @description gguf, mlx, or another one that a remote tells. Null: unknown. */
             format: string | null;
             /**
@@ -2548,6 +2550,7 @@ export interface operations {
                     "application/json": components["schemas"]["Companions"];
                 };
             };
+            default: components["responses"]["Error"];
         };
     };
     listDownloads: {

@@ -50,6 +50,16 @@ function ModelList() {
 								</span>
 							</Note>
 						))}
+						{all.models.map(
+							(m) =>
+								m.engine_problem && (
+									<Note key={m.key} kind="warning">
+										<span>
+											<strong>{m.key}</strong> can't be loaded: {m.engine_problem}.
+										</span>
+									</Note>
+								),
+						)}
 						<List all={all.models} query={query} overview={overview.data} onLoad={setLoading} disabledFor={mayManage ? null : lacks("models.manage")} />
 					</>
 				)}
