@@ -140,7 +140,7 @@ func chooseQuantization(repo string, all []variant, asked string) (variant, erro
 	for _, exact := range []bool{true, false} {
 		for _, v := range all {
 			have := normalQuantization(v.quantization)
-			if have == want || !exact && (strings.TrimPrefix(have, "UD-") == want || strings.EqualFold(v.name, asked)) {
+			if have == want || !exact && (strings.TrimPrefix(have, "UD-") == want || have == want+"_MOE" || strings.EqualFold(v.name, asked)) {
 				near = append(near, v)
 			}
 		}

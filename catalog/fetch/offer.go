@@ -44,7 +44,7 @@ func (s *Jobs) Offered(ctx context.Context, request Request) (Offer, error) {
 			return Offer{}, err
 		}
 	}
-	l, err := s.api(r.hub).list(ctx, r.repo, r.revision)
+	l, err := s.locate(ctx, &r, m)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Offer{}, context.Cause(ctx)

@@ -51,7 +51,7 @@ func bitsOf(quantization string) int {
 
 // fourBits are the quantizations with four bits, best first.
 var fourBits = []string{
-	"Q4_K_M", "UD-Q4_K_XL", "Q4_K_XL", "Q4_K_L", "Q4_K_S", "Q4_K", "MXFP4_MOE", "MXFP4", "IQ4_NL", "IQ4_XS", "Q4_1", "Q4_0",
+	"Q4_K_M", "UD-Q4_K_XL", "Q4_K_XL", "Q4_K_L", "Q4_K_S", "Q4_K", "MXFP4_MOE", "MXFP4", "NVFP4", "IQ4_NL", "IQ4_XS", "Q4_1", "Q4_0",
 }
 
 // compareVariants orders variants by preference: four bits in the order of fourBits, then more bits, fewest first, then fewer

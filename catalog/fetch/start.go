@@ -68,7 +68,7 @@ func (s *Jobs) prepare(ctx context.Context, request Request) (*record, Job, erro
 		}
 		return nil, there, err
 	}
-	listed, err := s.api(r.hub).list(ctx, r.repo, r.revision)
+	listed, err := s.locate(ctx, &r, s.machine())
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, Job{}, context.Cause(ctx)
