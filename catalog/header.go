@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -201,9 +202,11 @@ func (h *header) fill(f *gguf.GGUFFile, path string) {
 	m.SizeBytes = int64(min(uint64(f.Size), math.MaxInt64))
 	m.Parameters = int64(min(uint64(meta.Parameters), math.MaxInt64))
 	m.MaxContextLength = int(min(arch.MaximumContextLength, math.MaxInt32))
-	m.Quantization = Quantization{Name: quantizationName(meta), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
+	m.Quantization = Quantization{Name: quantizationName(f, meta, path), BitsPerWeight: bitsPerWeight(f.TensorInfos)}
 	for i := range f.TensorInfos {
-		m.NewestType = max(m.NewestType, int(f.TensorInfos[i].Type))
+		if t := int(f.TensorInfos[i].Type); t > oldTypes {
+			m.NewestType = max(m.NewestType, t)
+		}
 	}
 	m.SizeLabel = text(f, "general.size_label")
 	m.Description = short(text(f, "general.description"))
@@ -235,6 +238,9 @@ func bitsPerWeight(tensors gguf.GGUFTensorInfos) float64 {
 	return math.Round(float64(bytes)*8/float64(weights)*100) / 100
 }
 
+// oldTypes is the highest number of a type of tensors that every engine in use knows: BF16.
+const oldTypes = 30
+
 // maxDescription bounds a description, in bytes.
 const maxDescription = 1 << 12
 
@@ -246,11 +252,37 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
 }
 
-func quantizationName(meta gguf.GGUFMetadata) string {
-	if name := meta.FileTypeDescriptor; name != "" && name != "Unknown" {
-		return name
+// newFileTypes are the names of those that the parser doesn't know, by llama.cpp's numbers, and guessedType is the bit of one that a converter has
+// guessed.
+var newFileTypes = map[uint32]string{39: "NVFP4", 40: "Q1_0", 41: "Q2_0"}
+
+const guessedType = 1024
+
+// quantizationName returns the quantization that the header names, or else the one in the file's name, or else what most tensors have; "" if
+// nothing tells.
+func quantizationName(f *gguf.GGUFFile, meta gguf.GGUFMetadata, path string) string {
+	said := strings.TrimPrefix(meta.FileTypeDescriptor, "Unknown")
+	if kv, ok := f.Header.MetadataKV.Get("general.file_type"); ok {
+		n := gguf.ValueNumeric[uint32](kv) &^ guessedType
+		if name := newFileTypes[n]; name != "" {
+			return name
+		}
+		switch name := strings.TrimPrefix(gguf.GGUFFileType(n).String(), "MOSTLY_"); {
+		case strings.Contains(name, "Type"): // an unknown number
+		case n == uint32(meta.FileType):
+			return cmp.Or(said, name)
+		default:
+			return name
+		}
 	}
-	return strings.TrimPrefix(meta.FileType.String(), "MOSTLY_")
+	named := filename.LastQuantization(filename.Stem(path))
+	if strings.HasPrefix(named, "FP") {
+		named = strings.Replace(named, "FP", "F", 1)
+	}
+	if strings.Contains(said, "Type") { // likewise
+		said = ""
+	}
+	return cmp.Or(named, said)
 }
 
 // text returns a string of the header, or "".

@@ -344,3 +344,38 @@ func TestHeader_TheNameTellsOfEmbeddings(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestHeader_TheNameTellsOfTheQuantization where the header has no file type, or one that nobody here knows.
+func TestHeader_TheNameTellsOfTheQuantization(t *testing.T) {
+	t.Parallel()
+	typed := func(n any) []byte { return llama("x", map[string]any{"general.file_type": n}).bytes() }
+	for file, tt := range map[string]struct {
+		content []byte
+		want    string
+		names   []string // besides the first
+	}{
+		"m-UD-Q4_K_XL.gguf": {typed(uint32(15)), "Q4_K_M", []string{"p/m@ud-q4_k_xl", "m@Q4_K_XL", "p/m@q4_k_m"}},
+		"m-UD-IQ2_M.gguf":   {typed(nil), "UD-IQ2_M", []string{"p/m@ud-iq2_m", "m@IQ2_M"}},
+		"m-NVFP4.gguf":      {typed(uint32(39)), "NVFP4", []string{"p/m@nvfp4"}},
+		"x.gguf":            {typed(uint32(40)), "Q1_0", []string{"p/m@q1_0"}},
+		"m-Q2_0.gguf":       {typed(uint32(777)), "Q2_0", []string{"p/m@q2_0"}},
+		"m-TQ1_0.gguf":      {typed(nil), "TQ1_0", nil},
+		"m-mxfp4.gguf":      {typed(uint32(38)), "MXFP4", nil},
+		"m-MXFP4_MOE.gguf":  {typed(nil), "MXFP4_MOE", nil},
+		"m-fp16.gguf":       {typed(nil), "F16", nil},
+		"m-Q8_0.gguf":       {typed(uint32(1024 + 1)), "F16", []string{"p/m@q8_0"}}, // guessed by its converter
+		"m.gguf":            {typed(nil), "F32", nil},                               // as its tensors are
+		"n.gguf":            {typed(uint32(777)), "", nil},
+	} {
+		c, _ := catalogOf(t, files{"p/m/" + file: tt.content})
+		all := models(t, c)
+		if len(all) != 1 || all[0].Quantization.Name != tt.want {
+			t.Errorf("%s: %+v, want %s", file, all, tt.want)
+		}
+		for _, name := range tt.names {
+			if m, err := c.Lookup(t.Context(), name); err != nil || filepath.Base(m.Path) != file {
+				t.Errorf("%s is %v, %v", name, m.Path, err)
+			}
+		}
+	}
+}

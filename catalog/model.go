@@ -23,7 +23,7 @@ type Model struct {
 	Type             Type
 	Architecture     string // the engine's name for it, such as "llama"
 	Quantization     Quantization
-	NewestType       int // the highest number of a type of its tensors, as ggml numbers them
+	NewestType       int // the highest number of a type of its tensors that old engines don't know, as ggml numbers them; 0: there is none
 	Parameters       int64
 	SizeLabel        string    // the publisher's figure for the number of parameters, such as "8x7B"; may be empty
 	MaxContextLength int       // in tokens

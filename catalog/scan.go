@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,7 +275,8 @@ func modelOf(f *found, h header, s *scope) labelled {
 	m.DisplayName = cmp.Or(m.DisplayName, name)
 	m.becomeEmbedding(f.repo, f.label)
 	_, named := filename.TrimQuantization(m.label)
-	for _, variant := range []string{variantOf(&m.Model), m.Quantization.Name, named, m.label} {
+	plain := strings.TrimPrefix(strings.ToUpper(named), "UD-") // Unsloth's, which people call by the rest of the name
+	for _, variant := range []string{variantOf(&m.Model), m.Quantization.Name, named, plain, m.label} {
 		if variant = unsafeInKeys.Replace(normal(variant)); variant != "" && !slices.Contains(m.Variants, variant) {
 			m.Variants = append(m.Variants, variant)
 		}
