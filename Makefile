@@ -163,6 +163,12 @@ mlx: build ## Runs the tests of MLX models with a real mlx_lm.server, which it i
 	tools/node.sh .cache/mcpservers mcpservers
 	tools/mlx.sh "$(CURDIR)/$(BIN)" "$(TEST_HOME)"
 
+.PHONY: families
+families: build ## Checks the models in the folder FAMILIES in every API, and writes the table of docs/families.md
+	test -d "$(FAMILIES)" || { echo "FAMILIES=<folder> with models: publisher/repository/file.gguf" >&2; exit 2; }
+	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
+	$(E2E) ./families -models "$(abspath $(FAMILIES))" -table "$(CURDIR)/docs/families.md"
+
 .PHONY: clients
 clients: build ## Runs coding agents on the server; downloads hundreds of megabytes
 	LMCADDY_HOME="$(TEST_HOME)" $(BIN) runtime get llama.cpp --if-missing
