@@ -74,13 +74,13 @@ RACED       := ./api ./catalog/... ./internal/... ./mcploop/... ./node ./store .
 
 # Runs tests of e2e; its arguments say which.
 E2E = cd e2e && MAKEFLAGS= LMCADDY_BIN="$(CURDIR)/$(BIN)" LMCADDY_RUNTIMES="$(TEST_HOME)/runtimes" \
-	go test $(TEST_FLAGS) -p 2 -parallel 5 -count 1 -timeout 90m
+	go test $(TEST_FLAGS) -p 2 -parallel 6 -count 1 -timeout 90m
 
 # What the tests need is downloaded while the program is compiled.
 .PHONY: test
 test: ## Sets everything up and runs every test
 	$(MAKE) -j 2 set-up build
-	$(MAKE) test-packages
+	$(MAKE) -j 2 test-packages lavapipe
 	$(MAKE) test-e2e
 	$(MAKE) test-gpu
 
@@ -96,6 +96,11 @@ set-up: ## Installs what the tests need besides Go and an engine
 	tools/node.sh .cache/mcpservers mcpservers
 	tools/node.sh .cache/page ../web
 	tools/chromium.sh
+	tools/lavapipe.sh driver
+
+.PHONY: lavapipe
+lavapipe: build ## Installs an engine for lavapipe, and has it compile its shaders
+	tools/lavapipe.sh
 
 .PHONY: test-packages
 test-packages: ## Runs test-rest, test-race and test-tools

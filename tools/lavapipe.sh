@@ -1,7 +1,10 @@
 #!/bin/sh
+# Usage: lavapipe.sh [driver]
+#
 # Provides a second and a third device to compute on, without a GPU: llama-server with its Vulkan backend, and Mesa's lavapipe, a Vulkan
 # device that the processor computes. Prints what a test must set, as NAME=value. If there is no lavapipe on a Debian-family system, root installs it. The
-# runtime is in a home of its own, .cache/lavapipe, as bin/lmcaddy, or $LMCADDY_BIN, gets it from Debian's packages.
+# runtime is in a home of its own, .cache/lavapipe, as bin/lmcaddy, or $LMCADDY_BIN, gets it from Debian's packages. With "driver", only lavapipe is
+# installed.
 #
 # GGML_VK_VISIBLE_DEVICES=0 makes one device, Vulkan0, and 0,0 makes two, Vulkan0 and Vulkan1, of 2 GiB each. Without it, llama-server leaves
 # devices on the processor out. Free memory is always 2 GiB, whatever is loaded.
@@ -64,6 +67,9 @@ if ! driver >/dev/null; then
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq >/dev/null
 	apt-get install -y -qq --no-install-recommends mesa-vulkan-drivers >/dev/null
+fi
+if [ "${1:-}" = driver ]; then
+	exit
 fi
 VK_DRIVER_FILES=$(driver)
 export LMCADDY_HOME="$home" VK_DRIVER_FILES GGML_VK_VISIBLE_DEVICES=0
