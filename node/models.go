@@ -168,15 +168,14 @@ func (n *Node) capsWith(m *catalog.Model, args []string) request.Caps {
 		Vision: m.Vision, MaxContext: m.MaxContextLength, Vocabulary: m.Vocabulary, RawGrammar: n.settings.Load().Gates.RawGrammar,
 		Template: n.templateOf(m, args),
 	}
-	engine := n.engineOf(m).Wire
-	_, willBeKnown := engine.(wire.Renderer)
+	engine := n.engineOf(m)
 	switch {
 	case caps.Template != nil:
 		caps.Reasoning = caps.Template.Reasoning()
-	case !willBeKnown || m.Type != catalog.TypeLLM:
+	case !engine.renders(m, args):
 		caps.Reasoning = append([]string{}, m.Reasoning.Options...)
 	}
-	if engine, ok := engine.(wire.Describer); ok {
+	if engine, ok := engine.Wire.(wire.Describer); ok {
 		engine.Describe(&caps)
 	}
 	return caps

@@ -150,31 +150,64 @@ func (n *Node) Reasoning(m *catalog.Model) catalog.Reasoning {
 	return m.Reasoning
 }
 
-// learn returns what finds out what the template of a model that has just been loaded makes of requests; nil: that is known, or can't be
-// found out. Another version of the engine may make something else of it.
-func (n *Node) learn(spec *supervisor.Spec, b supervisor.Build) func(context.Context, supervisor.Ask) {
+// renders reports whether it can be found out what the template of a model makes of requests, where the operator adds arguments.
+func (e *engine) renders(m *catalog.Model, args []string) bool {
+	if m.Type != catalog.TypeLLM {
+		return false
+	}
+	if _, ok := e.Wire.(wire.Renderer); ok {
+		return true
+	}
+	_, ok := e.process.(supervisor.Renderer)
+	return ok && m.Template != "" && e.fixed(args).Template == ""
+}
+
+// learn finds out what the template of a model makes of requests, beside the launch of its engine or once the engine answers. It returns
+// what is done then; nil: that is known, or can't be found out. Another version of the engine may make something else of it.
+func (n *Node) learn(process context.Context, spec *supervisor.Spec, b supervisor.Build) func(supervisor.Ask) {
 	e := n.engineOfSpec(spec)
-	renderer, ok := e.Wire.(wire.Renderer)
-	key := templateKey(e, &spec.Model, spec.Args)
-	if !ok || spec.Model.Type != catalog.TypeLLM || n.templates.now().all[key].Engine == b.Version {
+	if !e.renders(&spec.Model, spec.Args) || n.templates.now().all[templateKey(e, &spec.Model, spec.Args)].Engine == b.Version {
 		return nil
 	}
+	if renderer, ok := e.Wire.(wire.Renderer); ok {
+		return func(ask supervisor.Ask) {
+			n.learnFrom(process, spec, b, func(ctx context.Context, learn func(traits.Render) error) error {
+				return learn(func(c traits.Chat) (string, bool, error) { return render(ctx, renderer, ask, c) })
+			})
+		}
+	}
+	learning := make(chan struct{})
+	n.background.Go(func() {
+		defer close(learning)
+		n.learnFrom(process, spec, b, func(ctx context.Context, learn func(traits.Render) error) error {
+			return e.process.(supervisor.Renderer).Rendering(ctx, spec, b, func(r supervisor.Render) error {
+				return learn(func(c traits.Chat) (string, bool, error) { return r(c.Messages, c.Tools, c.Arguments) })
+			})
+		})
+	})
+	return func(supervisor.Ask) { <-learning }
+}
+
+// learnFrom learns from what by calls its argument with.
+func (n *Node) learnFrom(process context.Context, spec *supervisor.Spec, b supervisor.Build, by func(context.Context, func(traits.Render) error) error) {
+	ctx, cancel := context.WithTimeout(process, learnWithin)
+	defer cancel()
 	log := n.log.With("part", "templates", "model", spec.Model.Key)
-	return func(process context.Context, ask supervisor.Ask) {
-		ctx, cancel := context.WithTimeout(process, learnWithin)
-		defer cancel()
-		begun := time.Now()
-		found, err := traits.Learn(func(c traits.Chat) (string, bool, error) { return render(ctx, renderer, ask, c) })
-		if err == nil {
-			err = n.templates.set(key, learnt{b.Version, spec.Model.Template, found})
-		}
-		switch {
-		case process.Err() != nil: // it was told to stop meanwhile
-		case err != nil:
-			log.Warn("what the model's chat template makes of requests could not be found out: requests are sent as they come", "error", err)
-		default:
-			log.Debug("the model's chat template was tried out", "took", time.Since(begun), "reasoning", found.Reasoning(), "default", found.Default)
-		}
+	begun := time.Now()
+	var found *request.Template
+	err := by(ctx, func(r traits.Render) (err error) {
+		found, err = traits.Learn(r)
+		return err
+	})
+	if err == nil {
+		err = n.templates.set(templateKey(n.engineOfSpec(spec), &spec.Model, spec.Args), learnt{b.Version, spec.Model.Template, found})
+	}
+	switch {
+	case process.Err() != nil: // it was told to stop meanwhile
+	case err != nil:
+		log.Warn("what the model's chat template makes of requests could not be found out: requests are sent as they come", "error", err)
+	default:
+		log.Debug("the model's chat template was tried out", "took", time.Since(begun), "reasoning", found.Reasoning(), "default", found.Default)
 	}
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -78,6 +79,13 @@ type (
 		// Devices parses the list. The result is never nil.
 		Devices(list string) []Device
 	}
+	// Renderer is a Process that can show what a model's chat template makes of requests, without its engine.
+	Renderer interface {
+		// Rendering calls do with a function for a model of an engine that is launched with a Spec, and returns do's error. The function returns
+		// the prompt that the template makes of a chat: messages, tools and chat_template_kwargs, in JSON, of which the last two may be nil. ok is
+		// false if the template refuses the chat.
+		Rendering(ctx context.Context, s *Spec, b Build, do func(render Render) error) error
+	}
 	// Saver is a Process that can write the states of its slots to files, and read them again.
 	Saver interface {
 		// CanSave reports whether an engine that is launched with a Spec can.
@@ -102,6 +110,9 @@ type (
 		BatchSize(s *Spec) int
 	}
 )
+
+// Render is what a [Renderer] makes.
+type Render func(messages, tools, arguments json.RawMessage) (prompt string, ok bool, _ error)
 
 // Launch is a Spec with the values that are chosen for each process.
 type Launch struct {

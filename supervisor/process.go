@@ -50,9 +50,9 @@ type process struct {
 	keeper   *keeper                // of run alone; nil: states of its slots can't be saved
 
 	// Set before the engine is started.
-	first       *compiling                         // nil: nothing has to be compiled
-	learn       func(ctx context.Context, ask Ask) // see [Options]; nil: there is nothing to find out
-	prepareOnce sync.Once                          // guards what they do
+	first       *compiling    // nil: nothing has to be compiled
+	learn       func(ask Ask) // see [Options]; nil: there is nothing to find out
+	prepareOnce sync.Once     // guards what they do
 }
 
 // launched is what is known of a running process.
@@ -127,7 +127,7 @@ func (p *process) execute(engine Process, l Launch) error {
 	p.keeper = p.openKeeper(engine, &l, build)
 	p.first = p.toCompile(engine, &l, build)
 	if p.options.Learn != nil {
-		p.learn = p.options.Learn(l.Spec, build)
+		p.learn = p.options.Learn(p.ctx, l.Spec, build)
 	}
 	mark := p.options.mark(p.gen)
 	command := engine.Command(l, build)
@@ -328,7 +328,7 @@ func (p *process) becomeReady() {
 				p.compile(p.first)
 			}
 			if p.learn != nil {
-				p.learn(p.ctx, p.askOnce)
+				p.learn(p.askOnce)
 			}
 		}()
 	})

@@ -31,9 +31,9 @@ type Options struct {
 	GPUs func(ctx context.Context, isUrgent bool) []GPUMemory
 	// Warm keeps states of slots; nil: none are kept.
 	Warm *warm.Store
-	// Learn returns what is called once an engine that was launched with a Spec answers, before its instance is ready: to find out something
-	// about its model. It takes a bounded time. nil: there is nothing to find out.
-	Learn func(spec *Spec, b Build) func(ctx context.Context, ask Ask)
+	// Learn is called when an engine is launched, and returns what is called once the engine answers, before its instance is ready: to find out
+	// something about its model. That takes a bounded time. nil: there is nothing to find out. ctx ends with the engine.
+	Learn func(ctx context.Context, spec *Spec, b Build) func(ask Ask)
 	// Changed is called with each change of an instance, in order, and must return at once; nil: nothing is.
 	Changed func(Change)
 

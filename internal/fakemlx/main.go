@@ -107,6 +107,8 @@ func (p *process) serverArgs() []string {
 		case slices.Equal(argv, []string{"--version"}):
 			fmt.Println("Python 3.14.8")
 			p.probed(0)
+		case slices.Contains(argv, "-c") && p.script().Renders:
+			p.render(p.script())
 		default:
 			fmt.Fprintln(os.Stderr, "fakemlx: this python3 only knows -m mlx_lm")
 			p.probed(1)
@@ -137,11 +139,16 @@ func (p *process) probed(code int) {
 	syscall.Exit(code)
 }
 
+// hang never answers.
+func (p *process) hang() {
+	p.Tell(fakekit.Event{Kind: fakekit.Probe, Argv: p.Argv})
+	select {}
+}
+
 // help answers --help.
 func (p *process) help(s *Script) {
 	if s.HelpHangs {
-		p.Tell(fakekit.Event{Kind: fakekit.Probe, Argv: p.Argv})
-		select {}
+		p.hang()
 	}
 	if s.NotMLX {
 		fmt.Fprintln(os.Stderr, "unknown option --help")

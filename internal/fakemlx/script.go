@@ -15,7 +15,7 @@ type Script struct {
 	Version string
 	// HideFlags are flags ("--prompt-cache-bytes") that --help doesn't show and that are refused.
 	HideFlags []string
-	// HelpHangs makes --help never end.
+	// HelpHangs makes --help and programs that render chats never answer.
 	HelpHangs bool
 	// NotMLX makes mlx_lm --version and mlx_lm.server --help fail, as a wrapper does that knows neither.
 	NotMLX bool
@@ -39,6 +39,8 @@ type Script struct {
 	// the generation thread with the cue's Message, which ends the thread, or, in a request that is served alone, the answer; Stick is a
 	// thread that hangs without a word. A Status is answered with the rule's Body.
 	Rules []fakekit.Rule
+	// Renders lets the python3 beside it run a program that renders chats, as mlx_lm does. Otherwise such programs fail.
+	Renders bool
 	// Backend, if not nil, makes the answers, except to requests that a rule has an Answer for. The rest of a rule applies as well.
 	Backend *Backend
 	// Cases replace the whole script for some processes; the first that matches counts, and its own Cases don't.

@@ -63,12 +63,15 @@ func estimate(s *supervisor.Spec) (catalog.Memory, error) {
 // units are the units of sizes in arguments.
 var units = map[string]float64{"": 1, "M": 1e6, "MB": 1e6, "G": 1e9, "GB": 1e9}
 
-// fixed returns the prompt cache size that the last such argument sets.
+// fixed returns the prompt cache size that the last such argument sets, and the arguments for the chat template.
 func fixed(args []string) (f supervisor.Fixed) {
 	for i, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok && i+1 < len(args) {
 			value = args[i+1]
+		}
+		if strings.HasPrefix(name, "--chat-template") {
+			f.Template += name + " " + value + "\n"
 		}
 		if name != "--prompt-cache-bytes" {
 			continue

@@ -12,7 +12,7 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
 
-// CheckChat refuses what the server would ignore, and what would end its generation.
+// CheckChat refuses what the server or the model's template would ignore, and what would end the generation.
 func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Error {
 	from := source{body, &chat.Edit}
 	switch {
@@ -27,7 +27,12 @@ func (w Wire) CheckChat(body *jsonbody.Body, chat *request.Chat) *translate.Erro
 	case lastRole(from.get("messages")) == "assistant":
 		return translate.Invalid("unsupported_value", "messages", "The engine of the model can't continue an answer that the request begins: leave out the last message, which is the assistant's.")
 	}
-	if err := checkTemplate(from.get("chat_template_kwargs")); err != nil {
+	if w.template != nil {
+		if err := chat.Setting.Check(w.template.Reasoning()); err != nil {
+			return err
+		}
+	}
+	if err := checkTemplate(from.get(argumentsField)); err != nil {
 		return err
 	}
 	return w.checkBias(from.get("logit_bias"))

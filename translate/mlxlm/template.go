@@ -1,6 +1,7 @@
 package mlxlm
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -9,6 +10,9 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 	"github.com/lmcaddy/lmcaddy/translate/request"
 )
+
+// argumentsField has the values for the template.
+const argumentsField = "chat_template_kwargs"
 
 // templateOwn are names that aren't values for the template, but arguments of the functions that apply it: with some of them a
 // client could replace the template, or end the server's generation for all clients.
@@ -19,33 +23,32 @@ var templateOwn = []string{
 
 // checkTemplate refuses values by those names.
 func checkTemplate(values gjson.Result) *translate.Error {
-	const name = "chat_template_kwargs"
 	for _, own := range templateOwn {
 		if values.Get(own).Exists() {
-			return translate.Invalid("invalid_value", name, `"`+name+`" must not have "`+own+`": the engine of the model sets that.`)
+			return translate.Invalid("invalid_value", argumentsField, `"`+argumentsField+`" must not have "`+own+`": the engine of the model sets that.`)
 		}
 	}
 	return nil
 }
 
-// appendTemplate appends the values for the template: those of the request, and those that say how much the model thinks.
-func (w Wire) appendTemplate(dst []byte, from source) []byte {
+// usual is what a template that was never rendered is taken to know. What it doesn't know, it ignores.
+var usual = &request.Template{Thinking: map[string]request.Switch{
+	"off":    {Arguments: json.RawMessage(`{"enable_thinking":false}`)},
+	"low":    {Arguments: json.RawMessage(`{"enable_thinking":true,"reasoning_effort":"low"}`)},
+	"medium": {Arguments: json.RawMessage(`{"enable_thinking":true,"reasoning_effort":"medium"}`)},
+	"high":   {Arguments: json.RawMessage(`{"enable_thinking":true,"reasoning_effort":"high"}`)},
+	"on":     {Arguments: json.RawMessage(`{"enable_thinking":true}`)},
+}}
+
+// appendTemplate appends the values for the template.
+func appendTemplate(dst []byte, given gjson.Result) []byte {
 	values := []byte{'{'}
-	hasSwitch, hasEffort := false, false
-	from.get("chat_template_kwargs").ForEach(func(key, value gjson.Result) bool {
-		if value.Type == gjson.Null || slices.Contains(templateOwn, key.Str) {
-			return true
+	given.ForEach(func(key, value gjson.Result) bool {
+		if value.Type != gjson.Null && !slices.Contains(templateOwn, key.Str) {
+			values = appendValue(append(jsonbody.AppendString(jsonbody.AppendComma(values), key.Str), ':'), value)
 		}
-		hasSwitch, hasEffort = hasSwitch || key.Str == "enable_thinking", hasEffort || key.Str == "reasoning_effort"
-		values = appendValue(append(jsonbody.AppendString(jsonbody.AppendComma(values), key.Str), ':'), value)
 		return true
 	})
-	switch effort := from.get("reasoning_effort").Str; {
-	case effort == request.Efforts[0] && !hasSwitch:
-		values = append(jsonbody.AppendComma(values), `"enable_thinking":false`...)
-	case effort != "" && effort != request.Efforts[0] && w.hasEffort && !hasEffort:
-		values = jsonbody.AppendString(append(jsonbody.AppendComma(values), `"reasoning_effort":`...), effort)
-	}
 	if len(values) == 1 {
 		return dst
 	}

@@ -1,6 +1,7 @@
 package mlxlm
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -18,16 +19,12 @@ const (
 
 // Wire implements [wire.Engine] and its optional interfaces for mlx_lm.server. The zero value is that of an unknown model.
 type Wire struct {
-	vocabulary int  // number of tokens that the model knows; 0 if unknown
-	hasEffort  bool // the model's template knows reasoning_effort
-	template   *request.Template
+	vocabulary int               // number of tokens that the model knows; 0 if unknown
+	template   *request.Template // of the model; nil if it was never rendered
 }
 
 // For returns the wire format for a model.
-func (Wire) For(caps *request.Caps) wire.Engine {
-	hasEffort := slices.ContainsFunc(caps.Reasoning, func(word string) bool { return word != "off" && word != "on" })
-	return Wire{caps.Vocabulary, hasEffort, caps.Template}
-}
+func (Wire) For(caps *request.Caps) wire.Engine { return Wire{caps.Vocabulary, caps.Template} }
 
 // Describe adds the fields that not every engine has.
 func (Wire) Describe(caps *request.Caps) { caps.ChatFields, caps.TextFields = ownSampling, ownSampling }
@@ -36,10 +33,11 @@ func (Wire) Describe(caps *request.Caps) { caps.ChatFields, caps.TextFields = ow
 // in one piece at its end.
 func (w Wire) Chat(body *jsonbody.Body, chat *request.Chat, choice int) wire.Upstream {
 	e := chat.Edit.Only(sentChat)
+	wire.SetThinking(&e, body, cmp.Or(w.template, usual))
 	request.Arrange(body, &e, w.template)
 	from := source{body, &e}
 	rest := appendMessages([]byte(`,"messages":`), from.get("messages"))
-	rest = w.appendTemplate(rest, from)
+	rest = appendTemplate(rest, from.get(argumentsField))
 	tools := []byte("}")
 	if list := from.get("tools"); list.IsArray() && len(list.Array()) > 0 {
 		tools = append(appendValue([]byte(`,"tools":`), list), '}')
