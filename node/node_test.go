@@ -16,12 +16,14 @@ import (
 	"github.com/lmcaddy/lmcaddy/internal/echoengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
 	"github.com/lmcaddy/lmcaddy/internal/fakemcp"
+	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
 
 func TestMain(m *testing.M) {
 	fakeengine.MainIfChild()
+	fakemlx.MainIfChild()
 	echoengine.MainIfChild()
 	fakemcp.MainIfChild()
 	os.Exit(m.Run())

@@ -3,12 +3,15 @@ package node
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lmcaddy/lmcaddy/catalog"
 	"github.com/lmcaddy/lmcaddy/internal/fakeengine"
+	"github.com/lmcaddy/lmcaddy/internal/fakekit"
+	"github.com/lmcaddy/lmcaddy/internal/fakemlx"
 	"github.com/lmcaddy/lmcaddy/internal/home"
 	"github.com/lmcaddy/lmcaddy/supervisor"
 )
@@ -90,6 +93,67 @@ func TestTemplates_AreLearntOnce(t *testing.T) {
 	}
 	if !load(ModelSettings{}) {
 		t.Error("a file that is cut off was taken as whole")
+	}
+}
+
+// TestTemplates_OfMLXModels are learnt by their engine's Python, while the engine loads. Before that, and where it can't be asked, a guess is
+// listed, and refuses nothing.
+func TestTemplates_OfMLXModels(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		script fakemlx.Script
+		args   []string
+		learns bool
+	}{
+		"a Python that renders":      {script: fakemlx.Script{Renders: true}, learns: true},
+		"one that doesn't":           {},
+		"arguments for the template": {script: fakemlx.Script{Renders: true}, args: []string{"--chat-template-args", "{}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.script.Load.Gate = "load"
+			fake := fakemlx.Install(t, &c.script)
+			dir := home.Dir(t.TempDir())
+			if err := os.CopyFS(filepath.Join(dir.Models(), "lmcaddy", "tinychat-mlx"), os.DirFS("../testdata/mlx/lmcaddy/tinychat-mlx")); err != nil {
+				t.Fatal(err)
+			}
+			n := reserve(t, dir).Open(slog.New(slog.DiscardHandler))
+			push(t, n, 1, Settings{Engines: map[string]EngineSettings{"mlx_lm": {Command: []string{fake.Path}, Args: c.args}}})
+			target, err := n.Find(t.Context(), "tinychat")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := target.Model
+			if guess := n.Caps(m).Reasoning; (guess == nil) != (len(c.args) == 0) {
+				t.Errorf("before the load, %v are offered", guess)
+			}
+			loaded := make(chan error, 1)
+			go func() {
+				_, err := n.Load(t.Context(), m, LoadOptions{}, nil)
+				loaded <- err
+			}()
+			fake.Wait(t, fakekit.At("load"))
+			if c.learns {
+				eventually(t, "it is learnt beside the load", func() bool { return n.Caps(m).Template != nil })
+			}
+			fake.Release("load")
+			if err := <-loaded; err != nil {
+				t.Fatal(err)
+			}
+			want := m.Reasoning
+			if c.learns {
+				want = catalog.Reasoning{Options: []string{"off", "on"}, Default: "on"}
+			}
+			if diff := cmp.Diff(want, n.Reasoning(&m)); diff != "" {
+				t.Errorf("listed (-want +got):\n%s", diff)
+			}
+			if is := n.Caps(m).Template != nil; is != c.learns {
+				t.Errorf("known: %t, want %t", is, c.learns)
+			}
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

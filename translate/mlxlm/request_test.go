@@ -2,6 +2,7 @@ package mlxlm_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -118,6 +119,46 @@ func TestChat(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", u.Path, diff)
 			}
 		})
+	}
+}
+
+// A template that was rendered gets its own words, and the messages that it takes.
+func TestChat_Template(t *testing.T) {
+	t.Parallel()
+	caps := capsOf(vocabulary)
+	caps.Template = &request.Template{Default: "on", NoSystem: true, Thinking: map[string]request.Switch{
+		"off": {Arguments: json.RawMessage(`{"thinking_budget":0}`)}, "on": {},
+	}}
+	for name, tt := range map[string]struct{ fields, want string }{
+		"no choice":   {"", `"content":"Rules\n\nhi"}]}`},
+		"no thinking": {`,"reasoning_effort":"none"`, `"content":"Rules\n\nhi"}],"chat_template_kwargs":{"thinking_budget":0}}`},
+		"thinking":    {`,"reasoning_effort":"high"`, `"content":"Rules\n\nhi"}]}`},
+		"a switch":    {`,"chat_template_kwargs":{"enable_thinking":false,"a":1}`, `"content":"Rules\n\nhi"}],"chat_template_kwargs":{"a":1,"thinking_budget":0}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, bad := chat(t, `{"messages":[{"role":"system","content":"Rules"},{"role":"user","content":"hi"}]`+tt.fields+`}`, caps)
+			if bad != nil {
+				t.Fatal(bad)
+			}
+			want := `{"max_tokens":2147483647,"messages":[{"role":"user",` + tt.want
+			if diff := cmp.Diff(want, bodyOf(t, u, vocabulary)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	body, bad := jsonbody.Scan([]byte(`{` + hi + `}`))
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	for word, isRefused := range map[string]bool{"off": false, "medium": true} {
+		asked := &request.Chat{Setting: request.Setting{Model: "m", Word: word}}
+		if bad := wireFor(caps).CheckChat(body, asked); (bad != nil) != isRefused || bad != nil && bad.Param != "reasoning" {
+			t.Errorf("%s: %v", word, bad)
+		}
+		if bad := wireFor(capsOf(vocabulary)).CheckChat(body, asked); bad != nil {
+			t.Errorf("%s, of a template that wasn't rendered: %v", word, bad)
+		}
 	}
 }
 
