@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -50,36 +52,57 @@ func TestThinking_IsSetInTheWordsOfEachTemplate(t *testing.T) {
 	s := harness.Start(h, harness.Config{LM: []string{"max_loaded 2"}})
 	for name, tt := range thinkingTemplates {
 		t.Run(name, func(t *testing.T) {
-			s := s.In(t)
-			key := "made/" + name
-			words := gjson.Parse(tt.options).Array()
-			offs, ons, plain := promptsOf(s, key, words[len(words)-1].Str)
-			off, on := offs["native"], ons["native"]
-			if off == on {
-				t.Errorf("prompts have %d tokens whether or not the model is to think", off)
-			}
-			for dialect, n := range offs {
-				if n != off {
-					t.Errorf("%s, off: %d tokens, want %d", dialect, n, off)
-				}
-			}
-			for dialect, n := range ons {
-				if n != on {
-					t.Errorf("%s, on: %d tokens, want %d", dialect, n, on)
-				}
-			}
-			if want := map[bool]int{true: off, false: on}[tt.byDefault == "off"]; plain != want {
-				t.Errorf("by default: %d tokens, want %d", plain, want)
-			}
-			listed := s.Get("/api/v1/models").Get(`models.#(key=="` + key + `").capabilities.reasoning`)
-			if listed.Get("allowed_options").Raw != tt.options || listed.Get("default").Str != tt.byDefault {
-				t.Errorf("listed: %s, want %s and %s", listed.Raw, tt.options, tt.byDefault)
-			}
-			refused := s.Post("/api/v1/chat", harness.Fields{"model": key, "input": "Hi", "reasoning": "medium"}).Want(t, 400)
-			if refused.Get("error.param").Str != "reasoning" || refused.Get("error.code").Str != "invalid_value" {
-				t.Errorf("%s", refused.Body)
-			}
+			wantWordsOf(t, s.In(t), "made/"+name, tt.options, tt.byDefault)
 		})
+	}
+}
+
+// TestMLX_SetsThinkingInTheWordsOfTheTemplate as with the other engine, though the server itself can't show its prompts.
+func TestMLX_SetsThinkingInTheWordsOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"thinking", "budget", "line"} {
+		t.Run(name, func(t *testing.T) {
+			tt := thinkingTemplates[name]
+			h := harness.NewBareHome(t)
+			h.Path = os.Getenv("PATH")
+			file := filepath.Join(h.AddMLX(harness.Model), "chat_template.jinja")
+			if err := os.WriteFile(file, []byte(tt.template), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantWordsOf(t, harness.Start(h, harness.Config{MLX: harness.MLXWithTemplate(t, file)}), harness.Model, tt.options, tt.byDefault)
+		})
+	}
+}
+
+// wantWordsOf checks that a model thinks, or doesn't, as each dialect asks for, and that what it offers is listed.
+func wantWordsOf(t *testing.T, s *harness.Server, key, options, byDefault string) {
+	t.Helper()
+	words := gjson.Parse(options).Array()
+	offs, ons, plain := promptsOf(s, key, words[len(words)-1].Str)
+	off, on := offs["native"], ons["native"]
+	if off == on {
+		t.Errorf("prompts have %d tokens whether or not the model is to think", off)
+	}
+	for dialect, n := range offs {
+		if n != off {
+			t.Errorf("%s, off: %d tokens, want %d", dialect, n, off)
+		}
+	}
+	for dialect, n := range ons {
+		if n != on {
+			t.Errorf("%s, on: %d tokens, want %d", dialect, n, on)
+		}
+	}
+	if want := map[bool]int{true: off, false: on}[byDefault == "off"]; plain != want {
+		t.Errorf("by default: %d tokens, want %d", plain, want)
+	}
+	listed := s.Get("/api/v1/models").Get(`models.#(key=="` + key + `").capabilities.reasoning`)
+	if listed.Get("allowed_options").Raw != options || listed.Get("default").Str != byDefault {
+		t.Errorf("listed: %s, want %s and %s", listed.Raw, options, byDefault)
+	}
+	refused := s.Post("/api/v1/chat", harness.Fields{"model": key, "input": "Hi", "reasoning": "medium"}).Want(t, 400)
+	if refused.Get("error.param").Str != "reasoning" || refused.Get("error.code").Str != "invalid_value" {
+		t.Errorf("%s", refused.Body)
 	}
 }
 

@@ -104,6 +104,22 @@ func NewFakeMLX(t testing.TB, script Fields) *FakeMLX {
 	return fake
 }
 
+// MLXWithTemplate is the command of an mlx_lm.server that answers as the shipped model does with another chat template, which its folder
+// has in a file.
+func MLXWithTemplate(t testing.TB, file string) []string {
+	t.Helper()
+	if MLXIsReal() {
+		return mlx.real
+	}
+	llama, err := llamaServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewFakeMLX(t, Fields{"Renders": true, "Backend": Fields{
+		"Command": llama, "Model": shipped, "Args": []string{"--threads", "1", "--chat-template-file", file},
+	}}).Command()
+}
+
 func installMLX(dir string, script Fields) (*FakeMLX, error) {
 	text, err := json.Marshal(script)
 	if err != nil {
