@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,21 +30,7 @@ func TestReasoning(t *testing.T) {
 		"an effort": {
 			`{%- if reasoning_effort is not defined %}{%- set reasoning_effort = "medium" %}{%- endif %}{{- "Reasoning: " + reasoning_effort + "\n\n" }}`, levels,
 		},
-		"an effort, high at first": {
-			`{%- set reasoning_effort = reasoning_effort or "high" %}{{- "Reasoning: " + reasoning_effort }}`,
-			Reasoning{[]string{"low", "medium", "high"}, "high"},
-		},
 		"an effort that is passed on": {`{%- if reasoning_effort is defined %}{{- "Reasoning: " + reasoning_effort + '\n' }}{% endif %}<think>`, levels},
-		"some efforts": {
-			`{% if reasoning_effort not in ['none', 'high'] %}{{ raise_exception('no') }}{% endif %}`, Reasoning{[]string{"off", "high"}, ""},
-		},
-		"efforts by other words": {
-			`{% set x = reasoning_effort %}{% if reasoning_effort == "no_think" %}{% elif reasoning_effort == "low" %}{% elif resolved_reasoning_effort == "max" %}{% endif %}`,
-			Reasoning{[]string{"off", "low", "high"}, ""},
-		},
-		"a default beside efforts": {
-			`{% set reasoning_effort = "medium" %}{% if reasoning_effort in ["low", "high"] %}{% endif %}`, levels,
-		},
 		"a switch and efforts": {
 			`{% if not enable_thinking %}{% elif reasoning_effort in ("low", "medium", "xhigh") %}{% endif %}`,
 			Reasoning{[]string{"off", "low", "medium", "high"}, "medium"},
@@ -67,23 +52,6 @@ func TestReasoning(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzReasoning: the options are always words of the native API.
-func FuzzReasoning(f *testing.F) {
-	f.Add("{% if enable_thinking %}{{ reasoning_effort == 'low' }}")
-	f.Add("{%- set reasoning_effort = 'medium' %}{% if reasoning_effort in ['none','high'] %}<think>")
-	f.Fuzz(func(t *testing.T, template string) {
-		r := reasoningOf(template)
-		for i, o := range r.Options {
-			if !slices.Contains(reasoningWords, o) || slices.Contains(r.Options[:i], o) {
-				t.Fatalf("options %q", r.Options)
-			}
-		}
-		if r.Default != "" && !slices.Contains(r.Options, r.Default) {
-			t.Fatalf("default %q of %q", r.Default, r.Options)
-		}
-	})
 }
 
 func TestTemplate_IsToldApartFromOthers(t *testing.T) {
