@@ -170,7 +170,7 @@ func TestOutlive_WhatItCannot(t *testing.T) {
 	long := harness.Fields{"type": "object", "required": []string{"a"}, "properties": harness.Fields{"a": harness.Fields{"type": "string", "minLength": 300}}}
 	format := harness.Fields{"type": "json_schema", "json_schema": harness.Fields{"schema": long}}
 	tools := []harness.Fields{{"type": "function", "function": harness.Fields{"name": "say", "parameters": long}}}
-	ask := harness.Fields{"messages": userSays("Count to 30"), "max_tokens": 2000, "temperature": 1}
+	ask := harness.Fields{"messages": userSays("Count to 30"), "max_tokens": 500, "temperature": 1}
 	called := 0
 	for name, fields := range map[string]harness.Fields{
 		"a schema":           ask.With("response_format", format),
