@@ -82,7 +82,7 @@ func outline(events []translate.Event) string {
 	var all []string
 	text := ""
 	for _, ev := range events {
-		says := ""
+		var says string
 		switch ev := ev.(type) {
 		case translate.Text:
 			text += ev.Text

@@ -80,12 +80,8 @@ func (d dialect) request(turns []turn, more harness.Fields) harness.Fields {
 	for _, turn := range turns {
 		messages = append(messages, d.message(turn))
 	}
-	request := harness.Fields{d.list: messages}
-	for _, fields := range []harness.Fields{d.fields, more} {
-		for name, value := range fields {
-			request[name] = value
-		}
-	}
+	request := merge(d.fields, more)
+	request[d.list] = messages
 	return request
 }
 

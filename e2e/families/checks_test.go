@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,8 +18,14 @@ var checks = []struct {
 	name string
 	do   func(asker) error
 }{
-	{"listing", listing}, {"thinking", thinking}, {"forced call", forcedCall}, {"schema", schema}, {"tools", tools}, {"tool loop", toolLoop},
-	{"roles", roles}, {"warm", warm},
+	{"listing", listing},
+	{"thinking", thinking},
+	{"forced call", forcedCall},
+	{"schema", schema},
+	{"tools", tools},
+	{"tool loop", toolLoop},
+	{"roles", roles},
+	{"warm", warm},
 }
 
 var hi = []turn{{role: "user", text: "Hi"}}
@@ -66,7 +73,7 @@ func thinking(a asker) error {
 		isOffered := slices.Contains(offered, word)
 		switch {
 		case !isOffered && (err == nil || !strings.Contains(err.Error(), `"param":"reasoning"`)):
-			return fmt.Errorf("%q, which isn't offered: %v %s", word, err, short(answer.Raw))
+			return fmt.Errorf("%q, which isn't offered: %s %w", word, short(answer.Raw), err)
 		case !isOffered:
 			continue
 		case err != nil:
@@ -127,9 +134,7 @@ func wantCall(d dialect, answer gjson.Result) (id string, _ error) {
 func merge(all ...harness.Fields) harness.Fields {
 	merged := harness.Fields{}
 	for _, fields := range all {
-		for name, value := range fields {
-			merged[name] = value
-		}
+		maps.Copy(merged, fields)
 	}
 	return merged
 }
