@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
 	"github.com/lmcaddy/lmcaddy/translate/llamaserver"
 	"github.com/lmcaddy/lmcaddy/translate/openai"
@@ -85,5 +87,26 @@ func TestLlamaServer_IsAskedInTheWordsOfItsTemplate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestLlamaServer_EndsAThoughtThatThePromptBegins(t *testing.T) {
+	t.Parallel()
+	template := &request.Template{
+		Thinking: map[string]request.Switch{"off": {Arguments: json.RawMessage(`{"thinking_budget":0}`)}, "on": {}}, Default: "on", OffBudget: new(1),
+	}
+	engine := llamaserver.Wire{}.For(&request.Caps{Template: template})
+	for fields, want := range map[string]string{
+		``: "", `,"thinking_budget_tokens":9`: "9", `,"reasoning_effort":"none"`: "1", `,"reasoning_effort":"none","reasoning_budget_tokens":9,"thinking_budget_tokens":9`: "1",
+	} {
+		body := testkit.Scan(t, `{"messages":[{"role":"user","content":"Hi"}]`+fields+`}`)
+		chat, err := openai.ParseChat(body, request.Caps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := gjson.ParseBytes(bytes.Join(engine.Chat(body, chat, 0).Body, nil))
+		if got := sent.Get("thinking_budget_tokens").Raw; got != want || sent.Get("reasoning_budget_tokens").Exists() {
+			t.Errorf("%s: %s", fields, sent.Raw)
+		}
 	}
 }

@@ -55,6 +55,10 @@ func (w Wire) chatEdit(body *jsonbody.Body, chat *request.Chat, choice int) json
 	if chat.Thinks || chat.Forced || len(chat.Stops) > 0 { // the only count of tokens of thinking, and of an answer that we end
 		e.Set("timings_per_token", "true")
 	}
+	if thinking == "off" && w.template.OffBudget != nil {
+		e.Set("thinking_budget_tokens", strconv.Itoa(*w.template.OffBudget)) // the engine counts those of the prompt, and ends the thought
+		e.Remove("reasoning_budget_tokens")
+	}
 	if thinking == "off" && w.template.OpenOff && jsonbody.IsGiven(e.Value(body, "response_format")) && !jsonbody.IsGiven(e.Value(body, "reasoning_format")) {
 		e.Set("reasoning_format", `"none"`) // the engine would have the model think before an answer in a format
 	}

@@ -13,6 +13,10 @@ type Template struct {
 	// OpenOff says that a prompt without thinking doesn't end a thought, by which engines know that none comes.
 	OpenOff bool `json:",omitempty"`
 
+	// OffBudget is how many tokens a prompt without thinking has of a thought that it begins all the same; nil: it begins none. Without a
+	// bound the model goes on thinking.
+	OffBudget *int `json:",omitempty"`
+
 	NoSystem     bool `json:",omitempty"` // refuses or drops a system message at the start
 	NoLateSystem bool `json:",omitempty"` // refuses a system message after others, or drops one of them
 	Alternates   bool `json:",omitempty"` // refuses two messages of the user, or of the assistant, in a row

@@ -76,7 +76,8 @@ func (l *learner) thinking(t *request.Template) {
 		}
 		c.Arguments = off.Arguments
 		r := l.of(c)
-		t.OpenOff = r.ok && !thoughtEnd.MatchString(r.prompt)
+		t.OffBudget = begunThought(r.prompt)
+		t.OpenOff = r.ok && t.OffBudget == nil && !thoughtEnd.MatchString(r.prompt)
 	}
 }
 
@@ -222,10 +223,26 @@ func (l *learner) offer(t *request.Template, on arguments, offered map[string]bo
 
 var (
 	thoughtEnd   = regexp.MustCompile(`(?i)(</(think|thought|thinking|seed:think|longcat_think)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>)\s*(\S{1,40}\s*)?$`)
-	thoughtBegin = regexp.MustCompile(`(?i)<(think|thought|thinking|seed:think|longcat_think)>\s*$|\[THINK\]\s*$|<\|START_THINKING\|>\s*$`)
+	thoughtBegin = regexp.MustCompile(`(?i)(<(think|thought|thinking|seed:think|longcat_think)>|\[THINK\]|<\|START_THINKING\|>)(\s*)(<[^\s/<>]{1,40}>)?(\s*)$`)
 	earlier      = message{Role: "assistant", Content: "<think>Thought1</think>Answer1"}
 	thoughtful   = message{Role: "assistant", Content: "", Reasoning: "Thought1", Calls: calling.Calls}
 )
+
+// begunThought returns how many tokens of a thought are at the end of a prompt that begins one: white space and a mark are one each. nil: it
+// begins none.
+func begunThought(prompt string) *int {
+	found := thoughtBegin.FindStringSubmatch(prompt)
+	if found == nil {
+		return nil
+	}
+	tokens := 0
+	for _, after := range found[len(found)-3:] {
+		if after != "" {
+			tokens++
+		}
+	}
+	return &tokens
+}
 
 // thinks reports whether a template without a switch is that of a model that thinks: it begins the thought, leaves earlier thoughts
 // out, or shows those of a running tool loop.

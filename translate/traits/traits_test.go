@@ -122,6 +122,7 @@ func TestLearn_Thinking(t *testing.T) {
 	none := arguments(`{"reasoning_effort":"none"}`)
 	// Without thinking, the prompt of these ends no thought.
 	open := []string{"no effort but off", "efforts that are known, with off", "a budget, without which it is silent", "efforts of which others are refused"}
+	begun := map[string]*int{"a budget, without which a thought that was begun goes on": new(2)}
 	for name, tt := range map[string]struct {
 		template
 		thinking  map[string]request.Switch
@@ -145,6 +146,15 @@ func TestLearn_Thinking(t *testing.T) {
 				default:
 					return "The budget is " + budget.Raw
 				}
+			}},
+			switches(arguments(`{"thinking_budget":0}`), request.Switch{}), "on",
+		},
+		"a budget, without which a thought that was begun goes on": {
+			template{begin: func(_ []gjson.Result, args gjson.Result) string {
+				if budget := args.Get("thinking_budget"); budget.Exists() && budget.Int() == 0 {
+					return "<seed:think><budget>\n"
+				}
+				return ""
 			}},
 			switches(arguments(`{"thinking_budget":0}`), request.Switch{}), "on",
 		},
@@ -245,7 +255,7 @@ func TestLearn_Thinking(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &request.Template{Thinking: tt.thinking, Default: tt.byDefault, OpenOff: slices.Contains(open, name)}
+			want := &request.Template{Thinking: tt.thinking, Default: tt.byDefault, OpenOff: slices.Contains(open, name), OffBudget: begun[name]}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
