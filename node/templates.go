@@ -24,7 +24,7 @@ import (
 )
 
 // templatesVersion must be incremented when more is learnt of a template, or something else.
-const templatesVersion = 1
+const templatesVersion = 2
 
 // learnWithin bounds how long an engine is asked about its template, which takes some milliseconds.
 const learnWithin = 20 * time.Second
