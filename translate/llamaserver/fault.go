@@ -107,6 +107,9 @@ func byTemplate(message string) (refusal string, ok bool) {
 	if trace, cause, ok := strings.Cut(message, "\nError: "); ok && strings.Contains(trace, "While executing ") {
 		return strings.TrimPrefix(cause, "Jinja Exception: "), true
 	}
+	if strings.HasPrefix(message, "NotImplemented: ") { // something that the template uses, and the library lacks
+		return message, true
+	}
 	if at := templatePlace.FindStringIndex(message); at != nil {
 		return message[:at[0]], true
 	}

@@ -50,6 +50,10 @@ func TestWire_Fault(t *testing.T) {
 			500, `{"error":{"code":500,"message":"\n------------\nWhile executing MemberExpression at line 319, column 32 in source:\n... none %}\n   ^\nError: Cannot access property 'a' of None","type":"server_error"}}`,
 			byTemplate("Cannot access property 'a' of None"),
 		},
+		"500 by the template, for what the engine lacks": {
+			500, `{"error":{"code":500,"message":"NotImplemented: map: filter-mapping not implemented","type":"server_error"}}`,
+			byTemplate("NotImplemented: map: filter-mapping not implemented"),
+		},
 		"500 by the template, of an older build": {
 			500, `{"error":{"code":500,"message":"Roles must alternate at row 1, column 226:\n{{ bos_token }}\n ^\n","type":"server_error"}}`,
 			byTemplate("Roles must alternate"),

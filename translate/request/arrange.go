@@ -20,6 +20,9 @@ func Arrange(body *jsonbody.Body, e *jsonbody.Edit, t *Template) {
 		}
 		e.SetPieces("messages", a.arrange(messages))
 	}
+	if tools := e.Value(body, "tools"); t != nil && t.TypedTools && jsonbody.IsGiven(tools) {
+		e.SetLarge("tools", typedTools(tools))
+	}
 	if messages, ok := withEngineIDs(e.ValuePieces(body, "messages")); ok {
 		e.SetPieces("messages", messages)
 	}

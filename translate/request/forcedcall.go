@@ -67,7 +67,7 @@ func callFormat(tools []Tool, answer gjson.Result) string {
 	if answer.Exists() {
 		calls = append(jsonbody.AppendComma(calls), `{"$ref":"#/$defs/answer"}`...)
 		schemas = append(jsonbody.AppendComma(schemas), `"answer":`...)
-		schemas = schemaEdit{"#/$defs/answer"}.append(schemas, answer)
+		schemas = schemaEdit{place: "#/$defs/answer"}.append(schemas, answer)
 	}
 	return `{"type":"json_schema","json_schema":{"schema":{"anyOf":` + string(calls) + `],"$defs":` + string(schemas) + `}}}}`
 }
@@ -91,5 +91,5 @@ func argumentsSchema(parameters, place string) string {
 	if !says {
 		return nothing
 	}
-	return string(schemaEdit{place}.append(nil, v))
+	return string(schemaEdit{place: place}.append(nil, v))
 }

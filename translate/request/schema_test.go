@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lmcaddy/lmcaddy/translate/internal/testkit"
+	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
 // doubling is a schema in which each definition refers to the next one twice.
@@ -126,4 +127,36 @@ func FuzzPattern(f *testing.F) {
 			t.Errorf("%q: read to %d of %d, %+v", text, p.pos, len(text), size)
 		}
 	})
+}
+
+func TestNewTool_HasObjectsAsSchemas(t *testing.T) {
+	t.Parallel()
+	const given = `{"type":"object","properties":{"a":true,"b":null,"c":{"items":true,"default":true}},"additionalProperties":true}`
+	tool, err := NewTool("f", "", gjson.Parse(given), "", new(SchemaWork))
+	const want = `{"type":"object","properties":{"a":{},"c":{"items":{},"default":true}},"additionalProperties":true}`
+	if err != nil || tool.Parameters != want {
+		t.Errorf("%v %s", err, tool.Parameters)
+	}
+}
+
+func TestArrange_GivesEachPropertyOneType(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		`{"type":"integer"}`: `{"type":"integer"}`,
+		`{}`:                 `{"type":"string"}`,
+		`{"type":["null","array"],"items":{"type":["integer","string"]}}`: `{"type":"array","items":{"type":"integer"}}`,
+		`{"type":["null"]}`:   `{"type":"string"}`,
+		`{"description":"D"}`: `{"type":"string","description":"D"}`,
+		`{"anyOf":[{"type":"null"},{"type":["null","number"]}]}`: `{"type":"number","anyOf":[{"type":"null"},{"type":"number"}]}`,
+		`{"enum":[1,2]}`:             `{"type":"number","enum":[1,2]}`,
+		`{"$ref":"#/$defs/a"}`:       `{"type":"object","$ref":"#/$defs/a"}`,
+		`{"properties":{"type":{}}}`: `{"type":"object","properties":{"type":{"type":"string"}}}`,
+	} {
+		body := testkit.Scan(t, `{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"p":`+given+`}}}}]}`)
+		var e jsonbody.Edit
+		Arrange(body, &e, &Template{TypedTools: true})
+		if got := gjson.GetBytes(e.Value(body, "tools"), "0.function.parameters.properties.p").Raw; got != want {
+			t.Errorf("%s: %s, not %s", given, got, want)
+		}
+	}
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/lmcaddy/lmcaddy/translate/jsonbody"
 )
 
-// WithoutNulls returns a schema without the keywords that are null. Few schemas need a copy. One that is too large is left as it is.
+// WithoutNulls returns a schema without the keywords that are null, and with {} in the place of true where that is a schema. Few schemas need a copy. One that is too large is left as it is.
 func WithoutNulls(schema gjson.Result) gjson.Result {
-	if !schema.IsObject() || len(schema.Raw) > maxSchemaBytes || !strings.Contains(schema.Raw, "null") {
+	if !schema.IsObject() || len(schema.Raw) > maxSchemaBytes || !strings.Contains(schema.Raw, "null") && !strings.Contains(schema.Raw, "true") {
 		return schema
 	}
 	return gjson.ParseBytes(schemaEdit{}.append(nil, schema))
 }
 
 // schemaEdit copies a JSON schema without keywords that are null, which many clients send for absent ones but engines reject,
-// and with its references adjusted to its place.
+// with an object in the place of the schema true, and with its references adjusted to its place.
 type schemaEdit struct {
 	place string // "#/…", place in another schema; empty if there is none
+	typed bool   // each property gets one type
 }
 
 // schemaValues are the keywords whose values aren't schemas and may be null.
@@ -37,11 +38,68 @@ func (e schemaEdit) append(dst []byte, schema gjson.Result) []byte {
 		case key == "$ref" && e.place != "" && strings.HasPrefix(value.Str, "#"):
 			return jsonbody.AppendString(dst, e.place+value.Str[1:])
 		case slices.Contains(schemaMaps, key):
-			return e.members(dst, value, func(dst []byte, _ string, inner gjson.Result) []byte { return e.append(dst, inner) })
+			return e.members(dst, value, func(dst []byte, _ string, inner gjson.Result) []byte {
+				return e.schema(dst, inner, e.typed && key == "properties")
+			})
+		case key == "items":
+			return e.schema(dst, value, false)
+		case key == "type" && e.typed:
+			return append(dst, typeOf(value).Raw...)
 		default:
 			return e.append(dst, value)
 		}
 	})
+}
+
+// schema appends what must be a schema. wantsType says that it must have a type, if it has none.
+func (e schemaEdit) schema(dst []byte, schema gjson.Result, wantsType bool) []byte {
+	if schema.Type == gjson.True {
+		schema = gjson.Parse("{}")
+	}
+	if !wantsType || !schema.IsObject() || schema.Get("type").Exists() {
+		return e.append(dst, schema)
+	}
+	at := len(dst)
+	dst = e.append(dst, schema)
+	kind := `"type":` + typeWithin(schema).Raw
+	if string(dst[at:]) != "{}" {
+		kind += ","
+	}
+	return slices.Insert(dst, at+1, []byte(kind)...)
+}
+
+var stringType = gjson.Parse(`"string"`)
+
+// typeOf returns the first of the types that a schema names, as a word. Of several it isn't "null".
+func typeOf(kinds gjson.Result) gjson.Result {
+	if kinds.Type == gjson.String {
+		return kinds
+	}
+	for _, kind := range kinds.Array() {
+		if kind.Type == gjson.String && kind.Str != "null" {
+			return kind
+		}
+	}
+	return stringType
+}
+
+// typeWithin returns the type of the first alternative, or value, of a schema that names no type itself.
+func typeWithin(schema gjson.Result) gjson.Result {
+	for _, key := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, one := range schema.Get(key).Array() {
+			if kind := one.Get("type"); kind.Exists() && kind.Str != "null" {
+				return typeOf(kind)
+			}
+		}
+	}
+	switch value := schema.Get("enum.0"); {
+	case value.Type == gjson.Number:
+		return gjson.Parse(`"number"`)
+	case schema.Get("properties").Exists(), schema.Get("$ref").Exists():
+		return gjson.Parse(`"object"`)
+	default:
+		return stringType
+	}
 }
 
 // members appends each member that isn't null, its value by calling value. The elements of an array are schemas.

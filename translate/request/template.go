@@ -21,6 +21,7 @@ type Template struct {
 	NoLateSystem bool `json:",omitempty"` // refuses a system message after others, or drops one of them
 	Alternates   bool `json:",omitempty"` // refuses two messages of the user, or of the assistant, in a row
 	NoTools      bool `json:",omitempty"` // drops the tools
+	TypedTools   bool `json:",omitempty"` // refuses tools with a property that hasn't just one type
 	NoCalls      bool `json:",omitempty"` // refuses or drops the assistant's calls
 	NoResults    bool `json:",omitempty"` // refuses or drops the results of calls
 	SingleCalls  bool `json:",omitempty"` // refuses or drops all but one call of a message

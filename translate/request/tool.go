@@ -57,3 +57,8 @@ func Definitions(tools []Tool) []byte {
 	}
 	return append(all, ']')
 }
+
+// typedTools returns the array "tools" of a chat for a template that looks at the type of each property.
+func typedTools(tools []byte) []byte {
+	return schemaEdit{typed: true}.append(nil, gjson.ParseBytes(tools))
+}

@@ -21,6 +21,7 @@ type template struct {
 	message func(all []gjson.Result, i int) (string, error)
 	begin   func(all []gjson.Result, args gjson.Result) string
 	noTools bool
+	tools   func(gjson.Result) bool // whether they are taken; nil: all are
 }
 
 func (p template) render(c traits.Chat) (prompt string, ok bool, _ error) {
@@ -32,6 +33,9 @@ func (p template) render(c traits.Chat) (prompt string, ok bool, _ error) {
 			return "", false, nil
 		}
 		b.WriteString(text)
+	}
+	if p.tools != nil && !p.tools(gjson.ParseBytes(c.Tools)) {
+		return "", false, nil
 	}
 	if !p.noTools {
 		b.WriteString(gjson.GetBytes(c.Tools, "0.function.name").Str)
@@ -322,6 +326,14 @@ func TestLearn_Messages(t *testing.T) {
 			}
 			return shown(all[i])
 		}}, request.Template{SingleCalls: true}},
+		"a type for each property": {template{tools: func(tools gjson.Result) bool {
+			isTyped := true
+			tools.Get("0.function.parameters.properties").ForEach(func(_, p gjson.Result) bool {
+				isTyped = p.Get("type").Type == gjson.String
+				return isTyped
+			})
+			return isTyped
+		}}, request.Template{TypedTools: true}},
 		"only texts": {template{message: func(all []gjson.Result, i int) (string, error) {
 			return all[i].Get("content").Str + all[i].Get("tool_calls").Raw, nil
 		}}, request.Template{NoParts: true}},
