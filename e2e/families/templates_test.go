@@ -76,7 +76,8 @@ var families = map[string]family{
 	"lmcaddy/effort": {small(randommodel.Dense), "{% if reasoning_effort is not defined %}{% set reasoning_effort = 'medium' %}{% endif %}<|im_start|>system\nReasoning: {{ reasoning_effort }}<|im_end|>\n" + hermes + answer + finish},
 
 	"lmcaddy/budget": {small(randommodel.Dense), "{% if thinking_budget is defined and thinking_budget is not none %}<|im_start|>system\nYou may think for {{ thinking_budget }} tokens.{% if thinking_budget == 0 %} Answer at once, without thinking.{% endif %}<|im_end|>\n{% endif %}" +
-		hermes + answer + "{% if thinking_budget is defined and thinking_budget == 0 %}{{ '<think>' }}{% endif %}" + finish},
+		strings.Replace(hermes, "{{ message.content or '' }}", "{% if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif %}{{ message.content or '' }}", 1) +
+		answer + "{% if thinking_budget is defined and thinking_budget == 0 %}{{ '<think>' }}{% endif %}" + finish},
 
 	"lmcaddy/early-system": {small(randommodel.Dense), "{% for message in messages %}{% if message.role == 'system' and not loop.first %}{{ raise_exception('System message must be at the beginning.') }}{% endif %}{% endfor %}" + hermes + answer + finish},
 
