@@ -80,12 +80,15 @@ func interpreter(path string, args []string) (string, []string) {
 	if !strings.HasPrefix(filepath.Base(path), "mlx_lm") {
 		return "", nil
 	}
+	folders := []string{filepath.Dir(path)}
 	if real, err := filepath.EvalSymlinks(path); err == nil && strings.HasPrefix(filepath.Base(real), "mlx_lm") {
-		path = real // of an environment whose scripts are linked from a folder on PATH
+		folders = []string{filepath.Dir(real), folders[0]} // of an environment whose scripts are linked from a folder on PATH
 	}
-	python := filepath.Join(filepath.Dir(path), "python3")
-	if _, err := os.Stat(python); err != nil {
-		return "", nil
+	for _, folder := range folders {
+		python := filepath.Join(folder, "python3")
+		if _, err := os.Stat(python); err == nil {
+			return python, nil
+		}
 	}
-	return python, nil
+	return "", nil
 }
