@@ -30,9 +30,9 @@ func TestEnvironment_HasNoOptionsAndNoSecrets(t *testing.T) {
 		isScript bool
 		want     []string
 	}{
-		"a program":                   {"linux", false, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order, noPath}},
-		"a script":                    {"linux", true, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order}},
-		"where libraries are on PATH": {"windows", false, []string{"Path=C:\\bin", "LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order}},
+		"a program":                   {"linux", false, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order, spins, noPath}},
+		"a script":                    {"linux", true, []string{"LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order, spins}},
+		"where libraries are on PATH": {"windows", false, []string{"Path=C:\\bin", "LD_LIBRARY_PATH=/opt/cuda", "CUDA_VISIBLE_DEVICES=1", order, spins}},
 	} {
 		if diff := cmp.Diff(c.want, passed(ours, c.system, c.isScript)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -41,7 +41,7 @@ func TestEnvironment_HasNoOptionsAndNoSecrets(t *testing.T) {
 }
 
 // Without these, an engine computes on another device than the one that its user has chosen, or doesn't find it.
-func TestEnvironment_HasWhatChoosesDevices(t *testing.T) {
+func TestEnvironment_HasWhatChoosesDevicesAndThreads(t *testing.T) {
 	t.Parallel()
 	var ours []string
 	for _, name := range []string{
@@ -49,6 +49,7 @@ func TestEnvironment_HasWhatChoosesDevices(t *testing.T) {
 		"GGML_VK_VISIBLE_DEVICES", "VK_DRIVER_FILES", "VK_ADD_DRIVER_FILES", "VK_ICD_FILENAMES", "MESA_SHADER_CACHE_DIR", "MESA_VK_DEVICE_SELECT", "DRI_PRIME",
 		"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HSA_OVERRIDE_GFX_VERSION", "ROCBLAS_TENSILE_LIBPATH",
 		"ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK", "ZES_ENABLE_SYSMAN", "SYCL_CACHE_PERSISTENT", "OCL_ICD_VENDORS",
+		"OMP_NUM_THREADS", "OMP_WAIT_POLICY",
 	} {
 		ours = append(ours, name+"=x")
 	}
