@@ -25,6 +25,8 @@ func checkPattern(path string, v gjson.Result) *translate.Error {
 	switch size := p.alternatives(0); {
 	case len(v.Str) > maxPattern:
 		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has `+strconv.Itoa(len(v.Str))+` bytes; at most `+strconv.Itoa(maxPattern)+` are allowed.`)
+	case p.crossed:
+		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" repeats at least more often than at most: in {n,m}, m must not be less than n.`)
 	case p.deep:
 		return translate.Invalid("invalid_schema", path, `A "pattern" in "`+path+`" has more than `+strconv.Itoa(maxPatternDepth)+` groups within each other.`)
 	case size.characters > maxPatternSize:
@@ -40,6 +42,8 @@ type pattern struct {
 	text string
 	pos  int
 	deep bool
+
+	crossed bool // a repetition has a maximum below its minimum; llama-server repeats until it has no memory then
 }
 
 // patternSize is the size of a part of a regular expression. A run is a number of consecutive parts that match the empty
@@ -177,6 +181,7 @@ func (p *pattern) quantifier() (least, most int, ok bool) {
 	if !isRange || !okTo {
 		most = max(1, least)
 	}
+	p.crossed = p.crossed || least > most
 	return least, most, true
 }
 

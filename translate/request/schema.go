@@ -81,7 +81,10 @@ func (w *SchemaWork) of(schema gjson.Result) (int, *translate.Error) {
 		sum = min(sum+n, 2*maxSchemaWork)
 		return err
 	}
-	var bad *translate.Error
+	bad := w.crossed(schema)
+	if bad != nil {
+		return 0, bad
+	}
 	schema.ForEach(func(key, value gjson.Result) bool {
 		if bad = w.shape(key.Str, value); bad != nil {
 			return false
