@@ -49,13 +49,15 @@ func isAnyName(err error) bool {
 // only is the key of the only model that is loaded, or is being loaded, among those that suit the request's path and that its
 // identity may use. If none is loaded, it is the only such model in the catalog. It is empty if there are several.
 func (c *call) only() (string, error) {
-	kind := catalog.TypeLLM
-	if path := c.r.URL.Path; strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed") || strings.HasSuffix(path, "/rerank") {
-		kind = catalog.TypeEmbedding
+	path := c.r.URL.Path
+	ranks := strings.HasSuffix(path, "/rerank") || strings.HasSuffix(path, "/reranking")
+	embeds := strings.HasSuffix(path, "/embeddings") || strings.HasSuffix(path, "/embed")
+	suits := func(m *catalog.Model) bool {
+		return (m.Type == catalog.TypeEmbedding) == (ranks || embeds) && m.Reranker == ranks
 	}
 	var keys []string
 	for _, in := range c.node.Instances() {
-		if m := in.Spec.Model; m.Type == kind && c.who.MayUse(m.Key) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
+		if m := in.Spec.Model; suits(&m) && c.who.MayUse(m.Key) && !in.Status.IsLeaving() && (in.Spec.Remote == nil || in.IsLoaded()) {
 			keys = append(keys, m.Key)
 		}
 	}
@@ -65,7 +67,7 @@ func (c *call) only() (string, error) {
 			return "", err
 		}
 		for i := range models {
-			if models[i].Type == kind {
+			if suits(models[i].Model) {
 				keys = append(keys, models[i].Key)
 			}
 		}

@@ -16,6 +16,7 @@ func TestUnknownModel_Single(t *testing.T) {
 	s := serve(t, nil, func(_ *Config, s *node.Settings) { s.AnyName = true })
 	models := s.node.Home().Models()
 	link(t, embedding, filepath.Join(models, "lmcaddy", "tinyembed", "e.gguf"))
+	link(t, strings.ReplaceAll(embedding, "tinyembed", "tinyrerank"), filepath.Join(models, "lmcaddy", "tinyrerank", "r.gguf"))
 	ask := func(path, fields string) answer { return s.do("POST", path, `{`+fields+`}`) }
 	const messages = `"messages":[{"role":"user","content":"hi"}]`
 	for name, tt := range map[string]struct{ path, fields, want string }{
@@ -23,6 +24,8 @@ func TestUnknownModel_Single(t *testing.T) {
 		"no name":         {"/v1/chat/completions", messages, `"model":"lmcaddy/tinychat"`},
 		"Messages":        {"/v1/messages", `"model":"claude-opus","max_tokens":5,` + messages, `"model":"lmcaddy/tinychat"`},
 		"embeddings":      {"/v1/embeddings", `"model":"text-embedding-3-small","input":"hi"`, `"model":"lmcaddy/tinyembed"`},
+		"ranks":           {"/rerank", `"query":"a","texts":["b"]`, `"score":`},
+		"ranks, Cohere":   {"/v2/rerank", `"model":"rerank-v3.5","query":"a","documents":["b"]`, `"relevance_score":`},
 		"a number":        {"/v1/chat/completions", `"model":3,` + messages, `invalid_type`},
 		"another's draft": {"/v1/chat/completions", `"model":"gpt-4o","draft_model":"gpt-4o-mini",` + messages, `model_not_found`},
 	} {

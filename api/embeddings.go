@@ -99,7 +99,7 @@ func embedderOf(rq *modelRequest, engine wire.Engine, e *request.Embedding) (wir
 	return embedder, nil
 }
 
-// rerank is POST /v1/rerank.
+// rerank is POST /v1/rerank, under its other paths too.
 func (c *call) rerank() error {
 	rq, err := c.request()
 	if err != nil {
@@ -111,7 +111,8 @@ func (c *call) rerank() error {
 	if _, bad := rankerOf(rq, rq.engine); bad != nil {
 		return bad
 	}
-	r, bad := openai.ParseRerank(rq.body)
+	form := openai.RerankFormOf(c.r.URL.Path, rq.body)
+	r, bad := form.Parse(rq.body)
 	if bad != nil {
 		return bad
 	}
@@ -142,7 +143,7 @@ func (c *call) rerank() error {
 	if err != nil {
 		return inputTooLong(refined(err, r.Refine), "A document, with the query,", &rq.target.Model)
 	}
-	c.writeJSON(http.StatusOK, openai.RerankBody(r, instance, got))
+	c.writeJSON(http.StatusOK, form.Body(r, c.id, instance, got))
 	return nil
 }
 

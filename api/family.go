@@ -34,7 +34,7 @@ func familyOf(r *http.Request) Family {
 		return FamilyAnthropic
 	case isOllama(path):
 		return FamilyOllama
-	case path == "/v1" || strings.HasPrefix(path, "/v1/"):
+	case path == "/v1" || strings.HasPrefix(path, "/v1/") || isBareRerank(path):
 		return FamilyOpenAI
 	case path == "/api/v0" || strings.HasPrefix(path, "/api/v0/"):
 		return FamilyV0
@@ -48,8 +48,12 @@ func familyOf(r *http.Request) Family {
 func (a *API) Owns(r *http.Request) bool { return ownsPath(r.URL.Path) && a.serves(r) }
 
 func ownsPath(path string) bool {
-	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting"
+	return path == "/api" || strings.HasPrefix(path, "/api/") || path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/lmstudio-greeting" ||
+		isBareRerank(path)
 }
+
+// isBareRerank reports whether a path is one of those outside /v1 at which clients of other servers ask for ranks.
+func isBareRerank(path string) bool { return path == "/rerank" || path == "/v2/rerank" }
 
 func (a *API) serves(r *http.Request) bool {
 	if len(a.Families) == 0 {

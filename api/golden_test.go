@@ -67,6 +67,9 @@ func TestGolden(t *testing.T) {
 		{"embeddings-overflow", "POST", "/v1/embeddings", `{"model":"tinyembed","input":"` + strings.Repeat("a ", 600) + `"}`},
 		{"v0-embeddings", "POST", "/api/v0/embeddings", `{"model":"tinyembed","input":"The food was delicious."}`},
 		{"rerank", "POST", "/v1/rerank", `{"model":"tinyrerank","query":"red river","documents":["blue sky","red river","red sun"],"top_n":2,"return_documents":true}`},
+		{"rerank-cohere", "POST", "/v2/rerank", `{"model":"tinyrerank","query":"red river","documents":["blue sky","red river","red sun"],"top_n":2,"max_tokens_per_doc":512}`},
+		{"rerank-tei", "POST", "/rerank", `{"model":"tinyrerank","query":"red river","texts":["blue sky","red river","red sun"],"return_text":true}`},
+		{"rerank-tei-wrong", "POST", "/rerank", `{"model":"tinyrerank","query":"red river","texts":[]}`},
 		{"models", "GET", "/v1/models", ""},
 		{"model", "GET", "/v1/models/lmcaddy/tinyembed", ""},
 		{"v0-models-loaded", "GET", "/api/v0/models", ""},
@@ -92,7 +95,7 @@ var volatile = []struct {
 	what *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`"id":"cmpl-[a-z2-7]{26}"`), `"id":"cmpl-…"`},
+	{regexp.MustCompile(`"id":"(cmpl-|req_)[a-z2-7]{26}"`), `"id":"$1…"`},
 	{regexp.MustCompile(`"created":\d{10}\b`), `"created":…`},
 	{regexp.MustCompile(`"(tokens_per_second|time_to_first_token|generation_time)":[0-9.e+-]+`), `"$1":…`},
 }

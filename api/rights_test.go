@@ -49,6 +49,8 @@ func TestAccess_ModelsThatATokenMayNotUse(t *testing.T) {
 		{"POST", "/v1/messages/count_tokens", `{"model":"NAME",` + chat + `}`},
 		{"POST", "/v1/completions", `{"model":"NAME","prompt":"x"}`},
 		{"POST", "/v1/rerank", `{"model":"NAME","query":"x","documents":["y"]}`},
+		{"POST", "/v2/rerank", `{"model":"NAME","query":"x","documents":["y"]}`},
+		{"POST", "/rerank", `{"model":"NAME","query":"x","texts":["y"]}`},
 		{"POST", "/v1/responses", `{"model":"NAME","input":"x"}`},
 		{"POST", "/api/v1/chat", `{"model":"NAME","input":"hi"}`},
 		{"POST", "/v1/embeddings", `{"model":"tinyembed","input":"x","draft_model":"NAME"}`},

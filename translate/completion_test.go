@@ -80,7 +80,7 @@ func FuzzRequests(f *testing.F) {
 		if e, err := openai.ParseEmbedding(body); err == nil {
 			made = append(made, bytes.Join(llamaserver.Wire{}.Embeddings(body, e).Body, nil))
 		}
-		if r, err := openai.ParseRerank(body); err == nil {
+		if r, err := openai.RerankJina.Parse(body); err == nil {
 			made = append(made, bytes.Join(llamaserver.Wire{}.Rerank(body, r).Body, nil))
 		}
 		for _, m := range made {

@@ -84,7 +84,7 @@ func FuzzAnswers(f *testing.F) {
 			}
 		}
 		if got, err := (llamaserver.Wire{}).Reranked(answer, n); err == nil {
-			body := openai.RerankBody(&request.Rerank{Documents: make([]string, n), TopN: n, ReturnDocuments: true}, "m", got)
+			body := openai.RerankJina.Body(&request.Rerank{Documents: make([]string, n), TopN: n, ReturnDocuments: true}, "", "m", got)
 			if !json.Valid(body) {
 				t.Fatalf("not JSON: %s", body)
 			}

@@ -39,7 +39,7 @@ func endpointParsers() map[string]func(*jsonbody.Body) *translate.Error {
 			return err
 		}),
 		"/v1/embeddings": func(b *jsonbody.Body) *translate.Error { _, err := openai.ParseEmbedding(b); return err },
-		"/v1/rerank":     func(b *jsonbody.Body) *translate.Error { _, err := openai.ParseRerank(b); return err },
+		"/v1/rerank":     func(b *jsonbody.Body) *translate.Error { _, err := openai.RerankJina.Parse(b); return err },
 		"/v1/messages": of(func(b *jsonbody.Body, c request.Caps) *translate.Error {
 			_, err := anthropic.ParseMessages(b, c)
 			return err

@@ -45,7 +45,7 @@ var sentBy = map[string]func(*jsonbody.Body) (string, *translate.Error){
 		return string(bytes.Join(llamaserver.Wire{}.Embeddings(body, e).Body, nil)), nil
 	},
 	"rerank": func(body *jsonbody.Body) (string, *translate.Error) {
-		r, err := openai.ParseRerank(body)
+		r, err := openai.RerankJina.Parse(body)
 		if err != nil {
 			return "", err
 		}

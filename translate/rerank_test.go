@@ -28,7 +28,7 @@ func TestRerank(t *testing.T) {
 		},
 	} {
 		body := testkit.Scan(t, request)
-		r, err := openai.ParseRerank(body)
+		r, err := openai.RerankJina.Parse(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestRerank(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := `{"object":"list","results":[` + tt.want + `],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`
-		if diff := cmp.Diff(want, string(openai.RerankBody(r, "m", got))); diff != "" {
+		if diff := cmp.Diff(want, string(openai.RerankJina.Body(r, "", "m", got))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", request, diff)
 		}
 	}

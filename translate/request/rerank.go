@@ -7,7 +7,8 @@ import (
 // Rerank is a request for ranks: how well each document answers the query.
 type Rerank struct {
 	Documents       []string
-	TopN            int // number of documents returned, the best first
+	Field           string // the field of the request that has them
+	TopN            int    // number of documents returned, the best first
 	ReturnDocuments bool
 }
 
@@ -23,7 +24,7 @@ func (r *Rerank) Parts() []*Rerank {
 }
 
 // Refine returns an engine's error about ranks with the field of the request that is at fault.
-func (r *Rerank) Refine(err *translate.Error) *translate.Error { return refineInput(err, "documents") }
+func (r *Rerank) Refine(err *translate.Error) *translate.Error { return refineInput(err, r.Field) }
 
 // Reranked is the answer to a Rerank.
 type Reranked struct {
